@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A streaming JSON writer. Two spaces an indent, keys in the order they are written. It checks nesting: a key outside
+ * an object, or an end that does not fit, sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not
+ * become U+FFFD. NaN and infinities are written as strings ("NaN", "Infinity", "-Infinity").
+ *
+ *     json_object(&j);
+ *     json_key(&j, "ram"); json_int(&j, 42);
+ *     json_end(&j);
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/maybe.h"
+
+#define JSON_DEPTH 32
+
+struct json {
+	struct buf *out;
+	bool compact;               /* one line, no blanks */
+	unsigned depth;
+	char stack[JSON_DEPTH];     /* '{' or '[' */
+	bool first[JSON_DEPTH + 1];
+	bool after_key;
+};
+
+void json_init(struct json *j, struct buf *out, bool compact);
+void json_object(struct json *j);
+void json_array(struct json *j);
+void json_end(struct json *j);
+void json_key(struct json *j, const char *key);
+void json_str(struct json *j, const char *value); /* NULL is null */
+void json_int(struct json *j, int64_t value);
+void json_num(struct json *j, double value);      /* shortest text that reads back the same */
+void json_bool(struct json *j, bool value);
+void json_null(struct json *j);
+
+/* value / 1e9, exactly, as a decimal number (seconds of nanoseconds); null if unknown. */
+void json_seconds(struct json *j, struct maybe ns);
+/* null if unknown. */
+void json_maybe(struct json *j, struct maybe value);

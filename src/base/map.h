@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A hash table from uint64_t to uint32_t (pid to id, id to slot). Open addressing; grows, never shrinks; an all-zero
+ * struct is an empty table.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map {
+	struct map_cell *cells;
+	size_t cap, used, filled;
+};
+
+/* Sets key to value. Returns 0 or -ENOMEM. */
+int map_put(struct map *m, uint64_t key, uint32_t value);
+bool map_get(const struct map *m, uint64_t key, uint32_t *ret);
+void map_remove(struct map *m, uint64_t key);
+void map_done(struct map *m);

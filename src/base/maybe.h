@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A number that may not be had. Unknown is not zero, and no number stands for "unknown".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct maybe {
+	int64_t value; /* means nothing unless known */
+	bool known;
+};
+
+#define UNKNOWN ((struct maybe) { 0, false })
+
+static inline struct maybe known(int64_t value)
+{
+	return (struct maybe) { value, true };
+}
+
+/* The larger of two; the known one if only one is. */
+static inline struct maybe maybe_max(struct maybe a, struct maybe b)
+{
+	if (!a.known || (b.known && b.value > a.value))
+		return b;
+	return a;
+}
+
+/* The smaller of two; the known one if only one is. */
+static inline struct maybe maybe_min(struct maybe a, struct maybe b)
+{
+	if (!a.known || (b.known && b.value < a.value))
+		return b;
+	return a;
+}
+
+/* a + b; unknown if either is. */
+static inline struct maybe maybe_sum(struct maybe a, struct maybe b)
+{
+	return a.known && b.known ? known(a.value + b.value) : UNKNOWN;
+}

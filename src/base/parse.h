@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Parsing by cursor: *p moves behind what was read and stays where it was on failure. Total on any bytes that end in
+ * a NUL; no locale. Every parser that is built on these has a target in fuzz/.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decimal digits. Returns 0, -EBADMSG if there is no digit, -ERANGE if it does not fit. */
+int parse_u64(const char **p, uint64_t *ret);
+
+/* The same with an optional minus. */
+int parse_i64(const char **p, int64_t *ret);
+
+/* Hexadecimal digits without 0x. */
+int parse_hex(const char **p, uint64_t *ret);
+
+/* A decimal fraction "12.34" as millionths; further digits are cut. */
+int parse_ppm(const char **p, uint64_t *ret);
+
+/* True and moved if the text at *p begins with word. */
+bool parse_word(const char **p, const char *word);
+
+/* Moves over blanks and tabs. */
+void parse_blanks(const char **p);
+
+/* Moves to the first byte of the next line; false (and at the NUL) if there is none. */
+bool parse_line(const char **p);
+
+/* The value of "Key:   123 kB" in a file of such lines (meminfo, status), in bytes where the line ends in kB, else as
+ * it stands. Returns 0, -ENOENT without such a line, -EBADMSG or -ERANGE. */
+int parse_key(const char *text, const char *key, uint64_t *ret);
+
+/* The value of "key 123" in a file of such lines (memory.stat, vmstat). */
+int parse_flat(const char *text, const char *key, uint64_t *ret);

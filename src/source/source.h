@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The interface of everything that can be read. The sampler knows sources only through this header.
+ *
+ * A source reads in groups, each with a cost and a default period of its own; the sampler's plan says when. A group
+ * that cannot be read gives unknown readings once and is then silent until it can again. A source never prints,
+ * never blocks on anything but the kernel's own files, and allocates only when something new appears.
+ * Threads: one at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/root.h"
+#include "frame.h"
+#include "framebuf.h"
+
+/* What every source is opened with. Borrowed for the life of the source. */
+struct source_env {
+	const struct root *root;
+	uint64_t start_boot_ns;  /* the run's start on CLOCK_BOOTTIME */
+	int32_t recorder_pid;    /* hiwater's own */
+	const char *workdir;     /* folder whose file system is watched; NULL: none */
+	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
+};
+
+/* One metric's availability here. */
+struct source_probe {
+	enum metric metric;
+	bool available;
+	const char *how;     /* "procfs statm, kept descriptor": which of several ways is in use; borrowed, static */
+	const char *why_not; /* "" if available: what is missing */
+	const char *remedy;  /* "" if there is none: what a person can do */
+};
+typedef void source_prober(void *ctx, const struct source_probe *probe);
+
+struct source_group {
+	const char *name;
+	uint64_t period_ns;  /* default; 0: at every tick */
+};
+
+struct source; /* each file's own */
+
+struct source_ops {
+	const char *name;
+	enum frame_source frame;
+	const struct source_group *groups; /* bit i of what is group i */
+	unsigned n_groups;
+	/* Returns 0, or -errno (nothing of it can be had here) with text. */
+	int (*open)(const struct source_env *env, struct source **ret, struct err *err);
+	/* Reads the groups whose bits are set into out. Returns 0 or -errno (nothing was added). */
+	int (*read)(struct source *source, unsigned what, struct framebuf *out);
+	/* Tells of every metric that the source could give. */
+	void (*probe)(const struct source_env *env, source_prober *tell, void *ctx);
+	void (*close)(struct source *source); /* NULL is fine */
+};
+
+extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), slow (the rest) */
+extern const struct source_ops source_energy; /* energy.c: RAPL */
+extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory, rest */
+
+/* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */
+
+struct cgroup_facts {
+	char path[512];               /* of the memory hierarchy (v1) or the one (v2), below its mount; "" if none */
+	bool v2;
+	bool exclusive;               /* every process in it and below is one of members or recorder_pid */
+	bool peak_is_ours;            /* its peak mark was made or reset for this run */
+	struct maybe limit_bytes;     /* smallest limit on the way up; unknown: none */
+	struct maybe cpu_limit_ppm;   /* smallest CPU quota on the way up, in millionths of a core */
+	const char *scheduler;        /* "slurm", "kubernetes", "docker", "systemd", "" by the path's pattern; static */
+};
+
+/* The cgroup of pid. Returns 0, -ENOENT without cgroups, or -errno. */
+int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret);
+
+/* The processes in the group at path and below. Returns how many there are (at most n are stored) or -errno. */
+ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n);
+
+/* Makes a group of its own below this process's group for a job that is about to start (--cgroup=new): v2 where the
+ * subtree is delegated, else v1 memory. *ret_procs is an open cgroup.procs (write "0" in the child before exec), or
+ * for v2 a directory descriptor for clone3 in *ret_dir. Returns 0 or -errno with text. */
+int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
+/* Removes it if it is empty. */
+void cgroup_remove(const struct root *root, const char *path);
+
+/* ---- processes: the one source with a wider interface ------------------------------------------------------------ */
+
+/* Groups of what to read of each member. */
+enum processes_what {
+	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
+	PROCESSES_CPU    = 1 << 1, /* stat: cpu, faults, threads; notices an exec */
+	PROCESSES_IO     = 1 << 2, /* io: storage and calls */
+	PROCESSES_MARKS  = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; bounded by a budget, round-robin, main always */
+};
+
+/* How to look for new members. */
+enum processes_look {
+	LOOK_GATE, /* only if the last pid handed out has moved: those handed out since, and once more the next time */
+	LOOK_FULL, /* the whole tree below the members and the recorder */
+};
+
+struct processes;
+
+/* Nothing is read yet. ours: hiwater started the job and is its subreaper. Returns 0 or -errno with text. */
+int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err);
+void processes_free(struct processes *p);
+
+/* Makes pid a member (the first one: main, or with attach each one asked for) and looks for its descendants.
+ * Returns 0, -ESRCH, or -errno; births go to out. */
+int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
+
+/* A child of the recorder's own that is no part of the job (canary, GPU helper). */
+void processes_ignore(struct processes *p, pid_t pid);
+
+/* Looks for new members; births go to out. Returns how many were found, or -errno. */
+int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
+
+/* The fork of pid was just seen: does the last-pid gate know of it? Turns the gate off where it does not. */
+void processes_test_gate(struct processes *p, pid_t pid);
+bool processes_gate_works(const struct processes *p, const char **ret_why_not);
+
+/* Reads what of every member; readings and the ends of those found gone go to out (kept descriptors, pread). */
+int processes_read(struct processes *p, unsigned what, struct framebuf *out);
+
+/* Reads what of the members whose ids are given, at once. */
+int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out);
+
+/* The smaps_rollup pass over all members: pss, private, shared. Processes whose rss is over max_bytes are left out
+ * and make it invalid (0: no limit). *ret_valid: members and last pid were the same before and after and all were read. *ret_cost_ns is the
+ * processor time it took. */
+int processes_pss(struct processes *p, uint64_t max_bytes, bool *ret_valid, uint64_t *ret_cost_ns, struct framebuf *out);
+
+/* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
+ * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. */
+int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns);
+
+/* What a zombie that is not yet reaped still says: end.faults_waited, cpu (stat). Returns 0 or -errno. */
+int processes_zombie(struct processes *p, pid_t pid, struct end *ret);
+
+/* Marks the end of a member that was reaped, with its facts. No-op (returns false) for a stranger. */
+bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out);
+
+/* Resets a member's VmHWM mark (clear_refs 5). Returns 0 or -errno. */
+int processes_reset_mark(struct processes *p, uint32_t id);
+
+size_t processes_count(const struct processes *p);
+uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: no member */
+
+/* Tells of every process metric. */
+void processes_probe(const struct source_env *env, source_prober *tell, void *ctx);
+
+/* ---- the kernel's exit records ----------------------------------------------------------------------------------- */
+
+struct taskstats;
+
+/* Listens to exit records of the machine (CAP_NET_ADMIN). Returns 0, -EPERM, or -errno with text. */
+int taskstats_open(struct taskstats **ret, struct err *err);
+void taskstats_close(struct taskstats *t);
+int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
+
+/* Takes what waits; ends of members (END_TASKSTATS) go to out. Returns 0, or -ENOBUFS: some were lost. */
+int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out);
+
+/* ---- this machine ------------------------------------------------------------------------------------------------- */
+
+struct machine {
+	char hostname[128];
+	char kernel[128];
+	char cpu_model[128];
+	char container[32];           /* "docker", "kubernetes", "lxc", "wsl", "" */
+	uint32_t cpus;                /* that this process may run on (affinity and quota apart) */
+	uint32_t cpus_online;
+	uint64_t page_bytes;
+	uint64_t huge_page_bytes;     /* PMD size; 0: none */
+	uint64_t fault_page_bytes;    /* largest page that one anonymous fault may bring (mTHP, PMD), page_bytes if none */
+	uint64_t mem_total_bytes;
+	uint64_t swap_total_bytes;
+	uint64_t rss_error_bytes;     /* how far one process's rss may be off: per-CPU counters of this kernel */
+	uint64_t boot_id_hash;
+	uint64_t clock_tick_ns;
+};
+
+/* Reads what is there; what is not stays 0 or "". */
+int machine_read(const struct root *root, struct machine *ret);
