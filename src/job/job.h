@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The job: its processes, totals, peaks. It comes into being in one way only, by applying frames; live and from a
+ * recording alike. Totals over processes are made on live frames (job_total) and are frames themselves; from a
+ * recording they are applied as they come and folded processes are never added up.
+ *
+ * Live, for every frame of a source:   job_apply(job, frame), show it to the others
+ *       after each frame of processes: job_total(job, now, out), job_apply(job, totals), show it to the others
+ *
+ * Threads: one at a time. The job keeps no pointer into a frame.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/maybe.h"
+#include "framebuf.h"
+#include "frame.h"
+
+/* What accumulates of one metric of one entity over the whole run. All of it is stored, so that show can go on from
+ * there; sums are doubles because bytes times nanoseconds overflow 64 bits. */
+struct acc {
+	uint64_t n;          /* looks; 0: never had */
+	int64_t min, max;    /* gauge: extremes; counter: first and last value */
+	uint64_t max_at_ns;  /* when max was first reached */
+	int64_t last;
+	uint64_t last_at_ns;
+	uint64_t hold_ns;    /* how long last may stand */
+	double sum;          /* gauge: integral of value over time, value x ns */
+	uint64_t span_ns;    /* time that sum covers; mean = sum / span_ns */
+};
+
+/* What is known of the run besides its metrics: one field a row of facts.def. */
+struct facts {
+#define F_INT(name)  struct maybe name;
+#define F_TEXT(name) char *name; /* NULL: unknown; owned by the job */
+#define F(kind, name, sentence) F_##kind(name)
+#include "job/facts.def"
+#undef F
+#undef F_INT
+#undef F_TEXT
+};
+
+/* A member, living or ended. Borrowed from the job until the next job_apply. */
+struct process {
+	uint32_t id, parent;
+	int32_t pid, ppid;
+	uint32_t uid;
+	uint64_t start_ns;         /* since boot */
+	uint64_t startstack;
+	uint64_t born_ns, ended_ns;/* since the run's start: first seen, found gone */
+	bool is_main, ended;
+	enum end_how how;          /* if ended */
+	bool status_known;
+	int32_t status;
+	char name[16];
+	char *command;
+	int64_t rss_bytes, rss_file_bytes; /* last look; 0 once ended */
+	int64_t peak_bytes;        /* largest of rss and marks */
+	bool peak_exact;           /* peak is the kernel's own mark, read when nothing could grow any more */
+	int64_t cpu_user_ns, cpu_system_ns; /* its own; children apart */
+	int64_t faults_minor, faults_waited;
+	int64_t read_bytes, write_bytes;
+	int64_t private_bytes, shared_bytes; /* last PSS pass */
+	bool cpu_known, io_known, split_known;
+};
+
+/* A phase, open or closed. */
+struct phase {
+	uint32_t number, parent;
+	char *name;
+	uint64_t begin_ns, end_ns; /* end 0: open */
+	int64_t ram_before, ram_peak, ram_after; /* of main (bytes), sampled unless its mark was reset */
+	bool ram_known, peak_exact;
+};
+
+struct series {
+	char *name;
+	uint64_t n;
+	double first, last, min, max;
+	bool has_step;
+	int64_t last_step;
+};
+
+struct job_config {
+	uint64_t page_bytes, fault_page_bytes; /* of struct machine: what one anonymous fault may bring at most */
+	uint64_t huge_page_bytes;
+	bool ours;                 /* hiwater started the job */
+	uint64_t max_processes;    /* ended processes kept by name; smaller ones beyond it are only counted. 0: 10000 */
+};
+
+struct job;
+
+struct job *job_new(const struct job_config *config); /* NULL: out of memory */
+void job_free(struct job *job);
+
+/* Facts may be set by whoever learns them. Strings are taken over with free/strdup through job_set_text. */
+struct facts *job_facts(struct job *job);
+const struct facts *job_facts_const(const struct job *job);
+int job_set_text(char **field, const char *text);
+
+/* Applies a frame. Returns 0 or -ENOMEM (what could be applied was). */
+int job_apply(struct job *job, const struct frame *frame);
+
+/* What the totals need that has not been read yet: the sampler reads it and calls job_apply, then job_total. */
+enum job_need {
+	NEED_NOTHING = 0,
+	NEED_FAULTS  = 1 << 0, /* a total would make a new high unless the faults of the forks say otherwise: PROCESSES_CPU */
+	NEED_PSS     = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
+	                        * after one; only where more than one process lives */
+};
+unsigned job_needs(const struct job *job);
+
+/* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
+void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
+
+/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
+void job_pss_done(struct job *job, uint64_t time_ns, bool valid);
+void job_files_done(struct job *job, uint64_t bytes);
+
+/* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is
+ * fine. Totals that this raises (a peak known only from the exit record) are put into out, to be applied and stored. */
+void job_end(struct job *job, uint64_t time_ns, struct framebuf *out);
+
+/* ---- looking at it ------------------------------------------------------------------------------------------------ */
+
+/* The accumulated metric of host, job (id 0) or GPU; NULL if it was never read. */
+const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id);
+size_t job_process_count(const struct job *job);                  /* those kept */
+const struct process *job_process(const struct job *job, size_t i);
+const struct process *job_process_by_id(const struct job *job, uint32_t id);
+const struct process *job_main(const struct job *job);            /* NULL before its birth */
+size_t job_alive(const struct job *job);
+size_t job_phase_count(const struct job *job);
+const struct phase *job_phase(const struct job *job, size_t i);
+size_t job_series_count(const struct job *job);
+const struct series *job_series(const struct job *job, size_t i);
+size_t job_event_count(const struct job *job);                    /* the last 1000 are kept */
+const struct event *job_event(const struct job *job, size_t i);
+uint64_t job_now(const struct job *job);                          /* time of the last frame */
+
+/* ---- storing it: the recording's summary, process, meta tables ---------------------------------------------------- */
+
+/* Calls see for each accumulator with n > 0 of host, job and GPUs. */
+void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
+/* Puts back what was stored. Each returns 0 or -ENOMEM. Phases and events come back by applying their frames. */
+int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc);
+int job_restore_process(struct job *job, const struct process *process);
+int job_restore_series(struct job *job, const struct series *series);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The answer: what a job used, each figure with how it was obtained. Plain data made from a job; sinks write it.
+ */
+#pragma once
+
+#include "job/job.h"
+
+enum method {
+	METHOD_UNKNOWN, /* the figure could not be had; a note says why */
+	METHOD_EXACT,   /* the kernel's own mark or count */
+	METHOD_BOUNDED, /* between low and high */
+	METHOD_SAMPLED, /* at the sampling rate; true value is at least this */
+};
+
+/* "exact", "bounded", "sampled", "unknown". */
+const char *method_name(enum method method);
+
+/* An amount of RAM: of main, of the descendants, of all. */
+struct ram_figure {
+	struct maybe peak, low, high;  /* low <= peak <= high */
+	struct maybe mean;
+	struct maybe private_bytes, shared_bytes; /* at the last PSS pass before or at the peak */
+	struct maybe at_ns;            /* when */
+	enum method method;
+	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "PSS", "fork families"; static */
+};
+
+struct note {
+	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path */
+	char *why;
+};
+
+enum severity { SEVERITY_HINT, SEVERITY_WARN, SEVERITY_ERROR };
+
+/* One piece of advice; made by watch/, kept here because the summary shows it. */
+struct finding {
+	const char *code;       /* "out-of-memory"; static */
+	enum severity severity;
+	bool fired;
+	char *message;          /* if fired: number, evidence, one action */
+	char *why_not;          /* if not: what was looked at and what it would have taken */
+	struct evidence { const char *key; double value; const char *text; } evidence[8]; /* text if not NULL, else value */
+	unsigned n_evidence;
+	uint64_t from_ns, to_ns;/* the interval that shows it */
+};
+
+struct summary {
+	const struct job *job;         /* borrowed: processes, phases, series, facts */
+	const struct facts *facts;
+	bool complete;                 /* the end was recorded */
+	bool oom_killed;
+	struct maybe wall_ns, user_ns, system_ns;
+	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */
+	struct ram_figure main, descendants, combined;
+	struct maybe system_peak;
+	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak;
+	struct maybe swap_peak, hugetlb_peak;
+	struct maybe read_bytes, write_bytes;
+	struct maybe cpu_energy_uj;
+	struct maybe cores_mean_ppm;   /* (user + system) / wall, in millionths of a core */
+	struct maybe iowait_ppm;       /* of the machine, while the job ran */
+	struct maybe peak_alive;
+	struct note *notes;
+	size_t n_notes;
+	struct finding *findings;
+	size_t n_findings;
+};
+
+/* Makes it from the job as it is now (a running one too). Returns 0 or -ENOMEM. findings are empty. */
+int summary_make(struct job *job, struct summary *ret);
+/* Adds a note (copied). */
+int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void summary_done(struct summary *summary);

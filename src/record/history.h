@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The history: runs kept in $HIWATER_DIR, else $XDG_STATE_HOME/hiwater, else ~/.local/state/hiwater, as NUMBER.hiw.
+ * 200 runs and 1 GiB at most: the oldest finished go first, a running or pinned one never.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/maybe.h"
+
+struct history_entry {
+	uint64_t number;         /* 0: a file outside the history */
+	char *path;
+	char *name, *command;    /* of the run; "" if unknown */
+	uint64_t started_wall_ns;
+	int64_t wall_ns;         /* so far, if it runs */
+	int32_t status;          /* of main */
+	bool complete, running, pinned;
+	struct maybe peak_bytes; /* combined RAM */
+	struct maybe cores_ppm;  /* mean use of processors, in millionths of a core */
+	uint64_t file_bytes;     /* journal included */
+};
+
+struct history {
+	struct history_entry *entries; /* oldest first */
+	size_t n;
+};
+
+/* The folder; it may not exist. Returns 0 or -errno with text (no HOME). */
+int history_dir(char *ret, size_t size, struct err *err);
+
+/* Reads the folder; files that are not ours are left out. A folder that does not exist is an empty history. */
+int history_read(struct history *ret, struct err *err);
+void history_done(struct history *h);
+
+/* Finds a RUN: a number, "last", "last-1", a name (its latest run), a path, "slurm:JOB". ret_path is the caller's to
+ * free. Returns 0, -ENOENT with a text that says what was looked for and where, or -errno. */
+int history_find(const char *run, char **ret_path, struct err *err);
+
+/* Reserves the next number: creates the folder (0700) and an empty NUMBER.hiw (0600, O_EXCL). */
+int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
+
+/* Removes one run; refuses a running one. */
+int history_remove(const char *run, struct err *err);
+
+/* Keeps to the limits; never removes running, pinned or unreadable files. */
+int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading a recording, finished, growing, or cut off: as a job (from the stored accumulators) and as frames.
+ * Threads: one at a time a struct.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "frame.h"
+#include "job/job.h"
+
+struct replay;
+
+/* Opens path read-only. Returns 0, -ENOENT, -EBADMSG (no recording of ours, or damaged: text says what), or -errno. */
+int replay_open(const char *path, struct replay **ret, struct err *err);
+void replay_close(struct replay *r);
+
+/* The job as of the last commit: facts, accumulators, processes, phases, events, series; no frame has to be read. */
+int replay_job(struct replay *r, struct job **ret, struct err *err);
+
+/* The whole run as frames in the order of time: births, folded windows, ends, events, series. recent: the last minutes
+ * at full rate in place of their windows. see returns false to stop. Bounded memory however long the run.
+ * Returns 0 or -errno with text. */
+int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
+
+/* True while its recorder lives (its lock or pid and start time). */
+bool replay_growing(struct replay *r);
+
+/* One file without a -wal beside it, readable anywhere. */
+int replay_copy(struct replay *r, const char *path, struct err *err);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The clock: which source is read when. It owns the sources and the job, shows every frame to the seers, counts late
+ * ticks and measures what hiwater itself costs. It never blocks and has no thread: its descriptor becomes readable
+ * when there is something to do, then the owner calls sampler_step.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/root.h"
+#include "frame.h"
+#include "job/job.h"
+#include "source/source.h"
+
+enum sampler_cgroup { CGROUP_AUTO, CGROUP_NONE };
+
+struct sampler_options {
+	const struct root *root;
+	uint64_t interval_ns;       /* 1 ms or more; 100 ms */
+	uint64_t window_ns;         /* 1 s: how often what is slow is read */
+	bool ours;                  /* hiwater started the job and is its subreaper */
+	bool big_pss;               /* --pss: also processes that take over 20 ms */
+	enum sampler_cgroup cgroup;
+	const char *cgroup_made;    /* --cgroup=new: the group made for this run; NULL */
+	const char *workdir;
+	frame_seer *see;            /* shown every frame, after the job has applied it */
+	void *see_ctx;
+};
+
+struct sampler;
+
+int sampler_new(const struct sampler_options *options, struct sampler **ret, struct err *err);
+void sampler_free(struct sampler *s);
+
+/* Begins with pid as main (with attach: again for every further pid). Reads everything once. */
+int sampler_start(struct sampler *s, pid_t pid, struct err *err);
+
+int sampler_fd(const struct sampler *s);     /* poll for POLLIN; the same one for life */
+void sampler_step(struct sampler *s);        /* what is due now: a tick, exit records */
+void sampler_now(struct sampler *s);         /* a frame at once (a mark, a phase's edge) */
+
+struct job *sampler_job(struct sampler *s);
+uint64_t sampler_time(const struct sampler *s); /* ns since the run's start, now */
+
+/* A frame made elsewhere (marks, series, alerts): applied and shown like any other. */
+void sampler_push(struct sampler *s, const struct frame *frame);
+
+/* A child of the recorder's own that is no part of the job. */
+void sampler_ignore(struct sampler *s, pid_t pid);
+
+/* main became a zombie that is not yet reaped: reads the last of it. */
+void sampler_main_zombie(struct sampler *s, pid_t pid);
+
+/* hiwater reaped pid (main or an orphan): its end, with rusage in facts. */
+void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts);
+
+/* True when a window has just closed: time to hand totals to the recording. Resets itself. */
+bool sampler_window_closed(struct sampler *s);
+
+/* The run is over: last looks, what still lives is counted and named, own cost is written into the facts. */
+void sampler_end(struct sampler *s);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Findings: a rule is a row of the table in findings.c and one pure function over what is known of a run.
+ */
+#pragma once
+
+#include "job/summary.h"
+
+/* Earlier runs of the same name or command, for the rules that must not judge by one run. */
+struct earlier_runs {
+	size_t n;
+	struct maybe peak_bytes;   /* largest combined peak without page cache */
+	struct maybe wall_ns;      /* longest */
+	struct maybe cores_ppm;    /* largest mean use of processors */
+	char peak_run[64];         /* which run it was: "17" or a path's end */
+};
+
+/* Fills summary->findings: one entry a rule, fired or not. earlier may be NULL. Returns 0 or -ENOMEM. */
+int findings_make(struct summary *summary, const struct earlier_runs *earlier);
