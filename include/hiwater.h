@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater: what a job used. The whole public interface; plain C11, usable from C++.
+ *
+ * A recorder measures a job and keeps a recording; a run is what came of it: the live one of a recorder, or one read
+ * back from a file. Both answer the same questions. examples/peak.c is a whole program in one page.
+ *
+ * Errors       Functions return 0 or a negative errno. Where a person can do something about it, a text goes into the
+ *              caller's struct hiw_err (NULL is fine): what, why, what to do.
+ * Ownership    _new and _open give something that the _free or _close of the same name takes back; those take NULL.
+ *              Strings inside what a getter fills are borrowed from the handle until its next call.
+ * Threads      One thread at a time a handle; different handles are independent. The recorder's writer thread is its
+ *              own business and blocks all signals.
+ * Environment  The library never prints, exits, installs signal handlers, changes locale or environment.
+ * Units        bytes, nanoseconds, microjoules, millionths (ppm: a ratio of 1 is 1000000; one core is 1000000).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HIW_API __attribute__((visibility("default")))
+
+struct rusage;
+
+/* The text of an error; "" if there is none. */
+struct hiw_err {
+	char text[512];
+};
+
+/* A number that may not be had; value means nothing unless known. */
+struct hiw_maybe {
+	int64_t value;
+	bool known;
+};
+
+/* "0.1.0". Static. */
+HIW_API const char *hiw_version(void);
+
+/* ---- recording a job ------------------------------------------------------------------------------------------- */
+
+enum hiw_cgroup {
+	HIW_CGROUP_AUTO, /* use the job's cgroup where it has one to itself; make none */
+	HIW_CGROUP_NONE, /* use none */
+};
+
+/* Fill with HIW_OPTIONS_INIT, then set what differs. All strings are copied. */
+struct hiw_options {
+	size_t size;                 /* of this struct, for later versions */
+	uint64_t interval_ns;        /* between two looks at memory: 1 ms or more */
+	uint64_t window_ns;          /* span of a stored row, and the period of what is dearer to read */
+	const char *const *argv;     /* the command, NULL-terminated; secrets in it are masked before it is stored. NULL
+	                              * with attach: read from the process */
+	const char *name;            /* runs of one name are a group; NULL. %r is the rank */
+	const char *output;          /* the recording's file; NULL: the history. %r is the rank */
+	bool overwrite;              /* output may exist */
+	bool no_record;              /* keep no recording */
+	bool attached;               /* the job was not started by this process */
+	bool reset_mark;             /* attached: reset VmHWM of the processes at the start (clear_refs) */
+	bool pss;                    /* read PSS of large processes too (over 1.5 GiB: holds their memory lock for 20 ms) */
+	enum hiw_cgroup cgroup;
+	const char *cgroup_made;     /* a cgroup that was made for this job; NULL */
+	int64_t fork_rss_bytes;      /* resident size of this process when it forked the job: a floor of ru_maxrss; 0 */
+	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
+};
+
+#define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
+
+struct hiw_recorder;
+
+/* Checks the options and reserves what must be there before a job starts; creates no file. */
+HIW_API int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *err);
+HIW_API void hiw_recorder_free(struct hiw_recorder *recorder);
+
+/* What HIWATER_SOCKET must be set to in the job's environment, so that hiwater mark and the Python package find the
+ * recorder. Borrowed; "" if there is none. */
+HIW_API const char *hiw_recorder_socket(const struct hiw_recorder *recorder);
+
+/* Measures pid and its descendants from now on; the first pid is main. With attach it may be called for several.
+ * Returns 0, -ESRCH, -EPERM or -errno. */
+HIW_API int hiw_recorder_start(struct hiw_recorder *recorder, pid_t pid, struct hiw_err *err);
+
+/* A descriptor that is readable when hiw_recorder_step has something to do; the same one until _free. */
+HIW_API int hiw_recorder_fd(const struct hiw_recorder *recorder);
+/* Does what is due; never blocks. */
+HIW_API void hiw_recorder_step(struct hiw_recorder *recorder);
+
+/* A child of the caller that is no part of the job. */
+HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
+
+/* The caller saw (waitid WNOWAIT) that main is a zombie: its last facts are read. Call before reaping it. */
+HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
+/* The caller reaped pid (wait4): main, or an orphan of the job. usage may be NULL. */
+HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
+
+/* The job was sent signal because of a limit (exit status 124). */
+HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why);
+
+/* A mark at this instant; a frame is read at once. */
+HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
+
+/* True when every process asked for has ended (attach). */
+HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
+
+/* A warning that a person should see now (disk full, queue overflow, ...): its text, once; NULL if there is none. */
+HIW_API const char *hiw_recorder_warning(struct hiw_recorder *recorder);
+
+/* The run is over: last looks, the recording is finished (waiting for the disk two seconds at most). The run stays
+ * readable through hiw_recorder_run until _free. A failure to write is a warning, not an error. */
+HIW_API int hiw_recorder_end(struct hiw_recorder *recorder, struct hiw_err *err);
+
+/* The run so far. Borrowed; valid until _free. */
+HIW_API struct hiw_run *hiw_recorder_run(struct hiw_recorder *recorder);
+
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
+
+struct hiw_run;
+
+/* Finds a RUN: a number of the history, "last", a name, a path, "slurm:JOB". *ret_path is the caller's to free(). */
+HIW_API int hiw_find(const char *run, char **ret_path, struct hiw_err *err);
+
+/* Opens a recording: finished, growing, or cut off. */
+HIW_API int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *err);
+HIW_API void hiw_run_close(struct hiw_run *run);
+
+/* Writes one file without a journal beside it. */
+HIW_API int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
+
+enum hiw_method {
+	HIW_UNKNOWN, /* not had; a note says why */
+	HIW_EXACT,   /* the kernel's own mark or count */
+	HIW_BOUNDED, /* between low and high */
+	HIW_SAMPLED, /* at the sampling rate: the true value is at least this */
+};
+
+/* An amount of RAM. low <= peak <= high, in bytes. */
+struct hiw_ram {
+	struct hiw_maybe peak, low, high, mean, private_bytes, shared_bytes;
+	struct hiw_maybe at_ns;      /* when the peak was, since the run's start */
+	enum hiw_method method;
+	const char *source;          /* "VmHWM", "ru_maxrss", ...; static */
+};
+
+/* The main figures of a run; the JSON text has all of them. */
+struct hiw_figures {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	bool complete, oom_killed, cpu_exact;
+	struct hiw_maybe exit_status;/* of main, as waitpid gives it */
+	struct hiw_maybe wall_ns, user_ns, system_ns;
+	struct hiw_ram main, descendants, combined;
+	struct hiw_maybe swap_peak, read_bytes, write_bytes, cpu_energy_uj;
+	struct hiw_maybe processes_seen, peak_alive, processes_left;
+};
+HIW_API int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret);
+
+enum hiw_format {
+	HIW_TEXT,     /* the full summary */
+	HIW_LINE,     /* one line of key=value */
+	HIW_JSON,     /* docs/summary.schema.json */
+	HIW_PROGRESS, /* one line about the present */
+};
+
+enum hiw_units { HIW_IEC, HIW_SI, HIW_BYTES };
+
+struct hiw_style {
+	size_t size;
+	enum hiw_units units;
+	unsigned width;              /* columns; 0: 80 */
+	bool color, utf8, plain;
+	bool why;                    /* every finding, fired or not */
+};
+
+/* The summary as text. *ret is the caller's to free(). */
+HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret, size_t *ret_len, struct hiw_err *err);
+
+/* One sentence of the summary that a parallel job's rank above 0 prints; "" for others. */
+HIW_API bool hiw_run_is_leader(struct hiw_run *run);
+
+/* ---- the history ------------------------------------------------------------------------------------------------ */
+
+/* One kept run. */
+struct hiw_entry {
+	uint64_t number;
+	const char *path, *name, *command;
+	uint64_t started_wall_ns;    /* since 1970 */
+	int64_t wall_ns;
+	struct hiw_maybe exit_status;
+	bool complete, running, pinned;
+	struct hiw_maybe peak_bytes; /* combined RAM */
+	uint64_t file_bytes;
+};
+/* Calls see for each kept run, oldest first; see returns false to stop. */
+HIW_API int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *err);
+/* Removes a run; a running one is refused. */
+HIW_API int hiw_history_remove(const char *run, struct hiw_err *err);
+
+/* ---- from inside a job ------------------------------------------------------------------------------------------- */
+
+/* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), or -errno. */
+HIW_API int hiw_mark(const char *text, struct hiw_err *err);
+
+/* ---- this machine ------------------------------------------------------------------------------------------------ */
+
+/* What can be measured: one call a metric. */
+struct hiw_check {
+	const char *entity, *metric; /* "process", "rss" */
+	const char *sentence, *origin;
+	bool available;
+	const char *how, *why_not, *remedy; /* "" where there is nothing to say */
+};
+/* root: a folder of captured files, or NULL for this machine. */
+HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw_check *check), void *ctx, struct hiw_err *err);
+
+/* Facts of the machine for people, "key: value" lines. *ret is the caller's to free(). */
+HIW_API int hiw_doctor_machine(const char *root, char **ret, struct hiw_err *err);
+
+/* Processes to attach to: by extended regular expression on name and command line, or those of a cgroup ("/a/b"
+ * below the hierarchy, or a path of the mounted tree). At most n pids are stored; *ret_n is how many there are. This
+ * process and its parents are never among them. -ENOENT if there are none, -EINVAL for a bad expression. */
+HIW_API int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
+HIW_API int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
+
+/* Makes a cgroup for a job about to start. ret_path is its name for hiw_options.cgroup_made. The child writes "0" to
+ * *ret_procs before exec, if that is not -1; else *ret_dir is for clone3(CLONE_INTO_CGROUP). The caller closes them. */
+HIW_API int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *err);
+HIW_API void hiw_cgroup_remove(const char *path);
+
+/* Signals that wait for a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for signal n. */
+HIW_API int hiw_pending_signals(pid_t pid, uint64_t *ret_mask);
+/* The resident size of this process. */
+HIW_API int64_t hiw_own_rss(void);
+
+#ifdef __cplusplus
+}
+#endif
