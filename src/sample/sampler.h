@@ -20,6 +20,7 @@ struct sampler_options {
 	uint64_t window_ns;         /* 1 s: how often what is slow is read */
 	bool ours;                  /* hiwater started the job and is its subreaper */
 	bool big_pss;               /* --pss: also processes that take over 20 ms */
+	bool reset_mark;            /* attached: reset main's VmHWM at the start */
 	enum sampler_cgroup cgroup;
 	const char *cgroup_made;    /* --cgroup=new: the group made for this run; NULL */
 	const char *workdir;
@@ -56,6 +57,9 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts);
 
 /* True when a window has just closed: time to hand totals to the recording. Resets itself. */
 bool sampler_window_closed(struct sampler *s);
+
+/* Writes ticks, gaps and hiwater's own processor time and memory so far into the facts. */
+void sampler_cost(struct sampler *s);
 
 /* The run is over: last looks, what still lives is counted and named, own cost is written into the facts. */
 void sampler_end(struct sampler *s);

@@ -116,6 +116,7 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 
 /* A child of the recorder's own that is no part of the job (canary, GPU helper). */
 void processes_ignore(struct processes *p, pid_t pid);
+bool processes_is_ignored(const struct processes *p, pid_t pid);
 
 /* Looks for new members; births go to out. Returns how many were found, or -errno. */
 int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
@@ -150,6 +151,9 @@ int processes_reset_mark(struct processes *p, uint32_t id);
 
 size_t processes_count(const struct processes *p);
 uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: no member */
+
+/* Some member was seen to ignore SIGCHLD: its children's processor time is told to nobody. */
+bool processes_ignore_children(const struct processes *p);
 
 /* Tells of every process metric. */
 void processes_probe(const struct source_env *env, source_prober *tell, void *ctx);
@@ -187,3 +191,12 @@ struct machine {
 
 /* Reads what is there; what is not stays 0 or "". */
 int machine_read(const struct root *root, struct machine *ret);
+
+/* self.c: VmRSS and VmHWM of this process, in bytes. */
+int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm);
+/* Signals that wait for pid: bit n - 1 for signal n. */
+int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask);
+
+/* find.c: processes whose name or command line matches an extended regular expression, without this process and its
+ * parents. At most n are stored. Returns how many there are, -EINVAL with text for a bad expression, or -errno. */
+ssize_t find_by_name(const struct root *root, const char *regex, pid_t *pids, size_t n, struct err *err);

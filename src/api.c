@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater.h over the folders: the recorder. It wires the sampler's frames to the recording.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "api_internal.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/mask.h"
+#include "record/history.h"
+
+#define SECOND UINT64_C(1000000000)
+
+enum {
+	HISTORY_RUNS = 200,
+	MESSAGES_A_STEP = 64, /* pushed messages taken between two looks at the clock */
+};
+static const uint64_t history_bytes = UINT64_C(1) << 30;
+static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
+static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = 2 * SECOND;
+static const size_t queue_bytes = 8 << 20;
+
+const char *hiw_version(void)
+{
+	return HIW_VERSION;
+}
+
+int api_err(struct hiw_err *err, const struct err *from, int code)
+{
+	if (err && code < 0)
+		(void) snprintf(err->text, sizeof(err->text), "%s", from->text[0] ? from->text : strerror(-code));
+	return code;
+}
+
+/* ---- what a job is called ------------------------------------------------------------------------------------------ */
+
+static const char *environment(void *ctx, const char *name)
+{
+	(void) ctx;
+	return getenv(name);
+}
+
+int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret)
+{
+	struct buf text = BUF_INIT(8192);
+
+	for (const char *p = pattern; *p; p++) {
+		if (p[0] == '%' && p[1] == 'r') {
+			(void) buf_printf(&text, "%lld", scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
+			p++;
+		} else {
+			(void) buf_add(&text, p, 1);
+		}
+	}
+	*ret = text.error ? NULL : strdup(text.data);
+	buf_done(&text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* The command as text and as a JSON array, secrets masked in both. */
+static int copy_command(struct hiw_recorder *r, const char *const *argv)
+{
+	struct buf text = BUF_INIT(1 << 16), array = BUF_INIT(1 << 18);
+	struct mask_state mask = MASK_INIT;
+	struct json json;
+
+	json_init(&json, &array, true);
+	json_array(&json);
+	for (size_t i = 0; argv[i]; i++) {
+		struct buf word = BUF_INIT(1 << 16);
+
+		(void) mask_argument(&mask, argv[i], &word);
+		(void) buf_printf(&text, "%s%s", i ? " " : "", word.data);
+		json_str(&json, word.data);
+		buf_done(&word);
+	}
+	json_end(&json);
+	r->argv_text = strdup(text.data);
+	r->argv_json = strdup(array.error ? "[]" : array.data);
+	buf_done(&text);
+	buf_done(&array);
+	return r->argv_text && r->argv_json ? 0 : -ENOMEM;
+}
+
+static void set_id(struct facts *f)
+{
+	unsigned char bytes[16];
+	char id[2 * sizeof(bytes) + 1];
+
+	if (getrandom(bytes, sizeof(bytes), GRND_NONBLOCK) != sizeof(bytes))
+		memset(bytes, 0, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		(void) snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+	(void) job_set_text(&f->id, id);
+}
+
+static struct maybe asked(struct hiw_maybe option, struct maybe scheduler)
+{
+	return option.known ? known(option.value) : scheduler;
+}
+
+static void set_people_facts(struct facts *f)
+{
+	autofree char *directory = getcwd(NULL, 0);
+	const struct passwd *user = getpwuid(geteuid());
+	char number[24];
+
+	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
+	(void) job_set_text(&f->user, user ? user->pw_name : number);
+	(void) job_set_text(&f->directory, directory ? directory : "");
+	(void) job_set_text(&f->version, HIW_VERSION);
+}
+
+static void set_facts(struct hiw_recorder *r)
+{
+	struct facts *f = job_facts(sampler_job(r->sampler));
+	const struct hiw_options *o = &r->options;
+	const struct scheduler *s = &r->scheduler;
+
+	set_id(f);
+	(void) job_set_text(&f->mode, o->attached ? "attach" : "run");
+	(void) job_set_text(&f->name, r->name);
+	(void) job_set_text(&f->command, r->argv_text);
+	(void) job_set_text(&f->argv_json, r->argv_json);
+	(void) job_set_text(&f->scheduler, s->name);
+	(void) job_set_text(&f->scheduler_job, s->job);
+	if (*s->node)
+		(void) job_set_text(&f->host, s->node);
+	f->rank = s->rank;
+	f->ranks = s->ranks;
+	f->nodes = s->nodes;
+	f->request_bytes = asked(o->request_bytes, s->request_bytes);
+	f->request_cpus = asked(o->request_cpus, s->request_cpus);
+	f->request_time_ns = asked(o->request_time_ns, s->request_time_ns);
+	if (o->fork_rss_bytes > 0)
+		f->fork_rss_bytes = known(o->fork_rss_bytes);
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------------------ */
+
+static int check_options(const struct hiw_options *o, struct err *err)
+{
+	if (o->interval_ns < least_interval_ns)
+		return err_set(err, -EINVAL, "an interval under 1 ms cannot be held; give 1ms or more");
+	if (o->interval_ns > most_interval_ns)
+		return err_set(err, -EINVAL, "an interval over 1 hour measures nothing; give 1h or less");
+	if (o->no_record && o->output)
+		return err_set(err, -EINVAL, "-o FILE and --no-record contradict each other; give one of them");
+	return 0;
+}
+
+static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
+{
+	int error = 0;
+
+	r->options = *o;
+	if (r->options.window_ns < o->interval_ns)
+		r->options.window_ns = o->interval_ns;
+	if (o->name)
+		error = expand_rank(o->name, &r->scheduler, &r->name);
+	if (error == 0 && o->output)
+		error = expand_rank(o->output, &r->scheduler, &r->output);
+	if (error == 0 && o->cgroup_made)
+		error = (r->cgroup_made = strdup(o->cgroup_made)) ? 0 : -ENOMEM;
+	if (error == 0 && o->argv)
+		error = copy_command(r, o->argv);
+	return error;
+}
+
+static void see_frame(void *ctx, const struct frame *frame)
+{
+	struct hiw_recorder *r = ctx;
+
+	if (r->record)
+		record_frame(r->record, frame);
+}
+
+/* Under a scheduler only the ranks that speak for others keep a recording, unless a file is asked for. */
+static bool wants_record(const struct hiw_recorder *r)
+{
+	return !r->options.no_record && (r->output || scheduler_is_leader(&r->scheduler));
+}
+
+static int open_record(struct hiw_recorder *r, struct err *err)
+{
+	const struct record_options options = {
+		.path = r->output, .overwrite = r->options.overwrite, .window_ns = r->options.window_ns,
+		.recent_ns = recent_ns, .max_bytes = recording_bytes, .queue_bytes = queue_bytes,
+		.others_after = 200,
+	};
+
+	if (!wants_record(r))
+		return 0;
+	int error = record_new(&options, &r->record, err);
+
+	/* A history that cannot be written costs the recording, not the run. */
+	if (error < 0 && !r->output) {
+		(void) snprintf(r->warning, sizeof(r->warning), "no recording: %s", err->text);
+		err->text[0] = '\0';
+		return 0;
+	}
+	return error;
+}
+
+static int open_sampler(struct hiw_recorder *r, struct err *err)
+{
+	const struct sampler_options options = {
+		.root = &r->root, .interval_ns = r->options.interval_ns, .window_ns = r->options.window_ns,
+		.ours = !r->options.attached, .big_pss = r->options.pss, .reset_mark = r->options.reset_mark,
+		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
+		.cgroup_made = r->cgroup_made, .workdir = ".", .see = see_frame, .see_ctx = r,
+	};
+
+	return sampler_new(&options, &r->sampler, err);
+}
+
+static int poll_together(struct hiw_recorder *r, struct err *err)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (r->epoll < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0)
+		return err_set(err, -errno, "no event descriptor: %s", strerror(errno));
+	if (r->pushed.fd >= 0)
+		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->pushed.fd, &event);
+	return 0;
+}
+
+static int open_all(struct hiw_recorder *r, const struct hiw_options *options, struct err *err)
+{
+	int error = check_options(options, err);
+
+	scheduler_read(environment, NULL, &r->scheduler);
+	if (error == 0)
+		error = copy_options(r, options);
+	if (error == 0)
+		error = root_open("/", &r->root, err);
+	if (error == 0)
+		error = open_record(r, err);
+	if (error == 0)
+		error = open_sampler(r, err);
+	if (error == 0) {
+		(void) pushed_open(&r->pushed);
+		error = poll_together(r, err);
+	}
+	return error;
+}
+
+int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **ret, struct hiw_err *ret_err)
+{
+	struct hiw_recorder *r = calloc(1, sizeof(*r));
+	struct err err = { "" };
+	int error;
+
+	if (!r)
+		return -ENOMEM;
+	r->epoll = r->pushed.fd = -1;
+	error = open_all(r, options, &err);
+	if (error < 0) {
+		hiw_recorder_free(r);
+		return api_err(ret_err, &err, error);
+	}
+	r->run.job = sampler_job(r->sampler);
+	r->run.sampler = r->sampler;
+	set_facts(r);
+	*ret = r;
+	return 0;
+}
+
+void hiw_recorder_free(struct hiw_recorder *r)
+{
+	if (!r)
+		return;
+	run_clear(&r->run);
+	if (r->record)
+		(void) record_finish(r->record, r->sampler ? sampler_job(r->sampler) : NULL, false, finish_wait_ns, NULL);
+	sampler_free(r->sampler);
+	pushed_done(&r->pushed);
+	framebuf_done(&r->pushed_frame);
+	root_done(&r->root);
+	if (r->epoll >= 0)
+		(void) close(r->epoll);
+	free(r->name);
+	free(r->output);
+	free(r->cgroup_made);
+	free(r->argv_text);
+	free(r->argv_json);
+	free(r);
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------------------- */
+
+const char *hiw_recorder_socket(const struct hiw_recorder *r)
+{
+	return r->pushed.name;
+}
+
+int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct facts *f = job_facts(sampler_job(r->sampler));
+	int error;
+
+	if (!f->user)
+		set_people_facts(f);
+	error = sampler_start(r->sampler, pid, &err);
+	if (error < 0)
+		return api_err(ret_err, &err, error);
+	const struct process *main = job_main(sampler_job(r->sampler));
+
+	if (!f->command && main)
+		(void) job_set_text(&f->command, main->command && *main->command ? main->command : main->name);
+	return 0;
+}
+
+int hiw_recorder_fd(const struct hiw_recorder *r)
+{
+	return r->epoll;
+}
+
+/* A phase's edge or a mark asks for a frame at once, so that what happened lies between two looks. */
+static void take_messages(struct hiw_recorder *r)
+{
+	for (int i = 0; i < MESSAGES_A_STEP; i++) {
+		uint64_t now = sampler_time(r->sampler);
+		struct frame frame;
+		bool look;
+
+		if (pushed_receive(&r->pushed, now, &r->pushed_frame) == 0)
+			return;
+		look = r->pushed_frame.n_events > 0;
+		frame = framebuf_frame(&r->pushed_frame, FRAME_USER, now, 0);
+		if (look)
+			sampler_now(r->sampler);
+		frame.time_ns = sampler_time(r->sampler);
+		if (!framebuf_is_empty(&r->pushed_frame))
+			sampler_push(r->sampler, &frame);
+		framebuf_clear(&r->pushed_frame);
+	}
+}
+
+void hiw_recorder_step(struct hiw_recorder *r)
+{
+	if (r->ended)
+		return;
+	take_messages(r);
+	sampler_step(r->sampler);
+	if (!sampler_window_closed(r->sampler) || !r->record)
+		return;
+	sampler_cost(r->sampler);
+	job_facts(sampler_job(r->sampler))->frames_dropped = known((int64_t) record_dropped(r->record));
+	record_totals(r->record, sampler_job(r->sampler));
+}
+
+void hiw_recorder_ignore(struct hiw_recorder *r, pid_t pid)
+{
+	sampler_ignore(r->sampler, pid);
+}
+
+void hiw_recorder_zombie(struct hiw_recorder *r, pid_t pid)
+{
+	sampler_main_zombie(r->sampler, pid);
+}
+
+static struct maybe time_of(const struct timeval *t)
+{
+	return known((int64_t) t->tv_sec * (int64_t) SECOND + t->tv_usec * 1000);
+}
+
+void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const struct rusage *usage)
+{
+	struct end end = {
+		.entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true, .status = status,
+	};
+
+	if (usage) {
+		end.maxrss_bytes = known((int64_t) usage->ru_maxrss * 1024);
+		end.cpu_user_ns = time_of(&usage->ru_utime);
+		end.cpu_system_ns = time_of(&usage->ru_stime);
+		end.faults_minor = known(usage->ru_minflt);
+	}
+	sampler_reaped(r->sampler, pid, &end);
+}
+
+void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
+{
+	struct job *job = sampler_job(r->sampler);
+
+	job_facts(job)->stopped_by = known(124);
+	(void) hiw_recorder_mark(r, why);
+}
+
+int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
+{
+	const struct event event = {
+		.time_ns = sampler_time(r->sampler), .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = text,
+	};
+	struct frame frame = { .source = FRAME_USER, .live = true, .n_events = 1, .events = &event };
+
+	sampler_now(r->sampler);
+	frame.time_ns = sampler_time(r->sampler);
+	sampler_push(r->sampler, &frame);
+	return 0;
+}
+
+/* Attached: nobody tells when main ends; it is over when no member lives. */
+bool hiw_recorder_over(const struct hiw_recorder *r)
+{
+	return job_alive(sampler_job(r->sampler)) == 0;
+}
+
+const char *hiw_recorder_warning(struct hiw_recorder *r)
+{
+	struct err err = { "" };
+	const char *note;
+
+	if (r->warning[0]) {
+		(void) snprintf(err.text, sizeof(err.text), "%s", r->warning);
+		r->warning[0] = '\0';
+	} else if (r->record && record_trouble(r->record, &err)) {
+		;
+	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {
+		r->warned_of_note = true;
+		(void) snprintf(err.text, sizeof(err.text), "%s", note);
+	}
+	if (!err.text[0])
+		return NULL;
+	(void) job_set_text(&r->run.warning, err.text);
+	return r->run.warning;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------------- */
+
+static void finish_record(struct hiw_recorder *r)
+{
+	struct job *job = sampler_job(r->sampler);
+	struct facts *f = job_facts(job);
+	const bool keep = r->output || (f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns);
+	struct err err = { "" };
+	autofree char *path = NULL;
+
+	f->frames_dropped = known((int64_t) record_dropped(r->record));
+	if (record_finish_path(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
+		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
+	r->record = NULL;
+	if (!keep || !path)
+		return;
+	(void) job_set_text(&f->recording, path);
+	if (!r->output)
+		(void) history_trim(HISTORY_RUNS, history_bytes, NULL);
+}
+
+int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
+{
+	(void) err;
+	if (r->ended)
+		return 0;
+	take_messages(r);
+	sampler_end(r->sampler);
+	r->ended = true;
+	if (r->record)
+		finish_record(r);
+	return 0;
+}
+
+struct hiw_run *hiw_recorder_run(struct hiw_recorder *r)
+{
+	return &r->run;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to api*.c: what the public handles hold.
+ */
+#pragma once
+
+#include <hiwater.h>
+
+#include "base/err.h"
+#include "base/root.h"
+#include "job/summary.h"
+#include "record/record.h"
+#include "record/replay.h"
+#include "sample/sampler.h"
+#include "source/pushed.h"
+#include "source/scheduler.h"
+
+struct hiw_run {
+	struct job *job;
+	bool owns_job;             /* else the sampler's */
+	struct replay *replay;     /* NULL: live */
+	struct sampler *sampler;   /* live: asked for its cost before a summary is made; borrowed */
+	struct summary summary;    /* borrowed strings of the last call live here */
+	bool made;
+	/* for the line about the present: processor time at the last such line */
+	int64_t progress_cpu_ns;
+	uint64_t progress_at_ns;
+};
+
+struct hiw_recorder {
+	struct root root;
+	struct sampler *sampler;
+	struct record *record;     /* NULL: none is kept, or it is finished */
+	struct pushed pushed;
+	struct framebuf pushed_frame;
+	struct scheduler scheduler;
+	struct hiw_run run;
+	char *name, *output, *cgroup_made, *argv_text, *argv_json;
+	struct hiw_options options;
+	int epoll;
+	bool ended;
+	char warning[sizeof(((struct err *) 0)->text)];
+	bool warned_of_note;
+};
+
+/* Copies the text; returns code. */
+int api_err(struct hiw_err *err, const struct err *from, int code);
+
+static inline struct hiw_maybe api_maybe(struct maybe m)
+{
+	return (struct hiw_maybe) { m.value, m.known };
+}
+
+/* Forgets what a run's last call gave out. */
+void run_clear(struct hiw_run *run);
+
+/* Makes run->summary with notes and findings. Returns 0 or -errno. */
+int run_summarise(struct hiw_run *run);
+
+/* PATTERN with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
+int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The end of a run: the last that a zombie says, what was reaped, who lives on, what hiwater itself cost.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sample/sampler_internal.h"
+
+enum { LEFT_NAMED = 8 };
+
+static uint64_t hold(const struct sampler *s)
+{
+	return 3 * s->options.interval_ns;
+}
+
+/* The kernel queues the exit record before it shows the zombie, so both are here now. */
+void sampler_main_zombie(struct sampler *s, pid_t pid)
+{
+	struct end end = { .entity = ENTITY_PROCESS, .how = END_SEEN };
+	struct facts *facts = job_facts(s->job);
+	uint64_t now = sampler_time(s);
+
+	if (processes_zombie(s->processes, pid, &end) == 0)
+		facts->main_zombie_cminflt = end.faults_waited;
+	if (!s->taskstats)
+		return;
+	(void) taskstats_read(s->taskstats, s->processes, &s->buf);
+	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, hold(s));
+}
+
+static void add(struct maybe *sum, struct maybe value)
+{
+	if (value.known)
+		*sum = known(sum->value + value.value);
+}
+
+void sampler_reaped(struct sampler *s, pid_t pid, const struct end *end)
+{
+	struct facts *facts = job_facts(s->job);
+	uint64_t now = sampler_time(s);
+
+	add(&facts->reaped_user_ns, end->cpu_user_ns);
+	add(&facts->reaped_system_ns, end->cpu_system_ns);
+	if (facts->main_pid.known && facts->main_pid.value == pid) {
+		facts->main_maxrss_bytes = end->maxrss_bytes;
+		if (end->status_known)
+			facts->exit_status = known(end->status);
+		facts->ended_ns = known((int64_t) now);
+	}
+	if (processes_reaped(s->processes, pid, end, &s->buf))
+		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
+}
+
+/* ---- what lives on ---------------------------------------------------------------------------------------------- */
+
+static void name_left(struct buf *names, const struct process *process, size_t count)
+{
+	if (count < LEFT_NAMED)
+		(void) buf_printf(names, "%s%s (%d)", count ? ", " : "", process->name, (int) process->pid);
+	else if (count == LEFT_NAMED)
+		(void) buf_str(names, ", ...");
+}
+
+static void end_left(struct sampler *s, uint64_t now)
+{
+	struct facts *facts = job_facts(s->job);
+	struct buf names = BUF_INIT(1024);
+	size_t left = 0;
+
+	for (size_t i = 0; i < job_process_count(s->job); i++) {
+		const struct process *process = job_process(s->job, i);
+		const struct end end = { .entity = ENTITY_PROCESS, .id = process->id, .how = END_LEFT };
+
+		if (process->ended)
+			continue;
+		name_left(&names, process, left++);
+		framebuf_end(&s->buf, &end);
+	}
+	facts->processes_left = known((int64_t) left);
+	if (left)
+		(void) job_set_text(&facts->left_names, names.data);
+	buf_done(&names);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
+}
+
+/* ---- is the processor time exact? ------------------------------------------------------------------------------- */
+
+/* What the members were seen to use themselves; more than what was reaped means that somebody was not waited for. */
+static int64_t seen_cpu(const struct sampler *s)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < job_process_count(s->job); i++) {
+		const struct process *process = job_process(s->job, i);
+
+		sum += process->cpu_user_ns + process->cpu_system_ns;
+	}
+	return sum;
+}
+
+static void settle_cpu(struct sampler *s)
+{
+	struct facts *facts = job_facts(s->job);
+	int64_t reaped = facts->reaped_user_ns.value + facts->reaped_system_ns.value;
+	const int64_t slack = 20000000 + reaped / 100; /* clock ticks of stat against the scheduler's own clock */
+
+	if (!s->options.ours || !facts->exit_status.known)
+		facts->cpu_is_exact = known(0);
+	else if (!facts->cpu_is_exact.known)
+		facts->cpu_is_exact = known(facts->processes_left.value == 0 &&
+					    !processes_ignore_children(s->processes) &&
+					    seen_cpu(s) <= reaped + slack);
+}
+
+/* ---- own cost ----------------------------------------------------------------------------------------------------- */
+
+void sampler_cost(struct sampler *s)
+{
+	struct facts *facts = job_facts(s->job);
+	uint64_t rss, hwm;
+
+	facts->ticks = known((int64_t) s->ticks);
+	facts->late_ticks = known((int64_t) s->late);
+	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
+	facts->own_cpu_ns = known((int64_t) clock_process_cpu_ns());
+	if (self_memory(s->options.root, &rss, &hwm) == 0)
+		facts->own_rss_bytes = known((int64_t) hwm);
+}
+
+void sampler_end(struct sampler *s)
+{
+	struct facts *facts = job_facts(s->job);
+	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	uint64_t now;
+
+	if (!s->started || s->ended)
+		return;
+	now = sampler_time(s);
+	sampler_plan_read(s, now, true);
+	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	(void) processes_read(s->processes, all, &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
+	job_total(s->job, now, &s->totals);
+	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
+	sampler_check_cgroup(s);
+	if (!facts->ended_ns.known)
+		facts->ended_ns = known((int64_t) now);
+	end_left(s, now);
+	settle_cpu(s);
+	sampler_cost(s);
+	job_end(s->job, now, &s->totals);
+	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
+	s->window_closed = true;
+	s->ended = true;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to sample/: what the clock, the passes and the end share.
+ */
+#pragma once
+
+#include "sample/sampler.h"
+
+#define SAMPLER_SOURCES 3
+#define SAMPLER_GROUPS  8
+
+/* A source in use and when each of its groups is due. */
+struct plan {
+	const struct source_ops *ops;
+	struct source *source;           /* NULL: cannot be had, or not asked for */
+	uint64_t next_ns[SAMPLER_GROUPS];
+	uint64_t period_ns[SAMPLER_GROUPS];
+};
+
+/* How much PSS passes may cost (DESIGN §4): a credit at the start, then a share of one core. */
+struct pss_budget {
+	int64_t credit_ns;
+	uint64_t paid_until_ns;          /* the credit grew up to here */
+};
+
+struct sampler {
+	struct sampler_options options;
+	struct source_env env;
+	struct machine machine;
+	struct job *job;
+	struct processes *processes;
+	struct taskstats *taskstats;     /* NULL: not permitted */
+	struct plan plans[SAMPLER_SOURCES];
+	struct cgroup_facts cgroup;
+	struct pss_budget pss;
+	struct framebuf buf, totals;
+	int epoll, timer;
+	uint64_t start_boot_ns;
+	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
+	uint64_t last_tick_ns, last_frame_ns;
+	uint64_t next_window_ns, next_full_look_ns, next_cgroup_check_ns;
+	uint64_t ticks, late, longest_gap_ns;
+	uint64_t own_cpu_at_start_ns;
+	bool window_closed, started, ended;
+};
+
+/* Shows what buf holds as a frame of source at time_ns, after the job has applied it; clears buf. */
+void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
+
+/* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
+void sampler_pss(struct sampler *s, uint64_t now_ns);
+
+/* sampler_plan.c: opens the sources; reads what is due of them (all: everything). */
+void sampler_plan_open(struct sampler *s);
+void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all);
+void sampler_plan_close(struct sampler *s);
+/* Does the job still have its cgroup to itself? */
+void sampler_check_cgroup(struct sampler *s);

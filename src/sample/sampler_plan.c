@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The other sources: the machine, its energy, the job's cgroup. Each group at its own rate.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample/sampler_internal.h"
+
+enum { PLAN_HOST, PLAN_ENERGY, PLAN_CGROUP };
+
+static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
+	[PLAN_HOST] = &source_host,
+	[PLAN_ENERGY] = &source_energy,
+	[PLAN_CGROUP] = &source_cgroup,
+};
+
+static void open_one(struct sampler *s, struct plan *plan, const struct source_ops *ops)
+{
+	plan->ops = ops;
+	if (ops->open(&s->env, &plan->source, NULL) < 0) {
+		plan->source = NULL;
+		return;
+	}
+	for (unsigned g = 0; g < ops->n_groups && g < SAMPLER_GROUPS; g++) {
+		uint64_t period = ops->groups[g].period_ns;
+
+		plan->period_ns[g] = period > s->options.interval_ns ? period : s->options.interval_ns;
+	}
+}
+
+/* The machine's memory need not be read faster than ten times a second, whatever the job's interval. */
+static void slow_down(struct plan *plan, uint64_t least_ns)
+{
+	for (unsigned g = 0; g < SAMPLER_GROUPS; g++) {
+		if (plan->period_ns[g] && plan->period_ns[g] < least_ns)
+			plan->period_ns[g] = least_ns;
+	}
+}
+
+void sampler_plan_open(struct sampler *s)
+{
+	s->env.cgroup = s->cgroup.path;
+	sampler_check_cgroup(s);
+	for (int i = 0; i < SAMPLER_SOURCES; i++) {
+		if (i == PLAN_CGROUP && (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE))
+			continue;
+		open_one(s, &s->plans[i], plan_ops[i]);
+		slow_down(&s->plans[i], 100000000);
+	}
+}
+
+static bool is_shared_cgroup(const struct sampler *s, const struct plan *plan)
+{
+	return plan->ops == &source_cgroup && !s->cgroup.exclusive;
+}
+
+/* In a cgroup that others are in too, only its events (OOM kills) say anything about the job. */
+static unsigned groups_due(struct sampler *s, struct plan *plan, uint64_t now, bool all, uint64_t *ret_hold)
+{
+	unsigned what = 0;
+
+	for (unsigned g = 0; g < plan->ops->n_groups && g < SAMPLER_GROUPS; g++) {
+		if (is_shared_cgroup(s, plan) && strcmp(plan->ops->groups[g].name, "events") != 0)
+			continue;
+		if (!all && now < plan->next_ns[g])
+			continue;
+		what |= 1u << g;
+		plan->next_ns[g] = now + plan->period_ns[g] - s->options.interval_ns / 2;
+		if (3 * plan->period_ns[g] > *ret_hold)
+			*ret_hold = 3 * plan->period_ns[g];
+	}
+	return what;
+}
+
+void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all)
+{
+	for (int i = 0; i < SAMPLER_SOURCES; i++) {
+		struct plan *plan = &s->plans[i];
+		uint64_t hold = 0;
+		unsigned what = plan->source ? groups_due(s, plan, now_ns, all, &hold) : 0;
+
+		if (!what)
+			continue;
+		(void) plan->ops->read(plan->source, what, &s->buf);
+		sampler_show(s, &s->buf, plan->ops->frame, now_ns, hold);
+	}
+}
+
+void sampler_plan_close(struct sampler *s)
+{
+	for (int i = 0; i < SAMPLER_SOURCES; i++) {
+		if (s->plans[i].source)
+			s->plans[i].ops->close(s->plans[i].source);
+		s->plans[i].source = NULL;
+	}
+}
+
+static bool are_all_ours(const struct sampler *s, const pid_t *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (pids[i] != s->env.recorder_pid && !processes_id(s->processes, pids[i]) &&
+				!processes_is_ignored(s->processes, pids[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Once others were seen in it, the cgroup's numbers are not the job's alone any more: they are not used again. */
+void sampler_check_cgroup(struct sampler *s)
+{
+	enum { MOST = 65536 };
+	static const size_t first_guess = 256;
+	struct facts *facts = job_facts(s->job);
+	size_t room = first_guess;
+	pid_t *pids = NULL;
+	ssize_t n = -1;
+
+	if (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE ||
+			(facts->cgroup_exclusive.known && !facts->cgroup_exclusive.value))
+		return;
+	for (; room <= MOST; room *= 4) {
+		free(pids);
+		pids = calloc(room, sizeof(*pids));
+		n = pids ? cgroup_pids(s->options.root, s->cgroup.path, pids, room) : -1;
+		if (n < 0 || (size_t) n <= room)
+			break;
+	}
+	s->cgroup.exclusive = n >= 0 && (size_t) n <= room && are_all_ours(s, pids, (size_t) n);
+	free(pids);
+	facts->cgroup_exclusive = known(s->cgroup.exclusive);
+	s->cgroup.peak_is_ours = s->options.cgroup_made &&
+				 strcmp(s->options.cgroup_made, s->cgroup.path) == 0;
+	facts->cgroup_peak_is_ours = known(s->cgroup.peak_is_ours);
+}

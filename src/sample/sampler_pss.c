@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * PSS passes on their budget: smaps_rollup walks every page of a process under its memory lock, about 10 ms a GiB,
+ * so a pass is made only where it can change the answer, and only from a credit.
+ */
+#include "sample/sampler_internal.h"
+
+static const int64_t credit_most_ns = 100000000; /* what may be saved up */
+static const uint64_t share = 100;               /* one hundredth of a core */
+static const uint64_t walk_ns_per_gib = 13000000;/* the dear end of what was measured (DESIGN §4) */
+static const uint64_t lock_most_ns = 20000000;   /* longest that one process may be held up */
+
+static void earn(struct pss_budget *budget, uint64_t now)
+{
+	budget->credit_ns += (int64_t) ((now - budget->paid_until_ns) / share);
+	budget->paid_until_ns = now;
+	if (budget->credit_ns > credit_most_ns)
+		budget->credit_ns = credit_most_ns;
+}
+
+/* What a pass over the members would cost, from their resident sizes. */
+static uint64_t expected_cost(struct sampler *s)
+{
+	const struct acc *sum = job_acc(s->job, M_JOB_RSS_SUM, 0);
+	uint64_t bytes = sum ? (uint64_t) sum->last : 0;
+
+	return (uint64_t) ((double) bytes / (1 << 30) * (double) walk_ns_per_gib) +
+	       20000 * (uint64_t) processes_count(s->processes);
+}
+
+static void count(struct maybe *counter)
+{
+	*counter = known(counter->value + 1);
+}
+
+void sampler_pss(struct sampler *s, uint64_t now_ns)
+{
+	struct facts *facts = job_facts(s->job);
+	const uint64_t most = s->options.big_pss ? 0 : lock_most_ns * (1 << 30) / walk_ns_per_gib;
+	uint64_t cost = 0, files = 0, files_cost = 0;
+	bool valid = false;
+
+	earn(&s->pss, now_ns);
+	if (!(job_needs(s->job) & NEED_PSS) || s->pss.credit_ns <= 0)
+		return;
+	if (expected_cost(s) > (uint64_t) s->pss.credit_ns && !s->options.big_pss)
+		return;
+	if (processes_files(s->processes, &files, &files_cost) == 0)
+		job_files_done(s->job, files);
+	(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);
+	s->pss.credit_ns -= (int64_t) (cost + files_cost);
+	count(valid ? &facts->pss_passes : &facts->pss_invalid);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
+	job_pss_done(s->job, now_ns, valid);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "source/pushed.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+
+/* unix(7): an abstract name begins with a NUL and is not terminated. No file is made. */
+static socklen_t address_of(const char *name, struct sockaddr_un *ret)
+{
+	size_t len = strlen(name);
+
+	*ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
+	if (len < 2 || name[0] != '@' || len > sizeof(ret->sun_path))
+		return 0;
+	memcpy(ret->sun_path + 1, name + 1, len - 1);
+	return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + len);
+}
+
+int pushed_open(struct pushed *p)
+{
+	const int on = 1;
+	struct sockaddr_un address;
+	uint64_t salt = 0;
+	int fd;
+
+	*p = (struct pushed) { .fd = -1 };
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	(void) getrandom(&salt, sizeof(salt), GRND_NONBLOCK);
+	(void) snprintf(p->name, sizeof(p->name), "@hiwater-%d-%016llx", (int) getpid(),
+			(unsigned long long) salt);
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+			bind(fd, (struct sockaddr *) &address, address_of(p->name, &address)) < 0) {
+		int r = -errno;
+
+		(void) close(fd);
+		p->name[0] = '\0';
+		return r;
+	}
+	p->fd = fd;
+	return 0;
+}
+
+void pushed_done(struct pushed *p)
+{
+	if (p->fd >= 0)
+		(void) close(p->fd);
+	*p = (struct pushed) { .fd = -1 };
+}
+
+/* ---- messages --------------------------------------------------------------------------------------------------- */
+
+static void event(struct framebuf *out, uint64_t time_ns, enum event_kind kind, uint32_t phase, const char *text)
+{
+	const struct event e = {
+		.time_ns = time_ns, .kind = kind, .entity = ENTITY_JOB, .phase = phase, .text = text,
+	};
+
+	framebuf_event(out, &e);
+}
+
+static int parse_mark(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	(void) p;
+	(void) err;
+	event(out, time_ns, EVENT_MARK, 0, text);
+	return 0;
+}
+
+static int parse_begin(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	if (p->depth == PUSHED_DEPTH)
+		return err_set(err, -EBADMSG, "phase: more than %d phases are open", PUSHED_DEPTH);
+	p->open[p->depth].number = ++p->last_phase;
+	(void) snprintf(p->open[p->depth].name, sizeof(p->open[0].name), "%s", text);
+	p->depth++;
+	event(out, time_ns, EVENT_PHASE_BEGIN, p->last_phase, text);
+	return 0;
+}
+
+static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	for (unsigned i = p->depth; i-- > 0;) {
+		if (strncmp(p->open[i].name, text, sizeof(p->open[i].name) - 1) != 0)
+			continue;
+		event(out, time_ns, EVENT_PHASE_END, p->open[i].number, text);
+		memmove(&p->open[i], &p->open[i + 1], (p->depth - i - 1) * sizeof(p->open[0]));
+		p->depth--;
+		return 0;
+	}
+	return err_set(err, -EBADMSG, "phase: '%s' is not open", text);
+}
+
+/* The C locale's decimal point whatever locale the process has. */
+static int parse_double(const char *text, double *ret)
+{
+	static locale_t c_locale;
+	char *end;
+
+	if (!c_locale)
+		c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+	if (!c_locale || !*text)
+		return -EBADMSG;
+	*ret = strtod_l(text, &end, c_locale);
+	return *end ? -EBADMSG : 0;
+}
+
+struct pair {
+	const char *name;
+	double value;
+};
+
+static int parse_pair(char *word, struct pair *ret, struct err *err)
+{
+	char *equals = strchr(word, '=');
+
+	if (!equals || equals == word || parse_double(equals + 1, &ret->value) < 0)
+		return err_set(err, -EBADMSG, "log: '%.60s' is no NAME=NUMBER", word);
+	*equals = '\0';
+	ret->name = word;
+	return 0;
+}
+
+static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	enum { PAIRS_MOST = 64 };
+	char copy[PUSHED_MESSAGE], *save = NULL;
+	struct pair pairs[PAIRS_MOST];
+	size_t n = 0;
+	struct series_value value = { 0 };
+	int r;
+
+	(void) p;
+	(void) time_ns;
+	(void) snprintf(copy, sizeof(copy), "%s", text);
+	for (char *word = strtok_r(copy, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		if (n == PAIRS_MOST)
+			return err_set(err, -EBADMSG, "log: more than %d values in one message", PAIRS_MOST);
+		r = parse_pair(word, &pairs[n], err);
+		if (r < 0)
+			return r;
+		if (strcmp(pairs[n].name, "step") == 0 && fabs(pairs[n].value) < 9e15) {
+			value.has_step = true;
+			value.step = (int64_t) pairs[n].value;
+		} else {
+			n++;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		value.name = pairs[i].name;
+		value.value = pairs[i].value;
+		framebuf_series(out, &value);
+	}
+	return 0;
+}
+
+static const struct {
+	const char *verb;
+	int (*parse)(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err);
+} verbs[] = {
+	{ "mark ", parse_mark },
+	{ "phase+ ", parse_begin },
+	{ "phase- ", parse_end },
+	{ "log ", parse_log },
+};
+
+int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		const char *text = message;
+
+		if (parse_word(&text, verbs[i].verb))
+			return verbs[i].parse(p, text, time_ns, out, err);
+	}
+	return err_set(err, -EBADMSG, "message '%.40s' begins with no known word", message);
+}
+
+/* ---- the socket --------------------------------------------------------------------------------------------------- */
+
+/* unix(7) SCM_CREDENTIALS: who sent it, by the kernel's word. */
+static bool is_from_us(struct msghdr *header)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		struct ucred who;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+			continue;
+		memcpy(&who, CMSG_DATA(c), sizeof(who));
+		return who.uid == geteuid() || who.uid == 0;
+	}
+	return false;
+}
+
+int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
+{
+	char message[PUSHED_MESSAGE];
+	union {
+		char space[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+	struct iovec io = { message, sizeof(message) - 1 };
+	struct msghdr header = {
+		.msg_iov = &io, .msg_iovlen = 1,
+		.msg_control = control.space, .msg_controllen = sizeof(control.space),
+	};
+	struct err err = { "" };
+	ssize_t n = p->fd < 0 ? -1 : recvmsg(p->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return 0;
+	message[n] = '\0';
+	if (is_from_us(&header) && pushed_parse(p, message, time_ns, out, &err) < 0)
+		event(out, time_ns, EVENT_NOTE, 0, err.text);
+	return 1;
+}
+
+int pushed_send(const char *name, const char *message, struct err *err)
+{
+	struct sockaddr_un address;
+	socklen_t len = address_of(name, &address);
+	int fd, r = 0;
+
+	if (len == 0)
+		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which names no recorder", name);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_set(err, -errno, "no socket: %s", strerror(errno));
+	if (sendto(fd, message, strlen(message), MSG_NOSIGNAL, (struct sockaddr *) &address, len) < 0)
+		r = -errno;
+	(void) close(fd);
+	if (r == -ECONNREFUSED || r == -ENOENT)
+		return err_set(err, -ENOENT, "the run that this process belongs to has ended or lost its recorder");
+	return r < 0 ? err_set(err, r, "the recorder cannot be reached: %s", strerror(-r)) : 0;
+}

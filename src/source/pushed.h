@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the job or its user tells the recorder: marks, phases, values of series. A datagram to the recorder's abstract
+ * socket, whose name is in HIWATER_SOCKET ("@hiwater-PID-RANDOM"), is one message:
+ *
+ *     mark TEXT
+ *     phase+ NAME                begins a phase, inside the open one
+ *     phase- NAME                ends the innermost open phase of that name
+ *     log NAME=VALUE ... [step=N]
+ *
+ * VALUE is a number, nan, inf or -inf. Only processes of the recorder's user, and root, are listened to.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "framebuf.h"
+
+#define PUSHED_MESSAGE 8192  /* bytes of one message at most */
+#define PUSHED_DEPTH   32    /* phases open at once */
+
+struct pushed {
+	int fd;                  /* -1: none; readable when a message waits */
+	char name[80];           /* "@hiwater-..." */
+	uint32_t last_phase;
+	unsigned depth;
+	struct { uint32_t number; char name[120]; } open[PUSHED_DEPTH];
+};
+
+/* Opens the socket. Returns 0 or -errno; then there is none (fd -1) and everything else still works. */
+int pushed_open(struct pushed *p);
+void pushed_done(struct pushed *p);
+
+/* Takes one message that waits into out. Returns 1 if there was one, 0 if not; a bad one is told as an EVENT_NOTE. */
+int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out);
+
+/* Reads a message. Returns 0, or -EBADMSG with a text and out as it was. */
+int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
+
+/* From inside a job: sends message to the socket called name. Returns 0, -ENOENT with text if nobody listens. */
+int pushed_send(const char *name, const char *message, struct err *err);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names as the launchers' manuals have them: sbatch(1) and srun(1) OUTPUT ENVIRONMENT VARIABLES, torchrun's
+ * "Environment Variables", Open MPI's and PMIx' per-process variables, flux-run(1), qsub(1B), bsub(1).
+ */
+#include "source/scheduler.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+/* A launcher is known by the first of these variables that is set; earlier rows win. */
+static const struct {
+	const char *sign, *name, *job;
+} launchers[] = {
+	{ "SLURM_JOB_ID", "slurm", "SLURM_JOB_ID" },
+	{ "FLUX_JOB_ID", "flux", "FLUX_JOB_ID" },
+	{ "PBS_JOBID", "pbs", "PBS_JOBID" },
+	{ "LSB_JOBID", "lsf", "LSB_JOBID" },
+	{ "TORCHELASTIC_RUN_ID", "torchrun", "TORCHELASTIC_RUN_ID" },
+	{ "OMPI_COMM_WORLD_RANK", "mpi", "OMPI_MCA_ess_base_jobid" },
+	{ "PMIX_RANK", "mpi", "PMIX_NAMESPACE" },
+	{ "PMI_RANK", "mpi", "PMI_JOBID" },
+	{ "SGE_TASK_ID", "sge", "JOB_ID" },
+};
+
+/* The innermost launcher's word counts: torchrun inside srun numbers its own workers. */
+static const char *const rank_names[] = { "RANK", "SLURM_PROCID", "PMIX_RANK", "PMI_RANK",
+	"OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK", NULL };
+static const char *const ranks_names[] = { "WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
+	"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", NULL };
+static const char *const local_rank_names[] = { "LOCAL_RANK", "SLURM_LOCALID",
+	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID", NULL };
+
+struct environment {
+	const char *(*look)(void *ctx, const char *name);
+	void *ctx;
+};
+
+static const char *text_of(const struct environment *env, const char *name)
+{
+	const char *value = env->look(env->ctx, name);
+
+	return value && *value ? value : NULL;
+}
+
+static struct maybe number_of(const struct environment *env, const char *name)
+{
+	const char *p = text_of(env, name);
+	uint64_t value;
+
+	if (!p || parse_u64(&p, &value) < 0 || *p != '\0' || value > INT64_MAX)
+		return UNKNOWN;
+	return known((int64_t) value);
+}
+
+static struct maybe first_number(const struct environment *env, const char *const *names)
+{
+	struct maybe value = UNKNOWN;
+
+	for (; *names && !value.known; names++)
+		value = number_of(env, *names);
+	return value;
+}
+
+/* sbatch(1): SLURM_MEM_PER_NODE and SLURM_MEM_PER_CPU are in MiB; 0 asks for the whole node. */
+static struct maybe slurm_memory(const struct environment *env)
+{
+	struct maybe node = number_of(env, "SLURM_MEM_PER_NODE");
+	struct maybe cpu = number_of(env, "SLURM_MEM_PER_CPU");
+	struct maybe cpus = number_of(env, "SLURM_CPUS_ON_NODE");
+	int64_t bytes;
+
+	if (node.known && node.value > 0 && !__builtin_mul_overflow(node.value, 1 << 20, &bytes))
+		return known(bytes);
+	if (cpu.known && cpus.known && cpu.value > 0 &&
+			!__builtin_mul_overflow(cpu.value, cpus.value, &bytes) &&
+			!__builtin_mul_overflow(bytes, 1 << 20, &bytes))
+		return known(bytes);
+	return UNKNOWN;
+}
+
+/* SLURM_JOB_START_TIME and SLURM_JOB_END_TIME (since 23.02) are seconds since 1970. */
+static struct maybe slurm_time(const struct environment *env)
+{
+	struct maybe start = number_of(env, "SLURM_JOB_START_TIME");
+	struct maybe end = number_of(env, "SLURM_JOB_END_TIME");
+
+	if (!start.known || !end.known || end.value <= start.value ||
+			end.value - start.value > 100000000)
+		return UNKNOWN;
+	return known((end.value - start.value) * 1000000000);
+}
+
+static void read_slurm(const struct environment *env, struct scheduler *s)
+{
+	const char *job = text_of(env, "SLURM_JOB_ID"), *step = text_of(env, "SLURM_STEP_ID");
+	const char *array = text_of(env, "SLURM_ARRAY_JOB_ID");
+	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME");
+
+	(void) snprintf(s->job, sizeof(s->job), "%s%s%s%s%s", array && task ? array : job,
+			array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
+	(void) snprintf(s->node, sizeof(s->node), "%s", node ? node : "");
+	s->step = step != NULL;
+	s->nodes = number_of(env, "SLURM_NNODES");
+	s->request_bytes = slurm_memory(env);
+	s->request_cpus = number_of(env, "SLURM_CPUS_PER_TASK");
+	if (!s->request_cpus.known && !s->step)
+		s->request_cpus = number_of(env, "SLURM_CPUS_ON_NODE");
+	s->request_time_ns = slurm_time(env);
+	if (!s->step) /* a batch script has SLURM_PROCID=0 and the size of a world that is not its own */
+		s->ranks = UNKNOWN;
+}
+
+void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
+{
+	const struct environment env = { look, ctx };
+	struct scheduler s = { .name = "" };
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		if (!text_of(&env, launchers[i].sign))
+			continue;
+		const char *job = text_of(&env, launchers[i].job);
+
+		s.name = launchers[i].name;
+		(void) snprintf(s.job, sizeof(s.job), "%s", job ? job : "");
+		break;
+	}
+	if (*s.name) {
+		s.rank = first_number(&env, rank_names);
+		s.ranks = first_number(&env, ranks_names);
+		s.local_rank = first_number(&env, local_rank_names);
+	}
+	if (strcmp(s.name, "slurm") == 0)
+		read_slurm(&env, &s);
+	*ret = s;
+}
+
+bool scheduler_is_leader(const struct scheduler *s)
+{
+	if (!s->rank.known || s->rank.value == 0)
+		return true;
+	return s->local_rank.known && s->local_rank.value == 0;
+}
