@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A frame in the making: arrays and a text arena that are filled, looked at as a struct frame, cleared and filled
- * again. Capacity is kept: a steady tick allocates nothing. An -ENOMEM is kept in error and the entry is left out.
+ * again. Capacity is kept: a steady tick allocates nothing. The first -ENOMEM (or -EFBIG: more than a million entries of
+ * a kind) is kept in error until the next _clear, and the entry is left out. An all-zero struct is an empty one.
  * Any thread, one at a time.
  */
 #pragma once
@@ -20,7 +21,7 @@ struct framebuf {
 	int error;
 };
 
-/* All of them copy what they are given, texts too. */
+/* All of them copy what they are given, texts too; a text that is NULL becomes "". */
 void framebuf_birth(struct framebuf *b, const struct birth *birth);
 void framebuf_reading(struct framebuf *b, struct reading reading);
 void framebuf_end(struct framebuf *b, const struct end *end);

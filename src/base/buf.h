@@ -2,7 +2,8 @@
  *
  * Memory that grows: a byte buffer with text functions, and arrays. Both carry a maximum. data of a buf is always
  * NUL-terminated and never NULL; freed by _done, which copes with an all-zero struct. Capacity is kept by _clear, so
- * what is filled again and again stops allocating.
+ * what is filled again and again stops allocating; _clear also forgets the error. max is the longest text, its NUL
+ * apart.
  */
 #pragma once
 

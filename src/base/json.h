@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A streaming JSON writer. Two spaces an indent, keys in the order they are written. It checks nesting: a key outside
- * an object, or an end that does not fit, sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not
+ * A streaming JSON writer. Two spaces an indent, keys in the order they are written, no newline behind the document. It
+ * checks nesting: a key outside an object, a value without a key in one, a second document, or an end that does not
+ * fit sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not
  * become U+FFFD. NaN and infinities are written as strings ("NaN", "Infinity", "-Infinity").
  *
  *     json_object(&j);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A hash table from uint64_t to uint32_t (pid to id, id to slot). Open addressing; grows, never shrinks; an all-zero
- * struct is an empty table.
+ * A hash table from uint64_t to uint32_t (pid to id, id to slot). Open addressing; grows, never shrinks; put and
+ * remove in turn allocate nothing; an all-zero struct is an empty table.
  */
 #pragma once
 
@@ -11,11 +11,12 @@
 
 struct map {
 	struct map_cell *cells;
-	size_t cap, used, filled;
+	size_t cap, used;
 };
 
 /* Sets key to value. Returns 0 or -ENOMEM. */
 int map_put(struct map *m, uint64_t key, uint32_t value);
+/* Leaves *ret alone and returns false without the key. */
 bool map_get(const struct map *m, uint64_t key, uint32_t *ret);
 void map_remove(struct map *m, uint64_t key);
 void map_done(struct map *m);

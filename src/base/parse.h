@@ -31,7 +31,7 @@ void parse_blanks(const char **p);
 bool parse_line(const char **p);
 
 /* The value of "Key:   123 kB" in a file of such lines (meminfo, status), in bytes where the line ends in kB, else as
- * it stands. Returns 0, -ENOENT without such a line, -EBADMSG or -ERANGE. */
+ * it stands. key is without the colon. Returns 0, -ENOENT without such a line, -EBADMSG or -ERANGE. */
 int parse_key(const char *text, const char *key, uint64_t *ret);
 
 /* The value of "key 123" in a file of such lines (memory.stat, vmstat). */

@@ -16,7 +16,7 @@ struct root {
 	bool live;  /* this machine, not a captured one: pids may be signalled, system calls tell of it */
 };
 
-/* Opens path ("/" or NULL: this machine). Returns 0 or -errno with text. */
+/* Opens path ("/" or NULL: this machine, which must have its process files). Returns 0 or -errno with text. */
 int root_open(const char *path, struct root *ret, struct err *err);
 
 /* Closes it; copes with an all-zero or half-opened struct. */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * RFC 8259; the nesting is checked on the way, see json.h.
+ */
+#include "base/json.h"
+
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void json_init(struct json *j, struct buf *out, bool compact)
+{
+	*j = (struct json) { .out = out, .compact = compact, .first = { true } };
+}
+
+static void misplaced(struct json *j)
+{
+	if (j->out->error == 0)
+		j->out->error = -EINVAL;
+}
+
+/* The comma behind the entry before, and the new line of this one. */
+static void separate(struct json *j)
+{
+	if (!j->first[j->depth])
+		buf_str(j->out, ",");
+	j->first[j->depth] = false;
+	if (j->depth > 0 && !j->compact)
+		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
+}
+
+/* To be called in front of each value; false where none may stand. */
+static bool begin_value(struct json *j)
+{
+	if (j->out->error)
+		return false;
+	if (j->after_key) {
+		j->after_key = false;
+		return true;
+	}
+	bool is_second_document = j->depth == 0 && !j->first[0];
+	bool lacks_key = j->depth > 0 && j->stack[j->depth - 1] == '{';
+
+	if (is_second_document || lacks_key) {
+		misplaced(j);
+		return false;
+	}
+	separate(j);
+	return true;
+}
+
+static void raw_value(struct json *j, const char *text)
+{
+	if (begin_value(j))
+		buf_str(j->out, text);
+}
+
+static void begin_nest(struct json *j, char bracket)
+{
+	if (j->depth == JSON_DEPTH) {
+		misplaced(j);
+		return;
+	}
+	if (!begin_value(j))
+		return;
+	buf_add(j->out, &bracket, 1);
+	j->stack[j->depth++] = bracket;
+	j->first[j->depth] = true;
+}
+
+void json_object(struct json *j)
+{
+	begin_nest(j, '{');
+}
+
+void json_array(struct json *j)
+{
+	begin_nest(j, '[');
+}
+
+void json_end(struct json *j)
+{
+	if (j->depth == 0 || j->after_key) {
+		misplaced(j);
+		return;
+	}
+	bool empty = j->first[j->depth];
+
+	j->depth--;
+	if (!empty && !j->compact)
+		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
+	buf_str(j->out, j->stack[j->depth] == '{' ? "}" : "]");
+}
+
+/* The bytes of the UTF-8 sequence at s (Unicode 15, table 3-7), 0 if it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	static const struct {
+		unsigned char first, last, second_min, second_max, length;
+	} forms[] = {
+		{ 0x01, 0x7f, 0x00, 0xff, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+		{ 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		if (s[0] < forms[i].first || s[0] > forms[i].last)
+			continue;
+		if (forms[i].length == 1)
+			return 1;
+		if (s[1] < forms[i].second_min || s[1] > forms[i].second_max)
+			return 0;
+		for (size_t k = 2; k < forms[i].length; k++) {
+			if ((s[k] & 0xc0) != 0x80)
+				return 0;
+		}
+		return forms[i].length;
+	}
+	return 0;
+}
+
+/* True if the byte stands for itself in a string. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+static void escape(struct buf *out, unsigned char c)
+{
+	static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* the byte, then its letter */
+
+	for (const char *p = letters; *p; p += 2) {
+		if ((unsigned char) *p == c) {
+			buf_printf(out, "\\%c", p[1]);
+			return;
+		}
+	}
+	buf_printf(out, "\\u%04x", c);
+}
+
+static void put_string(struct buf *out, const char *text)
+{
+	const unsigned char *s = (const unsigned char *) text;
+
+	buf_str(out, "\"");
+	while (*s) {
+		size_t n = 0;
+
+		while (is_plain(s[n]))
+			n++;
+		if (n == 0 && *s < 0x80) {
+			escape(out, *s++);
+			continue;
+		}
+		if (n == 0)
+			n = utf8_length(s);
+		if (n == 0) {
+			buf_str(out, "\xef\xbf\xbd"); /* U+FFFD */
+			s++;
+			continue;
+		}
+		buf_add(out, s, n);
+		s += n;
+	}
+	buf_str(out, "\"");
+}
+
+void json_key(struct json *j, const char *key)
+{
+	if (j->out->error)
+		return;
+	if (j->depth == 0 || j->stack[j->depth - 1] != '{' || j->after_key || !key) {
+		misplaced(j);
+		return;
+	}
+	separate(j);
+	put_string(j->out, key);
+	buf_str(j->out, j->compact ? ":" : ": ");
+	j->after_key = true;
+}
+
+void json_str(struct json *j, const char *value)
+{
+	if (!value)
+		json_null(j);
+	else if (begin_value(j))
+		put_string(j->out, value);
+}
+
+void json_int(struct json *j, int64_t value)
+{
+	if (begin_value(j))
+		buf_printf(j->out, "%" PRId64, value);
+}
+
+/* Whatever the locale calls its decimal point (which may be several bytes) becomes a point. */
+static void make_locale_free(char *text)
+{
+	static const char kept[] = "+-0123456789e";
+	char *point = text + strspn(text, kept);
+	size_t len = strcspn(point, kept);
+
+	if (len == 0)
+		return;
+	*point = '.';
+	memmove(point + 1, point + len, strlen(point + len) + 1);
+}
+
+/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
+static void shortest(double value, char *text, size_t size)
+{
+	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+		(void) snprintf(text, size, "%.*g", digits, value);
+		double back = strtod(text, NULL);
+
+		if (memcmp(&back, &value, sizeof(back)) == 0)
+			break;
+	}
+	make_locale_free(text);
+}
+
+void json_num(struct json *j, double value)
+{
+	char text[64];
+
+	if (isnan(value)) {
+		json_str(j, "NaN");
+	} else if (isinf(value)) {
+		json_str(j, value < 0 ? "-Infinity" : "Infinity");
+	} else {
+		shortest(value, text, sizeof(text));
+		raw_value(j, text);
+	}
+}
+
+void json_bool(struct json *j, bool value)
+{
+	raw_value(j, value ? "true" : "false");
+}
+
+void json_null(struct json *j)
+{
+	raw_value(j, "null");
+}
+
+void json_seconds(struct json *j, struct maybe ns)
+{
+	char text[40];
+
+	if (!ns.known) {
+		json_null(j);
+		return;
+	}
+	uint64_t size = ns.value < 0 ? 0 - (uint64_t) ns.value : (uint64_t) ns.value;
+	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu64, ns.value < 0 ? "-" : "", size / 1000000000,
+		size % 1000000000);
+
+	while (text[len - 1] == '0')
+		len--;
+	if (text[len - 1] == '.')
+		len--;
+	text[len] = '\0';
+	raw_value(j, text);
+}
+
+void json_maybe(struct json *j, struct maybe value)
+{
+	if (value.known)
+		json_int(j, value.value);
+	else
+		json_null(j);
+}

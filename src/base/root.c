@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where the machine's files lie below a root: the one place that knows. */
+static const char proc_dir[] = "proc";
+static const char sys_dir[] = "sys";
+
+/* Opens a directory as a descriptor above 2, so that 0 can mean "not open" in an all-zero struct. */
+static int open_dir(int at, const char *path)
+{
+	int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fd > STDERR_FILENO)
+		return fd;
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	int code = moved < 0 ? -errno : moved;
+
+	(void) close(fd);
+	return code;
+}
+
+static void close_dir(int *fd)
+{
+	if (*fd > STDERR_FILENO)
+		(void) close(*fd);
+	*fd = -1;
+}
+
+int root_open(const char *path, struct root *ret, struct err *err)
+{
+	struct root root = { .proc = -1, .sys = -1, .top = -1 };
+
+	if (!path)
+		path = "/";
+	root.live = strcmp(path, "/") == 0;
+	root.top = open_dir(AT_FDCWD, path);
+	if (root.top < 0)
+		return err_set(err, root.top, "cannot open the machine's root %s: %s", path, strerror(-root.top));
+	root.proc = open_dir(root.top, proc_dir);
+	root.sys = open_dir(root.top, sys_dir);
+	if (root.live && root.proc < 0) {
+		int code = root.proc;
+
+		root_done(&root);
+		return err_set(err, code, "cannot open /%s: %s; nothing can be measured without it", proc_dir, strerror(-code));
+	}
+	/* A captured machine may lack either, a container its sysfs. */
+	if (root.proc < 0)
+		root.proc = -1;
+	if (root.sys < 0)
+		root.sys = -1;
+	*ret = root;
+	return 0;
+}
+
+void root_done(struct root *root)
+{
+	close_dir(&root->proc);
+	close_dir(&root->sys);
+	close_dir(&root->top);
+	root->live = false;
+}
