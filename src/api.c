@@ -69,19 +69,19 @@ int expand_rank(const char *pattern, const struct scheduler *scheduler, char **r
 /* The command as text and as a JSON array, secrets masked in both. */
 static int copy_command(struct hiw_recorder *r, const char *const *argv)
 {
-	struct buf text = BUF_INIT(1 << 16), array = BUF_INIT(1 << 18);
-	struct mask_state mask = MASK_INIT;
+	enum { ARGUMENT_SIZE = 4096, COMMAND_MOST = 1 << 16 };
+	struct buf text = BUF_INIT(COMMAND_MOST), array = BUF_INIT(4 * COMMAND_MOST);
+	struct mask mask = { 0 };
 	struct json json;
 
 	json_init(&json, &array, true);
 	json_array(&json);
-	for (size_t i = 0; argv[i]; i++) {
-		struct buf word = BUF_INIT(1 << 16);
+	for (size_t i = 0; argv[i] && !text.error; i++) {
+		char word[ARGUMENT_SIZE];
 
-		(void) mask_argument(&mask, argv[i], &word);
-		(void) buf_printf(&text, "%s%s", i ? " " : "", word.data);
-		json_str(&json, word.data);
-		buf_done(&word);
+		(void) mask_argument(&mask, argv[i], strlen(argv[i]), word, sizeof(word));
+		(void) buf_printf(&text, "%s%s", i ? " " : "", word);
+		json_str(&json, word);
 	}
 	json_end(&json);
 	r->argv_text = strdup(text.data);
@@ -204,7 +204,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 
 	/* A history that cannot be written costs the recording, not the run. */
 	if (error < 0 && !r->output) {
-		(void) snprintf(r->warning, sizeof(r->warning), "no recording: %s", err->text);
+		(void) snprintf(r->warning, sizeof(r->warning), "no recording: %.480s", err->text);
 		err->text[0] = '\0';
 		return 0;
 	}
@@ -282,7 +282,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 		return;
 	run_clear(&r->run);
 	if (r->record)
-		(void) record_finish(r->record, r->sampler ? sampler_job(r->sampler) : NULL, false, finish_wait_ns, NULL);
+		record_forget(r->record);
 	sampler_free(r->sampler);
 	pushed_done(&r->pushed);
 	framebuf_done(&r->pushed_frame);
@@ -434,8 +434,8 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	}
 	if (!err.text[0])
 		return NULL;
-	(void) job_set_text(&r->run.warning, err.text);
-	return r->run.warning;
+	(void) snprintf(r->told, sizeof(r->told), "%s", err.text);
+	return r->told;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
@@ -449,7 +449,7 @@ static void finish_record(struct hiw_recorder *r)
 	autofree char *path = NULL;
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
-	if (record_finish_path(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
+	if (record_finish(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;
 	if (!keep || !path)

@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "record/replay.h"
 #include "sample/sampler.h"
+#include "sink/sink.h"
 #include "source/pushed.h"
 #include "source/scheduler.h"
 
@@ -22,9 +23,7 @@ struct hiw_run {
 	struct sampler *sampler;   /* live: asked for its cost before a summary is made; borrowed */
 	struct summary summary;    /* borrowed strings of the last call live here */
 	bool made;
-	/* for the line about the present: processor time at the last such line */
-	int64_t progress_cpu_ns;
-	uint64_t progress_at_ns;
+	struct sink_progress progress; /* where the last line about the present left off */
 };
 
 struct hiw_recorder {
@@ -40,6 +39,7 @@ struct hiw_recorder {
 	int epoll;
 	bool ended;
 	char warning[sizeof(((struct err *) 0)->text)];
+	char told[sizeof(((struct err *) 0)->text)]; /* the warning that was given out last */
 	bool warned_of_note;
 };
 

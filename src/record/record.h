@@ -41,12 +41,16 @@ void record_hurry(struct record *r, bool hurry);
 /* The first thing that went wrong (disk full, ...): true once, with its text; recording has stopped, the run goes on. */
 bool record_trouble(struct record *r, struct err *ret);
 
+/* What a person should know of where the recording lies (a network file system: snapshots); NULL: nothing. */
+const char *record_note(const struct record *r);
+
 uint64_t record_dropped(const struct record *r);
 const char *record_path(const struct record *r); /* NULL: no file (yet) */
 
 /* Writes what waits (at most wait_ns long), closes the file. keep false: a run in the history that was too short to
- * keep is not made, or removed. Frees r. Returns 0 or -errno with text. */
-int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, struct err *err);
+ * keep is not made, or removed. Frees r. *ret_path (may be NULL) is the file that is kept, the caller's to free, NULL if
+ * none is. Returns 0 or -errno with text. */
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path, struct err *err);
 
-/* In a forked child that must not touch it: forgets r without writing. */
+/* Forgets r without writing what waits: a run that never began, or a forked child that must not touch it. */
 void record_forget(struct record *r);

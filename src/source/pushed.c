@@ -121,6 +121,19 @@ struct pair {
 	double value;
 };
 
+/* Cuts the next word off *rest in place; NULL at the end. */
+static char *next_word(char **rest)
+{
+	char *word = *rest + strspn(*rest, " \n");
+	size_t len = strcspn(word, " \n");
+
+	if (len == 0)
+		return NULL;
+	*rest = word + len + (word[len] != '\0');
+	word[len] = '\0';
+	return word;
+}
+
 static int parse_pair(char *word, struct pair *ret, struct err *err)
 {
 	char *equals = strchr(word, '=');
@@ -132,25 +145,30 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 	return 0;
 }
 
+static bool is_step(const struct pair *pair)
+{
+	static const double most = 9e15; /* whole numbers up to here are exact in a double */
+
+	return strcmp(pair->name, "step") == 0 && fabs(pair->value) < most;
+}
+
 static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	enum { PAIRS_MOST = 64 };
-	char copy[PUSHED_MESSAGE], *save = NULL;
+	char copy[PUSHED_MESSAGE], *rest = copy;
 	struct pair pairs[PAIRS_MOST];
 	size_t n = 0;
 	struct series_value value = { 0 };
-	int r;
 
 	(void) p;
 	(void) time_ns;
 	(void) snprintf(copy, sizeof(copy), "%s", text);
-	for (char *word = strtok_r(copy, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+	for (char *word = next_word(&rest); word; word = next_word(&rest)) {
 		if (n == PAIRS_MOST)
 			return err_set(err, -EBADMSG, "log: more than %d values in one message", PAIRS_MOST);
-		r = parse_pair(word, &pairs[n], err);
-		if (r < 0)
-			return r;
-		if (strcmp(pairs[n].name, "step") == 0 && fabs(pairs[n].value) < 9e15) {
+		if (parse_pair(word, &pairs[n], err) < 0)
+			return -EBADMSG;
+		if (is_step(&pairs[n])) {
 			value.has_step = true;
 			value.step = (int64_t) pairs[n].value;
 		} else {

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater.h over the folders: what the machine offers, what to attach to, and the way in from inside a job.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_internal.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "source/source.h"
+
+/* ---- from inside a job ----------------------------------------------------------------------------------------------- */
+
+int hiw_mark(const char *text, struct hiw_err *ret_err)
+{
+	const char *name = getenv("HIWATER_SOCKET");
+	struct buf message = BUF_INIT(PUSHED_MESSAGE);
+	struct err err = { "" };
+	int r;
+
+	if (!name || !*name)
+		r = err_set(&err, -ENOENT, "no run encloses this process (HIWATER_SOCKET is not set); start the job with hiwater run");
+	else if ((r = buf_printf(&message, "mark %s", text)) < 0)
+		r = err_set(&err, -EINVAL, "a mark may be %d bytes long at most", PUSHED_MESSAGE - 16);
+	else
+		r = pushed_send(name, message.data, &err);
+	buf_done(&message);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- doctor ------------------------------------------------------------------------------------------------------------ */
+
+struct doctor {
+	void (*see)(void *ctx, const struct hiw_check *check);
+	void *ctx;
+};
+
+static void tell(void *ctx, const struct source_probe *probe)
+{
+	const struct doctor *doctor = ctx;
+	const struct metric_info *metric = &metrics[probe->metric];
+	const struct hiw_check check = {
+		.entity = entity_name(metric->entity), .metric = metric->name, .sentence = metric->sentence,
+		.origin = metric->origin, .available = probe->available, .how = probe->how,
+		.why_not = probe->why_not, .remedy = probe->remedy,
+	};
+
+	doctor->see(doctor->ctx, &check);
+}
+
+static int open_root(const char *path, struct root *ret, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, root_open(path ? path : "/", ret, &err));
+}
+
+int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check), void *ctx,
+		struct hiw_err *err)
+{
+	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
+	struct doctor doctor = { see, ctx };
+	struct cgroup_facts cgroup = { .path = "" };
+	struct root root = { 0 };
+	int r = open_root(path, &root, err);
+
+	if (r < 0)
+		return r;
+	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
+	const struct source_env env = {
+		.root = &root, .recorder_pid = getpid(), .workdir = ".", .cgroup = cgroup.path,
+	};
+
+	processes_probe(&env, tell, &doctor);
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		sources[i]->probe(&env, tell, &doctor);
+	root_done(&root);
+	return 0;
+}
+
+static void write_machine(const struct machine *m, const struct cgroup_facts *cgroup, struct buf *out)
+{
+	char bytes[UNITS_LEN], error[UNITS_LEN], limit[UNITS_LEN];
+
+	(void) buf_printf(out, "host: %s, Linux %s%s%s\n", m->hostname, m->kernel, *m->container ? ", in " : "",
+			m->container);
+	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
+	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
+	(void) buf_printf(out, "resident sizes: right within %s a process (per-CPU counters of this kernel)\n",
+			units_bytes((int64_t) m->rss_error_bytes, UNITS_IEC, error));
+	if (!*cgroup->path)
+		(void) buf_str(out, "cgroup: none\n");
+	else
+		(void) buf_printf(out, "cgroup: %s (v%d), memory limit %s\n", cgroup->path, cgroup->v2 ? 2 : 1,
+				cgroup->limit_bytes.known ?
+					units_bytes(cgroup->limit_bytes.value, UNITS_IEC, limit) : "none");
+}
+
+static void write_rights(struct buf *out)
+{
+	struct taskstats *taskstats = NULL;
+	struct err err = { "" };
+
+	if (taskstats_open(&taskstats, &err) == 0)
+		(void) buf_str(out, "exit records: yes (taskstats): the peak of every process is exact\n");
+	else
+		(void) buf_printf(out, "exit records: no (%s): a process's peak is its mark at the last look\n",
+				err.text[0] ? err.text : "taskstats needs CAP_NET_ADMIN");
+	taskstats_close(taskstats);
+}
+
+int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
+{
+	struct machine machine;
+	struct cgroup_facts cgroup = { .path = "" };
+	struct buf out = BUF_INIT(1 << 16);
+	struct root root = { 0 };
+	int r = open_root(path, &root, err);
+
+	if (r < 0)
+		return r;
+	(void) machine_read(&root, &machine);
+	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
+	write_machine(&machine, &cgroup, &out);
+	if (root.live)
+		write_rights(&out);
+	*ret = out.error ? NULL : strdup(out.data);
+	buf_done(&out);
+	root_done(&root);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* ---- what to attach to --------------------------------------------------------------------------------------------------- */
+
+static int finish_pids(ssize_t found, size_t *ret_n, const char *what, const char *value, struct err *err)
+{
+	if (found == 0)
+		return err_set(err, -ENOENT, "no process %s '%s'", what, value);
+	if (found < 0)
+		return err->text[0] ? (int) found : err_set(err, (int) found, "'%s': %s", value, strerror((int) -found));
+	*ret_n = (size_t) found;
+	return 0;
+}
+
+int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct root root = { 0 };
+	int r = open_root(NULL, &root, ret_err);
+
+	if (r < 0)
+		return r;
+	r = finish_pids(find_by_name(&root, regex, pids, n, &err), ret_n, "has a name or command line like", regex, &err);
+	root_done(&root);
+	return api_err(ret_err, &err, r);
+}
+
+int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct root root = { 0 };
+	int r = open_root(NULL, &root, ret_err);
+
+	if (r < 0)
+		return r;
+	r = finish_pids(cgroup_pids(&root, path, pids, n), ret_n, "is in the cgroup", path, &err);
+	root_done(&root);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- small things that the command needs ------------------------------------------------------------------------------- */
+
+int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct root root = { 0 };
+	int r = open_root(NULL, &root, ret_err);
+
+	if (r < 0)
+		return r;
+	r = cgroup_make(&root, ret_path, size, ret_procs, ret_dir, &err);
+	root_done(&root);
+	return api_err(ret_err, &err, r);
+}
+
+void hiw_cgroup_remove(const char *path)
+{
+	struct root root = { 0 };
+
+	if (root_open("/", &root, NULL) == 0)
+		cgroup_remove(&root, path);
+	root_done(&root);
+}
+
+int hiw_pending_signals(pid_t pid, uint64_t *ret_mask)
+{
+	struct root root = { 0 };
+	int r = root_open("/", &root, NULL);
+
+	if (r == 0)
+		r = pending_signals(&root, pid, ret_mask);
+	root_done(&root);
+	return r;
+}
+
+int64_t hiw_own_rss(void)
+{
+	struct root root = { 0 };
+	uint64_t rss = 0, hwm;
+
+	if (root_open("/", &root, NULL) == 0)
+		(void) self_memory(&root, &rss, &hwm);
+	root_done(&root);
+	return (int64_t) rss;
+}
