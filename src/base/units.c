@@ -79,6 +79,34 @@ char *units_bytes(int64_t bytes, enum units units, char buf[UNITS_LEN])
 	return buf;
 }
 
+char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[UNITS_LEN])
+{
+	static const unsigned powers[] = { 1, 10, 100, 1000, 10000 };
+	const struct scale *scale = units == UNITS_SI ? si : iec;
+	uint64_t size = magnitude(bytes);
+
+	while (scale[1].name && rounded(magnitude(like), scale->size, 1) >= 1000)
+		scale++;
+	bool fits = bytes == 0 || (rounded(size, scale->size, 100) > 0 && rounded(size, scale->size, 1) < 10000);
+
+	if (units == UNITS_BYTES || !fits)
+		return units_bytes(bytes, units, buf);
+	int digits = scale->size == 1 || bytes == 0 ? 0 : 4;
+
+	while (digits > 0 && rounded(size, scale->size, powers[digits]) >= 1000)
+		digits--;
+	uint64_t number = rounded(size, scale->size, powers[digits]);
+
+	const char *sign = bytes < 0 ? "-" : "";
+
+	if (digits == 0)
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64, sign, number);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, sign, number / powers[digits], digits,
+			number % powers[digits]);
+	return buf;
+}
+
 char *units_duration(int64_t ns, char buf[UNITS_LEN])
 {
 	const char *sign = ns < 0 ? "-" : "";
@@ -111,7 +139,7 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 	enum { ROOM = UNITS_LEN * 2 };
 	uint64_t size = magnitude(ns), s = rounded(size, NS_PER_S, 1);
 	const struct scale *word = words;
-	char larger[UNITS_LEN], smaller[UNITS_LEN];
+	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6];
 	const char *sign = ns < 0 ? "minus " : "";
 
 	if (size != 0 && size < NS_PER_S - 500000) {
@@ -257,8 +285,8 @@ static int add_quantity(const char **p, const struct scale *suffixes, uint64_t b
 static int bad_text(struct err *err, int code, const char *text, const char *what, const char *examples)
 {
 	if (code == -ERANGE)
-		return err_set(err, -EINVAL, "'%s' is too large for a %s", text, what);
-	return err_set(err, -EINVAL, "'%s' is not a %s; write it as %s", text, what, examples);
+		return err_set(err, -EINVAL, "'%.80s' is too large for a %s", text, what);
+	return err_set(err, -EINVAL, "'%.80s' is not a %s; write it as %s", text, what, examples);
 }
 
 int units_parse_bytes(const char *text, int64_t *ret, struct err *err)
