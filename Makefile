@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+#
+# make            builds build/hiwater with Meson
+# make deps       installs what this machine lacks (Debian packages; Python's into .venv)
+# make test       every test, ends with "N passed, N failed, N skipped"
+# make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang
+# make demo       trains real models under hiwater and shows what they used; make study: 50 times each
+# make bench      the budgets of docs/design.md, measured
+# make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
+# make wheel      a manylinux wheel in dist/
+# make install    into PREFIX (/usr/local), below DESTDIR if given
+BUILD ?= build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 30
+
+MESON := $(firstword $(wildcard $(CURDIR)/.venv/bin/meson) $(shell command -v meson 2> /dev/null))
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: all deps deps-test test test-full demo study bench fuzz wheel install format docs-check check-gpu clean
+
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@tools/check-meson $(MESON)
+	$(MESON) setup $(BUILD) --prefix=$(PREFIX)
+
+deps:
+	@tools/install-deps build
+	@tools/venv .venv tools/requirements-build.txt
+
+deps-test:
+	@tools/install-deps build test
+	@tools/venv .venv tools/requirements-build.txt tools/requirements-test.txt
+
+test: deps-test
+	@.venv/bin/python tools/run-tests
+
+test-full: deps-test
+	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
+	@.venv/bin/python tools/run-tests --full
+
+demo study: deps
+	@$(MAKE) --no-print-directory all
+	@tools/venv .venv-demo examples/models/requirements.txt
+	@examples/models/study $(if $(filter study,$@),--iterations 50)
+
+bench: deps
+	@$(MAKE) --no-print-directory all BUILD=build-bench
+	@tools/venv .venv-bench tools/requirements-bench.txt examples/models/requirements.txt
+	@.venv-bench/bin/python bench/run build-bench $(BENCH)
+
+fuzz: deps
+	@tools/install-deps fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+wheel: deps
+	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
+	@tools/make-wheel dist
+
+install: all
+	$(MESON) install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+format: deps-test
+	@.venv/bin/clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/trees')
+
+docs-check:
+	@tools/check-docs
+
+check-gpu:
+	@tools/check-gpu
+
+clean:
+	rm -rf build build-* dist
