@@ -61,31 +61,35 @@ struct source_ops {
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), slow (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
-extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory, rest */
+extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail. The peak
+                                               * is known where it is this run's: begun with it, or risen since */
 
 /* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */
 
 struct cgroup_facts {
 	char path[512];               /* of the memory hierarchy (v1) or the one (v2), below its mount; "" if none */
 	bool v2;
-	bool exclusive;               /* every process in it and below is one of members or recorder_pid */
-	bool peak_is_ours;            /* its peak mark was made or reset for this run */
+	bool exclusive;               /* every process in it and below is one of members or recorder_pid; false from
+	                               * cgroup_of: who knows the members sets it (cgroup_pids) */
+	bool peak_is_ours;            /* its peak mark was made or reset for this run; likewise (cgroup_make) */
 	struct maybe limit_bytes;     /* smallest limit on the way up; unknown: none */
 	struct maybe cpu_limit_ppm;   /* smallest CPU quota on the way up, in millionths of a core */
-	const char *scheduler;        /* "slurm", "kubernetes", "docker", "systemd", "" by the path's pattern; static */
+	const char *scheduler;        /* "slurm", "kubernetes", "docker", "podman", "lxc", "qemu", "systemd", "" by the
+	                               * path's pattern; static */
 };
 
-/* The cgroup of pid. Returns 0, -ENOENT without cgroups, or -errno. */
+/* The cgroup of pid (0: this process). Returns 0, -ENOENT without cgroups, or -errno. */
 int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret);
 
 /* The processes in the group at path and below. Returns how many there are (at most n are stored) or -errno. */
 ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n);
 
-/* Makes a group of its own below this process's group for a job that is about to start (--cgroup=new): v2 where the
- * subtree is delegated, else v1 memory. *ret_procs is an open cgroup.procs (write "0" in the child before exec), or
- * for v2 a directory descriptor for clone3 in *ret_dir. Returns 0 or -errno with text. */
+/* Makes a group of its own for a job that is about to start (--cgroup=new), in the hierarchy that charges memory: v1
+ * below this process's group, v2 there too, or beside it where the group itself may not hand controllers down and
+ * limits nothing. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir for v2 a directory
+ * descriptor for clone3, else -1. The caller closes both. Returns 0 or -errno with text. */
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
-/* Removes it if it is empty. */
+/* Removes a group that cgroup_make made, if it is empty; any other is left alone. */
 void cgroup_remove(const struct root *root, const char *path);
 
 /* ---- processes: the one source with a wider interface ------------------------------------------------------------ */
@@ -152,6 +156,9 @@ int processes_reset_mark(struct processes *p, uint32_t id);
 size_t processes_count(const struct processes *p);
 uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: no member */
 
+/* Members, living and ended, that were seen to ignore SIGCHLD: their children's processor time is never waited for. */
+size_t processes_unwaited(const struct processes *p);
+
 /* Some member was seen to ignore SIGCHLD: its children's processor time is told to nobody. */
 bool processes_ignore_children(const struct processes *p);
 
@@ -184,7 +191,9 @@ struct machine {
 	uint64_t fault_page_bytes;    /* largest page that one anonymous fault may bring (mTHP, PMD), page_bytes if none */
 	uint64_t mem_total_bytes;
 	uint64_t swap_total_bytes;
-	uint64_t rss_error_bytes;     /* how far one process's rss may be off: per-CPU counters of this kernel */
+	uint64_t rss_error_bytes;     /* how far one process's rss may be off: counters that this kernel adds up late */
+	uint64_t hwm_error_bytes;     /* the same for VmHWM where memory was given back since the high */
+	bool rss_error_per_thread;    /* both are for each thread (before Linux 6.2) */
 	uint64_t boot_id_hash;
 	uint64_t clock_tick_ns;
 };

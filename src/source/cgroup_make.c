@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A cgroup of the job's own (--cgroup=new), and its removal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/smallfile.h"
+#include "cgroup_path.h"
+#include "longfile.h"
+
+/* Only groups with such a name are ever removed. */
+#define NAME_PREFIX "hiwater-"
+
+static const char remedy[] = "start it in a delegated group, for example with systemd-run --user --scope -p Delegate=yes";
+
+/* Is word among the words of a cgroup file? */
+static bool lists_word(int dir, const char *file, const char *word)
+{
+	char text[512];
+	size_t want = strlen(word);
+
+	if (smallfile_read(dir, file, text, sizeof(text)) < 0)
+		return false;
+	for (const char *p = text; *p;) {
+		size_t len = strcspn(p, " \n");
+
+		if (len == want && memcmp(p, word, len) == 0)
+			return true;
+		p += len + strspn(p + len, " \n");
+	}
+	return false;
+}
+
+/* The folder above: "/a/b" becomes "/a", "/a" becomes "/". False at the top. */
+static bool path_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || strcmp(path, "/") == 0)
+		return false;
+	slash[slash == path] = '\0';
+	return true;
+}
+
+/* May the job leave this group for one beside it without escaping a limit? */
+static bool is_unlimited(int dir)
+{
+	char text[64];
+
+	if (smallfile_read(dir, "memory.max", text, sizeof(text)) > 0 && strcmp(text, "max\n") != 0)
+		return false;
+	return smallfile_read(dir, "cpu.max", text, sizeof(text)) <= 0 || strncmp(text, "max ", 4) == 0;
+}
+
+/* Where a v2 group that charges memory can be made: below this process's group if that hands the memory controller
+ * down. A group with processes in it may not (the "no internal process" rule), so else beside it, as long as that
+ * escapes no limit. Changes path. Returns the parent's folder or -errno. */
+static int find_v2_parent(const struct root *root, const struct cgroup_mount *mount, char *path)
+{
+	autoclose int own = cgroup_open_dir(root, mount, path);
+
+	if (own < 0)
+		return own;
+	if (lists_word(own, "cgroup.subtree_control", "memory"))
+		return take_fd(own);
+	if (!is_unlimited(own) || !path_up(path))
+		return -EOPNOTSUPP;
+	autoclose int above = cgroup_open_dir(root, mount, path);
+
+	if (above < 0)
+		return above;
+	return lists_word(above, "cgroup.subtree_control", "memory") ? take_fd(above) : -EOPNOTSUPP;
+}
+
+/* Makes a folder with a name that is not taken and appends it to path. Returns a descriptor of it or -errno. */
+static int make_child(int parent, char *path, size_t size)
+{
+	char name[64];
+	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), NAME_PREFIX "%d-%d", (int) getpid(), i);
+		if (len + 1 + strlen(name) >= size)
+			return -ENAMETOOLONG;
+		if (mkdirat(parent, name, 0755) < 0) {
+			if (errno == EEXIST)
+				continue;
+			return -errno;
+		}
+		int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (dir < 0) {
+			int r = -errno;
+
+			(void) unlinkat(parent, name, AT_REMOVEDIR);
+			return r;
+		}
+		snprintf(path + len, size - len, "/%s", name);
+		return dir;
+	}
+	return -EEXIST;
+}
+
+/* This process's group in the hierarchy. */
+static int own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
+		    char ret[CGROUP_PATH])
+{
+	struct longfile text = { 0 };
+	struct cgroup_line line;
+	ssize_t n = longfile_read(&text, root->proc, "self/cgroup");
+	int r = n < 0 ? (int) n : -ENOENT;
+
+	if (n > 0 && cgroup_line_of(text.data, hierarchy, &line))
+		r = cgroup_below(&mounts->of[hierarchy], line.path, line.path_len, ret);
+	longfile_done(&text);
+	return r;
+}
+
+/* Returns the new group's folder, its path in path, or -errno. */
+static int make_group(const struct root *root, char path[CGROUP_PATH], bool *ret_v2)
+{
+	struct cgroup_mounts mounts;
+	int r = cgroup_mounts_read(root, &mounts);
+
+	if (r < 0)
+		return r;
+	enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
+	const struct cgroup_mount *mount = &mounts.of[hierarchy];
+	bool v2 = hierarchy == CGROUP_UNIFIED;
+
+	r = own_path(root, &mounts, hierarchy, path);
+	if (r < 0)
+		return r;
+	autoclose int parent = v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);
+
+	if (parent < 0)
+		return parent;
+	*ret_v2 = v2;
+	return make_child(parent, path, CGROUP_PATH);
+}
+
+/* What a failure of make_group means. */
+static int explain(int error, struct err *err)
+{
+	if (error == -ENOENT)
+		return err_set(err, error, "--cgroup=new: this machine shows no cgroups");
+	if (error == -EOPNOTSUPP)
+		return err_set(err, error, "--cgroup=new: this group does not hand the memory controller down: %s", remedy);
+	if (error == -EACCES || error == -EPERM || error == -EROFS)
+		return err_set(err, error, "--cgroup=new: no permission to make a group: %s", remedy);
+	return err_set(err, error, "--cgroup=new: cannot make a group: %s", strerror(-error));
+}
+
+int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
+{
+	char path[CGROUP_PATH];
+	bool v2 = false;
+
+	if (!root->live)
+		return err_set(err, -EROFS, "--cgroup=new: a captured machine starts no jobs");
+	autoclose int dir = make_group(root, path, &v2);
+
+	if (dir < 0)
+		return explain(dir, err);
+	autoclose int procs = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	int r = procs < 0 ? -errno : 0;
+
+	if (r == 0 && strlen(path) >= size)
+		r = -ENAMETOOLONG;
+	if (r < 0) {
+		cgroup_remove(root, path);
+		return explain(r, err);
+	}
+	memcpy(ret_path, path, strlen(path) + 1);
+	*ret_procs = take_fd(procs);
+	*ret_dir = v2 ? take_fd(dir) : -1;
+	return 0;
+}
+
+void cgroup_remove(const struct root *root, const char *path)
+{
+	struct cgroup_mounts mounts;
+	const char *name = strrchr(path, '/');
+	char above[CGROUP_PATH];
+
+	if (!root->live || !name || strncmp(name + 1, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
+		return;
+	if (strlen(path) >= sizeof(above) || cgroup_mounts_read(root, &mounts) < 0)
+		return;
+	memcpy(above, path, strlen(path) + 1);
+	(void) path_up(above);
+	autoclose int parent = cgroup_open_dir(root, &mounts.of[cgroup_charging(&mounts)], above);
+
+	if (parent >= 0)
+		(void) unlinkat(parent, name + 1, AT_REMOVEDIR);
+}

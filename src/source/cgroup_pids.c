@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is in a cgroup.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cgroup_path.h"
+#include "longfile.h"
+
+enum { MAX_DEPTH = 32 };
+
+/* The pids found so far: total counts those that did not fit, too. */
+struct pids {
+	pid_t *list;
+	size_t size, total;
+	struct longfile text;
+};
+
+/* One pid a line. 0 stands for a process of a foreign pid namespace: it counts, being a stranger. */
+static int take_procs(int dir, struct pids *pids)
+{
+	ssize_t n = longfile_read(&pids->text, dir, "cgroup.procs");
+	uint64_t pid;
+
+	if (n == -EOPNOTSUPP) /* a threaded group: its domain's list has them */
+		return 0;
+	if (n < 0)
+		return (int) n;
+	for (const char *p = pids->text.data; parse_u64(&p, &pid) == 0; (void) parse_line(&p)) {
+		if (pids->total < pids->size)
+			pids->list[pids->total] = (pid_t) pid;
+		pids->total++;
+	}
+	return 0;
+}
+
+/* Takes fd. A group that goes away meanwhile held nobody. */
+static int walk(int fd, unsigned depth, struct pids *pids)
+{
+	int r = take_procs(fd, pids);
+	autoclosedir DIR *dir = fdopendir(fd);
+
+	if (!dir) {
+		(void) close(fd);
+		return -ENOMEM;
+	}
+	if (r < 0)
+		return depth && (r == -ENOENT || r == -ENODEV) ? 0 : r;
+	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+			continue;
+		int child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (child < 0)
+			continue;
+		if (depth >= MAX_DEPTH) {
+			(void) close(child);
+			return -ELOOP;
+		}
+		r = walk(child, depth + 1, pids);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list,
+		       size_t n)
+{
+	struct pids pids = { .list = list, .size = n };
+	int fd = cgroup_open_dir(root, mount, path);
+
+	if (fd < 0)
+		return fd;
+	int r = walk(fd, 0, &pids);
+
+	longfile_done(&pids.text);
+	return r < 0 ? r : (ssize_t) pids.total;
+}
+
+ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n)
+{
+	struct cgroup_mounts mounts;
+	int r = cgroup_mounts_read(root, &mounts);
+
+	if (r < 0)
+		return r;
+	return cgroup_pids_in(root, &mounts.of[cgroup_charging(&mounts)], path, pids, n);
+}
+
+/* ---- the same processes in another hierarchy ---------------------------------------------------------------------- */
+
+enum { TWIN_PIDS = 8192, TWIN_TRIES = 3 };
+
+static int by_pid(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* The processes of a group, sorted. -EFBIG if there are more than can be compared. */
+static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids)
+{
+	ssize_t n = cgroup_pids_in(root, mount, path, pids, TWIN_PIDS);
+
+	if (n > TWIN_PIDS)
+		return -EFBIG;
+	if (n > 0)
+		qsort(pids, (size_t) n, sizeof(*pids), by_pid);
+	return n;
+}
+
+/* The path in that hierarchy of one of the processes; that of the memory group where it has none. */
+static int twin_path(const struct root *root, const struct cgroup_mount *mount, enum cgroup_hierarchy hierarchy,
+		     pid_t pid, const char *path, char ret[CGROUP_PATH])
+{
+	struct longfile text = { 0 };
+	struct cgroup_line line;
+	char file[32];
+	int r = -ENOENT;
+
+	if (pid <= 0) {
+		snprintf(ret, CGROUP_PATH, "%s", path);
+		return 0;
+	}
+	snprintf(file, sizeof(file), "%d/cgroup", (int) pid);
+	if (longfile_read(&text, root->proc, file) > 0 && cgroup_line_of(text.data, hierarchy, &line))
+		r = cgroup_below(mount, line.path, line.path_len, ret);
+	longfile_done(&text);
+	return r;
+}
+
+/* pids holds two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if not, or -errno. */
+static int look_for_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
+			 enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
+{
+	const struct cgroup_mount *mount = &mounts->of[hierarchy];
+	ssize_t n = sorted_pids(root, &mounts->of[CGROUP_MEMORY], path, pids);
+
+	if (n < 0)
+		return (int) n;
+	int r = twin_path(root, mount, hierarchy, n > 0 ? pids[0] : 0, path, ret);
+
+	if (r < 0)
+		return r;
+	ssize_t m = sorted_pids(root, mount, ret, pids + TWIN_PIDS);
+
+	if (m < 0)
+		return (int) m;
+	return m == n && memcmp(pids, pids + TWIN_PIDS, (size_t) n * sizeof(*pids)) == 0;
+}
+
+/* Processes come and go between the looks, so a difference is looked at again. */
+int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
+		enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH])
+{
+	char twin[CGROUP_PATH];
+
+	if (!mounts->of[hierarchy].found)
+		return -ENOENT;
+	autofree pid_t *pids = calloc(2 * TWIN_PIDS, sizeof(*pids));
+
+	if (!pids)
+		return -ENOMEM;
+	for (int i = 0; i < TWIN_TRIES; i++) {
+		int r = look_for_twin(root, mounts, path, hierarchy, pids, twin);
+
+		if (r == 1) {
+			memcpy(ret, twin, sizeof(twin));
+			return 0;
+		}
+		if (r < 0 && r != -ENOENT && r != -ESRCH)
+			return r;
+	}
+	return -ENOENT;
+}
