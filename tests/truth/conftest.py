@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Jobs of known use, run under hiwater; see workload.c."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HIWATER = pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve()
+MB = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def workload(tmp_path_factory):
+    program = tmp_path_factory.mktemp("workload") / "workload"
+    subprocess.run(["cc", "-O1", "-o", program, ROOT / "tests" / "truth" / "workload.c"], check=True)
+    program.parent.chmod(0o755)
+    for parent in program.parents:  # an unprivileged user must get at it, too
+        if parent.owner() != pathlib.Path("/").owner() or parent == pathlib.Path("/"):
+            break
+        parent.chmod(parent.stat().st_mode | 0o011)
+    return program
+
+
+def unprivileged(command):
+    """The same without root's rights: no exit records, no other people's processes."""
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *command]
+
+
+class Runner:
+    """Runs a command under hiwater and gives its JSON summary."""
+
+    def __init__(self, folder, rights):
+        self.folder = folder
+        self.rights = rights
+
+    def __call__(self, *command, options=(), record=False):
+        out = self.folder / "summary.json"
+        out.unlink(missing_ok=True)
+        keep = [] if record else ["--no-record"]
+        line = [str(HIWATER), "run", *keep, "--summary", "none", "--json", str(out), *options, "--",
+                *[str(word) for word in command]]
+        if self.rights == "user":
+            line = unprivileged(line)
+        env = dict(os.environ, HIWATER_DIR=str(self.folder / "history"), TMPDIR=str(self.folder))
+        self.done = subprocess.run(line, env=env, timeout=120, check=False)
+        return json.loads(out.read_text())
+
+
+@pytest.fixture(params=["root", "user"])
+def run(request, tmp_path):
+    """Every truth is told to root, who gets exit records from the kernel, and to anybody else."""
+    if request.param == "user" and os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("setpriv is not installed: cannot become another user")
+        tmp_path.chmod(0o777)
+        for parent in tmp_path.parents:
+            if parent == pathlib.Path("/tmp") or parent == pathlib.Path("/"):
+                break
+            parent.chmod(0o755)
+    elif request.param == "root" and os.geteuid() != 0:
+        pytest.skip("not root: no exit records here")
+    return Runner(tmp_path, request.param)

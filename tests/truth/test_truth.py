@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Truth by construction: what workload.c holds is known, and so must be what hiwater says of it."""
+import sys
+
+import pytest
+from conftest import MB
+
+CGROUPS = ["--cgroup=none", "--cgroup=auto"]
+
+
+def check_order(figure):
+    """low <= peak <= high wherever they are known."""
+    known = [figure[key] for key in ("low_bytes", "peak_bytes", "high_bytes") if figure[key] is not None]
+    assert known == sorted(known), figure
+
+
+def check_all(summary):
+    for name in ("main", "descendants", "combined"):
+        check_order(summary["ram"][name])
+    combined = summary["ram"]["combined"]["peak_bytes"]
+    for process in summary["processes"]["list"]:
+        assert process["peak_bytes"] is None or process["peak_bytes"] <= combined, process
+
+
+def between(value, low_mb, high_mb):
+    assert low_mb * MB <= value <= high_mb * MB, f"{value / MB:.1f} MB is not in {low_mb}..{high_mb}"
+
+
+def holds(figure, low_mb, high_mb, tight=True):
+    """The figure shown is true, and so are its bounds."""
+    between(figure["peak_bytes"], low_mb, high_mb)
+    assert figure["low_bytes"] <= high_mb * MB
+    assert figure["high_bytes"] >= low_mb * MB
+    if tight:
+        assert figure["high_bytes"] <= 1.15 * high_mb * MB, figure
+
+
+@pytest.mark.parametrize("cgroup", CGROUPS)
+def test_a_burst_between_two_looks_is_not_lost(run, workload, cgroup):
+    summary = run(workload, "burst", options=[cgroup])
+    check_all(summary)
+    holds(summary["ram"]["main"], 500, 510)
+    holds(summary["ram"]["combined"], 500, 510)
+    assert summary["ram"]["main"]["method"] == "exact"
+
+
+@pytest.mark.parametrize("cgroup", CGROUPS)
+@pytest.mark.parametrize("pieces", [1, 30])
+def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
+    summary = run(workload, "forks", pieces, options=[cgroup])
+    check_all(summary)
+    holds(summary["ram"]["combined"], 300, 330)
+    holds(summary["ram"]["main"], 300, 310)
+    assert summary["processes"]["seen"] == 9
+    assert summary["processes"]["peak_alive"] == 9
+
+
+def test_eight_forks_share_numpy_arrays(run):
+    pytest.importorskip("numpy", reason="numpy is not installed")
+    code = """
+import os, time, numpy
+arrays = [numpy.ones(10_000_000 // 8) for _ in range(30)]
+pids = []
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.8); os._exit(0)
+    pids.append(pid)
+for pid in pids: os.waitpid(pid, 0)
+"""
+    alone = run(sys.executable, "-c", "import numpy")["ram"]["combined"]["peak_bytes"] / MB
+    summary = run(sys.executable, "-c", code)
+    check_all(summary)
+    holds(summary["ram"]["combined"], 300, 300 + alone + 30, tight=False)
+
+
+def test_children_that_fill_huge_pages_are_caught(run, workload):
+    summary = run(workload, "forks-huge")
+    check_all(summary)
+    assert summary["ram"]["combined"]["high_bytes"] >= 400 * MB
+    holds(summary["ram"]["combined"], 395, 420, tight=False)
+
+
+def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workload):
+    summary = run(workload, "forks-rewrite")
+    check_all(summary)
+    assert summary["ram"]["combined"]["high_bytes"] >= 300 * MB
+    holds(summary["ram"]["combined"], 295, 320)
+
+
+@pytest.mark.parametrize("cgroup", CGROUPS)
+def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
+    summary = run(workload, "daemon", options=[cgroup])
+    check_all(summary)
+    holds(summary["ram"]["descendants"], 200, 206)
+    holds(summary["ram"]["combined"], 200, 210)
+    between(summary["ram"]["main"]["peak_bytes"], 0, 6)
+
+
+def test_one_shared_mapping_counts_once(run, workload):
+    summary = run(workload, "shared-mapping")
+    check_all(summary)
+    holds(summary["ram"]["combined"], 200, 212)
+
+
+def test_different_files_count_each(run, workload):
+    summary = run(workload, "files-apart")
+    check_all(summary)
+    holds(summary["ram"]["combined"], 240, 252)
+
+
+def test_a_file_mapped_by_one_process_is_private(run, workload):
+    summary = run(workload, "file-alone")
+    check_all(summary)
+    holds(summary["ram"]["main"], 200, 206)
+    assert summary["ram"]["main"]["private_bytes"] >= 195 * MB
+    assert summary["ram"]["main"]["shared_bytes"] <= 10 * MB
+
+
+@pytest.mark.parametrize("cgroup", CGROUPS)
+def test_processor_time_of_300_short_children_is_counted(run, workload, cgroup):
+    summary = run(workload, "short-children", 300, 10, options=[cgroup])
+    used = summary["time"]["user_s"] + summary["time"]["system_s"]
+    assert 2.95 <= used <= 4.5, used
+
+
+def test_children_of_a_parent_that_ignores_sigchld(run, workload):
+    summary = run(workload, "ignored-children")
+    used = summary["time"]["user_s"] + summary["time"]["system_s"]
+    if used < 0.95:  # a lower bound, then, and it must say so
+        assert any(note["about"].startswith("time") for note in summary["notes"]), summary["notes"]
+
+
+def test_a_shell_with_a_large_child_is_small_itself(run, workload):
+    summary = run("/bin/sh", "-c", f"{workload} hold 300 600; true")
+    check_all(summary)
+    between(summary["ram"]["main"]["peak_bytes"], 0, 6)
+    holds(summary["ram"]["descendants"], 300, 310)
+    holds(summary["ram"]["combined"], 300, 315)
+
+
+def test_a_program_that_ends_at_once_has_a_peak(run):
+    summary = run("/bin/true")
+    check_all(summary)
+    main = summary["ram"]["main"]
+    assert main["peak_bytes"] is not None and main["peak_bytes"] > 0
+    assert main["high_bytes"] <= 8 * MB
