@@ -4,7 +4,7 @@
 # make deps       installs what this machine lacks (Debian packages; Python's into .venv)
 # make test       every test, ends with "N passed, N failed, N skipped"
 # make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang
-# make demo       trains real models under hiwater and shows what they used; make study: 50 times each
+# make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
 # make bench      the budgets of docs/design.md, measured
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
 # make wheel      a manylinux wheel in dist/
