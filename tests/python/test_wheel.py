@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""The wheel, as somebody meets it who has no root and none of our libraries."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBC = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=600, check=False, **options)
+    assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def copy_of_source(folder):
+    """A build must not write into the source, which belongs to somebody else's build."""
+    ignore = shutil.ignore_patterns("build*", ".venv*", ".git", ".cache", "dist", "__pycache__")
+    return shutil.copytree(ROOT, folder / "source", ignore=ignore, symlinks=True)
+
+
+def built(how, folder):
+    """The wheel's path."""
+    if how == "for any Linux":
+        if not (ROOT / ".venv-wheel").exists():
+            pytest.fail("no .venv-wheel: run make test-full")
+        source = copy_of_source(folder)
+        (source / ".venv-wheel").symlink_to(ROOT / ".venv-wheel")
+        run(source / "tools" / "make-wheel", folder / "dist")
+    else:
+        env = dict(os.environ, PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+        run(sys.executable, "-m", "pip", "wheel", "-q", copy_of_source(folder), "--no-deps", "--no-build-isolation",
+            "-w", folder / "dist", "-Csetup-args=-Dstatic_deps=true", "-Csetup-args=-Dbuildtype=plain", env=env)
+    wheels = list((folder / "dist").glob("*.whl"))
+    assert len(wheels) == 1
+    return wheels[0]
+
+
+@pytest.fixture(scope="module", params=["for this system", pytest.param("for any Linux", marks=pytest.mark.full)])
+def wheel(request, tmp_path_factory):
+    return built(request.param, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A virtual environment that holds the wheel; no network."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    run(folder / "bin" / "python", "-m", "pip", "install", "-q", "--no-index", wheel)
+    return folder
+
+
+def libraries(program):
+    return {re.match(r"\s*(\S+)", line)[1] for line in run("ldd", program).splitlines() if "/ld-linux" not in line}
+
+
+@pytest.fixture
+def bare_root(installed, tmp_path):
+    """A file system with the C library, a shell, true, and what the wheel put on PATH."""
+    if not shutil.which("bwrap"):
+        pytest.skip("bwrap is not installed")
+    shell = "/bin/dash" if pathlib.Path("/bin/dash").exists() else "/bin/sh"
+    programs = {shell: "bin/sh", shutil.which("true"): "bin/true", installed / "bin" / "hiwater": "usr/bin/hiwater"}
+    for source, target in programs.items():
+        (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, tmp_path / target)
+        for line in run("ldd", source).splitlines():
+            found = re.search(r"(/\S+)", line)
+            if found:
+                library = tmp_path / found[1].lstrip("/")
+                library.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(found[1], library)
+    for name in ("dev", "home", "proc", "tmp"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def in_bare_root(root, *command):
+    options = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--uid", "1000", "--gid", "1000",
+               "--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home",
+               "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/home", "--die-with-parent"]
+    return subprocess.run([str(c) for c in (*options, *command)], capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def test_holds_a_native_command(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        command = next(n for n in archive.namelist() if n.endswith(".data/scripts/hiwater"))
+        assert archive.read(command)[:4] == b"\x7fELF"
+        tags = next(archive.read(n).decode() for n in archive.namelist() if n.endswith("/WHEEL"))
+    assert "py3-none-" in tags, "a wheel without extension modules is for every Python"
+
+
+def test_command_needs_the_c_library_alone(installed):
+    assert libraries(installed / "bin" / "hiwater") <= LIBC
+
+
+def test_package_knows_its_command(installed):
+    said = run(installed / "bin" / "python", "-c", "import hiwater; print(hiwater.__version__, hiwater.command())")
+    version = run(installed / "bin" / "hiwater", "--version")
+    assert said.split()[1] == str(installed / "bin" / "hiwater")
+    assert said.split()[0] in version
+
+
+def test_runs_for_anybody_without_our_libraries(bare_root):
+    nothing_of_ours = [p for p in bare_root.rglob("*") if re.match(r"lib(sqlite3|z|python)", p.name)]
+    assert nothing_of_ours == []
+    done = in_bare_root(bare_root, "hiwater", "run", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "RAM" in done.stderr, done.stderr
+
+
+def test_records_for_anybody_without_our_libraries(bare_root):
+    """SQLite is really in there: a recording is written, and read back."""
+    script = "hiwater run -o /tmp/a.hiw --summary none -- sh -c 'exit 3'; test $? = 3 && hiwater show /tmp/a.hiw"
+    done = in_bare_root(bare_root, "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert "RAM" in done.stdout + done.stderr
+
+
+@pytest.mark.full
+def test_fits_old_systems(tmp_path):
+    """What make-wheel makes asks for no symbol of glibc after 2.17."""
+    wheel = built("for any Linux", tmp_path)
+    assert f"manylinux_2_17_{sysconfig.get_platform().split('-')[1]}" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "content")
+    command = next((tmp_path / "content").glob("*.data/scripts/hiwater"))
+    wanted = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", run("readelf", "-V", command))}
+    assert max(wanted) <= (2, 17)
+
+
+@pytest.mark.full
+def test_build_says_what_is_missing(tmp_path):
+    """Without the headers of SQLite the error of pip install names them and what to install."""
+    env = dict(os.environ, PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+               PKG_CONFIG_LIBDIR=str(tmp_path), CMAKE_PREFIX_PATH="")
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", str(copy_of_source(tmp_path)), "--no-deps",
+                           "--no-build-isolation", "-w", str(tmp_path)], env=env, capture_output=True, text=True,
+                          timeout=300, check=False)
+    assert done.returncode != 0
+    assert re.search(r"SQLite headers.*libsqlite3-dev zlib1g-dev", done.stdout + done.stderr, re.S)
