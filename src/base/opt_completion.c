@@ -269,7 +269,7 @@ static void zsh_command(FILE *out, const struct command *command)
 	fprintf(out, "\t\t%s)\n\t\t\t_arguments -s -S \\\n", command->name);
 	zsh_options(out, command);
 	if (command->stops_at_operand)
-		fputs("\t\t\t'(-)1:command:_command_names -e' \\\n\t\t\t'*::arguments:_normal'\n", out);
+		fputs("\t\t\t'(-)1:command: _command_names -e' \\\n\t\t\t'*::arguments: _normal'\n", out);
 	else if (wants_files(command))
 		fputs("\t\t\t'*:file:_files'\n", out);
 	else
@@ -283,9 +283,9 @@ static void zsh(const struct script *s)
 	      "# zsh completion of hiwater, made by the command itself.\n"
 	      "_hiwater() {\n"
 	      "\tlocal curcontext=$curcontext state line\n"
-	      "\tlocal -a commands\n"
+	      "\tlocal -a subcommands\n" /* $commands is zsh's own */
 	      "\ttypeset -A opt_args\n"
-	      "\tcommands=(\n", s->out);
+	      "\tsubcommands=(\n", s->out);
 	for (const struct command *c = NULL; (c = next_listed(s, c));) {
 		fprintf(s->out, "\t\t'%s:", c->name);
 		put_quoted(s->out, c->sentence, "\\:", "'\\''");
@@ -297,7 +297,7 @@ static void zsh(const struct script *s)
 	      "\t\t\t'*::arguments:->arguments'\n"
 	      "\tcase $state in\n"
 	      "\tcommand)\n"
-	      "\t\t_describe -t commands 'hiwater command' commands\n"
+	      "\t\t_describe -t commands 'hiwater command' subcommands\n"
 	      "\t\t;;\n"
 	      "\targuments)\n"
 	      "\t\tcase $line[1] in\n", s->out);

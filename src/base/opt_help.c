@@ -109,8 +109,8 @@ void opt_help(const struct command *command, FILE *out)
 
 /* ---- man pages: man(7), groff_man(7) ---- */
 
-/* Writes text so that roff takes it literally; dashes stay what a shell reads. */
-static void roff(FILE *out, const char *text)
+/* Writes n bytes of text so that roff takes them literally; dashes stay what a shell reads. Returns the bytes written. */
+static size_t roff_bytes(FILE *out, const char *text, size_t n)
 {
 	static const struct {
 		char byte;
@@ -119,35 +119,59 @@ static void roff(FILE *out, const char *text)
 		{ '\\', "\\e" }, { '-', "\\-" }, { '\'', "\\(aq" }, { '`', "\\(ga" }, { '^', "\\(ha" }, { '~', "\\(ti" },
 		{ '"', "\\(dq" }, { '\n', " " },
 	};
+	const size_t n_escapes = sizeof(escapes) / sizeof(*escapes);
+	size_t written = 0;
 
-	if (*text == '.')
-		fputs("\\&", out); /* a line that begins with it would be a request */
-	for (; *text; text++) {
-		size_t i = 0, n = sizeof(escapes) / sizeof(*escapes);
+	if (n > 0 && *text == '.')
+		written += fwrite("\\&", 1, 2, out); /* a line that begins with it would be a request */
+	for (size_t k = 0; k < n; k++) {
+		size_t i = 0;
 
-		while (i < n && escapes[i].byte != *text)
+		while (i < n_escapes && escapes[i].byte != text[k])
 			i++;
-		if (i < n)
-			fputs(escapes[i].escape, out);
-		else
-			fputc(*text, out);
+		written += i < n_escapes ? fwrite(escapes[i].escape, 1, strlen(escapes[i].escape), out)
+			: fwrite(text + k, 1, 1, out);
 	}
+	return written;
+}
+
+static void roff(FILE *out, const char *text)
+{
+	roff_bytes(out, text, strlen(text));
+}
+
+/* Writes words of running text, the lines of the source not too long either; end closes the last one. */
+static void roff_words(FILE *out, const char *text, const char *end)
+{
+	size_t column = 0;
+
+	for (const char *p = text; *(p += strspn(p, " \n"));) {
+		size_t len = strcspn(p, " \n");
+
+		if (column > 0)
+			fputc(column + len > 64 ? '\n' : ' ', out);
+		column = column + len > 64 ? 0 : column + 1;
+		column += roff_bytes(out, p, len);
+		p += len;
+	}
+	fprintf(out, "%s\n", end);
 }
 
 /* A table's sentence as one of running text: a capital in front, a full stop behind. */
 static void roff_sentence(FILE *out, const char *text)
 {
-	char first[] = { (char) toupper((unsigned char) text[0]), '\0' };
+	char first = (char) toupper((unsigned char) text[0]);
 	size_t len = strlen(text);
 
 	if (len == 0)
 		return;
-	roff(out, first);
-	/* Behind the first byte, a point does not begin a line. */
-	if (text[1] == '.')
-		fputc('.', out);
-	roff(out, text + (text[1] == '.' ? 2 : 1));
-	fputs(strchr(".?!:", text[len - 1]) ? "\n" : ".\n", out);
+	/* A word that holds more than small letters ("hiwater.h", "iGPU") is a name and stays. */
+	if (text[strspn(text, "abcdefghijklmnopqrstuvwxyz'-")] == ' ' || len == strspn(text, "abcdefghijklmnopqrstuvwxyz")) {
+		fputc(first, out);
+		text++;
+		len--;
+	}
+	roff_words(out, text, len > 0 && strchr(".?!:", text[len - 1]) ? "" : ".");
 }
 
 static void man_option(const struct opt *o, FILE *out)
@@ -186,8 +210,7 @@ static void man_prose(const struct command *command, FILE *out, bool follows_hea
 	for (const char *const *p = command->prose; p && *p; p++) {
 		if (!follows_heading)
 			fputs(".PP\n", out);
-		roff(out, *p);
-		fputc('\n', out);
+		roff_words(out, *p, "");
 		follows_heading = false;
 	}
 }
