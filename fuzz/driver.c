@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_INPUT = 1 << 20, MAX_CUTS = 512 };
+enum { INPUT_LIMIT = 1 << 20, MAX_CUTS = 512 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,7 +30,7 @@ static int feed(const uint8_t *data, size_t size)
 
 static int replay_file(const char *path)
 {
-	static uint8_t data[MAX_INPUT];
+	static uint8_t data[INPUT_LIMIT];
 	FILE *file = fopen(path, "rb");
 	size_t size;
 	int r = 0;

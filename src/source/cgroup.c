@@ -317,7 +317,7 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 	if (error == -EACCES || error == -EPERM) {
 		ret->why_not = "no permission to read it";
 		ret->remedy = "a container may mask it: run outside of it";
-	} else if (error && error != -ENOENT && error != -EOPNOTSUPP) {
+	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
 		ret->why_not = "it cannot be read";
 		ret->remedy = "";
 	}

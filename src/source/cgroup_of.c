@@ -169,20 +169,25 @@ static struct maybe cpu_limit(const struct root *root, const struct cgroup_mount
 
 /* ---- the group of a process --------------------------------------------------------------------------------------- */
 
-/* Any hierarchy's path may bear the pattern (Slurm without memory limits makes groups for devices or cpusets only), and
- * in a container that sees itself as "/" the folder that was mounted does. A pattern of systemd tells least. */
-static const char *find_scheduler(const char *text, const struct cgroup_mount *mount)
+/* The path of the hierarchy that charges memory tells first. A batch system's or an engine's name may stand in another
+ * one alone (Slurm without memory limits makes groups for devices or cpusets only), and in a container that sees itself
+ * as "/" in the folder that was mounted. systemd has a tree of its own beside everyone's: there its name says nothing. */
+static const char *find_scheduler(const char *text, const struct cgroup_line *charging,
+				  const struct cgroup_mount *mount)
 {
+	const char *own = cgroup_scheduler(charging->path, charging->path_len);
 	const char *found = cgroup_scheduler(mount->root, strlen(mount->root));
 	struct cgroup_line line;
 
-	while (cgroup_line_next(&text, &line)) {
-		const char *name = cgroup_scheduler(line.path, line.path_len);
-
-		if (*found == '\0' || (strcmp(found, "systemd") == 0 && *name))
-			found = name;
+	if (*own == '\0' || strcmp(own, "systemd") == 0) {
+		own = *found ? found : own;
+		while (cgroup_line_next(&text, &line)) {
+			found = cgroup_scheduler(line.path, line.path_len);
+			if (*found && strcmp(found, "systemd") != 0)
+				return found;
+		}
 	}
-	return found;
+	return own;
 }
 
 static int facts_read(const struct root *root, const char *text, struct cgroup_facts *ret)
@@ -207,7 +212,7 @@ static int facts_read(const struct root *root, const char *text, struct cgroup_f
 	ret->v2 = hierarchy == CGROUP_UNIFIED;
 	ret->limit_bytes = memory_limit(root, mount, path, ret->v2);
 	ret->cpu_limit_ppm = cpu_limit(root, &mounts, text);
-	ret->scheduler = find_scheduler(text, mount);
+	ret->scheduler = find_scheduler(text, &line, mount);
 	return 0;
 }
 

@@ -129,7 +129,7 @@ static void energy_close(struct source *s)
 /* Why not, and what to do, by the error of the opening or of the first reading. */
 static void explain(int error, const char **ret_why_not, const char **ret_remedy)
 {
-	if (error == -ENOENT || error == -ENOTDIR) {
+	if (error == -ENOENT || error == -ENOTDIR || error == -EBADF) { /* EBADF: no sysfs at all */
 		*ret_why_not = "no RAPL: a virtual machine, or no powercap driver";
 		*ret_remedy = "on bare metal: sudo modprobe intel_rapl_msr";
 	} else if (error == -EACCES || error == -EPERM) {
