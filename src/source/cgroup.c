@@ -214,7 +214,7 @@ static void tell_row(struct source *s, size_t i, const char *text, struct frameb
 
 static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
 {
-	char text[8192] = ""; /* memory.stat has some 2 KiB today */
+	char text[8192]; /* memory.stat has some 2 KiB today */
 
 	for (size_t i = 0; i < ROWS; i++) {
 		if (!(s->rows[i].group & what))

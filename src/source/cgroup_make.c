@@ -60,7 +60,7 @@ static bool is_unlimited(int dir)
 
 /* Where a v2 group that charges memory can be made: below this process's group if that hands the memory controller
  * down. A group with processes in it may not (the "no internal process" rule), so else beside it, as long as that
- * escapes no limit. Changes path. Returns the parent's folder or -errno. */
+ * escapes no limit (else -EDQUOT). Changes path. Returns the parent's folder or -errno. */
 static int find_v2_parent(const struct root *root, const struct cgroup_mount *mount, char *path)
 {
 	autoclose int own = cgroup_open_dir(root, mount, path);
@@ -69,7 +69,9 @@ static int find_v2_parent(const struct root *root, const struct cgroup_mount *mo
 		return own;
 	if (lists_word(own, "cgroup.subtree_control", "memory"))
 		return take_fd(own);
-	if (!is_unlimited(own) || !path_up(path))
+	if (!is_unlimited(own))
+		return -EDQUOT;
+	if (!path_up(path))
 		return -EOPNOTSUPP;
 	autoclose int above = cgroup_open_dir(root, mount, path);
 
@@ -152,6 +154,9 @@ static int explain(int error, struct err *err)
 		return err_set(err, error, "--cgroup=new: this machine shows no cgroups");
 	if (error == -EOPNOTSUPP)
 		return err_set(err, error, "--cgroup=new: this group does not hand the memory controller down: %s", remedy);
+	if (error == -EDQUOT)
+		return err_set(err, error, "--cgroup=new: this group has a limit that a group beside it would escape: "
+			       "set it on the group above");
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		return err_set(err, error, "--cgroup=new: no permission to make a group: %s", remedy);
 	return err_set(err, error, "--cgroup=new: cannot make a group: %s", strerror(-error));

@@ -347,9 +347,9 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 /* memory is read at every tick, from a block on the stack and with one call: the lines asked for come first. */
 static void read_file(struct source *s, enum host_file file, struct framebuf *out)
 {
-	char small[4096] = "";
+	char small[4096];
 	const char *text = small;
-	ssize_t n = s->errors[file];
+	ssize_t n = s->errors[file]; /* of a file that could not be opened */
 
 	if (s->fds[file] >= 0 && files[file].group == FAST) {
 		n = smallfile_pread(s->fds[file], small, sizeof(small));
