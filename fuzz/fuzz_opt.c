@@ -21,7 +21,7 @@ static int take_choice(const char *value, void *dest, struct err *err)
 {
 	int code = opt_choice(value, "full|line|none", err);
 
-	(void) dest;
+	(void)dest;
 	return code < 0 ? code : 0;
 }
 
@@ -37,7 +37,11 @@ static const struct opt opts[] = {
 };
 
 static const struct command commands[] = {
-	{ .name = "run", .usage = "[options] [--] COMMAND...", .sentence = "measure", .opts = opts, .stops_at_operand = true },
+	{ .name = "run",
+		.usage = "[options] [--] COMMAND...",
+		.sentence = "measure",
+		.opts = opts,
+		.stops_at_operand = true },
 	{ .name = "show", .usage = "[options] [RUN]", .sentence = "a summary", .opts = opts },
 };
 
@@ -76,12 +80,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(words, data, size);
 	words[size] = '\0';
-	for (char *p = words, *end = words + size; p <= end && argc < MAX_WORDS; p += strlen(p) + 1) {
+	for (char *p = words, *end = words + size; p <= end && argc < MAX_WORDS;
+		p += strlen(p) + 1) {
 		p[strcspn(p, "\n")] = '\0';
 		argv[argc++] = p;
 	}
 	argv[argc] = NULL;
-	memcpy(before, argv, sizeof(*argv) * (size_t) (argc + 1));
+	memcpy(before, argv, sizeof(*argv) * (size_t)(argc + 1));
 	const struct command *command = &commands[size > 0 ? data[0] % 2 : 0];
 	int first = opt_parse(command, argc, argv, &err);
 

@@ -22,11 +22,12 @@ static int read_i64(const char **p, uint64_t *ret)
 	int64_t value = 0;
 	int code = parse_i64(p, &value);
 
-	*ret = code < 0 ? *ret : (uint64_t) value;
+	*ret = code < 0 ? *ret : (uint64_t)value;
 	return code;
 }
 
-static void check_reader(int (*reader)(const char **, uint64_t *), const char *from, const char *end)
+static void check_reader(
+	int (*reader)(const char **, uint64_t *), const char *from, const char *end)
 {
 	const char *p = from;
 	uint64_t value = 77;

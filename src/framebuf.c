@@ -9,7 +9,8 @@
 
 enum {
 	MAX_ENTRIES = 1 << 20, /* of a kind: far more than a machine has processes */
-	TEXT_FIRST = 4096,     /* bytes of the first block of texts; each further one is twice as large */
+	TEXT_FIRST =
+		4096, /* bytes of the first block of texts; each further one is twice as large */
 	TEXT_LARGEST = 1 << 20,
 };
 
@@ -98,14 +99,16 @@ void framebuf_birth(struct framebuf *b, const struct birth *birth)
 {
 	struct birth copy = *birth;
 
-	if (is_fine(b, vec_room(&b->births, &b->cap_births, b->n_births, sizeof(copy), MAX_ENTRIES)) &&
-	    is_fine(b, keep_birth_texts(b, &copy)))
+	if (is_fine(b,
+		    vec_room(&b->births, &b->cap_births, b->n_births, sizeof(copy), MAX_ENTRIES)) &&
+		is_fine(b, keep_birth_texts(b, &copy)))
 		b->births[b->n_births++] = copy;
 }
 
 void framebuf_reading(struct framebuf *b, struct reading reading)
 {
-	if (is_fine(b, vec_room(&b->readings, &b->cap_readings, b->n_readings, sizeof(reading), MAX_ENTRIES)))
+	if (is_fine(b, vec_room(&b->readings, &b->cap_readings, b->n_readings, sizeof(reading),
+			       MAX_ENTRIES)))
 		b->readings[b->n_readings++] = reading;
 }
 
@@ -119,8 +122,9 @@ void framebuf_event(struct framebuf *b, const struct event *event)
 {
 	struct event copy = *event;
 
-	if (is_fine(b, vec_room(&b->events, &b->cap_events, b->n_events, sizeof(copy), MAX_ENTRIES)) &&
-	    is_fine(b, keep_text(b, &copy.text)))
+	if (is_fine(b,
+		    vec_room(&b->events, &b->cap_events, b->n_events, sizeof(copy), MAX_ENTRIES)) &&
+		is_fine(b, keep_text(b, &copy.text)))
 		b->events[b->n_events++] = copy;
 }
 
@@ -128,8 +132,9 @@ void framebuf_series(struct framebuf *b, const struct series_value *value)
 {
 	struct series_value copy = *value;
 
-	if (is_fine(b, vec_room(&b->series, &b->cap_series, b->n_series, sizeof(copy), MAX_ENTRIES)) &&
-	    is_fine(b, keep_text(b, &copy.name)))
+	if (is_fine(b,
+		    vec_room(&b->series, &b->cap_series, b->n_series, sizeof(copy), MAX_ENTRIES)) &&
+		is_fine(b, keep_text(b, &copy.name)))
 		b->series[b->n_series++] = copy;
 }
 
@@ -140,17 +145,27 @@ void framebuf_value(struct framebuf *b, enum metric metric, uint32_t id, int64_t
 
 void framebuf_unknown(struct framebuf *b, enum metric metric, uint32_t id)
 {
-	framebuf_reading(b, (struct reading) { .id = id, .metric = (uint16_t) metric, .n = 1 });
+	framebuf_reading(b, (struct reading){ .id = id, .metric = (uint16_t)metric, .n = 1 });
 }
 
-struct frame framebuf_frame(const struct framebuf *b, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
+struct frame framebuf_frame(
+	const struct framebuf *b, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
 {
-	return (struct frame) {
-		.time_ns = time_ns, .hold_ns = hold_ns, .source = source, .live = true,
-		.n_births = b->n_births, .n_ends = b->n_ends, .n_readings = b->n_readings,
-		.n_events = b->n_events, .n_series = b->n_series,
-		.births = b->births, .readings = b->readings, .ends = b->ends,
-		.events = b->events, .series = b->series,
+	return (struct frame){
+		.time_ns = time_ns,
+		.hold_ns = hold_ns,
+		.source = source,
+		.live = true,
+		.n_births = b->n_births,
+		.n_ends = b->n_ends,
+		.n_readings = b->n_readings,
+		.n_events = b->n_events,
+		.n_series = b->n_series,
+		.births = b->births,
+		.readings = b->readings,
+		.ends = b->ends,
+		.events = b->events,
+		.series = b->series,
 	};
 }
 
@@ -178,5 +193,5 @@ void framebuf_done(struct framebuf *b)
 	free(b->ends);
 	free(b->events);
 	free(b->series);
-	*b = (struct framebuf) { 0 };
+	*b = (struct framebuf){ 0 };
 }

@@ -17,7 +17,8 @@ struct framebuf {
 	struct series_value *series;
 	size_t n_births, n_readings, n_ends, n_events, n_series;
 	size_t cap_births, cap_readings, cap_ends, cap_events, cap_series;
-	struct framebuf_text *text; /* blocks of text that births, events and series point to; they never move */
+	struct framebuf_text
+		*text; /* blocks of text that births, events and series point to; they never move */
 	int error;
 };
 
@@ -33,7 +34,8 @@ void framebuf_value(struct framebuf *b, enum metric metric, uint32_t id, int64_t
 void framebuf_unknown(struct framebuf *b, enum metric metric, uint32_t id);
 
 /* What was gathered, as a live frame; valid until the next call on b. */
-struct frame framebuf_frame(const struct framebuf *b, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
+struct frame framebuf_frame(
+	const struct framebuf *b, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
 
 bool framebuf_is_empty(const struct framebuf *b);
 void framebuf_clear(struct framebuf *b);

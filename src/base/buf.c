@@ -66,15 +66,16 @@ int buf_vprintf(struct buf *b, const char *format, va_list ap)
 	if (b->error)
 		return b->error;
 	va_copy(again, ap);
-	int n = vsnprintf(b->cap ? b->data + b->len : NULL, b->cap ? b->cap - b->len : 0, format, again);
+	int n = vsnprintf(
+		b->cap ? b->data + b->len : NULL, b->cap ? b->cap - b->len : 0, format, again);
 
 	va_end(again);
 	if (n < 0) {
 		b->error = -EFBIG; /* longer than INT_MAX */
-	} else if (buf_room(b, (size_t) n) == 0) {
+	} else if (buf_room(b, (size_t)n) == 0) {
 		/* The first try may have been cut; without the room it is taken back below. */
-		(void) vsnprintf(b->data + b->len, b->cap - b->len, format, ap);
-		b->len += (size_t) n;
+		(void)vsnprintf(b->data + b->len, b->cap - b->len, format, ap);
+		b->len += (size_t)n;
 	}
 	if (b->cap)
 		b->data[b->len] = '\0';

@@ -17,13 +17,14 @@ struct buf {
 	int error; /* 0, or the first -ENOMEM or -EFBIG; later writes do nothing */
 };
 
-#define BUF_INIT(limit) ((struct buf) { .data = buf_empty, .max = (limit) })
+#define BUF_INIT(limit) ((struct buf){ .data = buf_empty, .max = (limit) })
 extern char buf_empty[1];
 
 int buf_add(struct buf *b, const void *bytes, size_t n);
 int buf_str(struct buf *b, const char *s);
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+int buf_vprintf(struct buf *b, const char *format, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 void buf_clear(struct buf *b);
 void buf_done(struct buf *b);
 

@@ -10,4 +10,5 @@ struct err {
 };
 
 /* Writes the text (cut at the end of the buffer) and returns code, so that it can stand behind a return. */
-int err_set(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int err_set(struct err *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

@@ -14,7 +14,7 @@
 
 void json_init(struct json *j, struct buf *out, bool compact)
 {
-	*j = (struct json) { .out = out, .compact = compact, .first = { true } };
+	*j = (struct json){ .out = out, .compact = compact, .first = { true } };
 }
 
 static void misplaced(struct json *j)
@@ -30,7 +30,7 @@ static void separate(struct json *j)
 		buf_str(j->out, ",");
 	j->first[j->depth] = false;
 	if (j->depth > 0 && !j->compact)
-		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
+		buf_printf(j->out, "\n%*s", (int)j->depth * 2, "");
 }
 
 /* To be called in front of each value; false where none may stand. */
@@ -92,7 +92,7 @@ void json_end(struct json *j)
 
 	j->depth--;
 	if (!empty && !j->compact)
-		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
+		buf_printf(j->out, "\n%*s", (int)j->depth * 2, "");
 	buf_str(j->out, j->stack[j->depth] == '{' ? "}" : "]");
 }
 
@@ -102,9 +102,15 @@ static size_t utf8_length(const unsigned char *s)
 	static const struct {
 		unsigned char first, last, second_min, second_max, length;
 	} forms[] = {
-		{ 0x01, 0x7f, 0x00, 0xff, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+		{ 0x01, 0x7f, 0x00, 0xff, 1 },
+		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 },
+		{ 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
+		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
@@ -134,7 +140,7 @@ static void escape(struct buf *out, unsigned char c)
 	static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* the byte, then its letter */
 
 	for (const char *p = letters; *p; p += 2) {
-		if ((unsigned char) *p == c) {
+		if ((unsigned char)*p == c) {
 			buf_printf(out, "\\%c", p[1]);
 			return;
 		}
@@ -144,7 +150,7 @@ static void escape(struct buf *out, unsigned char c)
 
 static void put_string(struct buf *out, const char *text)
 {
-	const unsigned char *s = (const unsigned char *) text;
+	const unsigned char *s = (const unsigned char *)text;
 
 	buf_str(out, "\"");
 	while (*s) {
@@ -213,8 +219,9 @@ static void make_locale_free(char *text)
 /* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
 static void shortest(double value, char *text, size_t size)
 {
-	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
-		(void) snprintf(text, size, "%.*g", digits, value);
+	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG;
+		digits++) {
+		(void)snprintf(text, size, "%.*g", digits, value);
 		double back = strtod(text, NULL);
 
 		if (memcmp(&back, &value, sizeof(back)) == 0)
@@ -255,9 +262,9 @@ void json_seconds(struct json *j, struct maybe ns)
 		json_null(j);
 		return;
 	}
-	uint64_t size = ns.value < 0 ? 0 - (uint64_t) ns.value : (uint64_t) ns.value;
-	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu64, ns.value < 0 ? "-" : "", size / 1000000000,
-		size % 1000000000);
+	uint64_t size = ns.value < 0 ? 0 - (uint64_t)ns.value : (uint64_t)ns.value;
+	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu64, ns.value < 0 ? "-" : "",
+		size / 1000000000, size % 1000000000);
 
 	while (text[len - 1] == '0')
 		len--;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A streaming JSON writer. Two spaces an indent, keys in the order they are written, no newline behind the document. It
- * checks nesting: a key outside an object, a value without a key in one, a second document, or an end that does not
- * fit sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not
- * become U+FFFD. NaN and infinities are written as strings ("NaN", "Infinity", "-Infinity").
+ * A streaming JSON writer. Two spaces an indent, keys in the order they are written, no newline behind the document.
+ * It checks nesting: a key outside an object, a value without a key in one, a second document, or an end that does
+ * not fit sets the buffer's error (-EINVAL). Strings are UTF-8; bytes that are not become U+FFFD. NaN and infinities
+ * are written as strings ("NaN", "Infinity", "-Infinity").
  *
  *     json_object(&j);
  *     json_key(&j, "ram"); json_int(&j, 42);
@@ -21,9 +21,9 @@
 
 struct json {
 	struct buf *out;
-	bool compact;               /* one line, no blanks */
+	bool compact; /* one line, no blanks */
 	unsigned depth;
-	char stack[JSON_DEPTH];     /* '{' or '[' */
+	char stack[JSON_DEPTH]; /* '{' or '[' */
 	bool first[JSON_DEPTH + 1];
 	bool after_key;
 };
@@ -35,7 +35,8 @@ void json_end(struct json *j);
 void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *value); /* NULL is null */
 void json_int(struct json *j, int64_t value);
-void json_num(struct json *j, double value);      /* shortest text that reads back the same */
+void json_num(
+	struct json *j, double value); /* reads back the same; shortest but for 46 powers of 2 */
 void json_bool(struct json *j, bool value);
 void json_null(struct json *j);
 

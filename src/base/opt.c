@@ -37,16 +37,16 @@ bool opt_is_listed(const struct command *command)
 
 int opt_flag(const char *value, void *dest, struct err *err)
 {
-	(void) value;
-	(void) err;
-	*(bool *) dest = true;
+	(void)value;
+	(void)err;
+	*(bool *)dest = true;
 	return 0;
 }
 
 int opt_text(const char *value, void *dest, struct err *err)
 {
-	(void) err;
-	*(const char **) dest = value;
+	(void)err;
+	*(const char **)dest = value;
 	return 0;
 }
 
@@ -75,16 +75,16 @@ static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
 	if (a_len > LONGEST || b_len > LONGEST)
 		return SIZE_MAX;
 	for (size_t k = 0; k <= b_len; k++)
-		old[k] = (unsigned char) k;
+		old[k] = (unsigned char)k;
 	for (size_t i = 1; i <= a_len; i++) {
-		now[0] = (unsigned char) i;
+		now[0] = (unsigned char)i;
 		for (size_t k = 1; k <= b_len; k++) {
 			size_t change = old[k - 1] + (a[i - 1] != b[k - 1] ? 1U : 0U);
 			size_t cost = least(change, least(old[k], now[k - 1]) + 1);
 
 			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
 				cost = least(cost, older[k - 2] + 1U);
-			now[k] = (unsigned char) cost;
+			now[k] = (unsigned char)cost;
 		}
 		unsigned char *free_row = older;
 
@@ -100,7 +100,8 @@ static void near_try(struct near *near, const char *name, size_t len)
 	size_t distance = edits(near->word, near->len, name, len);
 
 	/* Something of the word must be left, else any short name is near to any short word. */
-	if (distance > (near->len + 2) / 3 || distance >= near->len || (near->best && distance >= near->distance))
+	if (distance > (near->len + 2) / 3 || distance >= near->len ||
+		(near->best && distance >= near->distance))
 		return;
 	near->best = name;
 	near->best_len = len;
@@ -130,8 +131,8 @@ int opt_choice(const char *value, const char *choices, struct err *err)
 		near_try(&near, choice, len);
 	}
 	if (near.best)
-		return err_set(err, -EINVAL, "'%.80s' is none of %s; did you mean %.*s?", value, choices, (int) near.best_len,
-			near.best);
+		return err_set(err, -EINVAL, "'%.80s' is none of %s; did you mean %.*s?", value,
+			choices, (int)near.best_len, near.best);
 	return err_set(err, -EINVAL, "'%.80s' is none of %s", value, choices);
 }
 
@@ -151,17 +152,18 @@ static const char *blank_of(const struct command *command)
 }
 
 /* Writes "WHAT; see hiwater run --help". */
-__attribute__((format(printf, 2, 3))) static int complain(const struct reader *r, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int complain(
+	const struct reader *r, const char *format, ...)
 {
 	struct err why;
 	va_list ap;
 
 	va_start(ap, format);
-	(void) vsnprintf(why.text, sizeof(why.text) - 80, format, ap);
+	(void)vsnprintf(why.text, sizeof(why.text) - 80, format, ap);
 	va_end(ap);
 	return err_set(r->err, -EINVAL, "%s%s see %s%s%s --help", why.text,
-		why.text[0] && why.text[strlen(why.text) - 1] == '?' ? "" : ";", OPT_PROGRAM, blank_of(r->command),
-		r->command->name);
+		why.text[0] && why.text[strlen(why.text) - 1] == '?' ? "" : ";", OPT_PROGRAM,
+		blank_of(r->command), r->command->name);
 }
 
 /* "unknown option --intervall; did you mean --interval?", the word being shown as it stands. */
@@ -175,12 +177,14 @@ static int complain_unknown(const struct reader *r, const char *word, size_t len
 			near_try(&near, o->name, strlen(o->name));
 	}
 	if (near.best)
-		return complain(r, "unknown option %.*s; did you mean --%s?", (int) least(len, 80), word, near.best);
-	return complain(r, "unknown option %.*s", (int) least(len, 80), word);
+		return complain(r, "unknown option %.*s; did you mean --%s?", (int)least(len, 80),
+			word, near.best);
+	return complain(r, "unknown option %.*s", (int)least(len, 80), word);
 }
 
 /* Gives value to the row's taker. shown is the option as a person writes it. Returns used, the words that it took. */
-static int take(const struct reader *r, const struct opt *o, const char *shown, const char *value, int used)
+static int take(
+	const struct reader *r, const struct opt *o, const char *shown, const char *value, int used)
 {
 	struct err why = { "" };
 
@@ -195,7 +199,8 @@ static int take(const struct reader *r, const struct opt *o, const char *shown, 
 
 /* The row whose name begins with the len bytes at name: the one that is equal, else the only one. NULL if there is
  * none; *other is a second one where there are several. */
-static const struct opt *find_long(const struct command *command, const char *name, size_t len, const struct opt **other)
+static const struct opt *find_long(
+	const struct command *command, const char *name, size_t len, const struct opt **other)
 {
 	const struct opt *found = NULL;
 
@@ -229,8 +234,9 @@ static int read_long(const struct reader *r)
 	if (!o || len == 0)
 		return complain_unknown(r, word, len + 2);
 	if (other)
-		return complain(r, "option %.80s is ambiguous: --%s or --%s", word, o->name, other->name);
-	(void) snprintf(shown, sizeof(shown), "--%s", o->name);
+		return complain(
+			r, "option %.80s is ambiguous: --%s or --%s", word, o->name, other->name);
+	(void)snprintf(shown, sizeof(shown), "--%s", o->name);
 	if (value && o->arg == OPT_NONE)
 		return complain(r, "option %s takes no value, '%.80s' was given", shown, value);
 	if (value || o->arg == OPT_NONE || o->arg == OPT_OPTIONAL)
@@ -284,17 +290,20 @@ static void move_words(char **argv, int to, int from, int n)
 	for (; n > 0; n--, to++, from++) {
 		char *word = argv[from];
 
-		memmove(argv + to + 1, argv + to, (size_t) (from - to) * sizeof(*argv));
+		memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
 		argv[to] = word;
 	}
 }
 
 int opt_parse(const struct command *command, int argc, char **argv, struct err *err)
 {
-	int operands = 1; /* words in front of it are read; from it to i are operands that options have overtaken */
+	int operands =
+		1; /* words in front of it are read; from it to i are operands that options have overtaken */
 
 	for (int i = 1; i < argc;) {
-		struct reader reader = { .command = command, .argc = argc - i, .argv = argv + i, .err = err };
+		struct reader reader = {
+			.command = command, .argc = argc - i, .argv = argv + i, .err = err
+		};
 		const char *word = argv[i];
 
 		if (word[0] != '-' || word[1] == '\0') {
@@ -304,7 +313,9 @@ int opt_parse(const struct command *command, int argc, char **argv, struct err *
 			continue;
 		}
 		bool is_last = strcmp(word, "--") == 0;
-		int used = is_last ? 1 : word[1] == '-' ? read_long(&reader) : read_letters(&reader);
+		int used = is_last          ? 1
+			   : word[1] == '-' ? read_long(&reader)
+					    : read_letters(&reader);
 
 		if (used < 0)
 			return used;

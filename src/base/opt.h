@@ -15,11 +15,11 @@ enum opt_arg { OPT_NONE, OPT_TEXT, OPT_FILE, OPT_CHOICE, OPT_OPTIONAL };
 
 /* One option. Long names may be given in a unique abbreviation. */
 struct opt {
-	char letter;             /* 0: none */
-	const char *name;        /* long name without dashes; NULL: letter only */
+	char letter;      /* 0: none */
+	const char *name; /* long name without dashes; NULL: letter only */
 	enum opt_arg arg;
-	const char *arg_name;    /* "FILE.hiw"; for OPT_CHOICE "full|line|none" */
-	const char *sentence;    /* one sentence, for --help and the man page; NULL: hidden */
+	const char *arg_name; /* "FILE.hiw"; for OPT_CHOICE "full|line|none" */
+	const char *sentence; /* one sentence, for --help and the man page; NULL: hidden */
 	/* Takes the value (NULL with OPT_NONE or an absent optional) into dest, which is arg_* of the command.
 	 * Returns 0 or a negative errno with text. */
 	int (*take)(const char *value, void *dest, struct err *err);
@@ -28,13 +28,16 @@ struct opt {
 
 /* One command. All texts are plain ASCII. */
 struct command {
-	const char *name;              /* "": hiwater itself (what stands in front of a command); "_...": hidden */
-	const char *usage;             /* behind the name: "[options] [--] COMMAND..." */
+	const char
+		*name; /* "": hiwater itself (what stands in front of a command); "_...": hidden */
+	const char *usage; /* behind the name: "[options] [--] COMMAND..." */
 	const char *sentence;
-	const char *const *prose;      /* paragraphs for the man page; NULL-terminated; may be NULL */
-	const char *const *examples;   /* "hiwater run -- make", "what it does", ...; NULL-terminated pairs */
-	const struct opt *opts;        /* ends with a row without letter and name; may be NULL. -h and --help are ours */
-	bool stops_at_operand;         /* what follows the first operand belongs to another command */
+	const char *const *prose; /* paragraphs for the man page; NULL-terminated; may be NULL */
+	const char *const
+		*examples; /* "hiwater run -- make", "what it does", ...; NULL-terminated pairs */
+	const struct opt *
+		opts; /* ends with a row without letter and name; may be NULL. -h and --help are ours */
+	bool stops_at_operand; /* what follows the first operand belongs to another command */
 	int (*main)(int argc, char **argv); /* operands only; returns the exit status */
 };
 

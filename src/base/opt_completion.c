@@ -66,7 +66,7 @@ static void put_choices(FILE *out, const char *choices)
 	size_t len;
 
 	while ((choice = opt_next_choice(&choices, &len))) {
-		fprintf(out, "%s%.*s", between, (int) len, choice);
+		fprintf(out, "%s%.*s", between, (int)len, choice);
 		between = " ";
 	}
 }
@@ -113,38 +113,37 @@ static const char bash_head[] =
 	"\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
 	"\tfi\n";
 
-static const char bash_tail[] =
-	"\t# Where do the operands begin?\n"
-	"\tlocal ended=\n"
-	"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-	"\t\tword=${COMP_WORDS[i]}\n"
-	"\t\tif [[ $word == -- ]]; then\n"
-	"\t\t\tended=yes\n"
-	"\t\t\t((i++))\n"
-	"\t\t\tbreak\n"
-	"\t\telif [[ $word == = ]]; then\n"
-	"\t\t\t((i++))\n"
-	"\t\telif [[ \" $valued \" == *\" $word \"* ]]; then\n"
-	"\t\t\t[[ ${COMP_WORDS[i+1]} == = ]] || ((i++))\n"
-	"\t\telif [[ $word != -* && $operands == command ]]; then\n"
-	"\t\t\tbreak\n"
-	"\t\tfi\n"
-	"\tdone\n"
-	"\tif [[ $operands == command ]] && ((i < COMP_CWORD)); then\n"
-	"\t\tif declare -F _command_offset >/dev/null; then\n"
-	"\t\t\t_command_offset \"$i\"\n"
-	"\t\telse\n"
-	"\t\t\t_hiwater_files \"$cur\"\n"
-	"\t\tfi\n"
-	"\telif [[ $cur == -* && -z $ended ]]; then\n"
-	"\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
-	"\telif [[ $operands == command ]]; then\n"
-	"\t\tCOMPREPLY=($(compgen -c -- \"$cur\"))\n"
-	"\telif [[ $operands == files ]]; then\n"
-	"\t\t_hiwater_files \"$cur\"\n"
-	"\tfi\n"
-	"}\n"
-	"complete -F _hiwater hiwater\n";
+static const char bash_tail[] = "\t# Where do the operands begin?\n"
+				"\tlocal ended=\n"
+				"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+				"\t\tword=${COMP_WORDS[i]}\n"
+				"\t\tif [[ $word == -- ]]; then\n"
+				"\t\t\tended=yes\n"
+				"\t\t\t((i++))\n"
+				"\t\t\tbreak\n"
+				"\t\telif [[ $word == = ]]; then\n"
+				"\t\t\t((i++))\n"
+				"\t\telif [[ \" $valued \" == *\" $word \"* ]]; then\n"
+				"\t\t\t[[ ${COMP_WORDS[i+1]} == = ]] || ((i++))\n"
+				"\t\telif [[ $word != -* && $operands == command ]]; then\n"
+				"\t\t\tbreak\n"
+				"\t\tfi\n"
+				"\tdone\n"
+				"\tif [[ $operands == command ]] && ((i < COMP_CWORD)); then\n"
+				"\t\tif declare -F _command_offset >/dev/null; then\n"
+				"\t\t\t_command_offset \"$i\"\n"
+				"\t\telse\n"
+				"\t\t\t_hiwater_files \"$cur\"\n"
+				"\t\tfi\n"
+				"\telif [[ $cur == -* && -z $ended ]]; then\n"
+				"\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+				"\telif [[ $operands == command ]]; then\n"
+				"\t\tCOMPREPLY=($(compgen -c -- \"$cur\"))\n"
+				"\telif [[ $operands == files ]]; then\n"
+				"\t\t_hiwater_files \"$cur\"\n"
+				"\tfi\n"
+				"}\n"
+				"complete -F _hiwater hiwater\n";
 
 /* "-o --output" of all options, or of those alone that swallow a word. */
 static void option_words(FILE *out, const struct command *command, bool only_valued)
@@ -183,7 +182,10 @@ static void bash_command(FILE *out, const struct command *command)
 	option_words(out, command, false);
 	fputs("'\n\t\tvalued='", out);
 	option_words(out, command, true);
-	fprintf(out, "'\n\t\toperands=%s\n", command->stops_at_operand ? "command" : wants_files(command) ? "files" : "none");
+	fprintf(out, "'\n\t\toperands=%s\n",
+		command->stops_at_operand ? "command"
+		: wants_files(command)    ? "files"
+					  : "none");
 	for (const struct opt *o = NULL; (o = next_shown(command, o));) {
 		if (!takes_word(o))
 			continue;
@@ -216,7 +218,8 @@ static void zsh_value(FILE *out, const struct opt *o)
 	if (o->arg == OPT_NONE)
 		return;
 	fputs(o->arg == OPT_OPTIONAL ? "::" : ":", out);
-	put_quoted(out, o->arg == OPT_CHOICE ? o->name ? o->name : "value" : o->arg_name, "\\:[]", "'\\''");
+	put_quoted(out, o->arg == OPT_CHOICE ? o->name ? o->name : "value" : o->arg_name, "\\:[]",
+		"'\\''");
 	if (o->arg == OPT_FILE) {
 		fputs(":_files", out);
 	} else if (o->arg == OPT_CHOICE) {
@@ -232,7 +235,11 @@ static void zsh_value(FILE *out, const struct opt *o)
 static void zsh_spelling(FILE *out, const struct opt *o, bool is_long)
 {
 	static const char *const long_marks[] = {
-		[OPT_NONE] = "", [OPT_TEXT] = "=", [OPT_FILE] = "=", [OPT_CHOICE] = "=", [OPT_OPTIONAL] = "=-",
+		[OPT_NONE] = "",
+		[OPT_TEXT] = "=",
+		[OPT_FILE] = "=",
+		[OPT_CHOICE] = "=",
+		[OPT_OPTIONAL] = "=-",
 	};
 
 	fputs("\t\t\t'", out);
@@ -269,7 +276,8 @@ static void zsh_command(FILE *out, const struct command *command)
 	fprintf(out, "\t\t%s)\n\t\t\t_arguments -s -S \\\n", command->name);
 	zsh_options(out, command);
 	if (command->stops_at_operand)
-		fputs("\t\t\t'(-)1:command: _command_names -e' \\\n\t\t\t'*::arguments: _normal'\n", out);
+		fputs("\t\t\t'(-)1:command: _command_names -e' \\\n\t\t\t'*::arguments: _normal'\n",
+			out);
 	else if (wants_files(command))
 		fputs("\t\t\t'*:file:_files'\n", out);
 	else
@@ -285,7 +293,8 @@ static void zsh(const struct script *s)
 	      "\tlocal curcontext=$curcontext state line\n"
 	      "\tlocal -a subcommands\n" /* $commands is zsh's own */
 	      "\ttypeset -A opt_args\n"
-	      "\tsubcommands=(\n", s->out);
+	      "\tsubcommands=(\n",
+		s->out);
 	for (const struct command *c = NULL; (c = next_listed(s, c));) {
 		fprintf(s->out, "\t\t'%s:", c->name);
 		put_quoted(s->out, c->sentence, "\\:", "'\\''");
@@ -300,7 +309,8 @@ static void zsh(const struct script *s)
 	      "\t\t_describe -t commands 'hiwater command' subcommands\n"
 	      "\t\t;;\n"
 	      "\targuments)\n"
-	      "\t\tcase $line[1] in\n", s->out);
+	      "\t\tcase $line[1] in\n",
+		s->out);
 	for (const struct command *c = NULL; (c = next_listed(s, c));)
 		zsh_command(s->out, c);
 	/* Autoloaded, the file is the function's body and has to call it; sourced, it makes it known. */
@@ -312,7 +322,8 @@ static void zsh(const struct script *s)
 	      "\t_hiwater \"$@\"\n"
 	      "else\n"
 	      "\tcompdef _hiwater hiwater\n"
-	      "fi\n", s->out);
+	      "fi\n",
+		s->out);
 }
 
 /* ---- fish: complete(1) ---- */
@@ -346,7 +357,9 @@ static void fish_command(FILE *out, const struct command *command)
 	for (const struct opt *o = NULL; (o = next_shown(command, o));)
 		fish_option(out, "__hiwater_is", command->name, o);
 	if (command->stops_at_operand) {
-		fprintf(out, "complete -c hiwater -n '__hiwater_is %s' -x -a '(__fish_complete_subcommand --fcs-skip=2 ",
+		fprintf(out,
+			"complete -c hiwater -n '__hiwater_is %s' -x -a "
+			"'(__fish_complete_subcommand --fcs-skip=2 ",
 			command->name);
 		option_words(out, command, true);
 		fputs(")'\n", out);
@@ -365,7 +378,8 @@ static void fish(const struct script *s)
 	      "\tset -l words (commandline -opc)\n"
 	      "\ttest (count $words) -gt 1; and test $words[2] = $argv[1]\n"
 	      "end\n"
-	      "complete -c hiwater -f\n", s->out);
+	      "complete -c hiwater -f\n",
+		s->out);
 	for (const struct opt *o = NULL; (o = next_shown(program_of(s), o));)
 		fish_option(s->out, "__hiwater_bare", "", o);
 	for (const struct command *c = NULL; (c = next_listed(s, c));)

@@ -30,7 +30,7 @@ static void wrap(FILE *out, const char *text, size_t column, size_t indent)
 		size_t len = strcspn(p, " \n");
 
 		if (!is_first && column + 1 + len >= WIDTH) {
-			fprintf(out, "\n%*s", (int) indent, "");
+			fprintf(out, "\n%*s", (int)indent, "");
 			column = indent;
 		} else if (!is_first) {
 			fputc(' ', out);
@@ -49,16 +49,14 @@ static size_t spell(const struct opt *o, char *text, size_t size)
 {
 	char letter[] = { '-', o->letter, '\0' };
 	bool has_value = o->arg != OPT_NONE, is_optional = o->arg == OPT_OPTIONAL;
-	int n = snprintf(text, size, "%s%s%s%s%s%s%s",
-		o->letter ? letter : "    ",
-		o->letter && o->name ? ", " : "",
-		o->name ? "--" : "",
-		o->name ? o->name : "",
-		!has_value ? "" : is_optional ? "[=" : " ",
-		has_value && o->arg_name ? o->arg_name : "",
-		is_optional ? "]" : "");
+	int n = snprintf(text, size, "%s%s%s%s%s%s%s", o->letter ? letter : "    ",
+		o->letter && o->name ? ", " : "", o->name ? "--" : "", o->name ? o->name : "",
+		!has_value    ? ""
+		: is_optional ? "[="
+			      : " ",
+		has_value && o->arg_name ? o->arg_name : "", is_optional ? "]" : "");
 
-	return n < 0 ? 0 : (size_t) n < size ? (size_t) n : size - 1;
+	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
 static void help_option(const struct opt *o, FILE *out)
@@ -71,7 +69,7 @@ static void help_option(const struct opt *o, FILE *out)
 		fputc('\n', out);
 		column = 0;
 	}
-	fprintf(out, "%*s", (int) (SENTENCES - column), "");
+	fprintf(out, "%*s", (int)(SENTENCES - column), "");
 	wrap(out, o->sentence, SENTENCES, SENTENCES);
 }
 
@@ -116,21 +114,29 @@ static size_t roff_bytes(FILE *out, const char *text, size_t n)
 		char byte;
 		const char *escape;
 	} escapes[] = {
-		{ '\\', "\\e" }, { '-', "\\-" }, { '\'', "\\(aq" }, { '`', "\\(ga" }, { '^', "\\(ha" }, { '~', "\\(ti" },
-		{ '"', "\\(dq" }, { '\n', " " },
+		{ '\\', "\\e" },
+		{ '-', "\\-" },
+		{ '\'', "\\(aq" },
+		{ '`', "\\(ga" },
+		{ '^', "\\(ha" },
+		{ '~', "\\(ti" },
+		{ '"', "\\(dq" },
+		{ '\n', " " },
 	};
 	const size_t n_escapes = sizeof(escapes) / sizeof(*escapes);
 	size_t written = 0;
 
 	if (n > 0 && *text == '.')
-		written += fwrite("\\&", 1, 2, out); /* a line that begins with it would be a request */
+		written += fwrite(
+			"\\&", 1, 2, out); /* a line that begins with it would be a request */
 	for (size_t k = 0; k < n; k++) {
 		size_t i = 0;
 
 		while (i < n_escapes && escapes[i].byte != text[k])
 			i++;
-		written += i < n_escapes ? fwrite(escapes[i].escape, 1, strlen(escapes[i].escape), out)
-			: fwrite(text + k, 1, 1, out);
+		written += i < n_escapes
+				   ? fwrite(escapes[i].escape, 1, strlen(escapes[i].escape), out)
+				   : fwrite(text + k, 1, 1, out);
 	}
 	return written;
 }
@@ -160,13 +166,14 @@ static void roff_words(FILE *out, const char *text, const char *end)
 /* A table's sentence as one of running text: a capital in front, a full stop behind. */
 static void roff_sentence(FILE *out, const char *text)
 {
-	char first = (char) toupper((unsigned char) text[0]);
+	char first = (char)toupper((unsigned char)text[0]);
 	size_t len = strlen(text);
 
 	if (len == 0)
 		return;
 	/* A word that holds more than small letters ("hiwater.h", "iGPU") is a name and stays. */
-	if (text[strspn(text, "abcdefghijklmnopqrstuvwxyz'-")] == ' ' || len == strspn(text, "abcdefghijklmnopqrstuvwxyz")) {
+	if (text[strspn(text, "abcdefghijklmnopqrstuvwxyz'-")] == ' ' ||
+		len == strspn(text, "abcdefghijklmnopqrstuvwxyz")) {
 		fputc(first, out);
 		text++;
 		len--;
@@ -248,7 +255,7 @@ static void man_head(const char *page, const char *sentence, FILE *out)
 {
 	fputs(".\\\" Made by the command itself from its option tables.\n.TH ", out);
 	for (const char *p = page; *p; p++)
-		fputc(toupper((unsigned char) *p), out);
+		fputc(toupper((unsigned char)*p), out);
 	fprintf(out, " 1 %s \"%s %s\" \"User Commands\"\n", man_date, OPT_PROGRAM, HIW_VERSION);
 	/* Left-aligned, no hyphenation: command lines must come out as they are. */
 	fputs(".nh\n.ad l\n.SH NAME\n", out);
@@ -263,7 +270,8 @@ static void man_of_command(const struct command *command, const char *name, FILE
 {
 	char page[80];
 
-	(void) snprintf(page, sizeof(page), "%s%s%s", name, command->name[0] ? "-" : "", command->name);
+	(void)snprintf(
+		page, sizeof(page), "%s%s%s", name, command->name[0] ? "-" : "", command->name);
 	man_head(page, command->sentence, out);
 	fputs(".SH SYNOPSIS\n", out);
 	man_usage(name, command, out);
@@ -321,7 +329,9 @@ static void man_see_also(const struct command *commands, size_t n, const char *n
 /* The page of all commands. */
 static void man_of_all(const struct command *commands, size_t n, const char *name, FILE *out)
 {
-	static const struct command unnamed = { .name = "", .usage = "COMMAND [options] ...", .sentence = "what a job used" };
+	static const struct command unnamed = {
+		.name = "", .usage = "COMMAND [options] ...", .sentence = "what a job used"
+	};
 	const struct command *program = &unnamed;
 	const char *between = "";
 

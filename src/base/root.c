@@ -22,14 +22,14 @@ static int open_dir(int at, const char *path)
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	int code = moved < 0 ? -errno : moved;
 
-	(void) close(fd);
+	(void)close(fd);
 	return code;
 }
 
 static void close_dir(int *fd)
 {
 	if (*fd > STDERR_FILENO)
-		(void) close(*fd);
+		(void)close(*fd);
 	*fd = -1;
 }
 
@@ -42,14 +42,16 @@ int root_open(const char *path, struct root *ret, struct err *err)
 	root.live = strcmp(path, "/") == 0;
 	root.top = open_dir(AT_FDCWD, path);
 	if (root.top < 0)
-		return err_set(err, root.top, "cannot open the machine's root %s: %s", path, strerror(-root.top));
+		return err_set(err, root.top, "cannot open the machine's root %s: %s", path,
+			strerror(-root.top));
 	root.proc = open_dir(root.top, proc_dir);
 	root.sys = open_dir(root.top, sys_dir);
 	if (root.live && root.proc < 0) {
 		int code = root.proc;
 
 		root_done(&root);
-		return err_set(err, code, "cannot open /%s: %s; nothing can be measured without it", proc_dir, strerror(-code));
+		return err_set(err, code, "cannot open /%s: %s; nothing can be measured without it",
+			proc_dir, strerror(-code));
 	}
 	/* A captured machine may lack either, a container its sysfs. */
 	if (root.proc < 0)

@@ -10,10 +10,10 @@
 #include "base/err.h"
 
 struct root {
-	int proc;   /* directory descriptors, O_PATH; -1 if the machine has none */
+	int proc; /* directory descriptors, O_PATH; -1 if the machine has none */
 	int sys;
 	int top;
-	bool live;  /* this machine, not a captured one: pids may be signalled, system calls tell of it */
+	bool live; /* this machine, not a captured one: pids may be signalled, system calls tell of it */
 };
 
 /* Opens path ("/" or NULL: this machine, which must have its process files). Returns 0 or -errno with text. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small files: one read into the caller's buffer (more only where the first gave 2 KiB or more: the
- * kernel hands out lists a page at a time). What is read is always NUL-terminated; a file that does not fit is
- * cut at the last whole line if it has one, else at the buffer's end (the caller's parser decides whether that is
- * enough). Nothing here allocates.
+ * Small files: one read into the caller's buffer (more only where the first gave 2 KiB or more: the kernel hands out
+ * lists a page at a time). What is read is always NUL-terminated; a file that does not fit is cut at the last whole
+ * line if it has one, else at the buffer's end (the caller's parser decides whether that is enough). Nothing here
+ * allocates.
  */
 #pragma once
 

@@ -22,28 +22,45 @@ struct scale {
 };
 
 static const struct scale iec[] = {
-	{ "B", 1 }, { "KiB", 1ULL << 10 }, { "MiB", 1ULL << 20 }, { "GiB", 1ULL << 30 },
-	{ "TiB", 1ULL << 40 }, { "PiB", 1ULL << 50 }, { "EiB", 1ULL << 60 }, { NULL, 0 },
+	{ "B", 1 },
+	{ "KiB", 1ULL << 10 },
+	{ "MiB", 1ULL << 20 },
+	{ "GiB", 1ULL << 30 },
+	{ "TiB", 1ULL << 40 },
+	{ "PiB", 1ULL << 50 },
+	{ "EiB", 1ULL << 60 },
+	{ NULL, 0 },
 };
 
 static const struct scale si[] = {
-	{ "B", 1 }, { "kB", 1000 }, { "MB", 1000000 }, { "GB", 1000000000 },
-	{ "TB", 1000000000000 }, { "PB", 1000000000000000 }, { "EB", 1000000000000000000 }, { NULL, 0 },
+	{ "B", 1 },
+	{ "kB", 1000 },
+	{ "MB", 1000000 },
+	{ "GB", 1000000000 },
+	{ "TB", 1000000000000 },
+	{ "PB", 1000000000000000 },
+	{ "EB", 1000000000000000000 },
+	{ NULL, 0 },
 };
 
 static const struct scale seconds[] = {
-	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", NS_PER_S }, { NULL, 0 },
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "ms", 1000000 },
+	{ "s", NS_PER_S },
+	{ NULL, 0 },
 };
 
 static uint64_t magnitude(int64_t value)
 {
-	return value < 0 ? 0 - (uint64_t) value : (uint64_t) value;
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
 /* value / size in units of 1/times, rounded to the nearest, halves up. */
 static uint64_t rounded(uint64_t value, uint64_t size, unsigned times)
 {
-	return (uint64_t) (((unsigned __int128) value * times * 2 + size) / ((unsigned __int128) size * 2));
+	return (uint64_t)(((unsigned __int128)value * times * 2 + size) /
+			  ((unsigned __int128)size * 2));
 }
 
 /* Three significant digits in the first unit in which they round to less than 1000. Whole base units have no point. */
@@ -63,17 +80,17 @@ static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t
 	uint64_t number = rounded(size, scale->size, powers[digits]);
 
 	if (digits == 0)
-		(void) snprintf(buf, room, "%s%" PRIu64 " %s", sign, number, scale->name);
+		(void)snprintf(buf, room, "%s%" PRIu64 " %s", sign, number, scale->name);
 	else
-		(void) snprintf(buf, room, "%s%" PRIu64 ".%0*" PRIu64 " %s", sign, number / powers[digits], digits,
-			number % powers[digits], scale->name);
+		(void)snprintf(buf, room, "%s%" PRIu64 ".%0*" PRIu64 " %s", sign,
+			number / powers[digits], digits, number % powers[digits], scale->name);
 	return buf;
 }
 
 char *units_bytes(int64_t bytes, enum units units, char buf[UNITS_LEN])
 {
 	if (units == UNITS_BYTES)
-		(void) snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
+		(void)snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
 	else
 		scaled(bytes, units == UNITS_SI ? si : iec, buf, UNITS_LEN);
 	return buf;
@@ -87,7 +104,8 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 
 	while (scale[1].name && rounded(magnitude(like), scale->size, 1) >= 1000)
 		scale++;
-	bool fits = bytes == 0 || (rounded(size, scale->size, 100) > 0 && rounded(size, scale->size, 1) < 10000);
+	bool fits = bytes == 0 ||
+		    (rounded(size, scale->size, 100) > 0 && rounded(size, scale->size, 1) < 10000);
 
 	if (units == UNITS_BYTES || !fits)
 		return units_bytes(bytes, units, buf);
@@ -100,10 +118,10 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 	const char *sign = bytes < 0 ? "-" : "";
 
 	if (digits == 0)
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64, sign, number);
+		(void)snprintf(buf, UNITS_LEN, "%s%" PRIu64, sign, number);
 	else
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, sign, number / powers[digits], digits,
-			number % powers[digits]);
+		(void)snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, sign,
+			number / powers[digits], digits, number % powers[digits]);
 	return buf;
 }
 
@@ -119,22 +137,26 @@ char *units_duration(int64_t ns, char buf[UNITS_LEN])
 	if (rounded(magnitude(ns), NS_PER_S, 10) < MINUTE * 10)
 		return scaled(ns, seconds, buf, UNITS_LEN);
 	if (s >= DAY)
-		(void) snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
-	(void) snprintf(buf, UNITS_LEN, "%s%s%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, sign, days, clock / HOUR,
-		clock % HOUR / MINUTE, clock % MINUTE);
+		(void)snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
+	(void)snprintf(buf, UNITS_LEN, "%s%s%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, sign, days,
+		clock / HOUR, clock % HOUR / MINUTE, clock % MINUTE);
 	return buf;
 }
 
 /* "3 minutes", "1 minute" */
 static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 {
-	(void) snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
+	(void)snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
 }
 
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 {
 	static const struct scale words[] = {
-		{ "day", DAY }, { "hour", HOUR }, { "minute", MINUTE }, { "second", 1 }, { NULL, 1 },
+		{ "day", DAY },
+		{ "hour", HOUR },
+		{ "minute", MINUTE },
+		{ "second", 1 },
+		{ NULL, 1 },
 	};
 	enum { ROOM = UNITS_LEN * 2 };
 	uint64_t size = magnitude(ns), s = rounded(size, NS_PER_S, 1);
@@ -144,7 +166,8 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 
 	if (size != 0 && size < NS_PER_S - 500000) {
 		counted(rounded(size, 1000000, 1), "millisecond", larger, sizeof(larger));
-		(void) snprintf(buf, ROOM, "%s%s", sign, size < 500000 ? "less than a millisecond" : larger);
+		(void)snprintf(buf, ROOM, "%s%s", sign,
+			size < 500000 ? "less than a millisecond" : larger);
 		return buf;
 	}
 	while (word[1].name && s < word->size)
@@ -155,8 +178,10 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 	if (word > words && s == word[-1].size)
 		word--;
 	counted(s / word->size, word->name, larger, sizeof(larger));
-	counted(s % word->size / word[1].size, word[1].name ? word[1].name : "", smaller, sizeof(smaller));
-	(void) snprintf(buf, ROOM, "%s%s%s%s", sign, larger, s % word->size ? " " : "", s % word->size ? smaller : "");
+	counted(s % word->size / word[1].size, word[1].name ? word[1].name : "", smaller,
+		sizeof(smaller));
+	(void)snprintf(buf, ROOM, "%s%s%s%s", sign, larger, s % word->size ? " " : "",
+		s % word->size ? smaller : "");
 	return buf;
 }
 
@@ -169,61 +194,89 @@ char *units_percent(int64_t part, int64_t whole, char buf[UNITS_LEN])
 	buf[0] = '\0';
 	if (of == 0)
 		return buf;
-	tenths = ((unsigned __int128) magnitude(part) * 2000 + of) / ((unsigned __int128) of * 2);
+	tenths = ((unsigned __int128)magnitude(part) * 2000 + of) / ((unsigned __int128)of * 2);
 	if (part == 0)
-		(void) snprintf(buf, UNITS_LEN, "0 %%");
+		(void)snprintf(buf, UNITS_LEN, "0 %%");
 	else if (tenths == 0)
-		(void) snprintf(buf, UNITS_LEN, "%s<0.1 %%", sign);
+		(void)snprintf(buf, UNITS_LEN, "%s<0.1 %%", sign);
 	else if (tenths < 100)
-		(void) snprintf(buf, UNITS_LEN, "%s%u.%u %%", sign, (unsigned) tenths / 10, (unsigned) tenths % 10);
+		(void)snprintf(buf, UNITS_LEN, "%s%u.%u %%", sign, (unsigned)tenths / 10,
+			(unsigned)tenths % 10);
 	else if (tenths / 10 > UINT64_MAX / 2)
-		(void) snprintf(buf, UNITS_LEN, "%s>1e18 %%", sign);
+		(void)snprintf(buf, UNITS_LEN, "%s>1e18 %%", sign);
 	else
-		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 " %%", sign, (uint64_t) ((tenths + 5) / 10));
+		(void)snprintf(
+			buf, UNITS_LEN, "%s%" PRIu64 " %%", sign, (uint64_t)((tenths + 5) / 10));
 	return buf;
 }
 
 char *units_date(uint64_t wall_ns, char buf[UNITS_LEN])
 {
-	time_t s = (time_t) (wall_ns / NS_PER_S);
+	time_t s = (time_t)(wall_ns / NS_PER_S);
 	struct tm tm;
 
 	buf[0] = '\0';
 	if (localtime_r(&s, &tm))
-		(void) strftime(buf, UNITS_LEN, "%Y-%m-%d %H:%M:%S", &tm);
+		(void)strftime(buf, UNITS_LEN, "%Y-%m-%d %H:%M:%S", &tm);
 	return buf;
 }
 
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN])
 {
-	time_t s = (time_t) (wall_ns / NS_PER_S);
-	unsigned ms = (unsigned) (wall_ns % NS_PER_S / 1000000);
+	time_t s = (time_t)(wall_ns / NS_PER_S);
+	unsigned ms = (unsigned)(wall_ns % NS_PER_S / 1000000);
 	struct tm tm;
 
 	buf[0] = '\0';
 	if (gmtime_r(&s, &tm)) {
 		size_t len = strftime(buf, UNITS_LEN, "%Y-%m-%dT%H:%M:%S", &tm);
 
-		(void) snprintf(buf + len, UNITS_LEN - len, ".%03uZ", ms);
+		(void)snprintf(buf + len, UNITS_LEN - len, ".%03uZ", ms);
 	}
 	return buf;
 }
 
 /* What a number may be followed by. The longest comes first where one begins with another. */
 static const struct scale byte_suffixes[] = {
-	{ "kib", 1ULL << 10 }, { "mib", 1ULL << 20 }, { "gib", 1ULL << 30 }, { "tib", 1ULL << 40 }, { "pib", 1ULL << 50 },
+	{ "kib", 1ULL << 10 },
+	{ "mib", 1ULL << 20 },
+	{ "gib", 1ULL << 30 },
+	{ "tib", 1ULL << 40 },
+	{ "pib", 1ULL << 50 },
 	{ "eib", 1ULL << 60 },
-	{ "ki", 1ULL << 10 }, { "mi", 1ULL << 20 }, { "gi", 1ULL << 30 }, { "ti", 1ULL << 40 }, { "pi", 1ULL << 50 },
+	{ "ki", 1ULL << 10 },
+	{ "mi", 1ULL << 20 },
+	{ "gi", 1ULL << 30 },
+	{ "ti", 1ULL << 40 },
+	{ "pi", 1ULL << 50 },
 	{ "ei", 1ULL << 60 },
-	{ "kb", 1000 }, { "mb", 1000000 }, { "gb", 1000000000 }, { "tb", 1000000000000 }, { "pb", 1000000000000000 },
+	{ "kb", 1000 },
+	{ "mb", 1000000 },
+	{ "gb", 1000000000 },
+	{ "tb", 1000000000000 },
+	{ "pb", 1000000000000000 },
 	{ "eb", 1000000000000000000 },
-	{ "k", 1ULL << 10 }, { "m", 1ULL << 20 }, { "g", 1ULL << 30 }, { "t", 1ULL << 40 }, { "p", 1ULL << 50 },
-	{ "e", 1ULL << 60 }, { "b", 1 }, { NULL, 0 },
+	{ "k", 1ULL << 10 },
+	{ "m", 1ULL << 20 },
+	{ "g", 1ULL << 30 },
+	{ "t", 1ULL << 40 },
+	{ "p", 1ULL << 50 },
+	{ "e", 1ULL << 60 },
+	{ "b", 1 },
+	{ NULL, 0 },
 };
 
 static const struct scale time_suffixes[] = {
-	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "sec", NS_PER_S }, { "s", NS_PER_S }, { "min", MINUTE * NS_PER_S },
-	{ "m", MINUTE * NS_PER_S }, { "h", HOUR * NS_PER_S }, { "d", DAY * NS_PER_S }, { NULL, 0 },
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "ms", 1000000 },
+	{ "sec", NS_PER_S },
+	{ "s", NS_PER_S },
+	{ "min", MINUTE * NS_PER_S },
+	{ "m", MINUTE * NS_PER_S },
+	{ "h", HOUR * NS_PER_S },
+	{ "d", DAY * NS_PER_S },
+	{ NULL, 0 },
 };
 
 /* Reads "1.5" as 1 and 500000000 (billionths; further digits are cut). */
@@ -239,7 +292,7 @@ static int parse_decimal(const char **p, uint64_t *whole, uint64_t *billionths)
 		return 0;
 	for ((*p)++; **p >= '0' && **p <= '9'; (*p)++) {
 		weight /= 10;
-		*billionths += weight * (uint64_t) (**p - '0');
+		*billionths += weight * (uint64_t)(**p - '0');
 	}
 	return 0;
 }
@@ -274,15 +327,17 @@ static int add_quantity(const char **p, const struct scale *suffixes, uint64_t b
 	if (size == 0)
 		return -EBADMSG;
 	/* A fraction of a unit that has no smaller one is cut. */
-	unsigned __int128 part = (unsigned __int128) billionths * size / NS_PER_S;
+	unsigned __int128 part = (unsigned __int128)billionths * size / NS_PER_S;
 
-	if (__builtin_mul_overflow(whole, size, &amount) || __builtin_add_overflow(amount, (int64_t) part, &amount) ||
-	    __builtin_add_overflow(*sum, amount, sum))
+	if (__builtin_mul_overflow(whole, size, &amount) ||
+		__builtin_add_overflow(amount, (int64_t)part, &amount) ||
+		__builtin_add_overflow(*sum, amount, sum))
 		return -ERANGE;
 	return 0;
 }
 
-static int bad_text(struct err *err, int code, const char *text, const char *what, const char *examples)
+static int bad_text(
+	struct err *err, int code, const char *text, const char *what, const char *examples)
 {
 	if (code == -ERANGE)
 		return err_set(err, -EINVAL, "'%.80s' is too large for a %s", text, what);
@@ -301,7 +356,8 @@ int units_parse_bytes(const char *text, int64_t *ret, struct err *err)
 	if (code == 0 && *p != '\0')
 		code = -EBADMSG;
 	if (code < 0)
-		return bad_text(err, code, text, "size", "24GiB, 8G (the same as 8GiB), 500MB or 1024 (bytes)");
+		return bad_text(err, code, text, "size",
+			"24GiB, 8G (the same as 8GiB), 500MB or 1024 (bytes)");
 	*ret = sum;
 	return 0;
 }
@@ -311,7 +367,8 @@ static int add_seconds(uint64_t n, uint64_t size, int64_t *sum)
 {
 	int64_t amount;
 
-	if (__builtin_mul_overflow(n, size * NS_PER_S, &amount) || __builtin_add_overflow(*sum, amount, sum))
+	if (__builtin_mul_overflow(n, size * NS_PER_S, &amount) ||
+		__builtin_add_overflow(*sum, amount, sum))
 		return -ERANGE;
 	return 0;
 }
@@ -342,8 +399,9 @@ static int parse_clock(const char **p, int64_t *sum)
 	if (fraction > 0 && first + n < 3)
 		return -EBADMSG; /* only seconds have fractions */
 	for (size_t i = 0; i < n && code == 0; i++)
-		code = i > 0 && field[i] >= 60 ? -EBADMSG : add_seconds(field[i], from_days[first + i], sum);
-	if (code == 0 && __builtin_add_overflow(*sum, (int64_t) fraction, sum))
+		code = i > 0 && field[i] >= 60 ? -EBADMSG
+					       : add_seconds(field[i], from_days[first + i], sum);
+	if (code == 0 && __builtin_add_overflow(*sum, (int64_t)fraction, sum))
 		code = -ERANGE;
 	return code;
 }
@@ -367,7 +425,8 @@ int units_parse_duration(const char *text, int64_t *ret_ns, struct err *err)
 	if (code == 0 && *p != '\0')
 		code = -EBADMSG;
 	if (code < 0)
-		return bad_text(err, code, text, "time", "100ms, 1.5s, 10m, 2h, 90 (seconds), 1:30:00 or 1-02:03:04");
+		return bad_text(err, code, text, "time",
+			"100ms, 1.5s, 10m, 2h, 90 (seconds), 1:30:00 or 1-02:03:04");
 	*ret_ns = sum;
 	return 0;
 }

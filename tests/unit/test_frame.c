@@ -29,47 +29,76 @@
 _Static_assert(sizeof(struct reading) == 48, "a reading has 48 bytes");
 _Static_assert(METRIC_COUNT <= UINT16_MAX, "a metric fits into a reading");
 
-_Static_assert(ENTITY_HOST == 0 && ENTITY_JOB == 1 && ENTITY_PROCESS == 2 && ENTITY_GPU == 3, "entities keep their numbers");
+_Static_assert(ENTITY_HOST == 0 && ENTITY_JOB == 1 && ENTITY_PROCESS == 2 && ENTITY_GPU == 3,
+	"entities keep their numbers");
 _Static_assert(ENTITY_GPU_PROCESS == 4 && ENTITY_COUNT == 5, "entities keep their numbers");
 
-_Static_assert(FRAME_PROCFS == 0 && FRAME_HOST == 1 && FRAME_CGROUP == 2 && FRAME_TASKSTATS == 3, "sources keep theirs");
-_Static_assert(FRAME_TOTALS == 4 && FRAME_USER == 5 && FRAME_RECORDER == 6 && FRAME_NVML == 7, "sources keep theirs");
-_Static_assert(FRAME_DCGM == 8 && FRAME_AMDGPU == 9 && FRAME_DRM == 10 && FRAME_SOURCE_COUNT == 11, "sources keep theirs");
+_Static_assert(FRAME_PROCFS == 0 && FRAME_HOST == 1 && FRAME_CGROUP == 2 && FRAME_TASKSTATS == 3,
+	"sources keep theirs");
+_Static_assert(FRAME_TOTALS == 4 && FRAME_USER == 5 && FRAME_RECORDER == 6 && FRAME_NVML == 7,
+	"sources keep theirs");
+_Static_assert(FRAME_DCGM == 8 && FRAME_AMDGPU == 9 && FRAME_DRM == 10 && FRAME_SOURCE_COUNT == 11,
+	"sources keep theirs");
 
-_Static_assert(END_SEEN == 0 && END_REAPED == 1 && END_TASKSTATS == 2 && END_LEFT == 3, "ends keep theirs");
+_Static_assert(END_SEEN == 0 && END_REAPED == 1 && END_TASKSTATS == 2 && END_LEFT == 3,
+	"ends keep theirs");
 
-_Static_assert(EVENT_MARK == 0 && EVENT_PHASE_BEGIN == 1 && EVENT_PHASE_END == 2 && EVENT_ALERT == 3, "events keep theirs");
-_Static_assert(EVENT_CLEARED == 4 && EVENT_OOM == 5 && EVENT_GAP == 6 && EVENT_NOTE == 7, "events keep theirs");
-_Static_assert(EVENT_TRIGGER == 8 && EVENT_EXEC == 9 && EVENT_KIND_COUNT == 10, "events keep theirs");
+_Static_assert(
+	EVENT_MARK == 0 && EVENT_PHASE_BEGIN == 1 && EVENT_PHASE_END == 2 && EVENT_ALERT == 3,
+	"events keep theirs");
+_Static_assert(EVENT_CLEARED == 4 && EVENT_OOM == 5 && EVENT_GAP == 6 && EVENT_NOTE == 7,
+	"events keep theirs");
+_Static_assert(
+	EVENT_TRIGGER == 8 && EVENT_EXEC == 9 && EVENT_KIND_COUNT == 10, "events keep theirs");
 
-_Static_assert(UNIT_BYTES == 0 && UNIT_NS == 1 && UNIT_COUNT == 2 && UNIT_PPM == 3 && UNIT_UJ == 4, "units keep theirs");
+_Static_assert(UNIT_BYTES == 0 && UNIT_NS == 1 && UNIT_COUNT == 2 && UNIT_PPM == 3 && UNIT_UJ == 4,
+	"units keep theirs");
 _Static_assert(KIND_GAUGE == 0 && KIND_COUNTER == 1 && KIND_MARK == 2, "kinds keep theirs");
 _Static_assert(ADDS_SUM == 0 && ADDS_MAX == 1 && ADDS_NONE == 2, "ways to add up keep theirs");
 
 /* ---- a frame as text: every member, one line an entry ---- */
 
 static const char *const source_names[FRAME_SOURCE_COUNT] = {
-	[FRAME_PROCFS] = "procfs", [FRAME_HOST] = "host", [FRAME_CGROUP] = "cgroup", [FRAME_TASKSTATS] = "taskstats",
-	[FRAME_TOTALS] = "totals", [FRAME_USER] = "user", [FRAME_RECORDER] = "recorder", [FRAME_NVML] = "nvml",
-	[FRAME_DCGM] = "dcgm", [FRAME_AMDGPU] = "amdgpu", [FRAME_DRM] = "drm",
+	[FRAME_PROCFS] = "procfs",
+	[FRAME_HOST] = "host",
+	[FRAME_CGROUP] = "cgroup",
+	[FRAME_TASKSTATS] = "taskstats",
+	[FRAME_TOTALS] = "totals",
+	[FRAME_USER] = "user",
+	[FRAME_RECORDER] = "recorder",
+	[FRAME_NVML] = "nvml",
+	[FRAME_DCGM] = "dcgm",
+	[FRAME_AMDGPU] = "amdgpu",
+	[FRAME_DRM] = "drm",
 };
 
 static const char *const end_names[] = {
-	[END_SEEN] = "seen", [END_REAPED] = "reaped", [END_TASKSTATS] = "taskstats", [END_LEFT] = "left",
+	[END_SEEN] = "seen",
+	[END_REAPED] = "reaped",
+	[END_TASKSTATS] = "taskstats",
+	[END_LEFT] = "left",
 };
 
 static const char *const event_names[EVENT_KIND_COUNT] = {
-	[EVENT_MARK] = "mark", [EVENT_PHASE_BEGIN] = "phase-begin", [EVENT_PHASE_END] = "phase-end",
-	[EVENT_ALERT] = "alert", [EVENT_CLEARED] = "cleared", [EVENT_OOM] = "oom", [EVENT_GAP] = "gap",
-	[EVENT_NOTE] = "note", [EVENT_TRIGGER] = "trigger", [EVENT_EXEC] = "exec",
+	[EVENT_MARK] = "mark",
+	[EVENT_PHASE_BEGIN] = "phase-begin",
+	[EVENT_PHASE_END] = "phase-end",
+	[EVENT_ALERT] = "alert",
+	[EVENT_CLEARED] = "cleared",
+	[EVENT_OOM] = "oom",
+	[EVENT_GAP] = "gap",
+	[EVENT_NOTE] = "note",
+	[EVENT_TRIGGER] = "trigger",
+	[EVENT_EXEC] = "exec",
 };
 
 static void dump_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, " %s=\"", name);
 	for (; *text; text++) {
-		if (*text == '"' || *text == '\\' || (unsigned char) *text < ' ' || (unsigned char) *text > '~')
-			buf_printf(out, "\\x%02x", (unsigned char) *text);
+		if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ||
+			(unsigned char)*text > '~')
+			buf_printf(out, "\\x%02x", (unsigned char)*text);
 		else
 			buf_add(out, text, 1);
 	}
@@ -90,8 +119,10 @@ static void dump_birth(struct buf *out, const struct birth *b)
 	if (b->entity == ENTITY_PROCESS) {
 		const struct process_birth *p = &b->process;
 
-		buf_printf(out, " pid=%" PRId32 " ppid=%" PRId32 " parent=%" PRIu32 " uid=%" PRIu32 " start_ns=%" PRIu64
-			" startstack=%" PRIu64 " is_main=%d", p->pid, p->ppid, p->parent, p->uid, p->start_ns, p->startstack, p->is_main);
+		buf_printf(out,
+			" pid=%" PRId32 " ppid=%" PRId32 " parent=%" PRIu32 " uid=%" PRIu32
+			" start_ns=%" PRIu64 " startstack=%" PRIu64 " is_main=%d",
+			p->pid, p->ppid, p->parent, p->uid, p->start_ns, p->startstack, p->is_main);
 		dump_text(out, "name", p->name);
 		dump_text(out, "command", p->command);
 	} else if (b->entity == ENTITY_GPU) {
@@ -101,7 +132,8 @@ static void dump_birth(struct buf *out, const struct birth *b)
 		dump_maybe(out, "index", b->gpu.index);
 		dump_maybe(out, "memory_bytes", b->gpu.memory_bytes);
 	} else {
-		buf_printf(out, " gpu=%" PRIu32 " process=%" PRIu32, b->gpu_process.gpu, b->gpu_process.process);
+		buf_printf(out, " gpu=%" PRIu32 " process=%" PRIu32, b->gpu_process.gpu,
+			b->gpu_process.process);
 		dump_maybe(out, "pid", b->gpu_process.pid);
 	}
 	buf_str(out, "\n");
@@ -111,14 +143,17 @@ static void dump_reading(struct buf *out, const struct reading *r)
 {
 	const struct metric_info *m = &metrics[r->metric];
 
-	buf_printf(out, "  reading %s.%s id=%" PRIu32 " known=%d n=%" PRIu32 " value=%" PRId64 " min=%" PRId64 " max=%" PRId64
-		" span_ns=%" PRIu64 "\n", entity_name(m->entity), m->name, r->id, r->known, r->n, r->value, r->min, r->max,
+	buf_printf(out,
+		"  reading %s.%s id=%" PRIu32 " known=%d n=%" PRIu32 " value=%" PRId64
+		" min=%" PRId64 " max=%" PRId64 " span_ns=%" PRIu64 "\n",
+		entity_name(m->entity), m->name, r->id, r->known, r->n, r->value, r->min, r->max,
 		r->span_ns);
 }
 
 static void dump_end(struct buf *out, const struct end *e)
 {
-	buf_printf(out, "  end %s id=%" PRIu32 " how=%s", entity_name(e->entity), e->id, end_names[e->how]);
+	buf_printf(out, "  end %s id=%" PRIu32 " how=%s", entity_name(e->entity), e->id,
+		end_names[e->how]);
 	if (e->status_known)
 		buf_printf(out, " status=%" PRId32, e->status);
 	else
@@ -136,8 +171,11 @@ static void dump_end(struct buf *out, const struct end *e)
 
 static void dump_event(struct buf *out, const struct event *e)
 {
-	buf_printf(out, "  event %s time_ns=%" PRIu64 " about=%s id=%" PRIu32 " phase=%" PRIu32 " value_ns=%" PRId64,
-		event_names[e->kind], e->time_ns, entity_name(e->entity), e->id, e->phase, e->value_ns);
+	buf_printf(out,
+		"  event %s time_ns=%" PRIu64 " about=%s id=%" PRIu32 " phase=%" PRIu32
+		" value_ns=%" PRId64,
+		event_names[e->kind], e->time_ns, entity_name(e->entity), e->id, e->phase,
+		e->value_ns);
 	dump_text(out, "text", e->text);
 	buf_str(out, "\n");
 }
@@ -157,8 +195,8 @@ static void dump_series(struct buf *out, const struct series_value *s)
 
 static void dump_frame(struct buf *out, const char *title, const struct frame *f)
 {
-	buf_printf(out, "# %s\nframe %s time_ns=%" PRIu64 " hold_ns=%" PRIu64 " live=%d\n", title, source_names[f->source],
-		f->time_ns, f->hold_ns, f->live);
+	buf_printf(out, "# %s\nframe %s time_ns=%" PRIu64 " hold_ns=%" PRIu64 " live=%d\n", title,
+		source_names[f->source], f->time_ns, f->hold_ns, f->live);
 	for (size_t i = 0; i < f->n_births; i++)
 		dump_birth(out, &f->births[i]);
 	for (size_t i = 0; i < f->n_readings; i++)
@@ -176,12 +214,26 @@ static void dump_frame(struct buf *out, const char *title, const struct frame *f
 
 static void births(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS, .id = 1, .process = {
-		.pid = 4711, .ppid = 4000, .uid = 1000, .start_ns = 86400 * S + 250000000, .startstack = 140722934517136,
-		.name = "python3", .command = "python3 train.py --token=***", .is_main = true } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS, .id = 2, .process = {
-		.pid = 4712, .ppid = 4711, .parent = 1, .uid = 1000, .start_ns = 86401 * S, .startstack = 0,
-		.name = "a) \"b\\\n\xff", .command = "" } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+				  .id = 1,
+				  .process = { .pid = 4711,
+					  .ppid = 4000,
+					  .uid = 1000,
+					  .start_ns = 86400 * S + 250000000,
+					  .startstack = 140722934517136,
+					  .name = "python3",
+					  .command = "python3 train.py --token=***",
+					  .is_main = true } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+				  .id = 2,
+				  .process = { .pid = 4712,
+					  .ppid = 4711,
+					  .parent = 1,
+					  .uid = 1000,
+					  .start_ns = 86401 * S,
+					  .startstack = 0,
+					  .name = "a) \"b\\\n\xff",
+					  .command = "" } });
 	framebuf_value(b, M_PROC_RSS, 1, 300 * MIB);
 	framebuf_value(b, M_PROC_RSS, 2, MIB);
 }
@@ -189,24 +241,45 @@ static void births(struct framebuf *b)
 /* A second birth of a process: from here on it is another program. */
 static void birth_again(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS, .id = 2, .process = {
-		.pid = 4712, .ppid = 4711, .parent = 1, .uid = 1000, .start_ns = 86401 * S, .startstack = 140730000000000,
-		.name = "make", .command = "make -j8" } });
-	framebuf_event(b, &(struct event) { .time_ns = S, .kind = EVENT_EXEC, .entity = ENTITY_PROCESS, .id = 2,
-		.text = "make" });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+				  .id = 2,
+				  .process = { .pid = 4712,
+					  .ppid = 4711,
+					  .parent = 1,
+					  .uid = 1000,
+					  .start_ns = 86401 * S,
+					  .startstack = 140730000000000,
+					  .name = "make",
+					  .command = "make -j8" } });
+	framebuf_event(b, &(struct event){ .time_ns = S,
+				  .kind = EVENT_EXEC,
+				  .entity = ENTITY_PROCESS,
+				  .id = 2,
+				  .text = "make" });
 }
 
 static void gpu_births(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = {
-		.uuid = "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5", .name = "NVIDIA H200", .vendor = "nvidia",
-		.index = known(0), .memory_bytes = known(143771 * MIB) } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU, .id = 2, .gpu = {
-		.uuid = "0000:03:00.0", .name = "Radeon", .vendor = "amd", .index = UNKNOWN, .memory_bytes = UNKNOWN } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = {
-		.gpu = 1, .process = 1, .pid = known(4711) } });
-	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 2, .gpu_process = {
-		.gpu = 1, .process = 0, .pid = UNKNOWN } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU,
+				  .id = 1,
+				  .gpu = { .uuid = "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5",
+					  .name = "NVIDIA H200",
+					  .vendor = "nvidia",
+					  .index = known(0),
+					  .memory_bytes = known(143771 * MIB) } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU,
+				  .id = 2,
+				  .gpu = { .uuid = "0000:03:00.0",
+					  .name = "Radeon",
+					  .vendor = "amd",
+					  .index = UNKNOWN,
+					  .memory_bytes = UNKNOWN } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU_PROCESS,
+				  .id = 1,
+				  .gpu_process = { .gpu = 1, .process = 1, .pid = known(4711) } });
+	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU_PROCESS,
+				  .id = 2,
+				  .gpu_process = { .gpu = 1, .process = 0, .pid = UNKNOWN } });
 }
 
 static void gauges(struct framebuf *b)
@@ -218,14 +291,14 @@ static void gauges(struct framebuf *b)
 	framebuf_value(b, M_PROC_RSS, 2, 0);
 	framebuf_unknown(b, M_PROC_PSS, 2);
 	framebuf_value(b, M_PROC_HWM, 1, 572 * MIB);
-	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t) S);
+	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t)S);
 }
 
 static void host(struct framebuf *b)
 {
 	framebuf_value(b, M_HOST_MEM_USED, 0, 8192 * MIB);
-	framebuf_value(b, M_HOST_CPU_USER, 0, 7200 * (int64_t) S);
-	framebuf_value(b, M_HOST_CPU_USER, 1 + 3, 1800 * (int64_t) S); /* of core 3 */
+	framebuf_value(b, M_HOST_CPU_USER, 0, 7200 * (int64_t)S);
+	framebuf_value(b, M_HOST_CPU_USER, 1 + 3, 1800 * (int64_t)S); /* of core 3 */
 	framebuf_value(b, M_HOST_CORE_BUSIEST, 0, 875000);
 	framebuf_unknown(b, M_HOST_ENERGY, 0);
 }
@@ -241,25 +314,56 @@ static void totals(struct framebuf *b)
 /* A second of ten looks, as a recording gives it back. */
 static void folded(struct framebuf *b)
 {
-	framebuf_reading(b, (struct reading) { .id = 1, .metric = M_PROC_RSS, .known = true, .n = 10, .value = 305 * MIB,
-		.min = 300 * MIB, .max = 572 * MIB, .span_ns = S });
-	framebuf_reading(b, (struct reading) { .id = 1, .metric = M_PROC_CPU_USER, .known = true, .n = 10,
-		.value = 41 * (int64_t) S, .min = 41 * (int64_t) S, .max = 41 * (int64_t) S, .span_ns = S });
-	framebuf_reading(b, (struct reading) { .id = 2, .metric = M_PROC_PSS, .known = false, .n = 1 });
+	framebuf_reading(b, (struct reading){ .id = 1,
+				    .metric = M_PROC_RSS,
+				    .known = true,
+				    .n = 10,
+				    .value = 305 * MIB,
+				    .min = 300 * MIB,
+				    .max = 572 * MIB,
+				    .span_ns = S });
+	framebuf_reading(b, (struct reading){ .id = 1,
+				    .metric = M_PROC_CPU_USER,
+				    .known = true,
+				    .n = 10,
+				    .value = 41 * (int64_t)S,
+				    .min = 41 * (int64_t)S,
+				    .max = 41 * (int64_t)S,
+				    .span_ns = S });
+	framebuf_reading(
+		b, (struct reading){ .id = 2, .metric = M_PROC_PSS, .known = false, .n = 1 });
 }
 
 static void ends(struct framebuf *b)
 {
-	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 2, .how = END_SEEN, .hwm_bytes = known(2 * MIB),
-		.cpu_user_ns = known(30000000), .cpu_system_ns = known(0) });
-	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 1, .how = END_REAPED, .status_known = true,
-		.status = 9 /* SIGKILL */, .hwm_bytes = known(572 * MIB), .maxrss_bytes = known(580 * MIB),
-		.cpu_user_ns = known(42 * (int64_t) S), .cpu_system_ns = known((int64_t) S), .faults_minor = known(150000),
-		.faults_waited = known(0), .read_bytes = known(4096), .write_bytes = known(0) });
-	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 1, .how = END_TASKSTATS, .status_known = true,
-		.status = 9, .hwm_bytes = known(573 * MIB), .read_bytes = known(8192) });
-	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 3, .how = END_LEFT });
-	framebuf_end(b, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = 1, .how = END_SEEN });
+	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+				.id = 2,
+				.how = END_SEEN,
+				.hwm_bytes = known(2 * MIB),
+				.cpu_user_ns = known(30000000),
+				.cpu_system_ns = known(0) });
+	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+				.id = 1,
+				.how = END_REAPED,
+				.status_known = true,
+				.status = 9 /* SIGKILL */,
+				.hwm_bytes = known(572 * MIB),
+				.maxrss_bytes = known(580 * MIB),
+				.cpu_user_ns = known(42 * (int64_t)S),
+				.cpu_system_ns = known((int64_t)S),
+				.faults_minor = known(150000),
+				.faults_waited = known(0),
+				.read_bytes = known(4096),
+				.write_bytes = known(0) });
+	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+				.id = 1,
+				.how = END_TASKSTATS,
+				.status_known = true,
+				.status = 9,
+				.hwm_bytes = known(573 * MIB),
+				.read_bytes = known(8192) });
+	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS, .id = 3, .how = END_LEFT });
+	framebuf_end(b, &(struct end){ .entity = ENTITY_GPU_PROCESS, .id = 1, .how = END_SEEN });
 }
 
 static void events(struct framebuf *b)
@@ -274,7 +378,7 @@ static void events(struct framebuf *b)
 		{ 7 * S, EVENT_CLEARED, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.85" },
 		{ 8 * S, EVENT_OOM, ENTITY_PROCESS, 2, 0, 0, "memory of the cgroup" },
 		{ 9 * S, EVENT_OOM, ENTITY_JOB, 0, 0, 0, "" },
-		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t) S, "suspended" },
+		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t)S, "suspended" },
 		{ 11 * S, EVENT_NOTE, ENTITY_HOST, 0, 0, 0, "energy: not readable" },
 		{ 12 * S, EVENT_TRIGGER, ENTITY_JOB, 0, 0, 0, "black box" },
 		{ 13 * S, EVENT_EXEC, ENTITY_PROCESS, 1, 0, 0, "make" },
@@ -286,10 +390,13 @@ static void events(struct framebuf *b)
 
 static void series(struct framebuf *b)
 {
-	framebuf_series(b, &(struct series_value) { .name = "loss", .value = 0.1, .has_step = true, .step = 0 });
-	framebuf_series(b, &(struct series_value) { .name = "loss", .value = (double) NAN, .has_step = true, .step = 1 });
-	framebuf_series(b, &(struct series_value) { .name = "accuracy", .value = 0.75 });
-	framebuf_series(b, &(struct series_value) { .name = "gain", .value = -(double) INFINITY });
+	framebuf_series(b, &(struct series_value){
+				   .name = "loss", .value = 0.1, .has_step = true, .step = 0 });
+	framebuf_series(
+		b, &(struct series_value){
+			   .name = "loss", .value = (double)NAN, .has_step = true, .step = 1 });
+	framebuf_series(b, &(struct series_value){ .name = "accuracy", .value = 0.75 });
+	framebuf_series(b, &(struct series_value){ .name = "gain", .value = -(double)INFINITY });
 }
 
 /* PSS passes are seconds apart: what one read stands until three periods later. */
@@ -308,9 +415,10 @@ static const struct {
 } examples[] = {
 	{ "processes are first seen", births, FRAME_PROCFS, 0, 300000000, false },
 	{ "a process runs another program", birth_again, FRAME_PROCFS, S, 300000000, false },
-	{ "GPUs and processes on them are first seen", gpu_births, FRAME_NVML, 0, 300000000, false },
-	{ "levels, a burst between two looks, one that could not be had, a mark, a counter", gauges, FRAME_PROCFS, 100000000,
-		300000000, false },
+	{ "GPUs and processes on them are first seen", gpu_births, FRAME_NVML, 0, 300000000,
+		false },
+	{ "levels, a burst between two looks, one that could not be had, a mark, a counter", gauges,
+		FRAME_PROCFS, 100000000, 300000000, false },
 	{ "the machine, one of its cores", host, FRAME_HOST, S, 3 * S, false },
 	{ "totals of the job", totals, FRAME_TOTALS, S, 300000000, false },
 	{ "folded windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },
@@ -327,7 +435,8 @@ static void dump_examples(struct buf *out)
 	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
 		framebuf_clear(&b);
 		examples[i].fill(&b);
-		struct frame f = framebuf_frame(&b, examples[i].source, examples[i].time_ns, examples[i].hold_ns);
+		struct frame f = framebuf_frame(
+			&b, examples[i].source, examples[i].time_ns, examples[i].hold_ns);
 
 		f.live = !examples[i].from_recording;
 		dump_frame(out, examples[i].title, &f);
@@ -356,8 +465,8 @@ static void assert_same_lines(const char *made, const char *golden)
 		size_t made_len = strcspn(made, "\n"), golden_len = strcspn(golden, "\n");
 
 		if (made_len != golden_len || memcmp(made, golden, made_len) != 0)
-			fail_msg("line %d of frames.txt is\n%.*s\nbut was made as\n%.*s", line, (int) golden_len, golden,
-				(int) made_len, made);
+			fail_msg("line %d of frames.txt is\n%.*s\nbut was made as\n%.*s", line,
+				(int)golden_len, golden, (int)made_len, made);
 		made += made_len + (made[made_len] == '\n');
 		golden += golden_len + (golden[golden_len] == '\n');
 	}
@@ -368,7 +477,7 @@ static void test_the_examples_are_as_recorded(void **state)
 	struct buf made = BUF_INIT(1 << 20), golden = BUF_INIT(1 << 20);
 	const char *update = getenv("UPDATE_GOLDEN");
 
-	(void) state;
+	(void)state;
 	dump_examples(&made);
 	if (update && *update) {
 		autofclose FILE *f = fopen(GOLDEN, "w");
@@ -389,7 +498,7 @@ static void test_each_kind_has_an_example(void **state)
 	struct framebuf b = { 0 };
 	unsigned event_kinds = 0, end_kinds = 0, birth_kinds = 0;
 
-	(void) state;
+	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++)
 		examples[i].fill(&b);
 	for (size_t i = 0; i < b.n_events; i++)
@@ -401,14 +510,15 @@ static void test_each_kind_has_an_example(void **state)
 	framebuf_done(&b);
 	assert_int_equal(event_kinds, (1U << EVENT_KIND_COUNT) - 1);
 	assert_int_equal(end_kinds, (1U << (END_LEFT + 1)) - 1);
-	assert_int_equal(birth_kinds, 1U << ENTITY_PROCESS | 1U << ENTITY_GPU | 1U << ENTITY_GPU_PROCESS);
+	assert_int_equal(
+		birth_kinds, 1U << ENTITY_PROCESS | 1U << ENTITY_GPU | 1U << ENTITY_GPU_PROCESS);
 }
 
 static void test_a_live_reading(void **state)
 {
 	struct reading r = reading_of(M_PROC_RSS, 7, -5);
 
-	(void) state;
+	(void)state;
 	assert_int_equal(r.id, 7);
 	assert_int_equal(r.metric, M_PROC_RSS);
 	assert_true(r.known);

@@ -27,14 +27,14 @@ static int take_interval(const char *value, void *dest, struct err *err)
 {
 	if (strcmp(value, "10ms") != 0)
 		return err_set(err, -ERANGE, "'%s' is not 10ms", value);
-	*(int *) dest = 10;
+	*(int *)dest = 10;
 	return 0;
 }
 
 static int take_progress(const char *value, void *dest, struct err *err)
 {
-	(void) err;
-	*(const char **) dest = value;
+	(void)err;
+	*(const char **)dest = value;
 	arg.progress_seen++;
 	return 0;
 }
@@ -44,26 +44,33 @@ static int take_summary(const char *value, void *dest, struct err *err)
 	int choice = opt_choice(value, "full|line|none", err);
 
 	if (choice >= 0)
-		*(const char **) dest = value;
+		*(const char **)dest = value;
 	return choice < 0 ? choice : 0;
 }
 
 static int take_badly(const char *value, void *dest, struct err *err)
 {
-	(void) value;
-	(void) dest;
-	(void) err;
+	(void)value;
+	(void)dest;
+	(void)err;
 	return -ENOSPC;
 }
 
 static const struct opt run_opts[] = {
-	{ 'o', "output", OPT_FILE, "FILE.hiw", "write the recording to FILE.hiw; it's made after the job has started, and "
-		"a folder that is named like this one is created", opt_text, &arg.output },
-	{ 'n', NULL, OPT_TEXT, "NAME", "name of the run: [runs] of one name are a group", opt_text, &arg.name },
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two looks", take_interval, &arg.interval },
-	{ 0, "summary", OPT_CHOICE, "full|line|none", "how much to print at the end", take_summary, &arg.summary },
-	{ 0, "summary-file", OPT_FILE, "FILE", "print the summary into FILE", opt_text, &arg.output },
-	{ 0, "progress", OPT_OPTIONAL, "PERIOD", "print a line each PERIOD", take_progress, &arg.progress },
+	{ 'o', "output", OPT_FILE, "FILE.hiw",
+		"write the recording to FILE.hiw; it's made after the job has started, and "
+		"a folder that is named like this one is created",
+		opt_text, &arg.output },
+	{ 'n', NULL, OPT_TEXT, "NAME", "name of the run: [runs] of one name are a group", opt_text,
+		&arg.name },
+	{ 'i', "interval", OPT_TEXT, "INTERVAL", "time between two looks", take_interval,
+		&arg.interval },
+	{ 0, "summary", OPT_CHOICE, "full|line|none", "how much to print at the end", take_summary,
+		&arg.summary },
+	{ 0, "summary-file", OPT_FILE, "FILE", "print the summary into FILE", opt_text,
+		&arg.output },
+	{ 0, "progress", OPT_OPTIONAL, "PERIOD", "print a line each PERIOD", take_progress,
+		&arg.progress },
 	{ 'p', "plain", OPT_NONE, NULL, "words instead of tables", opt_flag, &arg.plain },
 	{ 'v', "verbose", OPT_NONE, NULL, "say more", opt_flag, &arg.verbose },
 	{ 0, "jso", OPT_NONE, NULL, NULL, opt_flag, &arg.hidden },
@@ -73,29 +80,45 @@ static const struct opt run_opts[] = {
 };
 
 static const char *const run_examples[] = {
-	"hiwater run -- make -j8", "measure a build",
-	"hiwater run -o a.hiw ./train.py", "keep the recording in a file whose name you choose, which may then be copied "
-		"to another machine and shown there", NULL,
+	"hiwater run -- make -j8",
+	"measure a build",
+	"hiwater run -o a.hiw ./train.py",
+	"keep the recording in a file whose name you choose, which may then be copied "
+	"to another machine and shown there",
+	NULL,
 };
 
 static const char *const run_prose[] = {
 	".dots and 'quotes' at a line's begin must not be read as requests.",
-	"The job's stdin, stdout and stderr are its own; back\\slashes and - dashes stay.", NULL,
+	"The job's stdin, stdout and stderr are its own; back\\slashes and - dashes stay.",
+	NULL,
 };
 
 static const char *const prose[] = { "hiwater tells what a job used.", NULL };
 
 static const struct command commands[] = {
-	{ .name = "", .usage = "COMMAND [options] ...", .sentence = "what a job used", .prose = prose },
-	{ .name = "run", .usage = "[options] [--] COMMAND...", .sentence = "measure a command", .prose = run_prose,
-		.examples = run_examples, .opts = run_opts, .stops_at_operand = true },
-	{ .name = "show", .usage = "[options] [RUN]", .sentence = "a run's summary", .opts = run_opts },
+	{ .name = "",
+		.usage = "COMMAND [options] ...",
+		.sentence = "what a job used",
+		.prose = prose },
+	{ .name = "run",
+		.usage = "[options] [--] COMMAND...",
+		.sentence = "measure a command",
+		.prose = run_prose,
+		.examples = run_examples,
+		.opts = run_opts,
+		.stops_at_operand = true },
+	{ .name = "show",
+		.usage = "[options] [RUN]",
+		.sentence = "a run's summary",
+		.opts = run_opts },
 	{ .name = "doctor", .usage = "[options]", .sentence = "what can be measured here" },
 	{ .name = "_generate", .usage = "WHAT", .sentence = "not for people" },
 };
 
 enum { N = sizeof(commands) / sizeof(*commands) };
-static const struct command *const run = &commands[1], *const show = &commands[2], *const doctor = &commands[3];
+static const struct command *const run = &commands[1], *const show = &commands[2],
+				   *const doctor = &commands[3];
 
 /* Splits line at blanks and parses it. What is left over is joined into *left. */
 static int parse(const struct command *command, const char *line, char *left, struct err *err)
@@ -113,7 +136,8 @@ static int parse(const struct command *command, const char *line, char *left, st
 
 	left[0] = '\0';
 	for (int i = first; i >= 0 && i < argc; i++)
-		snprintf(left + strlen(left), 256 - strlen(left), "%s%s", i > first ? " " : "", argv[i]);
+		snprintf(left + strlen(left), 256 - strlen(left), "%s%s", i > first ? " " : "",
+			argv[i]);
 	return first;
 }
 
@@ -141,7 +165,7 @@ static void refused(const struct command *command, const char *line, const char 
 
 static void test_spellings(void **state)
 {
-	(void) state;
+	(void)state;
 	operands(run, "run", "");
 	operands(run, "run -pv -o f", "");
 	assert_true(arg.plain && arg.verbose && !arg.json);
@@ -164,7 +188,7 @@ static void test_spellings(void **state)
 
 static void test_optional_values(void **state)
 {
-	(void) state;
+	(void)state;
 	operands(run, "run --progress 5s", "5s");
 	assert_int_equal(arg.progress_seen, 1);
 	assert_null(arg.progress);
@@ -174,7 +198,7 @@ static void test_optional_values(void **state)
 
 static void test_abbreviations(void **state)
 {
-	(void) state;
+	(void)state;
 	operands(run, "run --out f --verb --int=10ms", "");
 	assert_string_equal(arg.output, "f");
 	assert_true(arg.verbose);
@@ -187,13 +211,15 @@ static void test_abbreviations(void **state)
 	operands(run, "run --jso", "");
 	assert_true(arg.hidden);
 	assert_false(arg.json);
-	refused(run, "run --sum full", "option --sum is ambiguous: --summary or --summary-file; see hiwater run --help");
-	refused(run, "run --p", "option --p is ambiguous: --progress or --plain; see hiwater run --help");
+	refused(run, "run --sum full",
+		"option --sum is ambiguous: --summary or --summary-file; see hiwater run --help");
+	refused(run, "run --p",
+		"option --p is ambiguous: --progress or --plain; see hiwater run --help");
 }
 
 static void test_operands(void **state)
 {
-	(void) state;
+	(void)state;
 	operands(run, "run make -j8 --output x", "make -j8 --output x");
 	assert_null(arg.output);
 	operands(run, "run -p make -v", "make -v");
@@ -221,7 +247,7 @@ static void test_help(void **state)
 	static const char *const lines[] = { "run --help", "run -h", "run -ph make", "run --he" };
 	char left[256];
 
-	(void) state;
+	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(parse(run, lines[i], left, NULL), -ECANCELED);
 	assert_int_equal(parse(doctor, "doctor x -h", left, NULL), -ECANCELED);
@@ -231,29 +257,40 @@ static void test_help(void **state)
 
 static void test_errors(void **state)
 {
-	(void) state;
-	refused(run, "run --intervall 1", "unknown option --intervall; did you mean --interval? see hiwater run --help");
-	refused(run, "run --intervla=1", "unknown option --intervla; did you mean --interval? see hiwater run --help");
-	refused(show, "show 3 --jsno", "unknown option --jsno; did you mean --json? see hiwater show --help");
+	(void)state;
+	refused(run, "run --intervall 1",
+		"unknown option --intervall; did you mean --interval? see hiwater run --help");
+	refused(run, "run --intervla=1",
+		"unknown option --intervla; did you mean --interval? see hiwater run --help");
+	refused(show, "show 3 --jsno",
+		"unknown option --jsno; did you mean --json? see hiwater show --help");
 	refused(run, "run --colour", "unknown option --colour; see hiwater run --help");
 	refused(run, "run --=x", "unknown option --; see hiwater run --help");
 }
 
 static void test_more_errors(void **state)
 {
-	(void) state;
+	(void)state;
 	refused(run, "run -x", "unknown option -x; see hiwater run --help");
 	refused(run, "run -pxv", "unknown option -x in -pxv; see hiwater run --help");
-	refused(run, "run -summary", "unknown option -summary; did you mean --summary? see hiwater run --help");
-	refused(run, "run --output", "option --output needs a value: FILE.hiw; see hiwater run --help");
+	refused(run, "run -summary",
+		"unknown option -summary; did you mean --summary? see hiwater run --help");
+	refused(run, "run --output",
+		"option --output needs a value: FILE.hiw; see hiwater run --help");
 	refused(run, "run -pn", "option -n needs a value: NAME; see hiwater run --help");
-	refused(run, "run --plain=yes", "option --plain takes no value, 'yes' was given; see hiwater run --help");
-	refused(run, "run --help=yes", "option --help takes no value, 'yes' was given; see hiwater run --help");
+	refused(run, "run --plain=yes",
+		"option --plain takes no value, 'yes' was given; see hiwater run --help");
+	refused(run, "run --help=yes",
+		"option --help takes no value, 'yes' was given; see hiwater run --help");
 	refused(run, "run --int 1y", "--interval: '1y' is not 10ms; see hiwater run --help");
 	refused(run, "run -i1y", "-i: '1y' is not 10ms; see hiwater run --help");
-	refused(run, "run --no-space", "--no-space: No space left on device; see hiwater run --help");
-	refused(run, "run --summary ful", "--summary: 'ful' is none of full|line|none; did you mean full? see hiwater run --help");
-	refused(run, "run --summary lots", "--summary: 'lots' is none of full|line|none; see hiwater run --help");
+	refused(run, "run --no-space",
+		"--no-space: No space left on device; see hiwater run --help");
+	refused(run, "run --summary ful",
+		"--summary: 'ful' is none of full|line|none; did you mean full? see hiwater run "
+		"--help");
+	refused(run, "run --summary lots",
+		"--summary: 'lots' is none of full|line|none; see hiwater run --help");
 	refused(&commands[0], "hiwater --verson", "unknown option --verson; see hiwater --help");
 }
 
@@ -261,7 +298,7 @@ static void test_nearest(void **state)
 {
 	static const char *const names[] = { "run", "attach", NULL, "runs", "show", "doctor" };
 
-	(void) state;
+	(void)state;
 	assert_string_equal(opt_nearest("attatch", names, 6), "attach");
 	assert_string_equal(opt_nearest("shwo", names, 6), "show");
 	assert_string_equal(opt_nearest("doctro", names, 6), "doctor");
@@ -270,14 +307,16 @@ static void test_nearest(void **state)
 	assert_null(opt_nearest("make", names, 6));
 	assert_null(opt_nearest("", names, 6));
 	assert_null(opt_nearest("x", names, 6));
-	assert_null(opt_nearest("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", names, 6));
+	assert_null(opt_nearest("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+				"aaaaaaaaaaaaaaaaaaaaaaa",
+		names, 6));
 }
 
 static void test_choices(void **state)
 {
 	struct err err = { "" };
 
-	(void) state;
+	(void)state;
 	assert_int_equal(opt_choice("iec", "iec|si|bytes", NULL), 0);
 	assert_int_equal(opt_choice("bytes", "iec|si|bytes", NULL), 2);
 	assert_int_equal(opt_choice("byte", "iec|si|bytes", &err), -EINVAL);
@@ -327,18 +366,20 @@ static void test_help_text(void **state)
 {
 	char *text = written(write_help, run);
 
-	(void) state;
+	(void)state;
 	for (const char *p = text; *p; p += strcspn(p, "\n") + 1) {
 		if (strcspn(p, "\n") > 80)
-			fail_msg("too wide: %.*s", (int) strcspn(p, "\n"), p);
+			fail_msg("too wide: %.*s", (int)strcspn(p, "\n"), p);
 	}
 	for (const char *p = text; *p; p++)
 		assert_true(*p == '\n' || (*p >= ' ' && *p <= '~'));
-	assert_true(strstr(text, "Examples:") < strstr(text, "Usage: hiwater run [options] [--] COMMAND...\n"));
+	assert_true(strstr(text, "Examples:") <
+		    strstr(text, "Usage: hiwater run [options] [--] COMMAND...\n"));
 	assert_true(strstr(text, "Usage:") < strstr(text, "Options:"));
 	contains(text, "hiwater run: measure a command\n");
 	contains(text, "  hiwater run -- make -j8\n      measure a build\n");
-	contains(text, "\n  -o, --output FILE.hiw     write the recording to FILE.hiw; it's made after\n"
+	contains(text,
+		"\n  -o, --output FILE.hiw     write the recording to FILE.hiw; it's made after\n"
 		"                            the job has started, and a folder that is named\n");
 	contains(text, "\n  -n NAME ");
 	contains(text, "\n      --summary full|line|none\n                            how much");
@@ -366,7 +407,7 @@ static int run_on(const char *program, const char *command, const char *text)
 		status = system(command);
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 	}
-	(void) unlink(path);
+	(void)unlink(path);
 	return status;
 }
 
@@ -374,7 +415,7 @@ static void test_man_pages(void **state)
 {
 	char *all = written(write_man, NULL), *one = written(write_man, run);
 
-	(void) state;
+	(void)state;
 	contains(all, "\n.TH HIWATER 1 ");
 	contains(all, "\nhiwater \\- what a job used\n");
 	contains(all, "\n.SS hiwater run\n");
@@ -386,7 +427,8 @@ static void test_man_pages(void **state)
 	assert_null(strstr(all, "_generate"));
 	contains(one, "\n.TH HIWATER-RUN 1 ");
 	contains(one, "\nhiwater\\-run \\- measure a command\n");
-	contains(one, "\n.SH EXAMPLES\n.TP\n\\fBhiwater run \\-\\- make \\-j8\\fR\nMeasure a build.\n");
+	contains(one,
+		"\n.SH EXAMPLES\n.TP\n\\fBhiwater run \\-\\- make \\-j8\\fR\nMeasure a build.\n");
 	contains(one, ".BR hiwater (1)");
 	free(all);
 	free(one);
@@ -406,22 +448,27 @@ static void judged(const char *program, const char *command, char *text)
 
 static void test_man_pages_are_sound(void **state)
 {
-	(void) state;
+	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		const struct command *command = i == 0 ? NULL : &commands[i];
 
 		judged("mandoc", "mandoc -T lint -W style $FILE", written(write_man, command));
-		judged("man", "LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l $FILE 2>&1 >/dev/null | (! grep .)",
+		judged("man",
+			"LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l $FILE 2>&1 >/dev/null | (! "
+			"grep .)",
 			written(write_man, command));
-		judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q 'hiwater'", written(write_man, command));
+		judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q 'hiwater'",
+			written(write_man, command));
 	}
-	judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q -- '--summary full|line|none'", written(write_man, run));
-	judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q -- '\\.dots and .quotes. at'", written(write_man, run));
+	judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q -- '--summary full|line|none'",
+		written(write_man, run));
+	judged("man", "LC_ALL=C MANWIDTH=80 man -l $FILE | grep -q -- '\\.dots and .quotes. at'",
+		written(write_man, run));
 }
 
 static void test_completions_are_sound(void **state)
 {
-	(void) state;
+	(void)state;
 	judged("bash", "bash -n $FILE", written(write_completion, "bash"));
 	judged("zsh", "zsh -n $FILE", written(write_completion, "zsh"));
 	judged("fish", "fish -n $FILE", written(write_completion, "fish"));
@@ -438,12 +485,18 @@ static void completes(const char *shell, const char *line, const char *expected)
 	char command[600], *script = written(write_completion, shell);
 
 	if (strcmp(shell, "bash") == 0)
-		snprintf(command, sizeof(command), "bash --norc -c '. $FILE; line=\"%s\"; read -ra COMP_WORDS <<<\"${line//=/ = }\"; "
-			"[[ $line != *\" \" ]] || COMP_WORDS+=(\"\"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
-			"_hiwater 2>/dev/null; echo \" ${COMPREPLY[*]} \"' | grep -qF -- '%s'", line, expected);
+		snprintf(command, sizeof(command),
+			"bash --norc -c '. $FILE; line=\"%s\"; read -ra COMP_WORDS <<<\"${line//=/ "
+			"= }\"; "
+			"[[ $line != *\" \" ]] || COMP_WORDS+=(\"\"); "
+			"COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+			"_hiwater 2>/dev/null; echo \" ${COMPREPLY[*]} \"' | grep -qF -- '%s'",
+			line, expected);
 	else
-		snprintf(command, sizeof(command), "fish -N -c 'source $FILE; complete -C \"%s\"' | cut -f1 | tr '\\n' ' ' "
-			"| sed 's/^/ /' | grep -qF -- '%s'", line, expected);
+		snprintf(command, sizeof(command),
+			"fish -N -c 'source $FILE; complete -C \"%s\"' | cut -f1 | tr '\\n' ' ' "
+			"| sed 's/^/ /' | grep -qF -- '%s'",
+			line, expected);
 	int status = run_on(shell, command, script);
 
 	free(script);
@@ -455,7 +508,7 @@ static void test_completions_complete(void **state)
 {
 	static const char *const shells[] = { "bash", "fish" };
 
-	(void) state;
+	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		completes(shells[i], "hiwater r", " run ");
 		completes(shells[i], "hiwater do", " doctor ");
