@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater attach: measures what already runs, until it ends, the time is up or a signal says so.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/measure.h"
+
+enum { PIDS_MOST = 4096 };
+
+static struct {
+	struct measure measure;
+	const char *name, *cgroup;
+	int64_t for_ns;  /* 0: to the end */
+} arg_attach = { .measure = MEASURE_INIT };
+
+static int take_for(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	int r = units_parse_duration(value, &ns, err);
+
+	if (r < 0)
+		return r;
+	if (ns <= 0)
+		return err_set(err, -EINVAL, "'%.80s' is no time at all", value);
+	*(int64_t *) dest = ns;
+	return 0;
+}
+
+static int take_cgroup(const char *value, void *dest, struct err *err)
+{
+	if (strchr(value, '/')) {
+		*(const char **) dest = value;
+		return 0;
+	}
+	int i = opt_choice(value, "auto|none", err);
+
+	if (i < 0)
+		return i;
+	arg_attach.measure.recorder.cgroup = i == 0 ? HIW_CGROUP_AUTO : HIW_CGROUP_NONE;
+	return 0;
+}
+
+/* ---- whom ---- */
+
+struct pids {
+	pid_t pid[PIDS_MOST];
+	size_t n;
+};
+
+/* Returns 0 or an exit status, after a complaint. */
+static int read_pids(int argc, char **argv, struct pids *ret)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *p = argv[i];
+		uint64_t pid;
+
+		if (parse_u64(&p, &pid) < 0 || *p || pid < 1 || pid > INT32_MAX) {
+			complain("'%s' is no process number; to find processes by name: hiwater attach --name '%s'", argv[i],
+				argv[i]);
+			return EXIT_USAGE;
+		}
+		if (pid == (uint64_t) getpid()) {
+			complain("%s is hiwater itself", argv[i]);
+			return EXIT_USAGE;
+		}
+		if (ret->n == PIDS_MOST) {
+			complain("more than %d processes cannot be attached to", PIDS_MOST);
+			return EXIT_USAGE;
+		}
+		ret->pid[ret->n++] = (pid_t) pid;
+	}
+	return 0;
+}
+
+static int find_pids(struct pids *ret)
+{
+	struct hiw_err err = { "" };
+	int r;
+
+	if (arg_attach.name)
+		r = hiw_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, &err);
+	else
+		r = hiw_pids_by_cgroup(arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, &err);
+	if (r < 0) {
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (ret->n > PIDS_MOST) {
+		complain("warning: of %zu processes the first %d are measured", ret->n, PIDS_MOST);
+		ret->n = PIDS_MOST;
+	}
+	return 0;
+}
+
+/* Returns 0 or an exit status. */
+static int choose(int argc, char **argv, struct pids *ret)
+{
+	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL);
+
+	if (ways != 1) {
+		complain("%s: give process numbers, --name RE or --cgroup PATH; see hiwater attach --help",
+			ways ? "one way to say whom is enough" : "attach to what?");
+		return EXIT_USAGE;
+	}
+	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
+}
+
+/* ---- measuring ---- */
+
+struct attach {
+	const struct measure *measure;
+	struct hiw_recorder *recorder;
+	int signals, deadline, timer;  /* descriptors; -1: none */
+};
+
+static int open_signals(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t set;
+
+	(void) sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		(void) sigaddset(&set, ends[i]);
+	(void) sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_deadline(int64_t ns)
+{
+	const struct itimerspec timer = { .it_value = { ns / 1000000000, ns % 1000000000 } };
+	int fd = ns > 0 ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		(void) timerfd_settime(fd, 0, &timer, NULL);
+	return fd;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Those that ended in the meantime are no reason to stop. Returns 0, or an exit status if none is left. */
+static int start(struct attach *a, const struct pids *pids)
+{
+	size_t started = 0;
+
+	for (size_t i = 0; i < pids->n; i++) {
+		struct hiw_err err = { "" };
+		int r = hiw_recorder_start(a->recorder, pids->pid[i], &err);
+
+		if (r < 0)
+			complain("cannot attach to %d: %s", (int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
+		else
+			started++;
+	}
+	return started ? 0 : EXIT_FAILED;
+}
+
+static void follow(struct attach *a)
+{
+	enum { STEP, SIGNAL, DEADLINE, TIMER, N };
+	struct pollfd fds[N] = {
+		[STEP] = { .fd = hiw_recorder_fd(a->recorder), .events = POLLIN },
+		[SIGNAL] = { .fd = a->signals, .events = POLLIN },
+		[DEADLINE] = { .fd = a->deadline, .events = POLLIN },
+		[TIMER] = { .fd = a->timer, .events = POLLIN },
+	};
+
+	while (!hiw_recorder_over(a->recorder)) {
+		uint64_t expirations;
+
+		if (poll(fds, N, -1) < 0)
+			continue;
+		if (fds[SIGNAL].revents || fds[DEADLINE].revents)
+			return;
+		if (fds[STEP].revents) {
+			hiw_recorder_step(a->recorder);
+			measure_warnings(a->measure, a->recorder);
+		}
+		if (fds[TIMER].revents && read(a->timer, &expirations, sizeof(expirations)) > 0)
+			measure_progress(a->measure, a->recorder);
+	}
+}
+
+static void finish(struct attach *a)
+{
+	struct hiw_err err = { "" };
+	int r = hiw_recorder_end(a->recorder, &err);
+
+	if (r < 0 && !a->measure->quiet)
+		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
+	measure_warnings(a->measure, a->recorder);
+	measure_report(a->measure, hiw_recorder_run(a->recorder));
+}
+
+static int measure_them(struct attach *a, const struct pids *pids)
+{
+	struct hiw_err err = { "" };
+	int r = hiw_recorder_new(&arg_attach.measure.recorder, &a->recorder, &err);
+
+	if (r < 0) {
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+		return EXIT_FAILED;
+	}
+	raise_file_limit();
+	r = start(a, pids);
+	if (r == 0) {
+		follow(a);
+		finish(a);
+	}
+	hiw_recorder_free(a->recorder);
+	return r;
+}
+
+static int attach_main(int argc, char **argv)
+{
+	struct attach a = { .measure = &arg_attach.measure };
+	struct pids pids = { .n = 0 };
+	int r = choose(argc, argv, &pids);
+
+	if (r)
+		return r;
+	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
+		complain("-o and --no-record contradict each other: give one of them; see hiwater attach --help");
+		return EXIT_USAGE;
+	}
+	arg_attach.measure.recorder.attached = true;
+	if (measure_prepare(&arg_attach.measure) < 0)
+		return EXIT_USAGE;
+	autoclose int signals = open_signals();
+	autoclose int deadline = open_deadline(arg_attach.for_ns);
+	autoclose int timer = measure_timer(&arg_attach.measure);
+
+	a.signals = signals;
+	a.deadline = deadline;
+	a.timer = timer;
+	return measure_them(&a, &pids);
+}
+
+/* ---- the table ---- */
+
+static const struct opt opts[] = {
+	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
+	  opt_text, (void *) &arg_attach.name },
+	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "
+	  "cgroup that those have to themselves (auto)", take_cgroup, (void *) &arg_attach.cgroup },
+	{ 0, "for", OPT_TEXT, "SPAN", "end after this long, for example 10m", take_for, &arg_attach.for_ns },
+	MEASURE_ROWS(arg_attach.measure),
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Measures processes that already run, and all that they start from now on, without touching them. It ends when the "
+	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
+	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
+	"one of now.",
+	"The exit status is 0, 1 if nothing could be measured, 2 for a command line that makes no sense.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater attach 4711", "what does process 4711 use from now on?",
+	"hiwater attach --name 'python .*train' --for 10m", "all of that command, for ten minutes",
+	"hiwater attach --cgroup /user.slice/job.scope --progress", "a whole cgroup, a line each ten seconds",
+	NULL,
+};
+
+const struct command command_attach = {
+	.name = "attach", .usage = "[options] PID... | --name RE | --cgroup PATH", .sentence = "measure what already runs",
+	.prose = prose, .examples = examples, .opts = opts, .main = attach_main,
+};

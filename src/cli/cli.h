@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the command share: the table's rows, exit statuses, how it speaks.
+ */
+#pragma once
+
+#include <hiwater.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/opt.h"
+
+enum {
+	EXIT_FAILED = 1,        /* what was asked for could not be done */
+	EXIT_USAGE = 2,         /* a command line that makes no sense; of run: EXIT_BEFORE_JOB */
+	EXIT_BEFORE_JOB = 125,  /* hiwater failed before the job began */
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+extern const struct command command_run, command_attach, command_runs, command_show, command_mark, command_doctor,
+	command_generate;
+
+/* The table, filled by main: hiwater itself, then its commands. */
+extern struct command cli_commands[8];
+extern const size_t cli_command_count;
+
+/* Writes "hiwater: TEXT" to stderr in one piece. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (none if the reader went away). */
+int print_out(const char *text, size_t len);
+
+/* True if the environment sets name to something but "" and "0". */
+bool environment_says(const char *name);

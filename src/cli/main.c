@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater: the table of commands.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/terminal.h"
+
+static bool arg_version;
+
+static const struct opt opts[] = {
+	{ 'V', "version", OPT_NONE, NULL, "print the version", opt_flag, &arg_version },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Tells what a job used: its memory, its processor time, its input and output, at their peak and all the way there. A job "
+	"is a command, with everything that it starts, or what already runs. A number says how it was obtained, and one that "
+	"cannot be had is left out, with the reason.",
+	"The job does not notice that it is measured: its output, its signals and its exit status are its own.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater run -- python train.py", "run a command and see what it used",
+	"hiwater attach 4711", "measure what already runs, until Ctrl-C",
+	"hiwater show", "see the last run again",
+	NULL,
+};
+
+static const struct command program = {
+	.name = "", .usage = "COMMAND [options]...", .sentence = "what a job used: memory, processors, I/O, at their peak",
+	.prose = prose, .examples = examples, .opts = opts, .stops_at_operand = true,
+};
+
+struct command cli_commands[8];
+const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
+
+static void fill_table(void)
+{
+	static const struct command *const all[] = {
+		&program, &command_run, &command_attach, &command_runs, &command_show, &command_mark, &command_doctor,
+		&command_generate,
+	};
+	_Static_assert(sizeof(all) / sizeof(all[0]) == sizeof(cli_commands) / sizeof(cli_commands[0]), "one row a command");
+
+	for (size_t i = 0; i < cli_command_count; i++)
+		cli_commands[i] = *all[i];
+}
+
+static bool is_listed(const struct command *c)
+{
+	return c->name[0] != '\0' && c->name[0] != '_';
+}
+
+static void print_help(void)
+{
+	printf("hiwater: %s\n\nUsage: hiwater %s\n\nCommands:\n", program.sentence, program.usage);
+	for (size_t i = 0; i < cli_command_count; i++) {
+		if (is_listed(&cli_commands[i]))
+			printf("  %-8s  %s\n", cli_commands[i].name, cli_commands[i].sentence);
+	}
+	printf("\nExamples:\n");
+	for (const char *const *p = examples; *p; p += 2)
+		printf("  %-32s  %s\n", p[0], p[1]);
+	printf("\nhiwater COMMAND --help says more of each, hiwater --version which this is.\n");
+}
+
+/* Where there was a word too few, a job may have been meant: then nothing else than 125 may come out. */
+static int unknown_command(const char *word)
+{
+	const char *names[sizeof(cli_commands) / sizeof(cli_commands[0])] = { NULL };
+	const char *nearest;
+
+	for (size_t i = 0; i < cli_command_count; i++)
+		names[i] = is_listed(&cli_commands[i]) ? cli_commands[i].name : NULL;
+	nearest = opt_nearest(word, names, cli_command_count);
+	if (nearest)
+		complain("there is no command '%s'; did you mean hiwater %s?", word, nearest);
+	else
+		complain("there is no command '%s'; to measure it: hiwater run -- %s; all commands: hiwater --help", word, word);
+	return EXIT_BEFORE_JOB;
+}
+
+static int finish_stdout(void)
+{
+	if (fflush(stdout) == 0)
+		return 0;
+	if (errno != EPIPE)
+		complain("cannot write to stdout: %s", strerror(errno));
+	return EXIT_FAILED;
+}
+
+/* argv[0] is the command's name. */
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	struct err err = { "" };
+	int first = opt_parse(command, argc, argv, &err);
+
+	if (first == -ECANCELED) {
+		opt_help(command, stdout);
+		return finish_stdout();
+	}
+	if (first < 0) {
+		complain("%s", err.text);
+		return command->main == command_run.main ? EXIT_BEFORE_JOB : EXIT_USAGE;
+	}
+	return command->main(argc - first, argv + first);
+}
+
+static int choose_command(int argc, char **argv)
+{
+	for (size_t i = 1; i < cli_command_count; i++) {
+		if (strcmp(cli_commands[i].name, argv[0]) == 0)
+			return run_command(&cli_commands[i], argc, argv);
+	}
+	return unknown_command(argv[0]);
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = { "" };
+	int first;
+
+	terminal_guard_streams();
+	fill_table();
+	first = opt_parse(&program, argc, argv, &err);
+	if (first < 0 && first != -ECANCELED) {
+		complain("%s", err.text);
+		return EXIT_BEFORE_JOB;
+	}
+	if (arg_version) {
+		printf("hiwater %s\n", hiw_version());
+		return finish_stdout();
+	}
+	if (first == -ECANCELED || first >= argc) {
+		print_help();
+		return finish_stdout();
+	}
+	return choose_command(argc - first, argv + first);
+}

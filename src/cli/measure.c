@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/measure.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/terminal.h"
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(100000000);
+
+/* ---- options ---- */
+
+int take_interval(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	int r = units_parse_duration(value, &ns, err);
+
+	if (r < 0)
+		return r;
+	if (ns < 1000000 || ns > INT64_C(3600) * (int64_t) second_ns)
+		return err_set(err, -EINVAL, "'%.80s' is not from 1ms to 1h", value);
+	*(uint64_t *) dest = (uint64_t) ns;
+	return 0;
+}
+
+int take_progress(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	int r;
+
+	if (!value) {
+		*(uint64_t *) dest = default_progress_ns;
+		return 0;
+	}
+	r = units_parse_duration(value, &ns, err);
+	if (r < 0)
+		return r;
+	if (ns < (int64_t) least_progress_ns)
+		return err_set(err, -EINVAL, "'%.80s' is under 100ms", value);
+	*(uint64_t *) dest = (uint64_t) ns;
+	return 0;
+}
+
+int take_summary(const char *value, void *dest, struct err *err)
+{
+	int i = opt_choice(value, SUMMARY_CHOICES, err);
+
+	if (i < 0)
+		return i;
+	*(enum summary_kind *) dest = (enum summary_kind) i;
+	return 0;
+}
+
+int take_units(const char *value, void *dest, struct err *err)
+{
+	int i = opt_choice(value, UNITS_CHOICES, err);
+
+	if (i < 0)
+		return i;
+	*(enum hiw_units *) dest = (enum hiw_units) i;
+	return 0;
+}
+
+static int request_ram(const char *text, struct hiw_options *o, struct err *err)
+{
+	int64_t bytes;
+	int r = units_parse_bytes(text, &bytes, err);
+
+	if (r == 0 && bytes <= 0)
+		return err_set(err, -EINVAL, "ram=%.80s: give more than nothing", text);
+	if (r == 0)
+		o->request_bytes = (struct hiw_maybe) { bytes, true };
+	return r;
+}
+
+static int request_cpus(const char *text, struct hiw_options *o, struct err *err)
+{
+	const char *p = text;
+	uint64_t ppm;
+
+	if (parse_ppm(&p, &ppm) < 0 || *p || ppm == 0 || ppm > (uint64_t) 1000000 * 1000000)
+		return err_set(err, -EINVAL, "cpus=%.80s is no number of processors", text);
+	o->request_cpus = (struct hiw_maybe) { (int64_t) ((ppm + 999999) / 1000000), true };
+	return 0;
+}
+
+static int request_time(const char *text, struct hiw_options *o, struct err *err)
+{
+	int64_t ns;
+	int r = units_parse_duration(text, &ns, err);
+
+	if (r == 0 && ns <= 0)
+		return err_set(err, -EINVAL, "time=%.80s: give more than nothing", text);
+	if (r == 0)
+		o->request_time_ns = (struct hiw_maybe) { ns, true };
+	return r;
+}
+
+static const struct {
+	const char *key;
+	int (*take)(const char *text, struct hiw_options *o, struct err *err);
+} requests[] = { { "ram=", request_ram }, { "cpus=", request_cpus }, { "time=", request_time } };
+
+static int request_one(const char *item, struct hiw_options *o, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		const char *p = item;
+
+		if (parse_word(&p, requests[i].key))
+			return requests[i].take(p, o, err);
+	}
+	return err_set(err, -EINVAL, "'%.80s' is none of ram=SIZE, cpus=N, time=SPAN", item);
+}
+
+int take_request(const char *value, void *dest, struct err *err)
+{
+	for (const char *p = value; *p;) {
+		size_t len = strcspn(p, ",");
+		char item[128];
+		int r;
+
+		if (len >= sizeof(item))
+			return err_set(err, -EINVAL, "'%.80s...' is too long", p);
+		(void) snprintf(item, sizeof(item), "%.*s", (int) len, p);
+		r = request_one(item, dest, err);
+		if (r < 0)
+			return r;
+		p += len + (p[len] == ',' ? 1 : 0);
+	}
+	return *value ? 0 : err_set(err, -EINVAL, "it is empty; for example ram=16G,cpus=4,time=2h");
+}
+
+/* ---- before ---- */
+
+/* Puts the rank into *name; what it points to lives as long as the program. */
+static int prepare_file(const char **name, const char *option)
+{
+	char *expanded;
+	int r;
+
+	if (!*name)
+		return 0;
+	r = hiw_expand(*name, &expanded);
+	if (r == 0) {
+		*name = expanded;
+		r = file_check(expanded);
+	}
+	if (r < 0)
+		complain("%s %s: %s; give a file in a folder that is there and can be written", option, *name, strerror(-r));
+	return r;
+}
+
+int measure_prepare(struct measure *m)
+{
+	int r;
+
+	m->quiet = environment_says("HIWATER_QUIET");
+	if (m->quiet)
+		m->summary = SUMMARY_NONE;
+	if (m->json_file && strcmp(m->json_file, "-") == 0) {
+		complain("--json -: stdout belongs to the job; give a file, or see hiwater show --json afterwards");
+		return -EINVAL;
+	}
+	r = prepare_file(&m->json_file, "--json");
+	return r < 0 ? r : prepare_file(&m->summary_file, "--summary-file");
+}
+
+int measure_timer(const struct measure *m)
+{
+	const struct timespec period = {
+		.tv_sec = (time_t) (m->progress_ns / second_ns), .tv_nsec = (long) (m->progress_ns % second_ns),
+	};
+	const struct itimerspec timer = { .it_interval = period, .it_value = period };
+	int fd = m->progress_ns ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) : -1;
+
+	if (fd >= 0)
+		(void) timerfd_settime(fd, 0, &timer, NULL);
+	return fd;
+}
+
+/* ---- under way ---- */
+
+void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
+{
+	const struct hiw_style style = terminal_style(STDERR_FILENO, m->units, m->plain);
+	autofree char *text = NULL;
+	size_t len;
+
+	if (hiw_run_text(hiw_recorder_run(recorder), HIW_PROGRESS, &style, &text, &len, NULL) == 0)
+		(void) terminal_write(STDERR_FILENO, text, len);
+}
+
+void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)
+{
+	const char *text;
+
+	while ((text = hiw_recorder_warning(recorder))) {
+		if (!m->quiet)
+			complain("warning: %s", text);
+	}
+}
+
+/* ---- at the end ---- */
+
+static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw_format format)
+{
+	const struct hiw_style style = terminal_style(STDERR_FILENO, m->units, m->plain);
+	autofree char *text = NULL;
+	struct hiw_err err = { "" };
+	size_t len;
+
+	if (hiw_run_text(run, format, &style, &text, &len, &err) < 0) {
+		complain("no summary: %s", err.text);
+		return;
+	}
+	(void) terminal_write(STDERR_FILENO, text, len);
+}
+
+static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_format format, const char *path)
+{
+	struct hiw_style style = terminal_style(-1, m->units, m->plain);
+	autofree char *text = NULL;
+	struct hiw_err err = { "" };
+	size_t len;
+	int r = hiw_run_text(run, format, &style, &text, &len, &err);
+
+	if (r < 0) {
+		complain("%s was not written: %s", path, err.text);
+		return;
+	}
+	r = file_write(path, text, len);
+	if (r < 0)
+		complain("%s was not written: %s", path, strerror(-r));
+}
+
+void measure_report(const struct measure *m, struct hiw_run *run)
+{
+	enum summary_kind kind = m->summary;
+
+	/* Of a parallel job one rank speaks for all; the others say a line. */
+	if (kind == SUMMARY_DEFAULT)
+		kind = hiw_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;
+	if (kind != SUMMARY_NONE)
+		print_summary(m, run, kind == SUMMARY_LINE ? HIW_LINE : HIW_TEXT);
+	if (m->summary_file)
+		write_file(m, run, m->summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT, m->summary_file);
+	if (m->json_file)
+		write_file(m, run, HIW_JSON, m->json_file);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of hiwater run share.
+ */
+#pragma once
+
+#include <hiwater.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/measure.h"
+#include "cli/run_child.h"
+
+enum run_cgroup { RUN_CGROUP_AUTO, RUN_CGROUP_NEW, RUN_CGROUP_NONE };
+
+/* What the options say. */
+struct run_options {
+	struct measure measure;
+	enum run_cgroup cgroup;
+	uint64_t repeat;
+	bool no_subreaper, wait;
+	struct inherited inherited;
+};
+
+/* How one run of the job went. */
+struct outcome {
+	int own;             /* hiwater's own exit status where the job never began; else 0 */
+	int status;          /* main's, as waitpid gives it */
+	bool end_asked;      /* somebody asked for an end: no further repetition */
+	bool measured;
+	struct hiw_figures figures;
+};
+
+/* Starts, follows and reports one run. */
+void run_once(const struct run_options *options, char *const *argv, struct outcome *ret);
+
+/* Runs it over and over, prints a table at the end; *ret is the outcome of the last or first failing run. */
+void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+void child_remember(struct inherited *ret)
+{
+	(void) sigprocmask(SIG_SETMASK, NULL, &ret->mask);
+	(void) sigaction(SIGCHLD, NULL, &ret->child);
+	(void) getrlimit(RLIMIT_NOFILE, &ret->files);
+}
+
+static void give_back(const struct inherited *before)
+{
+	(void) setrlimit(RLIMIT_NOFILE, &before->files);
+	if (before->child.sa_handler == SIG_IGN)
+		(void) sigaction(SIGCHLD, &before->child, NULL);
+	(void) sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* In the child. Tells errno through the pipe, which a successful exec closes. */
+static _Noreturn void become(const struct launch *launch, int tell)
+{
+	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
+		goto out;
+	give_back(launch->inherited);
+	(void) execvp(launch->argv[0], launch->argv);
+out:;
+	int error = errno;
+
+	while (write(tell, &error, sizeof(error)) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+/* A fork, into the cgroup where there is one. */
+static pid_t fork_into(int cgroup_dir)
+{
+#ifdef SYS_clone3
+	struct clone_args args;
+
+	if (cgroup_dir >= 0) {
+		memset(&args, 0, sizeof(args));
+		args.flags = CLONE_INTO_CGROUP;
+		args.exit_signal = SIGCHLD;
+		args.cgroup = (uint64_t) cgroup_dir;
+		return (pid_t) syscall(SYS_clone3, &args, sizeof(args));
+	}
+#endif
+	if (cgroup_dir >= 0) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return fork();
+}
+
+/* The errno that the child told, 0 once it is the command. */
+static int read_error(int fd)
+{
+	int error = 0;
+	ssize_t n;
+
+	while ((n = read(fd, &error, sizeof(error))) < 0 && errno == EINTR)
+		;
+	return n == sizeof(error) ? error : 0;
+}
+
+int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
+{
+	autoclose int reader = -1;
+	autoclose int writer = -1;
+	int fds[2], error;
+	pid_t pid;
+
+	*ret_forked = false;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	reader = fds[0];
+	writer = fds[1];
+	pid = fork_into(launch->cgroup_procs >= 0 ? -1 : launch->cgroup_dir);
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		become(launch, writer);
+	*ret_forked = true;
+	(void) close(take_fd(writer));
+	error = read_error(reader);
+	if (error) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return -error;
+	}
+	*ret_pid = pid;
+	return 0;
+}

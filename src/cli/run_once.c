@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One run of the job: start it, follow it, report.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "cli/run_child.h"
+#include "cli/run_signals.h"
+#include "cli/run_tree.h"
+
+/* All that one run needs. */
+struct run {
+	const struct run_options *options;
+	char *const *argv;
+	struct hiw_recorder *recorder;
+	bool measuring;            /* the recorder was started */
+	char cgroup[4096];         /* made for this run; "" none */
+	int cgroup_procs, cgroup_dir;
+	struct signals signals;
+	struct tree tree;
+	int timer;
+};
+
+/* ---- before ---- */
+
+static int make_cgroup(struct run *r, struct hiw_options *o)
+{
+	struct hiw_err err = { "" };
+	int error;
+
+	if (r->options->cgroup == RUN_CGROUP_NONE)
+		o->cgroup = HIW_CGROUP_NONE;
+	if (r->options->cgroup != RUN_CGROUP_NEW)
+		return 0;
+	error = hiw_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
+	if (error < 0) {
+		r->cgroup[0] = '\0';
+		complain("--cgroup=new: %s", err.text[0] ? err.text : strerror(-error));
+		return error;
+	}
+	o->cgroup_made = r->cgroup;
+	return 0;
+}
+
+static void close_cgroup(struct run *r)
+{
+	if (r->cgroup_procs >= 0)
+		(void) close(r->cgroup_procs);
+	if (r->cgroup_dir >= 0)
+		(void) close(r->cgroup_dir);
+	r->cgroup_procs = r->cgroup_dir = -1;
+}
+
+/* Everything that can fail before there is a job. Returns 0, or -errno after a complaint. */
+static int prepare(struct run *r)
+{
+	struct hiw_options o = r->options->measure.recorder;
+	struct hiw_err err = { "" };
+	int error = make_cgroup(r, &o);
+
+	if (error < 0)
+		return error;
+	o.argv = (const char *const *) r->argv;
+	error = hiw_recorder_new(&o, &r->recorder, &err);
+	if (error < 0) {
+		complain("%s; the job was not started", err.text[0] ? err.text : strerror(-error));
+		return error;
+	}
+	const char *socket = hiw_recorder_socket(r->recorder);
+
+	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0)
+		return -ENOMEM;
+	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
+	return 0;
+}
+
+/* A job of many processes needs a descriptor for each; the job itself keeps its own limit. */
+static void raise_file_limit(const struct rlimit *before)
+{
+	const struct rlimit raised = { before->rlim_max, before->rlim_max };
+
+	if (before->rlim_cur < before->rlim_max)
+		(void) setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+/* Returns 0 or the exit status that says why there is no job. */
+static int start_job(struct run *r)
+{
+	const struct launch launch = {
+		.argv = r->argv, .inherited = &r->options->inherited,
+		.cgroup_procs = r->cgroup_procs, .cgroup_dir = r->cgroup_dir,
+	};
+	bool forked;
+	int error = signals_block(&r->signals);
+
+	if (error < 0) {
+		complain("cannot read signals: %s; the job was not started", strerror(-error));
+		return EXIT_BEFORE_JOB;
+	}
+	hiw_recorder_forking(r->recorder);
+	error = child_start(&launch, &r->tree.main, &forked);
+	close_cgroup(r);
+	if (error == 0)
+		return 0;
+	if (!forked) {
+		complain("cannot start a process: %s; the job was not started", strerror(-error));
+		return EXIT_BEFORE_JOB;
+	}
+	complain("cannot run '%s': %s", r->argv[0], strerror(-error));
+	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+/* ---- while it runs ---- */
+
+/* Whatever happens here, the job goes on. */
+static void begin_measuring(struct run *r)
+{
+	struct hiw_err err = { "" };
+	int error;
+
+	signals_begin(&r->signals, r->tree.main, r->recorder);
+	raise_file_limit(&r->options->inherited.files);
+	error = hiw_recorder_start(r->recorder, r->tree.main, &err);
+	r->measuring = error == 0;
+	if (error < 0)
+		complain("warning: the job is not measured: %s", err.text[0] ? err.text : strerror(-error));
+	r->tree.recorder = r->measuring ? r->recorder : NULL;
+	r->timer = r->measuring ? measure_timer(&r->options->measure) : -1;
+}
+
+static void drain(int fd)
+{
+	char bytes[4096];
+
+	while (read(fd, bytes, sizeof(bytes)) > 0)
+		;
+}
+
+static void take_step(struct run *r)
+{
+	hiw_recorder_step(r->recorder);
+	measure_warnings(&r->options->measure, r->recorder);
+}
+
+static void take_progress_line(struct run *r)
+{
+	drain(r->timer);
+	measure_progress(&r->options->measure, r->recorder);
+}
+
+/* Stops where the job stopped in a way that the shell should know of. */
+static void follow_stop(struct run *r)
+{
+	if (r->signals.due_ns || !tree_wants_stop(&r->tree, &r->signals))
+		return;
+	if (r->measuring)
+		hiw_recorder_step(r->recorder);
+	signals_stop_self(&r->signals);
+	r->tree.stop_signal = 0;
+}
+
+static bool is_over(const struct run *r)
+{
+	if (!r->tree.main_ended)
+		return false;
+	return !r->options->wait || r->tree.childless || r->signals.end_asked;
+}
+
+static void follow(struct run *r)
+{
+	enum { CHILD, SIGNAL, STEP, TIMER, N };
+	struct pollfd fds[N] = {
+		[CHILD] = { .fd = r->signals.child_fd, .events = POLLIN },
+		[SIGNAL] = { .events = POLLIN },
+		[STEP] = { .fd = r->measuring ? hiw_recorder_fd(r->recorder) : -1, .events = POLLIN },
+		[TIMER] = { .fd = r->timer, .events = POLLIN },
+	};
+
+	tree_reap(&r->tree, &r->signals);
+	while (!is_over(r)) {
+		struct timespec until_answer;
+
+		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
+		if (ppoll(fds, N, signals_timeout(&r->signals, &until_answer), NULL) < 0)
+			continue;
+		if (fds[CHILD].revents) {
+			drain(r->signals.child_fd);
+			tree_reap(&r->tree, &r->signals);
+		}
+		if (fds[SIGNAL].revents)
+			signals_take(&r->signals);
+		signals_answer(&r->signals, clock_boot_ns());
+		follow_stop(r);
+		if (fds[STEP].revents)
+			take_step(r);
+		if (fds[TIMER].revents)
+			take_progress_line(r);
+	}
+}
+
+/* ---- after ---- */
+
+static void report(struct run *r, struct outcome *ret)
+{
+	const struct measure *m = &r->options->measure;
+	struct hiw_err err = { "" };
+	int error = hiw_recorder_end(r->recorder, &err);
+
+	if (error < 0 && !m->quiet)
+		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
+	measure_warnings(m, r->recorder);
+	measure_report(m, hiw_recorder_run(r->recorder));
+	ret->figures.size = sizeof(ret->figures);
+	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
+}
+
+static void clean_up(struct run *r)
+{
+	signals_end(&r->signals);
+	signals_close(&r->signals);
+	hiw_recorder_free(r->recorder);
+	close_cgroup(r);
+	if (r->timer >= 0)
+		(void) close(r->timer);
+	if (r->cgroup[0])
+		hiw_cgroup_remove(r->cgroup);
+}
+
+void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
+{
+	struct run r = {
+		.options = options, .argv = argv, .cgroup_procs = -1, .cgroup_dir = -1, .timer = -1,
+		.signals = { .fd = -1, .child_fd = -1 },
+	};
+
+	*ret = (struct outcome) { 0 };
+	ret->own = prepare(&r) < 0 ? EXIT_BEFORE_JOB : start_job(&r);
+	if (ret->own == 0) {
+		begin_measuring(&r);
+		follow(&r);
+		ret->status = r.tree.status;
+		ret->end_asked = r.signals.end_asked;
+		signals_end(&r.signals);
+		if (r.measuring)
+			report(&r, ret);
+	}
+	clean_up(&r);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater runs: the history as a table.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/terminal.h"
+
+enum {
+	OUTPUT_MOST = 64 << 20,
+	FIXED_COLUMNS = 72,  /* what stands in front of the command */
+	LEAST_COMMAND = 12,
+	NAME_COLUMNS = 12,
+};
+
+static struct {
+	bool json, rm;
+	enum hiw_units units;
+} arg_runs;
+
+struct table {
+	struct buf out;
+	struct json json;
+	size_t n;
+	bool utf8;
+	size_t command_columns;  /* 0: as long as it is */
+};
+
+/* ---- text ---- */
+
+/* "TERM"; NULL for one that has no name here. */
+static const char *signal_name(int signal)
+{
+	static const struct {
+		int signal;
+		const char *name;
+	} names[] = {
+		{ SIGHUP, "HUP" }, { SIGINT, "INT" }, { SIGQUIT, "QUIT" }, { SIGILL, "ILL" }, { SIGTRAP, "TRAP" },
+		{ SIGABRT, "ABRT" }, { SIGBUS, "BUS" }, { SIGFPE, "FPE" }, { SIGKILL, "KILL" }, { SIGUSR1, "USR1" },
+		{ SIGSEGV, "SEGV" }, { SIGUSR2, "USR2" }, { SIGPIPE, "PIPE" }, { SIGALRM, "ALRM" }, { SIGTERM, "TERM" },
+		{ SIGXCPU, "XCPU" }, { SIGXFSZ, "XFSZ" }, { SIGSYS, "SYS" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (names[i].signal == signal)
+			return names[i].name;
+	}
+	return NULL;
+}
+
+/* "0", "1", "TERM": how it ended. */
+static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
+{
+	if (e->running)
+		return "running";
+	if (!e->complete)
+		return "lost";
+	if (!e->exit_status.known)
+		return "-";
+	const int status = (int) e->exit_status.value;
+	const char *name = WIFSIGNALED(status) ? signal_name(WTERMSIG(status)) : NULL;
+
+	if (name)
+		(void) snprintf(buf, UNITS_LEN, "%s", name);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%d", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+	return buf;
+}
+
+static void add_text(struct table *t, const struct hiw_entry *e)
+{
+	char started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN], peak[UNITS_LEN] = "-", size[UNITS_LEN];
+	char name[128], command[4096];
+	const enum units units = (enum units) arg_runs.units;
+
+	(void) text_harmless(e->name ? e->name : "", t->utf8, name, sizeof(name));
+	(void) text_harmless(e->command ? e->command : "", t->utf8, command, sizeof(command));
+	text_squeeze(name, t->utf8, NAME_COLUMNS);
+	if (t->command_columns)
+		text_squeeze(command, t->utf8, t->command_columns);
+	if (e->peak_bytes.known)
+		(void) units_bytes(e->peak_bytes.value, units, peak);
+	/* The year's seconds are for JSON. */
+	(void) units_date(e->started_wall_ns, started);
+	if (strlen(started) > 16)
+		started[16] = '\0';
+	(void) buf_printf(&t->out, "%5" PRIu64 " %-*s %-16s %9s %7s %9s %9s %s\n", e->number,
+			(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name, started,
+			units_duration(e->wall_ns, wall), exit_text(e, exit_status), peak,
+			units_bytes((int64_t) e->file_bytes, units, size), command);
+}
+
+static void add_head(struct table *t)
+{
+	(void) buf_printf(&t->out, "%5s %-*s %-16s %9s %7s %9s %9s %s\n", "RUN", NAME_COLUMNS, "NAME", "STARTED", "WALL",
+			"EXIT", "PEAK RAM", "FILE", "COMMAND");
+}
+
+/* ---- JSON ---- */
+
+static struct maybe maybe_of(struct hiw_maybe m)
+{
+	return (struct maybe) { m.value, m.known };
+}
+
+static void add_exit(struct json *j, const struct hiw_entry *e)
+{
+	const int status = (int) e->exit_status.value;
+	const bool is_known = e->complete && !e->running && e->exit_status.known;
+
+	json_key(j, "exit");
+	json_object(j);
+	json_key(j, "code");
+	json_maybe(j, is_known && WIFEXITED(status) ? known(WEXITSTATUS(status)) : UNKNOWN);
+	json_key(j, "signal");
+	json_maybe(j, is_known && WIFSIGNALED(status) ? known(WTERMSIG(status)) : UNKNOWN);
+	json_end(j);
+}
+
+static void add_json(struct table *t, const struct hiw_entry *e)
+{
+	struct json *j = &t->json;
+	char started[UNITS_LEN];
+
+	json_object(j);
+	json_key(j, "number");
+	json_int(j, (int64_t) e->number);
+	json_key(j, "name");
+	json_str(j, e->name && *e->name ? e->name : NULL);
+	json_key(j, "command");
+	json_str(j, e->command);
+	json_key(j, "recording");
+	json_str(j, e->path);
+	json_key(j, "started");
+	json_str(j, units_rfc3339(e->started_wall_ns, started));
+	json_key(j, "wall_s");
+	json_seconds(j, known(e->wall_ns));
+	add_exit(j, e);
+	json_key(j, "complete");
+	json_bool(j, e->complete);
+	json_key(j, "running");
+	json_bool(j, e->running);
+	json_key(j, "ram_peak_bytes");
+	json_maybe(j, maybe_of(e->peak_bytes));
+	json_key(j, "file_bytes");
+	json_int(j, (int64_t) e->file_bytes);
+	json_end(j);
+}
+
+/* ---- what is asked for ---- */
+
+static bool see(void *ctx, const struct hiw_entry *entry)
+{
+	struct table *t = ctx;
+
+	t->n++;
+	if (arg_runs.json)
+		add_json(t, entry);
+	else
+		add_text(t, entry);
+	return t->out.error == 0;
+}
+
+static void set_width(struct table *t)
+{
+	const unsigned width = terminal_width(STDOUT_FILENO, 0);
+
+	if (width)
+		t->command_columns = width > FIXED_COLUMNS + LEAST_COMMAND ? width - FIXED_COLUMNS - 1 : LEAST_COMMAND;
+}
+
+static int finish(struct table *t)
+{
+	if (arg_runs.json) {
+		json_end(&t->json);
+		(void) buf_str(&t->out, "\n");
+	}
+	if (t->out.error) {
+		complain("cannot list the runs: %s", strerror(-t->out.error));
+		return EXIT_FAILED;
+	}
+	if (t->n == 0 && !arg_runs.json) {
+		complain("there are no runs yet; start one with: hiwater run -- COMMAND (only runs longer than a second are kept)");
+		return 0;
+	}
+	return print_out(t->out.data, t->out.len);
+}
+
+static int list(void)
+{
+	struct table t = { .out = BUF_INIT(OUTPUT_MOST), .utf8 = terminal_is_utf8() };
+	struct hiw_err err = { "" };
+	int r;
+
+	set_width(&t);
+	json_init(&t.json, &t.out, false);
+	if (arg_runs.json)
+		json_array(&t.json);
+	else
+		add_head(&t);
+	r = hiw_history(see, &t, &err);
+	if (r < 0) {
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+		r = EXIT_FAILED;
+	} else {
+		r = finish(&t);
+	}
+	buf_done(&t.out);
+	return r;
+}
+
+static int remove_runs(int argc, char **argv)
+{
+	int status = 0;
+
+	if (argc == 0) {
+		complain("remove which? for example: hiwater runs --rm 12 13");
+		return EXIT_USAGE;
+	}
+	for (int i = 0; i < argc; i++) {
+		struct hiw_err err = { "" };
+		int r = hiw_history_remove(argv[i], &err);
+
+		if (r < 0) {
+			complain("%s", err.text[0] ? err.text : strerror(-r));
+			status = EXIT_FAILED;
+		}
+	}
+	return status;
+}
+
+static int runs_main(int argc, char **argv)
+{
+	if (arg_runs.rm)
+		return remove_runs(argc, argv);
+	if (argc > 0) {
+		complain("'%s' is too much: hiwater runs lists all; to see one: hiwater show %s", argv[0], argv[0]);
+		return EXIT_USAGE;
+	}
+	return list();
+}
+
+static const struct opt opts[] = {
+	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_runs.json },
+	{ 0, "rm", OPT_NONE, NULL, "remove each RUN given", opt_flag, &arg_runs.rm },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_runs.units },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Lists the runs that the history keeps, the oldest first: in HIWATER_DIR, or else in hiwater below XDG_STATE_HOME "
+	"(~/.local/state). Up to 200 runs and 1 GiB are kept; then the oldest finished ones go.",
+	"EXIT is the exit status, the signal that killed the command, running, or lost where the recorder was killed: what was "
+	"recorded until then is there.",
+	"The exit status is 0, 1 if a run could not be removed or the history not be read, 2 for a command line that makes no "
+	"sense.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater runs", "what was measured here?",
+	"hiwater runs --rm 12 13", "forget two of them",
+	NULL,
+};
+
+const struct command command_runs = {
+	.name = "runs", .usage = "[options] | --rm RUN...", .sentence = "list the history",
+	.prose = prose, .examples = examples, .opts = opts, .main = runs_main,
+};

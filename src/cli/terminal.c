@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "cli/cli.h"
+
+enum {
+	WIDTH = 80,
+	WRITE_PIECE = 4096,     /* PIPE_BUF: so much room a pipe has when poll calls it writable */
+	WRITE_PATIENCE_MS = 5000,
+};
+
+void terminal_guard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			(void) open("/dev/null", O_RDWR | O_CLOEXEC); /* takes the lowest number: this one */
+	}
+}
+
+bool environment_says(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0") != 0;
+}
+
+unsigned terminal_width(int fd, unsigned otherwise)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	uint64_t n;
+
+	if (fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	if (columns && parse_u64(&columns, &n) == 0 && *columns == '\0' && n > 0 && n < 10000)
+		return (unsigned) n;
+	return otherwise;
+}
+
+bool terminal_has_color(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (no && *no)
+		return false;
+	if (environment_says("CLICOLOR_FORCE"))
+		return true;
+	return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
+{
+	return (struct hiw_style) {
+		.size = sizeof(struct hiw_style), .units = units, .width = terminal_width(fd, WIDTH),
+		.color = fd >= 0 && terminal_has_color(fd), .utf8 = terminal_is_utf8(),
+		.plain = plain || environment_says("ACCESSIBLE"),
+	};
+}
+
+/* ---- writing ---- */
+
+int terminal_write(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		struct pollfd ready = { .fd = fd, .events = POLLOUT };
+		int n = poll(&ready, 1, WRITE_PATIENCE_MS);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return -ETIMEDOUT;
+		ssize_t written = n < 0 ? 0 : write(fd, text, len < WRITE_PIECE ? len : WRITE_PIECE);
+
+		if (written < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (written > 0) {
+			text += written;
+			len -= (size_t) written;
+		}
+	}
+	return 0;
+}
+
+void complain(const char *format, ...)
+{
+	char text[1200] = "hiwater: ";
+	const size_t start = strlen(text);
+	va_list ap;
+
+	va_start(ap, format);
+	(void) vsnprintf(text + start, sizeof(text) - start - 1, format, ap);
+	va_end(ap);
+	size_t len = strlen(text);
+
+	text[len++] = '\n';
+	(void) terminal_write(STDERR_FILENO, text, len);
+}
+
+int print_out(const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(STDOUT_FILENO, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			if (errno != EPIPE)
+				complain("cannot write to stdout: %s", strerror(errno));
+			return EXIT_FAILED;
+		}
+		text += n;
+		len -= (size_t) n;
+	}
+	return 0;
+}
+
+/* ---- files ---- */
+
+static int write_fd(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t) n;
+	}
+	return 0;
+}
+
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static int write_special(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
+	int r = fd < 0 ? -errno : terminal_write(fd, text, len);
+
+	if (fd >= 0)
+		(void) close(fd);
+	return r;
+}
+
+/* Writes and closes fd. */
+static int fill_file(int fd, const char *text, size_t len)
+{
+	const mode_t mask = umask(0);
+	int r = write_fd(fd, text, len);
+
+	(void) umask(mask);
+	if (r == 0 && fchmod(fd, 0666 & ~mask) < 0)
+		r = -errno;
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+int file_write(const char *path, const char *text, size_t len)
+{
+	char temporary[4096];
+	int n, fd, r;
+
+	if (is_special(path))
+		return write_special(path, text, len);
+	n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	if (n < 0 || (size_t) n >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fill_file(fd, text, len);
+	if (r == 0 && rename(temporary, path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void) unlink(temporary);
+	return r;
+}
+
+int file_check(const char *path)
+{
+	char folder[4096];
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	int n;
+
+	if (*path == '\0' || (slash && slash[1] == '\0'))
+		return -EISDIR;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (is_special(path))
+		return access(path, W_OK) < 0 ? -errno : 0;
+	n = snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path + 1) : 1, slash ? path : ".");
+	if (n < 0 || (size_t) n >= sizeof(folder))
+		return -ENAMETOOLONG;
+	if (stat(folder, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return access(folder, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+/* ---- text from elsewhere ---- */
+
+/* Bytes of the character at s, 0 if it is no good one: RFC 3629, and none of the controls U+0080 to U+009F nor the
+ * letters that turn the direction of text (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069). */
+static size_t character(const char *s)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = { { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+	const unsigned char *p = (const unsigned char *) s;
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		uint32_t c = p[0] & (unsigned char) ~forms[i].mask;
+
+		if ((p[0] & forms[i].mask) != forms[i].lead)
+			continue;
+		for (size_t k = 1; k <= i; k++) {
+			if ((p[k] & 0xc0) != 0x80)
+				return 0;
+			c = c << 6 | (p[k] & 0x3f);
+		}
+		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c < forms[i].least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			return 0;
+		if (c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+			return 0;
+		return i + 1;
+	}
+	return 0;
+}
+
+size_t text_harmless(const char *s, bool utf8, char *buf, size_t size)
+{
+	size_t len = 0, columns = 0;
+
+	while (*s) {
+		size_t n = character(s);
+		bool good = n == 1 || (n > 1 && utf8);
+
+		if (len + (good ? n : 1) >= size)
+			break;
+		if (good)
+			memcpy(buf + len, s, n);
+		else
+			buf[len] = *s == '\n' || *s == '\t' ? ' ' : '?';
+		len += good ? n : 1;
+		s += n ? n : 1;
+		columns++;
+	}
+	buf[len] = '\0';
+	return columns;
+}
+
+/* Where character number n of harmless text begins. */
+static char *at_character(char *s, size_t n)
+{
+	for (; n > 0 && *s; n--)
+		s += character(s) ? character(s) : 1;
+	return s;
+}
+
+size_t text_columns(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; n++)
+		s += character(s) ? character(s) : 1;
+	return n;
+}
+
+void text_squeeze(char *s, bool utf8, size_t columns)
+{
+	const char *dots = utf8 ? "\xe2\x80\xa6" : "...";
+	const size_t dots_columns = utf8 ? 1 : 3, n = text_columns(s);
+
+	if (n <= columns || columns < dots_columns)
+		return;
+	const size_t head = (columns - dots_columns + 1) / 2, tail = columns - dots_columns - head;
+	char *cut = at_character(s, head);
+	const char *rest = at_character(s, n - tail);
+	const size_t gap = (size_t) (rest - cut), room = strlen(dots);
+
+	if (gap < room) { /* the dots are longer than the bytes that they stand for: leave out the last character instead */
+		*at_character(s, columns) = '\0';
+		return;
+	}
+	memmove(cut + room, rest, strlen(rest) + 1);
+	memcpy(cut, dots, room);
+}

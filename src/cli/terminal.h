@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where text goes: how wide, which colours, which letters, and writing that never hangs and never complains.
+ */
+#pragma once
+
+#include <hiwater.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Sees to it that 0, 1 and 2 are taken, by what is closed on exec, so that no file of ours gets such a number and the
+ * job still finds them closed. */
+void terminal_guard_streams(void);
+
+/* Columns of fd's terminal; COLUMNS where that is set; otherwise if fd is none. */
+unsigned terminal_width(int fd, unsigned otherwise);
+
+/* NO_COLOR, CLICOLOR_FORCE and TERM are honoured. */
+bool terminal_has_color(int fd);
+
+/* What LC_ALL, LC_CTYPE or LANG say. */
+bool terminal_is_utf8(void);
+
+/* How text for fd looks; plain also if ACCESSIBLE is set. fd -1: a file. */
+struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
+
+/* Writes it all, in pieces that a reader who is slow cannot block for more than some seconds. Returns 0 or -errno. */
+int terminal_write(int fd, const char *text, size_t len);
+
+/* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a
+ * pipe). Returns 0 or -errno. */
+int file_write(const char *path, const char *text, size_t len);
+
+/* Whether file_write(path) can be expected to work. Returns 0 or -errno. */
+int file_check(const char *path);
+
+/* Copies s without what could move a cursor: controls and broken UTF-8 become '?', without utf8 all that is not
+ * ASCII. Cut at the buffer's end. Returns its columns, taking each character for one. */
+size_t text_harmless(const char *s, bool utf8, char *buf, size_t size);
+
+/* Columns of harmless text. */
+size_t text_columns(const char *s);
+
+/* Shortens harmless text in its middle to at most columns (3 or more), in place. */
+void text_squeeze(char *s, bool utf8, size_t columns);
