@@ -82,6 +82,9 @@ HIW_API void hiw_recorder_free(struct hiw_recorder *recorder);
  * recorder. Borrowed; "" if there is none. */
 HIW_API const char *hiw_recorder_socket(const struct hiw_recorder *recorder);
 
+/* The caller is about to fork the job: its own resident size now is a floor of the job's ru_maxrss. */
+HIW_API void hiw_recorder_forking(struct hiw_recorder *recorder);
+
 /* Measures pid and its descendants from now on; the first pid is main. With attach it may be called for several.
  * Returns 0, -ESRCH, -EPERM or -errno. */
 HIW_API int hiw_recorder_start(struct hiw_recorder *recorder, pid_t pid, struct hiw_err *err);
@@ -96,7 +99,8 @@ HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
 
 /* The caller saw (waitid WNOWAIT) that main is a zombie: its last facts are read. Call before reaping it. */
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
-/* The caller reaped pid (wait4): main, or an orphan of the job. usage may be NULL. */
+/* The caller reaped pid (wait4): main, an orphan of the job, or (usage NULL) a child that was to be ignored. usage may
+ * be NULL. */
 HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
 
 /* The job was sent signal because of a limit (exit status 124). */
@@ -235,6 +239,8 @@ HIW_API void hiw_cgroup_remove(const char *path);
 HIW_API int hiw_pending_signals(pid_t pid, uint64_t *ret_mask);
 /* The resident size of this process. */
 HIW_API int64_t hiw_own_rss(void);
+/* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to free(). */
+HIW_API int hiw_expand(const char *pattern, char **ret);
 
 #ifdef __cplusplus
 }

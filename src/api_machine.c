@@ -173,6 +173,12 @@ int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 
 /* ---- small things that the command needs ------------------------------------------------------------------------------- */
 
+static const char *environment(void *ctx, const char *name)
+{
+	(void) ctx;
+	return getenv(name);
+}
+
 int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
@@ -215,4 +221,20 @@ int64_t hiw_own_rss(void)
 		(void) self_memory(&root, &rss, &hwm);
 	root_done(&root);
 	return (int64_t) rss;
+}
+
+void hiw_recorder_forking(struct hiw_recorder *r)
+{
+	uint64_t rss, hwm;
+
+	if (self_memory(&r->root, &rss, &hwm) == 0)
+		job_facts(sampler_job(r->sampler))->fork_rss_bytes = known((int64_t) rss);
+}
+
+int hiw_expand(const char *pattern, char **ret)
+{
+	struct scheduler scheduler;
+
+	scheduler_read(environment, NULL, &scheduler);
+	return expand_rank(pattern, &scheduler, ret);
 }
