@@ -74,7 +74,9 @@ struct gpu_process_birth {
 	struct maybe pid;        /* as the driver says it; unknown = unattributed */
 };
 
-/* An entity comes into being. ids of one entity kind start at 1, only grow and are never used again in a run. */
+/* An entity comes into being. ids of one entity kind start at 1, only grow and are never used again in a run. A second
+ * birth of a known id of a process updates its name, command, uid and startstack (it ran another program or took
+ * another name) and nothing else. */
 struct birth {
 	enum entity entity;
 	uint32_t id;

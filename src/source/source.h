@@ -97,7 +97,7 @@ void cgroup_remove(const struct root *root, const char *path);
 /* Groups of what to read of each member. */
 enum processes_what {
 	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
-	PROCESSES_CPU    = 1 << 1, /* stat: cpu, faults, threads; notices an exec */
+	PROCESSES_CPU    = 1 << 1, /* stat: cpu, faults, threads; notices an exec (EVENT_EXEC, and its birth again) */
 	PROCESSES_IO     = 1 << 2, /* io: storage and calls */
 	PROCESSES_MARKS  = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; bounded by a budget, round-robin, main always */
 };
@@ -129,15 +129,18 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 void processes_test_gate(struct processes *p, pid_t pid);
 bool processes_gate_works(const struct processes *p, const char **ret_why_not);
 
-/* Reads what of every member; readings and the ends of those found gone go to out (kept descriptors, pread). */
+/* Reads what of every member; readings and the ends of those found gone go to out (kept descriptors, pread). A mark
+ * (VmHWM) that rose above what rss showed since it was read last raises max of the next rss reading. A process that
+ * still runs in its parent's memory (vfork) has no memory readings of its own. Returns 0 or -errno. */
 int processes_read(struct processes *p, unsigned what, struct framebuf *out);
 
 /* Reads what of the members whose ids are given, at once. */
 int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out);
 
-/* The smaps_rollup pass over all members: pss, private, shared. Processes whose rss is over max_bytes are left out
- * and make it invalid (0: no limit). *ret_valid: members and last pid were the same before and after and all were read. *ret_cost_ns is the
- * processor time it took. */
+/* The smaps_rollup pass over all members: pss, private, shared; begins with a full look. Processes whose rss is over
+ * max_bytes are left out and make it invalid (0: no limit). *ret_valid: all were read, members were the same before
+ * and after, and so was the last pid, or each of the pids handed out meanwhile is alive and no member's child.
+ * *ret_cost_ns is the processor time it took. */
 int processes_pss(struct processes *p, uint64_t max_bytes, bool *ret_valid, uint64_t *ret_cost_ns, struct framebuf *out);
 
 /* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
@@ -174,7 +177,8 @@ int taskstats_open(struct taskstats **ret, struct err *err);
 void taskstats_close(struct taskstats *t);
 int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 
-/* Takes what waits; ends of members (END_TASKSTATS) go to out. Returns 0, or -ENOBUFS: some were lost. */
+/* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended.
+ * A record of a process that no look has found is dropped: look first. Returns 0, or -ENOBUFS: some were lost. */
 int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out);
 
 /* ---- this machine ------------------------------------------------------------------------------------------------- */

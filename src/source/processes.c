@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The process source: its life, and what is asked of single members.
+ */
+#include "source/processes_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/smallfile.h"
+
+int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err)
+{
+	long tick = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
+
+	if (env->root->proc < 0)
+		return err_set(err, -ENOENT, "no process can be measured: this machine has no proc file system");
+	struct processes *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->env = *env;
+	p->ours = ours;
+	p->tick_ns = UINT64_C(1000000000) / (uint64_t) (tick > 0 ? tick : 100);
+	p->page_bytes = (uint64_t) (page > 0 ? page : 4096);
+	gate_init(p);
+	*ret = p;
+	return 0;
+}
+
+void processes_free(struct processes *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n; i++) {
+		for (enum keep k = 0; k < KEEP_COUNT; k++)
+			cleanup_close(&p->members[i].fd[k]);
+	}
+	cleanup_close(&p->gate.fd);
+	map_done(&p->by_pid);
+	map_done(&p->by_id);
+	map_done(&p->ignored);
+	map_done(&p->sessions);
+	map_done(&p->strangers);
+	files_free(p->files);
+	free(p->members);
+	free(p);
+}
+
+int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
+{
+	struct procfs_stat st;
+	int r;
+
+	if (member_of_pid(p, pid))
+		return 0;
+	r = process_stat(p, pid, &st);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	r = member_add(p, &st, is_main, out);
+	if (r <= 0)
+		return r < 0 ? r : -ESRCH;
+	/* What was a stranger may descend from this one. */
+	map_done(&p->strangers);
+	r = processes_look(p, LOOK_FULL, out);
+	return r < 0 ? r : 0;
+}
+
+void processes_ignore(struct processes *p, pid_t pid)
+{
+	/* Without memory for it the job has one process more. */
+	if (pid > 0)
+		(void) map_put(&p->ignored, (uint64_t) pid, 1);
+}
+
+uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+		return 0;
+	return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
+}
+
+static struct maybe ticks(const struct processes *p, uint64_t n)
+{
+	uint64_t ns;
+
+	return __builtin_mul_overflow(n, p->tick_ns, &ns) || ns > INT64_MAX ? UNKNOWN : known((int64_t) ns);
+}
+
+int processes_zombie(struct processes *p, pid_t pid, struct end *ret)
+{
+	const struct member *m = member_of_pid(p, pid);
+	struct procfs_stat st;
+	int r = process_stat(p, pid, &st);
+	uint64_t start;
+
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	*ret = (struct end) {
+		.entity = ENTITY_PROCESS,
+		.id = m ? m->id : ended_find(p, pid, &start),
+		.how = END_SEEN,
+		.hwm_bytes = m ? m->hwm : UNKNOWN,
+		.cpu_user_ns = ticks(p, st.user_ticks),
+		.cpu_system_ns = ticks(p, st.system_ticks),
+		.faults_minor = st.faults_minor <= INT64_MAX ? known((int64_t) st.faults_minor) : UNKNOWN,
+		.faults_waited = st.faults_waited <= INT64_MAX ? known((int64_t) st.faults_waited) : UNKNOWN,
+	};
+	return 0;
+}
+
+bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out)
+{
+	uint64_t start;
+	uint32_t i, id;
+
+	map_remove(&p->ignored, (uint64_t) pid);
+	if (map_get(&p->by_pid, (uint64_t) pid, &i)) {
+		member_end(p, i, END_REAPED, facts, out);
+		return true;
+	}
+	/* Its end was told when it was seen as a zombie: these are further facts. */
+	id = ended_find(p, pid, &start);
+	if (id == 0)
+		return false;
+	struct end end = *facts;
+
+	end.entity = ENTITY_PROCESS;
+	end.id = id;
+	end.how = END_REAPED;
+	framebuf_end(out, &end);
+	return true;
+}
+
+int processes_reset_mark(struct processes *p, uint32_t id)
+{
+	char path[PATH_LEN];
+	uint32_t i;
+	int r;
+
+	if (!map_get(&p->by_id, id, &i))
+		return -ESRCH;
+	if (!p->env.root->live)
+		return -EROFS;
+	struct member *m = &p->members[i];
+
+	/* Documentation/filesystems/proc.rst: 5 resets the peak resident set size to what is resident now. */
+	r = smallfile_write(p->env.root->proc, process_path(path, m->pid, m->pid, "clear_refs"), "5");
+	if (r == 0)
+		m->mark = known(0);
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+size_t processes_count(const struct processes *p)
+{
+	return p->n;
+}
+
+uint32_t processes_id(const struct processes *p, pid_t pid)
+{
+	const struct member *m = member_of_pid(p, pid);
+
+	return m ? m->id : 0;
+}
+
+size_t processes_unwaited(const struct processes *p)
+{
+	return p->unwaited;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the process source (processes*.c, taskstats.c) share; nobody else includes this.
+ *
+ * A member's files are kept open and read with pread: a descriptor below /proc/PID belongs to that one process for
+ * ever, so it answers ESRCH when the process is gone and never speaks of another with the same pid. What is read by
+ * path instead (past the limit of descriptors) is checked against the start time.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "source/procfs_files.h"
+#include "source/procfs_stat.h"
+#include "source/source.h"
+
+enum {
+	WIDE_MEMBERS   = 256,     /* members whose stat, status and io are kept open as well */
+	SPARE_FDS      = 96,      /* descriptors left to the rest of the recorder */
+	ENDED_KEPT     = 1024,    /* ended members that late facts can still be added to */
+	MEMBERS_MAX    = 1 << 22,
+	COMMAND_MAX    = 4096,
+	TEXT_MAX       = 16384,   /* of any file that is read in one piece */
+};
+
+enum keep { KEEP_STATM, KEEP_STAT, KEEP_STATUS, KEEP_IO, KEEP_COUNT };
+
+/* A living process of the job. */
+struct member {
+	uint32_t id;
+	int32_t pid;
+	int32_t tid;             /* whose memory files are read: pid, unless its first thread has ended before others */
+	int32_t lender;          /* process whose memory it runs in (vfork); 0: its own */
+	uint64_t start_ticks;
+	uint64_t startstack, startcode, endcode; /* an exec changes them */
+	int fd[KEEP_COUNT];      /* -1: not kept */
+	char name[16];
+	bool is_main, leader;    /* leader: of a session */
+	bool young;              /* born after the run's start: its whole VmHWM is the run's */
+	bool gone;               /* found ended in this read */
+	bool ignores_sigchld;
+	bool marked;             /* its status was read in this call */
+	unsigned got;            /* PROCESSES_*: what this read brought */
+	uint32_t silent;         /* bit metric - M_PROC_RSS: "unknown" was said already */
+	uint64_t rss, rss_file;  /* bytes, last reading */
+	uint64_t rss_at_marks;   /* rss when status was read last */
+	struct maybe threads;
+	struct maybe mark;       /* last VmHWM of this program; a higher one proves a burst */
+	uint64_t burst;          /* such a mark that no rss reading has told of yet; 0: none */
+	/* For the end: what was last known. */
+	struct maybe hwm, cpu_user_ns, cpu_system_ns, cpu_waited_user_ns, cpu_waited_system_ns;
+	struct maybe faults_minor, faults_major, faults_waited;
+	struct maybe read_bytes, write_bytes, read_chars, write_chars;
+	struct maybe swap, hugetlb, switches, preemptions;
+};
+
+/* A member that has ended. */
+struct ended {
+	uint32_t id;
+	int32_t pid;
+	uint64_t start_ticks;
+};
+
+/* The last-pid gate: loadavg's fifth field. */
+struct gate {
+	int fd;                  /* -1: cannot be read */
+	bool off;
+	const char *why_not;     /* static */
+	uint32_t first;          /* when the source was opened */
+	uint32_t before, last;   /* at the look before the last, at the last */
+	uint32_t pid_max;
+	uint64_t looked_ns;      /* when the last look began */
+};
+
+struct processes {
+	struct source_env env;
+	bool ours;
+	struct member *members;  /* dense; an end moves the last into the gap */
+	size_t n, cap;
+	struct map by_pid, by_id;/* indices of members */
+	struct map ignored;      /* pids */
+	struct map sessions;     /* pid of a session whose leader is or was a member, to its start in ticks, cut to 32 bits */
+	struct map strangers;    /* pids that a scan found to be none of the job's; forgotten when handed out again */
+	struct ended ended[ENDED_KEPT];
+	size_t n_ended;          /* ever; the ring's next place is n_ended % ENDED_KEPT */
+	uint32_t last_id;
+	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
+	size_t fd_limit;
+	size_t marks_changed, marks_rest; /* where the next PROCESSES_MARKS goes on */
+	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
+	int children;            /* children files: 1 there, -1 missing, 0 not known yet */
+	unsigned looks;
+	struct gate gate;
+	uint64_t tick_ns, page_bytes;
+	struct files *files;     /* processes_files.c; NULL until first used */
+	char text[TEXT_MAX];     /* the file that is being read */
+	char command[COMMAND_MAX + 1];
+};
+
+/* processes.c */
+
+/* Processor time of this thread. */
+uint64_t thread_cpu_ns(void);
+
+/* processes_member.c */
+
+/* A path below /proc, in the caller's buffer: "PID/name", or "PID/task/TID/name" where tid is not pid. Returns buf. */
+#define PATH_LEN 64
+char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name);
+
+/* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
+ * -errno. */
+int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
+/* Tells of the end of members[i] with how and what is known, and forgets it; facts may be NULL. */
+void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out);
+/* Sends its birth again with what st says: an exec or a new name. */
+void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
+/* Takes over what a stat line says. */
+void member_stat(struct processes *p, struct member *m, const struct procfs_stat *st);
+struct member *member_of_pid(const struct processes *p, int32_t pid);
+/* Whether the process is still the one that it was (reads stat). On a zombie also takes its last facts and sets gone;
+ * where only its first thread has ended, turns to another one. */
+bool member_check(struct processes *p, struct member *m);
+/* Reads one of its files into p->text, by the kept descriptor or by path. Returns bytes or -errno; -ESRCH: gone. */
+ssize_t member_read(struct processes *p, struct member *m, enum keep which);
+/* Likewise by path (below the proc directory), and checked to be its own. */
+ssize_t member_read_path(struct processes *p, struct member *m, const char *path, char *buf, size_t size);
+bool member_is_same(struct processes *p, const struct member *m);
+/* Whether it runs in another process's memory (vfork, CLONE_VM), which then counts there alone. */
+bool member_borrows(struct processes *p, struct member *m);
+/* Reads statm into rss and rss_file. Returns 0, or -errno: -ESRCH gone, -EAGAIN it has no memory any more. */
+int member_memory(struct processes *p, struct member *m);
+/* Reads the stat of pid, whoever it is. Returns 0 or -errno. */
+int process_stat(const struct processes *p, int32_t pid, struct procfs_stat *ret);
+/* Every member with gone set has its end told. */
+void members_sweep(struct processes *p, struct framebuf *out);
+/* A reading that may be unknown: told once, then silent until it is had again. */
+void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
+/* An ended member: the newest one with this pid; 0: none. start_ticks of it goes to *ret_start_ticks. */
+uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks);
+
+/* processes_look.c */
+
+void gate_init(struct processes *p);
+/* Whether the last pid can be read; *ret is it. */
+bool gate_read(const struct processes *p, uint32_t *ret);
+/* Whether each of the pids handed out since the last look is alive and no member: then nothing forked unseen. */
+bool gate_quiet(struct processes *p);
+/* Calls seen with each all-digits name in a directory below /proc. Returns 0 or -errno. */
+int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t number), void *ctx);
+
+/* processes_files.c */
+
+void files_free(struct files *f);

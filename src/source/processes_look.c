@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finding new members: through the tree (children files), through the pids that were handed out since the last look,
+ * or through all of the proc directory.
+ */
+#include "source/processes_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+
+/* Measured costs, in nanoseconds: a pid that is gone costs 2400, one that is there 8000. */
+enum {
+	COST_PID       = 4000,
+	COST_THREAD    = 6000,   /* its children file, its part of the task directory */
+	COST_BLIND     = 500000, /* most that a tick may cost where the gate is off */
+	PIDS_RESERVED  = 300,    /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
+	FORGET_MAX     = 4096,   /* more pids than this at once: forget all strangers */
+	DOUBT_EVERY    = 32,     /* full scans until strangers are looked at again */
+	QUIET_MAX      = 64,     /* most pids that a PSS pass examines */
+};
+
+/* ---- directories of numbers --------------------------------------------------------------------------------------- */
+
+/* What getdents64(2) gives. */
+struct linux_dirent64 {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+static bool number_of(const char *name, int32_t *ret)
+{
+	uint64_t n;
+
+	if (parse_u64(&name, &n) < 0 || *name != '\0' || n == 0 || n > INT32_MAX)
+		return false;
+	*ret = (int32_t) n;
+	return true;
+}
+
+int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t number), void *ctx)
+{
+	autoclose int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(struct linux_dirent64) char buf[8192];
+	long n;
+
+	if (fd < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct linux_dirent64 *d = (const void *) (buf + at);
+			int32_t number;
+			int r = number_of(d->name, &number) ? seen(ctx, number) : 0;
+
+			if (r < 0)
+				return r;
+			at += d->reclen;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
+/* ---- who belongs to the job --------------------------------------------------------------------------------------- */
+
+static bool is_ignored(const struct processes *p, int32_t pid)
+{
+	uint32_t value;
+
+	return pid > 0 && map_get(&p->ignored, (uint64_t) pid, &value);
+}
+
+/* A session is inherited from its leader alone, so whoever is in the session of a member descends from it. While one
+ * process is in it, the kernel gives its number to no other; a stranger with that pid shows that all have left. */
+static bool is_in_session(struct processes *p, int32_t session)
+{
+	const struct member *m = member_of_pid(p, session);
+	struct procfs_stat st;
+	uint32_t start;
+
+	if (session <= 0 || !map_get(&p->sessions, (uint64_t) session, &start))
+		return false;
+	if (m)
+		return (uint32_t) m->start_ticks == start;
+	if (process_stat(p, session, &st) < 0 || (uint32_t) st.start_ticks == start)
+		return true;
+	map_remove(&p->sessions, (uint64_t) session);
+	return false;
+}
+
+static bool belongs(struct processes *p, const struct procfs_stat *st)
+{
+	const struct member *parent = member_of_pid(p, st->ppid);
+
+	if (parent && member_is_same(p, parent))
+		return true;
+	if (st->ppid > 0 && st->ppid == p->env.recorder_pid)
+		return p->ours;
+	return !is_ignored(p, st->ppid) && is_in_session(p, st->session);
+}
+
+/* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
+static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf *out)
+{
+	struct procfs_stat st;
+
+	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || is_ignored(p, pid))
+		return 0;
+	if (process_stat(p, pid, &st) < 0 || st.pid != pid)
+		return 0;
+	if (!sure && !belongs(p, &st))
+		return 0;
+	return member_add(p, &st, false, out);
+}
+
+/* ---- the tree ----------------------------------------------------------------------------------------------------- */
+
+struct visit {
+	struct processes *p;
+	struct framebuf *out;
+	int32_t pid;     /* tree: whose threads */
+	bool is_member;
+	bool cached;     /* scan: known strangers are left out */
+	int found;
+};
+
+/* "4712 4713 ": the file may be longer than any buffer; what is cut stays for the next read. */
+static int children_read(struct visit *v, int fd)
+{
+	char buf[4096];
+	size_t kept = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
+		const char *at = buf;
+		int32_t child;
+
+		buf[kept + (size_t) n] = '\0';
+		while (procfs_child_next(&at, &child)) {
+			int r = consider(v->p, child, v->is_member, v->out);
+
+			if (r < 0)
+				return r;
+			v->found += r;
+		}
+		kept = strnlen(at, sizeof(buf));
+		if (kept >= 32) /* no number is that long */
+			return 0;
+		memmove(buf, at, kept);
+	}
+	return 0;
+}
+
+/* Kernels without CONFIG_PROC_CHILDREN have no such file; but a thread that just ended has none either. */
+static void children_missing(struct processes *p, int32_t pid)
+{
+	struct procfs_stat st;
+
+	if (p->children == 0 && process_stat(p, pid, &st) == 0)
+		p->children = -1;
+}
+
+static int thread_visit(void *ctx, int32_t tid)
+{
+	struct visit *v = ctx;
+	char path[PATH_LEN];
+	autoclose int fd = -1;
+
+	(void) snprintf(path, sizeof(path), "%d/task/%d/children", v->pid, tid);
+	fd = smallfile_open(v->p->env.root->proc, path);
+	if (fd == -ENOENT)
+		children_missing(v->p, v->pid);
+	if (fd < 0)
+		return 0;
+	v->p->children = 1;
+	return children_read(v, fd);
+}
+
+static int process_visit(struct visit *v, int32_t pid)
+{
+	char path[PATH_LEN];
+	int r;
+
+	v->pid = pid;
+	r = numbers_list(v->p->env.root->proc, process_path(path, pid, pid, "task"), thread_visit, v);
+	return r == -ENOMEM ? r : 0; /* gone, or no permission */
+}
+
+/* The list of members grows under way: what is found is visited too. */
+static int look_tree(struct processes *p, struct framebuf *out)
+{
+	struct visit v = { .p = p, .out = out };
+	int r = 0;
+
+	if (p->ours && p->env.recorder_pid > 0)
+		r = process_visit(&v, p->env.recorder_pid);
+	v.is_member = true;
+	for (size_t i = 0; i < p->n && r >= 0; i++)
+		r = process_visit(&v, p->members[i].pid);
+	return r;
+}
+
+static uint64_t tree_cost_ns(const struct processes *p)
+{
+	uint64_t threads = 1;
+
+	for (size_t i = 0; i < p->n; i++)
+		threads += p->members[i].threads.known ? (uint64_t) p->members[i].threads.value : 1;
+	return threads * COST_THREAD;
+}
+
+/* ---- all of the proc directory ------------------------------------------------------------------------------------ */
+
+static int scan_visit(void *ctx, int32_t pid)
+{
+	struct visit *v = ctx;
+	uint32_t value;
+	int r;
+
+	if (v->cached && map_get(&v->p->strangers, (uint64_t) pid, &value))
+		return 0;
+	r = consider(v->p, pid, false, v->out);
+	if (r < 0)
+		return r;
+	v->found += r;
+	if (r == 0 && v->cached)
+		(void) map_put(&v->p->strangers, (uint64_t) pid, 1);
+	return 0;
+}
+
+/* A parent may come behind its children, so it goes round until nothing is found. */
+static int look_scan(struct processes *p, struct framebuf *out)
+{
+	struct visit v = { .p = p, .out = out, .cached = p->env.root->live && !p->gate.off };
+	int r;
+
+	if (p->looks++ % DOUBT_EVERY == 0)
+		map_done(&p->strangers);
+	do {
+		v.found = 0;
+		r = numbers_list(p->env.root->proc, ".", scan_visit, &v);
+		if (v.found > 0)
+			map_done(&p->strangers);
+	} while (r >= 0 && v.found > 0);
+	return r;
+}
+
+/* ---- the gate ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t pid_max_read(const struct processes *p)
+{
+	char text[64];
+	const char *at = text;
+	uint64_t value;
+
+	if (smallfile_read(p->env.root->proc, "sys/kernel/pid_max", text, sizeof(text)) < 0 || parse_u64(&at, &value) < 0 ||
+	    value > 1 << 22)
+		return 1 << 22; /* PID_MAX_LIMIT */
+	return (uint32_t) value;
+}
+
+bool gate_read(const struct processes *p, uint32_t *ret)
+{
+	char text[256];
+
+	return p->gate.fd >= 0 && smallfile_pread(p->gate.fd, text, sizeof(text)) > 0 &&
+		procfs_lastpid_parse(text, ret) == 0;
+}
+
+void gate_init(struct processes *p)
+{
+	struct gate *g = &p->gate;
+
+	g->why_not = "";
+	g->pid_max = pid_max_read(p);
+	g->fd = smallfile_open(p->env.root->proc, "loadavg");
+	if (g->fd < 0 || !gate_read(p, &g->last)) {
+		g->off = true;
+		g->why_not = "loadavg does not tell the last pid";
+	}
+	g->first = g->before = g->last;
+	g->looked_ns = clock_boot_ns();
+}
+
+static uint32_t pid_after(const struct gate *g, uint32_t pid, uint32_t to)
+{
+	if (pid + 1 < g->pid_max)
+		return pid + 1;
+	return to < PIDS_RESERVED ? 1 : PIDS_RESERVED;
+}
+
+/* How many pids were handed out after from, up to to. */
+static uint32_t pids_between(const struct gate *g, uint32_t from, uint32_t to)
+{
+	uint32_t again = to < PIDS_RESERVED ? 1 : PIDS_RESERVED;
+
+	if (to >= from)
+		return to - from;
+	return (from + 1 < g->pid_max ? g->pid_max - 1 - from : 0) + (to - again + 1);
+}
+
+static bool is_between(const struct gate *g, uint32_t from, uint32_t pid, uint32_t to)
+{
+	return to >= from ? pid > from && pid <= to : (pid > from && pid < g->pid_max) || pid <= to;
+}
+
+/* A pid that was handed out anew is no known stranger any more. */
+static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
+{
+	uint32_t n = pids_between(&p->gate, from, to);
+
+	if (p->strangers.used == 0)
+		return;
+	if (n > FORGET_MAX) {
+		map_done(&p->strangers);
+		return;
+	}
+	for (uint32_t pid = from; n > 0; n--) {
+		pid = pid_after(&p->gate, pid, to);
+		map_remove(&p->strangers, pid);
+	}
+}
+
+static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
+{
+	uint32_t n = pids_between(&p->gate, from, to);
+	int r = 0;
+
+	for (uint32_t pid = from; n > 0 && r >= 0; n--) {
+		pid = pid_after(&p->gate, pid, to);
+		r = consider(p, (int32_t) pid, false, out);
+	}
+	return r;
+}
+
+/* Those handed out since the look before the last: a process is in the table before it has its parent, so each pid
+ * is looked at twice. */
+static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
+{
+	struct gate *g = &p->gate;
+
+	if (now == g->last && now == g->before)
+		return 0;
+	if (now >= g->pid_max)
+		g->pid_max = pid_max_read(p);
+	if (p->children > 0 && (uint64_t) pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
+		return look_tree(p, out);
+	return look_pids(p, g->before, now, out);
+}
+
+/* A member that was born since the last look and whose pid is none of those handed out since shows that loadavg
+ * speaks of another pid namespace, or of none (lxcfs). */
+static void gate_doubt(struct processes *p, uint32_t before_id)
+{
+	struct gate *g = &p->gate;
+	uint32_t now, i;
+
+	if (g->off || !p->env.root->live || !gate_read(p, &now))
+		return;
+	for (uint32_t id = before_id + 1; id <= p->last_id; id++) {
+		if (!map_get(&p->by_id, id, &i))
+			continue;
+		const struct member *m = &p->members[i];
+
+		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
+		    !is_between(g, g->before, (uint32_t) m->pid, now)) {
+			g->off = true;
+			g->why_not = "the last pid in loadavg is not one of this pid namespace (lxcfs?)";
+			return;
+		}
+	}
+}
+
+static int look_full(struct processes *p, struct framebuf *out)
+{
+	int r = p->children >= 0 ? look_tree(p, out) : 0;
+
+	if (r >= 0 && (!p->ours || p->children < 0))
+		r = look_scan(p, out);
+	return r;
+}
+
+int processes_look(struct processes *p, enum processes_look how, struct framebuf *out)
+{
+	struct gate *g = &p->gate;
+	uint64_t began = clock_boot_ns();
+	uint32_t before_id = p->last_id, now = 0;
+	bool gated = !g->off && gate_read(p, &now);
+	int r = 0;
+
+	if (gated)
+		strangers_forget(p, g->last, now);
+	if (how == LOOK_FULL)
+		r = look_full(p, out);
+	else if (gated)
+		r = look_new(p, now, out);
+	else if (p->children > 0 && tree_cost_ns(p) < COST_BLIND)
+		r = look_tree(p, out);
+	if (how == LOOK_FULL)
+		gate_doubt(p, before_id);
+	if (gated) {
+		g->before = g->last;
+		g->last = now;
+	}
+	g->looked_ns = began;
+	return r < 0 ? r : (int) (p->last_id - before_id);
+}
+
+void processes_test_gate(struct processes *p, pid_t pid)
+{
+	struct gate *g = &p->gate;
+	uint32_t now;
+
+	if (g->off || !p->env.root->live || pid <= 0)
+		return;
+	/* It was forked since the source was opened, or just before. */
+	if (gate_read(p, &now) &&
+	    (is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX))
+		return;
+	g->off = true;
+	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
+}
+
+bool processes_gate_works(const struct processes *p, const char **ret_why_not)
+{
+	*ret_why_not = p->gate.why_not;
+	return !p->gate.off;
+}
+
+/* ---- for the PSS pass --------------------------------------------------------------------------------------------- */
+
+static bool is_thread(struct processes *p, int32_t pid)
+{
+	char path[PATH_LEN];
+	uint64_t tgid;
+
+	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) > 0 &&
+		parse_key(p->text, "Tgid", &tgid) == 0 && tgid != (uint64_t) pid;
+}
+
+bool gate_quiet(struct processes *p)
+{
+	struct gate *g = &p->gate;
+	struct procfs_stat st;
+	uint32_t now, n;
+
+	if (g->off || !gate_read(p, &now))
+		return false;
+	n = pids_between(g, g->last, now);
+	if (n > QUIET_MAX)
+		return false;
+	for (uint32_t pid = g->last; n > 0; n--) {
+		pid = pid_after(g, pid, now);
+		if (member_of_pid(p, (int32_t) pid))
+			continue;
+		if (process_stat(p, (int32_t) pid, &st) < 0)
+			return false;
+		if (belongs(p, &st) && !is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
+			return false;
+	}
+	return true;
+}

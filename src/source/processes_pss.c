@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The PSS pass: smaps_rollup of every member. It costs 10 ms a GiB and holds the process's own address-space lock
+ * meanwhile, so the sampler has a budget for it.
+ */
+#include "source/processes_internal.h"
+
+#include <errno.h>
+
+#include "base/smallfile.h"
+
+static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
+{
+	member_tell(m, M_PROC_PSS, r->pss <= INT64_MAX ? known((int64_t) r->pss) : UNKNOWN, out);
+	member_tell(m, M_PROC_PRIVATE, r->private <= INT64_MAX ? known((int64_t) r->private) : UNKNOWN, out);
+	member_tell(m, M_PROC_SHARED, r->shared <= INT64_MAX ? known((int64_t) r->shared) : UNKNOWN, out);
+}
+
+/* Returns whether it could be had: false makes the pass invalid. */
+static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes, struct framebuf *out)
+{
+	struct procfs_rollup rollup;
+	char path[PATH_LEN];
+	ssize_t n;
+	int r;
+
+	/* What runs in another's memory is counted there. */
+	if (m->lender && member_borrows(p, m))
+		return true;
+	r = member_memory(p, m);
+	if (r < 0)
+		return false;
+	if (max_bytes > 0 && m->rss > max_bytes)
+		return false;
+	n = member_read_path(p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
+	if (n >= 0 && procfs_rollup_parse(p->text, &rollup) == 0) {
+		rollup_tell(m, &rollup, out);
+		return true;
+	}
+	/* ESRCH: its memory went meanwhile. */
+	if (n == -ESRCH || !member_check(p, m))
+		return false;
+	member_tell(m, M_PROC_PSS, UNKNOWN, out);
+	member_tell(m, M_PROC_PRIVATE, UNKNOWN, out);
+	member_tell(m, M_PROC_SHARED, UNKNOWN, out);
+	return false;
+}
+
+int processes_pss(struct processes *p, uint64_t max_bytes, bool *ret_valid, uint64_t *ret_cost_ns, struct framebuf *out)
+{
+	uint64_t began = thread_cpu_ns();
+	int r = processes_look(p, LOOK_FULL, out);
+	size_t ended;
+	bool valid = true;
+
+	if (r < 0)
+		return r;
+	ended = p->n_ended;
+	for (size_t i = 0; i < p->n; i++)
+		valid &= member_pss(p, &p->members[i], max_bytes, out);
+	/* Who ended early in the pass was read as alive; who ended late may have been read for nothing. */
+	for (size_t i = 0; i < p->n; i++) {
+		if (!p->members[i].gone)
+			(void) member_check(p, &p->members[i]);
+	}
+	members_sweep(p, out);
+	valid = valid && p->n_ended == ended && gate_quiet(p);
+	*ret_valid = valid;
+	*ret_cost_ns = thread_cpu_ns() - began;
+	return out->error;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading the members. All files of a call are read first and told of then, so that a mark that proves a burst can
+ * raise the reading of the same tick.
+ */
+#include "source/processes_internal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "source/procfs_status.h"
+
+enum {
+	MARKS_BUDGET_NS = 5 * 1000 * 1000,
+	MARKS_BATCH     = 16, /* statuses between two looks at the clock */
+};
+
+/* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
+static const struct {
+	unsigned what;
+	enum metric metric;
+	size_t from;
+} rows[] = {
+	{ PROCESSES_CPU, M_PROC_THREADS, offsetof(struct member, threads) },
+	{ PROCESSES_CPU, M_PROC_CPU_USER, offsetof(struct member, cpu_user_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_SYSTEM, offsetof(struct member, cpu_system_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_WAITED_USER, offsetof(struct member, cpu_waited_user_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_WAITED_SYSTEM, offsetof(struct member, cpu_waited_system_ns) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_MINOR, offsetof(struct member, faults_minor) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_MAJOR, offsetof(struct member, faults_major) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_WAITED, offsetof(struct member, faults_waited) },
+	{ PROCESSES_IO, M_PROC_READ_BYTES, offsetof(struct member, read_bytes) },
+	{ PROCESSES_IO, M_PROC_WRITE_BYTES, offsetof(struct member, write_bytes) },
+	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, read_chars) },
+	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, write_chars) },
+	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, mark) },
+	{ PROCESSES_MARKS, M_PROC_SWAP, offsetof(struct member, swap) },
+	{ PROCESSES_MARKS, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
+	{ PROCESSES_MARKS, M_PROC_SWITCHES, offsetof(struct member, switches) },
+	{ PROCESSES_MARKS, M_PROC_PREEMPTIONS, offsetof(struct member, preemptions) },
+};
+
+enum {
+	ROWS        = sizeof(rows) / sizeof(rows[0]),
+	MEMORY_BITS = 1 << (M_PROC_RSS - M_PROC_RSS) | 1 << (M_PROC_RSS_FILE - M_PROC_RSS),
+};
+
+/* Says once that a group cannot be read. */
+static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
+{
+	if (what == PROCESSES_MEMORY) {
+		member_tell(m, M_PROC_RSS, UNKNOWN, out);
+		member_tell(m, M_PROC_RSS_FILE, UNKNOWN, out);
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].what == what)
+			member_tell(m, rows[i].metric, UNKNOWN, out);
+	}
+}
+
+/* A file of m could not be read (or not parsed): it is gone, or the group is unknown. */
+static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
+{
+	if ((error == -ESRCH || error == -ENOENT) && !member_check(p, m))
+		return;
+	if (error != -EAGAIN && error != -ESRCH)
+		group_unknown(m, what, out);
+}
+
+/* ---- the groups --------------------------------------------------------------------------------------------------- */
+
+static void memory_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	if (m->lender && member_borrows(p, m))
+		return;
+	int r = member_memory(p, m);
+
+	if (r < 0)
+		group_failed(p, m, PROCESSES_MEMORY, r, out);
+	else
+		m->got |= PROCESSES_MEMORY;
+}
+
+/* Another program, or only another name (prctl)? The kernel lays out stack and code anew in an exec. Where it hides
+ * that, a new name is all there is. A process without memory (vsize 0) shows neither. */
+static void exec_notice(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
+{
+	bool renamed = strncmp(st->name, m->name, sizeof(m->name) - 1) != 0;
+	bool moved = st->startstack != m->startstack || st->startcode != m->startcode || st->endcode != m->endcode;
+	bool hidden = st->startstack == 0 || m->startstack == 0;
+	uint64_t now = clock_boot_ns();
+
+	if (!renamed && !moved)
+		return;
+	member_rebirth(p, m, st, out);
+	if (hidden ? !renamed : !moved)
+		return;
+	m->lender = 0;
+	m->young = true;
+	m->mark = m->hwm = UNKNOWN;
+	m->burst = 0;
+	framebuf_event(out, &(struct event) {
+		.time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
+		.kind = EVENT_EXEC,
+		.entity = ENTITY_PROCESS,
+		.id = m->id,
+		.text = m->name,
+	});
+}
+
+static void cpu_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	struct procfs_stat st;
+	ssize_t n = member_read(p, m, KEEP_STAT);
+	int r = n < 0 ? (int) n : procfs_stat_parse(p->text, &st);
+
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_CPU, r, out);
+		return;
+	}
+	if (st.start_ticks != m->start_ticks) {
+		m->gone = true;
+		return;
+	}
+	member_stat(p, m, &st);
+	m->got |= PROCESSES_CPU;
+	if (st.vsize_bytes > 0)
+		exec_notice(p, m, &st, out);
+	else if (st.state == 'Z' && st.threads <= 1)
+		m->gone = true;
+}
+
+/* cancelled_write_bytes may grow past write_bytes; a counter never goes back. */
+static struct maybe io_bytes(struct maybe before, uint64_t value)
+{
+	return value <= INT64_MAX ? maybe_max(before, known((int64_t) value)) : UNKNOWN;
+}
+
+static void io_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	struct procfs_io io;
+	ssize_t n = member_read(p, m, KEEP_IO);
+	int r = n < 0 ? (int) n : procfs_io_parse(p->text, &io);
+
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_IO, r, out);
+		return;
+	}
+	m->read_bytes = io_bytes(UNKNOWN, io.read_bytes);
+	m->write_bytes = io_bytes(m->write_bytes, io.write_bytes);
+	m->read_chars = io_bytes(UNKNOWN, io.read_chars);
+	m->write_chars = io_bytes(UNKNOWN, io.write_chars);
+	m->got |= PROCESSES_IO;
+}
+
+/* A mark that rose since it was read last proves that the process was that large in between. One that was there
+ * before the run, or at the first look at an older process, proves nothing. */
+static void mark_take(struct member *m, struct maybe hwm)
+{
+	int64_t before = m->mark.known ? m->mark.value : m->young ? 0 : INT64_MAX;
+
+	if (hwm.known && hwm.value > before && (uint64_t) hwm.value > m->burst)
+		m->burst = (uint64_t) hwm.value;
+	m->mark = hwm;
+	m->hwm = maybe_max(m->hwm, hwm);
+}
+
+static void marks_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	struct procfs_status st;
+	ssize_t n;
+	int r;
+
+	m->marked = true;
+	m->rss_at_marks = m->rss;
+	if (m->lender && member_borrows(p, m))
+		return;
+	n = member_read(p, m, KEEP_STATUS);
+	r = n < 0 ? (int) n : procfs_status_parse(p->text, &st);
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_MARKS, r, out);
+		return;
+	}
+	/* A zombie has no Vm lines. */
+	if (!st.rss_bytes.known && !member_check(p, m))
+		return;
+	if (!st.rss_bytes.known && st.threads.known)
+		return;
+	mark_take(m, st.hwm_bytes);
+	m->swap = st.swap_bytes;
+	m->hugetlb = st.hugetlb_bytes;
+	m->switches = st.switches;
+	m->preemptions = st.preemptions;
+	p->unwaited += st.ignores_sigchld && !m->ignores_sigchld;
+	m->ignores_sigchld |= st.ignores_sigchld;
+	m->got |= PROCESSES_MARKS;
+}
+
+/* ---- the marks' budget -------------------------------------------------------------------------------------------- */
+
+struct budget {
+	uint64_t until_ns;
+	unsigned n;
+};
+
+static bool budget_left(struct budget *b)
+{
+	return ++b->n % MARKS_BATCH != 0 || clock_boot_ns() < b->until_ns;
+}
+
+/* Goes once round from *cursor over the members that are not yet marked, only those whose rss changed where changed
+ * is set. Leaves the cursor at the first one that it had no time for. */
+static bool marks_round(struct processes *p, size_t *cursor, bool changed, struct budget *b, struct framebuf *out)
+{
+	size_t from = p->n > 0 ? *cursor % p->n : 0;
+
+	for (size_t k = 0; k < p->n; k++) {
+		size_t i = (from + k) % p->n;
+		struct member *m = &p->members[i];
+
+		if (m->marked || m->gone || (changed && m->rss == m->rss_at_marks))
+			continue;
+		if (!budget_left(b)) {
+			*cursor = i;
+			return false;
+		}
+		marks_read(p, m, out);
+	}
+	return true;
+}
+
+static void marks_all(struct processes *p, struct framebuf *out)
+{
+	struct budget b = { .until_ns = clock_boot_ns() + MARKS_BUDGET_NS };
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->members[i].is_main && !p->members[i].gone)
+			marks_read(p, &p->members[i], out);
+	}
+	if (marks_round(p, &p->marks_changed, true, &b, out))
+		(void) marks_round(p, &p->marks_rest, false, &b, out);
+	for (size_t i = 0; i < p->n; i++)
+		p->members[i].marked = false;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------ */
+
+static void rss_tell(struct member *m, struct framebuf *out)
+{
+	struct reading rss = reading_of(M_PROC_RSS, m->id, (int64_t) m->rss);
+
+	if (m->burst > m->rss)
+		rss.max = (int64_t) m->burst;
+	m->burst = 0;
+	framebuf_reading(out, rss);
+	framebuf_value(out, M_PROC_RSS_FILE, m->id, (int64_t) m->rss_file);
+	m->silent &= ~(uint32_t) MEMORY_BITS;
+}
+
+static void got_tell(struct member *m, struct framebuf *out)
+{
+	if (m->got & PROCESSES_MEMORY)
+		rss_tell(m, out);
+	if (m->got & ~(unsigned) PROCESSES_MEMORY) {
+		for (size_t i = 0; i < ROWS; i++) {
+			if (!(m->got & rows[i].what))
+				continue;
+			member_tell(m, rows[i].metric,
+				*(const struct maybe *) (const void *) ((const char *) m + rows[i].from), out);
+		}
+	}
+	m->got = 0;
+}
+
+static void groups_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+{
+	if (what & PROCESSES_MEMORY)
+		memory_read(p, m, out);
+	if ((what & PROCESSES_CPU) && !m->gone)
+		cpu_read(p, m, out);
+	if ((what & PROCESSES_IO) && !m->gone)
+		io_read(p, m, out);
+}
+
+int processes_read(struct processes *p, unsigned what, struct framebuf *out)
+{
+	for (size_t i = 0; i < p->n; i++)
+		groups_read(p, &p->members[i], what, out);
+	if (what & PROCESSES_MARKS)
+		marks_all(p, out);
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->members[i].got)
+			got_tell(&p->members[i], out);
+	}
+	members_sweep(p, out);
+	return out->error;
+}
+
+int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out)
+{
+	for (size_t k = 0; k < n; k++) {
+		uint32_t i;
+
+		if (!map_get(&p->by_id, ids[k], &i))
+			continue;
+		struct member *m = &p->members[i];
+
+		groups_read(p, m, what, out);
+		if ((what & PROCESSES_MARKS) && !m->gone) {
+			marks_read(p, m, out);
+			m->marked = false;
+		}
+		got_tell(m, out);
+	}
+	members_sweep(p, out);
+	return out->error;
+}

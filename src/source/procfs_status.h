@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What /proc/PID/status says; proc_pid_status(5). Total on any bytes that end in a NUL; any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/maybe.h"
+
+/* A line that the kernel did not write (a kernel thread has no Vm lines) is unknown. */
+struct procfs_status {
+	char name[64];           /* Name: escaped by the kernel ("\n" as two bytes); "" without the line */
+	struct maybe tgid;       /* differs from the file's own pid for a thread */
+	struct maybe ppid;
+	struct maybe uid;        /* the real one */
+	struct maybe hwm_bytes;  /* VmHWM */
+	struct maybe rss_bytes;  /* VmRSS */
+	struct maybe swap_bytes; /* VmSwap */
+	struct maybe hugetlb_bytes; /* HugetlbPages */
+	struct maybe threads;
+	struct maybe switches;   /* voluntary_ctxt_switches of this one thread */
+	struct maybe preemptions;/* nonvoluntary_ctxt_switches, likewise */
+	bool ignores_sigchld;    /* SigIgn has the bit of SIGCHLD: its children are never waited for */
+};
+
+/* Reads text. Returns 0, or -EBADMSG, leaving *ret alone, when it holds no Tgid line with a number. */
+int procfs_status_parse(const char *text, struct procfs_status *ret);

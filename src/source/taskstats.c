@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The kernel's exit records: Documentation/accounting/taskstats.rst. A record comes for each thread, from a point in
+ * do_exit where its memory is still there, so hiwater_rss is exact; those of one process are added up here until the
+ * last of its threads has gone.
+ */
+#include <errno.h>
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "source/processes_internal.h"
+#include "source/taskstats_record.h"
+
+enum {
+	RECEIVE_BYTES = 8 << 20,  /* records between two reads: about 6000 */
+	MESSAGES_MAX  = 65536,    /* in one read */
+	GROUPS_MAX    = 65536,    /* processes with threads gone and threads left, on the whole machine */
+	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
+};
+
+/* A process of which some thread has ended. */
+struct group {
+	struct taskstats_record sum;
+	bool first_seen; /* the record of its first thread came: its status is the process's */
+};
+
+struct taskstats {
+	int fd;
+	uint16_t family;
+	uint32_t seq;
+	struct taskstats_layout layout;
+	uint64_t opened_ns;
+	bool lossy;              /* records were lost: sums over threads may lack some */
+	struct group *groups;
+	size_t n, cap;
+	struct map by_tgid;
+	_Alignas(struct nlmsghdr) char buf[16384];
+};
+
+/* ---- generic netlink ---------------------------------------------------------------------------------------------- */
+
+/* One request with one attribute. Returns 0 or -errno. */
+static int request_send(struct taskstats *t, uint16_t type, uint8_t cmd, uint16_t attr, const void *value, size_t size)
+{
+	struct {
+		struct nlmsghdr head;
+		struct genlmsghdr genl;
+		struct nlattr attr;
+		char value[64];
+	} request = {
+		.head = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK, .nlmsg_seq = ++t->seq },
+		.genl = { .cmd = cmd, .version = 1 },
+		.attr = { .nla_len = (uint16_t) (NLA_HDRLEN + size), .nla_type = attr },
+	};
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+
+	if (size > sizeof(request.value))
+		return -EINVAL;
+	memcpy(request.value, value, size);
+	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_HDRLEN + NLA_ALIGN(size));
+	if (sendto(t->fd, &request, request.head.nlmsg_len, 0, (struct sockaddr *) &kernel, sizeof(kernel)) < 0)
+		return -errno;
+	return 0;
+}
+
+/* One datagram from the kernel into t->buf. Returns its bytes, 0 if it came from elsewhere, or -errno. */
+static ssize_t message_receive(struct taskstats *t)
+{
+	struct sockaddr_nl from = { 0 };
+	socklen_t len = sizeof(from);
+	ssize_t n;
+
+	do
+		n = recvfrom(t->fd, t->buf, sizeof(t->buf), 0, (struct sockaddr *) &from, &len);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return from.nl_pid == 0 ? n : 0;
+}
+
+/* The answer to the last request: the kernel queues it before the request returns. take sees each message of it.
+ * Returns what the acknowledgement says. */
+static int answer_take(struct taskstats *t, int (*take)(struct taskstats *t, const char *text, size_t len, void *ret),
+                       void *ret)
+{
+	int r = -ENOMSG;
+	ssize_t n;
+
+	while ((n = message_receive(t)) >= 0) {
+		const struct nlmsghdr *head = (const void *) t->buf;
+
+		if ((size_t) n < sizeof(*head) || head->nlmsg_len > (size_t) n || head->nlmsg_seq != t->seq)
+			continue;
+		if (head->nlmsg_type == NLMSG_ERROR) {
+			const struct nlmsgerr *error = (const void *) (t->buf + NLMSG_HDRLEN);
+
+			if ((size_t) n < NLMSG_HDRLEN + sizeof(error->error))
+				return -EBADMSG;
+			return error->error < 0 ? error->error : r == -ENOMSG ? 0 : r;
+		}
+		if (take && head->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN)
+			r = take(t, t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, ret);
+	}
+	return (int) n;
+}
+
+static int family_take(struct taskstats *t, const char *text, size_t len, void *ret)
+{
+	size_t size;
+	const char *id = taskstats_attribute(text, len, CTRL_ATTR_FAMILY_ID, &size);
+
+	(void) ret;
+	if (!id || size < sizeof(t->family))
+		return -EBADMSG;
+	memcpy(&t->family, id, sizeof(t->family));
+	return 0;
+}
+
+/* The kernel's word about this very thread shows which layout its records have. */
+static int layout_take(struct taskstats *t, const char *text, size_t len, void *ret)
+{
+	(void) ret;
+	return taskstats_layout_find(text, len, (uint32_t) gettid(), (uint32_t) getpid(), &t->layout);
+}
+
+static int registered(struct taskstats *t, const char *cpus)
+{
+	int r = request_send(t, t->family, TASKSTATS_GET, TASKSTATS_REGISTER_CPUMASK, cpus, strlen(cpus) + 1);
+
+	return r < 0 ? r : answer_take(t, NULL, NULL);
+}
+
+/* A mask with one impossible CPU is refused whole. */
+static int register_all(struct taskstats *t)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	char cpus[32];
+	int r, any = -EINVAL;
+
+	(void) snprintf(cpus, sizeof(cpus), "0-%ld", n > 0 ? n - 1 : 0);
+	r = registered(t, cpus);
+	if (r != -EINVAL)
+		return r;
+	for (long cpu = 0; cpu < n; cpu++) {
+		(void) snprintf(cpus, sizeof(cpus), "%ld", cpu);
+		if (registered(t, cpus) == 0)
+			any = 0;
+	}
+	return any;
+}
+
+static int handshake(struct taskstats *t)
+{
+	static const char name[] = "TASKSTATS";
+	uint32_t tid = (uint32_t) gettid();
+	int r = request_send(t, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name, sizeof(name));
+
+	if (r == 0)
+		r = answer_take(t, family_take, NULL);
+	if (r == 0)
+		r = request_send(t, t->family, TASKSTATS_GET, TASKSTATS_ASK_PID, &tid, sizeof(tid));
+	if (r == 0)
+		r = answer_take(t, layout_take, NULL);
+	return r == 0 ? register_all(t) : r;
+}
+
+static int socket_open(struct taskstats *t)
+{
+	struct sockaddr_nl own = { .nl_family = AF_NETLINK };
+	int bytes = RECEIVE_BYTES;
+
+	t->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_GENERIC);
+	if (t->fd < 0)
+		return -errno;
+	if (setsockopt(t->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		(void) setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	return bind(t->fd, (struct sockaddr *) &own, sizeof(own)) < 0 ? -errno : 0;
+}
+
+static const char *why(int error)
+{
+	switch (error) {
+	case -EPERM:
+	case -EACCES:
+		return "they need CAP_NET_ADMIN: run as root, or setcap cap_net_admin+ep";
+	case -ENOENT:
+	case -EPROTONOSUPPORT:
+		return "this kernel has none (CONFIG_TASKSTATS)";
+	case -EINVAL:
+		return "only the machine's first user and pid namespace gets them, a container does not";
+	case -EPROTO:
+		return "this kernel's records have an unknown layout";
+	default:
+		return strerror(-error);
+	}
+}
+
+int taskstats_open(struct taskstats **ret, struct err *err)
+{
+	struct taskstats *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return err_set(err, -ENOMEM, "out of memory");
+	t->opened_ns = clock_boot_ns();
+	r = socket_open(t);
+	if (r == 0)
+		r = handshake(t);
+	if (r < 0) {
+		taskstats_close(t);
+		return err_set(err, r, "no exit records of the kernel (taskstats): %s", why(r));
+	}
+	*ret = t;
+	return 0;
+}
+
+void taskstats_close(struct taskstats *t)
+{
+	if (!t)
+		return;
+	/* The kernel forgets a listener that is closed. */
+	if (t->fd >= 0)
+		(void) close(t->fd);
+	map_done(&t->by_tgid);
+	free(t->groups);
+	free(t);
+}
+
+int taskstats_fd(const struct taskstats *t)
+{
+	return t->fd;
+}
+
+/* ---- processes out of threads ------------------------------------------------------------------------------------- */
+
+static struct group *group_of(struct taskstats *t, uint32_t tgid)
+{
+	uint32_t i;
+
+	if (map_get(&t->by_tgid, tgid, &i))
+		return &t->groups[i];
+	if (t->n == GROUPS_MAX) {
+		/* Ends that were lost have left their groups behind. */
+		t->n = 0;
+		t->lossy = true;
+		map_done(&t->by_tgid);
+	}
+	if (vec_room(&t->groups, &t->cap, t->n, sizeof(*t->groups), GROUPS_MAX) < 0 ||
+	    map_put(&t->by_tgid, tgid, (uint32_t) t->n) < 0) {
+		t->lossy = true;
+		return NULL;
+	}
+	t->groups[t->n] = (struct group) { .sum.tgid = tgid };
+	return &t->groups[t->n++];
+}
+
+static void group_forget(struct taskstats *t, uint32_t tgid)
+{
+	uint32_t i;
+
+	if (!map_get(&t->by_tgid, tgid, &i))
+		return;
+	map_remove(&t->by_tgid, tgid);
+	if (i == --t->n)
+		return;
+	t->groups[i] = t->groups[t->n];
+	(void) map_put(&t->by_tgid, t->groups[i].sum.tgid, i);
+}
+
+static void group_add(struct group *g, const struct taskstats_record *r)
+{
+	struct taskstats_record *sum = &g->sum;
+
+	if (r->hwm_bytes > sum->hwm_bytes)
+		sum->hwm_bytes = r->hwm_bytes;
+	sum->user_ns += r->user_ns;
+	sum->system_ns += r->system_ns;
+	sum->faults_minor += r->faults_minor;
+	sum->read_bytes += r->read_bytes;
+	sum->write_bytes += r->write_bytes;
+	sum->start_wall_s = r->start_wall_s;
+	if (r->pid == r->tgid) {
+		sum->status = r->status;
+		g->first_seen = true;
+	}
+}
+
+/* The member that a record speaks of, and when it was born; 0: none (or an older one with the same pid). */
+static uint32_t member_id(const struct processes *p, const struct taskstats_record *r, uint64_t *ret_start_ns)
+{
+	const struct member *m = member_of_pid(p, (int32_t) r->tgid);
+	uint64_t ticks = m ? m->start_ticks : 0;
+	uint32_t id = m ? m->id : ended_find(p, (int32_t) r->tgid, &ticks);
+	int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
+	int64_t off = (int64_t) (ticks * p->tick_ns / 1000000000) - ((int64_t) r->start_wall_s - (wall - boot));
+
+	*ret_start_ns = ticks * p->tick_ns;
+	return off >= -START_SLACK_S && off <= START_SLACK_S ? id : 0;
+}
+
+static struct maybe value_of(uint64_t value, bool is_known)
+{
+	return is_known && value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+}
+
+static void group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+{
+	const struct taskstats_record *r = &g->sum;
+	uint64_t start_ns;
+	uint32_t id = member_id(p, r, &start_ns);
+	/* Threads that ended before the listening began are missing from a sum. */
+	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
+
+	if (id == 0)
+		return;
+	framebuf_end(out, &(struct end) {
+		.entity = ENTITY_PROCESS,
+		.id = id,
+		.how = END_TASKSTATS,
+		.status_known = g->first_seen,
+		.status = g->first_seen ? (int32_t) r->status : 0,
+		.hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
+		.cpu_user_ns = value_of(r->user_ns, whole),
+		.cpu_system_ns = value_of(r->system_ns, whole),
+		.faults_minor = value_of(r->faults_minor, whole),
+		.read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
+		.write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
+	});
+}
+
+/* Before version 12 a record does not say whose thread it was, nor that it was the last. A process that had threads
+ * says so with its last one (AGGR_TGID); of one that has none, the record of its own pid is all. */
+static bool is_over(const struct processes *p, const struct taskstats_record *r)
+{
+	const struct member *m = member_of_pid(p, (int32_t) r->pid);
+	struct procfs_stat st;
+
+	if (!m || process_stat(p, m->pid, &st) < 0)
+		return true;
+	return st.start_ticks != m->start_ticks || st.threads <= 1;
+}
+
+static void record_take(struct taskstats *t, const struct processes *p, const struct taskstats_record *r,
+                        struct framebuf *out)
+{
+	struct group *g, alone = { .sum.tgid = r->tgid };
+	uint32_t i;
+
+	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->layout.has_tgid && is_over(p, r)))) {
+		group_add(&alone, r);
+		group_end(t, p, &alone, out);
+		return;
+	}
+	g = group_of(t, r->tgid);
+	if (!g)
+		return;
+	group_add(g, r);
+	if (r->is_last) {
+		group_end(t, p, g, out);
+		group_forget(t, r->tgid);
+	}
+}
+
+int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out)
+{
+	bool lost = false;
+
+	for (int i = 0; i < MESSAGES_MAX; i++) {
+		ssize_t n = message_receive(t);
+		const struct nlmsghdr *head = (const void *) t->buf;
+		struct taskstats_record record;
+
+		if (n == -ENOBUFS) {
+			lost = t->lossy = true;
+			continue;
+		}
+		if (n == -EAGAIN)
+			break;
+		if (n < 0)
+			return (int) n;
+		if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_type != t->family ||
+		    head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
+			continue;
+		if (taskstats_record_parse(t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN,
+		                           &t->layout, &record) == 0)
+			record_take(t, p, &record, out);
+	}
+	return lost ? -ENOBUFS : out->error;
+}

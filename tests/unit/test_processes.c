@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who belongs to the job, and when it ends: with real children, and on a captured machine with a hostile proc.
+ */
+#include "children.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+static void just_wait(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* ---- births ------------------------------------------------------------------------------------------------------- */
+
+static void fork_when_told(const struct child *c, void *arg)
+{
+	(void) arg;
+	(void) prctl(PR_SET_NAME, "a (b) \n c");
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void) pause();
+		}
+		child_done(c, pid);
+		child_wait(c);
+	}
+}
+
+static void children_are_members(void **state)
+{
+	struct child main = child_start(fork_when_told, NULL);
+	pid_t first = child_take(&main), second;
+	struct bench b;
+
+	(void) state;
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(b.out.n_births, 2);
+	assert_int_equal(processes_count(b.p), 2);
+	const struct birth *birth = birth_of(&b.out, main.pid);
+
+	assert_non_null(birth);
+	assert_int_equal(birth->id, 1);
+	assert_true(birth->process.is_main);
+	assert_int_equal(birth->process.ppid, getpid());
+	assert_int_equal(birth->process.parent, 0);
+	assert_int_equal(birth->process.uid, getuid());
+	assert_string_equal(birth->process.name, "a (b) \n c");
+	assert_true(birth->process.start_ns > 0 && birth->process.start_ns <= clock_boot_ns());
+	assert_non_null(strstr(birth->process.command, "test_processes"));
+	assert_non_null(birth_of(&b.out, first));
+	assert_int_equal(birth_of(&b.out, first)->process.parent, 1);
+	assert_int_equal(birth_of(&b.out, first)->process.startstack, birth->process.startstack);
+	assert_false(birth_of(&b.out, first)->process.is_main);
+	/* Nothing is told twice. */
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_true(framebuf_is_empty(&b.out));
+	/* The gate alone finds the next. */
+	child_go(&main);
+	second = child_take(&main);
+	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 1);
+	assert_non_null(birth_of(&b.out, second));
+	assert_int_equal(processes_id(b.p, second), 3);
+	assert_int_equal(processes_id(b.p, getpid()), 0);
+	bench_end(&b);
+	child_end(&main);
+}
+
+static void the_gate_knows_of_a_fork(void **state)
+{
+	struct child c;
+	struct bench b;
+	const char *why;
+
+	(void) state;
+	bench_start(&b, NULL, true);
+	c = child_start(just_wait, NULL);
+	(void) child_take(&c);
+	processes_test_gate(b.p, c.pid);
+	assert_true(processes_gate_works(b.p, &why));
+	assert_string_equal(why, "");
+	/* A pid that was never handed out. */
+	processes_test_gate(b.p, c.pid > 20000 ? c.pid - 15000 : c.pid + 15000);
+	assert_false(processes_gate_works(b.p, &why));
+	assert_true(strlen(why) > 0);
+	/* Without it a full look finds what there is. */
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	bench_end(&b);
+	child_end(&c);
+}
+
+static void what_is_ignored_is_no_member(void **state)
+{
+	struct child main = child_start(just_wait, NULL), canary = child_start(just_wait, NULL);
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	(void) child_take(&canary);
+	bench_start(&b, NULL, true);
+	processes_ignore(b.p, canary.pid);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(b.out.n_births, 1);
+	assert_int_equal(processes_id(b.p, canary.pid), 0);
+	assert_false(processes_reaped(b.p, canary.pid, &(struct end) { 0 }, &b.out));
+	bench_end(&b);
+	child_end(&main);
+	child_end(&canary);
+}
+
+/* ---- daemons ------------------------------------------------------------------------------------------------------ */
+
+/* main - A (setsid) - B; then A ends and B is whose subreaper comes first. */
+static void daemonise(const struct child *c, void *arg)
+{
+	struct child a;
+
+	(void) arg;
+	a = child_start(just_wait, NULL);
+	child_done(c, a.pid);
+	child_wait(c);
+	child_close(&a);
+	(void) waitpid(a.pid, NULL, 0);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void) setsid();
+		pid = fork();
+		if (pid != 0)
+			_exit(0);
+		child_done(c, getpid());
+		for (;;)
+			(void) pause();
+	}
+	(void) waitpid(pid, NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+static void a_grandchild_whose_parents_died_is_a_member(void **state)
+{
+	struct child main = child_start(daemonise, NULL);
+	pid_t daemon;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	daemon = child_take(&main);
+	if (daemon == 0)
+		daemon = child_take(&main);
+	else
+		assert_int_equal(child_take(&main), 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_non_null(birth_of(&b.out, daemon));
+	assert_int_equal(birth_of(&b.out, daemon)->process.ppid, getpid());
+	bench_end(&b);
+	(void) kill(daemon, SIGKILL);
+	(void) waitpid(daemon, NULL, 0);
+	child_end(&main);
+}
+
+/* Leads a session from the start; when told, leaves a child in it and ends. */
+static void lead_and_leave(const struct child *c, void *arg)
+{
+	(void) arg;
+	(void) setsid();
+	child_done(c, 0);
+	child_wait(c);
+	if (fork() == 0) {
+		child_done(c, getpid());
+		for (;;)
+			(void) pause();
+	}
+}
+
+/* Attached, an orphan goes to somebody else's subreaper, and only its session tells. */
+static void an_orphan_is_known_by_its_session(void **state)
+{
+	struct child leader = child_start(lead_and_leave, NULL), other = child_start(lead_and_leave, NULL);
+	pid_t orphan, stranger;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&leader);
+	(void) child_take(&other);
+	bench_start(&b, NULL, false);
+	assert_int_equal(processes_adopt(b.p, leader.pid, true, &b.out), 0);
+	assert_int_equal(b.out.n_births, 1);
+	child_go(&leader);
+	child_go(&other);
+	orphan = child_take(&leader);
+	stranger = child_take(&other);
+	zombie_wait(leader.pid);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(processes_count(b.p), 0);
+	(void) waitpid(leader.pid, NULL, 0);
+	(void) waitpid(other.pid, NULL, 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_non_null(birth_of(&b.out, orphan));
+	assert_null(birth_of(&b.out, stranger));
+	bench_end(&b);
+	(void) kill(orphan, SIGKILL);
+	(void) kill(stranger, SIGKILL);
+	(void) waitpid(orphan, NULL, 0);
+	(void) waitpid(stranger, NULL, 0);
+	child_close(&leader);
+	child_close(&other);
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------------ */
+
+static void *thread_pause(void *arg)
+{
+	(void) arg;
+	for (;;)
+		(void) pause();
+	return NULL;
+}
+
+static void thread_when_told(const struct child *c, void *arg)
+{
+	pthread_t thread;
+
+	(void) arg;
+	for (;;) {
+		if (pthread_create(&thread, NULL, thread_pause, NULL) != 0)
+			_exit(1);
+		child_done(c, 0);
+		child_wait(c);
+	}
+}
+
+static void threads_are_no_processes(void **state)
+{
+	struct child main = child_start(thread_when_told, NULL);
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(b.out.n_births, 1);
+	child_go(&main);
+	(void) child_take(&main);
+	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 0);
+	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(value_in(&b.out, M_PROC_THREADS, 1), 3);
+	bench_end(&b);
+	child_end(&main);
+}
+
+static void *outlive(void *arg)
+{
+	const struct child *c = arg;
+
+	/* The first thread is gone when its state is Z. */
+	for (;;) {
+		char path[64], text[256] = "";
+		FILE *f;
+
+		(void) snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+		f = fopen(path, "re");
+		if (f && fgets(text, sizeof(text), f) && strstr(text, ") Z ")) {
+			(void) fclose(f);
+			break;
+		}
+		if (f)
+			(void) fclose(f);
+		(void) sched_yield();
+	}
+	child_done(c, 0);
+	child_wait(c);
+	_exit(0);
+}
+
+static void end_first_thread(const struct child *c, void *arg)
+{
+	struct child copy = *c;
+	pthread_t thread;
+
+	(void) arg;
+	if (pthread_create(&thread, NULL, outlive, &copy) == 0)
+		pthread_exit(NULL);
+}
+
+static void a_process_outlives_its_first_thread(void **state)
+{
+	struct child main = child_start(end_first_thread, NULL);
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	for (int i = 0; i < 2; i++) {
+		framebuf_clear(&b.out);
+		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_MARKS, &b.out), 0);
+		assert_int_equal(b.out.n_ends, 0);
+		assert_true(value_in(&b.out, M_PROC_RSS, 1) > 0);
+		assert_true(value_in(&b.out, M_PROC_HWM, 1) > 0);
+	}
+	child_go(&main);
+	zombie_wait(main.pid);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(b.out.n_ends, 1);
+	bench_end(&b);
+	child_end(&main);
+}
+
+/* ---- other programs ----------------------------------------------------------------------------------------------- */
+
+static void rename_then_exec(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	(void) prctl(PR_SET_NAME, "renamed");
+	child_done(c, 0);
+	child_wait(c);
+	/* cat copies one step's number for the test, and then waits on. */
+	(void) dup2(c->to, STDIN_FILENO);
+	(void) dup2(c->from, STDOUT_FILENO);
+	(void) execlp("cat", "cat", "-u", "--", "-", "--token=abc", (char *) NULL);
+	_exit(127);
+}
+
+static void an_exec_is_noticed(void **state)
+{
+	struct child main = child_start(rename_then_exec, NULL);
+	uint64_t startstack;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	startstack = birth_of(&b.out, main.pid)->process.startstack;
+	assert_true(startstack != 0);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(b.out.n_births + b.out.n_events, 0);
+	/* Another name is no other program. */
+	child_go(&main);
+	(void) child_take(&main);
+	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(b.out.n_events, 0);
+	assert_int_equal(b.out.n_births, 1);
+	assert_string_equal(b.out.births[0].process.name, "renamed");
+	assert_int_equal(b.out.births[0].id, 1);
+	assert_int_equal(b.out.births[0].process.startstack, startstack);
+	framebuf_clear(&b.out);
+	child_go(&main);
+	assert_int_equal(write(main.to, "1234", 4), 4);
+	(void) child_take(&main);
+	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(b.out.n_events, 1);
+	assert_int_equal(b.out.events[0].kind, EVENT_EXEC);
+	assert_int_equal(b.out.events[0].entity, ENTITY_PROCESS);
+	assert_int_equal(b.out.events[0].id, 1);
+	assert_string_equal(b.out.events[0].text, "cat");
+	assert_int_equal(b.out.n_births, 1);
+	assert_int_equal(b.out.births[0].id, 1);
+	assert_true(b.out.births[0].process.is_main);
+	assert_string_equal(b.out.births[0].process.name, "cat");
+	assert_string_equal(b.out.births[0].process.command, "cat -u -- - --token=***");
+	assert_true(b.out.births[0].process.startstack != startstack);
+	bench_end(&b);
+	child_end(&main);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------------------------- */
+
+/* Half a second of processor time, then the end. */
+static void burn_and_end(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	while (clock_process_cpu_ns() < 500000000)
+		;
+}
+
+static void a_zombie_has_ended_with_its_last_facts(void **state)
+{
+	struct child main = child_start(burn_and_end, NULL);
+	struct end zombie = { 0 }, facts = { .status_known = true, .status = 7 << 8 };
+	const struct end *end;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	child_go(&main);
+	zombie_wait(main.pid);
+	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), 0);
+	assert_int_equal(zombie.id, 1);
+	assert_true(zombie.faults_waited.known && zombie.faults_waited.value == 0);
+	assert_true(zombie.cpu_user_ns.known);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(b.out.n_readings, 0);
+	end = end_of(&b.out, 1);
+	assert_non_null(end);
+	assert_int_equal(end->how, END_SEEN);
+	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
+	assert_true(maybe_sum(end->cpu_user_ns, end->cpu_system_ns).value >= 400000000);
+	assert_true(end->read_bytes.known);
+	assert_false(end->status_known);
+	assert_int_equal(processes_count(b.p), 0);
+	/* The reaping adds to it. */
+	framebuf_clear(&b.out);
+	assert_true(processes_reaped(b.p, main.pid, &facts, &b.out));
+	assert_int_equal(b.out.n_ends, 1);
+	assert_int_equal(b.out.ends[0].id, 1);
+	assert_int_equal(b.out.ends[0].how, END_REAPED);
+	assert_int_equal(b.out.ends[0].status, 7 << 8);
+	bench_end(&b);
+	child_end(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), -ESRCH);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), -ESRCH);
+	bench_end(&b);
+}
+
+static void the_vanished_have_ended(void **state)
+{
+	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		struct child main = child_start(just_wait, NULL);
+		uint32_t id = 1;
+		struct bench b;
+
+		(void) child_take(&main);
+		bench_start(&b, NULL, true);
+		assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS, &b.out), 0);
+		child_end(&main);
+		framebuf_clear(&b.out);
+		if (i % 2)
+			assert_int_equal(processes_read(b.p, what[i], &b.out), 0);
+		else
+			assert_int_equal(processes_read_some(b.p, what[i], &id, 1, &b.out), 0);
+		assert_int_equal(b.out.n_ends, 1);
+		assert_int_equal(b.out.n_readings, 0);
+		assert_int_equal(b.out.ends[0].how, END_SEEN);
+		assert_true(b.out.ends[0].hwm_bytes.known);
+		assert_int_equal(processes_count(b.p), 0);
+		bench_end(&b);
+	}
+}
+
+/* A child with a pid of our choice; 0 if that is not permitted. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uint64_t) (uintptr_t) &pid, .set_tid_size = 1 };
+	long child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (child == 0) {
+		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void) pause();
+	}
+	return child > 0 ? (pid_t) child : 0;
+}
+
+static void a_pid_that_is_used_again_is_another_process(void **state)
+{
+	struct child main = child_start(just_wait, NULL);
+	uint64_t from = clock_boot_ns();
+	pid_t pid = main.pid;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, pid, true, &b.out), 0);
+	child_end(&main);
+	/* Start times have the resolution of a clock tick. */
+	while (clock_boot_ns() < from + 30000000)
+		;
+	if (fork_as(pid) != pid) {
+		bench_end(&b);
+		skip();
+	}
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU, &b.out), 0);
+	assert_int_equal(b.out.n_readings, 0);
+	assert_non_null(end_of(&b.out, 1));
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(birth_of(&b.out, pid)->id, 2);
+	bench_end(&b);
+	(void) kill(pid, SIGKILL);
+	(void) waitpid(pid, NULL, 0);
+}
+
+static int setup(void **state)
+{
+	(void) state;
+	return prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CHILDREN_TEST(children_are_members),
+		CHILDREN_TEST(the_gate_knows_of_a_fork),
+		CHILDREN_TEST(what_is_ignored_is_no_member),
+		CHILDREN_TEST(a_grandchild_whose_parents_died_is_a_member),
+		CHILDREN_TEST(an_orphan_is_known_by_its_session),
+		CHILDREN_TEST(threads_are_no_processes),
+		CHILDREN_TEST(a_process_outlives_its_first_thread),
+		CHILDREN_TEST(an_exec_is_noticed),
+		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
+		CHILDREN_TEST(the_vanished_have_ended),
+		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
+	};
+
+	return cmocka_run_group_tests_name("processes", tests, setup, NULL);
+}
