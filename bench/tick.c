@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a tick costs beside the bare preads that it needs, for trees of sleeping processes. Prints lines
+ * "KIND PROCESSES TICK_US FLOOR_US", several rounds of each: processor time in this process of a tick of the sampler
+ * and of the reads alone, by turns, so that the machine's speed and its neighbours are the same for both. KIND is
+ * memory, or all (with processor time and I/O).
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/root.h"
+#include "job/job.h"
+#include "sample/sampler.h"
+
+enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20 };
+
+static pid_t pids[PROCESSES_MOST];
+static int files[PROCESSES_MOST][3];
+static int loadavg;
+
+static double cpu_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double) t.tv_sec * 1e6 + (double) t.tv_nsec / 1e3;
+}
+
+static void open_files(const struct root *root, int n)
+{
+	static const char *const names[] = { "statm", "stat", "io" };
+
+	loadavg = openat(root->proc, "loadavg", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < n; i++) {
+		for (int k = 0; k < 3; k++) {
+			char path[64];
+
+			(void) snprintf(path, sizeof(path), "%d/%s", (int) pids[i], names[k]);
+			files[i][k] = openat(root->proc, path, O_RDONLY | O_CLOEXEC);
+		}
+	}
+}
+
+/* The floor: the reads, nothing done with them. */
+static double floor_us(int n, int what)
+{
+	char buf[1024];
+	double before = cpu_us();
+
+	for (int t = 0; t < TICKS_A_ROUND; t++) {
+		(void) !pread(loadavg, buf, sizeof(buf), 0);
+		for (int i = 0; i < n; i++) {
+			for (int k = 0; k < what; k++)
+				(void) !pread(files[i][k], buf, sizeof(buf), 0);
+		}
+	}
+	return (cpu_us() - before) / TICKS_A_ROUND;
+}
+
+/* The clock's own ticks, as often as its descriptor says. */
+static double ticks_us(struct sampler *s)
+{
+	struct pollfd fd = { .fd = sampler_fd(s), .events = POLLIN };
+	double sum = 0;
+
+	for (int t = 0; t < TICKS_A_ROUND; t++) {
+		(void) poll(&fd, 1, -1);
+		double before = cpu_us();
+
+		sampler_step(s);
+		sum += cpu_us() - before;
+	}
+	return sum / TICKS_A_ROUND;
+}
+
+static struct sampler *start(const struct root *root, uint64_t window_ns)
+{
+	const struct sampler_options options = {
+		.root = root, .interval_ns = 2000000, .window_ns = window_ns, .ours = true,
+		.cgroup = CGROUP_NONE, .workdir = NULL,
+	};
+	struct sampler *s = NULL;
+	struct err err = { "" };
+
+	if (sampler_new(&options, &s, &err) < 0 || sampler_start(s, pids[0], &err) < 0) {
+		fprintf(stderr, "tick: %s\n", err.text);
+		exit(1);
+	}
+	return s;
+}
+
+static void spawn(int n)
+{
+	for (int i = 0; i < n; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void) pause();
+		}
+	}
+}
+
+static void end(int n)
+{
+	for (int i = 0; i < n; i++) {
+		(void) kill(pids[i], SIGKILL);
+		(void) waitpid(pids[i], NULL, 0);
+		for (int k = 0; k < 3; k++)
+			(void) close(files[i][k]);
+	}
+	(void) close(loadavg);
+}
+
+static void measure(const struct root *root, int n)
+{
+	spawn(n);
+	open_files(root, n);
+	struct sampler *memory = start(root, UINT64_C(3600000000000)), *all = start(root, 2000000);
+
+	(void) ticks_us(memory);
+	(void) ticks_us(all);
+	for (int r = 0; r < ROUNDS; r++) {
+		double bare = floor_us(n, 1), tick = ticks_us(memory);
+		double bare_all = floor_us(n, 3), tick_all = ticks_us(all);
+
+		printf("memory %d %.3f %.3f\nall %d %.3f %.3f\n", n, tick, bare, n, tick_all, bare_all);
+	}
+	sampler_free(memory);
+	sampler_free(all);
+	end(n);
+}
+
+int main(void)
+{
+	static const int sizes[] = { 10, 100, 1000 };
+	struct rlimit limit;
+	struct root root;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void) setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (root_open("/", &root, NULL) < 0)
+		return 1;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		measure(&root, sizes[i]);
+	root_done(&root);
+	return 0;
+}
