@@ -47,7 +47,8 @@ demo study: deps
 
 bench: deps
 	@$(MAKE) --no-print-directory all BUILD=build-bench
-	@tools/venv .venv-bench tools/requirements-bench.txt examples/models/requirements.txt
+	@tools/venv .venv-bench tools/requirements-bench.txt
+	@tools/venv .venv-demo examples/models/requirements.txt
 	@.venv-bench/bin/python bench/run build-bench $(BENCH)
 
 fuzz: deps
