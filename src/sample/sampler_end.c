@@ -111,7 +111,7 @@ static void settle_cpu(struct sampler *s)
 		facts->cpu_is_exact = known(0);
 	else if (!facts->cpu_is_exact.known)
 		facts->cpu_is_exact = known(facts->processes_left.value == 0 &&
-					    !processes_ignore_children(s->processes) &&
+					    processes_unwaited(s->processes) == 0 &&
 					    seen_cpu(s) <= reaped + slack);
 }
 

@@ -162,9 +162,6 @@ uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: no member */
 /* Members, living and ended, that were seen to ignore SIGCHLD: their children's processor time is never waited for. */
 size_t processes_unwaited(const struct processes *p);
 
-/* Some member was seen to ignore SIGCHLD: its children's processor time is told to nobody. */
-bool processes_ignore_children(const struct processes *p);
-
 /* Tells of every process metric. */
 void processes_probe(const struct source_env *env, source_prober *tell, void *ctx);
 
