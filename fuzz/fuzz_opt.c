@@ -21,7 +21,7 @@ static int take_choice(const char *value, void *dest, struct err *err)
 {
 	int code = opt_choice(value, "full|line|none", err);
 
-	(void)dest;
+	(void) dest;
 	return code < 0 ? code : 0;
 }
 
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		argv[argc++] = p;
 	}
 	argv[argc] = NULL;
-	memcpy(before, argv, sizeof(*argv) * (size_t)(argc + 1));
+	memcpy(before, argv, sizeof(*argv) * (size_t) (argc + 1));
 	const struct command *command = &commands[size > 0 ? data[0] % 2 : 0];
 	int first = opt_parse(command, argc, argv, &err);
 

@@ -22,7 +22,7 @@ static int read_i64(const char **p, uint64_t *ret)
 	int64_t value = 0;
 	int code = parse_i64(p, &value);
 
-	*ret = code < 0 ? *ret : (uint64_t)value;
+	*ret = code < 0 ? *ret : (uint64_t) value;
 	return code;
 }
 

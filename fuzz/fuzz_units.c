@@ -41,8 +41,8 @@ static void check_texts(int64_t number, int64_t whole)
 	check(strlen(units_duration(number, buf)) < UNITS_LEN && buf[0]);
 	check(strlen(units_words(number, words)) < UNITS_LEN * 2 && words[0]);
 	check((units_percent(number, whole, buf)[0] == '\0') == (whole == 0));
-	check(strlen(units_date((uint64_t)number, buf)) < UNITS_LEN);
-	check(strlen(units_rfc3339((uint64_t)number, buf)) < UNITS_LEN);
+	check(strlen(units_date((uint64_t) number, buf)) < UNITS_LEN);
+	check(strlen(units_rfc3339((uint64_t) number, buf)) < UNITS_LEN);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -145,13 +145,13 @@ void framebuf_value(struct framebuf *b, enum metric metric, uint32_t id, int64_t
 
 void framebuf_unknown(struct framebuf *b, enum metric metric, uint32_t id)
 {
-	framebuf_reading(b, (struct reading){ .id = id, .metric = (uint16_t)metric, .n = 1 });
+	framebuf_reading(b, (struct reading) { .id = id, .metric = (uint16_t) metric, .n = 1 });
 }
 
 struct frame framebuf_frame(
 	const struct framebuf *b, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
 {
-	return (struct frame){
+	return (struct frame) {
 		.time_ns = time_ns,
 		.hold_ns = hold_ns,
 		.source = source,
@@ -193,5 +193,5 @@ void framebuf_done(struct framebuf *b)
 	free(b->ends);
 	free(b->events);
 	free(b->series);
-	*b = (struct framebuf){ 0 };
+	*b = (struct framebuf) { 0 };
 }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUF_FIRST = 64, VEC_FIRST = 16 };
+enum { BUF_FIRST = 64,
+	VEC_FIRST = 16 };
 
 char buf_empty[1];
 
@@ -72,10 +73,10 @@ int buf_vprintf(struct buf *b, const char *format, va_list ap)
 	va_end(again);
 	if (n < 0) {
 		b->error = -EFBIG; /* longer than INT_MAX */
-	} else if (buf_room(b, (size_t)n) == 0) {
+	} else if (buf_room(b, (size_t) n) == 0) {
 		/* The first try may have been cut; without the room it is taken back below. */
-		(void)vsnprintf(b->data + b->len, b->cap - b->len, format, ap);
-		b->len += (size_t)n;
+		(void) vsnprintf(b->data + b->len, b->cap - b->len, format, ap);
+		b->len += (size_t) n;
 	}
 	if (b->cap)
 		b->data[b->len] = '\0';

@@ -17,7 +17,7 @@ struct buf {
 	int error; /* 0, or the first -ENOMEM or -EFBIG; later writes do nothing */
 };
 
-#define BUF_INIT(limit) ((struct buf){ .data = buf_empty, .max = (limit) })
+#define BUF_INIT(limit) ((struct buf) { .data = buf_empty, .max = (limit) })
 extern char buf_empty[1];
 
 int buf_add(struct buf *b, const void *bytes, size_t n);

@@ -7,9 +7,9 @@ static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = { 0 };
 
-	(void)clock_gettime(
+	(void) clock_gettime(
 		clock, &ts); /* cannot fail: the three clocks below exist since Linux 2.6.39 */
-	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+	return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
 }
 
 uint64_t clock_boot_ns(void)

@@ -11,7 +11,7 @@ int err_set(struct err *err, int code, const char *format, ...)
 	if (!err)
 		return code;
 	va_start(ap, format);
-	(void)vsnprintf(err->text, sizeof(err->text), format, ap);
+	(void) vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
 	return code;
 }

@@ -14,7 +14,7 @@
 
 void json_init(struct json *j, struct buf *out, bool compact)
 {
-	*j = (struct json){ .out = out, .compact = compact, .first = { true } };
+	*j = (struct json) { .out = out, .compact = compact, .first = { true } };
 }
 
 static void misplaced(struct json *j)
@@ -30,7 +30,7 @@ static void separate(struct json *j)
 		buf_str(j->out, ",");
 	j->first[j->depth] = false;
 	if (j->depth > 0 && !j->compact)
-		buf_printf(j->out, "\n%*s", (int)j->depth * 2, "");
+		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
 }
 
 /* To be called in front of each value; false where none may stand. */
@@ -92,7 +92,7 @@ void json_end(struct json *j)
 
 	j->depth--;
 	if (!empty && !j->compact)
-		buf_printf(j->out, "\n%*s", (int)j->depth * 2, "");
+		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
 	buf_str(j->out, j->stack[j->depth] == '{' ? "}" : "]");
 }
 
@@ -140,7 +140,7 @@ static void escape(struct buf *out, unsigned char c)
 	static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* the byte, then its letter */
 
 	for (const char *p = letters; *p; p += 2) {
-		if ((unsigned char)*p == c) {
+		if ((unsigned char) *p == c) {
 			buf_printf(out, "\\%c", p[1]);
 			return;
 		}
@@ -150,7 +150,7 @@ static void escape(struct buf *out, unsigned char c)
 
 static void put_string(struct buf *out, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const unsigned char *s = (const unsigned char *) text;
 
 	buf_str(out, "\"");
 	while (*s) {
@@ -221,7 +221,7 @@ static void shortest(double value, char *text, size_t size)
 {
 	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG;
 		digits++) {
-		(void)snprintf(text, size, "%.*g", digits, value);
+		(void) snprintf(text, size, "%.*g", digits, value);
 		double back = strtod(text, NULL);
 
 		if (memcmp(&back, &value, sizeof(back)) == 0)
@@ -262,7 +262,7 @@ void json_seconds(struct json *j, struct maybe ns)
 		json_null(j);
 		return;
 	}
-	uint64_t size = ns.value < 0 ? 0 - (uint64_t)ns.value : (uint64_t)ns.value;
+	uint64_t size = ns.value < 0 ? 0 - (uint64_t) ns.value : (uint64_t) ns.value;
 	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu64, ns.value < 0 ? "-" : "",
 		size / 1000000000, size % 1000000000);
 

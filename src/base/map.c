@@ -17,7 +17,7 @@ static size_t home(const struct map *m, uint64_t key)
 {
 	key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9U;
 	key = (key ^ (key >> 27)) * 0x94d049bb133111ebU;
-	return (size_t)(key ^ (key >> 31)) & (m->cap - 1);
+	return (size_t) (key ^ (key >> 31)) & (m->cap - 1);
 }
 
 /* The cell of key, or the empty one where it would go. There is always an empty one. */
@@ -58,7 +58,7 @@ int map_put(struct map *m, uint64_t key, uint32_t value)
 	}
 	if (m->used >= m->cap / 4 * 3 && grow(m) < 0)
 		return -ENOMEM;
-	m->cells[find(m, key)] = (struct map_cell){ .key = key, .value = value, .full = true };
+	m->cells[find(m, key)] = (struct map_cell) { .key = key, .value = value, .full = true };
 	m->used++;
 	return 0;
 }
@@ -105,5 +105,5 @@ void map_remove(struct map *m, uint64_t key)
 void map_done(struct map *m)
 {
 	free(m->cells);
-	*m = (struct map){ 0 };
+	*m = (struct map) { 0 };
 }

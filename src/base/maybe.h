@@ -12,11 +12,11 @@ struct maybe {
 	bool known;
 };
 
-#define UNKNOWN ((struct maybe){ 0, false })
+#define UNKNOWN ((struct maybe) { 0, false })
 
 static inline struct maybe known(int64_t value)
 {
-	return (struct maybe){ value, true };
+	return (struct maybe) { value, true };
 }
 
 /* The larger of two; the known one if only one is. */

@@ -37,16 +37,16 @@ bool opt_is_listed(const struct command *command)
 
 int opt_flag(const char *value, void *dest, struct err *err)
 {
-	(void)value;
-	(void)err;
-	*(bool *)dest = true;
+	(void) value;
+	(void) err;
+	*(bool *) dest = true;
 	return 0;
 }
 
 int opt_text(const char *value, void *dest, struct err *err)
 {
-	(void)err;
-	*(const char **)dest = value;
+	(void) err;
+	*(const char **) dest = value;
 	return 0;
 }
 
@@ -75,16 +75,16 @@ static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
 	if (a_len > LONGEST || b_len > LONGEST)
 		return SIZE_MAX;
 	for (size_t k = 0; k <= b_len; k++)
-		old[k] = (unsigned char)k;
+		old[k] = (unsigned char) k;
 	for (size_t i = 1; i <= a_len; i++) {
-		now[0] = (unsigned char)i;
+		now[0] = (unsigned char) i;
 		for (size_t k = 1; k <= b_len; k++) {
 			size_t change = old[k - 1] + (a[i - 1] != b[k - 1] ? 1U : 0U);
 			size_t cost = least(change, least(old[k], now[k - 1]) + 1);
 
 			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
 				cost = least(cost, older[k - 2] + 1U);
-			now[k] = (unsigned char)cost;
+			now[k] = (unsigned char) cost;
 		}
 		unsigned char *free_row = older;
 
@@ -132,7 +132,7 @@ int opt_choice(const char *value, const char *choices, struct err *err)
 	}
 	if (near.best)
 		return err_set(err, -EINVAL, "'%.80s' is none of %s; did you mean %.*s?", value,
-			choices, (int)near.best_len, near.best);
+			choices, (int) near.best_len, near.best);
 	return err_set(err, -EINVAL, "'%.80s' is none of %s", value, choices);
 }
 
@@ -159,7 +159,7 @@ __attribute__((format(printf, 2, 3))) static int complain(
 	va_list ap;
 
 	va_start(ap, format);
-	(void)vsnprintf(why.text, sizeof(why.text) - 80, format, ap);
+	(void) vsnprintf(why.text, sizeof(why.text) - 80, format, ap);
 	va_end(ap);
 	return err_set(r->err, -EINVAL, "%s%s see %s%s%s --help", why.text,
 		why.text[0] && why.text[strlen(why.text) - 1] == '?' ? "" : ";", OPT_PROGRAM,
@@ -177,9 +177,9 @@ static int complain_unknown(const struct reader *r, const char *word, size_t len
 			near_try(&near, o->name, strlen(o->name));
 	}
 	if (near.best)
-		return complain(r, "unknown option %.*s; did you mean --%s?", (int)least(len, 80),
+		return complain(r, "unknown option %.*s; did you mean --%s?", (int) least(len, 80),
 			word, near.best);
-	return complain(r, "unknown option %.*s", (int)least(len, 80), word);
+	return complain(r, "unknown option %.*s", (int) least(len, 80), word);
 }
 
 /* Gives value to the row's taker. shown is the option as a person writes it. Returns used, the words that it took. */
@@ -236,7 +236,7 @@ static int read_long(const struct reader *r)
 	if (other)
 		return complain(
 			r, "option %.80s is ambiguous: --%s or --%s", word, o->name, other->name);
-	(void)snprintf(shown, sizeof(shown), "--%s", o->name);
+	(void) snprintf(shown, sizeof(shown), "--%s", o->name);
 	if (value && o->arg == OPT_NONE)
 		return complain(r, "option %s takes no value, '%.80s' was given", shown, value);
 	if (value || o->arg == OPT_NONE || o->arg == OPT_OPTIONAL)
@@ -290,7 +290,7 @@ static void move_words(char **argv, int to, int from, int n)
 	for (; n > 0; n--, to++, from++) {
 		char *word = argv[from];
 
-		memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
+		memmove(argv + to + 1, argv + to, (size_t) (from - to) * sizeof(*argv));
 		argv[to] = word;
 	}
 }

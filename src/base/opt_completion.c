@@ -66,7 +66,7 @@ static void put_choices(FILE *out, const char *choices)
 	size_t len;
 
 	while ((choice = opt_next_choice(&choices, &len))) {
-		fprintf(out, "%s%.*s", between, (int)len, choice);
+		fprintf(out, "%s%.*s", between, (int) len, choice);
 		between = " ";
 	}
 }

@@ -30,7 +30,7 @@ static void wrap(FILE *out, const char *text, size_t column, size_t indent)
 		size_t len = strcspn(p, " \n");
 
 		if (!is_first && column + 1 + len >= WIDTH) {
-			fprintf(out, "\n%*s", (int)indent, "");
+			fprintf(out, "\n%*s", (int) indent, "");
 			column = indent;
 		} else if (!is_first) {
 			fputc(' ', out);
@@ -56,7 +56,8 @@ static size_t spell(const struct opt *o, char *text, size_t size)
 			      : " ",
 		has_value && o->arg_name ? o->arg_name : "", is_optional ? "]" : "");
 
-	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+	return n < 0 ? 0 : (size_t) n < size ? (size_t) n
+					     : size - 1;
 }
 
 static void help_option(const struct opt *o, FILE *out)
@@ -69,7 +70,7 @@ static void help_option(const struct opt *o, FILE *out)
 		fputc('\n', out);
 		column = 0;
 	}
-	fprintf(out, "%*s", (int)(SENTENCES - column), "");
+	fprintf(out, "%*s", (int) (SENTENCES - column), "");
 	wrap(out, o->sentence, SENTENCES, SENTENCES);
 }
 
@@ -166,7 +167,7 @@ static void roff_words(FILE *out, const char *text, const char *end)
 /* A table's sentence as one of running text: a capital in front, a full stop behind. */
 static void roff_sentence(FILE *out, const char *text)
 {
-	char first = (char)toupper((unsigned char)text[0]);
+	char first = (char) toupper((unsigned char) text[0]);
 	size_t len = strlen(text);
 
 	if (len == 0)
@@ -255,7 +256,7 @@ static void man_head(const char *page, const char *sentence, FILE *out)
 {
 	fputs(".\\\" Made by the command itself from its option tables.\n.TH ", out);
 	for (const char *p = page; *p; p++)
-		fputc(toupper((unsigned char)*p), out);
+		fputc(toupper((unsigned char) *p), out);
 	fprintf(out, " 1 %s \"%s %s\" \"User Commands\"\n", man_date, OPT_PROGRAM, HIW_VERSION);
 	/* Left-aligned, no hyphenation: command lines must come out as they are. */
 	fputs(".nh\n.ad l\n.SH NAME\n", out);
@@ -270,7 +271,7 @@ static void man_of_command(const struct command *command, const char *name, FILE
 {
 	char page[80];
 
-	(void)snprintf(
+	(void) snprintf(
 		page, sizeof(page), "%s%s%s", name, command->name[0] ? "-" : "", command->name);
 	man_head(page, command->sentence, out);
 	fputs(".SH SYNOPSIS\n", out);

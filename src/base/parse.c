@@ -8,11 +8,11 @@
 static unsigned digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
-		return (unsigned)(c - '0');
+		return (unsigned) (c - '0');
 	if (c >= 'a' && c <= 'f')
-		return (unsigned)(c - 'a') + 10;
+		return (unsigned) (c - 'a') + 10;
 	if (c >= 'A' && c <= 'F')
-		return (unsigned)(c - 'A') + 10;
+		return (unsigned) (c - 'A') + 10;
 	return 255;
 }
 
@@ -50,10 +50,10 @@ int parse_i64(const char **p, int64_t *ret)
 
 	if (code < 0)
 		return code;
-	if (value > (uint64_t)INT64_MAX + (minus ? 1 : 0))
+	if (value > (uint64_t) INT64_MAX + (minus ? 1 : 0))
 		return -ERANGE;
 	*p = s;
-	*ret = (int64_t)(minus ? 0 - value : value);
+	*ret = (int64_t) (minus ? 0 - value : value);
 	return 0;
 }
 

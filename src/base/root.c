@@ -22,14 +22,14 @@ static int open_dir(int at, const char *path)
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	int code = moved < 0 ? -errno : moved;
 
-	(void)close(fd);
+	(void) close(fd);
 	return code;
 }
 
 static void close_dir(int *fd)
 {
 	if (*fd > STDERR_FILENO)
-		(void)close(*fd);
+		(void) close(*fd);
 	*fd = -1;
 }
 

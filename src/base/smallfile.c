@@ -18,7 +18,7 @@ static ssize_t pread_once(int fd, char *buf, size_t size, size_t offset)
 	ssize_t n;
 
 	do
-		n = pread(fd, buf, size, (off_t)offset);
+		n = pread(fd, buf, size, (off_t) offset);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -44,17 +44,17 @@ ssize_t smallfile_pread(int fd, char *buf, size_t size)
 			buf[0] = '\0';
 			return n;
 		}
-		len += (size_t)n;
+		len += (size_t) n;
 	} while (n >= WHOLE && len < size - 1);
 	buf[len] = '\0';
 	if (len == size - 1 && goes_on(fd, len)) {
 		const char *newline = memrchr(buf, '\n', len);
 
 		if (newline)
-			len = (size_t)(newline + 1 - buf);
+			len = (size_t) (newline + 1 - buf);
 		buf[len] = '\0';
 	}
-	return (ssize_t)len;
+	return (ssize_t) len;
 }
 
 ssize_t smallfile_read(int dirfd, const char *path, char *buf, size_t size)
@@ -86,5 +86,5 @@ int smallfile_write(int dirfd, const char *path, const char *text)
 
 	if (n < 0)
 		return -errno;
-	return (size_t)n == len ? 0 : -EIO;
+	return (size_t) n == len ? 0 : -EIO;
 }

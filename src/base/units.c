@@ -13,7 +13,9 @@
 
 #define NS_PER_S 1000000000ULL
 
-enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
+enum { MINUTE = 60,
+	HOUR = 3600,
+	DAY = 86400 };
 
 /* A named multiple of the base unit. */
 struct scale {
@@ -53,14 +55,14 @@ static const struct scale seconds[] = {
 
 static uint64_t magnitude(int64_t value)
 {
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	return value < 0 ? 0 - (uint64_t) value : (uint64_t) value;
 }
 
 /* value / size in units of 1/times, rounded to the nearest, halves up. */
 static uint64_t rounded(uint64_t value, uint64_t size, unsigned times)
 {
-	return (uint64_t)(((unsigned __int128)value * times * 2 + size) /
-			  ((unsigned __int128)size * 2));
+	return (uint64_t) (((unsigned __int128) value * times * 2 + size) /
+			   ((unsigned __int128) size * 2));
 }
 
 /* Three significant digits in the first unit in which they round to less than 1000. Whole base units have no point. */
@@ -80,9 +82,9 @@ static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t
 	uint64_t number = rounded(size, scale->size, powers[digits]);
 
 	if (digits == 0)
-		(void)snprintf(buf, room, "%s%" PRIu64 " %s", sign, number, scale->name);
+		(void) snprintf(buf, room, "%s%" PRIu64 " %s", sign, number, scale->name);
 	else
-		(void)snprintf(buf, room, "%s%" PRIu64 ".%0*" PRIu64 " %s", sign,
+		(void) snprintf(buf, room, "%s%" PRIu64 ".%0*" PRIu64 " %s", sign,
 			number / powers[digits], digits, number % powers[digits], scale->name);
 	return buf;
 }
@@ -90,7 +92,7 @@ static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t
 char *units_bytes(int64_t bytes, enum units units, char buf[UNITS_LEN])
 {
 	if (units == UNITS_BYTES)
-		(void)snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
+		(void) snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
 	else
 		scaled(bytes, units == UNITS_SI ? si : iec, buf, UNITS_LEN);
 	return buf;
@@ -118,9 +120,9 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 	const char *sign = bytes < 0 ? "-" : "";
 
 	if (digits == 0)
-		(void)snprintf(buf, UNITS_LEN, "%s%" PRIu64, sign, number);
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64, sign, number);
 	else
-		(void)snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, sign,
+		(void) snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, sign,
 			number / powers[digits], digits, number % powers[digits]);
 	return buf;
 }
@@ -137,8 +139,8 @@ char *units_duration(int64_t ns, char buf[UNITS_LEN])
 	if (rounded(magnitude(ns), NS_PER_S, 10) < MINUTE * 10)
 		return scaled(ns, seconds, buf, UNITS_LEN);
 	if (s >= DAY)
-		(void)snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
-	(void)snprintf(buf, UNITS_LEN, "%s%s%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, sign, days,
+		(void) snprintf(days, sizeof(days), "%" PRIu64 " d ", s / DAY);
+	(void) snprintf(buf, UNITS_LEN, "%s%s%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, sign, days,
 		clock / HOUR, clock % HOUR / MINUTE, clock % MINUTE);
 	return buf;
 }
@@ -146,7 +148,7 @@ char *units_duration(int64_t ns, char buf[UNITS_LEN])
 /* "3 minutes", "1 minute" */
 static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 {
-	(void)snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
+	(void) snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
 }
 
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
@@ -166,7 +168,7 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 
 	if (size != 0 && size < NS_PER_S - 500000) {
 		counted(rounded(size, 1000000, 1), "millisecond", larger, sizeof(larger));
-		(void)snprintf(buf, ROOM, "%s%s", sign,
+		(void) snprintf(buf, ROOM, "%s%s", sign,
 			size < 500000 ? "less than a millisecond" : larger);
 		return buf;
 	}
@@ -180,7 +182,7 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 	counted(s / word->size, word->name, larger, sizeof(larger));
 	counted(s % word->size / word[1].size, word[1].name ? word[1].name : "", smaller,
 		sizeof(smaller));
-	(void)snprintf(buf, ROOM, "%s%s%s%s", sign, larger, s % word->size ? " " : "",
+	(void) snprintf(buf, ROOM, "%s%s%s%s", sign, larger, s % word->size ? " " : "",
 		s % word->size ? smaller : "");
 	return buf;
 }
@@ -194,44 +196,44 @@ char *units_percent(int64_t part, int64_t whole, char buf[UNITS_LEN])
 	buf[0] = '\0';
 	if (of == 0)
 		return buf;
-	tenths = ((unsigned __int128)magnitude(part) * 2000 + of) / ((unsigned __int128)of * 2);
+	tenths = ((unsigned __int128) magnitude(part) * 2000 + of) / ((unsigned __int128) of * 2);
 	if (part == 0)
-		(void)snprintf(buf, UNITS_LEN, "0 %%");
+		(void) snprintf(buf, UNITS_LEN, "0 %%");
 	else if (tenths == 0)
-		(void)snprintf(buf, UNITS_LEN, "%s<0.1 %%", sign);
+		(void) snprintf(buf, UNITS_LEN, "%s<0.1 %%", sign);
 	else if (tenths < 100)
-		(void)snprintf(buf, UNITS_LEN, "%s%u.%u %%", sign, (unsigned)tenths / 10,
-			(unsigned)tenths % 10);
+		(void) snprintf(buf, UNITS_LEN, "%s%u.%u %%", sign, (unsigned) tenths / 10,
+			(unsigned) tenths % 10);
 	else if (tenths / 10 > UINT64_MAX / 2)
-		(void)snprintf(buf, UNITS_LEN, "%s>1e18 %%", sign);
+		(void) snprintf(buf, UNITS_LEN, "%s>1e18 %%", sign);
 	else
-		(void)snprintf(
-			buf, UNITS_LEN, "%s%" PRIu64 " %%", sign, (uint64_t)((tenths + 5) / 10));
+		(void) snprintf(
+			buf, UNITS_LEN, "%s%" PRIu64 " %%", sign, (uint64_t) ((tenths + 5) / 10));
 	return buf;
 }
 
 char *units_date(uint64_t wall_ns, char buf[UNITS_LEN])
 {
-	time_t s = (time_t)(wall_ns / NS_PER_S);
+	time_t s = (time_t) (wall_ns / NS_PER_S);
 	struct tm tm;
 
 	buf[0] = '\0';
 	if (localtime_r(&s, &tm))
-		(void)strftime(buf, UNITS_LEN, "%Y-%m-%d %H:%M:%S", &tm);
+		(void) strftime(buf, UNITS_LEN, "%Y-%m-%d %H:%M:%S", &tm);
 	return buf;
 }
 
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN])
 {
-	time_t s = (time_t)(wall_ns / NS_PER_S);
-	unsigned ms = (unsigned)(wall_ns % NS_PER_S / 1000000);
+	time_t s = (time_t) (wall_ns / NS_PER_S);
+	unsigned ms = (unsigned) (wall_ns % NS_PER_S / 1000000);
 	struct tm tm;
 
 	buf[0] = '\0';
 	if (gmtime_r(&s, &tm)) {
 		size_t len = strftime(buf, UNITS_LEN, "%Y-%m-%dT%H:%M:%S", &tm);
 
-		(void)snprintf(buf + len, UNITS_LEN - len, ".%03uZ", ms);
+		(void) snprintf(buf + len, UNITS_LEN - len, ".%03uZ", ms);
 	}
 	return buf;
 }
@@ -292,7 +294,7 @@ static int parse_decimal(const char **p, uint64_t *whole, uint64_t *billionths)
 		return 0;
 	for ((*p)++; **p >= '0' && **p <= '9'; (*p)++) {
 		weight /= 10;
-		*billionths += weight * (uint64_t)(**p - '0');
+		*billionths += weight * (uint64_t) (**p - '0');
 	}
 	return 0;
 }
@@ -327,10 +329,10 @@ static int add_quantity(const char **p, const struct scale *suffixes, uint64_t b
 	if (size == 0)
 		return -EBADMSG;
 	/* A fraction of a unit that has no smaller one is cut. */
-	unsigned __int128 part = (unsigned __int128)billionths * size / NS_PER_S;
+	unsigned __int128 part = (unsigned __int128) billionths * size / NS_PER_S;
 
 	if (__builtin_mul_overflow(whole, size, &amount) ||
-		__builtin_add_overflow(amount, (int64_t)part, &amount) ||
+		__builtin_add_overflow(amount, (int64_t) part, &amount) ||
 		__builtin_add_overflow(*sum, amount, sum))
 		return -ERANGE;
 	return 0;
@@ -401,7 +403,7 @@ static int parse_clock(const char **p, int64_t *sum)
 	for (size_t i = 0; i < n && code == 0; i++)
 		code = i > 0 && field[i] >= 60 ? -EBADMSG
 					       : add_seconds(field[i], from_days[first + i], sum);
-	if (code == 0 && __builtin_add_overflow(*sum, (int64_t)fraction, sum))
+	if (code == 0 && __builtin_add_overflow(*sum, (int64_t) fraction, sum))
 		code = -ERANGE;
 	return code;
 }

@@ -10,7 +10,9 @@
 
 #include "base/err.h"
 
-enum units { UNITS_IEC, UNITS_SI, UNITS_BYTES };
+enum units { UNITS_IEC,
+	UNITS_SI,
+	UNITS_BYTES };
 
 #define UNITS_LEN 40
 

@@ -16,7 +16,7 @@ static void test_an_empty_buffer(void **state)
 {
 	struct buf b = BUF_INIT(100), zero = { 0 };
 
-	(void)state;
+	(void) state;
 	assert_string_equal(b.data, "");
 	buf_clear(&b);
 	assert_string_equal(b.data, "");
@@ -33,7 +33,7 @@ static void test_bytes_and_text(void **state)
 {
 	struct buf b = BUF_INIT(1000);
 
-	(void)state;
+	(void) state;
 	assert_int_equal(buf_str(&b, "ram "), 0);
 	assert_int_equal(buf_printf(&b, "%d %s", 42, "MiB"), 0);
 	assert_int_equal(buf_add(&b, "\0x", 2), 0);
@@ -47,7 +47,7 @@ static void test_it_grows_and_keeps_its_room(void **state)
 	struct buf b = BUF_INIT(1 << 20);
 	const char *data;
 
-	(void)state;
+	(void) state;
 	for (int i = 0; i < 10000; i++)
 		assert_int_equal(buf_printf(&b, "%04d ", i), 0);
 	assert_int_equal(b.len, 50000);
@@ -65,7 +65,7 @@ static void test_the_maximum(void **state)
 {
 	struct buf b = BUF_INIT(10);
 
-	(void)state;
+	(void) state;
 	assert_int_equal(buf_str(&b, "123456789"), 0);
 	assert_int_equal(buf_str(&b, "ab"), -EFBIG);
 	assert_string_equal(b.data, "123456789");
@@ -107,14 +107,14 @@ static void test_arrays(void **state)
 	int *numbers = NULL;
 	size_t cap = 0, n = 0;
 
-	(void)state;
+	(void) state;
 	for (; n < 1000; n++) {
 		assert_int_equal(vec_room(&numbers, &cap, n, sizeof(*numbers), 1000), 0);
 		assert_true(cap > n && cap <= 1000);
-		numbers[n] = (int)n;
+		numbers[n] = (int) n;
 	}
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(numbers[i], (int)i);
+		assert_int_equal(numbers[i], (int) i);
 	int *before = numbers;
 
 	assert_int_equal(vec_room(&numbers, &cap, n, sizeof(*numbers), 1000), -EFBIG);
@@ -130,7 +130,7 @@ static void test_errors_are_cut_at_their_end(void **state)
 {
 	struct err err = { "" };
 
-	(void)state;
+	(void) state;
 	assert_int_equal(err_set(NULL, -ENOENT, "%s", "nobody listens"), -ENOENT);
 	assert_int_equal(err_set(&err, -EINVAL, "%s: %d", "why", 7), -EINVAL);
 	assert_string_equal(err.text, "why: 7");

@@ -21,7 +21,7 @@
 
 #define GOLDEN TESTS_DIR "/golden/frames.txt"
 
-#define S 1000000000ULL
+#define S   1000000000ULL
 #define MIB (1LL << 20)
 
 /* ---- what a recording or another program may rely on ---- */
@@ -96,9 +96,9 @@ static void dump_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, " %s=\"", name);
 	for (; *text; text++) {
-		if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ||
-			(unsigned char)*text > '~')
-			buf_printf(out, "\\x%02x", (unsigned char)*text);
+		if (*text == '"' || *text == '\\' || (unsigned char) *text < ' ' ||
+			(unsigned char) *text > '~')
+			buf_printf(out, "\\x%02x", (unsigned char) *text);
 		else
 			buf_add(out, text, 1);
 	}
@@ -214,7 +214,7 @@ static void dump_frame(struct buf *out, const char *title, const struct frame *f
 
 static void births(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS,
 				  .id = 1,
 				  .process = { .pid = 4711,
 					  .ppid = 4000,
@@ -224,7 +224,7 @@ static void births(struct framebuf *b)
 					  .name = "python3",
 					  .command = "python3 train.py --token=***",
 					  .is_main = true } });
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS,
 				  .id = 2,
 				  .process = { .pid = 4712,
 					  .ppid = 4711,
@@ -241,7 +241,7 @@ static void births(struct framebuf *b)
 /* A second birth of a process: from here on it is another program. */
 static void birth_again(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS,
 				  .id = 2,
 				  .process = { .pid = 4712,
 					  .ppid = 4711,
@@ -251,7 +251,7 @@ static void birth_again(struct framebuf *b)
 					  .startstack = 140730000000000,
 					  .name = "make",
 					  .command = "make -j8" } });
-	framebuf_event(b, &(struct event){ .time_ns = S,
+	framebuf_event(b, &(struct event) { .time_ns = S,
 				  .kind = EVENT_EXEC,
 				  .entity = ENTITY_PROCESS,
 				  .id = 2,
@@ -260,24 +260,24 @@ static void birth_again(struct framebuf *b)
 
 static void gpu_births(struct framebuf *b)
 {
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU,
 				  .id = 1,
 				  .gpu = { .uuid = "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5",
 					  .name = "NVIDIA H200",
 					  .vendor = "nvidia",
 					  .index = known(0),
 					  .memory_bytes = known(143771 * MIB) } });
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU,
 				  .id = 2,
 				  .gpu = { .uuid = "0000:03:00.0",
 					  .name = "Radeon",
 					  .vendor = "amd",
 					  .index = UNKNOWN,
 					  .memory_bytes = UNKNOWN } });
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU_PROCESS,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
 				  .id = 1,
 				  .gpu_process = { .gpu = 1, .process = 1, .pid = known(4711) } });
-	framebuf_birth(b, &(struct birth){ .entity = ENTITY_GPU_PROCESS,
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
 				  .id = 2,
 				  .gpu_process = { .gpu = 1, .process = 0, .pid = UNKNOWN } });
 }
@@ -291,14 +291,14 @@ static void gauges(struct framebuf *b)
 	framebuf_value(b, M_PROC_RSS, 2, 0);
 	framebuf_unknown(b, M_PROC_PSS, 2);
 	framebuf_value(b, M_PROC_HWM, 1, 572 * MIB);
-	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t)S);
+	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t) S);
 }
 
 static void host(struct framebuf *b)
 {
 	framebuf_value(b, M_HOST_MEM_USED, 0, 8192 * MIB);
-	framebuf_value(b, M_HOST_CPU_USER, 0, 7200 * (int64_t)S);
-	framebuf_value(b, M_HOST_CPU_USER, 1 + 3, 1800 * (int64_t)S); /* of core 3 */
+	framebuf_value(b, M_HOST_CPU_USER, 0, 7200 * (int64_t) S);
+	framebuf_value(b, M_HOST_CPU_USER, 1 + 3, 1800 * (int64_t) S); /* of core 3 */
 	framebuf_value(b, M_HOST_CORE_BUSIEST, 0, 875000);
 	framebuf_unknown(b, M_HOST_ENERGY, 0);
 }
@@ -314,7 +314,7 @@ static void totals(struct framebuf *b)
 /* A second of ten looks, as a recording gives it back. */
 static void folded(struct framebuf *b)
 {
-	framebuf_reading(b, (struct reading){ .id = 1,
+	framebuf_reading(b, (struct reading) { .id = 1,
 				    .metric = M_PROC_RSS,
 				    .known = true,
 				    .n = 10,
@@ -322,48 +322,48 @@ static void folded(struct framebuf *b)
 				    .min = 300 * MIB,
 				    .max = 572 * MIB,
 				    .span_ns = S });
-	framebuf_reading(b, (struct reading){ .id = 1,
+	framebuf_reading(b, (struct reading) { .id = 1,
 				    .metric = M_PROC_CPU_USER,
 				    .known = true,
 				    .n = 10,
-				    .value = 41 * (int64_t)S,
-				    .min = 41 * (int64_t)S,
-				    .max = 41 * (int64_t)S,
+				    .value = 41 * (int64_t) S,
+				    .min = 41 * (int64_t) S,
+				    .max = 41 * (int64_t) S,
 				    .span_ns = S });
 	framebuf_reading(
-		b, (struct reading){ .id = 2, .metric = M_PROC_PSS, .known = false, .n = 1 });
+		b, (struct reading) { .id = 2, .metric = M_PROC_PSS, .known = false, .n = 1 });
 }
 
 static void ends(struct framebuf *b)
 {
-	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS,
 				.id = 2,
 				.how = END_SEEN,
 				.hwm_bytes = known(2 * MIB),
 				.cpu_user_ns = known(30000000),
 				.cpu_system_ns = known(0) });
-	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS,
 				.id = 1,
 				.how = END_REAPED,
 				.status_known = true,
 				.status = 9 /* SIGKILL */,
 				.hwm_bytes = known(572 * MIB),
 				.maxrss_bytes = known(580 * MIB),
-				.cpu_user_ns = known(42 * (int64_t)S),
-				.cpu_system_ns = known((int64_t)S),
+				.cpu_user_ns = known(42 * (int64_t) S),
+				.cpu_system_ns = known((int64_t) S),
 				.faults_minor = known(150000),
 				.faults_waited = known(0),
 				.read_bytes = known(4096),
 				.write_bytes = known(0) });
-	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS,
+	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS,
 				.id = 1,
 				.how = END_TASKSTATS,
 				.status_known = true,
 				.status = 9,
 				.hwm_bytes = known(573 * MIB),
 				.read_bytes = known(8192) });
-	framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS, .id = 3, .how = END_LEFT });
-	framebuf_end(b, &(struct end){ .entity = ENTITY_GPU_PROCESS, .id = 1, .how = END_SEEN });
+	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 3, .how = END_LEFT });
+	framebuf_end(b, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = 1, .how = END_SEEN });
 }
 
 static void events(struct framebuf *b)
@@ -378,7 +378,7 @@ static void events(struct framebuf *b)
 		{ 7 * S, EVENT_CLEARED, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.85" },
 		{ 8 * S, EVENT_OOM, ENTITY_PROCESS, 2, 0, 0, "memory of the cgroup" },
 		{ 9 * S, EVENT_OOM, ENTITY_JOB, 0, 0, 0, "" },
-		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t)S, "suspended" },
+		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t) S, "suspended" },
 		{ 11 * S, EVENT_NOTE, ENTITY_HOST, 0, 0, 0, "energy: not readable" },
 		{ 12 * S, EVENT_TRIGGER, ENTITY_JOB, 0, 0, 0, "black box" },
 		{ 13 * S, EVENT_EXEC, ENTITY_PROCESS, 1, 0, 0, "make" },
@@ -390,13 +390,13 @@ static void events(struct framebuf *b)
 
 static void series(struct framebuf *b)
 {
-	framebuf_series(b, &(struct series_value){
+	framebuf_series(b, &(struct series_value) {
 				   .name = "loss", .value = 0.1, .has_step = true, .step = 0 });
 	framebuf_series(
-		b, &(struct series_value){
-			   .name = "loss", .value = (double)NAN, .has_step = true, .step = 1 });
-	framebuf_series(b, &(struct series_value){ .name = "accuracy", .value = 0.75 });
-	framebuf_series(b, &(struct series_value){ .name = "gain", .value = -(double)INFINITY });
+		b, &(struct series_value) {
+			   .name = "loss", .value = (double) NAN, .has_step = true, .step = 1 });
+	framebuf_series(b, &(struct series_value) { .name = "accuracy", .value = 0.75 });
+	framebuf_series(b, &(struct series_value) { .name = "gain", .value = -(double) INFINITY });
 }
 
 /* PSS passes are seconds apart: what one read stands until three periods later. */
@@ -466,7 +466,7 @@ static void assert_same_lines(const char *made, const char *golden)
 
 		if (made_len != golden_len || memcmp(made, golden, made_len) != 0)
 			fail_msg("line %d of frames.txt is\n%.*s\nbut was made as\n%.*s", line,
-				(int)golden_len, golden, (int)made_len, made);
+				(int) golden_len, golden, (int) made_len, made);
 		made += made_len + (made[made_len] == '\n');
 		golden += golden_len + (golden[golden_len] == '\n');
 	}
@@ -477,7 +477,7 @@ static void test_the_examples_are_as_recorded(void **state)
 	struct buf made = BUF_INIT(1 << 20), golden = BUF_INIT(1 << 20);
 	const char *update = getenv("UPDATE_GOLDEN");
 
-	(void)state;
+	(void) state;
 	dump_examples(&made);
 	if (update && *update) {
 		autofclose FILE *f = fopen(GOLDEN, "w");
@@ -498,7 +498,7 @@ static void test_each_kind_has_an_example(void **state)
 	struct framebuf b = { 0 };
 	unsigned event_kinds = 0, end_kinds = 0, birth_kinds = 0;
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++)
 		examples[i].fill(&b);
 	for (size_t i = 0; i < b.n_events; i++)
@@ -518,7 +518,7 @@ static void test_a_live_reading(void **state)
 {
 	struct reading r = reading_of(M_PROC_RSS, 7, -5);
 
-	(void)state;
+	(void) state;
 	assert_int_equal(r.id, 7);
 	assert_int_equal(r.metric, M_PROC_RSS);
 	assert_true(r.known);

@@ -16,7 +16,7 @@ static void test_an_empty_one(void **state)
 	struct framebuf b = { 0 };
 	struct frame f = framebuf_frame(&b, FRAME_HOST, 5, 6);
 
-	(void)state;
+	(void) state;
 	assert_true(framebuf_is_empty(&b));
 	assert_int_equal(f.time_ns, 5);
 	assert_int_equal(f.hold_ns, 6);
@@ -40,7 +40,7 @@ static void test_readings(void **state)
 		.max = 9,
 		.span_ns = 1000 };
 
-	(void)state;
+	(void) state;
 	framebuf_value(&b, M_HOST_MEM_USED, 0, -7);
 	framebuf_unknown(&b, M_HOST_ENERGY, 0);
 	framebuf_reading(&b, folded);
@@ -72,20 +72,20 @@ static void test_texts_are_copied(void **state)
 	     vendor[16] = "NVIDIA";
 	char text[16] = "epoch 1", series[16] = "loss";
 
-	(void)state;
-	framebuf_birth(&b, &(struct birth){ .entity = ENTITY_PROCESS,
+	(void) state;
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_PROCESS,
 				   .id = 1,
 				   .process = { .pid = 7, .name = name, .command = command } });
-	framebuf_birth(&b, &(struct birth){ .entity = ENTITY_GPU,
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU,
 				   .id = 1,
 				   .gpu = { .uuid = uuid, .name = gpu, .vendor = vendor } });
 	framebuf_birth(
-		&b, &(struct birth){
+		&b, &(struct birth) {
 			    .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1 } });
 	framebuf_birth(
-		&b, &(struct birth){ .entity = ENTITY_PROCESS, .id = 2, .process = { .pid = 8 } });
-	framebuf_event(&b, &(struct event){ .kind = EVENT_MARK, .text = text });
-	framebuf_series(&b, &(struct series_value){ .name = series, .value = 0.5 });
+		&b, &(struct birth) { .entity = ENTITY_PROCESS, .id = 2, .process = { .pid = 8 } });
+	framebuf_event(&b, &(struct event) { .kind = EVENT_MARK, .text = text });
+	framebuf_series(&b, &(struct series_value) { .name = series, .value = 0.5 });
 	memset(name, 'x', sizeof(name));
 	memset(command, 'x', sizeof(command));
 	memset(uuid, 'x', sizeof(uuid));
@@ -111,17 +111,18 @@ static void test_texts_are_copied(void **state)
 /* Texts given early stay where they are while thousands follow, long ones among them. */
 static void test_texts_never_move(void **state)
 {
-	enum { N = 5000, LONG = 300000 };
+	enum { N = 5000,
+		LONG = 300000 };
 	static const char *where[N];
 	static char text[LONG];
 	struct framebuf b = { 0 };
 
-	(void)state;
+	(void) state;
 	for (int i = 0; i < N; i++) {
 		int width = i == 777 ? LONG - 1 : 1 + i % 90;
 
 		snprintf(text, sizeof(text), "%0*d", width, i);
-		framebuf_event(&b, &(struct event){ .kind = EVENT_MARK, .text = text });
+		framebuf_event(&b, &(struct event) { .kind = EVENT_MARK, .text = text });
 		where[i] = b.events[i].text;
 	}
 	assert_int_equal(b.error, 0);
@@ -139,13 +140,13 @@ static void test_texts_never_move(void **state)
 static void fill(struct framebuf *b, int n)
 {
 	for (int i = 0; i < n; i++) {
-		framebuf_birth(b, &(struct birth){ .entity = ENTITY_PROCESS,
-					  .id = (uint32_t)i,
+		framebuf_birth(b, &(struct birth) { .entity = ENTITY_PROCESS,
+					  .id = (uint32_t) i,
 					  .process = { .name = "sh", .command = "sh -c true" } });
-		framebuf_value(b, M_PROC_RSS, (uint32_t)i, i);
-		framebuf_end(b, &(struct end){ .entity = ENTITY_PROCESS, .id = (uint32_t)i });
-		framebuf_event(b, &(struct event){ .kind = EVENT_NOTE, .text = "gpu: no driver" });
-		framebuf_series(b, &(struct series_value){ .name = "loss" });
+		framebuf_value(b, M_PROC_RSS, (uint32_t) i, i);
+		framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = (uint32_t) i });
+		framebuf_event(b, &(struct event) { .kind = EVENT_NOTE, .text = "gpu: no driver" });
+		framebuf_series(b, &(struct series_value) { .name = "loss" });
 	}
 }
 
@@ -154,7 +155,7 @@ static void test_room_is_kept(void **state)
 {
 	struct framebuf b = { 0 }, before;
 
-	(void)state;
+	(void) state;
 	fill(&b, 1000);
 	before = b;
 	const char *first = b.births[0].process.name, *last = b.series[999].name;
@@ -179,12 +180,12 @@ static void test_the_maximum(void **state)
 {
 	struct framebuf b = { 0 };
 
-	(void)state;
+	(void) state;
 	for (int i = 0; i < (1 << 20) + 1; i++)
 		framebuf_value(&b, M_PROC_RSS, 1, i);
 	assert_int_equal(b.error, -EFBIG);
 	assert_int_equal(b.n_readings, 1 << 20);
-	framebuf_end(&b, &(struct end){ .id = 1 });
+	framebuf_end(&b, &(struct end) { .id = 1 });
 	assert_int_equal(b.n_ends, 1); /* the other kinds go on */
 	assert_int_equal(b.error, -EFBIG);
 	framebuf_clear(&b);

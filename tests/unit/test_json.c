@@ -19,7 +19,7 @@ static void test_a_document(void **state)
 	struct buf out = BUF_INIT(10000);
 	struct json j;
 
-	(void)state;
+	(void) state;
 	json_init(&j, &out, false);
 	json_object(&j);
 	json_key(&j, "ram");
@@ -70,7 +70,7 @@ static void test_a_compact_document(void **state)
 	struct buf out = BUF_INIT(10000);
 	struct json j;
 
-	(void)state;
+	(void) state;
 	json_init(&j, &out, true);
 	json_array(&j);
 	json_object(&j);
@@ -162,7 +162,7 @@ static void test_wrong_nesting(void **state)
 		too_deep,
 	};
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct buf out = BUF_INIT(10000);
 		struct json j;
@@ -183,7 +183,7 @@ static void test_the_deepest(void **state)
 	struct buf out = BUF_INIT(10000);
 	struct json j;
 
-	(void)state;
+	(void) state;
 	json_init(&j, &out, true);
 	for (int i = 0; i < JSON_DEPTH; i++)
 		json_array(&j);
@@ -218,7 +218,7 @@ static void test_strings(void **state)
 		{ "\xe2\x82x", "\"\xef\xbf\xbd\xef\xbf\xbdx\"" },
 	};
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
 		struct buf out = BUF_INIT(10000);
 		struct json j;
@@ -252,12 +252,12 @@ static void test_numbers(void **state)
 		{ DBL_MIN, "2.2250738585072014e-308" },
 		{ 9007199254740993.0, "9007199254740992" },
 		{ 2e-310, "2e-310" },
-		{ (double)NAN, "\"NaN\"" },
-		{ (double)INFINITY, "\"Infinity\"" },
-		{ -(double)INFINITY, "\"-Infinity\"" },
+		{ (double) NAN, "\"NaN\"" },
+		{ (double) INFINITY, "\"Infinity\"" },
+		{ -(double) INFINITY, "\"-Infinity\"" },
 	};
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		struct buf out = BUF_INIT(100);
 		struct json j;
@@ -274,7 +274,7 @@ static void test_any_number_reads_back(void **state)
 	struct buf out = BUF_INIT(100);
 	uint64_t bits = 88172645463325252ULL;
 
-	(void)state;
+	(void) state;
 	for (int i = 0; i < 20000; i++) {
 		struct json j;
 		double value, back;
@@ -303,7 +303,7 @@ static void test_no_locale(void **state)
 	struct json j;
 	size_t i = 0;
 
-	(void)state;
+	(void) state;
 	while (i < 5 && !setlocale(LC_NUMERIC, with_comma[i]))
 		i++;
 	if (i == 5)
@@ -332,7 +332,7 @@ static void test_seconds(void **state)
 		{ { INT64_MIN, true }, "-9223372036.854775808" },
 	};
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		struct buf out = BUF_INIT(100);
 		struct json j;
@@ -349,7 +349,7 @@ static void test_a_full_buffer(void **state)
 	struct buf out = BUF_INIT(20);
 	struct json j;
 
-	(void)state;
+	(void) state;
 	json_init(&j, &out, true);
 	json_array(&j);
 	for (int i = 0; i < 100; i++)

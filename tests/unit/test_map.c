@@ -15,7 +15,7 @@ static void test_an_empty_table(void **state)
 	struct map m = { 0 };
 	uint32_t value = 77;
 
-	(void)state;
+	(void) state;
 	assert_false(map_get(&m, 0, &value));
 	assert_int_equal(value, 77);
 	map_remove(&m, 0);
@@ -29,7 +29,7 @@ static void test_any_key_and_value(void **state)
 	struct map m = { 0 };
 	uint32_t value;
 
-	(void)state;
+	(void) state;
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(map_put(&m, keys[i], UINT32_MAX - i), 0);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -47,7 +47,8 @@ static void test_any_key_and_value(void **state)
 /* Any sequence of puts and removals, next to an array that is indexed by the key. */
 static void test_like_an_array(void **state)
 {
-	enum { KEYS = 3000, STEPS = 300000 };
+	enum { KEYS = 3000,
+		STEPS = 300000 };
 	static struct {
 		uint32_t value;
 		bool full;
@@ -56,12 +57,12 @@ static void test_like_an_array(void **state)
 	uint64_t random = 88172645463325252ULL;
 	size_t used = 0;
 
-	(void)state;
+	(void) state;
 	for (uint32_t step = 0; step < STEPS; step++) {
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;
-		uint32_t key = (uint32_t)(random % KEYS), value = 77;
+		uint32_t key = (uint32_t) (random % KEYS), value = 77;
 		bool found = map_get(&m, key, &value);
 
 		assert_int_equal(found, model[key].full);
@@ -95,7 +96,7 @@ static void test_churn_allocates_nothing(void **state)
 	struct map m = { 0 };
 	const struct map_cell *cells;
 
-	(void)state;
+	(void) state;
 	for (uint32_t pid = 0; pid < 100; pid++)
 		assert_int_equal(map_put(&m, pid, pid), 0);
 	cells = m.cells;

@@ -17,7 +17,7 @@ static void is(struct maybe m, bool is_known, int64_t value)
 
 static void test_unknown_is_not_zero(void **state)
 {
-	(void)state;
+	(void) state;
 	is(maybe_max(known(-5), UNKNOWN), true, -5);
 	is(maybe_max(UNKNOWN, known(-5)), true, -5);
 	is(maybe_max(UNKNOWN, UNKNOWN), false, 0);
@@ -35,7 +35,7 @@ static void test_unknown_is_not_zero(void **state)
 
 static void test_a_reset_counter_gives_nothing(void **state)
 {
-	(void)state;
+	(void) state;
 	assert_int_equal(counter_delta(5, 12), 7);
 	assert_int_equal(counter_delta(5, 5), 0);
 	assert_int_equal(counter_delta(12, 5), 0);
@@ -46,7 +46,7 @@ static void test_clocks_go_on(void **state)
 {
 	uint64_t boot = clock_boot_ns(), cpu = clock_process_cpu_ns();
 
-	(void)state;
+	(void) state;
 	assert_true(boot > 0);
 	assert_true(clock_boot_ns() >= boot);
 	assert_true(clock_process_cpu_ns() >= cpu);

@@ -27,14 +27,14 @@ static int take_interval(const char *value, void *dest, struct err *err)
 {
 	if (strcmp(value, "10ms") != 0)
 		return err_set(err, -ERANGE, "'%s' is not 10ms", value);
-	*(int *)dest = 10;
+	*(int *) dest = 10;
 	return 0;
 }
 
 static int take_progress(const char *value, void *dest, struct err *err)
 {
-	(void)err;
-	*(const char **)dest = value;
+	(void) err;
+	*(const char **) dest = value;
 	arg.progress_seen++;
 	return 0;
 }
@@ -44,15 +44,15 @@ static int take_summary(const char *value, void *dest, struct err *err)
 	int choice = opt_choice(value, "full|line|none", err);
 
 	if (choice >= 0)
-		*(const char **)dest = value;
+		*(const char **) dest = value;
 	return choice < 0 ? choice : 0;
 }
 
 static int take_badly(const char *value, void *dest, struct err *err)
 {
-	(void)value;
-	(void)dest;
-	(void)err;
+	(void) value;
+	(void) dest;
+	(void) err;
 	return -ENOSPC;
 }
 
@@ -165,7 +165,7 @@ static void refused(const struct command *command, const char *line, const char 
 
 static void test_spellings(void **state)
 {
-	(void)state;
+	(void) state;
 	operands(run, "run", "");
 	operands(run, "run -pv -o f", "");
 	assert_true(arg.plain && arg.verbose && !arg.json);
@@ -188,7 +188,7 @@ static void test_spellings(void **state)
 
 static void test_optional_values(void **state)
 {
-	(void)state;
+	(void) state;
 	operands(run, "run --progress 5s", "5s");
 	assert_int_equal(arg.progress_seen, 1);
 	assert_null(arg.progress);
@@ -198,7 +198,7 @@ static void test_optional_values(void **state)
 
 static void test_abbreviations(void **state)
 {
-	(void)state;
+	(void) state;
 	operands(run, "run --out f --verb --int=10ms", "");
 	assert_string_equal(arg.output, "f");
 	assert_true(arg.verbose);
@@ -219,7 +219,7 @@ static void test_abbreviations(void **state)
 
 static void test_operands(void **state)
 {
-	(void)state;
+	(void) state;
 	operands(run, "run make -j8 --output x", "make -j8 --output x");
 	assert_null(arg.output);
 	operands(run, "run -p make -v", "make -v");
@@ -247,7 +247,7 @@ static void test_help(void **state)
 	static const char *const lines[] = { "run --help", "run -h", "run -ph make", "run --he" };
 	char left[256];
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(parse(run, lines[i], left, NULL), -ECANCELED);
 	assert_int_equal(parse(doctor, "doctor x -h", left, NULL), -ECANCELED);
@@ -257,7 +257,7 @@ static void test_help(void **state)
 
 static void test_errors(void **state)
 {
-	(void)state;
+	(void) state;
 	refused(run, "run --intervall 1",
 		"unknown option --intervall; did you mean --interval? see hiwater run --help");
 	refused(run, "run --intervla=1",
@@ -270,7 +270,7 @@ static void test_errors(void **state)
 
 static void test_more_errors(void **state)
 {
-	(void)state;
+	(void) state;
 	refused(run, "run -x", "unknown option -x; see hiwater run --help");
 	refused(run, "run -pxv", "unknown option -x in -pxv; see hiwater run --help");
 	refused(run, "run -summary",
@@ -298,7 +298,7 @@ static void test_nearest(void **state)
 {
 	static const char *const names[] = { "run", "attach", NULL, "runs", "show", "doctor" };
 
-	(void)state;
+	(void) state;
 	assert_string_equal(opt_nearest("attatch", names, 6), "attach");
 	assert_string_equal(opt_nearest("shwo", names, 6), "show");
 	assert_string_equal(opt_nearest("doctro", names, 6), "doctor");
@@ -316,7 +316,7 @@ static void test_choices(void **state)
 {
 	struct err err = { "" };
 
-	(void)state;
+	(void) state;
 	assert_int_equal(opt_choice("iec", "iec|si|bytes", NULL), 0);
 	assert_int_equal(opt_choice("bytes", "iec|si|bytes", NULL), 2);
 	assert_int_equal(opt_choice("byte", "iec|si|bytes", &err), -EINVAL);
@@ -366,10 +366,10 @@ static void test_help_text(void **state)
 {
 	char *text = written(write_help, run);
 
-	(void)state;
+	(void) state;
 	for (const char *p = text; *p; p += strcspn(p, "\n") + 1) {
 		if (strcspn(p, "\n") > 80)
-			fail_msg("too wide: %.*s", (int)strcspn(p, "\n"), p);
+			fail_msg("too wide: %.*s", (int) strcspn(p, "\n"), p);
 	}
 	for (const char *p = text; *p; p++)
 		assert_true(*p == '\n' || (*p >= ' ' && *p <= '~'));
@@ -407,7 +407,7 @@ static int run_on(const char *program, const char *command, const char *text)
 		status = system(command);
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 	}
-	(void)unlink(path);
+	(void) unlink(path);
 	return status;
 }
 
@@ -415,7 +415,7 @@ static void test_man_pages(void **state)
 {
 	char *all = written(write_man, NULL), *one = written(write_man, run);
 
-	(void)state;
+	(void) state;
 	contains(all, "\n.TH HIWATER 1 ");
 	contains(all, "\nhiwater \\- what a job used\n");
 	contains(all, "\n.SS hiwater run\n");
@@ -448,7 +448,7 @@ static void judged(const char *program, const char *command, char *text)
 
 static void test_man_pages_are_sound(void **state)
 {
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < N; i++) {
 		const struct command *command = i == 0 ? NULL : &commands[i];
 
@@ -468,7 +468,7 @@ static void test_man_pages_are_sound(void **state)
 
 static void test_completions_are_sound(void **state)
 {
-	(void)state;
+	(void) state;
 	judged("bash", "bash -n $FILE", written(write_completion, "bash"));
 	judged("zsh", "zsh -n $FILE", written(write_completion, "zsh"));
 	judged("fish", "fish -n $FILE", written(write_completion, "fish"));
@@ -504,11 +504,35 @@ static void completes(const char *shell, const char *line, const char *expected)
 		fail_msg("%s: '%s' does not give '%s'", shell, line, expected);
 }
 
+/* zsh completes on a terminal alone: one is made for it. Each read waits until what must come has come; what never
+ * comes ends with the time limit. (zsh -n lets much through: this is the real test of the script.) */
+static void test_zsh_completes(void **state)
+{
+	static const char command[] =
+		"ZDOTDIR=$(mktemp -d) && export ZDOTDIR && cp \"$FILE\" \"$ZDOTDIR/_hiwater\" && "
+		"timeout 60 zsh -f -c '"
+		"zmodload zsh/zpty; zpty z \"zsh -f -i\"; "
+		"zpty -w z \"PS1=; fpath=($ZDOTDIR \\$fpath); autoload -Uz compinit; compinit -u -D; bindkey ^I complete-word; "
+		"print REA\\\"\\\"DY\"; "
+		"zpty -r z out \"*READY*\"; "
+		"try() { zpty -w -n z \"$1$(printf \"\\t\")\"; zpty -r z out \"*$2*\" || exit 1; zpty -w -n z \"$(printf \"\\025\")\"; }; "
+		"try \"hiwater do\" \"hiwater doctor\"; "
+		"try \"hiwater run --pl\" \"run --plain\"; "
+		"try \"hiwater show 3 --summary l\" \"--summary line\"; "
+		"try \"hiwater run -p hostnam\" \"-p hostname\"; "
+		"try \"hiwater run -- hostnam\" \"-- hostname\"; "
+		"try \"hiwater run -o /etc/hostn\" \"-o /etc/hostname\"; "
+		"zpty -d z' >/dev/null; status=$?; rm -r \"$ZDOTDIR\"; exit $status";
+
+	(void) state;
+	judged("zsh", command, written(write_completion, "zsh"));
+}
+
 static void test_completions_complete(void **state)
 {
 	static const char *const shells[] = { "bash", "fish" };
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < 2; i++) {
 		completes(shells[i], "hiwater r", " run ");
 		completes(shells[i], "hiwater do", " doctor ");
@@ -545,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_man_pages_are_sound),
 		cmocka_unit_test(test_completions_are_sound),
 		cmocka_unit_test(test_completions_complete),
+		cmocka_unit_test(test_zsh_completes),
 	};
 
 	return cmocka_run_group_tests_name("opt", tests, NULL, NULL);

@@ -18,7 +18,7 @@ static int read_i64(const char **p, uint64_t *ret)
 	int code = parse_i64(p, &value);
 
 	if (code == 0)
-		*ret = (uint64_t)value;
+		*ret = (uint64_t) value;
 	return code;
 }
 
@@ -47,7 +47,7 @@ static const struct {
 	{ read_i64, "--1", -EBADMSG, 0, 0 },
 	{ read_i64, "9223372036854775807", 0, INT64_MAX, 19 },
 	{ read_i64, "9223372036854775808", -ERANGE, 0, 0 },
-	{ read_i64, "-9223372036854775808", 0, (uint64_t)INT64_MIN, 20 },
+	{ read_i64, "-9223372036854775808", 0, (uint64_t) INT64_MIN, 20 },
 	{ read_i64, "-9223372036854775809", -ERANGE, 0, 0 },
 	{ parse_hex, "ff", 0, 255, 2 },
 	{ parse_hex, "DeadBeef-", 0, 0xdeadbeef, 8 },
@@ -69,16 +69,16 @@ static const struct {
 
 static void test_numbers(void **state)
 {
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		const char *p = numbers[i].text;
 		uint64_t value = 77;
 		int code = numbers[i].read(&p, &value);
 
-		if (code != numbers[i].code || (size_t)(p - numbers[i].text) != numbers[i].moved ||
+		if (code != numbers[i].code || (size_t) (p - numbers[i].text) != numbers[i].moved ||
 			value != (code == 0 ? numbers[i].value : 77))
 			fail_msg("'%s': code %d, value %ju, moved %td", numbers[i].text, code,
-				(uintmax_t)value, p - numbers[i].text);
+				(uintmax_t) value, p - numbers[i].text);
 	}
 }
 
@@ -86,7 +86,7 @@ static void test_words_and_lines(void **state)
 {
 	const char *text = "some avg\n\nfull", *p = text;
 
-	(void)state;
+	(void) state;
 	assert_false(parse_word(&p, "full"));
 	assert_ptr_equal(p, text);
 	assert_true(parse_word(&p, "some"));
@@ -117,7 +117,7 @@ static void test_keys(void **state)
 				     "Bad:\tx\nVmHWMx:\t9 kB\nMore:\t5 kBytes\nLast:   7 kB";
 	uint64_t value = 77;
 
-	(void)state;
+	(void) state;
 	assert_int_equal(parse_key(status, "VmHWM", &value), 0);
 	assert_int_equal(value, 1234 * 1024);
 	assert_int_equal(parse_key(status, "Threads", &value), 0);
@@ -143,7 +143,7 @@ static void test_flat(void **state)
 	static const char stat[] = "anon 1650688\nanon_thp 5\nfile -1\nempty\nlast 9";
 	uint64_t value = 77;
 
-	(void)state;
+	(void) state;
 	assert_int_equal(parse_flat(stat, "anon", &value), 0);
 	assert_int_equal(value, 1650688);
 	assert_int_equal(parse_flat(stat, "anon_thp", &value), 0);

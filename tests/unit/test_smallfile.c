@@ -54,10 +54,10 @@ static int teardown(void **state)
 	char name[128];
 
 	for (size_t i = 0; i < 3; i++)
-		(void)unlinkat(m->root.proc, names[i], 0);
+		(void) unlinkat(m->root.proc, names[i], 0);
 	snprintf(name, sizeof(name), "%s/proc", m->path);
-	(void)rmdir(name);
-	(void)rmdir(m->path);
+	(void) rmdir(name);
+	(void) rmdir(m->path);
 	root_done(&m->root);
 	free(m);
 	return 0;
@@ -78,7 +78,7 @@ static void test_this_machine(void **state)
 {
 	static const char *const names[] = { "/", NULL };
 
-	(void)state;
+	(void) state;
 	for (int i = 0; i < 2; i++) {
 		struct root root;
 		char buf[4096];
@@ -100,7 +100,7 @@ static void test_no_machine(void **state)
 	struct root root, zero = { 0 };
 	struct err err = { "" };
 
-	(void)state;
+	(void) state;
 	memset(&root, 7, sizeof(root));
 	assert_int_equal(root_open("/tmp/no/such/folder", &root, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/tmp/no/such/folder"));
@@ -118,7 +118,7 @@ static void test_no_standard_descriptors(void **state)
 	int kept = fcntl(0, F_DUPFD_CLOEXEC, 10);
 	struct root root;
 
-	(void)state;
+	(void) state;
 	assert_true(kept >= 10);
 	assert_int_equal(close(0), 0);
 	int code = root_open("/", &root, NULL);
@@ -194,11 +194,11 @@ static void test_a_list_of_many_pages(void **state)
 {
 	enum { PAGES = 600 };
 	static char buf[1 << 20];
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), lines = 0;
+	size_t page = (size_t) sysconf(_SC_PAGESIZE), lines = 0;
 	char *area = mmap(NULL, PAGES * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct root root;
 
-	(void)state;
+	(void) state;
 	assert_ptr_not_equal(area, MAP_FAILED);
 	for (size_t i = 0; i < PAGES; i += 2)
 		assert_int_equal(mprotect(area + i * page, page, PROT_NONE), 0);
@@ -206,7 +206,7 @@ static void test_a_list_of_many_pages(void **state)
 	ssize_t n = smallfile_read(root.proc, "self/maps", buf, sizeof(buf));
 
 	root_done(&root);
-	assert_true(n > 4096 && n < (ssize_t)sizeof(buf) - 1);
+	assert_true(n > 4096 && n < (ssize_t) sizeof(buf) - 1);
 	for (const char *p = buf; *p; lines++) {
 		uint64_t from, to;
 		bool is_ours;
@@ -214,7 +214,7 @@ static void test_a_list_of_many_pages(void **state)
 		assert_int_equal(parse_hex(&p, &from), 0);
 		assert_true(parse_word(&p, "-"));
 		assert_int_equal(parse_hex(&p, &to), 0);
-		is_ours = from >= (uintptr_t)area && to <= (uintptr_t)area + PAGES * page;
+		is_ours = from >= (uintptr_t) area && to <= (uintptr_t) area + PAGES * page;
 		assert_true(!is_ours || to - from == page);
 		lines -= !is_ours;
 		parse_line(&p);

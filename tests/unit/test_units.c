@@ -13,7 +13,7 @@
 
 #include "base/units.h"
 
-#define S 1000000000LL
+#define S   1000000000LL
 #define GIB (1LL << 30)
 #define MIB (1LL << 20)
 
@@ -59,7 +59,7 @@ static void test_bytes(void **state)
 {
 	char buf[UNITS_LEN];
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		assert_string_equal(
 			units_bytes(sizes[i].bytes, sizes[i].units, buf), sizes[i].text);
@@ -98,7 +98,7 @@ static void test_durations(void **state)
 {
 	char buf[UNITS_LEN], words[UNITS_LEN * 2];
 
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(durations) / sizeof(*durations); i++) {
 		assert_string_equal(units_duration(durations[i].ns, buf), durations[i].text);
 		assert_string_equal(units_words(durations[i].ns, words), durations[i].words);
@@ -109,7 +109,7 @@ static void test_percent(void **state)
 {
 	char buf[UNITS_LEN];
 
-	(void)state;
+	(void) state;
 	assert_string_equal(units_percent(35, 100, buf), "35 %");
 	assert_string_equal(units_percent(1, 0, buf), "");
 	assert_string_equal(units_percent(0, 0, buf), "");
@@ -133,7 +133,7 @@ static void test_dates(void **state)
 	uint64_t at = 1795239333123999999;
 	char buf[UNITS_LEN];
 
-	(void)state;
+	(void) state;
 	assert_string_equal(units_rfc3339(at, buf), "2026-11-21T05:35:33.123Z");
 	assert_string_equal(units_rfc3339(0, buf), "1970-01-01T00:00:00.000Z");
 	setenv("TZ", "XYZ-5:30", 1); /* POSIX: 5:30 hours east of Greenwich */
@@ -210,7 +210,7 @@ static const struct {
 
 static void test_parsing(void **state)
 {
-	(void)state;
+	(void) state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct err err = { "" };
 		int64_t value = 77;
@@ -218,13 +218,13 @@ static void test_parsing(void **state)
 		bool refused = texts[i].value < 0;
 
 		if (code != (refused ? -EINVAL : 0) || value != (refused ? 77 : texts[i].value))
-			fail_msg("'%s': code %d, value %jd", texts[i].text, code, (intmax_t)value);
+			fail_msg("'%s': code %d, value %jd", texts[i].text, code, (intmax_t) value);
 		/* The text names what was given. */
 		assert_int_equal(err.text[0] != '\0', refused);
 		if (refused)
 			assert_non_null(strstr(err.text, texts[i].text));
 	}
-	assert_int_equal(units_parse_bytes("x", &(int64_t){ 0 }, NULL), -EINVAL);
+	assert_int_equal(units_parse_bytes("x", &(int64_t) { 0 }, NULL), -EINVAL);
 }
 
 int main(void)
