@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A frame in the making: arrays and a text arena that are filled, looked at as a struct frame, cleared and filled
- * again. Capacity is kept: a steady tick allocates nothing. The first -ENOMEM (or -EFBIG: more than a million entries of
- * a kind) is kept in error until the next _clear, and the entry is left out. An all-zero struct is an empty one.
+ * again. Capacity is kept: a steady tick allocates nothing. The first -ENOMEM (or -EFBIG: more than a million entries
+ * of a kind) is kept in error until the next _clear, and the entry is left out. An all-zero struct is an empty one.
  * Any thread, one at a time.
  */
 #pragma once
