@@ -1,21 +1,38 @@
-/* SPDX-License-Identifier: MIT
- *
- * For the wheel that runs on systems with a glibc before 2.28: the distribution's libsqlite3.a calls fcntl64, which
- * came with 2.28 and is, where off_t has 64 bits anyway, fcntl. Linked in only where the C library lacks it.
- */
+/* SPDX-License-Identifier: MIT */
+#include "old_glibc.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-int fcntl64(int fd, int command, ...);
-
-__attribute__((visibility("default"))) int fcntl64(int fd, int command, ...)
+/* Where off_t has 64 bits anyway, fcntl64 is fcntl; glibc's own reads the argument in this way, too. */
+int fcntl64(int fd, int command, ...)
 {
 	va_list arguments;
 	void *argument;
 
-	/* glibc's own fcntl reads it in the same way, whatever the command takes. */
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
 	return fcntl(fd, command, argument);
+}
+
+void *reallocarray(void *block, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(block, bytes);
+}
+
+/* Kernel 3.17; before it ENOSYS, which callers take as they take any failure. */
+ssize_t getrandom(void *bytes, size_t n, unsigned flags)
+{
+	return syscall(SYS_getrandom, bytes, n, flags);
 }

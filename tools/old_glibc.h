@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For the wheel that runs on systems with a glibc as old as 2.17: what is called here, and by the distribution's
+ * libsqlite3.a, and came later. Included before everything else, and only where the C library lacks it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+int fcntl64(int fd, int command, ...);                            /* 2.28 */
+void *reallocarray(void *block, size_t n, size_t size);           /* 2.26 */
+ssize_t getrandom(void *bytes, size_t n, unsigned flags);         /* 2.25 */
