@@ -129,9 +129,8 @@ static void mask_value(struct scan *s, const char *value, bool header)
 	const char *end = value_end(value, s->end, header);
 
 	if (is_quote(value[-1])) {
-		const char *quote = memchr(value, value[-1], (size_t) (s->end - value));
-
-		end = quote ? quote : s->end;
+		for (end = value; end < s->end && *end != value[-1];)
+			end++;
 	}
 	if (end > value)
 		put_stars(s);

@@ -46,6 +46,7 @@ void processes_free(struct processes *p)
 	map_done(&p->by_id);
 	map_done(&p->ignored);
 	map_done(&p->sessions);
+	map_done(&p->zombies);
 	map_done(&p->strangers);
 	files_free(p->files);
 	free(p->members);
@@ -87,13 +88,6 @@ uint64_t thread_cpu_ns(void)
 	return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
 }
 
-static struct maybe ticks(const struct processes *p, uint64_t n)
-{
-	uint64_t ns;
-
-	return __builtin_mul_overflow(n, p->tick_ns, &ns) || ns > INT64_MAX ? UNKNOWN : known((int64_t) ns);
-}
-
 int processes_zombie(struct processes *p, pid_t pid, struct end *ret)
 {
 	const struct member *m = member_of_pid(p, pid);
@@ -108,8 +102,8 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret)
 		.id = m ? m->id : ended_find(p, pid, &start),
 		.how = END_SEEN,
 		.hwm_bytes = m ? m->hwm : UNKNOWN,
-		.cpu_user_ns = ticks(p, st.user_ticks),
-		.cpu_system_ns = ticks(p, st.system_ticks),
+		.cpu_user_ns = ticks_ns(p, st.user_ticks),
+		.cpu_system_ns = ticks_ns(p, st.system_ticks),
 		.faults_minor = st.faults_minor <= INT64_MAX ? known((int64_t) st.faults_minor) : UNKNOWN,
 		.faults_waited = st.faults_waited <= INT64_MAX ? known((int64_t) st.faults_waited) : UNKNOWN,
 	};
@@ -122,6 +116,7 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 	uint32_t i, id;
 
 	map_remove(&p->ignored, (uint64_t) pid);
+	map_remove(&p->zombies, (uint64_t) pid);
 	if (map_get(&p->by_pid, (uint64_t) pid, &i)) {
 		member_end(p, i, END_REAPED, facts, out);
 		return true;

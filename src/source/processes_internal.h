@@ -17,6 +17,7 @@ enum {
 	WIDE_MEMBERS   = 256,     /* members whose stat, status and io are kept open as well */
 	SPARE_FDS      = 96,      /* descriptors left to the rest of the recorder */
 	ENDED_KEPT     = 1024,    /* ended members that late facts can still be added to */
+	ZOMBIES_KEPT   = 8192,    /* more at once are told of again */
 	MEMBERS_MAX    = 1 << 22,
 	COMMAND_MAX    = 4096,
 	TEXT_MAX       = 16384,   /* of any file that is read in one piece */
@@ -79,6 +80,7 @@ struct processes {
 	struct map by_pid, by_id;/* indices of members */
 	struct map ignored;      /* pids */
 	struct map sessions;     /* pid of a session whose leader is or was a member, to its start in ticks, cut to 32 bits */
+	struct map zombies;      /* pids of members that ended and are not reaped, to their start, cut to 32 bits */
 	struct map strangers;    /* pids that a scan found to be none of the job's; forgotten when handed out again */
 	struct ended ended[ENDED_KEPT];
 	size_t n_ended;          /* ever; the ring's next place is n_ended % ENDED_KEPT */
@@ -107,15 +109,14 @@ uint64_t thread_cpu_ns(void);
 #define PATH_LEN 64
 char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name);
 
-/* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
- * -errno. */
-int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
 /* Tells of the end of members[i] with how and what is known, and forgets it; facts may be NULL. */
 void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out);
-/* Sends its birth again with what st says: an exec or a new name. */
-void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
 /* Takes over what a stat line says. */
 void member_stat(struct processes *p, struct member *m, const struct procfs_stat *st);
+/* Keeps one of its files open, if the limit of descriptors allows; and closes all of them. */
+void member_keep(struct processes *p, struct member *m, enum keep which);
+void member_close(struct processes *p, struct member *m);
+struct maybe ticks_ns(const struct processes *p, uint64_t ticks);
 struct member *member_of_pid(const struct processes *p, int32_t pid);
 /* Whether the process is still the one that it was (reads stat). On a zombie also takes its last facts and sets gone;
  * where only its first thread has ended, turns to another one. */
@@ -137,6 +138,14 @@ void members_sweep(struct processes *p, struct framebuf *out);
 void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
 /* An ended member: the newest one with this pid; 0: none. start_ticks of it goes to *ret_start_ticks. */
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks);
+
+/* processes_birth.c */
+
+/* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
+ * -errno. */
+int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
+/* Sends its birth again with what st says: an exec or a new name. */
+void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
 
 /* processes_look.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One member: its birth, its files, its end.
+ * One member: its files and its end.
  */
 #include "source/processes_internal.h"
 
@@ -8,15 +8,10 @@
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/mask.h"
 #include "base/smallfile.h"
-#include "source/procfs_status.h"
 
 static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io" };
 
@@ -92,7 +87,7 @@ static void member_drop(struct processes *p, struct member *m, enum keep which)
 	p->n_kept--;
 }
 
-static void member_keep(struct processes *p, struct member *m, enum keep which)
+void member_keep(struct processes *p, struct member *m, enum keep which)
 {
 	char path[PATH_LEN];
 	int32_t tid = is_of_thread(which) ? m->tid : m->pid;
@@ -107,14 +102,11 @@ static void member_keep(struct processes *p, struct member *m, enum keep which)
 	p->n_kept++;
 }
 
-/* The soft limit may be raised while hiwater runs. */
-static void fd_limit_update(struct processes *p)
+void member_close(struct processes *p, struct member *m)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	p->fd_limit = limit.rlim_cur > SPARE_FDS ? (size_t) limit.rlim_cur - SPARE_FDS : 0;
+	p->n_wide -= m->fd[KEEP_STAT] >= 0;
+	for (enum keep k = 0; k < KEEP_COUNT; k++)
+		member_drop(p, m, k);
 }
 
 /* ---- a process whose first thread ended before others ----------------------------------------------------------- */
@@ -237,7 +229,7 @@ int member_memory(struct processes *p, struct member *m)
 
 /* ---- what a stat line says ---------------------------------------------------------------------------------------- */
 
-static struct maybe ticks_ns(const struct processes *p, uint64_t ticks)
+struct maybe ticks_ns(const struct processes *p, uint64_t ticks)
 {
 	uint64_t ns;
 
@@ -281,149 +273,6 @@ void member_tell(struct member *m, enum metric metric, struct maybe value, struc
 	}
 }
 
-/* ---- birth -------------------------------------------------------------------------------------------------------- */
-
-static void image_take(struct member *m, const struct procfs_stat *st)
-{
-	m->startstack = st->startstack;
-	m->startcode = st->startcode;
-	m->endcode = st->endcode;
-	(void) snprintf(m->name, sizeof(m->name), "%.15s", st->name);
-}
-
-static void birth_tell(struct processes *p, const struct member *m, const struct procfs_stat *st, uint32_t uid,
-                       struct framebuf *out)
-{
-	const struct member *parent = member_of_pid(p, st->ppid);
-	struct maybe start = ticks_ns(p, m->start_ticks);
-	char path[PATH_LEN];
-	ssize_t n;
-
-	n = smallfile_read(p->env.root->proc, process_path(path, m->pid, m->pid, "cmdline"), p->text, sizeof(p->text));
-	(void) mask_command(p->text, n > 0 ? (size_t) n : 0, p->command, sizeof(p->command));
-	framebuf_birth(out, &(struct birth) {
-		.entity = ENTITY_PROCESS,
-		.id = m->id,
-		.process = {
-			.pid = m->pid,
-			.ppid = st->ppid,
-			.parent = parent ? parent->id : 0,
-			.uid = uid,
-			.start_ns = start.known ? (uint64_t) start.value : 0,
-			.startstack = m->startstack,
-			.name = m->name,
-			.command = p->command,
-			.is_main = m->is_main,
-		},
-	});
-}
-
-/* Reads status for what a birth needs. Returns 1, 0 if pid is a thread's or gone; a file that is missing or cut (a
- * captured machine) is no obstacle. */
-static int status_take(struct processes *p, int32_t pid, uint32_t *ret_uid, bool *ret_ignores)
-{
-	struct procfs_status st;
-	char path[PATH_LEN];
-	ssize_t n = smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text));
-
-	*ret_uid = 0;
-	*ret_ignores = false;
-	if (n == -ESRCH)
-		return 0;
-	if (n < 0 || procfs_status_parse(p->text, &st) < 0)
-		return 1;
-	if (st.tgid.value != pid)
-		return 0;
-	if (st.uid.known)
-		*ret_uid = (uint32_t) st.uid.value;
-	*ret_ignores = st.ignores_sigchld;
-	return 1;
-}
-
-/* Opens what is kept of it, and makes sure that it was it. */
-static bool member_open(struct processes *p, struct member *m)
-{
-	struct procfs_stat st;
-
-	fd_limit_update(p);
-	member_keep(p, m, KEEP_STATM);
-	if (p->n_wide < WIDE_MEMBERS && m->fd[KEEP_STATM] >= 0 && p->n_kept + KEEP_COUNT <= p->fd_limit) {
-		for (enum keep k = KEEP_STAT; k < KEEP_COUNT; k++)
-			member_keep(p, m, k);
-		p->n_wide += m->fd[KEEP_STAT] >= 0;
-	}
-	return process_stat(p, m->pid, &st) == 0 && st.start_ticks == m->start_ticks;
-}
-
-static void member_close(struct processes *p, struct member *m)
-{
-	p->n_wide -= m->fd[KEEP_STAT] >= 0;
-	for (enum keep k = 0; k < KEEP_COUNT; k++)
-		member_drop(p, m, k);
-}
-
-/* A child with its parent's stack may run in its parent's memory until it execs (vfork). */
-static int32_t lender_of(struct processes *p, const struct procfs_stat *st)
-{
-	const struct member *parent = member_of_pid(p, st->ppid);
-
-	return parent && parent->startstack == st->startstack && st->startstack != 0 ? parent->pid : 0;
-}
-
-static int maps_add(struct processes *p, const struct member *m)
-{
-	uint32_t i = (uint32_t) p->n;
-	int r = map_put(&p->by_id, m->id, i);
-
-	if (r == 0)
-		r = map_put(&p->by_pid, (uint64_t) m->pid, i);
-	if (r < 0)
-		map_remove(&p->by_id, m->id);
-	return r;
-}
-
-int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out)
-{
-	uint32_t uid;
-	bool ignores;
-	int r = vec_room(&p->members, &p->cap, p->n, sizeof(*p->members), MEMBERS_MAX);
-
-	if (r < 0)
-		return r;
-	if (status_take(p, st->pid, &uid, &ignores) == 0)
-		return 0;
-	struct member *m = &p->members[p->n];
-	struct maybe start = ticks_ns(p, st->start_ticks);
-
-	*m = (struct member) {
-		.id = p->last_id + 1, .pid = st->pid, .tid = st->pid, .start_ticks = st->start_ticks, .is_main = is_main,
-		.lender = lender_of(p, st), .fd = { -1, -1, -1, -1 }, .ignores_sigchld = ignores,
-		.young = start.known && (uint64_t) start.value + p->tick_ns > p->env.start_boot_ns,
-	};
-	if (!member_open(p, m) || (r = maps_add(p, m)) < 0) {
-		member_close(p, m);
-		return r;
-	}
-	p->n++;
-	p->last_id++;
-	p->unwaited += ignores;
-	image_take(m, st);
-	member_stat(p, m, st);
-	birth_tell(p, m, st, uid, out);
-	return 1;
-}
-
-void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
-{
-	uint32_t uid;
-	bool ignores;
-
-	if (status_take(p, m->pid, &uid, &ignores) == 0)
-		return;
-	image_take(m, st);
-	birth_tell(p, m, st, uid, out);
-}
-
 /* ---- end ---------------------------------------------------------------------------------------------------------- */
 
 static struct maybe or_else(struct maybe a, struct maybe b)
@@ -449,12 +298,22 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	return end;
 }
 
+/* Until it is reaped, a look still finds it: it must not be born again. */
+static void zombie_remember(struct processes *p, const struct member *m)
+{
+	if (p->zombies.used >= ZOMBIES_KEPT)
+		map_done(&p->zombies);
+	(void) map_put(&p->zombies, (uint64_t) m->pid, (uint32_t) m->start_ticks);
+}
+
 void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out)
 {
 	struct member *m = &p->members[i];
 	struct end end = end_facts(m, how, facts);
 
 	framebuf_end(out, &end);
+	if (how == END_SEEN)
+		zombie_remember(p, m);
 	p->ended[p->n_ended++ % ENDED_KEPT] = (struct ended) { m->id, m->pid, m->start_ticks };
 	member_close(p, m);
 	map_remove(&p->by_id, m->id);

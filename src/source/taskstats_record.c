@@ -117,7 +117,7 @@ static uint64_t times(uint64_t value, uint64_t by)
 int taskstats_record_parse(const char *text, size_t len, const struct taskstats_layout *layout,
                            struct taskstats_record *ret)
 {
-	size_t size, tgid_size, shift = layout->shift;
+	size_t size, tgid_size = 0, shift = layout->shift;
 	const char *stats = stats_of(text, len, layout->shift, &size);
 	const char *tgid = taskstats_attribute(text, len, TASKSTATS_AGGR_TGID, &tgid_size);
 

@@ -95,8 +95,9 @@ static inline void child_close(struct child *c)
 /* Kills and reaps it. */
 static inline void child_end(struct child *c)
 {
-	child_close(c);
+	/* First: a closed pipe would let it end by itself. */
 	(void) kill(c->pid, SIGKILL);
+	child_close(c);
 	(void) waitpid(c->pid, NULL, 0);
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who belongs to the job, and when it ends: with real children, and on a captured machine with a hostile proc.
+ * Who belongs to the job, with real children.
  */
 #include "children.h"
 
 #include <errno.h>
-#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 
 static void just_wait(const struct child *c, void *arg)
 {
@@ -336,6 +334,7 @@ static void rename_then_exec(const struct child *c, void *arg)
 	child_done(c, 0);
 	child_wait(c);
 	/* cat copies one step's number for the test, and then waits on. */
+	(void) close(STDERR_FILENO);
 	(void) dup2(c->to, STDIN_FILENO);
 	(void) dup2(c->from, STDOUT_FILENO);
 	(void) execlp("cat", "cat", "-u", "--", "-", "--token=abc", (char *) NULL);
@@ -386,135 +385,6 @@ static void an_exec_is_noticed(void **state)
 	child_end(&main);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------------------------- */
-
-/* Half a second of processor time, then the end. */
-static void burn_and_end(const struct child *c, void *arg)
-{
-	(void) arg;
-	child_done(c, 0);
-	child_wait(c);
-	while (clock_process_cpu_ns() < 500000000)
-		;
-}
-
-static void a_zombie_has_ended_with_its_last_facts(void **state)
-{
-	struct child main = child_start(burn_and_end, NULL);
-	struct end zombie = { 0 }, facts = { .status_known = true, .status = 7 << 8 };
-	const struct end *end;
-	struct bench b;
-
-	(void) state;
-	(void) child_take(&main);
-	bench_start(&b, NULL, true);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
-	child_go(&main);
-	zombie_wait(main.pid);
-	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), 0);
-	assert_int_equal(zombie.id, 1);
-	assert_true(zombie.faults_waited.known && zombie.faults_waited.value == 0);
-	assert_true(zombie.cpu_user_ns.known);
-	framebuf_clear(&b.out);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
-	assert_int_equal(b.out.n_readings, 0);
-	end = end_of(&b.out, 1);
-	assert_non_null(end);
-	assert_int_equal(end->how, END_SEEN);
-	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
-	assert_true(maybe_sum(end->cpu_user_ns, end->cpu_system_ns).value >= 400000000);
-	assert_true(end->read_bytes.known);
-	assert_false(end->status_known);
-	assert_int_equal(processes_count(b.p), 0);
-	/* The reaping adds to it. */
-	framebuf_clear(&b.out);
-	assert_true(processes_reaped(b.p, main.pid, &facts, &b.out));
-	assert_int_equal(b.out.n_ends, 1);
-	assert_int_equal(b.out.ends[0].id, 1);
-	assert_int_equal(b.out.ends[0].how, END_REAPED);
-	assert_int_equal(b.out.ends[0].status, 7 << 8);
-	bench_end(&b);
-	child_end(&main);
-	bench_start(&b, NULL, true);
-	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), -ESRCH);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), -ESRCH);
-	bench_end(&b);
-}
-
-static void the_vanished_have_ended(void **state)
-{
-	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
-
-	(void) state;
-	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
-		struct child main = child_start(just_wait, NULL);
-		uint32_t id = 1;
-		struct bench b;
-
-		(void) child_take(&main);
-		bench_start(&b, NULL, true);
-		assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS, &b.out), 0);
-		child_end(&main);
-		framebuf_clear(&b.out);
-		if (i % 2)
-			assert_int_equal(processes_read(b.p, what[i], &b.out), 0);
-		else
-			assert_int_equal(processes_read_some(b.p, what[i], &id, 1, &b.out), 0);
-		assert_int_equal(b.out.n_ends, 1);
-		assert_int_equal(b.out.n_readings, 0);
-		assert_int_equal(b.out.ends[0].how, END_SEEN);
-		assert_true(b.out.ends[0].hwm_bytes.known);
-		assert_int_equal(processes_count(b.p), 0);
-		bench_end(&b);
-	}
-}
-
-/* A child with a pid of our choice; 0 if that is not permitted. */
-static pid_t fork_as(pid_t pid)
-{
-	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uint64_t) (uintptr_t) &pid, .set_tid_size = 1 };
-	long child = syscall(SYS_clone3, &args, sizeof(args));
-
-	if (child == 0) {
-		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			(void) pause();
-	}
-	return child > 0 ? (pid_t) child : 0;
-}
-
-static void a_pid_that_is_used_again_is_another_process(void **state)
-{
-	struct child main = child_start(just_wait, NULL);
-	uint64_t from = clock_boot_ns();
-	pid_t pid = main.pid;
-	struct bench b;
-
-	(void) state;
-	(void) child_take(&main);
-	bench_start(&b, NULL, true);
-	assert_int_equal(processes_adopt(b.p, pid, true, &b.out), 0);
-	child_end(&main);
-	/* Start times have the resolution of a clock tick. */
-	while (clock_boot_ns() < from + 30000000)
-		;
-	if (fork_as(pid) != pid) {
-		bench_end(&b);
-		skip();
-	}
-	framebuf_clear(&b.out);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU, &b.out), 0);
-	assert_int_equal(b.out.n_readings, 0);
-	assert_non_null(end_of(&b.out, 1));
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
-	assert_int_equal(birth_of(&b.out, pid)->id, 2);
-	bench_end(&b);
-	(void) kill(pid, SIGKILL);
-	(void) waitpid(pid, NULL, 0);
-}
-
 static int setup(void **state)
 {
 	(void) state;
@@ -532,9 +402,6 @@ int main(void)
 		CHILDREN_TEST(threads_are_no_processes),
 		CHILDREN_TEST(a_process_outlives_its_first_thread),
 		CHILDREN_TEST(an_exec_is_noticed),
-		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
-		CHILDREN_TEST(the_vanished_have_ended),
-		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, setup, NULL);

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is read of the members: real children whose use is known by construction.
+ */
+#include "children.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* ---- what the source allocates ------------------------------------------------------------------------------------ */
+
+/* gcc and clang say it in different ways. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static unsigned allocations;
+
+#ifdef SANITIZED
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
+                                              void (*on_free)(const volatile void *));
+
+static void count_malloc(const volatile void *p, size_t size)
+{
+	(void) p;
+	(void) size;
+	allocations++;
+}
+
+static void count_free(const volatile void *p)
+{
+	(void) p;
+}
+
+static void count_start(void)
+{
+	(void) __sanitizer_install_malloc_and_free_hooks(count_malloc, count_free);
+}
+#else
+/* The test's own take the place of the C library's, also for its own calls. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+void *malloc(size_t size)
+{
+	allocations++;
+	return __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	allocations++;
+	return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	allocations++;
+	return __libc_realloc(p, size);
+}
+
+static void count_start(void)
+{
+}
+#endif
+
+/* The number that the next descriptor gets: larger by one for each that was opened and kept. */
+static int next_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	(void) close(fd);
+	return fd;
+}
+
+static void just_wait(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* Opening needs a free number: with none left, whatever opens fails, and a reading is missing. */
+static void a_steady_read_allocates_and_opens_nothing(void **state)
+{
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	struct child children[3];
+	struct rlimit before, none;
+	unsigned allocated;
+	size_t readings;
+	struct bench b;
+	int fd;
+
+	(void) state;
+	for (size_t i = 0; i < 3; i++) {
+		children[i] = child_start(just_wait, NULL);
+		(void) child_take(&children[i]);
+	}
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, children[0].pid, true, &b.out), 0);
+	assert_int_equal(processes_count(b.p), 3);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	readings = b.out.n_readings;
+	assert_int_equal(readings, 3 * (2 + 8 + 4 + 5));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	fd = next_fd();
+	none = (struct rlimit) { .rlim_cur = (rlim_t) fd, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	allocated = allocations;
+	for (int i = 0; i < 100; i++) {
+		framebuf_clear(&b.out);
+		if (processes_read(b.p, what, &b.out) != 0 || b.out.n_readings != readings)
+			break;
+	}
+	allocated = allocations - allocated;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(b.out.n_readings, readings);
+	for (size_t k = 0; k < readings; k++)
+		assert_true(b.out.readings[k].known);
+	assert_int_equal(allocated, 0);
+	assert_int_equal(next_fd(), fd);
+	/* The count counts. */
+	allocated = allocations;
+	void *volatile one = malloc(1);
+
+	free(one);
+	assert_int_equal(allocations, allocated + 1);
+	bench_end(&b);
+}
+
+/* ---- past the limit of descriptors -------------------------------------------------------------------------------- */
+
+static void without_descriptors_it_opens_and_closes(void **state)
+{
+	struct child main = child_start(just_wait, NULL), second = child_start(just_wait, NULL);
+	struct rlimit before, few;
+	struct bench b;
+	int fd;
+
+	(void) state;
+	(void) child_take(&main);
+	(void) child_take(&second);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit) { .rlim_cur = 64, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	bench_start(&b, NULL, true);
+	fd = next_fd();
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(next_fd(), fd);
+	assert_int_equal(processes_count(b.p), 2);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(b.out.n_readings, 2 * (2 + 8 + 4 + 5));
+	/* None at all: unknown once, then silence, then readings again. */
+	few.rlim_cur = (rlim_t) fd;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	framebuf_clear(&b.out);
+	(void) processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO, &b.out);
+	size_t unknown = b.out.n_readings, ends = b.out.n_ends;
+	bool any_known = false;
+
+	for (size_t i = 0; i < unknown; i++)
+		any_known |= b.out.readings[i].known;
+	framebuf_clear(&b.out);
+	(void) processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO, &b.out);
+	size_t silent = b.out.n_readings;
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(unknown, 2 * (2 + 4));
+	assert_int_equal(ends, 0);
+	assert_false(any_known);
+	assert_int_equal(silent, 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_true(value_in(&b.out, M_PROC_RSS, 1) > 0);
+	/* By path, a process that is gone is gone too. */
+	child_end(&second);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(b.out.n_ends, 1);
+	assert_int_equal(processes_count(b.p), 1);
+	bench_end(&b);
+}
+
+/* More than WIDE_MEMBERS, so that some are read by path, and marks take more than one call. */
+static void many_members(void **state)
+{
+	enum { MANY = 300 };
+	struct child main = child_start(just_wait, NULL);
+	size_t marked = 0;
+	bool seen[MANY + 1] = { false };
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	for (int i = 1; i < MANY; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void) pause();
+		}
+	}
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_count(b.p), MANY);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU, &b.out), 0);
+	for (uint32_t id = 1; id <= MANY; id++) {
+		assert_true(value_in(&b.out, M_PROC_RSS, id) > 0);
+		assert_int_equal(value_in(&b.out, M_PROC_THREADS, id), 1);
+	}
+	/* At least a batch a call, and main in each. */
+	for (int calls = 0; calls < MANY && marked < MANY; calls++) {
+		framebuf_clear(&b.out);
+		assert_int_equal(processes_read(b.p, PROCESSES_MARKS, &b.out), 0);
+		assert_non_null(reading_in(&b.out, M_PROC_HWM, 1));
+		for (size_t i = 0; i < b.out.n_readings; i++) {
+			uint32_t id = b.out.readings[i].id;
+
+			if (b.out.readings[i].metric == M_PROC_HWM && !seen[id]) {
+				seen[id] = true;
+				marked++;
+			}
+		}
+	}
+	assert_int_equal(marked, MANY);
+	bench_end(&b);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+static void *touched(size_t bytes, int flags)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(1);
+	(void) madvise(p, bytes, MADV_NOHUGEPAGE);
+	memset(p, 1, bytes);
+	return p;
+}
+
+static void touch_32_then_burst_64(const struct child *c, void *arg)
+{
+	(void) arg;
+	(void) touched(32 * MIB, MAP_PRIVATE);
+	child_done(c, 0);
+	child_wait(c);
+	(void) munmap(touched(64 * MIB, MAP_PRIVATE), 64 * MIB);
+	child_done(c, 0);
+	child_wait(c);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+static void a_burst_between_two_reads_is_not_lost(void **state)
+{
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_MARKS;
+	struct child main;
+	const struct reading *rss;
+	struct bench b;
+	int64_t before;
+
+	(void) state;
+	bench_start(&b, NULL, true);
+	main = child_start(touch_32_then_burst_64, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	before = value_in(&b.out, M_PROC_RSS, 1);
+	assert_true(before >= 32 * MIB);
+	child_go(&main);
+	(void) child_take(&main);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	rss = reading_in(&b.out, M_PROC_RSS, 1);
+	assert_true(rss->value < before + 8 * MIB);
+	assert_true(rss->max >= 96 * MIB && rss->max < before + 72 * MIB);
+	assert_int_equal(rss->min, rss->value);
+	assert_true(value_in(&b.out, M_PROC_HWM, 1) >= 96 * MIB);
+	/* Told once. */
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	rss = reading_in(&b.out, M_PROC_RSS, 1);
+	assert_int_equal(rss->max, rss->value);
+	/* After a reset the mark is what is there, and the end keeps the largest. */
+	assert_int_equal(processes_reset_mark(b.p, 1), 0);
+	assert_int_equal(processes_reset_mark(b.p, 99), -ESRCH);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	assert_true(value_in(&b.out, M_PROC_HWM, 1) < before + 8 * MIB);
+	child_end(&main);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	assert_true(end_of(&b.out, 1)->hwm_bytes.value >= 96 * MIB);
+	bench_end(&b);
+}
+
+/* A mark from before the run says nothing about the run. */
+static void an_older_mark_proves_nothing(void **state)
+{
+	struct child main = child_start(touch_32_then_burst_64, NULL);
+	const struct reading *rss;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	child_go(&main);
+	(void) child_take(&main);
+	/* Start times have the resolution of a clock tick. */
+	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
+		;
+	bench_start(&b, NULL, false);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS, &b.out), 0);
+	rss = reading_in(&b.out, M_PROC_RSS, 1);
+	assert_int_equal(rss->max, rss->value);
+	bench_end(&b);
+}
+
+static int borrow(void *arg)
+{
+	(void) arg;
+	for (;;)
+		(void) pause();
+	return 0;
+}
+
+static void lend_memory(const struct child *c, void *arg)
+{
+	char *stack = touched(1 * MIB, MAP_PRIVATE);
+
+	(void) arg;
+	child_done(c, clone(borrow, stack + MIB, CLONE_VM | SIGCHLD, NULL));
+	child_wait(c);
+}
+
+/* What vfork makes, held on to: its memory is its parent's and counts there. */
+static void borrowed_memory_counts_once(void **state)
+{
+	struct child main = child_start(lend_memory, NULL);
+	uint32_t id;
+	struct bench b;
+
+	(void) state;
+	pid_t pid = child_take(&main);
+
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	id = processes_id(b.p, pid);
+	assert_true(id != 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_MARKS | PROCESSES_CPU, &b.out), 0);
+	assert_non_null(reading_in(&b.out, M_PROC_RSS, 1));
+	assert_non_null(reading_in(&b.out, M_PROC_CPU_USER, id));
+	assert_null(reading_in(&b.out, M_PROC_RSS, id));
+	assert_null(reading_in(&b.out, M_PROC_HWM, id));
+	bench_end(&b);
+	(void) kill(pid, SIGKILL);
+}
+
+static void ignore_sigchld(const struct child *c, void *arg)
+{
+	(void) signal(SIGCHLD, SIG_IGN);
+	just_wait(c, arg);
+}
+
+static void who_ignores_sigchld_is_counted(void **state)
+{
+	struct child main = child_start(just_wait, NULL), deaf;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_unwaited(b.p), 0);
+	deaf = child_start(ignore_sigchld, NULL);
+	(void) child_take(&deaf);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
+	assert_int_equal(processes_read(b.p, PROCESSES_MARKS, &b.out), 0);
+	assert_int_equal(processes_unwaited(b.p), 1);
+	bench_end(&b);
+}
+
+/* As another user its io is closed: unknown once, then silence. */
+static void what_is_not_permitted_is_unknown(void **state)
+{
+	struct child main = child_start(just_wait, NULL);
+	struct bench b;
+	size_t n[2];
+
+	(void) state;
+	(void) child_take(&main);
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(seteuid(65534), 0);
+	bench_start(&b, NULL, true);
+	int r = processes_adopt(b.p, main.pid, true, &b.out);
+
+	for (int i = 0; i < 2; i++) {
+		framebuf_clear(&b.out);
+		r |= processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO, &b.out);
+		n[i] = b.out.n_readings;
+		if (i == 0) {
+			r |= reading_in(&b.out, M_PROC_READ_BYTES, 1)->known;
+			r |= !reading_in(&b.out, M_PROC_RSS, 1)->known;
+		}
+	}
+	r |= (int) b.out.n_ends;
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(r, 0);
+	assert_int_equal(n[0], 2 + 4);
+	assert_int_equal(n[1], 2);
+	bench_end(&b);
+}
+
+/* ---- probe -------------------------------------------------------------------------------------------------------- */
+
+static void count_available(void *ctx, const struct source_probe *probe)
+{
+	unsigned *n = ctx;
+
+	assert_int_equal(metrics[probe->metric].entity, ENTITY_PROCESS);
+	assert_true(probe->available == (probe->why_not[0] == '\0'));
+	assert_non_null(probe->how);
+	n[0]++;
+	n[1] += probe->available;
+}
+
+static void every_metric_is_probed(void **state)
+{
+	unsigned n[2] = { 0, 0 }, rows = 0;
+	struct bench b;
+
+	(void) state;
+	for (size_t i = 0; i < METRIC_COUNT; i++)
+		rows += metrics[i].entity == ENTITY_PROCESS;
+	bench_start(&b, NULL, true);
+	processes_probe(&b.env, count_available, n);
+	assert_int_equal(n[0], rows);
+	/* What an old kernel may lack: hugetlb, io (4), smaps_rollup (3), swap. */
+	assert_true(n[1] >= rows - 9);
+	bench_end(&b);
+}
+
+static int setup(void **state)
+{
+	(void) state;
+	count_start();
+	return prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CHILDREN_TEST(a_steady_read_allocates_and_opens_nothing),
+		CHILDREN_TEST(without_descriptors_it_opens_and_closes),
+		CHILDREN_TEST(many_members),
+		CHILDREN_TEST(a_burst_between_two_reads_is_not_lost),
+		CHILDREN_TEST(an_older_mark_proves_nothing),
+		CHILDREN_TEST(borrowed_memory_counts_once),
+		CHILDREN_TEST(who_ignores_sigchld_is_counted),
+		CHILDREN_TEST(what_is_not_permitted_is_unknown),
+		CHILDREN_TEST(every_metric_is_probed),
+	};
+
+	return cmocka_run_group_tests_name("processes_read", tests, setup, NULL);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The kernel's exit records: from real ends where they are permitted, and the layouts of other kernels by hand.
+ */
+#include "children.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/taskstats.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "source/taskstats_record.h"
+
+/* ---- real ends ---------------------------------------------------------------------------------------------------- */
+
+/* NULL (and the test is skipped) where there are none: a container, no root, no CONFIG_TASKSTATS. */
+static struct taskstats *records_open(void)
+{
+	struct taskstats *t = NULL;
+	struct err err = { "" };
+	int r = taskstats_open(&t, &err);
+
+	assert_true(r == 0 || strlen(err.text) > 20);
+	return r == 0 ? t : NULL;
+}
+
+/* Reads until the end of id came; a record is there before its process can be waited for. */
+static const struct end *end_wait(struct taskstats *t, struct bench *b, uint32_t id)
+{
+	struct pollfd fd = { .fd = taskstats_fd(t), .events = POLLIN };
+
+	while (!end_of(&b->out, id) && poll(&fd, 1, 10000) == 1)
+		assert_int_equal(taskstats_read(t, b->p, &b->out), 0);
+	return end_of(&b->out, id);
+}
+
+static void burst_80(const struct child *c, void *arg)
+{
+	char *p;
+
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	p = mmap(NULL, 80 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		_exit(1);
+	(void) madvise(p, 80 * MIB, MADV_NOHUGEPAGE);
+	memset(p, 1, 80 * MIB);
+	(void) munmap(p, 80 * MIB);
+	while (clock_process_cpu_ns() < 200000000)
+		;
+	_exit(3);
+}
+
+static void a_burst_before_the_end_is_in_the_record(void **state)
+{
+	struct taskstats *t = records_open();
+	const struct end *end;
+	struct child main;
+	struct bench b;
+	int status;
+
+	(void) state;
+	if (!t)
+		skip();
+	/* Start times have the resolution of a clock tick. */
+	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
+		;
+	bench_start(&b, NULL, true);
+	main = child_start(burst_80, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	end = end_wait(t, &b, 1);
+	assert_non_null(end);
+	assert_int_equal(end->how, END_TASKSTATS);
+	assert_int_equal(end->entity, ENTITY_PROCESS);
+	assert_true(end->hwm_bytes.known);
+	assert_true(end->hwm_bytes.value >= 80 * MIB);
+#ifndef __SANITIZE_ADDRESS__
+	assert_true(end->hwm_bytes.value < 90 * MIB);
+#endif
+	assert_true(end->cpu_user_ns.known && end->cpu_system_ns.known);
+	assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 190000000);
+	assert_true(end->faults_minor.known && end->faults_minor.value >= 80 * MIB / sysconf(_SC_PAGESIZE));
+	assert_true(end->status_known);
+	assert_int_equal(waitpid(main.pid, &status, 0), main.pid);
+	assert_int_equal(end->status, status);
+	taskstats_close(t);
+	bench_end(&b);
+}
+
+static void just_wait(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* The record may come when the end was already seen or reaped. */
+static void a_late_record_adds_to_the_end(void **state)
+{
+	struct taskstats *t = records_open();
+	const struct end *end;
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	bench_start(&b, NULL, true);
+	main = child_start(just_wait, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_end(&main);
+	assert_true(processes_reaped(b.p, main.pid, &(struct end) { 0 }, &b.out));
+	framebuf_clear(&b.out);
+	end = end_wait(t, &b, 1);
+	assert_non_null(end);
+	assert_int_equal(end->how, END_TASKSTATS);
+	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
+	assert_int_equal(end->status, SIGKILL);
+	taskstats_close(t);
+	bench_end(&b);
+}
+
+static void *burn(void *arg)
+{
+	const uint64_t *until_ns = arg;
+	struct timespec now;
+
+	do
+		(void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec < *until_ns);
+	return NULL;
+}
+
+static void burn_in_threads(const struct child *c, void *arg)
+{
+	static uint64_t until_ns = 100000000;
+	pthread_t threads[2];
+
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	for (int i = 0; i < 2; i++) {
+		if (pthread_create(&threads[i], NULL, burn, &until_ns) != 0)
+			_exit(1);
+	}
+	for (int i = 0; i < 2; i++)
+		(void) pthread_join(threads[i], NULL);
+}
+
+static void threads_add_up_to_one_end(void **state)
+{
+	struct taskstats *t = records_open();
+	const struct end *end;
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
+		;
+	bench_start(&b, NULL, true);
+	main = child_start(burn_in_threads, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	zombie_wait(main.pid);
+	end = end_wait(t, &b, 1);
+	assert_non_null(end);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(b.out.n_ends, 1);
+	/* Kernels before 5.19 do not say whose threads they were. */
+	if (end->cpu_user_ns.known)
+		assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 190000000);
+	taskstats_close(t);
+	bench_end(&b);
+}
+
+static void without_permission_it_says_so(void **state)
+{
+	struct taskstats *t = NULL;
+	struct err err = { "" };
+	int r;
+
+	(void) state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(seteuid(65534), 0);
+	r = taskstats_open(&t, &err);
+	assert_int_equal(seteuid(0), 0);
+	assert_true(r < 0);
+	assert_non_null(strstr(err.text, "taskstats"));
+	if (r == -EPERM)
+		assert_non_null(strstr(err.text, "CAP_NET_ADMIN"));
+	taskstats_close(NULL);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------------------------------ */
+
+/* A message in the making. */
+struct message {
+	char bytes[2048];
+	size_t len;
+};
+
+static void put_attribute(struct message *m, uint16_t type, const void *value, size_t size)
+{
+	struct nlattr attr = { .nla_len = (uint16_t) (NLA_HDRLEN + size), .nla_type = type };
+
+	memcpy(m->bytes + m->len, &attr, sizeof(attr));
+	memcpy(m->bytes + m->len + NLA_HDRLEN, value, size);
+	m->len += NLA_ALIGN(NLA_HDRLEN + size);
+}
+
+static void put_record(struct message *m, uint16_t aggr, uint16_t kind, uint32_t pid, const void *stats, size_t size)
+{
+	struct message inner = { .len = 0 };
+
+	put_attribute(&inner, kind, &pid, sizeof(pid));
+	put_attribute(&inner, TASKSTATS_TYPE_STATS, stats, size);
+	put_attribute(m, aggr, inner.bytes, inner.len);
+}
+
+/* What this machine's header says about a thread; version 15 pushes fields back. */
+static const struct taskstats_fields {
+	const char *what;
+	uint16_t version;
+	size_t shift, tgid_shift, size;
+	bool has_tgid;
+} kernels[] = {
+	{ "Linux 4.18", 8, 0, 0, 328, false },
+	{ "Linux 5.10", 10, 0, 0, 352, false },
+	{ "Linux 6.1", 13, 0, 0, 416, true },
+	{ "Linux 6.14", 15, 48, 96, 560, true },
+	{ "Linux 6.18", 17, 0, 0, 700, true },
+};
+
+static void set_u64(char *stats, size_t at, uint64_t value)
+{
+	memcpy(stats + at, &value, sizeof(value));
+}
+
+static void set_u32(char *stats, size_t at, uint32_t value)
+{
+	memcpy(stats + at, &value, sizeof(value));
+}
+
+/* The header here has the layout of version 13, whose offsets are those of the first half of all others. */
+static void stats_make(const struct taskstats_fields *k, char stats[1024], uint32_t pid, uint32_t tgid, uint8_t flag)
+{
+	memset(stats, 0, 1024);
+	memcpy(stats, &k->version, sizeof(k->version));
+	set_u32(stats, 4, 9);
+	stats[8] = (char) flag;
+	set_u32(stats, 128 + k->shift, pid);
+	set_u32(stats, 136 + k->shift, 1700000000);
+	set_u64(stats, 152 + k->shift, 11);
+	set_u64(stats, 160 + k->shift, 12);
+	set_u64(stats, 168 + k->shift, 13);
+	set_u64(stats, 200 + k->shift, 14);
+	set_u64(stats, 216 + k->shift, 1024);
+	set_u64(stats, 248 + k->shift, 4096);
+	set_u64(stats, 256 + k->shift, 8192);
+	set_u64(stats, 264 + k->shift, 1024);
+	if (k->has_tgid)
+		set_u32(stats, 368 + k->tgid_shift, tgid);
+}
+
+static void every_kernel_has_its_layout(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		const struct taskstats_fields *k = &kernels[i];
+		struct taskstats_layout layout;
+		struct taskstats_record r;
+		struct message m = { .len = 0 };
+		char stats[1024];
+
+		stats_make(k, stats, 77, 70, 0);
+		put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, k->size);
+		assert_int_equal(taskstats_layout_find(m.bytes, m.len, 78, 70, &layout), -EPROTO);
+		assert_int_equal(taskstats_layout_find(m.bytes, m.len, 77, 70, &layout), 0);
+		assert_int_equal(layout.shift, k->shift);
+		assert_int_equal(layout.has_tgid, k->has_tgid);
+		assert_true(layout.has_io);
+		assert_int_equal(taskstats_record_parse(m.bytes, m.len, &layout, &r), 0);
+		assert_int_equal(r.pid, 77);
+		assert_int_equal(r.tgid, k->has_tgid ? 70 : 77);
+		assert_false(r.is_last);
+		assert_int_equal(r.status, 9);
+		assert_int_equal(r.start_wall_s, 1700000000);
+		assert_int_equal(r.user_ns, 11000);
+		assert_int_equal(r.system_ns, 12000);
+		assert_int_equal(r.faults_minor, 13);
+		assert_int_equal(r.hwm_bytes, 14 * 1024);
+		assert_int_equal(r.read_bytes, 4096);
+		assert_int_equal(r.write_bytes, 7168);
+		/* The last of several threads: the group's sum comes with it, and where there is the flag, the flag. */
+		stats_make(k, stats, 77, 70, k->has_tgid ? 0x20 : 0);
+		m.len = 0;
+		put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, k->size);
+		if (!k->has_tgid)
+			put_record(&m, TASKSTATS_TYPE_AGGR_TGID, TASKSTATS_TYPE_TGID, 70, stats, k->size);
+		assert_int_equal(taskstats_record_parse(m.bytes, m.len, &layout, &r), 0);
+		assert_int_equal(r.tgid, 70);
+		assert_true(r.is_last);
+	}
+}
+
+static void cut_messages_are_refused(void **state)
+{
+	struct taskstats_layout layout = { .has_tgid = true };
+	struct taskstats_record r = { .pid = 5 };
+	struct message m = { .len = 0 };
+	char stats[1024];
+
+	(void) state;
+	stats_make(&kernels[2], stats, 77, 70, 0);
+	put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, kernels[2].size);
+	for (size_t n = 0; n < m.len; n++) {
+		/* A copy of its own, so that a read behind its end is seen. */
+		char *copy = malloc(n + 1);
+
+		assert_non_null(copy);
+		memcpy(copy, m.bytes, n);
+		assert_int_equal(taskstats_record_parse(copy, n, &layout, &r), -EBADMSG);
+		assert_int_equal(taskstats_layout_find(copy, n, 77, 70, &layout), -EPROTO);
+		free(copy);
+	}
+	assert_int_equal(r.pid, 5);
+	m.len = 0;
+	put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, 271);
+	assert_int_equal(taskstats_record_parse(m.bytes, m.len, &layout, &r), -EBADMSG);
+}
+
+static int setup(void **state)
+{
+	(void) state;
+	return prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CHILDREN_TEST(a_burst_before_the_end_is_in_the_record),
+		CHILDREN_TEST(a_late_record_adds_to_the_end),
+		CHILDREN_TEST(threads_add_up_to_one_end),
+		CHILDREN_TEST(without_permission_it_says_so),
+		CHILDREN_TEST(every_kernel_has_its_layout),
+		CHILDREN_TEST(cut_messages_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("taskstats", tests, setup, NULL);
+}
