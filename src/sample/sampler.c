@@ -308,12 +308,13 @@ static void start_of_main(struct sampler *s, pid_t pid)
 {
 	struct facts *f = job_facts(s->job);
 	const uint32_t id = processes_id(s->processes, pid);
+	const char *why_not;
 
 	if (s->options.ours)
 		processes_test_gate(s->processes, pid);
 	else if (id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
 		f->main_mark_reset = known(1);
-	f->gate = known(processes_gate_works(s->processes, NULL));
+	f->gate = known(processes_gate_works(s->processes, &why_not));
 	if (cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);
 		f->limit_bytes = s->cgroup.limit_bytes;

@@ -74,7 +74,7 @@ int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t numb
 
 /* ---- who belongs to the job --------------------------------------------------------------------------------------- */
 
-static bool is_ignored(const struct processes *p, int32_t pid)
+bool processes_is_ignored(const struct processes *p, pid_t pid)
 {
 	uint32_t value;
 
@@ -107,7 +107,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 		return true;
 	if (st->ppid > 0 && st->ppid == p->env.recorder_pid)
 		return p->ours;
-	return !is_ignored(p, st->ppid) && is_in_session(p, st->session);
+	return !processes_is_ignored(p, st->ppid) && is_in_session(p, st->session);
 }
 
 /* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
@@ -115,7 +115,7 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 {
 	struct procfs_stat st;
 
-	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || is_ignored(p, pid))
+	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_is_ignored(p, pid))
 		return 0;
 	if (process_stat(p, pid, &st) < 0 || st.pid != pid)
 		return 0;
@@ -466,7 +466,7 @@ bool gate_quiet(struct processes *p)
 			continue;
 		if (process_stat(p, (int32_t) pid, &st) < 0)
 			return false;
-		if (belongs(p, &st) && !is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
+		if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
 			return false;
 	}
 	return true;
