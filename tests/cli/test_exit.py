@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""hiwater ends as the job did."""
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+from conftest import HIWATER, wait_for
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 124, 255])
+def test_exit_status_is_the_jobs(tool, code):
+    assert tool.run("run", "--", "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "INT", "SEGV", "ABRT", "USR1", "PIPE", "HUP", "QUIT", "RTMIN"])
+def test_dies_by_the_jobs_signal(tool, name):
+    number = int(signal.SIGRTMIN if name == "RTMIN" else signal.Signals[f"SIG{name}"])
+    done = tool.run("run", "--", "sh", "-c", f"kill -{number} $$")
+    assert done.returncode == -number
+    assert "hiwater" in done.stderr
+
+
+def test_shell_sees_128_and_the_signal(tool):
+    done = subprocess.run(["sh", "-c", '"$1" run -- sh -c "kill -TERM \\$\\$"; echo $?', "sh", HIWATER], env=tool.env,
+                          capture_output=True, text=True, cwd=tool.folder)
+    assert done.stdout.strip() == "143"
+
+
+def test_leaves_no_core(tool):
+    tool.run("run", "--", "sh", "-c", "ulimit -c 0; kill -SEGV $$")
+    assert not list(tool.folder.glob("core*"))
+
+
+def test_command_not_found(tool):
+    done = tool.run("run", "--", "no-such-command")
+    assert done.returncode == 127
+    assert done.stderr == "hiwater: cannot run 'no-such-command': No such file or directory\n"
+    assert done.stdout == ""
+    assert not tool.history.exists()
+
+
+def test_command_not_executable(tool):
+    path = tool.folder / "data"
+    path.write_text("no program\n")
+    done = tool.run("run", path)
+    assert done.returncode == 126
+    assert done.stderr == f"hiwater: cannot run '{path}': Permission denied\n"
+
+
+def test_script_without_interpreter_line(tool):
+    path = tool.folder / "script"
+    path.write_text("exit 9\n")
+    path.chmod(0o755)
+    assert tool.run("run", path).returncode == 9
+
+
+@pytest.mark.parametrize("args", [["--no-such-option", "true"], ["-i", "0", "true"], [], ["--repeat", "x", "true"],
+                                  ["-o", "/no/such/folder/x.hiw", "true"], ["--json", "/no/such/folder/x", "true"],
+                                  ["--json", "-", "true"], ["--summary-file", "/", "true"], ["--units", "mb", "true"],
+                                  ["-o", "x.hiw", "--no-record", "true"], ["-o", "x.hiw", "--repeat", "2", "true"],
+                                  ["--request", "ram", "true"], ["--progress=1ms", "true"]])
+def test_own_failure_before_the_job_is_125(tool, args):
+    mark = tool.folder / "started"
+    args = [*args[:-1], "touch", mark] if args else args
+    done = tool.run("run", *args)
+    assert done.returncode == 125
+    assert done.stderr.startswith("hiwater: ") and done.stderr.count("\n") == 1
+    assert not mark.exists()
+
+
+def test_existing_output_is_refused_before_the_job(tool):
+    (tool.folder / "x.hiw").write_text("mine")
+    done = tool.run("run", "-o", "x.hiw", "touch", "started")
+    assert done.returncode == 125
+    assert "x.hiw" in done.stderr
+    assert (tool.folder / "x.hiw").read_text() == "mine"
+    assert not (tool.folder / "started").exists()
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
+def test_as_pid_1_it_exits_with_128_and_the_signal(tool):
+    done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", HIWATER, "run", "--", "sh", "-c", "kill -TERM $$"],
+                          env=tool.env, capture_output=True, text=True, cwd=tool.folder)
+    if "unshare:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 143
+
+
+def test_status_survives_a_parent_that_ignores_sigchld(tool):
+    def ignore():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    assert tool.run("run", "--", "sh", "-c", "exit 3", preexec_fn=ignore).returncode == 3
+    # And the job finds it as it was: a process whose parent ignores SIGCHLD has the bit in SigIgn.
+    done = tool.run("run", "--summary", "none", "--", "grep", "SigIgn", "/proc/self/status", preexec_fn=ignore)
+    assert int(done.stdout.split()[1], 16) & 1 << (signal.SIGCHLD - 1)
+
+
+@pytest.mark.parametrize("stderr", ["closed", "full", "broken"])
+def test_status_survives_bad_streams(tool, stderr):
+    def close():
+        os.close(1)
+        os.close(2)
+
+    if stderr == "closed":
+        process = tool.start("run", "--", "sh", "-c", "exit 3", stdout=None, stderr=None, preexec_fn=close)
+    elif stderr == "full":
+        with open("/dev/full", "w", encoding="ascii") as full:
+            process = tool.start("run", "--", "sh", "-c", "exit 3", stderr=full)
+    else:
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = tool.start("run", "--", "sh", "-c", "exit 3", stderr=writer)
+        os.close(writer)
+    assert process.wait(30) == 3
+
+
+def test_status_survives_unwritable_files(tool):
+    """A file that cannot be written at the end costs a line, not the status."""
+    process = tool.start("run", "--summary", "none", "--json", "gone/x.json", "--", "sh", "-c",
+                         "rm -r gone; exit 3", preexec_fn=lambda: (tool.folder / "gone").mkdir())
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert stderr.decode().startswith("hiwater: gone/x.json was not written: ")
+
+
+def test_a_full_pipe_nobody_reads_does_not_hold_it_for_ever(tool):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(writer, True)
+    process = tool.start("run", "--", "sh", "-c", "exit 3", stderr=writer)
+    os.close(writer)
+    assert process.wait(60) == 3
+    os.close(reader)
+
+
+def test_run_ends_with_main(tool):
+    """What main leaves running is neither killed nor waited for."""
+    counter = tool.counter()
+    done = tool.run("run", "--", "sh", "-c", '"$@" >/dev/null 2>&1 & while ! test -s "$3"; do sleep 0.01; done; exit 4',
+                    "sh", *counter.command())
+    assert done.returncode == 4
+    pid = counter.wait_ready()
+    os.kill(pid, 0)
+    counter.finish()
+
+
+def test_wait_follows_what_is_left(tool):
+    counter = tool.counter()
+    process = tool.start("run", "--wait", "--", "sh", "-c",
+                         '"$@" >/dev/null 2>&1 & while ! test -s "$3"; do sleep 0.01; done; exit 4', "sh", *counter.command())
+    pid = counter.wait_ready()
+    wait_for(lambda: f"PPid:\t{process.pid}\n" in open(f"/proc/{pid}/status", encoding="ascii").read(),
+             "hiwater adopted the orphan")
+    assert process.poll() is None
+    counter.finish()
+    assert process.wait(30) == 4
