@@ -37,6 +37,7 @@ test: deps-test
 	@.venv/bin/python tools/run-tests
 
 test-full: deps-test
+	@tools/install-deps full
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
 	@.venv/bin/python tools/run-tests --full
 
