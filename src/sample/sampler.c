@@ -75,12 +75,16 @@ static void look_at_processes(struct sampler *s, uint64_t now, enum processes_lo
 	(void) processes_look(s->processes, how, &s->buf);
 	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	if (!dear && (job_needs(s->job) & NEED_FAULTS))
-		dear = PROCESSES_CPU;
+	bool faults = job_needs(s->job) & NEED_FAULTS;
+
+	if (faults)
+		dear |= PROCESSES_CPU;
 	if (dear) {
 		(void) processes_read(s->processes, dear, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, window_hold(s));
 	}
+	if (faults)
+		sampler_plan_pages(s, now);
 	sampler_pss(s, now);
 	job_total(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
@@ -300,6 +304,10 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	s->next_window_ns = s->options.window_ns;
 	s->next_full_look_ns = SECOND;
 	s->next_cgroup_check_ns = SECOND;
+	for (size_t i = 0; i < s->n_ignored; i++)
+		processes_ignore(s->processes, s->ignored[i]);
+	sampler_plan_open_host(s);
+	sampler_plan_pages(s, 0);
 	return start_clock(s, err);
 }
 
@@ -359,6 +367,8 @@ void sampler_ignore(struct sampler *s, pid_t pid)
 {
 	if (s->processes)
 		processes_ignore(s->processes, pid);
+	else if (s->n_ignored < SAMPLER_IGNORED)
+		s->ignored[s->n_ignored++] = pid;
 }
 
 bool sampler_window_closed(struct sampler *s)

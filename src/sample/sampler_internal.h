@@ -8,6 +8,7 @@
 
 #define SAMPLER_SOURCES 3
 #define SAMPLER_GROUPS  8
+#define SAMPLER_IGNORED 8
 
 /* A source in use and when each of its groups is due. */
 struct plan {
@@ -34,6 +35,8 @@ struct sampler {
 	struct cgroup_facts cgroup;
 	struct pss_budget pss;
 	struct framebuf buf, totals;
+	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
+	size_t n_ignored;
 	int epoll, timer;
 	uint64_t start_boot_ns;
 	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
@@ -50,9 +53,13 @@ void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source sou
 /* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
 void sampler_pss(struct sampler *s, uint64_t now_ns);
 
-/* sampler_plan.c: opens the sources; reads what is due of them (all: everything). */
+/* sampler_plan.c: opens the sources, the machine's before main is looked at, the others after; reads what is due of
+ * them (all: everything). */
+void sampler_plan_open_host(struct sampler *s);
 void sampler_plan_open(struct sampler *s);
 void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all);
 void sampler_plan_close(struct sampler *s);
+/* Reads how many huge pages were given out until now: what fork families hold at most depends on it. */
+void sampler_plan_pages(struct sampler *s, uint64_t now_ns);
 /* Does the job still have its cgroup to itself? */
 void sampler_check_cgroup(struct sampler *s);

@@ -9,6 +9,8 @@
 
 enum { PLAN_HOST, PLAN_ENERGY, PLAN_CGROUP };
 
+#define HOST_PERIOD_NS 100000000 /* nothing of the machine is read more often */
+
 static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_HOST] = &source_host,
 	[PLAN_ENERGY] = &source_energy,
@@ -38,16 +40,35 @@ static void slow_down(struct plan *plan, uint64_t least_ns)
 	}
 }
 
+void sampler_plan_open_host(struct sampler *s)
+{
+	open_one(s, &s->plans[PLAN_HOST], &source_host);
+	slow_down(&s->plans[PLAN_HOST], HOST_PERIOD_NS);
+}
+
 void sampler_plan_open(struct sampler *s)
 {
 	s->env.cgroup = s->cgroup.path;
 	sampler_check_cgroup(s);
-	for (int i = 0; i < SAMPLER_SOURCES; i++) {
+	for (int i = PLAN_HOST + 1; i < SAMPLER_SOURCES; i++) {
 		if (i == PLAN_CGROUP && (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE))
 			continue;
 		open_one(s, &s->plans[i], plan_ops[i]);
-		slow_down(&s->plans[i], 100000000);
+		slow_down(&s->plans[i], HOST_PERIOD_NS);
 	}
+}
+
+void sampler_plan_pages(struct sampler *s, uint64_t now_ns)
+{
+	struct plan *plan = &s->plans[PLAN_HOST];
+
+	if (!plan->source)
+		return;
+	for (unsigned g = 0; g < plan->ops->n_groups; g++) {
+		if (strcmp(plan->ops->groups[g].name, "pages") == 0)
+			(void) plan->ops->read(plan->source, 1u << g, &s->buf);
+	}
+	sampler_show(s, &s->buf, FRAME_HOST, now_ns, 3 * s->options.window_ns);
 }
 
 static bool is_shared_cgroup(const struct sampler *s, const struct plan *plan)

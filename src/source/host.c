@@ -19,11 +19,12 @@
 #include "source.h"
 #include "teller.h"
 
-enum { FAST = 1 << 0, SLOW = 1 << 1 };
+enum { FAST = 1 << 0, SLOW = 1 << 1, PAGES = 1 << 2 };
 
 static const struct source_group groups[] = {
 	{ "fast", 0 },
 	{ "slow", 1000000000 },
+	{ "pages", 1000000000 }, /* vmstat: huge pages, swap; also read when fork families must be told apart */
 };
 
 enum host_file {
@@ -244,7 +245,7 @@ static const struct {
 	[FILE_MEMINFO]   = { "meminfo", FAST, take_meminfo },
 	[FILE_STAT]      = { "stat", SLOW, take_stat },
 	[FILE_LOADAVG]   = { "loadavg", SLOW, take_loadavg },
-	[FILE_VMSTAT]    = { "vmstat", SLOW, take_vmstat },
+	[FILE_VMSTAT]    = { "vmstat", PAGES, take_vmstat },
 	[FILE_DISKSTATS] = { "diskstats", SLOW, take_diskstats },
 	[FILE_NET_DEV]   = { "net/dev", SLOW, take_net_dev },
 	[FILE_PSI_CPU]   = { "pressure/cpu", SLOW, take_psi_cpu },
@@ -443,7 +444,7 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 	int failed = host_open(env, &s, NULL);
 
 	if (failed == 0)
-		(void) host_read(s, FAST | SLOW, &out);
+		(void) host_read(s, FAST | SLOW | PAGES, &out);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct source_probe probe = {
 			.metric = rows[i].metric, .available = was_read(&out, rows[i].shown_by),

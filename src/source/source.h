@@ -59,7 +59,7 @@ struct source_ops {
 	void (*close)(struct source *source); /* NULL is fine */
 };
 
-extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), slow (the rest) */
+extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail. The peak
                                                * is known where it is this run's: begun with it, or risen since */
