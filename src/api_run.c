@@ -167,10 +167,12 @@ static const enum sink_kind kinds[] = {
 int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,
 		size_t *ret_len, struct hiw_err *ret_err)
 {
+	char history[4096];
 	const struct sink_options options = {
 		.units = (enum units) style->units, .width = style->width ? style->width : 80,
 		.color = style->color, .utf8 = style->utf8, .plain = style->plain, .why = style->why,
 		.progress = &run->progress,
+		.history = history_dir(history, sizeof(history), NULL) == 0 ? history : NULL,
 	};
 	struct buf out = BUF_INIT(64 << 20);
 	struct err err = { "" };

@@ -9,6 +9,13 @@
 #include "base/units.h"
 #include "job/summary.h"
 
+/* What the progress line remembers from one line to the next: processor use "lately" needs two points. The caller
+ * keeps it, all zero at first; the sink moves it on. */
+struct sink_progress {
+	int64_t time_ns, cpu_ns;
+	bool known;
+};
+
 struct sink_options {
 	enum units units;
 	unsigned width;     /* columns of the terminal; 80 if there is none */
@@ -16,6 +23,8 @@ struct sink_options {
 	bool utf8;          /* else ASCII only */
 	bool plain;         /* one fact a line, no boxes, no bars (screen readers) */
 	bool why;           /* show each finding, fired or not */
+	const char *history; /* folder of the history: a recording in it is called by its number; NULL: none is */
+	struct sink_progress *progress; /* of SINK_PROGRESS; NULL: processor use is the mean since the start */
 };
 
 enum sink_kind {
@@ -25,5 +34,6 @@ enum sink_kind {
 	SINK_PROGRESS, /* one line about the present: CPU, RAM, each GPU */
 };
 
-/* Writes the summary into out. Returns 0 or -errno. */
+/* Writes the summary into out. No line of text is wider than options->width (at least 40; SINK_LINE is for scripts
+ * and is never broken). Returns 0 or -errno. */
 int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options, struct buf *out);

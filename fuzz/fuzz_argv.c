@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A command that a hostile recording holds as a JSON array, and its text on the way to a terminal.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/argv.h"
+#include "sink/textwidth.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is shown may hold no control character, and no more columns than it was given. */
+static void see(void *ctx, const char *text)
+{
+	const unsigned columns = *(const unsigned *) ctx;
+	struct buf clean = BUF_INIT(1 << 20), fitted = BUF_INIT(1 << 20);
+
+	text_clean(text, true, &clean);
+	text_shorten(clean.data, columns, true, &fitted);
+	if (text_width(fitted.data) > columns)
+		abort();
+	for (const char *p = fitted.data; *p; p++) {
+		if ((unsigned char) *p < 0x20 || *p == 0x7f)
+			abort();
+	}
+	buf_done(&clean);
+	buf_done(&fitted);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned columns = size > 0 ? data[0] % 100 : 0;
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	if (size > 0)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	(void) argv_each(text, see, &columns);
+	see(&columns, text);
+	free(text);
+	return 0;
+}

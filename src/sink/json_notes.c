@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A null is explained: by a note of the summary, else by the general reason that stands here.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "sink/figures.h"
+#include "sink/json_summary.h"
+
+static bool lacks_detail(const struct ram_figure *r)
+{
+	return !r->low.known || !r->high.known || !r->mean.known || !r->at_ns.known || !r->source ||
+		r->method == METHOD_UNKNOWN;
+}
+
+static bool lacks_phase(const struct summary *s)
+{
+	for (size_t i = 0; s->job && i < job_phase_count(s->job); i++) {
+		const struct phase *p = job_phase(s->job, i);
+
+		if (!p->ram_known || !p->end_ns)
+			return true;
+	}
+	return false;
+}
+
+static bool lacks_process(const struct summary *s)
+{
+	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+
+		if (p->peak_bytes <= 0 || !p->cpu_known)
+			return true;
+	}
+	return !s->facts->processes_seen.known || !s->peak_alive.known || !s->facts->processes_left.known;
+}
+
+static bool lacks_sampling(const struct facts *f)
+{
+	return !f->interval_ns.known || !f->ticks.known || !f->late_ticks.known || !f->longest_gap_ns.known ||
+		!f->own_cpu_ns.known || !f->own_rss_bytes.known;
+}
+
+/* A note about "ram" explains "ram.main" too. */
+static bool is_explained(const struct summary *s, const char *about)
+{
+	for (size_t i = 0; i < s->n_notes; i++) {
+		size_t n = strlen(s->notes[i].about);
+
+		if (n > 0 && strncmp(s->notes[i].about, about, n) == 0 && (about[n] == '\0' || about[n] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static void note(struct json *j, const char *about, const char *why)
+{
+	json_object(j);
+	json_key(j, "about");
+	json_str(j, about);
+	json_key(j, "why");
+	json_str(j, why);
+	json_end(j);
+}
+
+struct explainer {
+	struct json *j;
+	const struct summary *s;
+};
+
+static void explain(const struct explainer *e, bool is_null, const char *about, const char *why)
+{
+	if (is_null && !is_explained(e->s, about))
+		note(e->j, about, why);
+}
+
+static void explain_figure(const struct explainer *e, const struct ram_figure *r, const char *about, const char *why)
+{
+	if (!r->peak.known)
+		explain(e, true, about, why);
+	else if (lacks_detail(r))
+		explain(e, true, about, "its peak alone is known");
+	else
+		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass");
+}
+
+static void explain_run(const struct explainer *e)
+{
+	const struct summary *s = e->s;
+	const struct facts *f = s->facts;
+	const bool unseen = !ending_of(s).code_known;
+
+	explain(e, !f->id, "run", "not recorded");
+	explain(e, !f->host, "host", "not recorded");
+	explain(e, !f->started_wall_ns.known, "started", "not recorded");
+	explain(e, unseen && !s->complete, "exit", "the job still runs, or the recorder was lost before its end");
+	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; its parent alone learns its status");
+	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
+	explain(e, lacks_process(s), "processes", "some were gone before the first look");
+	explain(e, lacks_phase(s), "phases", "a phase was still open, or too short for a look");
+	explain(e, lacks_sampling(f), "sampling", "the recorder was lost before it could say");
+}
+
+static void explain_memory(const struct explainer *e)
+{
+	const struct summary *s = e->s;
+
+	explain(e, !s->facts->capacity_bytes.known, "ram.capacity_bytes", "not read");
+	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was seen");
+	explain(e, !s->system_peak.known, "ram.system", "not read");
+	explain_figure(e, &s->main, "ram.main", "the main process was gone before the first look, or not readable");
+	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was seen, or none was readable");
+	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
+	explain(e, !s->cgroup_peak.known || !s->cgroup_limit.known || !s->cgroup_oom_kills.known, "ram.cgroup",
+		"the job had no cgroup to itself, or this kernel keeps no such figure");
+	explain(e, !s->swap_peak.known, "swap", "not read");
+}
+
+static void explain_rest(const struct explainer *e)
+{
+	static const char no_gpu[] = "GPUs are not measured by this version";
+
+	explain(e, true, "gpu", no_gpu);
+	explain(e, true, "energy.gpu_j", no_gpu);
+	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
+	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
+}
+
+void json_notes(struct json *j, const struct summary *s)
+{
+	const struct explainer e = { j, s };
+	size_t n = s->job ? job_process_count(s->job) : 0;
+	char others[128];
+
+	json_array(j);
+	for (size_t i = 0; i < s->n_notes; i++)
+		note(j, s->notes[i].about, s->notes[i].why);
+	explain_run(&e);
+	explain_memory(&e);
+	explain_rest(&e);
+	if (n > JSON_PROCESSES) {
+		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were seen", JSON_PROCESSES,
+			n - JSON_PROCESSES);
+		note(j, "processes.list", others);
+	}
+	json_end(j);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * SINK_PROGRESS: one line about the present, "hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.90 of 2 cores  3
+ * processes". Where the line is too narrow, the last parts are left out.
+ */
+#include "sink/progress.h"
+
+#include "sink/figures.h"
+#include "sink/textwidth.h"
+
+/* Adds a part if the line still holds it. */
+static void part(struct buf *out, const struct sink_options *o, const char *text)
+{
+	if (text_width(out->data) + 2 + text_width(text) > o->width)
+		return;
+	buf_str(out, "  ");
+	buf_str(out, text);
+}
+
+static void ram(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	const struct acc *now = s->job ? job_acc(s->job, M_JOB_RAM, 0) : NULL;
+	char amount[UNITS_LEN], peak[UNITS_LEN];
+	struct buf text = BUF_INIT(256);
+
+	if (!now || now->n == 0)
+		return;
+	buf_printf(&text, "RAM %s", units_bytes(now->last, o->units, amount));
+	if (s->combined.peak.known)
+		buf_printf(&text, " (peak %s)", units_bytes_like(s->combined.peak.value, now->last, o->units, peak));
+	part(out, o, text.data);
+	buf_done(&text);
+}
+
+/* Cores in use since the line before; the mean so far where there was none. Unknown without a span of time. */
+static struct maybe cores_lately(const struct summary *s, const struct sink_options *o)
+{
+	const struct maybe cpu = maybe_sum(s->user_ns, s->system_ns);
+	struct sink_progress *last = o->progress;
+	struct maybe lately = s->cores_mean_ppm;
+
+	if (!last || !cpu.known || !s->wall_ns.known)
+		return lately;
+	if (last->known && s->wall_ns.value > last->time_ns) {
+		const double rise = cpu.value > last->cpu_ns ? (double) (cpu.value - last->cpu_ns) : 0;
+
+		lately = known((int64_t) (rise * 1e6 / (double) (s->wall_ns.value - last->time_ns)));
+	}
+	*last = (struct sink_progress) { .time_ns = s->wall_ns.value, .cpu_ns = cpu.value, .known = true };
+	return lately;
+}
+
+static void cpu(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	const struct maybe used = cores_lately(s, o), all = figure_cores(s->facts);
+	char number[UNITS_LEN], of[UNITS_LEN];
+	struct buf text = BUF_INIT(256);
+
+	if (!used.known)
+		return;
+	buf_printf(&text, "CPU %s", figure_number((double) used.value / 1e6, number));
+	if (all.known)
+		buf_printf(&text, " of %s", figure_core_count(all.value, of));
+	buf_str(&text, all.known && all.value == 1000000 ? " core" : " cores");
+	part(out, o, text.data);
+	buf_done(&text);
+}
+
+static void processes(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	const struct acc *now = s->job ? job_acc(s->job, M_JOB_PROCESSES, 0) : NULL;
+	struct buf text = BUF_INIT(256);
+
+	if (!now || now->n == 0)
+		return;
+	buf_printf(&text, "%lld process%s", (long long) now->last, now->last == 1 ? "" : "es");
+	part(out, o, text.data);
+	buf_done(&text);
+}
+
+int progress_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	struct buf line = BUF_INIT(1024);
+	char time[UNITS_LEN];
+	int code;
+
+	buf_str(&line, "hiwater");
+	if (s->wall_ns.known)
+		buf_printf(&line, " %s", units_duration(s->wall_ns.value, time));
+	ram(s, o, &line);
+	cpu(s, o, &line);
+	processes(s, o, &line);
+	code = line.error ? line.error : buf_printf(out, "%s\n", line.data);
+	buf_done(&line);
+	return code;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The full summary for people, in parts: text.c has the rows, text_tables.c what is a list, text_findings.c advice and
+ * notes, text_plain.c the form for screen readers.
+ */
+#pragma once
+
+#include "sink/figures.h"
+#include "sink/layout.h"
+
+enum { TEXT_INDENT = 10 }; /* columns of the labels */
+
+struct text {
+	const struct summary *s;
+	const struct facts *f;
+	const struct sink_options *o;
+	struct layout l;
+};
+
+/* Each writes its rows, or nothing where there is nothing to say. */
+void text_largest(struct text *t);
+void text_phases(struct text *t);
+void text_series(struct text *t);
+void text_notes(struct text *t);
+void text_findings(struct text *t);
+/* "hiwater show 17", and where the recording lies. */
+void text_again(struct text *t);
+
+/* The whole of it, one fact a line. */
+void text_plain(struct text *t);
+
+/* A process as "python[41219]", cleaned, into out. */
+void text_process(const struct text *t, const struct process *p, struct buf *out);
+
+/* What stands before a peak that was only sampled: the least that it was. */
+const char *text_at_least(const struct text *t);
+
+/* A figure of evidence as people read it: what its key ends in says the unit. Into out. */
+void text_evidence(const struct text *t, const struct evidence *e, struct buf *out);
+
+/* The order in which findings are shown: what fired, worst first; with --why the others behind them.
+ * *ret is the caller's to free(). Returns how many, or -ENOMEM. */
+int text_ordered(const struct text *t, const struct finding ***ret);
+
+/* SINK_TEXT. */
+int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is a list: the largest processes, the phases, the series.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/text.h"
+#include "sink/textwidth.h"
+
+enum { LARGEST_SHOWN = 4, PHASES_SHOWN = 12, SERIES_SHOWN = 6, NAME_LEAST = 14 };
+
+const char *text_at_least(const struct text *t)
+{
+	return t->o->utf8 ? "\xE2\x89\xA5" : ">=";
+}
+
+void text_process(const struct text *t, const struct process *p, struct buf *out)
+{
+	char name[sizeof(p->name) + 1];
+
+	memcpy(name, p->name, sizeof(p->name));
+	name[sizeof(p->name)] = '\0';
+	text_clean(name[0] ? name : "?", t->o->utf8, out);
+	buf_printf(out, "[%" PRId32 "]", p->pid);
+}
+
+void text_largest(struct text *t)
+{
+	const struct process **list;
+	size_t n;
+
+	if (!t->s->job || job_process_count(t->s->job) < 2 || figure_processes(t->s->job, &list, &n) < 0)
+		return;
+	layout_row(&t->l, TONE_LABEL, "Largest", TEXT_INDENT);
+	for (size_t i = 0; i < n && i < LARGEST_SHOWN; i++) {
+		struct buf name = BUF_INIT(256);
+		char amount[UNITS_LEN];
+
+		text_process(t, list[i], &name);
+		keep_together(name.data);
+		layout_part(&t->l, "%s %s%s", name.data, list[i]->peak_exact ? "" : text_at_least(t),
+			keep_together(units_bytes(list[i]->peak_bytes, t->o->units, amount)));
+		buf_done(&name);
+	}
+	layout_end(&t->l);
+	free(list);
+}
+
+/* ---- phases: a table that gives up columns in a fixed order ---------------------------------------------------------- */
+
+enum column { COLUMN_BEGIN, COLUMN_LASTS, COLUMN_BEFORE, COLUMN_PEAK, COLUMN_AFTER, COLUMN_COUNT };
+
+static const struct {
+	const char *title;
+	unsigned width, given_up; /* the lowest goes first; 0 never */
+} columns[COLUMN_COUNT] = {
+	[COLUMN_BEGIN] = { "begin", 11, 3 }, [COLUMN_LASTS] = { "lasts", 11, 0 }, [COLUMN_BEFORE] = { "before", 9, 1 },
+	[COLUMN_PEAK] = { "peak", 9, 0 }, [COLUMN_AFTER] = { "after", 9, 2 },
+};
+
+struct phase_table {
+	bool shown[COLUMN_COUNT];
+	unsigned name_width;
+	int64_t largest; /* all RAM is in the unit of this; 0: none is known, and its columns are left out */
+};
+
+static void choose_columns(const struct text *t, struct phase_table *table)
+{
+	for (unsigned give_up = 0; give_up <= 3; give_up++) {
+		unsigned used = 0;
+
+		for (int c = 0; c < COLUMN_COUNT; c++) {
+			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) &&
+				(c < COLUMN_BEFORE || table->largest > 0);
+			used += table->shown[c] ? columns[c].width : 0;
+		}
+		/* At 40 columns, the least there are, lasts and peak leave 10. */
+		table->name_width = TEXT_INDENT + used < t->o->width ? t->o->width - TEXT_INDENT - used : 0;
+		if (table->name_width >= NAME_LEAST)
+			return;
+	}
+}
+
+static void cell(struct text *t, const char *text, unsigned width)
+{
+	unsigned used = text_width(text);
+
+	for (; used < width; used++)
+		layout_more(&t->l, TONE_NONE, " ");
+	layout_more(&t->l, TONE_NONE, text);
+}
+
+static void name_cell(struct text *t, const char *name, unsigned depth, unsigned width)
+{
+	struct buf clean = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
+	unsigned left = depth * 2 < width / 2 ? depth * 2 : width / 2;
+
+	text_clean(name, t->o->utf8, &clean);
+	text_shorten(clean.data, width - left, t->o->utf8, &fitted);
+	cell(t, "", TEXT_INDENT + left - (t->l.column < TEXT_INDENT ? t->l.column : TEXT_INDENT));
+	layout_more(&t->l, TONE_NONE, fitted.data);
+	cell(t, "", width - left - text_width(fitted.data));
+	buf_done(&clean);
+	buf_done(&fitted);
+}
+
+static unsigned depth_of(const struct job *job, const struct phase *p)
+{
+	unsigned depth = 0;
+
+	for (size_t i = job_phase_count(job); i-- > 0 && depth < 8;) {
+		const struct phase *parent = job_phase(job, i);
+
+		/* A parent stands before its children, so one way through finds all of them. */
+		if (parent->number == p->parent && parent != p) {
+			p = parent;
+			depth++;
+		}
+	}
+	return depth;
+}
+
+static void phase_row(struct text *t, const struct phase_table *table, const struct phase *p)
+{
+	const uint64_t end = p->end_ns ? p->end_ns : job_now(t->s->job);
+	const int64_t amounts[COLUMN_COUNT] = {
+		[COLUMN_BEFORE] = p->ram_before, [COLUMN_PEAK] = p->ram_peak, [COLUMN_AFTER] = p->ram_after,
+	};
+	char text[UNITS_LEN];
+
+	layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
+	name_cell(t, p->name, depth_of(t->s->job, p), table->name_width);
+	for (int c = 0; c < COLUMN_COUNT; c++) {
+		bool is_ram = c >= COLUMN_BEFORE, has = !is_ram || (p->ram_known && (c != COLUMN_AFTER || p->end_ns));
+		const char *sign = c == COLUMN_PEAK && has && !p->peak_exact ? text_at_least(t) : "";
+		struct buf value = BUF_INIT(256);
+
+		if (!table->shown[c])
+			continue;
+		if (c == COLUMN_BEGIN)
+			(void) units_duration((int64_t) p->begin_ns, text);
+		else if (c == COLUMN_LASTS)
+			(void) units_duration((int64_t) (end - p->begin_ns), text);
+		else
+			(void) units_bytes_like(amounts[c], table->largest, t->o->units, text);
+		buf_printf(&value, "%s%s", sign, has ? text : "-");
+		cell(t, value.data, columns[c].width);
+		buf_done(&value);
+	}
+	layout_end(&t->l);
+}
+
+/* "main, MiB" and the titles. */
+static void phase_titles(struct text *t, const struct phase_table *table)
+{
+	char unit[UNITS_LEN];
+	struct buf what = BUF_INIT(256);
+
+	(void) units_bytes(table->largest, t->o->units, unit);
+	const char *blank = strchr(unit, ' ');
+
+	if (table->largest > 0)
+		buf_printf(&what, "main,%s", blank ? blank : " bytes");
+	layout_row(&t->l, TONE_LABEL, "Phases", TEXT_INDENT);
+	name_cell(t, what.data, 0, table->name_width);
+	for (int c = 0; c < COLUMN_COUNT; c++) {
+		if (table->shown[c])
+			cell(t, columns[c].title, columns[c].width);
+	}
+	layout_end(&t->l);
+	buf_done(&what);
+}
+
+void text_phases(struct text *t)
+{
+	size_t n = t->s->job ? job_phase_count(t->s->job) : 0;
+	/* A line that says "1 more" would take the place of that one. */
+	size_t shown = n > PHASES_SHOWN ? PHASES_SHOWN - 1 : n;
+	struct phase_table table = { .largest = 0 };
+
+	if (n == 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct phase *p = job_phase(t->s->job, i);
+
+		if (p->ram_known && p->ram_peak > table.largest)
+			table.largest = p->ram_peak;
+	}
+	choose_columns(t, &table);
+	phase_titles(t, &table);
+	for (size_t i = 0; i < shown; i++)
+		phase_row(t, &table, job_phase(t->s->job, i));
+	if (shown < n) {
+		layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
+		layout_part(&t->l, "and %zu more (show --json has all)", n - shown);
+		layout_end(&t->l);
+	}
+}
+
+/* ---- series -------------------------------------------------------------------------------------------------------- */
+
+static void series(struct text *t, const struct series *v)
+{
+	const char *arrow = t->o->utf8 ? "\xE2\x86\x92" : "->";
+	struct buf name = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
+	char first[UNITS_LEN], last[UNITS_LEN], low[UNITS_LEN], high[UNITS_LEN];
+
+	text_clean(v->name, t->o->utf8, &name);
+	text_shorten(name.data, (t->o->width - TEXT_INDENT) / 2, t->o->utf8, &fitted);
+	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), figure_any(v->first, first), arrow,
+		figure_any(v->last, last));
+	layout_part(&t->l, "from %s to %s, %llu value%s", figure_any(v->min, low), figure_any(v->max, high),
+		(unsigned long long) v->n, v->n == 1 ? "" : "s");
+	buf_done(&name);
+	buf_done(&fitted);
+}
+
+void text_series(struct text *t)
+{
+	size_t n = t->s->job ? job_series_count(t->s->job) : 0;
+
+	if (n == 0)
+		return;
+	layout_row(&t->l, TONE_LABEL, "Series", TEXT_INDENT);
+	for (size_t i = 0; i < n && i < SERIES_SHOWN; i++) {
+		if (i > 0)
+			layout_break(&t->l);
+		series(t, job_series(t->s->job, i));
+	}
+	if (n > SERIES_SHOWN) {
+		layout_break(&t->l);
+		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);
+	}
+	layout_end(&t->l);
+}

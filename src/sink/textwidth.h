@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Text that goes to a terminal: made harmless, measured in columns, shortened. Any bytes may come in (names of
+ * processes, command lines): what could move a cursor or reorder text never goes out.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+/* A blank at which no line is broken ("22.4 GiB"); layout writes it as a blank. */
+#define NB "\x1f"
+
+/* Appends s: line breaks and tabs become blanks, controls '?', bytes that are no UTF-8 U+FFFD; without utf8 all
+ * that is not ASCII becomes '?'. Returns 0 or -errno. */
+int text_clean(const char *s, bool utf8, struct buf *out);
+
+/* Columns of cleaned text; wide characters take two, combining ones none. */
+unsigned text_width(const char *s);
+
+/* Appends cleaned text; where it is wider than columns its middle gives way to an ellipsis. Returns 0 or -errno. */
+int text_shorten(const char *s, unsigned columns, bool utf8, struct buf *out);

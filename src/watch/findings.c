@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of rules, and what runs it. A new rule is a row here and a pure function in a rule_*.c.
+ */
+#include "watch/findings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "watch/rules.h"
+
+#define SECONDS(n) (INT64_C(1000000000) * (n))
+
+static const struct rule rules[] = {
+	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
+	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
+	{ "memory-request", SEVERITY_HINT, SECONDS(300), rule_memory_request },
+	{ "time-request", SEVERITY_HINT, SECONDS(60), rule_time_request },
+	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
+};
+
+enum { RULES = sizeof(rules) / sizeof(*rules) };
+
+void finding_evidence(struct finding *f, const char *key, double value)
+{
+	if (f->n_evidence < sizeof(f->evidence) / sizeof(*f->evidence))
+		f->evidence[f->n_evidence++] = (struct evidence) { .key = key, .value = value };
+}
+
+void finding_text(struct finding *f, const char *key, const char *text)
+{
+	if (f->n_evidence < sizeof(f->evidence) / sizeof(*f->evidence))
+		f->evidence[f->n_evidence++] = (struct evidence) { .key = key, .text = text };
+}
+
+void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns)
+{
+	f->from_ns = (uint64_t) (from_ns > 0 ? from_ns : 0);
+	f->to_ns = (uint64_t) (to_ns > from_ns ? to_ns : from_ns);
+}
+
+bool run_succeeded(const struct summary *s)
+{
+	return s->complete && s->facts->exit_status.known && s->facts->exit_status.value == 0 &&
+		!s->facts->stopped_by.known;
+}
+
+/* False, with the reason in text, if the run was too short for the rule. */
+static bool is_long_enough(const struct rule *rule, const struct summary *s, struct buf *text)
+{
+	char wall[UNITS_LEN], least[UNITS_LEN];
+
+	if (rule->min_wall_ns == 0)
+		return true;
+	if (!s->wall_ns.known) {
+		buf_str(text, "how long the run took is unknown");
+		return false;
+	}
+	if (s->wall_ns.value > rule->min_wall_ns)
+		return true;
+	buf_printf(text, "the run took %s; this is judged from %s on", units_duration(s->wall_ns.value, wall),
+		units_duration(rule->min_wall_ns, least));
+	return false;
+}
+
+static int judge(const struct rule *rule, const struct known_of_run *k, struct finding *f)
+{
+	struct buf text = BUF_INIT(1 << 16);
+	char *copy;
+
+	*f = (struct finding) { .code = rule->code, .severity = rule->severity };
+	finding_interval(f, 0, k->s->wall_ns.known ? k->s->wall_ns.value : 0);
+	f->fired = is_long_enough(rule, k->s, &text) && rule->judge(k, f, &text);
+	copy = text.error ? NULL : strdup(text.data);
+	buf_done(&text);
+	if (f->fired)
+		f->message = copy;
+	else
+		f->why_not = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+int findings_make(struct summary *summary, const struct earlier_runs *earlier)
+{
+	static const struct earlier_runs none;
+	const struct known_of_run k = { .s = summary, .earlier = earlier ? earlier : &none };
+	struct finding *list = calloc(RULES, sizeof(*list));
+	int code = list ? 0 : -ENOMEM;
+	size_t n = 0;
+
+	while (code == 0 && n < RULES) {
+		code = judge(&rules[n], &k, &list[n]);
+		n++;
+	}
+	/* summary_done frees what is there, so half a list would be freed as well as a whole one. */
+	if (list) {
+		summary->findings = list;
+		summary->n_findings = n;
+	}
+	return code;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What hiwater did not see: it lowers every claim that the summary makes.
+ */
+#include "base/units.h"
+#include "watch/rules.h"
+
+enum { FEW_TICKS = 20, LATE_LEAST = 3, GAP_INTERVALS = 10 }; /* one late tick of thirty says nothing */
+
+static const int64_t gap_least_ns = 1000000000;
+
+static bool is_set(struct maybe flag)
+{
+	return flag.known && flag.value > 0;
+}
+
+/* Begins a further sentence. */
+static void next(struct buf *text)
+{
+	if (text->len > 0)
+		buf_str(text, " ");
+}
+
+static void tasks_elsewhere(const struct summary *s, struct finding *f, struct buf *text)
+{
+	if (!is_set(s->facts->srun_seen))
+		return;
+	finding_evidence(f, "srun", 1);
+	f->severity = SEVERITY_WARN;
+	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not seen: put "
+		"hiwater inside (srun hiwater run -- ...).");
+}
+
+/* What the kernel marked is exact however seldom one looked. */
+static void too_few_looks(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe ticks = s->facts->ticks;
+
+	if (!ticks.known || ticks.value >= FEW_TICKS || s->combined.method == METHOD_EXACT)
+		return;
+	finding_evidence(f, "ticks", (double) ticks.value);
+	next(text);
+	buf_printf(text, "Only %lld look%s: short peaks may be missing; a shorter -i sees more.", (long long) ticks.value,
+		ticks.value == 1 ? "" : "s");
+}
+
+static void late_looks(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe ticks = s->facts->ticks, late = s->facts->late_ticks;
+
+	if (!ticks.known || !late.known || late.value < LATE_LEAST || late.value * 100 <= ticks.value)
+		return;
+	finding_evidence(f, "late_ticks", (double) late.value);
+	next(text);
+	buf_printf(text, "%lld of %lld ticks came late: the machine was busy, short peaks may be missing.",
+		(long long) late.value, (long long) ticks.value);
+}
+
+static void gaps(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe gap = s->facts->longest_gap_ns, interval = s->facts->interval_ns;
+	const int64_t least = interval.known && interval.value * GAP_INTERVALS > gap_least_ns ?
+		interval.value * GAP_INTERVALS : gap_least_ns;
+	char length[UNITS_LEN];
+
+	if (!gap.known || gap.value <= least)
+		return;
+	finding_evidence(f, "longest_gap_s", (double) gap.value / 1e9);
+	f->severity = SEVERITY_WARN;
+	next(text);
+	buf_printf(text, "Nothing was read for %s (suspended, or hiwater was stopped).", units_duration(gap.value, length));
+}
+
+static void lived_on(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct facts *facts = s->facts;
+
+	if (!is_set(facts->processes_left))
+		return;
+	finding_evidence(f, "processes_left", (double) facts->processes_left.value);
+	next(text);
+	buf_printf(text, "%lld process%s lived on and %s not measured further%s%s; --wait follows them.",
+		(long long) facts->processes_left.value, facts->processes_left.value == 1 ? "" : "es",
+		facts->processes_left.value == 1 ? "was" : "were", facts->left_names ? ": " : "",
+		facts->left_names ? facts->left_names : "");
+}
+
+static void lost_frames(const struct summary *s, struct finding *f, struct buf *text)
+{
+	if (!is_set(s->facts->frames_dropped))
+		return;
+	finding_evidence(f, "frames_dropped", (double) s->facts->frames_dropped.value);
+	f->severity = SEVERITY_WARN;
+	next(text);
+	buf_printf(text, "%lld frames are missing in the recording: its disk was too slow.",
+		(long long) s->facts->frames_dropped.value);
+}
+
+bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	static void (*const looks[])(const struct summary *s, struct finding *f, struct buf *text) = {
+		tasks_elsewhere, too_few_looks, late_looks, gaps, lived_on, lost_frames,
+	};
+
+	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++)
+		looks[i](k->s, f, text);
+	if (text->len > 0)
+		return true;
+	buf_str(text, !k->s->facts->ticks.known ? "what was missed is unknown: the recorder was lost" :
+		"nothing was missed: no srun, no late ticks, no gaps, nothing that lived on, no frames dropped");
+	return false;
+}

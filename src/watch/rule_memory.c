@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rules about memory that ran out, or nearly did.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/units.h"
+#include "watch/rules.h"
+
+enum { OOM_PERCENT = 95, NEAR_PERCENT = 90, PRESSURE_PERCENT = 10 };
+
+static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
+static const int64_t before_end_ns = 10000000000;     /* the last stretch before the peak is what to look at */
+
+/* The smallest of what may stop the job from getting more: its cgroup's limit, one above it, the machine. */
+static struct maybe limit_of(const struct summary *s)
+{
+	return maybe_min(maybe_min(s->facts->limit_bytes, s->cgroup_limit), s->facts->capacity_bytes);
+}
+
+/* -1 if either is unknown: it reaches no threshold. */
+static double percent_of(struct maybe part, struct maybe whole)
+{
+	return part.known && whole.known && whole.value > 0 ? (double) part.value * 100 / (double) whole.value : -1;
+}
+
+static bool was_killed(int64_t status)
+{
+	return WIFSIGNALED((int) status) && WTERMSIG((int) status) == SIGKILL;
+}
+
+/* Whom the kernel killed: as the event says, else the one process that SIGKILL ended, main before others. */
+static const struct process *victim_of(const struct summary *s)
+{
+	const struct process *main = s->job ? job_main(s->job) : NULL;
+
+	for (size_t i = s->job ? job_event_count(s->job) : 0; i-- > 0;) {
+		const struct event *e = job_event(s->job, i);
+
+		if (e->kind == EVENT_OOM && e->entity == ENTITY_PROCESS && job_process_by_id(s->job, e->id))
+			return job_process_by_id(s->job, e->id);
+	}
+	if (main && main->status_known && was_killed(main->status))
+		return main;
+	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+
+		if (p->status_known && was_killed(p->status))
+			return p;
+	}
+	return NULL;
+}
+
+/* How fast it grew on the way to its peak. The summary keeps no more of the way than its end. */
+static void growth(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct ram_figure *all = &s->combined;
+	char rate[UNITS_LEN], time[UNITS_LEN];
+
+	if (!all->peak.known || !all->at_ns.known || all->at_ns.value < 1000000000)
+		return;
+	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
+
+	finding_evidence(f, "growth_bytes_per_s", per_s);
+	buf_printf(text, " It got there in %s, %s/s on average.", units_duration(all->at_ns.value, time),
+		units_bytes((int64_t) per_s, UNITS_IEC, rate));
+}
+
+static void memory_evidence(const struct summary *s, struct finding *f)
+{
+	const struct maybe limit = limit_of(s);
+
+	if (limit.known)
+		finding_evidence(f, "limit_bytes", (double) limit.value);
+	if (s->combined.peak.known)
+		finding_evidence(f, "peak_bytes", (double) s->combined.peak.value);
+}
+
+/* "peak 31.9 GiB of 32.0 (100 %)" */
+static void peak_of_limit(const struct summary *s, const char *before, struct buf *text)
+{
+	const struct maybe peak = s->combined.peak, limit = limit_of(s);
+	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+
+	if (!peak.known)
+		return;
+	buf_printf(text, "%speak %s", before, units_bytes(peak.value, UNITS_IEC, number));
+	if (limit.known)
+		buf_printf(text, " of %s (%s)", units_bytes_like(limit.value, peak.value, UNITS_IEC, of),
+			units_percent(peak.value, limit.value, percent));
+}
+
+static bool oom_quiet(const struct summary *s, bool killed, struct buf *text)
+{
+	buf_str(text, s->cgroup_oom_kills.known ? "the kernel counted no OOM kill" : "OOM kills could not be counted");
+	buf_str(text, killed ? ", SIGKILL ended it" : ", SIGKILL did not end it");
+	peak_of_limit(s, ", ", text);
+	buf_printf(text, "; it takes a count, or SIGKILL at %d %% or more", OOM_PERCENT);
+	return false;
+}
+
+/* "The kernel killed pid 5123 (solver) for lack of memory" */
+static void who_died(const struct summary *s, bool counted, struct finding *f, struct buf *text)
+{
+	const struct process *victim = victim_of(s);
+
+	buf_str(text, counted ? "The kernel killed " : "SIGKILL ended ");
+	if (victim) {
+		finding_evidence(f, "victim_pid", victim->pid);
+		finding_text(f, "victim", victim->name);
+		buf_printf(text, "pid %d (%.15s)", victim->pid, victim->name);
+	} else {
+		buf_str(text, counted ? "a process of the job" : "the job");
+	}
+	buf_str(text, counted ? " for lack of memory" : ": out of memory is suspected");
+}
+
+static bool ran_out(const struct summary *s, bool *ret_counted, bool *ret_killed)
+{
+	*ret_killed = s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
+	*ret_counted = s->oom_killed || (s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0);
+	return *ret_counted || (*ret_killed && percent_of(s->combined.peak, limit_of(s)) >= OOM_PERCENT);
+}
+
+bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	bool counted, killed;
+
+	if (!ran_out(s, &counted, &killed))
+		return oom_quiet(s, killed, text);
+	if (s->cgroup_oom_kills.known)
+		finding_evidence(f, "oom_kills", (double) s->cgroup_oom_kills.value);
+	memory_evidence(s, f);
+	who_died(s, counted, f, text);
+	peak_of_limit(s, ", ", text);
+	buf_str(text, ".");
+	growth(s, f, text);
+	buf_str(text, " Give it more, or make it use less.");
+	if (s->combined.at_ns.known)
+		finding_interval(f, s->combined.at_ns.value - before_end_ns, (int64_t) f->to_ns);
+	return true;
+}
+
+/* Millionths of the wall time in which some task of the machine waited for memory. */
+static struct maybe pressure_ppm(const struct summary *s)
+{
+	const struct acc *acc = s->job ? job_acc(s->job, M_HOST_PSI_MEM, 0) : NULL;
+
+	if (!acc || acc->n == 0 || !s->wall_ns.known || s->wall_ns.value < pressure_least_ns)
+		return UNKNOWN;
+	return known((int64_t) ((double) (acc->max - acc->min) * 1e6 / (double) s->wall_ns.value));
+}
+
+static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressure, struct buf *text)
+{
+	char share[UNITS_LEN];
+
+	if (is_oom) {
+		buf_str(text, "out-of-memory says it");
+		return false;
+	}
+	peak_of_limit(s, "", text);
+	buf_printf(text, "%sit takes more than %d %%", text->len > 0 ? "; " : "the peak is unknown; ", NEAR_PERCENT);
+	if (pressure.known)
+		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+	else
+		buf_str(text, "; how long tasks waited for memory is unknown");
+	buf_printf(text, ", it takes more than %d %%", PRESSURE_PERCENT);
+	return false;
+}
+
+bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	const struct maybe pressure = pressure_ppm(s);
+	const bool near = percent_of(s->combined.peak, limit_of(s)) > NEAR_PERCENT;
+	const bool pressed = pressure.known && pressure.value > PRESSURE_PERCENT * 10000;
+	char share[UNITS_LEN];
+	bool counted, killed;
+
+	if (ran_out(s, &counted, &killed) || (!near && !pressed))
+		return near_quiet(s, ran_out(s, &counted, &killed), pressure, text);
+	memory_evidence(s, f);
+	if (pressure.known)
+		finding_evidence(f, "pressure_ratio", (double) pressure.value / 1e6);
+	if (near && s->combined.at_ns.known)
+		finding_interval(f, s->combined.at_ns.value, s->combined.at_ns.value);
+	buf_str(text, near ? "RAM came close to the limit" : "Memory was short on this machine");
+	peak_of_limit(s, ", ", text);
+	if (pressed)
+		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+	buf_str(text, ". A larger input may end it: ask for more, or use less.");
+	return true;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a rule is, and what rules share. A rule looks at a summary and the earlier runs and at nothing else; it writes
+ * either the message (number, evidence, one action; "may" or "suspected" unless it is exact) or, not firing, what it
+ * looked at and what it would have taken. Units in messages are binary.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "watch/findings.h"
+
+/* What is known when rules are judged. */
+struct known_of_run {
+	const struct summary *s;
+	const struct earlier_runs *earlier; /* never NULL */
+};
+
+struct rule {
+	const char *code;
+	enum severity severity;   /* a rule may raise or lower it in the finding */
+	int64_t min_wall_ns;      /* not judged on runs that are no longer than this */
+	/* Returns true if it fires. Evidence and interval are added to f; the interval is the whole run at first. */
+	bool (*judge)(const struct known_of_run *k, struct finding *f, struct buf *text);
+};
+
+bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_time_request(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text);
+
+/* key ends in _bytes, _s or _ratio, or is a plain number; it must live for ever. */
+void finding_evidence(struct finding *f, const char *key, double value);
+/* text must live as long as the summary. */
+void finding_text(struct finding *f, const char *key, const char *text);
+void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns);
+
+/* True if main ended with status 0, by itself. */
+bool run_succeeded(const struct summary *s);

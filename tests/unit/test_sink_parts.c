@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of the sinks that meet hostile bytes: text on its way to a terminal, a recording's arguments.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "sink/argv.h"
+#include "sink/textwidth.h"
+
+static void test_text_is_made_harmless(void **state)
+{
+	static const struct { const char *in, *utf8, *ascii; unsigned width; } rows[] = {
+		{ "plain", "plain", "plain", 5 }, { "a\tb\nc", "a b c", "a b c", 5 }, { "\x1b[31m", "?[31m", "?[31m", 5 },
+		{ "\x7f\xc2\x9b" "5n", "??5n", "??5n", 4 }, { "\xe2\x80\xae" "abc", "?abc", "?abc", 4 },
+		{ "\xe6\x97\xa5", "\xe6\x97\xa5", "?", 2 }, { "e\xcc\x81", "e\xcc\x81", "e?", 1 },
+		{ "\xff", "\xef\xbf\xbd", "?", 1 }, { "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 },
+		{ "\xe6\x97", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 }, { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "???", 3 },
+		{ "\x1f", "?", "?", 1 }, { "", "", "", 0 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct buf utf8 = BUF_INIT(100), ascii = BUF_INIT(100);
+
+		assert_int_equal(text_clean(rows[i].in, true, &utf8), 0);
+		assert_int_equal(text_clean(rows[i].in, false, &ascii), 0);
+		assert_string_equal(utf8.data, rows[i].utf8);
+		assert_string_equal(ascii.data, rows[i].ascii);
+		assert_int_equal(text_width(utf8.data), rows[i].width);
+		buf_done(&utf8);
+		buf_done(&ascii);
+	}
+}
+
+static void test_names_are_shortened_in_the_middle(void **state)
+{
+	static const struct { const char *in; unsigned columns; bool utf8; const char *out; } rows[] = {
+		{ "abcdefghij", 10, true, "abcdefghij" }, { "abcdefghij", 9, true, "abcd\xe2\x80\xa6ghij" },
+		{ "abcdefghij", 9, false, "abc...hij" }, { "abcdefghij", 4, false, "a..." }, { "abcdefghij", 3, false, "abc" },
+		{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 5, true, "\xe6\x97\xa5\xe2\x80\xa6\xe8\xaa\x9e" },
+		{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 4, true, "\xe6\x97\xa5\xe2\x80\xa6" }, { "abc", 0, true, "" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct buf out = BUF_INIT(100);
+
+		assert_int_equal(text_shorten(rows[i].in, rows[i].columns, rows[i].utf8, &out), 0);
+		assert_string_equal(out.data, rows[i].out);
+		buf_done(&out);
+	}
+}
+
+static void join(void *ctx, const char *text)
+{
+	buf_printf(ctx, "<%s>", text);
+}
+
+static void test_argv(void **state)
+{
+	static const struct { const char *json; int code; const char *out; } rows[] = {
+		{ "[]", 0, "" }, { " [ \"a\" , \"b c\" ] ", 0, "<a><b c>" }, { "[\"\"]", 0, "<>" },
+		{ "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]", 0, "<\"\\/\b\f\n\r\t>" },
+		{ "[\"\\u00e9\\u65E5\\ud83d\\ude00\"]", 0, "<\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80>" },
+		{ "[\"\\ud83d\\u0041\\u0000\"]", 0, "<\xef\xbf\xbd" "A\xef\xbf\xbd>" },
+		{ "", -EBADMSG, "" }, { "[", -EBADMSG, "" }, { "[\"a", -EBADMSG, "" }, { "[\"a\",]", -EBADMSG, "<a>" },
+		{ "[\"a\"", -EBADMSG, "<a>" }, { "[\"a\"] x", -EBADMSG, "<a>" }, { "[1]", -EBADMSG, "" },
+		{ "[\"\\x\"]", -EBADMSG, "" }, { "[\"\\u12g4\"]", -EBADMSG, "" }, { "[\"\n\"]", -EBADMSG, "" },
+		{ "[\"\\", -EBADMSG, "" }, { "{}", -EBADMSG, "" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct buf out = BUF_INIT(1000);
+
+		if (argv_each(rows[i].json, join, &out) != rows[i].code)
+			fail_msg("%s", rows[i].json);
+		assert_string_equal(out.data, rows[i].out);
+		buf_done(&out);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_is_made_harmless),
+		cmocka_unit_test(test_names_are_shortened_in_the_middle),
+		cmocka_unit_test(test_argv),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

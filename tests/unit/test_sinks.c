@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What people read, pinned: tests/golden/summary-*.txt hold each summary at 40, 80 and 120 columns, in UTF-8 and in
+ * ASCII. UPDATE_GOLDEN=1 writes them anew; look at them before they are kept.
+ */
+#include "summaries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sink/sink.h"
+
+static const struct sink_options usual = { .width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater" };
+
+/* ---- golden files --------------------------------------------------------------------------------------------------- */
+
+static void write_golden(const char *path, const struct buf *text)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text->data, 1, text->len, file), text->len);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void assert_golden(const char *name, const struct buf *text)
+{
+	char path[512];
+	static char expected[1 << 18];
+	const char *update = getenv("UPDATE_GOLDEN");
+
+	assert_int_equal(text->error, 0);
+	(void) snprintf(path, sizeof(path), "%s/golden/summary-%s", TESTS_DIR, name);
+	if (update && update[0] == '1') {
+		write_golden(path, text);
+		return;
+	}
+	FILE *file = fopen(path, "rb");
+
+	if (!file)
+		fail_msg("%s: %s (UPDATE_GOLDEN=1 makes it)", path, strerror(errno));
+	size_t n = fread(expected, 1, sizeof(expected) - 1, file);
+
+	(void) fclose(file);
+	expected[n] = '\0';
+	for (size_t i = 0, line = 1; i <= n; i++) {
+		if (text->data[i] != expected[i])
+			fail_msg("%s:%zu differs; now:\n%s", path, line, text->data);
+		line += expected[i] == '\n';
+	}
+}
+
+/* Columns of one line, by a rule simpler than the sink's: each character one, from U+3000 on two. */
+static unsigned columns_of(const char *line, size_t n)
+{
+	unsigned columns = 0;
+
+	for (const unsigned char *p = (const unsigned char *) line; n > 0; p++, n--)
+		columns += (*p & 0xC0) == 0x80 ? 0 : *p >= 0xE3 && *p != 0xEF ? 2 : 1;
+	return columns;
+}
+
+static void assert_width(const char *text, unsigned width)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+
+		if (columns_of(text, n) > width)
+			fail_msg("%u columns, %u allowed: %.*s", columns_of(text, n), width, (int) n, text);
+		if (n > 0 && text[n - 1] == ' ')
+			fail_msg("blank at the end: '%.*s'", (int) n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
+/* Takes the colours away: what is left must be the summary without them. */
+static void without_colors(struct buf *text)
+{
+	char *to = text->data;
+
+	for (const char *from = text->data; *from; from++) {
+		if (*from == '\x1b') {
+			assert_int_equal(from[1], '[');
+			from += strcspn(from, "m");
+		} else {
+			*to++ = *from;
+		}
+	}
+	*to = '\0';
+}
+
+static void append(struct made *m, const struct sink_options *o, struct buf *all)
+{
+	struct buf bare = BUF_INIT(1 << 20), colored = BUF_INIT(1 << 20);
+	struct sink_options with_color = *o;
+
+	assert_int_equal(sink_summary(SINK_TEXT, &m->s, o, &bare), 0);
+	assert_null(strchr(bare.data, '\x1b'));
+	assert_null(strchr(bare.data, '\x1f'));
+	assert_width(bare.data, o->width);
+	for (size_t i = 0; !o->utf8 && i < bare.len; i++)
+		assert_true((unsigned char) bare.data[i] < 0x80);
+	with_color.color = true;
+	assert_int_equal(sink_summary(SINK_TEXT, &m->s, &with_color, &colored), 0);
+	without_colors(&colored);
+	assert_string_equal(colored.data, bare.data);
+	buf_printf(all, "== %u columns, %s\n%s", o->width, o->utf8 ? "UTF-8" : "ASCII", bare.data);
+	buf_done(&bare);
+	buf_done(&colored);
+}
+
+static void assert_text(struct made *m, const char *name, bool plain, bool why)
+{
+	static const unsigned widths[] = { 40, 80, 120 };
+	struct sink_options o = usual;
+	struct buf all = BUF_INIT(1 << 20);
+
+	o.plain = plain;
+	o.why = why;
+	for (int utf8 = 1; utf8 >= 0; utf8--) {
+		for (size_t i = 0; i < sizeof(widths) / sizeof(*widths); i++) {
+			o.utf8 = utf8;
+			o.width = widths[i];
+			append(m, &o, &all);
+		}
+	}
+	assert_golden(name, &all);
+	buf_done(&all);
+}
+
+/* ---- the runs ------------------------------------------------------------------------------------------------------- */
+
+/* A main process that lives: phases look at it. */
+static void made_birth(struct made *m, const char *name)
+{
+	const struct birth birth = {
+		.entity = ENTITY_PROCESS, .id = 1,
+		.process = { .pid = 5001, .start_ns = 1, .name = name, .command = "", .is_main = true },
+	};
+	const struct frame frame = { .source = FRAME_PROCFS, .live = true, .births = &birth, .n_births = 1 };
+
+	assert_int_equal(job_apply(m->job, &frame), 0);
+}
+
+static void made_phase(struct made *m, uint32_t number, const char *name, double begin_s, double end_s,
+	const int64_t ram[3])
+{
+	const double at[] = { begin_s, (begin_s + end_s) / 2, end_s };
+
+	for (int i = 0; i < 3; i++) {
+		const struct reading reading = reading_of(M_PROC_RSS, 1, ram[i]);
+		const struct event event = {
+			.time_ns = (uint64_t) SECONDS(at[i]), .kind = i == 0 ? EVENT_PHASE_BEGIN : EVENT_PHASE_END,
+			.entity = ENTITY_JOB, .phase = number, .text = name,
+		};
+		const struct frame level = {
+			.time_ns = event.time_ns, .hold_ns = (uint64_t) SECONDS(1000), .source = FRAME_PROCFS, .live = true,
+			.readings = &reading, .n_readings = 1,
+		};
+		const struct frame edge = {
+			.time_ns = event.time_ns, .source = FRAME_USER, .live = true, .events = &event, .n_events = 1,
+		};
+
+		assert_int_equal(job_apply(m->job, &level), 0);
+		if (i != 1)
+			assert_int_equal(job_apply(m->job, &edge), 0);
+	}
+}
+
+/* A training run under Slurm that asked for too much. */
+static void made_training(struct made *m)
+{
+	const int64_t load[] = { MIB(80), GIB(9.7), GIB(9.3) }, fit[] = { GIB(9.3), GIB(12.1), GIB(12.0) };
+	struct series loss = { .n = 1602, .first = 2.31, .last = 0.431, .min = 0.402, .max = 2.34, .has_step = true, .last_step = 1601 };
+	char name[] = "loss";
+
+	made_new(m);
+	set_text(&m->f->command, "python train.py --epochs 3 --data /scratch/ana/imagenet-21k/train");
+	set_text(&m->f->argv_json, "[\"python\",\"train.py\",\"--epochs\",\"3\",\"--data\",\"/scratch/ana/imagenet-21k/train\"]");
+	set_text(&m->f->scheduler, "slurm");
+	m->f->capacity_bytes = known(GIB(256));
+	m->f->limit_bytes = known(GIB(64));
+	m->f->request_bytes = known(GIB(64));
+	m->f->request_time_ns = known(SECONDS(14400));
+	m->f->request_cpus = known(16);
+	m->f->processes_seen = known(9);
+	m->f->ticks = known(43240);
+	m->f->late_ticks = known(12);
+	m->f->longest_gap_ns = known(SECONDS(0.31));
+	m->f->own_cpu_ns = known(SECONDS(4.1));
+	m->s.peak_alive = known(6);
+	m->s.wall_ns = known(SECONDS(4324));
+	m->s.user_ns = known(SECONDS(20000));
+	m->s.system_ns = known(SECONDS(890));
+	m->s.cores_mean_ppm = known(4831000);
+	m->s.iowait_ppm = known(112000);
+	m->s.main = ram_figure(METHOD_EXACT, "VmHWM", GIB(12.1), GIB(12.1), GIB(12.1));
+	m->s.descendants = ram_figure(METHOD_SAMPLED, "statm", GIB(10.3), GIB(10.3), GIB(10.3));
+	m->s.combined = ram_figure(METHOD_BOUNDED, "PSS", GIB(22.1), GIB(22.4), GIB(23.1));
+	m->s.combined.at_ns = known(SECONDS(2467));
+	m->s.combined.mean = known(GIB(18.9));
+	m->s.combined.private_bytes = known(GIB(20.1));
+	m->s.combined.shared_bytes = known(GIB(2.3));
+	m->s.cgroup_peak = known(GIB(53.6));
+	m->s.cgroup_file_at_peak = known(GIB(31.2));
+	m->s.cgroup_limit = known(GIB(64));
+	m->s.cgroup_oom_kills = known(0);
+	m->s.read_bytes = known(GIB(412));
+	m->s.write_bytes = known(GIB(8.4));
+	m->s.cpu_energy_uj = known(INT64_C(255600000000));
+	made_counter(m, M_JOB_CGROUP_THROTTLED, SECONDS(1), SECONDS(13.5));
+	made_birth(m, "python");
+	made_process(m, 2, "pt_data_worker", GIB(3.1), false);
+	made_process(m, 3, "pt_data_worker", GIB(3.0), false);
+	made_process(m, 4, "sh", MIB(1.7), true);
+	made_phase(m, 1, "load the training set", 0.5, 182, load);
+	made_phase(m, 2, "epoch 1", 190, 4300, fit);
+	loss.name = name;
+	assert_int_equal(job_restore_series(m->job, &loss), 0);
+	assert_int_equal(summary_note(&m->s, "gpu", "GPUs are not measured by this version"), 0);
+	assert_int_equal(summary_note(&m->s, "ram.descendants", "3 PSS passes were left out: a process was too large"), 0);
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+static void made_killed(struct made *m)
+{
+	struct process main = {
+		.id = 1, .pid = 5123, .name = "solver", .is_main = true, .ended = true, .status_known = true,
+		.status = SIGKILL, .peak_bytes = GIB(31.9), .peak_exact = true, .start_ns = 1,
+	};
+
+	made_new(m);
+	set_text(&m->f->command, "./solver -n 8");
+	set_text(&m->f->argv_json, "[\"./solver\",\"-n\",\"8\"]");
+	set_text(&m->f->recording, "/home/ana/.local/state/hiwater/8.hiw");
+	m->f->exit_status = known(SIGKILL);
+	m->f->limit_bytes = known(GIB(32));
+	m->s.oom_killed = true;
+	m->s.cgroup_oom_kills = known(1);
+	m->s.cgroup_limit = known(GIB(32));
+	m->s.wall_ns = known(SECONDS(231));
+	m->s.main = m->s.combined = ram_figure(METHOD_EXACT, "taskstats", GIB(31.9), GIB(31.9), GIB(31.9));
+	m->s.combined.at_ns = known(SECONDS(228));
+	assert_int_equal(job_restore_process(m->job, &main), 0);
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+/* A build: two thousand processes, names in other scripts, one that means harm, a file elsewhere. */
+static void made_many(struct made *m)
+{
+	char name[16];
+
+	made_new(m);
+	set_text(&m->f->command, "make -j16 \x1b[31mall\x1b[0m FLAGS='\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e' \xe2\x80\xaegnp.exe \xff");
+	set_text(&m->f->argv_json, "[\"make\",\"-j16\",\"\\u001b[31mall\",\"\\u65e5\\ud83d\\ude00\"]");
+	set_text(&m->f->recording, "/scratch/project/a-rather-long-folder-name/with-another-one-below-it/build-2026-11-21.hiw");
+	set_text(&m->f->left_names, "ccache (7001), \xe6\x97\xa5\xe6\x9c\xac (7002)");
+	m->f->processes_seen = known(2011);
+	m->f->processes_left = known(2);
+	m->f->limit_cpu_ppm = known(2500000);
+	m->s.cores_mean_ppm = known(2480000);
+	m->s.cpu_exact = false;
+	m->s.peak_alive = known(34);
+	m->s.main = ram_figure(METHOD_EXACT, "VmHWM", MIB(12.3), MIB(12.3), MIB(12.3));
+	m->s.descendants = ram_figure(METHOD_BOUNDED, "fork families", MIB(2801), MIB(2817), MIB(2818));
+	m->s.combined = ram_figure(METHOD_BOUNDED, "fork families", MIB(2805), MIB(2820), MIB(2830));
+	for (uint32_t i = 1; i <= 2000; i++) {
+		(void) snprintf(name, sizeof(name), i == 7 ? "\xe6\x97\xa5\xe6\x9c\xac" : i == 8 ? "a\x1b[2Jb c" : "cc1-%u", i);
+		made_process(m, i, i == 1 ? "make" : name, MIB(i < 9 ? 300 + i : i % 97), i % 2);
+	}
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+static void made_attached(struct made *m)
+{
+	made_new(m);
+	set_text(&m->f->command, "postgres: writer");
+	set_text(&m->f->argv_json, NULL);
+	set_text(&m->f->recording, NULL);
+	set_text(&m->f->mode, "attach");
+	m->f->exit_status = UNKNOWN;
+	m->f->capacity_bytes = known(INT64_C(23100000000));
+	m->f->interval_ns = known(SECONDS(2));
+	m->f->ticks = known(301);
+	m->s.cpu_exact = false;
+	m->s.wall_ns = known(SECONDS(600));
+	m->s.main = m->s.combined = ram_figure(METHOD_SAMPLED, "statm", MIB(96.2), MIB(96.2), MIB(96.2));
+	m->s.combined.at_ns = known(SECONDS(0.25));
+	m->s.swap_peak = known(MIB(12));
+	assert_int_equal(summary_note(&m->s, "time", "processor time is sampled: hiwater did not start the job"), 0);
+	assert_int_equal(summary_note(&m->s, "io", "not permitted: /proc/PID/io of another user's process"), 0);
+	m->s.read_bytes = m->s.write_bytes = UNKNOWN;
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+/* The recorder was killed in its first window: next to nothing is known. */
+static void made_lost(struct made *m)
+{
+	const struct job_config config = { .page_bytes = 4096 };
+
+	*m = (struct made) { .job = job_new(&config) };
+	assert_non_null(m->job);
+	m->f = job_facts(m->job);
+	m->s = (struct summary) { .job = m->job, .facts = m->f };
+	set_text(&m->f->argv_json, "[\"broken");
+	set_text(&m->f->command, "sleep 100");
+	assert_int_equal(findings_make(&m->s, NULL), 0);
+}
+
+static void test_text(void **state)
+{
+	static const struct {
+		void (*make)(struct made *m);
+		const char *name;
+		bool plain, why;
+	} rows[] = {
+		{ made_training, "training.txt", false, false }, { made_training, "training-plain.txt", true, false },
+		{ made_training, "training-why.txt", false, true }, { made_new, "quiet.txt", false, false },
+		{ made_killed, "killed.txt", false, false }, { made_killed, "killed-plain.txt", true, false },
+		{ made_many, "many.txt", false, false }, { made_attached, "attached.txt", false, false },
+		{ made_attached, "attached-plain.txt", true, false }, { made_lost, "lost.txt", false, false },
+		{ made_lost, "lost-plain.txt", true, true },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct made m;
+
+		rows[i].make(&m);
+		assert_text(&m, rows[i].name, rows[i].plain, rows[i].why);
+		made_done(&m);
+	}
+}
+
+static void test_colored(void **state)
+{
+	struct sink_options o = usual;
+	struct buf all = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	o.color = true;
+	made_killed(&m);
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &all), 0);
+	assert_golden("killed-colored.txt", &all);
+	assert_non_null(strstr(all.data, "\x1b[1;31mERROR\x1b[0m"));
+	made_done(&m);
+	buf_done(&all);
+}
+
+static void test_units(void **state)
+{
+	struct sink_options o = usual;
+	struct buf text = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	made_killed(&m);
+	o.units = UNITS_SI;
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
+	assert_non_null(strstr(text.data, "peak 34.3 GB of 34.4 limit"));
+	buf_clear(&text);
+	o.units = UNITS_BYTES;
+	o.width = 40;
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
+	assert_non_null(strstr(text.data, "peak 34252364185\n"));
+	assert_non_null(strstr(text.data, "of 34359738368 limit (100 %)\n"));
+	assert_width(text.data, 40);
+	made_done(&m);
+	buf_done(&text);
+}
+
+/* However narrow the terminal says it is. */
+static void test_every_width(void **state)
+{
+	void (*const makers[])(struct made *m) = { made_training, made_killed, made_many, made_lost };
+	struct sink_options o = usual;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++) {
+		struct made m;
+
+		makers[i](&m);
+		for (o.width = 0; o.width < 130; o.width++) {
+			struct buf text = BUF_INIT(1 << 20);
+
+			o.why = o.width % 2;
+			o.plain = o.width % 3 == 0;
+			assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
+			assert_width(text.data, o.width < 40 ? 40 : o.width);
+			buf_done(&text);
+		}
+		made_done(&m);
+	}
+}
+
+/* ---- for programs ---------------------------------------------------------------------------------------------------- */
+
+static void test_json(void **state)
+{
+	static const struct {
+		void (*make)(struct made *m);
+		const char *name;
+		bool why;
+	} rows[] = {
+		{ made_training, "training.json", true }, { made_killed, "killed.json", false },
+		{ made_many, "many.json", false }, { made_lost, "lost.json", false }, { made_attached, "attached.json", false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct sink_options o = usual;
+		struct buf text = BUF_INIT(1 << 20);
+		struct made m;
+
+		rows[i].make(&m);
+		o.why = rows[i].why;
+		assert_int_equal(sink_summary(SINK_JSON, &m.s, &o, &text), 0);
+		assert_golden(rows[i].name, &text);
+		made_done(&m);
+		buf_done(&text);
+	}
+}
+
+static void assert_line(struct made *m, const struct sink_options *o, enum sink_kind kind, const char *expected)
+{
+	struct buf text = BUF_INIT(1 << 16);
+
+	assert_int_equal(sink_summary(kind, &m->s, o, &text), 0);
+	assert_string_equal(text.data, expected);
+	buf_done(&text);
+}
+
+static void test_line(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_training(&m);
+	assert_line(&m, &usual, SINK_LINE, "hiwater 17 exit=0 wall=4324s ram_peak=22.4GiB ram_method=bounded cpu=20890s "
+		"cores=4.83 error=0 warn=0 hint=2\n");
+	made_done(&m);
+	made_killed(&m);
+	set_text(&m.f->recording, "/tmp/8.hiw");
+	set_text(&m.f->name, "a name");
+	m.f->rank = known(3);
+	assert_line(&m, &usual, SINK_LINE, "hiwater a_name rank=3 exit=137 wall=231s ram_peak=31.9GiB ram_method=exact "
+		"cpu=72.1s cores=1.75 error=1 warn=0 hint=0\n");
+	made_done(&m);
+	made_lost(&m);
+	assert_line(&m, &usual, SINK_LINE, "hiwater - exit=unknown wall=unknown ram_peak=unknown ram_method=unknown "
+		"cpu=unknown cores=unknown error=0 warn=0 hint=0\n");
+	made_done(&m);
+}
+
+static void test_progress(void **state)
+{
+	struct sink_progress progress = { 0 };
+	struct sink_options o = usual;
+	const struct acc ram = { .n = 5, .last = GIB(1.2), .max = GIB(1.31) }, processes = { .n = 5, .last = 3 };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	o.progress = &progress;
+	m.s.combined.peak = known(GIB(1.31));
+	m.f->cpus = known(2);
+	m.s.wall_ns = known(SECONDS(100));
+	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
+	assert_int_equal(job_restore_acc(m.job, M_JOB_PROCESSES, 0, &processes), 0);
+	/* The first line knows the mean alone, the next one what came since. */
+	assert_line(&m, &o, SINK_PROGRESS,
+		"hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+	m.s.wall_ns = known(SECONDS(110));
+	m.s.user_ns = known(SECONDS(75));
+	assert_line(&m, &o, SINK_PROGRESS,
+		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 0.500 of 2 cores  3 processes\n");
+	assert_line(&m, &o, SINK_PROGRESS,
+		"hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores  3 processes\n");
+	o.width = 62;
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:50  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 2 cores\n");
+	made_done(&m);
+	made_lost(&m);
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater\n");
+	made_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text), cmocka_unit_test(test_colored), cmocka_unit_test(test_units),
+		cmocka_unit_test(test_every_width), cmocka_unit_test(test_json), cmocka_unit_test(test_line),
+		cmocka_unit_test(test_progress),
+	};
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
