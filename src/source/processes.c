@@ -47,6 +47,7 @@ void processes_free(struct processes *p)
 	map_done(&p->ignored);
 	map_done(&p->sessions);
 	map_done(&p->zombies);
+	map_done(&p->ended_by_pid);
 	map_done(&p->strangers);
 	files_free(p->files);
 	free(p->members);
@@ -68,6 +69,7 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 		return r < 0 ? r : -ESRCH;
 	/* What was a stranger may descend from this one. */
 	map_done(&p->strangers);
+	p->gate.walked = false;
 	r = processes_look(p, LOOK_FULL, out);
 	return r < 0 ? r : 0;
 }

@@ -65,10 +65,13 @@ struct ended {
 struct gate {
 	int fd;                  /* -1: cannot be read */
 	bool off;
+	bool proven;             /* it told of a fork that was known of */
 	const char *why_not;     /* static */
 	uint32_t first;          /* when the source was opened */
 	uint32_t before, last;   /* at the look before the last, at the last */
 	uint32_t pid_max;
+	uint32_t last_full;      /* at the last look that went through all */
+	bool walked;             /* there was one */
 	uint64_t looked_ns;      /* when the last look began */
 };
 
@@ -84,13 +87,14 @@ struct processes {
 	struct map strangers;    /* pids that a scan found to be none of the job's; forgotten when handed out again */
 	struct ended ended[ENDED_KEPT];
 	size_t n_ended;          /* ever; the ring's next place is n_ended % ENDED_KEPT */
+	struct map ended_by_pid; /* places in the ring: of a pid's newest */
 	uint32_t last_id;
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
 	size_t marks_changed, marks_rest; /* where the next PROCESSES_MARKS goes on */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
 	int children;            /* children files: 1 there, -1 missing, 0 not known yet */
-	unsigned looks;
+	unsigned looks, scans;   /* full looks that could be left out; scans of all of proc */
 	struct gate gate;
 	uint64_t tick_ns, page_bytes;
 	struct files *files;     /* processes_files.c; NULL until first used */

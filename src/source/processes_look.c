@@ -25,7 +25,7 @@ enum {
 	COST_BLIND     = 500000, /* most that a tick may cost where the gate is off */
 	PIDS_RESERVED  = 300,    /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
 	FORGET_MAX     = 4096,   /* more pids than this at once: forget all strangers */
-	DOUBT_EVERY    = 32,     /* full scans until strangers are looked at again */
+	DOUBT_EVERY    = 32,     /* full looks until what need not be looked at is */
 	QUIET_MAX      = 64,     /* most pids that a PSS pass examines */
 };
 
@@ -187,12 +187,15 @@ static int thread_visit(void *ctx, int32_t tid)
 	return children_read(v, fd);
 }
 
-static int process_visit(struct visit *v, int32_t pid)
+/* one: it has one thread as far as is known; a thread that came since is found by its pid. */
+static int process_visit(struct visit *v, int32_t pid, bool one)
 {
 	char path[PATH_LEN];
 	int r;
 
 	v->pid = pid;
+	if (one)
+		return thread_visit(v, pid);
 	r = numbers_list(v->p->env.root->proc, process_path(path, pid, pid, "task"), thread_visit, v);
 	return r == -ENOMEM ? r : 0; /* gone, or no permission */
 }
@@ -204,10 +207,13 @@ static int look_tree(struct processes *p, struct framebuf *out)
 	int r = 0;
 
 	if (p->ours && p->env.recorder_pid > 0)
-		r = process_visit(&v, p->env.recorder_pid);
+		r = process_visit(&v, p->env.recorder_pid, false);
 	v.is_member = true;
-	for (size_t i = 0; i < p->n && r >= 0; i++)
-		r = process_visit(&v, p->members[i].pid);
+	for (size_t i = 0; i < p->n && r >= 0; i++) {
+		const struct member *m = &p->members[i];
+
+		r = process_visit(&v, m->pid, p->gate.proven && !p->gate.off && m->threads.known && m->threads.value == 1);
+	}
 	return r;
 }
 
@@ -245,7 +251,7 @@ static int look_scan(struct processes *p, struct framebuf *out)
 	struct visit v = { .p = p, .out = out, .cached = p->env.root->live && !p->gate.off };
 	int r;
 
-	if (p->looks++ % DOUBT_EVERY == 0)
+	if (p->scans++ % DOUBT_EVERY == 0)
 		map_done(&p->strangers);
 	do {
 		v.found = 0;
@@ -382,10 +388,18 @@ static void gate_doubt(struct processes *p, uint32_t before_id)
 	}
 }
 
-static int look_full(struct processes *p, struct framebuf *out)
+/* now: the last pid, if gated. Where it has not moved since the last walk, there is nobody to be found; but a gate that
+ * worked once is not trusted for ever. */
+static int look_full(struct processes *p, bool gated, uint32_t now, struct framebuf *out)
 {
-	int r = p->children >= 0 ? look_tree(p, out) : 0;
+	struct gate *g = &p->gate;
+	int r;
 
+	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->looks++ % DOUBT_EVERY != 0)
+		return 0;
+	g->last_full = now;
+	g->walked = gated;
+	r = p->children >= 0 ? look_tree(p, out) : 0;
 	if (r >= 0 && (!p->ours || p->children < 0))
 		r = look_scan(p, out);
 	return r;
@@ -402,7 +416,7 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)
-		r = look_full(p, out);
+		r = look_full(p, gated, now, out);
 	else if (gated)
 		r = look_new(p, now, out);
 	else if (p->children > 0 && tree_cost_ns(p) < COST_BLIND)
@@ -426,8 +440,11 @@ void processes_test_gate(struct processes *p, pid_t pid)
 		return;
 	/* It was forked since the source was opened, or just before. */
 	if (gate_read(p, &now) &&
-	    (is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX))
+	    (is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX)) {
+		g->proven = true;
 		return;
+	}
+	g->proven = false;
 	g->off = true;
 	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
 }

@@ -306,6 +306,20 @@ static void zombie_remember(struct processes *p, const struct member *m)
 	(void) map_put(&p->zombies, (uint64_t) m->pid, (uint32_t) m->start_ticks);
 }
 
+/* The oldest one's place is taken. */
+static void ended_remember(struct processes *p, const struct member *m)
+{
+	uint32_t at = (uint32_t) (p->n_ended++ % ENDED_KEPT), newest;
+	struct ended *e = &p->ended[at];
+
+	if (e->id && map_get(&p->ended_by_pid, (uint64_t) e->pid, &newest) && newest == at)
+		map_remove(&p->ended_by_pid, (uint64_t) e->pid);
+	*e = (struct ended) { m->id, m->pid, m->start_ticks };
+	/* Without memory for it, late facts are lost. */
+	map_remove(&p->ended_by_pid, (uint64_t) m->pid);
+	(void) map_put(&p->ended_by_pid, (uint64_t) m->pid, at);
+}
+
 void member_end(struct processes *p, size_t i, enum end_how how, const struct end *facts, struct framebuf *out)
 {
 	struct member *m = &p->members[i];
@@ -314,7 +328,7 @@ void member_end(struct processes *p, size_t i, enum end_how how, const struct en
 	framebuf_end(out, &end);
 	if (how == END_SEEN)
 		zombie_remember(p, m);
-	p->ended[p->n_ended++ % ENDED_KEPT] = (struct ended) { m->id, m->pid, m->start_ticks };
+	ended_remember(p, m);
 	member_close(p, m);
 	map_remove(&p->by_id, m->id);
 	map_remove(&p->by_pid, (uint64_t) m->pid);
@@ -337,15 +351,10 @@ void members_sweep(struct processes *p, struct framebuf *out)
 
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks)
 {
-	size_t n = p->n_ended < ENDED_KEPT ? p->n_ended : ENDED_KEPT;
+	uint32_t at;
 
-	for (size_t i = 1; i <= n; i++) {
-		const struct ended *e = &p->ended[(p->n_ended - i) % ENDED_KEPT];
-
-		if (e->pid == pid) {
-			*ret_start_ticks = e->start_ticks;
-			return e->id;
-		}
-	}
-	return 0;
+	if (pid <= 0 || !map_get(&p->ended_by_pid, (uint64_t) pid, &at))
+		return 0;
+	*ret_start_ticks = p->ended[at].start_ticks;
+	return p->ended[at].id;
 }

@@ -175,7 +175,7 @@ void taskstats_close(struct taskstats *t);
 int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 
 /* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended.
- * A record of a process that no look has found is dropped: look first. Returns 0, or -ENOBUFS: some were lost. */
+ * A record of a process that no look has found waits for the next call, then it is dropped. Returns 0, or -ENOBUFS: some were lost. */
 int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out);
 
 /* ---- this machine ------------------------------------------------------------------------------------------------- */

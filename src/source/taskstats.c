@@ -22,6 +22,7 @@
 enum {
 	RECEIVE_BYTES = 8 << 20,  /* records between two reads: about 6000 */
 	MESSAGES_MAX  = 65536,    /* in one read */
+	LATE_MAX      = 1024,     /* ends that wait for their process to be found */
 	GROUPS_MAX    = 65536,    /* processes with threads gone and threads left, on the whole machine */
 	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
 };
@@ -42,6 +43,8 @@ struct taskstats {
 	struct group *groups;
 	size_t n, cap;
 	struct map by_tgid;
+	struct group late[LATE_MAX];
+	size_t n_late;
 	_Alignas(struct nlmsghdr) char buf[16384];
 };
 
@@ -281,6 +284,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 
 	if (r->hwm_bytes > sum->hwm_bytes)
 		sum->hwm_bytes = r->hwm_bytes;
+	sum->run_ns += r->run_ns;
 	sum->user_ns += r->user_ns;
 	sum->system_ns += r->system_ns;
 	sum->faults_minor += r->faults_minor;
@@ -311,16 +315,33 @@ static struct maybe value_of(uint64_t value, bool is_known)
 	return is_known && value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
 }
 
-static void group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+/* User and system time are samples of the timer, the time that it ran is exact: they share it as the kernel has it in
+ * stat and rusage (kernel/sched/cputime.c, cputime_adjust). */
+static void scale(struct taskstats_record *r)
 {
-	const struct taskstats_record *r = &g->sum;
+	uint64_t sampled = r->user_ns + r->system_ns;
+
+	if (r->run_ns == 0)
+		return;
+	if (r->system_ns == 0 || sampled < r->system_ns)
+		r->user_ns = r->run_ns;
+	else
+		r->user_ns = (uint64_t) ((double) r->run_ns * ((double) r->user_ns / (double) sampled));
+	r->system_ns = r->user_ns < r->run_ns ? r->run_ns - r->user_ns : 0;
+}
+
+/* Returns whether its process is known. */
+static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+{
+	struct taskstats_record sum = g->sum, *r = &sum;
 	uint64_t start_ns;
 	uint32_t id = member_id(p, r, &start_ns);
 	/* Threads that ended before the listening began are missing from a sum. */
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
 
 	if (id == 0)
-		return;
+		return false;
+	scale(&sum);
 	framebuf_end(out, &(struct end) {
 		.entity = ENTITY_PROCESS,
 		.id = id,
@@ -328,12 +349,21 @@ static void group_end(struct taskstats *t, const struct processes *p, const stru
 		.status_known = g->first_seen,
 		.status = g->first_seen ? (int32_t) r->status : 0,
 		.hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
-		.cpu_user_ns = value_of(r->user_ns, whole),
-		.cpu_system_ns = value_of(r->system_ns, whole),
+		.cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
+		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
 		.faults_minor = value_of(r->faults_minor, whole),
 		.read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
 		.write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
 	});
+	return true;
+}
+
+/* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
+static void group_end_or_wait(struct taskstats *t, const struct processes *p, const struct group *g,
+                              struct framebuf *out)
+{
+	if (!group_end(t, p, g, out) && t->n_late < LATE_MAX)
+		t->late[t->n_late++] = *g;
 }
 
 /* Before version 12 a record does not say whose thread it was, nor that it was the last. A process that had threads
@@ -356,7 +386,7 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 
 	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->layout.has_tgid && is_over(p, r)))) {
 		group_add(&alone, r);
-		group_end(t, p, &alone, out);
+		group_end_or_wait(t, p, &alone, out);
 		return;
 	}
 	g = group_of(t, r->tgid);
@@ -364,7 +394,7 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 		return;
 	group_add(g, r);
 	if (r->is_last) {
-		group_end(t, p, g, out);
+		group_end_or_wait(t, p, g, out);
 		group_forget(t, r->tgid);
 	}
 }
@@ -373,6 +403,9 @@ int taskstats_read(struct taskstats *t, const struct processes *p, struct frameb
 {
 	bool lost = false;
 
+	for (size_t i = 0; i < t->n_late; i++)
+		(void) group_end(t, p, &t->late[i], out);
+	t->n_late = 0;
 	for (int i = 0; i < MESSAGES_MAX; i++) {
 		ssize_t n = message_receive(t);
 		const struct nlmsghdr *head = (const void *) t->buf;

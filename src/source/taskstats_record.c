@@ -11,6 +11,7 @@ enum {
 	AT_VERSION    = 0,   /* u16 */
 	AT_EXITCODE   = 4,   /* u32 */
 	AT_FLAG       = 8,   /* u8 */
+	AT_RUN        = 72,  /* cpu_run_virtual_total, ns; behind three delays of version 15 */
 	AT_PID        = 128, /* u32; from here on shifted */
 	AT_BTIME      = 136, /* u32 */
 	AT_UTIME      = 152, /* us */
@@ -132,6 +133,7 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		.status       = u32_at(stats, AT_EXITCODE),
 		.start_wall_s = u32_at(stats, AT_BTIME + shift),
 		.hwm_bytes    = times(u64_at(stats, AT_HIWATER + shift), 1024),
+		.run_ns       = u64_at(stats, AT_RUN + shift),
 		.user_ns      = times(u64_at(stats, AT_UTIME + shift), 1000),
 		.system_ns    = times(u64_at(stats, AT_STIME + shift), 1000),
 		.faults_minor = u64_at(stats, AT_MINFLT + shift),

@@ -36,7 +36,8 @@ struct taskstats_record {
 	uint32_t status;         /* as waitpid gives it; of the thread */
 	uint64_t start_wall_s;   /* since 1970 */
 	uint64_t hwm_bytes;      /* of the process's memory; 0: not kept */
-	uint64_t user_ns, system_ns;
+	uint64_t run_ns;         /* processor time, exact; 0: not kept */
+	uint64_t user_ns, system_ns; /* sampled by the timer */
 	uint64_t faults_minor;
 	uint64_t read_bytes, write_bytes; /* storage; cancelled writes taken off */
 };
