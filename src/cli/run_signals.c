@@ -80,7 +80,7 @@ void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder)
 void signals_end(struct signals *s)
 {
 	s->main = 0;
-	s->due_ns = 0;
+	s->due_ns = s->stop_asked_ns = 0;
 	s->n = 0;
 	end_canaries(s, s->now);
 	end_canaries(s, s->asked);
