@@ -46,7 +46,7 @@ static void read_earlier(const struct summary *summary, struct earlier_runs *ret
 
 	*ret = (struct earlier_runs) { 0 };
 	if (!summary->wall_ns.known || summary->wall_ns.value < earlier_matters_ns ||
-			history_read(&history, NULL) < 0)
+		history_read(&history, NULL) < 0)
 		return;
 	for (size_t i = 0; i < history.n; i++) {
 		if (is_earlier(&history.entries[i], summary->facts))
@@ -120,8 +120,7 @@ void hiw_run_close(struct hiw_run *run)
 int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
-	int r = run->replay ? replay_copy(run->replay, path, &err) :
-			      err_set(&err, -EINVAL, "a live run is copied from its file, not from its recorder");
+	int r = run->replay ? replay_copy(run->replay, path, &err) : err_set(&err, -EINVAL, "a live run is copied from its file, not from its recorder");
 
 	return api_err(ret_err, &err, r);
 }
@@ -129,10 +128,15 @@ int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
 static struct hiw_ram ram_of(const struct ram_figure *f)
 {
 	return (struct hiw_ram) {
-		.peak = api_maybe(f->peak), .low = api_maybe(f->low), .high = api_maybe(f->high),
-		.mean = api_maybe(f->mean), .private_bytes = api_maybe(f->private_bytes),
-		.shared_bytes = api_maybe(f->shared_bytes), .at_ns = api_maybe(f->at_ns),
-		.method = (enum hiw_method) f->method, .source = f->source,
+		.peak = api_maybe(f->peak),
+		.low = api_maybe(f->low),
+		.high = api_maybe(f->high),
+		.mean = api_maybe(f->mean),
+		.private_bytes = api_maybe(f->private_bytes),
+		.shared_bytes = api_maybe(f->shared_bytes),
+		.at_ns = api_maybe(f->at_ns),
+		.method = (enum hiw_method) f->method,
+		.source = f->source,
 	};
 }
 
@@ -146,14 +150,23 @@ int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret)
 	if (r < 0)
 		return r;
 	const struct hiw_figures figures = {
-		.size = ret->size, .complete = s->complete, .oom_killed = s->oom_killed,
-		.cpu_exact = s->cpu_exact, .exit_status = api_maybe(s->facts->exit_status),
-		.wall_ns = api_maybe(s->wall_ns), .user_ns = api_maybe(s->user_ns),
-		.system_ns = api_maybe(s->system_ns), .main = ram_of(&s->main),
-		.descendants = ram_of(&s->descendants), .combined = ram_of(&s->combined),
-		.swap_peak = api_maybe(s->swap_peak), .read_bytes = api_maybe(s->read_bytes),
-		.write_bytes = api_maybe(s->write_bytes), .cpu_energy_uj = api_maybe(s->cpu_energy_uj),
-		.processes_seen = api_maybe(s->facts->processes_seen), .peak_alive = api_maybe(s->peak_alive),
+		.size = ret->size,
+		.complete = s->complete,
+		.oom_killed = s->oom_killed,
+		.cpu_exact = s->cpu_exact,
+		.exit_status = api_maybe(s->facts->exit_status),
+		.wall_ns = api_maybe(s->wall_ns),
+		.user_ns = api_maybe(s->user_ns),
+		.system_ns = api_maybe(s->system_ns),
+		.main = ram_of(&s->main),
+		.descendants = ram_of(&s->descendants),
+		.combined = ram_of(&s->combined),
+		.swap_peak = api_maybe(s->swap_peak),
+		.read_bytes = api_maybe(s->read_bytes),
+		.write_bytes = api_maybe(s->write_bytes),
+		.cpu_energy_uj = api_maybe(s->cpu_energy_uj),
+		.processes_seen = api_maybe(s->facts->processes_seen),
+		.peak_alive = api_maybe(s->peak_alive),
 		.processes_left = api_maybe(s->facts->processes_left),
 	};
 	memcpy(ret, &figures, size);
@@ -161,16 +174,23 @@ int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret)
 }
 
 static const enum sink_kind kinds[] = {
-	[HIW_TEXT] = SINK_TEXT, [HIW_LINE] = SINK_LINE, [HIW_JSON] = SINK_JSON, [HIW_PROGRESS] = SINK_PROGRESS,
+	[HIW_TEXT] = SINK_TEXT,
+	[HIW_LINE] = SINK_LINE,
+	[HIW_JSON] = SINK_JSON,
+	[HIW_PROGRESS] = SINK_PROGRESS,
 };
 
 int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,
-		size_t *ret_len, struct hiw_err *ret_err)
+	size_t *ret_len, struct hiw_err *ret_err)
 {
 	char history[4096];
 	const struct sink_options options = {
-		.units = (enum units) style->units, .width = style->width ? style->width : 80,
-		.color = style->color, .utf8 = style->utf8, .plain = style->plain, .why = style->why,
+		.units = (enum units) style->units,
+		.width = style->width ? style->width : 80,
+		.color = style->color,
+		.utf8 = style->utf8,
+		.plain = style->plain,
+		.why = style->why,
 		.progress = &run->progress,
 		.history = history_dir(history, sizeof(history), NULL) == 0 ? history : NULL,
 	};
@@ -202,10 +222,18 @@ bool hiw_run_is_leader(struct hiw_run *run)
 static struct hiw_entry entry_of(const struct history_entry *e)
 {
 	return (struct hiw_entry) {
-		.number = e->number, .path = e->path, .name = e->name, .command = e->command,
-		.started_wall_ns = e->started_wall_ns, .wall_ns = e->wall_ns,
-		.exit_status = { e->status, e->complete }, .complete = e->complete, .running = e->running,
-		.pinned = e->pinned, .peak_bytes = api_maybe(e->peak_bytes), .file_bytes = e->file_bytes,
+		.number = e->number,
+		.path = e->path,
+		.name = e->name,
+		.command = e->command,
+		.started_wall_ns = e->started_wall_ns,
+		.wall_ns = e->wall_ns,
+		.exit_status = { e->status, e->complete },
+		.complete = e->complete,
+		.running = e->running,
+		.pinned = e->pinned,
+		.peak_bytes = api_maybe(e->peak_bytes),
+		.file_bytes = e->file_bytes,
 	};
 }
 

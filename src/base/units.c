@@ -13,9 +13,11 @@
 
 #define NS_PER_S 1000000000ULL
 
-enum { MINUTE = 60,
+enum {
+	MINUTE = 60,
 	HOUR = 3600,
-	DAY = 86400 };
+	DAY = 86400
+};
 
 /* A named multiple of the base unit. */
 struct scale {
@@ -160,7 +162,9 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 		{ "second", 1 },
 		{ NULL, 1 },
 	};
-	enum { ROOM = UNITS_LEN * 2 };
+	enum {
+		ROOM = UNITS_LEN * 2
+	};
 	uint64_t size = magnitude(ns), s = rounded(size, NS_PER_S, 1);
 	const struct scale *word = words;
 	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6];

@@ -10,9 +10,11 @@
 
 #include "base/err.h"
 
-enum units { UNITS_IEC,
+enum units {
+	UNITS_IEC,
 	UNITS_SI,
-	UNITS_BYTES };
+	UNITS_BYTES
+};
 
 #define UNITS_LEN 40
 

@@ -23,7 +23,9 @@ static bool take(const char **p, char c)
 static void put_utf8(struct buf *out, unsigned c)
 {
 	char bytes[4];
-	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2
+			  : c < 0x10000     ? 3
+					    : 4;
 	static const unsigned char lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
 
 	for (size_t i = n - 1; i > 0; i--) {

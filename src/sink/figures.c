@@ -20,12 +20,28 @@ static const struct {
 	int number;
 	const char *name;
 } signals[] = {
-	{ SIGHUP, "SIGHUP" }, { SIGINT, "SIGINT" }, { SIGQUIT, "SIGQUIT" }, { SIGILL, "SIGILL" },
-	{ SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" }, { SIGFPE, "SIGFPE" },
-	{ SIGKILL, "SIGKILL" }, { SIGUSR1, "SIGUSR1" }, { SIGSEGV, "SIGSEGV" }, { SIGUSR2, "SIGUSR2" },
-	{ SIGPIPE, "SIGPIPE" }, { SIGALRM, "SIGALRM" }, { SIGTERM, "SIGTERM" }, { SIGXCPU, "SIGXCPU" },
-	{ SIGXFSZ, "SIGXFSZ" }, { SIGVTALRM, "SIGVTALRM" }, { SIGPROF, "SIGPROF" }, { SIGIO, "SIGIO" },
-	{ SIGPWR, "SIGPWR" }, { SIGSYS, "SIGSYS" },
+	{ SIGHUP, "SIGHUP" },
+	{ SIGINT, "SIGINT" },
+	{ SIGQUIT, "SIGQUIT" },
+	{ SIGILL, "SIGILL" },
+	{ SIGTRAP, "SIGTRAP" },
+	{ SIGABRT, "SIGABRT" },
+	{ SIGBUS, "SIGBUS" },
+	{ SIGFPE, "SIGFPE" },
+	{ SIGKILL, "SIGKILL" },
+	{ SIGUSR1, "SIGUSR1" },
+	{ SIGSEGV, "SIGSEGV" },
+	{ SIGUSR2, "SIGUSR2" },
+	{ SIGPIPE, "SIGPIPE" },
+	{ SIGALRM, "SIGALRM" },
+	{ SIGTERM, "SIGTERM" },
+	{ SIGXCPU, "SIGXCPU" },
+	{ SIGXFSZ, "SIGXFSZ" },
+	{ SIGVTALRM, "SIGVTALRM" },
+	{ SIGPROF, "SIGPROF" },
+	{ SIGIO, "SIGIO" },
+	{ SIGPWR, "SIGPWR" },
+	{ SIGSYS, "SIGSYS" },
 };
 
 const char *figure_signal(int signal, char buf[UNITS_LEN])
@@ -47,7 +63,9 @@ struct ending ending_of(const struct summary *s)
 		return (struct ending) { .outcome = OUTCOME_LIMIT, .code = (int) f->stopped_by.value, .code_known = true };
 	if (f->exit_status.known && WIFSIGNALED(status)) {
 		return (struct ending) {
-			.outcome = OUTCOME_SIGNAL, .code = 128 + WTERMSIG(status), .signal = WTERMSIG(status),
+			.outcome = OUTCOME_SIGNAL,
+			.code = 128 + WTERMSIG(status),
+			.signal = WTERMSIG(status),
 			.code_known = true,
 		};
 	}
@@ -90,7 +108,8 @@ char *figure_any(double value, char buf[UNITS_LEN])
 	char mantissa[UNITS_LEN];
 
 	if (!isfinite(value)) {
-		(void) snprintf(buf, UNITS_LEN, "%s", isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity");
+		(void) snprintf(buf, UNITS_LEN, "%s", isnan(value) ? "NaN" : value < 0 ? "-Infinity"
+										       : "Infinity");
 		return buf;
 	}
 	if (fabs(value) < 1e6 && value == round(value))
@@ -149,7 +168,8 @@ static void bounds(const struct ram_figure *r, const struct sink_options *o, str
 	}
 	(void) units_bytes_like(r->low.value, r->high.value, o->units, low);
 	(void) units_bytes(r->high.value, o->units, high);
-	buf_printf(out, o->plain ? " between %s and %s" : o->utf8 ? NB "%s\xE2\x80\x93%s" : NB "%s-%s",
+	buf_printf(out, o->plain ? " between %s and %s" : o->utf8 ? NB "%s\xE2\x80\x93%s"
+								  : NB "%s-%s",
 		keep_together(low), keep_together(high));
 }
 

@@ -9,7 +9,13 @@
 #include "sink/sink.h"
 
 /* How the job ended. */
-enum outcome { OUTCOME_EXIT, OUTCOME_SIGNAL, OUTCOME_LIMIT, OUTCOME_UNSEEN, OUTCOME_UNFINISHED };
+enum outcome {
+	OUTCOME_EXIT,
+	OUTCOME_SIGNAL,
+	OUTCOME_LIMIT,
+	OUTCOME_UNSEEN,
+	OUTCOME_UNFINISHED
+};
 
 struct ending {
 	enum outcome outcome;

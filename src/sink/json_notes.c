@@ -11,7 +11,7 @@
 static bool lacks_detail(const struct ram_figure *r)
 {
 	return !r->low.known || !r->high.known || !r->mean.known || !r->at_ns.known || !r->source ||
-		r->method == METHOD_UNKNOWN;
+	       r->method == METHOD_UNKNOWN;
 }
 
 static bool lacks_phase(const struct summary *s)
@@ -39,7 +39,7 @@ static bool lacks_process(const struct summary *s)
 static bool lacks_sampling(const struct facts *f)
 {
 	return !f->interval_ns.known || !f->ticks.known || !f->late_ticks.known || !f->longest_gap_ns.known ||
-		!f->own_cpu_ns.known || !f->own_rss_bytes.known;
+	       !f->own_cpu_ns.known || !f->own_rss_bytes.known;
 }
 
 /* A note about "ram" explains "ram.main" too. */

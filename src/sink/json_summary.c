@@ -84,8 +84,7 @@ static void identity(struct json *j, const struct summary *s)
 	json_end(j);
 	command(j, f);
 	key_str(j, "host", f->host);
-	key_str(j, "started", f->started_wall_ns.known ?
-		units_rfc3339((uint64_t) f->started_wall_ns.value, date) : NULL);
+	key_str(j, "started", f->started_wall_ns.known ? units_rfc3339((uint64_t) f->started_wall_ns.value, date) : NULL);
 }
 
 static void exit_and_time(struct json *j, const struct summary *s)
@@ -281,7 +280,9 @@ static void evidence(struct json *j, const struct finding *f)
 static void findings(struct json *j, const struct summary *s, bool why)
 {
 	static const char *const severities[] = {
-		[SEVERITY_HINT] = "hint", [SEVERITY_WARN] = "warn", [SEVERITY_ERROR] = "error",
+		[SEVERITY_HINT] = "hint",
+		[SEVERITY_WARN] = "warn",
+		[SEVERITY_ERROR] = "error",
 	};
 
 	json_key(j, "findings");

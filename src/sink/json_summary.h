@@ -10,4 +10,6 @@ int json_sink(const struct summary *s, const struct sink_options *o, struct buf 
 /* The notes: those of the summary, and a reason for whatever is null and has none there. An array. */
 void json_notes(struct json *j, const struct summary *s);
 
-enum { JSON_PROCESSES = 100 }; /* processes.list has no more; a note has the number of the others */
+enum {
+	JSON_PROCESSES = 100
+}; /* processes.list has no more; a note has the number of the others */

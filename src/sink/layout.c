@@ -8,14 +8,21 @@
 
 /* The 16 colours that every terminal has, on its own background. ECMA-48, SGR. */
 static const char *const sgr[] = {
-	[TONE_NONE] = "", [TONE_LABEL] = "\x1b[1m", [TONE_ERROR] = "\x1b[1;31m",
-	[TONE_WARN] = "\x1b[1;33m", [TONE_HINT] = "\x1b[1;36m",
+	[TONE_NONE] = "",
+	[TONE_LABEL] = "\x1b[1m",
+	[TONE_ERROR] = "\x1b[1;31m",
+	[TONE_WARN] = "\x1b[1;33m",
+	[TONE_HINT] = "\x1b[1;36m",
 };
 
 void layout_init(struct layout *l, struct buf *out, const struct sink_options *options)
 {
 	*l = (struct layout) {
-		.out = out, .width = options->width, .color = options->color, .utf8 = options->utf8, .fresh = true,
+		.out = out,
+		.width = options->width,
+		.color = options->color,
+		.utf8 = options->utf8,
+		.fresh = true,
 	};
 }
 

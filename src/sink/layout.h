@@ -10,7 +10,13 @@
 #include "base/buf.h"
 #include "sink/sink.h"
 
-enum tone { TONE_NONE, TONE_LABEL, TONE_ERROR, TONE_WARN, TONE_HINT };
+enum tone {
+	TONE_NONE,
+	TONE_LABEL,
+	TONE_ERROR,
+	TONE_WARN,
+	TONE_HINT
+};
 
 struct layout {
 	struct buf *out;

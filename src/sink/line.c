@@ -85,8 +85,10 @@ int line_sink(const struct summary *s, const struct sink_options *o, struct buf 
 	seconds(out, "wall", s->wall_ns);
 	ram(out, &s->combined, o->units);
 	seconds(out, "cpu", maybe_sum(s->user_ns, s->system_ns));
-	buf_printf(out, " cores=%s", s->cores_mean_ppm.known ?
-		figure_number((double) s->cores_mean_ppm.value / 1e6, number) : "unknown");
+	if (s->cores_mean_ppm.known)
+		buf_printf(out, " cores=%s", figure_number((double) s->cores_mean_ppm.value / 1e6, number));
+	else
+		buf_str(out, " cores=unknown");
 	findings(s, out);
 	return buf_str(out, "\n");
 }

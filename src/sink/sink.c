@@ -8,7 +8,10 @@
 #include "sink/progress.h"
 #include "sink/text.h"
 
-enum { WIDTH_LEAST = 40, WIDTH_MOST = 100 }; /* longer lines of prose are hard to read */
+enum {
+	WIDTH_LEAST = 40,
+	WIDTH_MOST = 100
+}; /* longer lines of prose are hard to read */
 
 static int (*const sinks[])(const struct summary *s, const struct sink_options *o, struct buf *out) = {
 	[SINK_TEXT] = text_sink,
@@ -17,7 +20,8 @@ static int (*const sinks[])(const struct summary *s, const struct sink_options *
 	[SINK_PROGRESS] = progress_sink,
 };
 
-int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options, struct buf *out)
+int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options,
+	struct buf *out)
 {
 	struct sink_options o = *options;
 

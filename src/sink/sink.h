@@ -36,4 +36,5 @@ enum sink_kind {
 
 /* Writes the summary into out. No line of text is wider than options->width (at least 40; SINK_LINE is for scripts
  * and is never broken). Returns 0 or -errno. */
-int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options, struct buf *out);
+int sink_summary(enum sink_kind kind, const struct summary *summary, const struct sink_options *options,
+	struct buf *out);

@@ -115,7 +115,8 @@ static void row_result(struct text *t)
 	label(t, "Result");
 	how_it_ended(t);
 	if (t->s->wall_ns.known)
-		layout_part(&t->l, "%s" NB "%s", attached ? "watched for" : t->s->complete ? "wall" : "so far",
+		layout_part(&t->l, "%s" NB "%s", attached ? "watched for" : t->s->complete ? "wall"
+											   : "so far",
 			keep_together(units_duration(t->s->wall_ns.value, text)));
 	if (cpu.known)
 		layout_part(&t->l, "CPU" NB "time" NB "%s%s%s", t->s->cpu_exact || attached ? "" : "at" NB "least" NB,
@@ -157,9 +158,9 @@ static void cgroup(struct text *t)
 	if (!s->cgroup_peak.known || s->cgroup_peak.value == 0)
 		return;
 	(void) keep_together(units_bytes(s->cgroup_peak.value, t->o->units, peak));
+	(void) units_bytes_like(s->cgroup_file_at_peak.value, s->cgroup_peak.value, t->o->units, file);
 	if (s->cgroup_file_at_peak.known && s->cgroup_file_at_peak.value > 0)
-		layout_part(&t->l, "cgroup" NB "peak" NB "%s, file cache" NB "%s", peak, keep_together(
-			units_bytes_like(s->cgroup_file_at_peak.value, s->cgroup_peak.value, t->o->units, file)));
+		layout_part(&t->l, "cgroup" NB "peak" NB "%s, file cache" NB "%s", peak, keep_together(file));
 	else
 		layout_part(&t->l, "cgroup" NB "peak" NB "%s", peak);
 }
@@ -228,8 +229,10 @@ static void cores(struct text *t)
 		layout_part(&t->l, "%s" NB "cores", number);
 		return;
 	}
-	layout_part(&t->l, "%s" NB "of" NB "%s core%s (%s%s)", number, figure_core_count(all.value, of), all.value == 1000000 ? "" : "s",
-		keep_together(units_percent(used, all.value, percent)), quota ? " of its quota" : "");
+	(void) figure_core_count(all.value, of);
+	(void) keep_together(units_percent(used, all.value, percent));
+	layout_part(&t->l, "%s" NB "of" NB "%s core%s (%s%s)", number, of, all.value == 1000000 ? "" : "s", percent,
+		quota ? " of its quota" : "");
 }
 
 static void row_cpu(struct text *t)
@@ -258,9 +261,10 @@ static void moved(struct text *t, const char *verb, struct maybe bytes)
 	if (!bytes.known || bytes.value <= 0)
 		return;
 	(void) keep_together(units_bytes(bytes.value, t->o->units, text));
+	if (t->s->wall_ns.known && wall > 0)
+		(void) units_bytes((int64_t) ((double) bytes.value / ((double) wall / NS_PER_S)), t->o->units, rate);
 	if (t->s->wall_ns.known && wall >= NS_PER_S && bytes.value >= 1 << 20)
-		layout_part(&t->l, "%s" NB "%s (%s/s)", verb, text, keep_together(units_bytes(
-			(int64_t) ((double) bytes.value / ((double) wall / NS_PER_S)), t->o->units, rate)));
+		layout_part(&t->l, "%s" NB "%s (%s/s)", verb, text, keep_together(rate));
 	else
 		layout_part(&t->l, "%s" NB "%s", verb, text);
 }
@@ -317,8 +321,19 @@ static void row_sampling(struct text *t)
 
 /* In the order in which they are shown. */
 static void (*const rows[])(struct text *t) = {
-	header, row_result, row_ram, text_largest, row_cpu, row_io, row_energy, text_phases, text_series, row_sampling,
-	text_notes, text_findings, text_again,
+	header,
+	row_result,
+	row_ram,
+	text_largest,
+	row_cpu,
+	row_io,
+	row_energy,
+	text_phases,
+	text_series,
+	row_sampling,
+	text_notes,
+	text_findings,
+	text_again,
 };
 
 int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out)

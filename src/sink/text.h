@@ -8,7 +8,9 @@
 #include "sink/figures.h"
 #include "sink/layout.h"
 
-enum { TEXT_INDENT = 10 }; /* columns of the labels */
+enum {
+	TEXT_INDENT = 10
+}; /* columns of the labels */
 
 struct text {
 	const struct summary *s;

@@ -9,20 +9,41 @@
 #include "sink/text.h"
 #include "sink/textwidth.h"
 
-enum { FINDINGS_SHOWN = 4, NOTES_SHOWN = 6, NARROW = 60, SEVERITY_WIDTH = 6 };
+enum {
+	FINDINGS_SHOWN = 4,
+	NOTES_SHOWN = 6,
+	NARROW = 60,
+	SEVERITY_WIDTH = 6
+};
 
 static const struct {
 	const char *word;
 	enum tone tone;
 } severities[] = {
-	[SEVERITY_HINT] = { "HINT", TONE_HINT }, [SEVERITY_WARN] = { "WARN", TONE_WARN },
+	[SEVERITY_HINT] = { "HINT", TONE_HINT },
+	[SEVERITY_WARN] = { "WARN", TONE_WARN },
 	[SEVERITY_ERROR] = { "ERROR", TONE_ERROR },
 };
 
 /* "22.4 GiB" and "20 %" in a message stay on one line. */
 static void keep_units(char *text)
 {
-	static const char *const units[] = { "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", "s", "ms", "J", "Wh" };
+	static const char *const units[] = {
+		"%",
+		"B",
+		"KiB",
+		"MiB",
+		"GiB",
+		"TiB",
+		"kB",
+		"MB",
+		"GB",
+		"TB",
+		"s",
+		"ms",
+		"J",
+		"Wh",
+	};
 
 	for (char *p = strchr(text, ' '); p; p = strchr(p + 1, ' ')) {
 		const size_t n = strcspn(p + 1, " .,;:)/");
@@ -177,7 +198,8 @@ static void finding(struct text *t, const struct finding *f, unsigned indent)
 	while (t->l.column < SEVERITY_WIDTH)
 		layout_more(&t->l, TONE_NONE, " ");
 	layout_more(&t->l, TONE_NONE, f->code);
-	lines(t, f->fired ? f->message : f->why_not ? f->why_not : "");
+	lines(t, f->fired ? f->message : f->why_not ? f->why_not
+						    : "");
 	if (f->fired && t->o->why)
 		evidence(t, f);
 	layout_end(&t->l);

@@ -57,6 +57,7 @@ static void first_line(struct text *t)
 static void result(struct text *t)
 {
 	const struct ending end = ending_of(t->s);
+	const bool attached = t->f->mode && strcmp(t->f->mode, "attach") == 0;
 	char name[UNITS_LEN];
 
 	switch (end.outcome) {
@@ -70,8 +71,7 @@ static void result(struct text *t)
 		fact(t, "result: ended by --limit, exit code %d", end.code);
 		break;
 	case OUTCOME_UNSEEN:
-		fact(t, "result: exit status not seen%s", t->f->mode && strcmp(t->f->mode, "attach") == 0 ?
-			", hiwater was attached to a running process" : "");
+		fact(t, "result: exit status not seen%s", attached ? ", hiwater was attached to a running process" : "");
 		break;
 	case OUTCOME_UNFINISHED:
 		fact(t, "result: no end, it still runs or the recorder was lost");
@@ -214,7 +214,9 @@ static void message(struct text *t, const char *head, const char *text)
 static void findings(struct text *t)
 {
 	static const char *const words[] = {
-		[SEVERITY_HINT] = "hint", [SEVERITY_WARN] = "warning", [SEVERITY_ERROR] = "error",
+		[SEVERITY_HINT] = "hint",
+		[SEVERITY_WARN] = "warning",
+		[SEVERITY_ERROR] = "error",
 	};
 	const struct finding **list = NULL;
 	int n = text_ordered(t, &list), fired = 0, at = 0;
@@ -250,7 +252,16 @@ static void again(struct text *t)
 }
 
 static void (*const facts[])(struct text *t) = {
-	first_line, result, times, ram, work, phases, sampling, notes, findings, again,
+	first_line,
+	result,
+	times,
+	ram,
+	work,
+	phases,
+	sampling,
+	notes,
+	findings,
+	again,
 };
 
 void text_plain(struct text *t)

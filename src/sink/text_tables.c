@@ -9,7 +9,12 @@
 #include "sink/text.h"
 #include "sink/textwidth.h"
 
-enum { LARGEST_SHOWN = 4, PHASES_SHOWN = 12, SERIES_SHOWN = 6, NAME_LEAST = 14 };
+enum {
+	LARGEST_SHOWN = 4,
+	PHASES_SHOWN = 12,
+	SERIES_SHOWN = 6,
+	NAME_LEAST = 14
+};
 
 const char *text_at_least(const struct text *t)
 {
@@ -50,14 +55,24 @@ void text_largest(struct text *t)
 
 /* ---- phases: a table that gives up columns in a fixed order ---------------------------------------------------------- */
 
-enum column { COLUMN_BEGIN, COLUMN_LASTS, COLUMN_BEFORE, COLUMN_PEAK, COLUMN_AFTER, COLUMN_COUNT };
+enum column {
+	COLUMN_BEGIN,
+	COLUMN_LASTS,
+	COLUMN_BEFORE,
+	COLUMN_PEAK,
+	COLUMN_AFTER,
+	COLUMN_COUNT
+};
 
 static const struct {
 	const char *title;
 	unsigned width, given_up; /* the lowest goes first; 0 never */
 } columns[COLUMN_COUNT] = {
-	[COLUMN_BEGIN] = { "begin", 11, 3 }, [COLUMN_LASTS] = { "lasts", 11, 0 }, [COLUMN_BEFORE] = { "before", 9, 1 },
-	[COLUMN_PEAK] = { "peak", 9, 0 }, [COLUMN_AFTER] = { "after", 9, 2 },
+	[COLUMN_BEGIN] = { "begin", 11, 3 },
+	[COLUMN_LASTS] = { "lasts", 11, 0 },
+	[COLUMN_BEFORE] = { "before", 9, 1 },
+	[COLUMN_PEAK] = { "peak", 9, 0 },
+	[COLUMN_AFTER] = { "after", 9, 2 },
 };
 
 struct phase_table {
@@ -73,7 +88,7 @@ static void choose_columns(const struct text *t, struct phase_table *table)
 
 		for (int c = 0; c < COLUMN_COUNT; c++) {
 			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) &&
-				(c < COLUMN_BEFORE || table->largest > 0);
+					  (c < COLUMN_BEFORE || table->largest > 0);
 			used += table->shown[c] ? columns[c].width : 0;
 		}
 		/* At 40 columns, the least there are, lasts and peak leave 10. */
@@ -126,7 +141,9 @@ static void phase_row(struct text *t, const struct phase_table *table, const str
 {
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(t->s->job);
 	const int64_t amounts[COLUMN_COUNT] = {
-		[COLUMN_BEFORE] = p->ram_before, [COLUMN_PEAK] = p->ram_peak, [COLUMN_AFTER] = p->ram_after,
+		[COLUMN_BEFORE] = p->ram_before,
+		[COLUMN_PEAK] = p->ram_peak,
+		[COLUMN_AFTER] = p->ram_after,
 	};
 	char text[UNITS_LEN];
 

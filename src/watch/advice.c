@@ -6,7 +6,12 @@
 
 #include "base/units.h"
 
-enum { MEM_PERCENT = 70, TIME_PERCENT = 60, CPU_PERCENT = 50, WHOLE_NODE_PERCENT = 90 };
+enum {
+	MEM_PERCENT = 70,
+	TIME_PERCENT = 60,
+	CPU_PERCENT = 50,
+	WHOLE_NODE_PERCENT = 90
+};
 
 static const int64_t mib = INT64_C(1) << 20, gib = INT64_C(1) << 30;
 static const int64_t second_ns = 1000000000;
@@ -19,7 +24,8 @@ static int64_t round_up(int64_t value, int64_t step)
 int64_t advice_memory(int64_t peak_bytes)
 {
 	const int64_t need = peak_bytes / 5 * 6 + peak_bytes % 5;
-	const int64_t step = need < gib ? 64 * mib : need < 8 * gib ? 256 * mib : gib;
+	const int64_t step = need < gib ? 64 * mib : need < 8 * gib ? 256 * mib
+								    : gib;
 
 	return round_up(need, step);
 }
@@ -74,7 +80,7 @@ static struct maybe need_of(const struct summary *s)
 	if (!need.known)
 		return UNKNOWN;
 	return known(need.value + (s->swap_peak.known ? s->swap_peak.value : 0) +
-		(s->hugetlb_peak.known ? s->hugetlb_peak.value : 0));
+		     (s->hugetlb_peak.known ? s->hugetlb_peak.value : 0));
 }
 
 /* What keeps a request from being judged at all; NULL if nothing does. */
@@ -155,7 +161,8 @@ void advice_make(const struct known_of_run *k, struct advice *ret)
 	const char *no = obstacle(k->s);
 
 	*ret = (struct advice) {
-		.peak_bytes = maybe_max(need, k->earlier->peak_bytes), .runs = k->earlier->n + 1,
+		.peak_bytes = maybe_max(need, k->earlier->peak_bytes),
+		.runs = k->earlier->n + 1,
 		.wall_ns = maybe_max(k->s->wall_ns, k->earlier->wall_ns),
 	};
 	ret->peak_is_bound = need.known && ret->peak_bytes.value == need.value && k->s->combined.method == METHOD_BOUNDED;

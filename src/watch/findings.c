@@ -21,7 +21,9 @@ static const struct rule rules[] = {
 	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
 };
 
-enum { RULES = sizeof(rules) / sizeof(*rules) };
+enum {
+	RULES = sizeof(rules) / sizeof(*rules)
+};
 
 void finding_evidence(struct finding *f, const char *key, double value)
 {
@@ -44,7 +46,7 @@ void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns)
 bool run_succeeded(const struct summary *s)
 {
 	return s->complete && s->facts->exit_status.known && s->facts->exit_status.value == 0 &&
-		!s->facts->stopped_by.known;
+	       !s->facts->stopped_by.known;
 }
 
 /* False, with the reason in text, if the run was too short for the rule. */

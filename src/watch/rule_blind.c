@@ -5,7 +5,11 @@
 #include "base/units.h"
 #include "watch/rules.h"
 
-enum { FEW_TICKS = 20, LATE_LEAST = 3, GAP_INTERVALS = 10 }; /* one late tick of thirty says nothing */
+enum {
+	FEW_TICKS = 20,
+	LATE_LEAST = 3,
+	GAP_INTERVALS = 10
+}; /* one late tick of thirty says nothing */
 
 static const int64_t gap_least_ns = 1000000000;
 
@@ -28,7 +32,7 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 	finding_evidence(f, "srun", 1);
 	f->severity = SEVERITY_WARN;
 	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not seen: put "
-		"hiwater inside (srun hiwater run -- ...).");
+		      "hiwater inside (srun hiwater run -- ...).");
 }
 
 /* What the kernel marked is exact however seldom one looked. */
@@ -59,8 +63,7 @@ static void late_looks(const struct summary *s, struct finding *f, struct buf *t
 static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe gap = s->facts->longest_gap_ns, interval = s->facts->interval_ns;
-	const int64_t least = interval.known && interval.value * GAP_INTERVALS > gap_least_ns ?
-		interval.value * GAP_INTERVALS : gap_least_ns;
+	const int64_t least = maybe_max(known(gap_least_ns), known(interval.known ? interval.value * GAP_INTERVALS : 0)).value;
 	char length[UNITS_LEN];
 
 	if (!gap.known || gap.value <= least)
@@ -99,14 +102,21 @@ static void lost_frames(const struct summary *s, struct finding *f, struct buf *
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	static void (*const looks[])(const struct summary *s, struct finding *f, struct buf *text) = {
-		tasks_elsewhere, too_few_looks, late_looks, gaps, lived_on, lost_frames,
+		tasks_elsewhere,
+		too_few_looks,
+		late_looks,
+		gaps,
+		lived_on,
+		lost_frames,
 	};
 
 	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++)
 		looks[i](k->s, f, text);
 	if (text->len > 0)
 		return true;
-	buf_str(text, !k->s->facts->ticks.known ? "what was missed is unknown: the recorder was lost" :
-		"nothing was missed: no srun, no late ticks, no gaps, nothing that lived on, no frames dropped");
+	if (!k->s->facts->ticks.known)
+		buf_str(text, "what was missed is unknown: the recorder was lost");
+	else
+		buf_str(text, "nothing was missed: no srun, no late ticks, no gaps, nothing that lived on, no frames dropped");
 	return false;
 }

@@ -8,7 +8,11 @@
 #include "base/units.h"
 #include "watch/rules.h"
 
-enum { OOM_PERCENT = 95, NEAR_PERCENT = 90, PRESSURE_PERCENT = 10 };
+enum {
+	OOM_PERCENT = 95,
+	NEAR_PERCENT = 90,
+	PRESSURE_PERCENT = 10
+};
 
 static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
 static const int64_t before_end_ns = 10000000000;     /* the last stretch before the peak is what to look at */

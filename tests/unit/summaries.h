@@ -19,8 +19,8 @@
 #include "job/summary.h"
 #include "watch/findings.h"
 
-#define MIB(n) ((int64_t) ((n) * 1048576.0))
-#define GIB(n) ((int64_t) ((n) * 1073741824.0))
+#define MIB(n)     ((int64_t) ((n) * 1048576.0))
+#define GIB(n)     ((int64_t) ((n) * 1073741824.0))
 #define SECONDS(n) ((int64_t) ((n) * 1e9))
 
 struct made {
@@ -37,8 +37,13 @@ static inline void set_text(char **field, const char *text)
 static inline struct ram_figure ram_figure(enum method method, const char *source, int64_t low, int64_t peak, int64_t high)
 {
 	return (struct ram_figure) {
-		.peak = known(peak), .low = known(low), .high = known(high), .method = method, .source = source,
-		.mean = known(peak / 2), .at_ns = known(SECONDS(12.5)),
+		.peak = known(peak),
+		.low = known(low),
+		.high = known(high),
+		.method = method,
+		.source = source,
+		.mean = known(peak / 2),
+		.at_ns = known(SECONDS(12.5)),
 	};
 }
 
@@ -71,12 +76,21 @@ static inline void made_new(struct made *m)
 	m->f->own_cpu_ns = known(SECONDS(0.04));
 	m->f->own_rss_bytes = known(MIB(4.1));
 	m->s = (struct summary) {
-		.job = m->job, .facts = job_facts_const(m->job), .complete = true, .cpu_exact = true,
-		.wall_ns = known(SECONDS(41.2)), .user_ns = known(SECONDS(70)), .system_ns = known(SECONDS(2.1)),
+		.job = m->job,
+		.facts = job_facts_const(m->job),
+		.complete = true,
+		.cpu_exact = true,
+		.wall_ns = known(SECONDS(41.2)),
+		.user_ns = known(SECONDS(70)),
+		.system_ns = known(SECONDS(2.1)),
 		.main = ram_figure(METHOD_EXACT, "VmHWM", MIB(413), MIB(413), MIB(413)),
 		.combined = ram_figure(METHOD_EXACT, "VmHWM", MIB(413), MIB(413), MIB(413)),
-		.cores_mean_ppm = known(1750000), .peak_alive = known(1), .swap_peak = known(0),
-		.read_bytes = known(0), .write_bytes = known(0), .system_peak = known(GIB(3)),
+		.cores_mean_ppm = known(1750000),
+		.peak_alive = known(1),
+		.swap_peak = known(0),
+		.read_bytes = known(0),
+		.write_bytes = known(0),
+		.system_peak = known(GIB(3)),
 	};
 	m->s.combined.mean = known(MIB(307));
 }
@@ -90,8 +104,16 @@ static inline void made_done(struct made *m)
 static inline void made_process(struct made *m, uint32_t id, const char *name, int64_t peak, bool exact)
 {
 	struct process p = {
-		.id = id, .pid = 5000 + (int32_t) id, .is_main = id == 1, .peak_bytes = peak, .peak_exact = exact,
-		.start_ns = id, .parent = id == 1 ? 0 : 1, .cpu_known = true, .cpu_user_ns = SECONDS(id), .ended = true,
+		.id = id,
+		.pid = 5000 + (int32_t) id,
+		.is_main = id == 1,
+		.peak_bytes = peak,
+		.peak_exact = exact,
+		.start_ns = id,
+		.parent = id == 1 ? 0 : 1,
+		.cpu_known = true,
+		.cpu_user_ns = SECONDS(id),
+		.ended = true,
 	};
 
 	(void) snprintf(p.name, sizeof(p.name), "%s", name);

@@ -128,8 +128,14 @@ static void test_out_of_memory_names_the_victim(void **state)
 {
 	struct made m;
 	struct process victim = {
-		.id = 2, .pid = 5123, .name = "solver", .ended = true, .status_known = true, .status = SIGKILL,
-		.start_ns = 5, .peak_bytes = GIB(31),
+		.id = 2,
+		.pid = 5123,
+		.name = "solver",
+		.ended = true,
+		.status_known = true,
+		.status = SIGKILL,
+		.start_ns = 5,
+		.peak_bytes = GIB(31),
 	};
 
 	(void) state;
@@ -293,7 +299,10 @@ static void test_requests_look_at_earlier_runs(void **state)
 {
 	struct made m;
 	struct earlier_runs earlier = {
-		.n = 2, .peak_bytes = known(GIB(30)), .wall_ns = known(SECONDS(7000)), .cores_ppm = known(6500000),
+		.n = 2,
+		.peak_bytes = known(GIB(30)),
+		.wall_ns = known(SECONDS(7000)),
+		.cores_ppm = known(6500000),
 		.peak_run = "12",
 	};
 
@@ -320,9 +329,18 @@ static void test_requests_look_at_earlier_runs(void **state)
 
 static void test_memory_steps(void **state)
 {
-	static const struct { int64_t peak; const char *line; } rows[] = {
-		{ 1, "--mem=64M" }, { MIB(53.3), "--mem=64M" }, { MIB(53.4), "--mem=128M" }, { MIB(413), "--mem=512M" },
-		{ GIB(1), "--mem=1280M" }, { GIB(2.5), "--mem=3G" }, { GIB(6.6), "--mem=8G" }, { GIB(100), "--mem=120G" },
+	static const struct {
+		int64_t peak;
+		const char *line;
+	} rows[] = {
+		{ 1, "--mem=64M" },
+		{ MIB(53.3), "--mem=64M" },
+		{ MIB(53.4), "--mem=128M" },
+		{ MIB(413), "--mem=512M" },
+		{ GIB(1), "--mem=1280M" },
+		{ GIB(2.5), "--mem=3G" },
+		{ GIB(6.6), "--mem=8G" },
+		{ GIB(100), "--mem=120G" },
 	};
 	struct made m;
 

@@ -16,13 +16,27 @@
 
 static void test_text_is_made_harmless(void **state)
 {
-	static const struct { const char *in, *utf8, *ascii; unsigned width; } rows[] = {
-		{ "plain", "plain", "plain", 5 }, { "a\tb\nc", "a b c", "a b c", 5 }, { "\x1b[31m", "?[31m", "?[31m", 5 },
-		{ "\x7f\xc2\x9b" "5n", "??5n", "??5n", 4 }, { "\xe2\x80\xae" "abc", "?abc", "?abc", 4 },
-		{ "\xe6\x97\xa5", "\xe6\x97\xa5", "?", 2 }, { "e\xcc\x81", "e\xcc\x81", "e?", 1 },
-		{ "\xff", "\xef\xbf\xbd", "?", 1 }, { "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 },
-		{ "\xe6\x97", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 }, { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "???", 3 },
-		{ "\x1f", "?", "?", 1 }, { "", "", "", 0 },
+	static const struct {
+		const char *in, *utf8, *ascii;
+		unsigned width;
+	} rows[] = {
+		{ "plain", "plain", "plain", 5 },
+		{ "a\tb\nc", "a b c", "a b c", 5 },
+		{ "\x1b[31m", "?[31m", "?[31m", 5 },
+		{ "\x7f\xc2\x9b"
+		  "5n",
+			"??5n", "??5n", 4 },
+		{ "\xe2\x80\xae"
+		  "abc",
+			"?abc", "?abc", 4 },
+		{ "\xe6\x97\xa5", "\xe6\x97\xa5", "?", 2 },
+		{ "e\xcc\x81", "e\xcc\x81", "e?", 1 },
+		{ "\xff", "\xef\xbf\xbd", "?", 1 },
+		{ "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 },
+		{ "\xe6\x97", "\xef\xbf\xbd\xef\xbf\xbd", "??", 2 },
+		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "???", 3 },
+		{ "\x1f", "?", "?", 1 },
+		{ "", "", "", 0 },
 	};
 
 	(void) state;
@@ -41,11 +55,20 @@ static void test_text_is_made_harmless(void **state)
 
 static void test_names_are_shortened_in_the_middle(void **state)
 {
-	static const struct { const char *in; unsigned columns; bool utf8; const char *out; } rows[] = {
-		{ "abcdefghij", 10, true, "abcdefghij" }, { "abcdefghij", 9, true, "abcd\xe2\x80\xa6ghij" },
-		{ "abcdefghij", 9, false, "abc...hij" }, { "abcdefghij", 4, false, "a..." }, { "abcdefghij", 3, false, "abc" },
+	static const struct {
+		const char *in;
+		unsigned columns;
+		bool utf8;
+		const char *out;
+	} rows[] = {
+		{ "abcdefghij", 10, true, "abcdefghij" },
+		{ "abcdefghij", 9, true, "abcd\xe2\x80\xa6ghij" },
+		{ "abcdefghij", 9, false, "abc...hij" },
+		{ "abcdefghij", 4, false, "a..." },
+		{ "abcdefghij", 3, false, "abc" },
 		{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 5, true, "\xe6\x97\xa5\xe2\x80\xa6\xe8\xaa\x9e" },
-		{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 4, true, "\xe6\x97\xa5\xe2\x80\xa6" }, { "abc", 0, true, "" },
+		{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 4, true, "\xe6\x97\xa5\xe2\x80\xa6" },
+		{ "abc", 0, true, "" },
 	};
 
 	(void) state;
@@ -65,15 +88,30 @@ static void join(void *ctx, const char *text)
 
 static void test_argv(void **state)
 {
-	static const struct { const char *json; int code; const char *out; } rows[] = {
-		{ "[]", 0, "" }, { " [ \"a\" , \"b c\" ] ", 0, "<a><b c>" }, { "[\"\"]", 0, "<>" },
+	static const struct {
+		const char *json;
+		int code;
+		const char *out;
+	} rows[] = {
+		{ "[]", 0, "" },
+		{ " [ \"a\" , \"b c\" ] ", 0, "<a><b c>" },
+		{ "[\"\"]", 0, "<>" },
 		{ "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]", 0, "<\"\\/\b\f\n\r\t>" },
 		{ "[\"\\u00e9\\u65E5\\ud83d\\ude00\"]", 0, "<\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80>" },
-		{ "[\"\\ud83d\\u0041\\u0000\"]", 0, "<\xef\xbf\xbd" "A\xef\xbf\xbd>" },
-		{ "", -EBADMSG, "" }, { "[", -EBADMSG, "" }, { "[\"a", -EBADMSG, "" }, { "[\"a\",]", -EBADMSG, "<a>" },
-		{ "[\"a\"", -EBADMSG, "<a>" }, { "[\"a\"] x", -EBADMSG, "<a>" }, { "[1]", -EBADMSG, "" },
-		{ "[\"\\x\"]", -EBADMSG, "" }, { "[\"\\u12g4\"]", -EBADMSG, "" }, { "[\"\n\"]", -EBADMSG, "" },
-		{ "[\"\\", -EBADMSG, "" }, { "{}", -EBADMSG, "" },
+		{ "[\"\\ud83d\\u0041\\u0000\"]", 0, "<\xef\xbf\xbd"
+						    "A\xef\xbf\xbd>" },
+		{ "", -EBADMSG, "" },
+		{ "[", -EBADMSG, "" },
+		{ "[\"a", -EBADMSG, "" },
+		{ "[\"a\",]", -EBADMSG, "<a>" },
+		{ "[\"a\"", -EBADMSG, "<a>" },
+		{ "[\"a\"] x", -EBADMSG, "<a>" },
+		{ "[1]", -EBADMSG, "" },
+		{ "[\"\\x\"]", -EBADMSG, "" },
+		{ "[\"\\u12g4\"]", -EBADMSG, "" },
+		{ "[\"\n\"]", -EBADMSG, "" },
+		{ "[\"\\", -EBADMSG, "" },
+		{ "{}", -EBADMSG, "" },
 	};
 
 	(void) state;
