@@ -108,7 +108,7 @@ enum job_need {
 	NEED_PSS     = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
 	                        * after one; only where more than one process lives */
 };
-unsigned job_needs(const struct job *job);
+unsigned job_needs(struct job *job);
 
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);

@@ -23,7 +23,7 @@ struct ram_figure {
 	struct maybe private_bytes, shared_bytes; /* at the last PSS pass before or at the peak */
 	struct maybe at_ns;            /* when */
 	enum method method;
-	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "PSS", "fork families"; static */
+	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "PSS", "fork families", "procfs"; static */
 };
 
 struct note {
@@ -69,6 +69,6 @@ struct summary {
 
 /* Makes it from the job as it is now (a running one too). Returns 0 or -ENOMEM. findings are empty. */
 int summary_make(struct job *job, struct summary *ret);
-/* Adds a note (copied). */
+/* Adds a note (its text is copied, about is not). */
 int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void summary_done(struct summary *summary);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job_internal.h"
+
+enum { KEPT_BY_DEFAULT = 10000 };
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+/* Huge pages of the PMD size are counted by the kernel; where smaller ones are on, any fault may bring one. */
+static int64_t page_of(const struct job_config *config)
+{
+	uint64_t page = config->page_bytes ? config->page_bytes : 4096;
+
+	if (config->fault_page_bytes > page && config->fault_page_bytes != config->huge_page_bytes)
+		page = config->fault_page_bytes;
+	return (int64_t) page;
+}
+
+struct job *job_new(const struct job_config *config)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->config = *config;
+	if (job->config.max_processes == 0)
+		job->config.max_processes = KEPT_BY_DEFAULT;
+	job->page_bytes = page_of(config);
+	return job;
+}
+
+void job_free(struct job *job)
+{
+	if (!job)
+		return;
+	for (size_t i = 0; i < job->n_members; i++)
+		member_free(job->members[i]);
+	events_done(job);
+#define F_INT(name)
+#define F_TEXT(name) free(job->facts.name);
+#define F(kind, name, sentence) F_##kind(name)
+#include "job/facts.def"
+#undef F
+#undef F_INT
+#undef F_TEXT
+	map_done(&job->by_id);
+	map_done(&job->gpu_places);
+	free(job->members);
+	free(job->live);
+	free(job->families);
+	free(job->gpu_accs);
+	free(job);
+}
+
+struct facts *job_facts(struct job *job)
+{
+	return &job->facts;
+}
+
+const struct facts *job_facts_const(const struct job *job)
+{
+	return &job->facts;
+}
+
+int job_set_text(char **field, const char *text)
+{
+	char *copy = NULL;
+
+	if (text) {
+		copy = strdup(text);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+/* ---- applying ------------------------------------------------------------------------------------------------------- */
+
+static void keep_first(int *error, int code)
+{
+	if (code < 0 && *error == 0)
+		*error = code;
+}
+
+/* What the bounds need of the host and of the cgroup besides what accumulates. */
+static void watch_take(struct job *job, const struct reading *r)
+{
+	const struct maybe value = r->known ? known(r->value) : UNKNOWN;
+
+	if (r->metric == M_HOST_THP_FAULTS && r->id == 0) {
+		job->huge = value;
+		job->huge_seq = job->seq;
+	} else if (r->metric == M_JOB_CGROUP_ANON) {
+		job->cgroup_anon = value;
+	}
+}
+
+static int reading_take(struct job *job, const struct reading *r, const struct frame *frame)
+{
+	struct acc *acc;
+
+	if (r->metric >= METRIC_COUNT)
+		return 0;
+	if (metrics[r->metric].entity == ENTITY_PROCESS)
+		return process_take(job, r);
+	if (metrics[r->metric].entity == ENTITY_GPU_PROCESS)
+		return 0;
+	watch_take(job, r);
+	acc = acc_make(job, r->metric, r->id);
+	if (!acc)
+		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
+	acc_take(acc, r, frame);
+	return 0;
+}
+
+int job_apply(struct job *job, const struct frame *frame)
+{
+	int error = 0;
+
+	job->seq++;
+	if (frame->time_ns > job->now_ns)
+		job->now_ns = frame->time_ns;
+	for (size_t i = 0; i < frame->n_births; i++) {
+		if (frame->births[i].entity == ENTITY_PROCESS)
+			keep_first(&error, birth_take(job, &frame->births[i], frame->time_ns));
+	}
+	for (size_t i = 0; i < frame->n_readings; i++)
+		keep_first(&error, reading_take(job, &frame->readings[i], frame));
+	for (size_t i = 0; i < frame->n_ends; i++) {
+		if (frame->ends[i].entity == ENTITY_PROCESS)
+			keep_first(&error, end_take(job, &frame->ends[i], frame->time_ns));
+	}
+	for (size_t i = 0; i < frame->n_events; i++)
+		keep_first(&error, event_take(job, &frame->events[i]));
+	for (size_t i = 0; i < frame->n_series; i++)
+		keep_first(&error, series_take(job, &frame->series[i]));
+	if (frame->n_ends > 0)
+		keep_first(&error, members_limit(job));
+	return error;
+}
+
+/* ---- looking at it -------------------------------------------------------------------------------------------------- */
+
+size_t job_process_count(const struct job *job)
+{
+	return job->n_members;
+}
+
+const struct process *job_process(const struct job *job, size_t i)
+{
+	return i < job->n_members ? &job->members[i]->p : NULL;
+}
+
+const struct process *job_process_by_id(const struct job *job, uint32_t id)
+{
+	const struct member *m = member_find(job, id);
+
+	return m ? &m->p : NULL;
+}
+
+const struct process *job_main(const struct job *job)
+{
+	return job->main ? &job->main->p : NULL;
+}
+
+size_t job_alive(const struct job *job)
+{
+	return job->n_live;
+}
+
+uint64_t job_now(const struct job *job)
+{
+	return job->now_ns;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Accumulators: what becomes of a metric's readings over the whole run.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+enum { MAX_GPU_ACCS = 1 << 16 };
+
+void acc_advance(struct acc *acc, uint64_t time_ns)
+{
+	uint64_t span;
+
+	if (acc->n == 0 || time_ns <= acc->last_at_ns)
+		return;
+	span = time_ns - acc->last_at_ns;
+	if (span > acc->hold_ns)
+		span = acc->hold_ns;
+	acc->sum += (double) acc->last * (double) span;
+	acc->span_ns += span;
+	acc->hold_ns -= span;
+	acc->last_at_ns = time_ns;
+}
+
+/* The instant of a mark is not known: where it is hardly above what was seen, it was then. */
+static bool is_about(const struct acc *acc, const struct reading *r)
+{
+	return r->max > r->value && r->max - acc->max < acc->max / 64;
+}
+
+static void extremes_take(struct acc *acc, const struct reading *r, uint64_t time_ns)
+{
+	if (acc->n == 0) {
+		acc->min = r->min;
+		acc->max = r->max;
+		acc->max_at_ns = time_ns;
+	}
+	if (r->min < acc->min && metrics[r->metric].kind == KIND_GAUGE)
+		acc->min = r->min;
+	if (r->max > acc->max) {
+		if (!is_about(acc, r))
+			acc->max_at_ns = time_ns;
+		acc->max = r->max;
+	}
+}
+
+static void gauge_take(struct acc *acc, const struct reading *r, const struct frame *frame)
+{
+	acc_advance(acc, frame->time_ns);
+	if (r->span_ns > 0) {
+		/* A window: its mean is over its own span already. */
+		acc->sum += (double) r->value * (double) r->span_ns;
+		acc->span_ns += r->span_ns;
+		acc->hold_ns = 0;
+	} else {
+		acc->hold_ns = frame->hold_ns;
+	}
+}
+
+void acc_take(struct acc *acc, const struct reading *r, const struct frame *frame)
+{
+	const bool is_gauge = metrics[r->metric].kind == KIND_GAUGE;
+
+	if (!r->known) {
+		/* What was known until now stands no longer. */
+		if (is_gauge) {
+			acc_advance(acc, frame->time_ns);
+			acc->hold_ns = 0;
+		}
+		return;
+	}
+	if (is_gauge)
+		gauge_take(acc, r, frame);
+	extremes_take(acc, r, frame->time_ns);
+	acc->last = r->value;
+	acc->last_at_ns = frame->time_ns;
+	acc->n += r->n > 0 ? r->n : 1;
+}
+
+static uint64_t gpu_key(enum metric metric, uint32_t id)
+{
+	return (uint64_t) metric << 32 | id;
+}
+
+static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id)
+{
+	uint32_t place;
+
+	if (map_get(&job->gpu_places, gpu_key(metric, id), &place))
+		return &job->gpu_accs[place].acc;
+	if (vec_room(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs), MAX_GPU_ACCS) < 0 ||
+	    map_put(&job->gpu_places, gpu_key(metric, id), (uint32_t) job->n_gpu_accs) < 0)
+		return NULL;
+	job->gpu_accs[job->n_gpu_accs] = (struct gpu_acc) { .metric = metric, .id = id };
+	return &job->gpu_accs[job->n_gpu_accs++].acc;
+}
+
+struct acc *acc_make(struct job *job, enum metric metric, uint32_t id)
+{
+	enum entity entity = metrics[metric].entity;
+
+	if (entity == ENTITY_GPU)
+		return gpu_acc_make(job, metric, id);
+	return (entity == ENTITY_HOST || entity == ENTITY_JOB) && id == 0 ? &job->accs[metric] : NULL;
+}
+
+const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id)
+{
+	enum entity entity = metrics[metric].entity;
+	const struct acc *acc = NULL;
+	uint32_t place;
+
+	if ((entity == ENTITY_HOST || entity == ENTITY_JOB) && id == 0)
+		acc = &job->accs[metric];
+	else if (entity == ENTITY_GPU && map_get(&job->gpu_places, gpu_key(metric, id), &place))
+		acc = &job->gpu_accs[place].acc;
+	return acc && acc->n > 0 ? acc : NULL;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much the job holds at this instant: at least, at most, probably. DESIGN 4 has the rules.
+ */
+#include "job/job_internal.h"
+
+/* ---- files and shared memory ---------------------------------------------------------------------------------------- */
+
+void job_files_done(struct job *job, uint64_t bytes)
+{
+	job->files = bytes <= INT64_MAX ? known((int64_t) bytes) : UNKNOWN;
+	for (size_t i = 0; i < job->n_live; i++)
+		job->live[i].file_then = job->live[i].file;
+	job->look.seq = 0;
+}
+
+static int64_t files_most(const struct job *job, enum set set)
+{
+	const int64_t sum = job->look.files_sum[set];
+	const int64_t once = job->files.value + job->look.files_growth[set];
+
+	return job->files.known && once < sum ? once : sum;
+}
+
+int64_t bounds_worst(const struct job *job, enum set set)
+{
+	return job->look.anon_sum - (set == REST ? job->look.main_anon : 0) +
+	       files_most(job, set);
+}
+
+/* ---- bursts between two looks --------------------------------------------------------------------------------------- */
+
+void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
+{
+	const int64_t excess = value - seen;
+
+	if (excess <= 0)
+		return;
+	if (value > burst->low)
+		burst->low = value;
+	if (!burst->any || others + seen > burst->base)
+		burst->base = others + seen;
+	if (excess > burst->most)
+		burst->most = excess;
+	burst->sum += excess;
+	burst->any = true;
+}
+
+static void live_bursts(struct job *job, struct live *l, const int64_t *high)
+{
+	for (enum set s = ALL; s < SETS; s++) {
+		const int64_t others = high[s] - l->rss;
+
+		if (s == REST && l->is_main)
+			break;
+		if (others > l->others[s])
+			l->others[s] = others;
+		if (l->burst > 0)
+			burst_add(&job->burst[s], l->others[s], l->seen, l->burst);
+		if (l->marked)
+			l->others[s] = others;
+	}
+	if (l->burst > l->seen)
+		l->seen = l->burst;
+	if (l->marked)
+		l->seen = l->rss;
+	l->burst = 0;
+	l->marked = false;
+}
+
+static void recent_take(struct recent *recent, int64_t value, bool turn)
+{
+	recent->last = value;
+	if (value > recent->now)
+		recent->now = value;
+	if (turn) {
+		recent->before = recent->now;
+		recent->now = value;
+	}
+}
+
+static int64_t recent_most(const struct recent *recent)
+{
+	return recent->now > recent->before ? recent->now : recent->before;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* All bursts may have coincided with each other and with the most that the others held; low knows of one. */
+static void raise(struct job *job, struct bounds *b, enum set s)
+{
+	const struct burst *burst = &job->burst[s];
+
+	if (!burst->any)
+		return;
+	b->low_max[s] = larger(b->low_max[s], burst->low);
+	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum), b->low_max[s]);
+	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + burst->most);
+	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
+	job->burst[s] = (struct burst) { 0 };
+}
+
+bool bounds_raise(struct job *job, struct bounds *ret)
+{
+	static const enum metric of[SETS][3] = {
+		[ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
+		[REST] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
+	};
+	const bool any = job->burst[ALL].any || job->burst[REST].any;
+
+	for (enum set s = ALL; s < SETS; s++) {
+		ret->low[s] = job->accs[of[s][0]].last;
+		ret->value[s] = job->accs[of[s][1]].last;
+		ret->high[s] = job->accs[of[s][2]].last;
+		ret->low_max[s] = job->accs[of[s][0]].max;
+		ret->max[s] = job->accs[of[s][1]].max;
+		ret->high_max[s] = job->accs[of[s][2]].max;
+		raise(job, ret, s);
+	}
+	return any;
+}
+
+/* ---- the instant ---------------------------------------------------------------------------------------------------- */
+
+/* What the job's cgroup holds, less all that hiwater itself may hold in it. */
+static int64_t cgroup_least(const struct job *job)
+{
+	const struct facts *f = &job->facts;
+
+	if (!job->cgroup_anon.known || f->cgroup_exclusive.value != 1 || !f->own_rss_bytes.known)
+		return 0;
+	return job->cgroup_anon.value - f->own_rss_bytes.value;
+}
+
+static void one_set(struct job *job, struct bounds *b, enum set s)
+{
+	const struct look *look = &job->look;
+	const size_t n = look->n - (s == REST && look->main_alive);
+	struct pass *pass = &job->pass;
+
+	b->low[s] = look->largest[s];
+	b->high[s] = n <= 1 ? look->largest[s] : families_anon(job, s) + files_most(job, s);
+	b->high[s] = larger(b->high[s], b->low[s]);
+	if (s == ALL)
+		b->low[s] = clamp(cgroup_least(job), b->low[s], b->high[s]);
+	if (pass->fresh && n > 1) {
+		b->low[s] = larger(b->low[s], pass->pss[s]);
+		b->high[s] = larger(b->high[s], b->low[s]);
+	}
+	if (pass->fresh)
+		pass->high[s] = b->high[s];
+	b->value[s] = b->high[s];
+	if (pass->valid)
+		b->value[s] = clamp(pass->pss[s] + b->high[s] - pass->high[s], b->low[s], b->high[s]);
+	b->low_max[s] = b->low[s];
+	b->high_max[s] = b->high[s];
+	b->max[s] = b->value[s];
+}
+
+void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
+{
+	(void) job_look(job);
+	families_anchor(job, time_ns);
+	for (enum set s = ALL; s < SETS; s++)
+		one_set(job, ret, s);
+	for (size_t i = 0; i < job->n_live; i++)
+		live_bursts(job, &job->live[i], ret->high);
+	for (enum set s = ALL; s < SETS; s++) {
+		raise(job, ret, s);
+		recent_take(&job->high[s], ret->high[s], job->marks_read);
+		recent_take(&job->ram[s], ret->value[s], job->marks_read);
+	}
+	families_settle(job);
+	job->marks_read = false;
+	job->pass.fresh = false;
+	job->cgroup_anon = UNKNOWN;
+}
+
+/* ---- the PSS pass --------------------------------------------------------------------------------------------------- */
+
+void job_pss_done(struct job *job, uint64_t time_ns, bool valid)
+{
+	struct pass *pass = &job->pass;
+	struct growth *growth = &job->growth;
+	const struct look *look = job_look(job);
+
+	(void) time_ns;
+	if (valid) {
+		pass->valid = pass->fresh = true;
+		for (enum set s = ALL; s < SETS; s++)
+			pass->pss[s] = pass->adding[s];
+		pass->whole = pass->adding[ALL];
+		pass->private_part = pass->adding_private;
+	}
+	/* What was spoilt several times at one size is left alone until it grows. */
+	if (valid || ++growth->tries >= 3) {
+		growth->passed = larger(growth->passed, look->rss_sum);
+		if (growth->still > 0)
+			growth->passed = larger(growth->passed, growth->top);
+		growth->tries = 0;
+	}
+	pass->adding[ALL] = pass->adding[REST] = pass->adding_private = 0;
+}

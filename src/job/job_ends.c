@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ends: what an ended process used, and who tells of it from then on.
+ *
+ * The kernel adds what an ended child used to its parent's "waited" numbers when the parent waits for it. What the job
+ * saw of ended children itself (dead) says the same, if less exactly, and also where nobody waits: the larger of the two
+ * counts. What no living parent tells of goes to job->gone.
+ */
+#include <string.h>
+
+#include "job/job_internal.h"
+
+/* Did it live on when its parent had ended? */
+static bool is_orphan(const struct member *m, const struct member *parent)
+{
+	return m->last_seq > parent->ended_seq || m->p.how == END_REAPED;
+}
+
+/* What an ended process used is its parent's to tell; where that has ended itself, it may have told already, unless the
+ * process outlived it. */
+static void hand_over(struct job *job, const struct member *m, enum tree k, int64_t amount)
+{
+	struct member *parent = member_find(job, m->p.parent);
+
+	while (parent && parent->live == NOT_ALIVE && !is_orphan(m, parent) && amount > 0) {
+		const int64_t before = tree_value(&parent->tree[k]);
+
+		parent->tree[k].dead += amount;
+		amount = tree_value(&parent->tree[k]) - before;
+		m = parent;
+		parent = member_find(job, m->p.parent);
+	}
+	if (!parent || parent->live == NOT_ALIVE) {
+		job->gone[k] += amount;
+		return;
+	}
+	parent->tree[k].dead += amount;
+	if (k == TREE_FAULTS)
+		live_count_faults(&job->live[parent->live]);
+}
+
+static void live_remove(struct job *job, struct member *m)
+{
+	struct live *l = &job->live[m->live];
+
+	for (enum level k = 0; k < LEVELS; k++) {
+		job->level_sum[k] -= m->level[k].known ? m->level[k].value : 0;
+		job->level_known[k] -= m->level[k].known;
+	}
+	m->seen = l->seen;
+	m->last_seq = l->rss_seq;
+	m->ended_seq = job->seq;
+	memcpy(m->others, l->others, sizeof(m->others));
+	/* A mark that no total has told of outlives it. */
+	if (l->burst > 0) {
+		burst_add(&job->burst[ALL], l->others[ALL], l->seen, l->burst);
+		if (!l->is_main)
+			burst_add(&job->burst[REST], l->others[REST], l->seen, l->burst);
+	}
+	*l = job->live[--job->n_live];
+	l->m->live = m->live;
+	m->live = NOT_ALIVE;
+	m->p.rss_bytes = m->p.rss_file_bytes = 0;
+}
+
+static void own_facts_take(struct member *m, const struct end *end)
+{
+	if (end->cpu_user_ns.known)
+		(void) counter_take(&m->tree[TREE_USER].own, end->cpu_user_ns.value, m->young);
+	if (end->cpu_system_ns.known)
+		(void) counter_take(&m->tree[TREE_SYSTEM].own, end->cpu_system_ns.value, m->young);
+	if (end->faults_minor.known)
+		(void) counter_take(&m->tree[TREE_FAULTS].own, end->faults_minor.value, m->young);
+}
+
+/* Did it wait for children, as far as that is known? */
+static bool is_childless(const struct job *job, const struct member *m)
+{
+	if (m->p.is_main && job->facts.main_zombie_cminflt.known)
+		return job->facts.main_zombie_cminflt.value == 0;
+	return counter_value(&m->tree[TREE_FAULTS].waited) == 0 && m->tree[TREE_FAULTS].dead == 0;
+}
+
+static void reaped_facts_take(const struct job *job, struct member *m, const struct end *end)
+{
+	const struct maybe values[TREES] = {
+		[TREE_USER] = end->cpu_user_ns, [TREE_SYSTEM] = end->cpu_system_ns, [TREE_FAULTS] = end->faults_minor,
+	};
+
+	for (enum tree k = 0; k < TREES; k++) {
+		if (values[k].known && values[k].value > m->tree[k].reaped)
+			m->tree[k].reaped = values[k].value;
+	}
+	if (is_childless(job, m))
+		own_facts_take(m, end);
+}
+
+static void facts_take(struct job *job, struct member *m, const struct end *end)
+{
+	if (end->faults_waited.known)
+		(void) counter_take(&m->tree[TREE_FAULTS].waited, end->faults_waited.value, m->young);
+	if (end->how == END_REAPED)
+		reaped_facts_take(job, m, end);
+	else
+		own_facts_take(m, end);
+	if (end->read_bytes.known)
+		(void) counter_take(&m->plain[PLAIN_READ_BYTES], end->read_bytes.value, m->young);
+	if (end->write_bytes.known)
+		(void) counter_take(&m->plain[PLAIN_WRITE_BYTES], end->write_bytes.value, m->young);
+	m->p.cpu_known |= m->tree[TREE_USER].own.known;
+	m->p.io_known |= m->plain[PLAIN_READ_BYTES].known;
+	m->p.cpu_user_ns = counter_value(&m->tree[TREE_USER].own);
+	m->p.cpu_system_ns = counter_value(&m->tree[TREE_SYSTEM].own);
+	m->p.faults_minor = counter_value(&m->tree[TREE_FAULTS].own);
+	m->p.faults_waited = counter_value(&m->tree[TREE_FAULTS].waited);
+	m->p.read_bytes = counter_value(&m->plain[PLAIN_READ_BYTES]);
+	m->p.write_bytes = counter_value(&m->plain[PLAIN_WRITE_BYTES]);
+}
+
+/* The largest rss of its last program. Later than any other look, so what it says is new is a burst. */
+static void hwm_take(struct job *job, struct member *m, const struct end *end)
+{
+	const int64_t before = m->mark.known ? m->mark.value : 0;
+
+	if (!end->hwm_bytes.known || end->how == END_LEFT)
+		return;
+	if (end->how == END_TASKSTATS && m->p.is_main)
+		job->facts.main_exit_hwm_bytes = end->hwm_bytes;
+	if (!m->young && (!m->mark.known || end->hwm_bytes.value <= before))
+		return;
+	mark_proves(job, m, end->hwm_bytes.value);
+	if (end->how == END_TASKSTATS)
+		m->p.peak_exact = true;
+}
+
+/* hiwater's child touches pages of its own between the fork and the exec. */
+int64_t image_before_exec(const struct facts *f)
+{
+	enum { TOUCHED = 256 * 1024 };
+
+	return f->fork_rss_bytes.value + TOUCHED + f->rss_error_bytes.value;
+}
+
+/* ru_maxrss is the largest rss of the process, of its programs before the last, and of children that it waited for:
+ * some process was that large, unless it was hiwater itself before main's exec. */
+static void maxrss_take(struct job *job, struct member *m, const struct end *end)
+{
+	const struct facts *f = &job->facts;
+	const int64_t value = end->maxrss_bytes.value;
+
+	if (!end->maxrss_bytes.known || end->how != END_REAPED)
+		return;
+	if (m->p.is_main && !(f->fork_rss_bytes.known && value > image_before_exec(f)))
+		return;
+	if (m->p.is_main && f->main_zombie_cminflt.known && f->main_zombie_cminflt.value == 0) {
+		mark_proves(job, m, value);
+		m->p.peak_exact = true;
+	} else if (value > job->largest_peak) {
+		/* The largest that was seen will have been it, later than its last look. */
+		burst_add(&job->burst[ALL], job->accs[M_JOB_RAM_HIGH].max - job->largest_peak, job->largest_peak, value);
+		job->largest_peak = value;
+	}
+}
+
+/* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
+static void end_first(struct job *job, struct member *m, const struct end *end, uint64_t time_ns)
+{
+	const struct member *parent = member_find(job, m->p.parent);
+	const bool with_parent = parent && parent->live != NOT_ALIVE && is_one_family(parent, m);
+	int64_t faults, gain = 0;
+
+	m->p.ended = true;
+	m->p.ended_ns = time_ns;
+	job->n_ended += !m->p.is_main;
+	live_count_faults(&job->live[m->live]);
+	faults = job->live[m->live].faults;
+	if (m->kin > 0 && end->how == END_SEEN)
+		family_forget(job, m);
+	kin_drop(job, m);
+	live_remove(job, m);
+	if (with_parent)
+		gain = -job->live[parent->live].faults;
+	for (enum tree k = 0; k < TREES; k++)
+		hand_over(job, m, k, tree_value(&m->tree[k]));
+	for (enum plain k = 0; k < PLAINS; k++)
+		job->gone_plain[k] += counter_value(&m->plain[k]);
+	if (with_parent)
+		gain += job->live[parent->live].faults;
+	family_leave(job, m, faults - gain);
+}
+
+/* What a second end says more than the first. */
+static void end_again(struct job *job, struct member *m, const int64_t *tree, const int64_t *plain)
+{
+	for (enum tree k = 0; k < TREES; k++)
+		hand_over(job, m, k, tree_value(&m->tree[k]) - tree[k]);
+	for (enum plain k = 0; k < PLAINS; k++)
+		job->gone_plain[k] += counter_value(&m->plain[k]) - plain[k];
+	family_add(job, m, tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS]);
+}
+
+int end_take(struct job *job, const struct end *end, uint64_t time_ns)
+{
+	struct member *m = member_find(job, end->id);
+	int64_t tree[TREES], plain[PLAINS];
+
+	if (!m)
+		return 0;
+	for (enum tree k = 0; k < TREES; k++)
+		tree[k] = tree_value(&m->tree[k]);
+	for (enum plain k = 0; k < PLAINS; k++)
+		plain[k] = counter_value(&m->plain[k]);
+	facts_take(job, m, end);
+	hwm_take(job, m, end);
+	maxrss_take(job, m, end);
+	if (end->status_known) {
+		m->p.status_known = true;
+		m->p.status = end->status;
+	}
+	if (!m->p.ended || end->how == END_REAPED || m->p.how == END_SEEN)
+		m->p.how = end->how;
+	if (m->live != NOT_ALIVE)
+		end_first(job, m, end, time_ns);
+	else
+		end_again(job, m, tree, plain);
+	job->counters_read = true;
+	return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Events, phases and series.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+enum { MAX_PHASES = 1 << 20, MAX_SERIES = 1 << 16 };
+
+/* ---- events --------------------------------------------------------------------------------------------------------- */
+
+/* The last MAX_EVENTS of them: an older one gives its place. */
+static int event_keep(struct job *job, const struct event *event)
+{
+	struct event copy = *event;
+	int r = vec_room(&job->events, &job->cap_events, job->n_events, sizeof(*job->events), MAX_EVENTS);
+
+	if (r < 0 && r != -EFBIG)
+		return r;
+	copy.text = strdup(event->text ? event->text : "");
+	if (!copy.text)
+		return -ENOMEM;
+	if (r == 0) {
+		job->events[job->n_events++] = copy;
+		return 0;
+	}
+	free((char *) (uintptr_t) job->events[job->first_event].text);
+	job->events[job->first_event] = copy;
+	job->first_event = (job->first_event + 1) % MAX_EVENTS;
+	return 0;
+}
+
+size_t job_event_count(const struct job *job)
+{
+	return job->n_events;
+}
+
+const struct event *job_event(const struct job *job, size_t i)
+{
+	return i < job->n_events ? &job->events[(job->first_event + i) % job->n_events] : NULL;
+}
+
+/* ---- phases --------------------------------------------------------------------------------------------------------- */
+
+static struct phase *phase_find(struct job *job, uint32_t number)
+{
+	for (size_t i = job->n_phases; i-- > 0;) {
+		if (job->phases[i].number == number)
+			return &job->phases[i];
+	}
+	return NULL;
+}
+
+static uint32_t innermost_open(const struct job *job)
+{
+	for (size_t i = job->n_phases; i-- > 0 && job->n_open > 0;) {
+		if (job->phases[i].end_ns == 0)
+			return job->phases[i].number;
+	}
+	return 0;
+}
+
+static int phase_begin(struct job *job, const struct event *event)
+{
+	const struct process *main = job_main(job);
+	struct phase phase = {
+		.number = event->phase, .parent = innermost_open(job), .begin_ns = event->time_ns,
+	};
+	int r = vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_PHASES);
+
+	if (r < 0 || phase_find(job, event->phase))
+		return r == -ENOMEM ? r : 0;
+	phase.name = strdup(event->text ? event->text : "");
+	if (!phase.name)
+		return -ENOMEM;
+	if (main && !main->ended && main->rss_bytes > 0) {
+		phase.ram_known = true;
+		phase.ram_before = phase.ram_peak = phase.ram_after = main->rss_bytes;
+	}
+	job->phases[job->n_phases++] = phase;
+	job->n_open++;
+	return 0;
+}
+
+static void phase_end(struct job *job, struct phase *phase, uint64_t time_ns)
+{
+	if (!phase || phase->end_ns != 0)
+		return;
+	/* 0 means open. */
+	phase->end_ns = time_ns > 0 ? time_ns : 1;
+	job->n_open--;
+}
+
+void phases_see_main(struct job *job, int64_t value, int64_t max)
+{
+	size_t open = job->n_open;
+
+	for (size_t i = job->n_phases; i-- > 0 && open > 0;) {
+		struct phase *phase = &job->phases[i];
+
+		if (phase->end_ns != 0)
+			continue;
+		open--;
+		if (!phase->ram_known)
+			phase->ram_before = phase->ram_peak = value;
+		phase->ram_known = true;
+		phase->ram_after = value;
+		if (max > phase->ram_peak)
+			phase->ram_peak = max;
+	}
+}
+
+void phases_close(struct job *job, uint64_t time_ns)
+{
+	for (size_t i = job->n_phases; i-- > 0 && job->n_open > 0;)
+		phase_end(job, &job->phases[i], time_ns);
+}
+
+size_t job_phase_count(const struct job *job)
+{
+	return job->n_phases;
+}
+
+const struct phase *job_phase(const struct job *job, size_t i)
+{
+	return i < job->n_phases ? &job->phases[i] : NULL;
+}
+
+int event_take(struct job *job, const struct event *event)
+{
+	int r = event_keep(job, event);
+	int begun = 0;
+
+	if (event->kind == EVENT_PHASE_BEGIN)
+		begun = phase_begin(job, event);
+	else if (event->kind == EVENT_PHASE_END)
+		phase_end(job, phase_find(job, event->phase), event->time_ns);
+	else if (event->kind == EVENT_OOM)
+		job->oom_events++;
+	return r < 0 ? r : begun;
+}
+
+/* ---- series --------------------------------------------------------------------------------------------------------- */
+
+static struct series *series_find(struct job *job, const char *name)
+{
+	for (size_t i = 0; i < job->n_series; i++) {
+		if (strcmp(job->series[i].name, name) == 0)
+			return &job->series[i];
+	}
+	return NULL;
+}
+
+static struct series *series_make(struct job *job, const char *name)
+{
+	char *copy;
+
+	if (vec_room(&job->series, &job->cap_series, job->n_series, sizeof(*job->series), MAX_SERIES) < 0)
+		return NULL;
+	copy = strdup(name);
+	if (!copy)
+		return NULL;
+	job->series[job->n_series] = (struct series) { .name = copy, .min = NAN, .max = NAN };
+	return &job->series[job->n_series++];
+}
+
+int series_take(struct job *job, const struct series_value *value)
+{
+	struct series *series = series_find(job, value->name);
+
+	if (!series)
+		series = series_make(job, value->name);
+	if (!series)
+		return -ENOMEM;
+	if (series->n++ == 0)
+		series->first = value->value;
+	series->last = value->value;
+	/* fmin and fmax leave a NaN out if the other is a number. */
+	series->min = fmin(series->min, value->value);
+	series->max = fmax(series->max, value->value);
+	if (value->has_step) {
+		series->has_step = true;
+		series->last_step = value->step;
+	}
+	return 0;
+}
+
+size_t job_series_count(const struct job *job)
+{
+	return job->n_series;
+}
+
+const struct series *job_series(const struct job *job, size_t i)
+{
+	return i < job->n_series ? &job->series[i] : NULL;
+}
+
+int job_restore_series(struct job *job, const struct series *series)
+{
+	struct series *mine = series_find(job, series->name);
+
+	if (!mine)
+		mine = series_make(job, series->name);
+	if (!mine)
+		return -ENOMEM;
+	char *name = mine->name;
+
+	*mine = *series;
+	mine->name = name;
+	return 0;
+}
+
+void events_done(struct job *job)
+{
+	for (size_t i = 0; i < job->n_events; i++)
+		free((char *) (uintptr_t) job->events[i].text);
+	for (size_t i = 0; i < job->n_phases; i++)
+		free(job->phases[i].name);
+	for (size_t i = 0; i < job->n_series; i++)
+		free(job->series[i].name);
+	free(job->events);
+	free(job->phases);
+	free(job->series);
+}

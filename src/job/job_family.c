@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fork families: how much anonymous memory processes hold that share pages since a fork.
+ *
+ * A page is anonymous memory of a family because a fault of one of its members, living or ended, brought it. So what a
+ * family held at most at one time, plus all that its faults may have brought since then, is what it holds at most now:
+ *
+ *   union(t) <= sum of anon(t0) + page size x faults(t0..t) + huge page size x huge pages given out(t0..t)
+ *
+ * for any t0. An anchor is the right side's part that does not change; at each look a new one is tried and the smallest
+ * wins (a founder's last reading before its first fork, or nothing at all for a main that was watched from its exec).
+ * To err on the safe side, faults that are subtracted were read before the memory, those that are added after it. An
+ * anchor from a look that may have missed a child, which took pages along at its fork, is dropped when the child shows.
+ */
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+#define LOOK_NS UINT64_C(20000000) /* longest that a look may take after its frame's time */
+
+static struct family *family_of(const struct job *job, const struct member *m)
+{
+	struct family *f = m->family != NOT_ALIVE ? &job->families[m->family] : NULL;
+
+	return f && f->used && f->generation == m->generation ? f : NULL;
+}
+
+uint32_t family_new(struct job *job)
+{
+	uint32_t i = job->free_family;
+	uint32_t generation;
+
+	while (i < job->n_families && job->families[i].used)
+		i++;
+	if (i == job->n_families) {
+		if (vec_room(&job->families, &job->cap_families, job->n_families, sizeof(*job->families), MAX_MEMBERS) < 0)
+			return NOT_ALIVE;
+		job->families[job->n_families++].generation = 0;
+	}
+	generation = job->families[i].generation + 1;
+	job->families[i] = (struct family) { .used = true, .living = 1, .generation = generation };
+	job->free_family = i + 1;
+	return i;
+}
+
+void family_leave(struct job *job, struct member *m, int64_t faults)
+{
+	struct family *f = family_of(job, m);
+
+	if (!f)
+		return;
+	f->ended += faults;
+	if (--f->living > 0)
+		return;
+	f->used = false;
+	if (m->family < job->free_family)
+		job->free_family = m->family;
+}
+
+void family_add(struct job *job, const struct member *m, int64_t faults)
+{
+	struct family *f = family_of(job, m);
+
+	if (f)
+		f->ended += faults;
+}
+
+void family_forget(struct job *job, struct member *m)
+{
+	struct family *f = family_of(job, m);
+
+	if (f)
+		f->n_anchors = 0;
+}
+
+void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns)
+{
+	struct family *f = &job->families[family];
+
+	family_leave(job, m, 0);
+	m->family = job->live[m->live].family = family;
+	m->generation = f->generation;
+	f->living++;
+	while (f->n_anchors > 0) {
+		const struct anchor *last = &f->anchors[f->n_anchors - 1];
+
+		if (last->time_ns == 0 || last->time_ns + LOOK_NS <= fork_ns)
+			break;
+		f->n_anchors--;
+	}
+}
+
+void family_found(struct job *job, struct member *m)
+{
+	struct family *f = family_of(job, m);
+
+	if (!f || (job->config.huge_page_bytes > 0 && !job->huge.known))
+		return;
+	f->anchors[0] = (struct anchor) {
+		.value = -(int64_t) job->config.huge_page_bytes * job->huge.value, .time_ns = 0,
+	};
+	f->n_anchors = 1;
+}
+
+/* ---- adding up ------------------------------------------------------------------------------------------------------ */
+
+static void look_at(struct job *job, struct look *look, const struct live *l)
+{
+	struct family *f = &job->families[l->family];
+	const int64_t file = l->file < l->rss ? l->file : l->rss, anon = l->rss - file;
+	const int64_t growth = l->file > l->file_then ? l->file - l->file_then : 0;
+
+	look->rss_sum += l->rss;
+	look->anon_sum += anon;
+	f->n++;
+	f->faults += l->faults;
+	f->stale |= l->faults_seq < job->memory_seq;
+	f->uncounted |= !l->rss_known || l->rss_seq != job->memory_seq || !l->counted;
+	for (enum set s = ALL; s < SETS; s++) {
+		if (s == REST && l->is_main)
+			break;
+		f->anon[s] += anon;
+		look->files_sum[s] += file;
+		look->files_growth[s] += growth;
+		if (l->rss > look->largest[s])
+			look->largest[s] = l->rss;
+	}
+}
+
+const struct look *job_look(struct job *job)
+{
+	struct look *look = &job->look;
+
+	if (look->seq == job->seq && job->seq > 0)
+		return look;
+	*look = (struct look) { .n = job->n_live, .seq = job->seq };
+	for (size_t i = 0; i < job->n_families; i++) {
+		struct family *f = &job->families[i];
+
+		f->anon[ALL] = f->anon[REST] = 0;
+		f->faults = f->ended;
+		f->n = 0;
+		f->stale = f->uncounted = false;
+	}
+	for (size_t i = 0; i < job->n_live; i++)
+		look_at(job, look, &job->live[i]);
+	if (job->main && job->main->live != NOT_ALIVE) {
+		const struct live *main = &job->live[job->main->live];
+
+		look->main_alive = true;
+		look->main_known = main->rss_known;
+		look->main_rss = main->rss;
+		look->main_anon = main->rss - (main->file < main->rss ? main->file : main->rss);
+	}
+	return look;
+}
+
+/* ---- anchors -------------------------------------------------------------------------------------------------------- */
+
+static void anchor_take(struct family *f, int64_t value, uint64_t time_ns)
+{
+	if (f->n_anchors > 0 && value >= f->anchors[f->n_anchors - 1].value)
+		return;
+	if (f->n_anchors == ANCHORS) {
+		/* The oldest stays: it is what is fallen back on. */
+		for (unsigned i = 1; i + 1 < ANCHORS; i++)
+			f->anchors[i] = f->anchors[i + 1];
+		f->n_anchors--;
+	}
+	f->anchors[f->n_anchors++] = (struct anchor) { value, time_ns > 0 ? time_ns : 1 };
+}
+
+void families_anchor(struct job *job, uint64_t time_ns)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+
+	if (job->memory_seq <= job->anchored_seq)
+		return;
+	job->anchored_seq = job->memory_seq;
+	if (huge > 0 && !job->huge_before.known)
+		return;
+	for (size_t i = 0; i < job->n_families; i++) {
+		struct family *f = &job->families[i];
+
+		if (f->used && f->n > 0 && !f->uncounted) {
+			anchor_take(f, f->anon[ALL] - job->page_bytes * f->faults_before - huge * job->huge_before.value,
+				time_ns);
+		}
+	}
+}
+
+void families_settle(struct job *job)
+{
+	for (size_t i = 0; i < job->n_families; i++)
+		job->families[i].faults_before = job->families[i].faults;
+	for (size_t i = 0; i < job->n_live; i++) {
+		struct live *l = &job->live[i];
+
+		l->counted = l->counted || l->faults_seq > 0;
+	}
+}
+
+/* ---- what they hold at most ------------------------------------------------------------------------------------------ */
+
+static bool is_huge_fresh(const struct job *job)
+{
+	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
+}
+
+int64_t families_anon(const struct job *job, enum set set)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes * job->huge.value;
+	const bool fresh = is_huge_fresh(job);
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < job->n_families; i++) {
+		const struct family *f = &job->families[i];
+		int64_t most = f->anon[set];
+
+		if (f->n > 1 && fresh && !f->stale && f->n_anchors > 0) {
+			const int64_t bound = f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
+				(job->config.huge_page_bytes > 0 ? huge : 0);
+
+			most = bound < most ? bound : most;
+		}
+		sum += most > 0 ? most : 0;
+	}
+	return sum;
+}
+
+bool families_are_stale(const struct job *job)
+{
+	const bool fresh = is_huge_fresh(job);
+
+	for (size_t i = 0; i < job->n_families; i++) {
+		const struct family *f = &job->families[i];
+
+		if (f->n > 1 && f->n_anchors > 0 && (f->stale || !fresh))
+			return true;
+	}
+	return false;
+}

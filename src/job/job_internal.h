@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of job/ share; nobody else includes this.
+ *
+ *   job.c         life, applying frames, looking at it
+ *   job_acc.c     accumulators
+ *   job_tree.c    births, programs, who is kept
+ *   job_ends.c    ends, and what an ended process used
+ *   job_read.c    readings of processes
+ *   job_family.c  fork families: what they can hold at most
+ *   job_bounds.c  low, high, bursts, the PSS pass
+ *   job_total.c   totals as readings, the end of the run
+ *   job_events.c  events, phases, series
+ *   job_store.c   storing and restoring
+ */
+#pragma once
+
+#include "base/map.h"
+#include "job/job.h"
+
+/* A figure over all members, and one over all but main. */
+enum set { ALL, REST, SETS };
+
+/* Counters that a parent takes over from children that it waited for. */
+enum tree { TREE_USER, TREE_SYSTEM, TREE_FAULTS, TREES };
+
+/* Counters that it does not. */
+enum plain {
+	PLAIN_FAULTS_MAJOR, PLAIN_READ_BYTES, PLAIN_WRITE_BYTES, PLAIN_READ_CHARS, PLAIN_WRITE_CHARS,
+	PLAIN_SWITCHES, PLAIN_PREEMPTIONS, PLAINS,
+};
+
+/* Gauges that are added up and have no rule of their own. */
+enum level { LEVEL_THREADS, LEVEL_SWAP, LEVEL_HUGETLB, LEVELS };
+
+enum {
+	NOT_ALIVE = UINT32_MAX,
+	MAX_MEMBERS = 1 << 24,
+	MAX_EVENTS = 1000,
+	ANCHORS = 4,
+};
+
+/* A counter of a process: what it rose by since it was born or first seen. */
+struct counter {
+	int64_t base, last;
+	bool known;
+};
+
+struct tree_counter {
+	struct counter own;    /* its own */
+	struct counter waited; /* what it says of children that ended and were waited for, and of theirs */
+	int64_t dead;          /* what its children had used when they were last seen; a parent that waits for nobody
+	                        * never tells of them */
+	int64_t reaped;        /* what hiwater was told when it waited for it: all of the above, exactly */
+};
+
+/* A process that is kept, living or ended. */
+struct member {
+	struct process p;
+	uint32_t live;         /* place in job->live, or NOT_ALIVE */
+	uint32_t family, generation;
+	uint32_t kin;          /* living children that are of its family */
+	bool is_kin;           /* it is one of those of its parent */
+	bool young;            /* all that its mark and counters say happened in this run */
+	struct tree_counter tree[TREES];
+	struct counter plain[PLAINS];
+	struct maybe level[LEVELS];
+	int64_t private_bytes; /* of the last PSS pass */
+	struct maybe mark;     /* VmHWM of this program, as last read */
+	int64_t program_peak;  /* largest of rss and counted marks of this program */
+	/* Of struct live, once it ended: */
+	int64_t others[SETS], seen;
+	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
+};
+
+/* What a living member needs at every tick. */
+struct live {
+	struct member *m;
+	uint32_t id, family;
+	int64_t rss, file;
+	int64_t file_then;     /* file at the last job_files_done */
+	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
+	int64_t others[SETS];  /* the most that the others can have held at a look since its mark was read last */
+	int64_t seen;          /* its largest rss since then */
+	int64_t burst;         /* a mark above it that no total has told of; 0: none */
+	uint64_t rss_seq, faults_seq; /* frame that brought them */
+	bool is_main, rss_known;
+	bool marked;           /* its mark was read since the last total */
+	bool counted;          /* faults are complete: since its birth, or read before the last total */
+};
+
+/* What a fork family held at most at some instant, less what its faults may have brought until then. Its anonymous
+ * memory at any later time is at most value + what its faults may have brought until that time. */
+struct anchor {
+	int64_t value;
+	uint64_t time_ns;
+};
+
+/* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */
+struct family {
+	bool used;
+	uint32_t generation, living;
+	int64_t ended;         /* faults of members that left or ended and that no living parent in it tells */
+	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
+	struct anchor anchors[ANCHORS]; /* older and looser first */
+	unsigned n_anchors;
+	/* From here on: of the look that is being added up. */
+	int64_t anon[SETS], faults;
+	uint32_t n;
+	bool stale;            /* faults of a member are older than the memory */
+	bool uncounted;        /* a member's memory or faults are not fit for an anchor */
+};
+
+/* Everything that one pass over the living gives. */
+struct look {
+	size_t n;
+	int64_t rss_sum, anon_sum, main_rss, main_anon;
+	int64_t files_sum[SETS], files_growth[SETS];
+	int64_t largest[SETS];
+	bool main_alive, main_known;
+	uint64_t seq;          /* of the job when it was made */
+};
+
+/* Marks above all that was seen, until a total tells of them. */
+struct burst {
+	int64_t low;           /* the largest mark */
+	int64_t base;          /* the most that others + seen were for one of them */
+	int64_t sum, most;     /* of the excesses over what was seen */
+	bool any;
+};
+
+/* A total at the last look, its largest since marks were read last, and in the span before that. */
+struct recent {
+	int64_t last, now, before;
+};
+
+struct pass {
+	bool valid, fresh;     /* ever valid; since the last total */
+	int64_t pss[SETS], private_part, whole; /* private_part of whole is private */
+	int64_t high[SETS];
+	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
+};
+
+/* How far the sum of rss has risen since a pass looked at it. */
+struct growth {
+	int64_t top, passed;
+	unsigned still;        /* totals since top rose */
+	unsigned tries;        /* spoilt passes at this level */
+};
+
+struct gpu_acc {
+	enum metric metric;
+	uint32_t id;
+	struct acc acc;
+};
+
+struct job {
+	struct job_config config;
+	struct facts facts;
+	uint64_t now_ns, seq, memory_seq, anchored_seq;
+	int64_t page_bytes;    /* what a fault may bring, huge pages apart */
+
+	struct member **members; /* in the order of birth */
+	size_t n_members, cap_members, n_ended;
+	struct map by_id;      /* to places in members */
+	struct live *live;
+	size_t n_live, cap_live, hint;
+	struct member *main;
+	int64_t seen, largest_peak;
+
+	struct family *families;
+	size_t n_families, cap_families;
+	uint32_t free_family;  /* first that may be free */
+
+	int64_t gone[TREES], gone_plain[PLAINS], told[TREES], told_plain[PLAINS];
+	int64_t level_sum[LEVELS];
+	size_t level_known[LEVELS];
+	bool counters_read, marks_read; /* since the last total */
+	bool tree_known, plain_known[PLAINS]; /* ever */
+
+	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
+	uint64_t huge_seq;
+	struct maybe files;    /* job_files_done */
+	struct maybe cgroup_anon; /* read since the last total */
+	struct look look;
+	struct burst burst[SETS];
+	int64_t main_burst;
+	struct recent high[SETS], ram[SETS];
+	struct pass pass;
+	struct growth growth;
+	bool ended;
+
+	struct acc accs[METRIC_COUNT]; /* of host and job */
+	struct gpu_acc *gpu_accs;
+	size_t n_gpu_accs, cap_gpu_accs;
+	struct map gpu_places;
+
+	struct event *events;  /* a ring of the last MAX_EVENTS */
+	size_t n_events, cap_events, first_event;
+	int64_t oom_events;
+	struct phase *phases;
+	size_t n_phases, cap_phases, n_open;
+	struct series *series;
+	size_t n_series, cap_series;
+};
+
+/* job_acc.c */
+
+void acc_take(struct acc *acc, const struct reading *r, const struct frame *frame);
+/* Brings the integral of a gauge up to time_ns. */
+void acc_advance(struct acc *acc, uint64_t time_ns);
+/* The accumulator, made if it is not there; NULL without memory, or for what accumulates nothing. */
+struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
+
+/* job_tree.c */
+
+struct member *member_find(const struct job *job, uint32_t id);
+/* The living one of that id; cheap when asked in the order of the last time. */
+struct live *live_find(struct job *job, uint32_t id);
+struct member *member_make(struct job *job, uint32_t id, bool alive); /* NULL: -ENOMEM */
+void member_free(struct member *m);
+int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns);
+/* Drops the smallest of the ended where there are too many. */
+int members_limit(struct job *job);
+
+int64_t counter_value(const struct counter *c);
+/* Returns what its value rose by. */
+int64_t counter_take(struct counter *c, int64_t value, bool young);
+/* All that it and its ended descendants used. */
+int64_t tree_value(const struct tree_counter *t);
+void live_count_faults(struct live *l);
+
+/* Do they share pages since a fork? */
+bool is_one_family(const struct member *a, const struct member *b);
+/* Its parent has one less that shares its pages. */
+void kin_drop(struct job *job, struct member *m);
+
+/* job_ends.c */
+
+int end_take(struct job *job, const struct end *end, uint64_t time_ns);
+/* The largest that hiwater itself can have been in main's ru_maxrss. */
+int64_t image_before_exec(const struct facts *f);
+
+/* job_read.c */
+
+int process_take(struct job *job, const struct reading *r);
+/* It was value bytes large at some time since its mark was read last. */
+void mark_proves(struct job *job, struct member *m, int64_t value);
+
+/* job_family.c */
+
+uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
+void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
+/* faults: of m, as far as no living member tells of them. */
+void family_leave(struct job *job, struct member *m, int64_t faults);
+/* Further faults of one that left. */
+void family_add(struct job *job, const struct member *m, int64_t faults);
+/* m, main, is watched from its exec on: nothing was there before. */
+void family_found(struct job *job, struct member *m);
+/* Its members are not known to be within its anchors any more. */
+void family_forget(struct job *job, struct member *m);
+/* Adds up the living, once a frame. */
+const struct look *job_look(struct job *job);
+void families_anchor(struct job *job, uint64_t time_ns);
+/* Faults read now are those from before whatever memory is read from here on. */
+void families_settle(struct job *job);
+/* Anonymous memory of a set at most, by what is known of the faults. */
+int64_t families_anon(const struct job *job, enum set set);
+/* Might that be less if the faults were read now? */
+bool families_are_stale(const struct job *job);
+
+/* job_bounds.c */
+
+struct bounds {
+	int64_t value[SETS], low[SETS], high[SETS];
+	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
+};
+void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
+void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value);
+/* What bursts add to what was accumulated so far, without a look. */
+bool bounds_raise(struct job *job, struct bounds *ret);
+/* As high as it can be if nothing is known of the faults. */
+int64_t bounds_worst(const struct job *job, enum set set);
+
+/* job_events.c */
+
+int event_take(struct job *job, const struct event *event);
+int series_take(struct job *job, const struct series_value *value);
+void phases_see_main(struct job *job, int64_t value, int64_t max);
+void phases_close(struct job *job, uint64_t time_ns);
+void events_done(struct job *job);

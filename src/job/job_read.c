@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Readings of processes.
+ */
+#include "job/job_internal.h"
+
+/* What becomes of a metric. */
+enum target { TO_NOTHING, TO_RSS, TO_FILE, TO_HWM, TO_PSS, TO_PRIVATE, TO_SHARED, TO_LEVEL, TO_OWN, TO_WAITED, TO_PLAIN };
+
+static const struct {
+	unsigned char target, which;
+} rows[METRIC_COUNT] = {
+	[M_PROC_RSS] = { TO_RSS, 0 },
+	[M_PROC_RSS_FILE] = { TO_FILE, 0 },
+	[M_PROC_HWM] = { TO_HWM, 0 },
+	[M_PROC_PSS] = { TO_PSS, 0 },
+	[M_PROC_PRIVATE] = { TO_PRIVATE, 0 },
+	[M_PROC_SHARED] = { TO_SHARED, 0 },
+	[M_PROC_SWAP] = { TO_LEVEL, LEVEL_SWAP },
+	[M_PROC_HUGETLB] = { TO_LEVEL, LEVEL_HUGETLB },
+	[M_PROC_THREADS] = { TO_LEVEL, LEVEL_THREADS },
+	[M_PROC_CPU_USER] = { TO_OWN, TREE_USER },
+	[M_PROC_CPU_SYSTEM] = { TO_OWN, TREE_SYSTEM },
+	[M_PROC_CPU_WAITED_USER] = { TO_WAITED, TREE_USER },
+	[M_PROC_CPU_WAITED_SYSTEM] = { TO_WAITED, TREE_SYSTEM },
+	[M_PROC_FAULTS_MINOR] = { TO_OWN, TREE_FAULTS },
+	[M_PROC_FAULTS_MAJOR] = { TO_PLAIN, PLAIN_FAULTS_MAJOR },
+	[M_PROC_FAULTS_WAITED] = { TO_WAITED, TREE_FAULTS },
+	[M_PROC_READ_BYTES] = { TO_PLAIN, PLAIN_READ_BYTES },
+	[M_PROC_WRITE_BYTES] = { TO_PLAIN, PLAIN_WRITE_BYTES },
+	[M_PROC_READ_CHARS] = { TO_PLAIN, PLAIN_READ_CHARS },
+	[M_PROC_WRITE_CHARS] = { TO_PLAIN, PLAIN_WRITE_CHARS },
+	[M_PROC_SWITCHES] = { TO_PLAIN, PLAIN_SWITCHES },
+	[M_PROC_PREEMPTIONS] = { TO_PLAIN, PLAIN_PREEMPTIONS },
+};
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+static void peak_take(struct job *job, struct member *m, int64_t value)
+{
+	if (value > m->program_peak)
+		m->program_peak = value;
+	if (value > m->p.peak_bytes)
+		m->p.peak_bytes = value;
+	if (value > job->largest_peak)
+		job->largest_peak = value;
+}
+
+void mark_proves(struct job *job, struct member *m, int64_t value)
+{
+	if (value <= m->program_peak)
+		return;
+	peak_take(job, m, value);
+	if (m->p.is_main) {
+		if (value > job->main_burst)
+			job->main_burst = value;
+		if (m->live != NOT_ALIVE)
+			phases_see_main(job, m->p.rss_bytes, value);
+	}
+	if (m->live != NOT_ALIVE) {
+		struct live *l = &job->live[m->live];
+
+		if (value > l->burst)
+			l->burst = value;
+		return;
+	}
+	burst_add(&job->burst[ALL], m->others[ALL], m->seen, value);
+	if (!m->p.is_main)
+		burst_add(&job->burst[REST], m->others[REST], m->seen, value);
+	m->seen = value;
+}
+
+static void rss_take(struct job *job, struct live *l, const struct reading *r)
+{
+	if (job->memory_seq != job->seq) {
+		job->memory_seq = job->seq;
+		job->huge_before = job->huge;
+	}
+	l->rss_known = r->known;
+	l->rss = l->m->p.rss_bytes = r->value;
+	l->rss_seq = job->seq;
+	if (!r->known)
+		return;
+	if (r->value > l->seen)
+		l->seen = r->value;
+	peak_take(job, l->m, r->value);
+	if (r->max > r->value)
+		mark_proves(job, l->m, r->max);
+	if (l->is_main)
+		phases_see_main(job, r->value, r->max);
+}
+
+/* A mark that was there before the run counts only once it rises. */
+static void hwm_take(struct job *job, struct live *l, int64_t value)
+{
+	struct member *m = l->m;
+	struct facts *f = &job->facts;
+
+	if (l->is_main) {
+		f->main_hwm_bytes = known(value);
+		if (!f->main_hwm_at_start_bytes.known)
+			f->main_hwm_at_start_bytes = known(m->young || f->main_mark_reset.value ? 0 : value);
+	}
+	if (m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value))
+		mark_proves(job, m, value);
+	m->mark = known(value);
+	l->marked = job->marks_read = true;
+}
+
+static void pss_take(struct job *job, const struct live *l, int64_t value)
+{
+	job->pass.adding[ALL] += value;
+	if (!l->is_main)
+		job->pass.adding[REST] += value;
+}
+
+static void private_take(struct job *job, struct member *m, int64_t value)
+{
+	job->pass.adding_private += value;
+	m->private_bytes = value;
+}
+
+/* The split at its largest is the one that its peak is told with. */
+static void shared_take(struct member *m, int64_t value)
+{
+	struct process *p = &m->p;
+	const int64_t whole = m->private_bytes + value;
+
+	if (p->split_known && whole < (p->private_bytes + p->shared_bytes) / 10 * 9)
+		return;
+	p->split_known = true;
+	p->private_bytes = m->private_bytes;
+	p->shared_bytes = value;
+}
+
+/* ---- the others ----------------------------------------------------------------------------------------------------- */
+
+static void level_take(struct job *job, struct member *m, enum level k, const struct reading *r)
+{
+	struct maybe *level = &m->level[k];
+
+	job->level_sum[k] -= level->known ? level->value : 0;
+	job->level_known[k] -= level->known;
+	*level = r->known ? known(r->value) : UNKNOWN;
+	job->level_sum[k] += level->known ? level->value : 0;
+	job->level_known[k] += level->known;
+}
+
+static void own_take(struct job *job, struct live *l, enum tree k, int64_t value)
+{
+	struct member *m = l->m;
+
+	(void) counter_take(&m->tree[k].own, value, m->young);
+	if (k == TREE_FAULTS) {
+		l->faults_seq = job->seq;
+		m->p.faults_minor = counter_value(&m->tree[k].own);
+	} else {
+		m->p.cpu_known = true;
+		*(k == TREE_USER ? &m->p.cpu_user_ns : &m->p.cpu_system_ns) = counter_value(&m->tree[k].own);
+	}
+}
+
+static void waited_take(struct member *m, enum tree k, int64_t value)
+{
+	(void) counter_take(&m->tree[k].waited, value, m->young);
+	if (k == TREE_FAULTS)
+		m->p.faults_waited = counter_value(&m->tree[k].waited);
+}
+
+static void plain_take(struct member *m, enum plain k, int64_t value)
+{
+	(void) counter_take(&m->plain[k], value, m->young);
+	if (k == PLAIN_READ_BYTES || k == PLAIN_WRITE_BYTES) {
+		m->p.io_known = true;
+		*(k == PLAIN_READ_BYTES ? &m->p.read_bytes : &m->p.write_bytes) = counter_value(&m->plain[k]);
+	}
+}
+
+static void counter_reading_take(struct job *job, struct live *l, const struct reading *r)
+{
+	const unsigned target = rows[r->metric].target, which = rows[r->metric].which;
+
+	if (!r->known)
+		return;
+	job->counters_read = true;
+	if (target == TO_OWN)
+		own_take(job, l, which, r->value);
+	else if (target == TO_WAITED)
+		waited_take(l->m, which, r->value);
+	else
+		plain_take(l->m, which, r->value);
+	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
+		live_count_faults(l);
+}
+
+int process_take(struct job *job, const struct reading *r)
+{
+	struct live *l = live_find(job, r->id);
+	const enum target target = rows[r->metric].target;
+
+	if (!l)
+		return 0;
+	switch (target) {
+	case TO_RSS:
+		rss_take(job, l, r);
+		break;
+	case TO_FILE:
+		l->file = l->m->p.rss_file_bytes = r->value;
+		break;
+	case TO_LEVEL:
+		level_take(job, l->m, rows[r->metric].which, r);
+		break;
+	case TO_OWN:
+	case TO_WAITED:
+	case TO_PLAIN:
+		counter_reading_take(job, l, r);
+		break;
+	case TO_HWM:
+		if (r->known)
+			hwm_take(job, l, r->value);
+		break;
+	case TO_PSS:
+		pss_take(job, l, r->value);
+		break;
+	case TO_PRIVATE:
+		private_take(job, l->m, r->value);
+		break;
+	case TO_SHARED:
+		if (r->known)
+			shared_take(l->m, r->value);
+		break;
+	case TO_NOTHING:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the recording stores of a job, and putting it back.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job_internal.h"
+
+void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx)
+{
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (job->accs[m].n > 0)
+			see(ctx, (enum metric) m, 0, &job->accs[m]);
+	}
+	for (size_t i = 0; i < job->n_gpu_accs; i++) {
+		if (job->gpu_accs[i].acc.n > 0)
+			see(ctx, job->gpu_accs[i].metric, job->gpu_accs[i].id, &job->gpu_accs[i].acc);
+	}
+}
+
+int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc)
+{
+	struct acc *mine = acc_make(job, metric, id);
+
+	if (!mine)
+		return metrics[metric].entity == ENTITY_GPU ? -ENOMEM : 0;
+	*mine = *acc;
+	if (acc->last_at_ns > job->now_ns)
+		job->now_ns = acc->last_at_ns;
+	return 0;
+}
+
+/* What counters showed so far is where frames that follow go on from. */
+static void counters_restore(struct member *m)
+{
+	const struct process *p = &m->p;
+	const struct counter user = { 0, p->cpu_user_ns, p->cpu_known };
+	const struct counter system = { 0, p->cpu_system_ns, p->cpu_known };
+
+	m->young = true;
+	m->tree[TREE_USER].own = user;
+	m->tree[TREE_SYSTEM].own = system;
+	m->tree[TREE_FAULTS].own = (struct counter) { 0, p->faults_minor, p->cpu_known };
+	m->tree[TREE_FAULTS].waited = (struct counter) { 0, p->faults_waited, p->cpu_known };
+	m->plain[PLAIN_READ_BYTES] = (struct counter) { 0, p->read_bytes, p->io_known };
+	m->plain[PLAIN_WRITE_BYTES] = (struct counter) { 0, p->write_bytes, p->io_known };
+	m->program_peak = p->peak_bytes;
+}
+
+int job_restore_process(struct job *job, const struct process *process)
+{
+	char *command = strdup(process->command ? process->command : "");
+	struct member *m = command ? member_find(job, process->id) : NULL;
+
+	if (command && !m)
+		m = member_make(job, process->id, !process->ended);
+	if (!m) {
+		free(command);
+		return -ENOMEM;
+	}
+	free(m->p.command);
+	m->p = *process;
+	m->p.command = command;
+	counters_restore(m);
+	if (m->live != NOT_ALIVE) {
+		job->live[m->live].rss = process->rss_bytes;
+		job->live[m->live].file = process->rss_file_bytes;
+		job->live[m->live].is_main = process->is_main;
+		job->live[m->live].rss_known = true;
+	}
+	if (process->is_main)
+		job->main = m;
+	else
+		job->n_ended += process->ended;
+	job->seen++;
+	if (process->peak_bytes > job->largest_peak)
+		job->largest_peak = process->peak_bytes;
+	return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The job's totals as readings, what they need, and the end of the run.
+ */
+#include "job/job_internal.h"
+
+#define MIB INT64_C(1048576)
+
+enum { STILL_TOTALS = 5 }; /* without a new high: it has stopped growing */
+
+static const enum metric tree_metrics[TREES] = {
+	[TREE_USER] = M_JOB_CPU_USER, [TREE_SYSTEM] = M_JOB_CPU_SYSTEM, [TREE_FAULTS] = M_JOB_FAULTS_MINOR,
+};
+
+static const enum metric plain_metrics[PLAINS] = {
+	[PLAIN_FAULTS_MAJOR] = M_JOB_FAULTS_MAJOR, [PLAIN_READ_BYTES] = M_JOB_READ_BYTES,
+	[PLAIN_WRITE_BYTES] = M_JOB_WRITE_BYTES, [PLAIN_READ_CHARS] = M_JOB_READ_CHARS,
+	[PLAIN_WRITE_CHARS] = M_JOB_WRITE_CHARS, [PLAIN_SWITCHES] = M_JOB_SWITCHES,
+	[PLAIN_PREEMPTIONS] = M_JOB_PREEMPTIONS,
+};
+
+static const enum metric level_metrics[LEVELS] = {
+	[LEVEL_THREADS] = M_JOB_THREADS, [LEVEL_SWAP] = M_JOB_SWAP, [LEVEL_HUGETLB] = M_JOB_HUGETLB,
+};
+
+static const struct {
+	enum metric low, value, high;
+} ram_metrics[SETS] = {
+	[ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
+	[REST] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
+};
+
+/* ---- what is needed ------------------------------------------------------------------------------------------------- */
+
+/* A lone process needs no pass to tell what it holds, only how much of its files it shares with strangers. */
+static bool needs_pass(const struct job *job, const struct look *look)
+{
+	enum { MUCH_OF_FILES = 16 };
+	const struct growth *growth = &job->growth;
+	const int64_t sum = look->rss_sum;
+
+	if (look->n == 0 || (look->n == 1 && look->files_sum[ALL] <= MUCH_OF_FILES * MIB))
+		return false;
+	if (sum < growth->top / 50 * 49)
+		return false;
+	if (sum > growth->passed + growth->passed / (look->n == 1 ? 10 : 50) && sum > growth->passed + MIB)
+		return true;
+	return look->n > 1 && growth->still >= STILL_TOTALS && growth->top > growth->passed + MIB / 16;
+}
+
+unsigned job_needs(struct job *job)
+{
+	const struct look *look = job_look(job);
+	unsigned needs = needs_pass(job, look) ? NEED_PSS : NEED_NOTHING;
+
+	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
+	     bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) && families_are_stale(job))
+		needs |= NEED_FAULTS;
+	return needs;
+}
+
+static void growth_take(struct growth *growth, int64_t sum)
+{
+	if (sum > growth->top + growth->top / 200) {
+		growth->top = sum;
+		growth->still = 0;
+	} else {
+		growth->still += growth->still < STILL_TOTALS;
+		if (sum > growth->top)
+			growth->top = sum;
+	}
+}
+
+/* ---- readings ------------------------------------------------------------------------------------------------------- */
+
+static void tell(struct framebuf *out, enum metric metric, int64_t value, int64_t max)
+{
+	struct reading r = reading_of(metric, 0, value);
+
+	if (max > value)
+		r.max = max;
+	framebuf_reading(out, r);
+}
+
+static void tell_ram(const struct bounds *b, struct framebuf *out)
+{
+	for (enum set s = ALL; s < SETS; s++) {
+		tell(out, ram_metrics[s].value, b->value[s], b->max[s]);
+		tell(out, ram_metrics[s].low, b->low[s], b->low_max[s]);
+		tell(out, ram_metrics[s].high, b->high[s], b->high_max[s]);
+	}
+}
+
+/* part / whole of amount, without overflow. */
+static int64_t share(int64_t amount, int64_t part, int64_t whole)
+{
+	const double result = whole > 0 ? (double) amount * (double) part / (double) whole : 0;
+
+	return result >= (double) amount ? amount : (int64_t) result;
+}
+
+static void tell_split(struct framebuf *out, const struct bounds *b, int64_t part, int64_t whole)
+{
+	const int64_t private = share(b->value[ALL], part, whole), most = share(b->max[ALL], part, whole);
+
+	tell(out, M_JOB_PRIVATE, private, most);
+	tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
+}
+
+/* By the last pass. Before the first one, a lone process with few files shares those and nothing else. */
+static void tell_private(const struct job *job, const struct bounds *b, struct framebuf *out)
+{
+	const struct look *look = &job->look;
+	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
+
+	if (lone && lone->split_known)
+		tell_split(out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
+	else if (lone && look->files_sum[ALL] <= 16 * MIB)
+		tell_split(out, b, look->anon_sum, look->rss_sum);
+	else if (!lone && job->pass.valid)
+		tell_split(out, b, job->pass.private_part, job->pass.whole);
+}
+
+static void tell_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *told)
+{
+	/* What is only known better later must not make a counter go back. */
+	if (value > *told)
+		*told = value;
+	framebuf_value(out, metric, 0, *told);
+}
+
+static void tell_counters(struct job *job, struct framebuf *out)
+{
+	int64_t tree[TREES], plain[PLAINS];
+
+	if (!job->counters_read)
+		return;
+	job->counters_read = false;
+	for (enum tree k = 0; k < TREES; k++)
+		tree[k] = job->gone[k];
+	for (enum plain k = 0; k < PLAINS; k++)
+		plain[k] = job->gone_plain[k];
+	for (size_t i = 0; i < job->n_live; i++) {
+		const struct member *m = job->live[i].m;
+
+		for (enum tree k = 0; k < TREES; k++)
+			tree[k] += tree_value(&m->tree[k]);
+		for (enum plain k = 0; k < PLAINS; k++) {
+			plain[k] += counter_value(&m->plain[k]);
+			job->plain_known[k] |= m->plain[k].known;
+		}
+		job->tree_known |= m->tree[TREE_USER].own.known;
+	}
+	for (enum tree k = 0; k < TREES && job->tree_known; k++)
+		tell_counter(out, tree_metrics[k], tree[k], &job->told[k]);
+	for (enum plain k = 0; k < PLAINS; k++) {
+		if (job->plain_known[k])
+			tell_counter(out, plain_metrics[k], plain[k], &job->told_plain[k]);
+	}
+}
+
+void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
+{
+	const struct look *look = job_look(job);
+	struct bounds b;
+
+	growth_take(&job->growth, look->rss_sum);
+	bounds_make(job, time_ns, &b);
+	tell_ram(&b, out);
+	if (look->main_known) {
+		tell(out, M_JOB_RAM_MAIN, look->main_rss, job->main_burst);
+		job->main_burst = 0;
+	}
+	framebuf_value(out, M_JOB_RSS_SUM, 0, look->rss_sum);
+	framebuf_value(out, M_JOB_ANON, 0, look->anon_sum);
+	tell_private(job, &b, out);
+	framebuf_value(out, M_JOB_PROCESSES, 0, (int64_t) look->n);
+	for (enum level k = 0; k < LEVELS; k++) {
+		if (job->level_known[k] > 0 || (job->accs[level_metrics[k]].n > 0 && look->n == 0))
+			framebuf_value(out, level_metrics[k], 0, job->level_sum[k]);
+	}
+	tell_counters(job, out);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+/* Where everything was waited for, what hiwater was told is all there is. */
+static void raise_cpu(struct job *job, struct framebuf *out)
+{
+	const struct maybe reaped[] = {
+		[TREE_USER] = job->facts.reaped_user_ns, [TREE_SYSTEM] = job->facts.reaped_system_ns,
+	};
+
+	for (enum tree k = TREE_USER; k <= TREE_SYSTEM; k++) {
+		if (reaped[k].known && reaped[k].value > job->accs[tree_metrics[k]].last)
+			tell_counter(out, tree_metrics[k], reaped[k].value, &job->told[k]);
+	}
+}
+
+void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
+{
+	struct bounds b;
+
+	phases_close(job, time_ns);
+	for (int m = 0; m < METRIC_COUNT && !job->ended; m++) {
+		if (metrics[m].kind == KIND_GAUGE)
+			acc_advance(&job->accs[m], time_ns);
+	}
+	for (size_t i = 0; i < job->n_gpu_accs && !job->ended; i++) {
+		if (metrics[job->gpu_accs[i].metric].kind == KIND_GAUGE)
+			acc_advance(&job->gpu_accs[i].acc, time_ns);
+	}
+	job->ended = true;
+	if (bounds_raise(job, &b))
+		tell_ram(&b, out);
+	if (job->main_burst > job->accs[M_JOB_RAM_MAIN].max)
+		tell(out, M_JOB_RAM_MAIN, job->accs[M_JOB_RAM_MAIN].last, job->main_burst);
+	job->main_burst = 0;
+	tell_counters(job, out);
+	raise_cpu(job, out);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is in the job: births, programs, who is kept.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+#define CLOCK_TICK_NS 10000000 /* coarsest resolution of a start time (USER_HZ) */
+
+/* ---- finding -------------------------------------------------------------------------------------------------------- */
+
+struct member *member_find(const struct job *job, uint32_t id)
+{
+	uint32_t place;
+
+	return id != 0 && map_get(&job->by_id, id, &place) ? job->members[place] : NULL;
+}
+
+struct live *live_find(struct job *job, uint32_t id)
+{
+	const struct member *m;
+
+	for (size_t step = 0; step < 2 && job->hint + step < job->n_live; step++) {
+		if (job->live[job->hint + step].id == id) {
+			job->hint += step;
+			return &job->live[job->hint];
+		}
+	}
+	m = member_find(job, id);
+	if (!m || m->live == NOT_ALIVE)
+		return NULL;
+	job->hint = m->live;
+	return &job->live[m->live];
+}
+
+/* ---- counters ------------------------------------------------------------------------------------------------------- */
+
+int64_t counter_value(const struct counter *c)
+{
+	return c->last - c->base;
+}
+
+int64_t counter_take(struct counter *c, int64_t value, bool young)
+{
+	int64_t before = c->last;
+
+	if (!c->known) {
+		c->known = true;
+		c->base = before = young ? 0 : value;
+		c->last = value;
+	} else if (value > c->last) {
+		c->last = value;
+	}
+	return c->last - before;
+}
+
+int64_t tree_value(const struct tree_counter *t)
+{
+	int64_t waited = counter_value(&t->waited);
+	int64_t sum = counter_value(&t->own) + (waited > t->dead ? waited : t->dead);
+
+	return sum > t->reaped ? sum : t->reaped;
+}
+
+void live_count_faults(struct live *l)
+{
+	l->faults = tree_value(&l->m->tree[TREE_FAULTS]) + counter_value(&l->m->plain[PLAIN_FAULTS_MAJOR]);
+}
+
+/* ---- who is kept ---------------------------------------------------------------------------------------------------- */
+
+void member_free(struct member *m)
+{
+	if (!m)
+		return;
+	free(m->p.command);
+	free(m);
+}
+
+static int live_make(struct job *job, struct member *m)
+{
+	uint32_t family;
+
+	if (vec_room(&job->live, &job->cap_live, job->n_live, sizeof(*job->live), MAX_MEMBERS) < 0)
+		return -ENOMEM;
+	family = family_new(job);
+	if (family == NOT_ALIVE)
+		return -ENOMEM;
+	m->live = (uint32_t) job->n_live++;
+	m->family = family;
+	m->generation = job->families[family].generation;
+	job->live[m->live] = (struct live) { .m = m, .id = m->p.id, .family = family };
+	return 0;
+}
+
+struct member *member_make(struct job *job, uint32_t id, bool alive)
+{
+	struct member *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->p.id = id;
+	m->live = m->family = NOT_ALIVE;
+	if (vec_room(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
+	    map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
+		member_free(m);
+		return NULL;
+	}
+	if (alive && live_make(job, m) < 0) {
+		map_remove(&job->by_id, id);
+		member_free(m);
+		return NULL;
+	}
+	job->members[job->n_members++] = m;
+	return m;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Drops the ended below peak, and as many of exactly that size as ties allow. */
+static void drop_below(struct job *job, int64_t peak, size_t ties)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_members; i++) {
+		struct member *m = job->members[i];
+		bool may = m->p.ended && !m->p.is_main;
+
+		if (may && (m->p.peak_bytes < peak || (m->p.peak_bytes == peak && ties > 0))) {
+			ties -= m->p.peak_bytes == peak;
+			job->n_ended--;
+			map_remove(&job->by_id, m->p.id);
+			member_free(m);
+			continue;
+		}
+		/* The key is there: nothing is allocated, nothing can fail. */
+		(void) map_put(&job->by_id, m->p.id, (uint32_t) n);
+		job->members[n++] = m;
+	}
+	job->n_members = n;
+}
+
+/* An eighth is dropped at once, so that it costs little for each process that ends. */
+int members_limit(struct job *job)
+{
+	const size_t most = job->config.max_processes;
+	size_t n = 0, drop, ties = 0;
+	int64_t *peaks;
+
+	if (job->n_ended <= most)
+		return 0;
+	peaks = calloc(job->n_ended, sizeof(*peaks));
+	if (!peaks)
+		return -ENOMEM;
+	for (size_t i = 0; i < job->n_members && n < job->n_ended; i++) {
+		if (job->members[i]->p.ended && !job->members[i]->p.is_main)
+			peaks[n++] = job->members[i]->p.peak_bytes;
+	}
+	drop = job->n_ended - (most - most / 8);
+	if (drop > n)
+		drop = n;
+	qsort(peaks, n, sizeof(*peaks), smaller_first);
+	for (size_t i = drop; drop > 0 && i-- > 0 && peaks[i] == peaks[drop - 1];)
+		ties++;
+	if (drop > 0)
+		drop_below(job, peaks[drop - 1], ties);
+	free(peaks);
+	return 0;
+}
+
+/* ---- birth ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_young(const struct job *job, uint64_t start_ns)
+{
+	const struct maybe run = job->facts.started_boot_ns;
+
+	return job->config.ours || !run.known || (int64_t) start_ns + CLOCK_TICK_NS > run.value;
+}
+
+/* When it was forked, in the run's time; if that cannot be told, now. */
+static uint64_t forked_at(const struct job *job, const struct process *p, uint64_t now)
+{
+	const struct maybe run = job->facts.started_boot_ns;
+	int64_t at = (int64_t) p->start_ns - run.value;
+
+	if (!run.known || p->start_ns == 0 || at > (int64_t) now)
+		return now;
+	return at > 0 ? (uint64_t) at : 0;
+}
+
+static int describe(struct member *m, const struct process_birth *b)
+{
+	char *command = strdup(b->command ? b->command : "");
+
+	if (!command)
+		return -ENOMEM;
+	free(m->p.command);
+	m->p.command = command;
+	memset(m->p.name, 0, sizeof(m->p.name));
+	memcpy(m->p.name, b->name ? b->name : "", b->name ? strnlen(b->name, sizeof(m->p.name) - 1) : 0);
+	m->p.uid = b->uid;
+	return 0;
+}
+
+bool is_one_family(const struct member *a, const struct member *b)
+{
+	return a->family == b->family && a->generation == b->generation;
+}
+
+void kin_drop(struct job *job, struct member *m)
+{
+	struct member *parent = m->is_kin ? member_find(job, m->p.parent) : NULL;
+
+	if (parent && parent->kin > 0 && is_one_family(parent, m))
+		parent->kin--;
+	m->is_kin = false;
+}
+
+/* Another program: new memory, a new mark, none of the pages that it shared. */
+static void exec_take(struct job *job, struct member *m)
+{
+	struct live *l = &job->live[m->live];
+	uint32_t family = family_new(job);
+
+	kin_drop(job, m);
+	m->young = true;
+	m->mark = UNKNOWN;
+	m->program_peak = 0;
+	if (m->p.is_main && job->facts.main_hwm_at_start_bytes.known)
+		job->facts.main_hwm_at_start_bytes = known(0);
+	if (m->kin > 0)
+		family_forget(job, m);
+	m->kin = 0;
+	/* Without memory for it the old family holds it still: too much rather than too little. */
+	if (family == NOT_ALIVE)
+		return;
+	family_leave(job, m, l->faults);
+	m->family = l->family = family;
+	m->generation = job->families[family].generation;
+	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
+	if (job->config.huge_page_bytes == 0)
+		family_found(job, m);
+}
+
+static int rebirth_take(struct job *job, struct member *m, const struct process_birth *b)
+{
+	bool other = b->startstack != 0 && b->startstack != m->p.startstack;
+
+	if (other) {
+		m->p.startstack = b->startstack;
+		if (m->live != NOT_ALIVE)
+			exec_take(job, m);
+	}
+	return describe(m, b);
+}
+
+/* Its parent's family if it still runs its parent's program. */
+static void kin_take(struct job *job, struct member *m, uint64_t now)
+{
+	struct member *parent = member_find(job, m->p.parent);
+
+	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0 ||
+	    parent->p.startstack != m->p.startstack)
+		return;
+	parent->kin++;
+	m->is_kin = true;
+	family_join(job, parent->family, m, forked_at(job, &m->p, now));
+}
+
+static void main_take(struct job *job, struct member *m)
+{
+	job->main = m;
+	job->live[m->live].is_main = true;
+	if (job->config.ours)
+		family_found(job, m);
+	if (job->config.ours && !job->facts.main_hwm_at_start_bytes.known)
+		job->facts.main_hwm_at_start_bytes = known(0);
+}
+
+int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
+{
+	const struct process_birth *b = &birth->process;
+	struct member *m = member_find(job, birth->id);
+	int r;
+
+	if (m)
+		return rebirth_take(job, m, b);
+	m = member_make(job, birth->id, true);
+	if (!m)
+		return -ENOMEM;
+	m->p.parent = b->parent;
+	m->p.pid = b->pid;
+	m->p.ppid = b->ppid;
+	m->p.start_ns = b->start_ns;
+	m->p.startstack = b->startstack;
+	m->p.born_ns = time_ns;
+	m->p.is_main = b->is_main;
+	m->young = is_young(job, b->start_ns);
+	job->live[m->live].counted = m->young;
+	for (enum set s = ALL; s < SETS; s++)
+		job->live[m->live].others[s] = job->high[s].last;
+	r = describe(m, b);
+	if (b->is_main)
+		main_take(job, m);
+	else
+		kin_take(job, m, time_ns);
+	if (++job->seen > job->facts.processes_seen.value)
+		job->facts.processes_seen = known(job->seen);
+	return r;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/summary.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+#include "job/summary_internal.h"
+
+const char *method_name(enum method method)
+{
+	static const char *const names[] = {
+		[METHOD_UNKNOWN] = "unknown", [METHOD_EXACT] = "exact", [METHOD_BOUNDED] = "bounded",
+		[METHOD_SAMPLED] = "sampled",
+	};
+
+	return names[method];
+}
+
+/* ---- notes ---------------------------------------------------------------------------------------------------------- */
+
+int summary_note(struct summary *summary, const char *about, const char *format, ...)
+{
+	enum { NOTE_MAX = 4096 };
+	struct buf text = BUF_INIT(NOTE_MAX);
+	struct note *notes;
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = buf_vprintf(&text, format, ap);
+	va_end(ap);
+	notes = r == 0 ? reallocarray(summary->notes, summary->n_notes + 1, sizeof(*notes)) : NULL;
+	if (notes) {
+		summary->notes = notes;
+		notes[summary->n_notes] = (struct note) { .about = about, .why = strdup(text.data) };
+	}
+	if (!notes || !notes[summary->n_notes].why)
+		r = r < 0 ? r : -ENOMEM;
+	else
+		summary->n_notes++;
+	buf_done(&text);
+	return r;
+}
+
+static int note_cpu(struct summary *s)
+{
+	const struct facts *f = s->facts;
+
+	if (s->cpu_exact || !s->user_ns.known || !s->complete)
+		return 0;
+	if (!f->reaped_user_ns.known)
+		return summary_note(s, "time", "processor time is sampled: hiwater did not start the job");
+	return summary_note(s, "time", "processor time is a lower bound: not every process was waited for");
+}
+
+static int note_descendants(struct summary *s)
+{
+	if (s->descendants.peak.known || !s->descendants.high.known)
+		return 0;
+	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
+}
+
+/* ---- the figures ---------------------------------------------------------------------------------------------------- */
+
+static struct maybe last_of(const struct job *job, enum metric metric)
+{
+	const struct acc *acc = job_acc(job, metric, 0);
+
+	return acc ? known(acc->last) : UNKNOWN;
+}
+
+static struct maybe most_of(const struct job *job, enum metric metric)
+{
+	const struct acc *acc = job_acc(job, metric, 0);
+
+	return acc ? known(acc->max) : UNKNOWN;
+}
+
+static struct maybe risen(const struct job *job, enum metric metric)
+{
+	const struct acc *acc = job_acc(job, metric, 0);
+
+	return acc ? known(acc->last > acc->min ? acc->last - acc->min : 0) : UNKNOWN;
+}
+
+static void time_figures(const struct job *job, struct summary *s)
+{
+	const struct facts *f = s->facts;
+
+	s->cpu_exact = f->cpu_is_exact.value == 1 && f->reaped_user_ns.known && f->reaped_system_ns.known;
+	s->user_ns = maybe_max(last_of(job, M_JOB_CPU_USER), f->reaped_user_ns);
+	s->system_ns = maybe_max(last_of(job, M_JOB_CPU_SYSTEM), f->reaped_system_ns);
+	/* The clock ticks that /proc tells in may round above what the kernel told when it was waited for. */
+	if (s->cpu_exact) {
+		s->user_ns = f->reaped_user_ns;
+		s->system_ns = f->reaped_system_ns;
+	}
+	s->wall_ns = f->ended_ns;
+	if (!s->wall_ns.known && job_now(job) > 0)
+		s->wall_ns = known((int64_t) job_now(job));
+	if (s->user_ns.known && s->system_ns.known && s->wall_ns.known && s->wall_ns.value > 0) {
+		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
+
+		s->cores_mean_ppm = known((int64_t) (cpu / (double) s->wall_ns.value * 1e6));
+	}
+}
+
+/* What of the cgroup's largest charge was page cache: as read then, else the least that it can have been. */
+static struct maybe file_at_peak(const struct job *job)
+{
+	const struct acc *mem = job_acc(job, M_JOB_CGROUP_MEM, 0), *file = job_acc(job, M_JOB_CGROUP_FILE, 0);
+	const struct acc *anon = job_acc(job, M_JOB_CGROUP_ANON, 0), *kernel = job_acc(job, M_JOB_CGROUP_KERNEL, 0);
+	int64_t rest;
+
+	if (!mem || !file)
+		return UNKNOWN;
+	if (mem->max_at_ns == file->max_at_ns || !anon)
+		return known(file->max < mem->max ? file->max : mem->max);
+	rest = mem->max - anon->max - (kernel ? kernel->max : 0);
+	return known(rest > 0 ? rest : 0);
+}
+
+/* A mark counts that was made for this run, or that rose in it. */
+static void cgroup_figures(const struct job *job, struct summary *s)
+{
+	const struct facts *f = s->facts;
+	const struct acc *mark = job_acc(job, M_JOB_CGROUP_PEAK, 0);
+	const struct maybe kills = risen(job, M_JOB_OOM_KILLS);
+
+	s->cgroup_limit = f->limit_bytes;
+	s->cgroup_oom_kills = kills;
+	if (job->oom_events > 0)
+		s->cgroup_oom_kills = maybe_max(kills, known(job->oom_events));
+	s->oom_killed = f->exit_status.known && WIFSIGNALED((int) f->exit_status.value) &&
+			WTERMSIG((int) f->exit_status.value) == SIGKILL && s->cgroup_oom_kills.known &&
+			s->cgroup_oom_kills.value > 0;
+	if (f->cgroup_exclusive.value != 1)
+		return;
+	s->cgroup_peak = most_of(job, M_JOB_CGROUP_MEM);
+	if (mark && (f->cgroup_peak_is_ours.value == 1 || mark->max > mark->min))
+		s->cgroup_peak = maybe_max(s->cgroup_peak, known(mark->max));
+	s->cgroup_file_at_peak = file_at_peak(job);
+}
+
+static struct maybe iowait(const struct job *job)
+{
+	static const enum metric parts[] = {
+		M_HOST_CPU_IOWAIT, M_HOST_CPU_USER, M_HOST_CPU_SYSTEM, M_HOST_CPU_IDLE, M_HOST_CPU_STEAL,
+	};
+	const struct maybe part = risen(job, parts[0]);
+	int64_t whole = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		whole += risen(job, parts[i]).value;
+	return part.known && whole > 0 ? known((int64_t) ((double) part.value / (double) whole * 1e6)) : UNKNOWN;
+}
+
+int summary_make(struct job *job, struct summary *ret)
+{
+	struct summary s = { .job = job, .facts = job_facts_const(job) };
+	int r;
+
+	s.complete = s.facts->ended_ns.known;
+	time_figures(job, &s);
+	cgroup_figures(job, &s);
+	summary_ram(job, &s);
+	s.system_peak = most_of(job, M_HOST_MEM_USED);
+	s.swap_peak = most_of(job, M_JOB_SWAP);
+	s.hugetlb_peak = most_of(job, M_JOB_HUGETLB);
+	s.read_bytes = last_of(job, M_JOB_READ_BYTES);
+	s.write_bytes = last_of(job, M_JOB_WRITE_BYTES);
+	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);
+	s.iowait_ppm = iowait(job);
+	s.peak_alive = most_of(job, M_JOB_PROCESSES);
+	r = note_cpu(&s);
+	if (r == 0)
+		r = note_descendants(&s);
+	if (r < 0) {
+		summary_done(&s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void summary_done(struct summary *summary)
+{
+	for (size_t i = 0; i < summary->n_notes; i++)
+		free(summary->notes[i].why);
+	for (size_t i = 0; i < summary->n_findings; i++) {
+		free(summary->findings[i].message);
+		free(summary->findings[i].why_not);
+	}
+	free(summary->notes);
+	free(summary->findings);
+	*summary = (struct summary) { 0 };
+}

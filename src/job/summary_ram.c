@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The figures of RAM, each with how it was obtained (DESIGN 4 has the rules).
+ */
+#include "job/job_internal.h"
+#include "job/summary_internal.h"
+
+static struct maybe mean_of(const struct acc *acc)
+{
+	return acc && acc->span_ns > 0 ? known((int64_t) (acc->sum / (double) acc->span_ns)) : UNKNOWN;
+}
+
+static void figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
+{
+	figure->method = method;
+	figure->source = source;
+	figure->low = figure->peak = known(low);
+	figure->high = known(high > low ? high : low);
+}
+
+static void figure_time(struct ram_figure *figure, const struct acc *acc)
+{
+	figure->mean = mean_of(acc);
+	figure->at_ns = acc ? known((int64_t) acc->max_at_ns) : UNKNOWN;
+}
+
+/* private of whole, at the peak. */
+static void figure_split(struct ram_figure *figure, int64_t private, int64_t whole)
+{
+	if (whole <= 0 || !figure->peak.known)
+		return;
+	const double part = (double) figure->peak.value * (double) private / (double) whole;
+
+	figure->private_bytes = maybe_min(known((int64_t) part), figure->peak);
+	figure->shared_bytes = known(figure->peak.value - figure->private_bytes.value);
+}
+
+/* ---- main ----------------------------------------------------------------------------------------------------------- */
+
+/* What is known of main's peak, each from one source. */
+struct main_facts {
+	struct maybe seen;     /* the largest rss or counted mark */
+	struct maybe exit_hwm; /* the kernel's exit record */
+	struct maybe maxrss;
+	bool has_mark;         /* its VmHWM was read, and counts */
+	bool exit_counts;      /* so does the exit record's */
+	bool maxrss_is_main;   /* maxrss can be nothing but main's own */
+	bool lives_on;         /* it was looked at when the run ended */
+	bool complete;
+};
+
+static bool has_risen(const struct facts *f, struct maybe mark)
+{
+	return mark.known && (f->main_mark_reset.value == 1 ||
+		(f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
+}
+
+/* hiwater's own image between fork and exec is in ru_maxrss, too. */
+static bool is_maxrss_main(const struct facts *f)
+{
+	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_zombie_cminflt.known &&
+	       f->main_zombie_cminflt.value == 0 &&
+	       f->main_maxrss_bytes.value > image_before_exec(f);
+}
+
+static struct main_facts main_facts(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct process *main = job_main(job);
+	const struct acc *acc = job_acc(job, M_JOB_RAM_MAIN, 0);
+	struct main_facts m = {
+		.exit_hwm = f->main_exit_hwm_bytes, .maxrss = f->main_maxrss_bytes,
+		.has_mark = has_risen(f, f->main_hwm_bytes), .exit_counts = has_risen(f, f->main_exit_hwm_bytes),
+		.maxrss_is_main = is_maxrss_main(f), .complete = f->ended_ns.known,
+		.lives_on = main && main->ended && main->how == END_LEFT,
+	};
+
+	if (acc)
+		m.seen = known(acc->max);
+	if (main && main->peak_bytes > 0)
+		m.seen = maybe_max(m.seen, known(main->peak_bytes));
+	if (m.has_mark)
+		m.seen = maybe_max(m.seen, f->main_hwm_bytes);
+	return m;
+}
+
+static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
+{
+	struct maybe peak = m->seen;
+	const char *source = NULL;
+
+	if (m->exit_counts) {
+		peak = maybe_max(peak, m->exit_hwm);
+		source = "taskstats";
+	}
+	if (m->maxrss_is_main && (!source || !peak.known || m->maxrss.value > peak.value)) {
+		peak = maybe_max(peak, m->maxrss);
+		source = "ru_maxrss";
+	}
+	/* Nothing above what was seen is possible. */
+	if (!source && m->maxrss.known && m->seen.known && m->maxrss.value <= m->seen.value)
+		source = m->has_mark ? "VmHWM" : "ru_maxrss";
+	/* Its mark was read when the run ended. */
+	if (!source && m->complete && m->lives_on && m->has_mark)
+		source = "VmHWM";
+	if (!source || !peak.known)
+		return false;
+	figure_set(figure, METHOD_EXACT, source, peak.value, peak.value);
+	return true;
+}
+
+static void main_figure(const struct job *job, struct ram_figure *figure)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct main_facts m = main_facts(job);
+	const struct process *main = job_main(job);
+	const char *source = m.has_mark ? "VmHWM" : "statm";
+	/* A mark from before the run that stayed what it was: it was passed at no time. */
+	const struct maybe mark = maybe_max(f->main_hwm_bytes, m.exit_hwm);
+	const bool is_under_mark = !m.has_mark && mark.known && (m.lives_on || m.exit_hwm.known);
+
+	if (main_is_exact(&m, figure)) {
+	} else if (m.maxrss.known) {
+		figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
+			m.maxrss.value);
+		if (!m.seen.known)
+			figure->peak = m.maxrss;
+	} else if (is_under_mark && m.seen.known) {
+		figure_set(figure, METHOD_BOUNDED, source, m.seen.value, mark.value);
+	} else if (m.seen.known) {
+		figure_set(figure, METHOD_SAMPLED, source, m.seen.value, m.seen.value);
+		figure->high = UNKNOWN;
+	}
+	figure_time(figure, job_acc(job, M_JOB_RAM_MAIN, 0));
+	if (main && main->split_known)
+		figure_split(figure, main->private_bytes, main->private_bytes + main->shared_bytes);
+}
+
+/* ---- all, and all but main ------------------------------------------------------------------------------------------ */
+
+/* Were there children that no look found? Each of them had faults, and main, if it waited for them, counts those. */
+static bool had_unseen(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct process *main = job_main(job);
+
+	if (f->main_zombie_cminflt.known)
+		return f->main_zombie_cminflt.value > 0;
+	return main && main->faults_waited > 0;
+}
+
+static int64_t largest_process(const struct job *job, bool with_main)
+{
+	int64_t largest = 0;
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (p->peak_bytes > largest && (with_main || !p->is_main))
+			largest = p->peak_bytes;
+	}
+	return largest;
+}
+
+struct ram_accs {
+	const struct acc *low, *value, *high;
+	int64_t least;         /* no figure is below it */
+};
+
+static void bounded_figure(const struct job *job, const struct ram_accs *a, struct ram_figure *figure)
+{
+	const struct maybe passes = job_facts_const(job)->pss_passes;
+	int64_t low, high, peak;
+
+	if (!a->low || !a->value || !a->high)
+		return;
+	low = a->low->max > a->least ? a->low->max : a->least;
+	peak = a->value->max > low ? a->value->max : low;
+	high = a->high->max > peak ? a->high->max : peak;
+	figure_set(figure, METHOD_BOUNDED, passes.known && passes.value > 0 ? "PSS" : "fork families", low, high);
+	figure->peak = known(peak);
+	figure_time(figure, a->value);
+}
+
+static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, struct ram_figure *figure)
+{
+	const struct acc *private = job_acc(job, M_JOB_PRIVATE, 0);
+	const struct ram_accs accs = {
+		.low = job_acc(job, M_JOB_RAM_LOW, 0), .value = job_acc(job, M_JOB_RAM, 0),
+		.high = job_acc(job, M_JOB_RAM_HIGH, 0), .least = largest_process(job, true),
+	};
+
+	if (one && main->method != METHOD_UNKNOWN) {
+		*figure = *main;
+		figure_time(figure, accs.value);
+	} else {
+		bounded_figure(job, &accs, figure);
+		if (main->method == METHOD_EXACT && figure->peak.known) {
+			figure->low = maybe_max(figure->low, main->low);
+			figure->peak = maybe_max(figure->peak, main->peak);
+			figure->high = maybe_max(figure->high, main->high);
+		}
+	}
+	if (private && figure->peak.known && (!one || !figure->private_bytes.known))
+		figure_split(figure, private->max < figure->peak.value ? private->max : figure->peak.value,
+			figure->peak.value);
+}
+
+/* The descendants' passes: of those that lived when they were the most. */
+static void descendants_split(const struct job *job, struct ram_figure *figure)
+{
+	const uint64_t at = (uint64_t) figure->at_ns.value;
+	int64_t sum = 0;
+
+	if (!figure->peak.known || !figure->at_ns.known)
+		return;
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (p->is_main || p->born_ns > at || (p->ended && p->ended_ns < at))
+			continue;
+		if (!p->split_known)
+			return;
+		sum += p->private_bytes;
+	}
+	figure_split(figure, sum, figure->peak.value);
+}
+
+static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct ram_accs accs = {
+		.low = job_acc(job, M_JOB_RAM_REST_LOW, 0), .value = job_acc(job, M_JOB_RAM_REST, 0),
+		.high = job_acc(job, M_JOB_RAM_REST_HIGH, 0), .least = largest_process(job, false),
+	};
+
+	if (none) {
+		figure_set(figure, METHOD_EXACT, "procfs", 0, 0);
+		figure->mean = figure->at_ns = figure->private_bytes = figure->shared_bytes = known(0);
+	} else if (f->processes_seen.known && f->processes_seen.value <= 1) {
+		/* All were too short for a look. */
+		figure->low = known(0);
+		figure->high = f->main_maxrss_bytes;
+	} else {
+		bounded_figure(job, &accs, figure);
+		descendants_split(job, figure);
+	}
+}
+
+void summary_ram(const struct job *job, struct summary *summary)
+{
+	const struct facts *f = job_facts_const(job);
+	const bool one = f->processes_seen.known && f->processes_seen.value == 1 && !had_unseen(job);
+
+	main_figure(job, &summary->main);
+	descendants_figure(job, one, &summary->descendants);
+	combined_figure(job, one, &summary->main, &summary->combined);
+}

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a job held: at least, at most, probably. Each story is told with the numbers that the kernel would give, and
+ * the truth follows from the story.
+ */
+#include "job_rig.h"
+
+/* 300 MB in 4 KiB pages. */
+#define FILL (300 * MB / PAGE)
+
+/* Main fills 300 MB, then forks eight, each of which writes to 20 pages. */
+static void fork_eight(struct rig *r, bool has_huge)
+{
+	born(r, 1, 0, 77);
+	push(r);
+	if (has_huge)
+		huge_pages(r, 1000);
+	rss(r, 1, MB / 2, MB / 2);
+	tick(r);
+	for (uint32_t id = 2; id <= 9; id++)
+		born(r, id, 1, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	for (uint32_t id = 2; id <= 9; id++)
+		rss(r, id, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	assert_true(job_needs(r->job) & NEED_FAULTS);
+	faults(r, 1, FILL + 128);
+	for (uint32_t id = 2; id <= 9; id++)
+		faults(r, id, 20);
+	push(r);
+	if (has_huge) {
+		assert_true(job_needs(r->job) & NEED_FAULTS);
+		huge_pages(r, 1000);
+	}
+	assert_false(job_needs(r->job) & NEED_FAULTS);
+	tick(r);
+}
+
+static void test_eight_forks_share_what_they_were_given(void **state)
+{
+	(void) state;
+	for (int has_huge = 0; has_huge < 2; has_huge++) {
+		struct rig r;
+
+		rig_new(&r, true, has_huge ? HUGE_PAGE : 0);
+		fork_eight(&r, has_huge);
+		/* Everything that was ever faulted in, and the files of nine processes. */
+		assert_within(most(&r, M_JOB_RAM_HIGH), 300 * MB, 301 * MB + 8 * 20 * PAGE + 9 * MB / 2);
+		assert_int_equal(most(&r, M_JOB_RAM), most(&r, M_JOB_RAM_HIGH));
+		assert_int_equal(most(&r, M_JOB_RAM_LOW), 301 * MB);
+		assert_int_equal(last(&r, M_JOB_RSS_SUM), 9 * 301 * MB);
+		assert_within(most(&r, M_JOB_RAM_REST_HIGH), 300 * MB, 301 * MB + 8 * 20 * PAGE + 9 * MB / 2);
+		rig_done(&r);
+	}
+}
+
+static void test_without_their_faults_the_sum_is_the_bound(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, MB, 0);
+	tick(&r);
+	born(&r, 2, 1, 77);
+	rss(&r, 1, 300 * MB, 0);
+	rss(&r, 2, 300 * MB, 0);
+	tick(&r);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 600 * MB);
+	rig_done(&r);
+}
+
+static void test_a_child_that_fills_huge_pages_is_caught(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	fork_eight(&r, true);
+	/* 150 huge pages of its own in 150 faults; the other seven still share. */
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(&r, id, (id == 5 ? 600 : 300) * MB, MB / 2);
+	push(&r);
+	faults(&r, 1, FILL + 128);
+	for (uint32_t id = 2; id <= 9; id++)
+		faults(&r, id, id == 5 ? 170 : 20);
+	huge_pages(&r, 1150);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 620 * MB);
+	rig_done(&r);
+}
+
+/* Huge pages that were given out after the last count must not be missed: then the sum is what there is. */
+static void test_an_old_count_of_huge_pages_is_not_believed(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	fork_eight(&r, true);
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(&r, id, (id == 5 ? 600 : 300) * MB, 0);
+	push(&r);
+	for (uint32_t id = 1; id <= 9; id++)
+		faults(&r, id, id == 1 ? FILL + 128 : id == 5 ? 170 : 20);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 8 * 300 * MB + 600 * MB);
+	rig_done(&r);
+}
+
+static void test_a_parent_that_writes_everything_anew_is_caught(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 300 * MB, 0);
+	push(&r);
+	faults(&r, 1, FILL);
+	tick(&r);
+	/* Two ticks alone, then a fork: one child keeps the old pages while main gets new ones. */
+	rss(&r, 1, 300 * MB, 0);
+	tick(&r);
+	born(&r, 2, 1, 77);
+	rss(&r, 1, 300 * MB, 0);
+	rss(&r, 2, 300 * MB, 0);
+	push(&r);
+	faults(&r, 1, 2 * FILL);
+	faults(&r, 2, 10);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 600 * MB + 10 * PAGE);
+	rig_done(&r);
+}
+
+/* The child was forked before the look that saw main shrink, and shows only after it: that look bounds nothing. */
+static void test_a_child_that_was_missed_takes_pages_along(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 300 * MB, 0);
+	push(&r);
+	faults(&r, 1, FILL);
+	tick(&r);
+	/* Forked here, main gave its memory back; the look missed the child. */
+	uint64_t forked = BOOT + r.now - 10 * MS;
+
+	rss(&r, 1, 1 * MB, 0);
+	tick(&r);
+	born_of(&r, 2, 1, 77, forked);
+	rss(&r, 1, 101 * MB, 0);
+	rss(&r, 2, 300 * MB, 0);
+	push(&r);
+	faults(&r, 1, FILL + 100 * MB / PAGE);
+	faults(&r, 2, 1);
+	tick(&r);
+	/* Main has 100 MB that are new. */
+	assert_within(last(&r, M_JOB_RAM_HIGH), 400 * MB, 401 * MB);
+	rig_done(&r);
+}
+
+/* What an ended member faulted in lives on in its children. */
+static void test_an_ended_members_faults_stay(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, MB, 0);
+	push(&r);
+	faults(&r, 1, 256);
+	tick(&r);
+	born(&r, 2, 1, 77);
+	rss(&r, 1, MB, 0);
+	rss(&r, 2, 101 * MB, 0);
+	push(&r);
+	faults(&r, 1, 256);
+	faults(&r, 2, 100 * MB / PAGE);
+	tick(&r);
+	born(&r, 3, 2, 77);
+	rss(&r, 1, MB, 0);
+	rss(&r, 2, 201 * MB, 0);
+	rss(&r, 3, 201 * MB, 0);
+	push(&r);
+	faults(&r, 1, 256);
+	faults(&r, 2, 200 * MB / PAGE);
+	faults(&r, 3, 0);
+	tick(&r);
+	framebuf_end(&r.buf, &(struct end) {
+		.entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .faults_minor = known(200 * MB / PAGE + 5),
+	});
+	rss(&r, 1, 50 * MB, 0);
+	rss(&r, 3, 201 * MB, 0);
+	push(&r);
+	faults(&r, 1, 256 + 49 * MB / PAGE);
+	faults(&r, 3, 0);
+	tick(&r);
+	/* Truth: 200 of the ended one in its child, 50 of main. */
+	assert_within(last(&r, M_JOB_RAM_HIGH), 250 * MB, 252 * MB);
+	rig_done(&r);
+}
+
+static void test_exec_leaves_the_family(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	fork_eight(&r, false);
+	/* The second one runs another program, and that fills 200 MB of its own. */
+	born(&r, 2, 1, 88);
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
+	push(&r);
+	for (uint32_t id = 1; id <= 9; id++)
+		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE : 20);
+	tick(&r);
+	assert_within(last(&r, M_JOB_RAM_HIGH), 500 * MB, 503 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 300 * MB);
+	/* Both new ones with the same stack are strangers all the same: no parenthood links them. */
+	born(&r, 10, 0, 77);
+	for (uint32_t id = 1; id <= 10; id++)
+		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
+	push(&r);
+	for (uint32_t id = 1; id <= 10; id++)
+		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE : 20);
+	tick(&r);
+	assert_within(last(&r, M_JOB_RAM_HIGH), 800 * MB, 803 * MB);
+	rig_done(&r);
+}
+
+static void test_smaller_large_pages_count_for_each_fault(void **state)
+{
+	struct rig r;
+	const struct job_config config = {
+		.page_bytes = PAGE, .fault_page_bytes = 64 * KB, .huge_page_bytes = HUGE_PAGE, .ours = true,
+	};
+
+	(void) state;
+	rig_new(&r, true, 0);
+	job_free(r.job);
+	r.job = job_new(&config);
+	assert_non_null(r.job);
+	job_facts(r.job)->started_boot_ns = known((int64_t) BOOT);
+	born(&r, 1, 0, 77);
+	push(&r);
+	huge_pages(&r, 50);
+	rss(&r, 1, MB, 0);
+	tick(&r);
+	born(&r, 2, 1, 77);
+	rss(&r, 1, 101 * MB, 0);
+	rss(&r, 2, 101 * MB, 0);
+	push(&r);
+	faults(&r, 1, 100 * MB / (64 * KB));
+	faults(&r, 2, 16);
+	huge_pages(&r, 50);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 102 * MB);
+	rig_done(&r);
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+static void test_a_shared_mapping_counts_once(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	for (uint32_t id = 1; id <= 4; id++)
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 4; id++)
+		rss(&r, id, MB, 500 * MB);
+	push(&r);
+	job_files_done(r.job, 500 * MB);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 504 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 501 * MB);
+	/* One of them maps 10 MB more, and a fifth comes: what is new counts whole. */
+	born(&r, 5, 1, 200);
+	for (uint32_t id = 1; id <= 5; id++)
+		rss(&r, id, MB, id == 5 ? 20 * MB : (id == 2 ? 510 : 500) * MB);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 535 * MB);
+	rig_done(&r);
+}
+
+static void test_different_files_add_up(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	for (uint32_t id = 1; id <= 3; id++)
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, MB, 200 * MB);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 603 * MB);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, MB, 200 * MB);
+	push(&r);
+	job_files_done(r.job, 600 * MB);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 603 * MB);
+	rig_done(&r);
+}
+
+/* ---- bursts ------------------------------------------------------------------------------------------------------- */
+
+static void test_a_burst_of_a_lone_process(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	rss(&r, 1, 11 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, 500 * MB);
+	tick(&r);
+	assert_int_equal(most(&r, M_JOB_RAM), 500 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_LOW), 500 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 500 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_MAIN), 500 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM), 11 * MB);
+	assert_int_equal(job_main(r.job)->peak_bytes, 500 * MB);
+	/* The source tells of the same burst with the next rss: no news. */
+	struct reading again = reading_of(M_PROC_RSS, 1, 11 * MB);
+
+	again.max = 500 * MB;
+	framebuf_reading(&r.buf, again);
+	say(&r, M_PROC_HWM, 1, 500 * MB);
+	tick(&r);
+	assert_int_equal(job_acc(r.job, M_JOB_RAM, 0)->max_at_ns, 100 * MS);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 500 * MB);
+	rig_done(&r);
+}
+
+static void test_bursts_of_several_may_coincide(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	for (uint32_t id = 1; id <= 3; id++)
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, 100 * MB, 0);
+	tick(&r);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, 50 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 2, 150 * MB);
+	say(&r, M_PROC_HWM, 3, 120 * MB);
+	tick(&r);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 370 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_LOW), 150 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM), 350 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_REST_HIGH), 270 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 150 * MB);
+	/* Marks that rise with what is seen are no bursts. */
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, 200 * MB, 0);
+	push(&r);
+	for (uint32_t id = 1; id <= 3; id++)
+		say(&r, M_PROC_HWM, id, 200 * MB);
+	tick(&r);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 600 * MB);
+	rig_done(&r);
+}
+
+static void test_a_burst_that_only_the_exit_record_knows(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	born(&r, 2, 1, 78);
+	rss(&r, 1, 10 * MB, 0);
+	rss(&r, 2, 10 * MB, 0);
+	tick(&r);
+	framebuf_end(&r.buf, &(struct end) {
+		.entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .hwm_bytes = known(400 * MB),
+	});
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	assert_int_equal(most(&r, M_JOB_RAM_LOW), 400 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 410 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_REST), 400 * MB);
+	assert_true(job_process_by_id(r.job, 2)->peak_exact);
+	assert_int_equal(job_process_by_id(r.job, 2)->peak_bytes, 400 * MB);
+	rig_done(&r);
+}
+
+/* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
+
+static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool valid)
+{
+	for (uint32_t id = 1; id <= n; id++) {
+		say(r, M_PROC_PSS, id, pss);
+		say(r, M_PROC_PRIVATE, id, private);
+		say(r, M_PROC_SHARED, id, 301 * MB - private);
+	}
+	push(r);
+	job_pss_done(r->job, r->now, valid);
+}
+
+static void test_a_valid_pass_raises_low_and_leads_the_estimate(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, false, 0);
+	/* Nine that share 300 MB, attached to: nothing is known of their past. */
+	for (uint32_t id = 1; id <= 9; id++)
+		born_of(&r, id, id == 1 ? 0 : 1, 77, BOOT - 1000 * MS);
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(&r, id, 301 * MB, 0);
+	push(&r);
+	assert_true(job_needs(r.job) & NEED_PSS);
+	pass(&r, 9, 36 * MB, 1 * MB, true);
+	assert_false(job_needs(r.job) & NEED_PSS);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM), 324 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 324 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 9 * 301 * MB);
+	assert_within(last(&r, M_JOB_PRIVATE), 9 * MB - 1, 9 * MB);
+	assert_within(last(&r, M_JOB_SHARED), 315 * MB, 315 * MB + 1);
+	/* The pass told of one instant: later low is what one process holds, and the estimate moves with high. */
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(&r, id, (id == 1 ? 311 : 301) * MB, 0);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM), 334 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 311 * MB);
+	rig_done(&r);
+}
+
+static void test_a_spoilt_pass_changes_nothing(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	for (uint32_t id = 1; id <= 3; id++)
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(&r, id, 301 * MB, 0);
+	push(&r);
+	pass(&r, 3, 1000 * MB, 1 * MB, false);
+	assert_true(job_needs(r.job) & NEED_PSS);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM), 903 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 301 * MB);
+	assert_null(job_acc(r.job, M_JOB_PRIVATE, 0));
+	/* Spoilt again and again: it is left alone until the job grows. */
+	pass(&r, 3, 1000 * MB, 1 * MB, false);
+	pass(&r, 3, 1000 * MB, 1 * MB, false);
+	assert_false(job_needs(r.job) & NEED_PSS);
+	rig_done(&r);
+}
+
+/* A pass that proves more than the bound said raises the bound. */
+static void test_high_is_never_below_a_pass(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	for (uint32_t id = 1; id <= 2; id++) {
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(&r, id, 300 * MB, 0);
+	}
+	push(&r);
+	pass(&r, 2, 310 * MB, 290 * MB, true);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 620 * MB);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 620 * MB);
+	rig_done(&r);
+}
+
+static void test_when_a_pass_is_wanted(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 500 * MB, 4 * MB);
+	push(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* lone, and nothing of note is mapped */
+	total(&r);
+	assert_int_equal(last(&r, M_JOB_PRIVATE), 500 * MB);
+	rss(&r, 1, 100 * MB, 200 * MB);
+	push(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* it was larger before */
+	rig_done(&r);
+
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 200 * MB);
+	push(&r);
+	assert_true(job_needs(r.job) & NEED_PSS);
+	say(&r, M_PROC_PSS, 1, 205 * MB);
+	say(&r, M_PROC_PRIVATE, 1, 205 * MB);
+	say(&r, M_PROC_SHARED, 1, 5 * MB);
+	push(&r);
+	job_pss_done(r.job, r.now, true);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_PRIVATE), 205 * MB);
+	assert_int_equal(last(&r, M_JOB_SHARED), 5 * MB);
+	assert_false(job_needs(r.job) & NEED_PSS);
+	born(&r, 2, 1, 78);
+	rss(&r, 1, 10 * MB, 200 * MB);
+	rss(&r, 2, 2 * MB, 0);
+	tick(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* under 2% more */
+	/* It grew a little and then stopped. */
+	for (int i = 0; i < 8; i++) {
+		rss(&r, 1, 10 * MB, 200 * MB);
+		rss(&r, 2, 4 * MB, 0);
+		tick(&r);
+	}
+	assert_true(job_needs(r.job) & NEED_PSS);
+	rig_done(&r);
+}
+
+static void test_what_a_cgroup_holds_is_a_lower_bound(void **state)
+{
+	struct rig r;
+	struct facts *f;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	f = job_facts(r.job);
+	for (uint32_t id = 1; id <= 3; id++) {
+		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(&r, id, 100 * MB, 0);
+	}
+	push(&r);
+	say(&r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 100 * MB); /* others may be in it */
+	f->cgroup_exclusive = known(1);
+	f->own_rss_bytes = known(10 * MB);
+	say(&r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 250 * MB);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_RAM_LOW), 100 * MB); /* it told of one instant */
+	rig_done(&r);
+}
+
+/* ---- anything at all ----------------------------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005U + 1442695040888963407U;
+	return *seed >> 33;
+}
+
+static void check_invariants(const struct rig *r)
+{
+	int64_t largest = 0, largest_rest = 0;
+
+	for (size_t i = 0; i < job_process_count(r->job); i++) {
+		const struct process *p = job_process(r->job, i);
+
+		if (p->peak_bytes > largest)
+			largest = p->peak_bytes;
+		if (!p->is_main && p->peak_bytes > largest_rest)
+			largest_rest = p->peak_bytes;
+	}
+	assert_true(most(r, M_JOB_RAM_LOW) >= largest);
+	assert_true(most(r, M_JOB_RAM) >= most(r, M_JOB_RAM_LOW));
+	assert_true(most(r, M_JOB_RAM_HIGH) >= most(r, M_JOB_RAM));
+	assert_true(last(r, M_JOB_RAM) >= last(r, M_JOB_RAM_LOW));
+	assert_true(last(r, M_JOB_RAM_HIGH) >= last(r, M_JOB_RAM));
+	assert_true(last(r, M_JOB_RSS_SUM) >= last(r, M_JOB_RAM_LOW) || job_facts(r->job)->pss_passes.known);
+	assert_true(most(r, M_JOB_RAM_REST_LOW) >= largest_rest);
+	assert_true(most(r, M_JOB_RAM_REST) >= most(r, M_JOB_RAM_REST_LOW));
+	assert_true(most(r, M_JOB_RAM_REST_HIGH) >= most(r, M_JOB_RAM_REST));
+}
+
+/* Processes come, fork, exec, swell, burst and go, with passes and counts in any order. */
+static void random_tick(struct rig *r, uint64_t *seed, uint64_t *stacks, uint32_t *n)
+{
+	uint32_t parent = 1 + (uint32_t) (next_random(seed) % *n);
+
+	if (next_random(seed) % 3 == 0 && *n < 200 && !job_process_by_id(r->job, parent)->ended) {
+		++*n;
+		stacks[*n] = next_random(seed) % 2 ? stacks[parent] : 1000 + *n;
+		born(r, *n, parent, stacks[*n]);
+	}
+	for (uint32_t id = 1; id <= *n; id++) {
+		const struct process *p = job_process_by_id(r->job, id);
+		int64_t size = (int64_t) (next_random(seed) % 4096) * PAGE;
+
+		if (p && p->ended)
+			continue;
+		rss(r, id, size, (int64_t) (next_random(seed) % 512) * PAGE);
+		if (next_random(seed) % 8 == 0) {
+			stacks[id] = 5000 + next_random(seed);
+			born(r, id, 0, stacks[id]);
+		}
+	}
+	push(r);
+	for (uint32_t id = 1; id <= *n; id++) {
+		if (next_random(seed) % 2)
+			faults(r, id, (int64_t) (r->now / MS));
+		if (next_random(seed) % 4 == 0)
+			say(r, M_PROC_HWM, id, (int64_t) (next_random(seed) % 9000) * PAGE);
+		if (id > 1 && next_random(seed) % 40 == 0)
+			gone(r, id);
+	}
+	if (next_random(seed) % 2)
+		huge_pages(r, (int64_t) (r->now / MS / 50));
+	if (next_random(seed) % 5 == 0)
+		job_files_done(r->job, (next_random(seed) % 4096) * PAGE);
+	push(r);
+	if (next_random(seed) % 5 == 0) {
+		for (uint32_t id = 1; id <= *n; id++)
+			say(r, M_PROC_PSS, id, (int64_t) (next_random(seed) % 2048) * PAGE);
+		push(r);
+		job_facts(r->job)->pss_passes = known(1);
+		job_pss_done(r->job, r->now, next_random(seed) % 2);
+	}
+	(void) job_needs(r->job);
+	tick(r);
+}
+
+static void test_low_peak_high_whatever_comes(void **state)
+{
+	(void) state;
+	for (uint64_t s = 1; s <= 20; s++) {
+		uint64_t seed = s * 7919, stacks[256] = { 0, 1 };
+		uint32_t n = 1;
+		struct rig r;
+		struct summary sum;
+
+		rig_new(&r, s % 2, s % 3 ? HUGE_PAGE : 0);
+		born(&r, 1, 0, 1);
+		push(&r);
+		for (int i = 0; i < 300; i++) {
+			random_tick(&r, &seed, stacks, &n);
+			check_invariants(&r);
+		}
+		main_reaped(&r, (int64_t) (next_random(&seed) % 20000) * PAGE, (int64_t) (s % 3) - 1, 1, 1);
+		finish(&r);
+		check_invariants(&r);
+		sum = summary_of(&r);
+		assert_true(sum.combined.low.value <= sum.combined.peak.value);
+		assert_true(sum.combined.peak.value <= sum.combined.high.value);
+		assert_true(sum.combined.peak.value >= sum.main.peak.value);
+		assert_true(sum.main.low.value <= sum.main.peak.value);
+		assert_true(!sum.main.high.known || sum.main.peak.value <= sum.main.high.value);
+		summary_done(&sum);
+		rig_done(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_eight_forks_share_what_they_were_given),
+		cmocka_unit_test(test_without_their_faults_the_sum_is_the_bound),
+		cmocka_unit_test(test_a_child_that_fills_huge_pages_is_caught),
+		cmocka_unit_test(test_an_old_count_of_huge_pages_is_not_believed),
+		cmocka_unit_test(test_a_parent_that_writes_everything_anew_is_caught),
+		cmocka_unit_test(test_a_child_that_was_missed_takes_pages_along),
+		cmocka_unit_test(test_an_ended_members_faults_stay),
+		cmocka_unit_test(test_exec_leaves_the_family),
+		cmocka_unit_test(test_smaller_large_pages_count_for_each_fault),
+		cmocka_unit_test(test_a_shared_mapping_counts_once),
+		cmocka_unit_test(test_different_files_add_up),
+		cmocka_unit_test(test_a_burst_of_a_lone_process),
+		cmocka_unit_test(test_bursts_of_several_may_coincide),
+		cmocka_unit_test(test_a_burst_that_only_the_exit_record_knows),
+		cmocka_unit_test(test_a_valid_pass_raises_low_and_leads_the_estimate),
+		cmocka_unit_test(test_a_spoilt_pass_changes_nothing),
+		cmocka_unit_test(test_high_is_never_below_a_pass),
+		cmocka_unit_test(test_when_a_pass_is_wanted),
+		cmocka_unit_test(test_what_a_cgroup_holds_is_a_lower_bound),
+		cmocka_unit_test(test_low_peak_high_whatever_comes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
