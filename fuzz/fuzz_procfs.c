@@ -148,8 +148,16 @@ static void fuzz_taskstats(const char *text, size_t size)
 }
 
 static void (*const parsers[])(const char *text, size_t size) = {
-	fuzz_stat, fuzz_status, fuzz_statm, fuzz_io, fuzz_rollup, fuzz_maps,
-	fuzz_lastpid, fuzz_children, fuzz_mask, fuzz_taskstats,
+	fuzz_stat,
+	fuzz_status,
+	fuzz_statm,
+	fuzz_io,
+	fuzz_rollup,
+	fuzz_maps,
+	fuzz_lastpid,
+	fuzz_children,
+	fuzz_mask,
+	fuzz_taskstats,
 };
 
 /* Letters, so that the corpus can be read: 'a' is the first parser. */

@@ -22,7 +22,7 @@ static void image_take(struct member *m, const struct procfs_stat *st)
 }
 
 static void birth_tell(struct processes *p, const struct member *m, const struct procfs_stat *st, uint32_t uid,
-                       struct framebuf *out)
+	struct framebuf *out)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 	struct maybe start = ticks_ns(p, m->start_ticks);
@@ -32,20 +32,20 @@ static void birth_tell(struct processes *p, const struct member *m, const struct
 	n = smallfile_read(p->env.root->proc, process_path(path, m->pid, m->pid, "cmdline"), p->text, sizeof(p->text));
 	(void) mask_command(p->text, n > 0 ? (size_t) n : 0, p->command, sizeof(p->command));
 	framebuf_birth(out, &(struct birth) {
-		.entity = ENTITY_PROCESS,
-		.id = m->id,
-		.process = {
-			.pid = m->pid,
-			.ppid = st->ppid,
-			.parent = parent ? parent->id : 0,
-			.uid = uid,
-			.start_ns = start.known ? (uint64_t) start.value : 0,
-			.startstack = m->startstack,
-			.name = m->name,
-			.command = p->command,
-			.is_main = m->is_main,
-		},
-	});
+				    .entity = ENTITY_PROCESS,
+				    .id = m->id,
+				    .process = {
+					    .pid = m->pid,
+					    .ppid = st->ppid,
+					    .parent = parent ? parent->id : 0,
+					    .uid = uid,
+					    .start_ns = start.known ? (uint64_t) start.value : 0,
+					    .startstack = m->startstack,
+					    .name = m->name,
+					    .command = p->command,
+					    .is_main = m->is_main,
+				    },
+			    });
 }
 
 /* Reads status for what a birth needs. Returns 1, 0 if pid is a thread's or gone; a file that is missing or cut (a
@@ -137,8 +137,14 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 	struct maybe start = ticks_ns(p, st->start_ticks);
 
 	*m = (struct member) {
-		.id = p->last_id + 1, .pid = st->pid, .tid = st->pid, .start_ticks = st->start_ticks, .is_main = is_main,
-		.lender = lender_of(p, st), .fd = { -1, -1, -1, -1 }, .ignores_sigchld = ignores,
+		.id = p->last_id + 1,
+		.pid = st->pid,
+		.tid = st->pid,
+		.start_ticks = st->start_ticks,
+		.is_main = is_main,
+		.lender = lender_of(p, st),
+		.fd = { -1, -1, -1, -1 },
+		.ignores_sigchld = ignores,
 		.young = start.known && (uint64_t) start.value + p->tick_ns > p->env.start_boot_ns,
 	};
 	if (!member_open(p, m) || (r = maps_add(p, m)) < 0) {

@@ -20,10 +20,10 @@
 #include "base/smallfile.h"
 
 enum {
-	FILES_MAX  = 1 << 22,
+	FILES_MAX = 1 << 22,
 	RANGES_MAX = 64,        /* of one file; more become one from the first to the last */
-	ROUNDS     = 8,
-	NONE       = 0,         /* no file, no range: indices count from 1 */
+	ROUNDS = 8,
+	NONE = 0,         /* no file, no range: indices count from 1 */
 };
 
 struct range {
@@ -99,10 +99,14 @@ static uint32_t file_of(struct files *f, const struct procfs_map *map)
 			return i;
 	}
 	if (vec_room(&f->files, &f->cap_files, f->n_files, sizeof(*f->files), FILES_MAX) < 0 ||
-	    map_put(&f->by_hash, hash, (uint32_t) f->n_files + 1) < 0)
+		map_put(&f->by_hash, hash, (uint32_t) f->n_files + 1) < 0)
 		return NONE;
 	f->files[f->n_files++] = (struct file) {
-		.inode = map->inode, .name_hash = name_hash, .major = map->major, .minor = map->minor, .next = first,
+		.inode = map->inode,
+		.name_hash = name_hash,
+		.major = map->major,
+		.minor = map->minor,
+		.next = first,
 	};
 	return (uint32_t) f->n_files;
 }
@@ -183,7 +187,7 @@ static bool is_counted(const struct procfs_map *map)
 	if (map->barred || (map->inode == 0 && map->major == 0 && map->minor == 0))
 		return false;
 	return strncmp(map->name, dev, sizeof(dev) - 1) != 0 || strncmp(map->name, zero, sizeof(zero) - 1) == 0 ||
-		strncmp(map->name, shm, sizeof(shm) - 1) == 0;
+	       strncmp(map->name, shm, sizeof(shm) - 1) == 0;
 }
 
 static int map_add(struct files *f, const struct procfs_map *map)

@@ -14,16 +14,22 @@
 #include "source/source.h"
 
 enum {
-	WIDE_MEMBERS   = 256,     /* members whose stat, status and io are kept open as well */
-	SPARE_FDS      = 96,      /* descriptors left to the rest of the recorder */
-	ENDED_KEPT     = 1024,    /* ended members that late facts can still be added to */
-	ZOMBIES_KEPT   = 8192,    /* more at once are told of again */
-	MEMBERS_MAX    = 1 << 22,
-	COMMAND_MAX    = 4096,
-	TEXT_MAX       = 16384,   /* of any file that is read in one piece */
+	WIDE_MEMBERS = 256,     /* members whose stat, status and io are kept open as well */
+	SPARE_FDS = 96,      /* descriptors left to the rest of the recorder */
+	ENDED_KEPT = 1024,    /* ended members that late facts can still be added to */
+	ZOMBIES_KEPT = 8192,    /* more at once are told of again */
+	MEMBERS_MAX = 1 << 22,
+	COMMAND_MAX = 4096,
+	TEXT_MAX = 16384,   /* of any file that is read in one piece */
 };
 
-enum keep { KEEP_STATM, KEEP_STAT, KEEP_STATUS, KEEP_IO, KEEP_COUNT };
+enum keep {
+	KEEP_STATM,
+	KEEP_STAT,
+	KEEP_STATUS,
+	KEEP_IO,
+	KEEP_COUNT
+};
 
 /* A living process of the job. */
 struct member {

@@ -20,13 +20,13 @@
 
 /* Measured costs, in nanoseconds: a pid that is gone costs 2400, one that is there 8000. */
 enum {
-	COST_PID       = 4000,
-	COST_THREAD    = 6000,   /* its children file, its part of the task directory */
-	COST_BLIND     = 500000, /* most that a tick may cost where the gate is off */
-	PIDS_RESERVED  = 300,    /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
-	FORGET_MAX     = 4096,   /* more pids than this at once: forget all strangers */
-	DOUBT_EVERY    = 32,     /* full looks until what need not be looked at is */
-	QUIET_MAX      = 64,     /* most pids that a PSS pass examines */
+	COST_PID = 4000,
+	COST_THREAD = 6000,   /* its children file, its part of the task directory */
+	COST_BLIND = 500000, /* most that a tick may cost where the gate is off */
+	PIDS_RESERVED = 300,    /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
+	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
+	DOUBT_EVERY = 32,     /* full looks until what need not be looked at is */
+	QUIET_MAX = 64,     /* most pids that a PSS pass examines */
 };
 
 /* ---- directories of numbers --------------------------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static uint32_t pid_max_read(const struct processes *p)
 	uint64_t value;
 
 	if (smallfile_read(p->env.root->proc, "sys/kernel/pid_max", text, sizeof(text)) < 0 || parse_u64(&at, &value) < 0 ||
-	    value > 1 << 22)
+		value > 1 << 22)
 		return 1 << 22; /* PID_MAX_LIMIT */
 	return (uint32_t) value;
 }
@@ -281,7 +281,7 @@ bool gate_read(const struct processes *p, uint32_t *ret)
 	char text[256];
 
 	return p->gate.fd >= 0 && smallfile_pread(p->gate.fd, text, sizeof(text)) > 0 &&
-		procfs_lastpid_parse(text, ret) == 0;
+	       procfs_lastpid_parse(text, ret) == 0;
 }
 
 void gate_init(struct processes *p)
@@ -380,7 +380,7 @@ static void gate_doubt(struct processes *p, uint32_t before_id)
 		const struct member *m = &p->members[i];
 
 		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
-		    !is_between(g, g->before, (uint32_t) m->pid, now)) {
+			!is_between(g, g->before, (uint32_t) m->pid, now)) {
 			g->off = true;
 			g->why_not = "the last pid in loadavg is not one of this pid namespace (lxcfs?)";
 			return;
@@ -440,7 +440,7 @@ void processes_test_gate(struct processes *p, pid_t pid)
 		return;
 	/* It was forked since the source was opened, or just before. */
 	if (gate_read(p, &now) &&
-	    (is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX)) {
+		(is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX)) {
 		g->proven = true;
 		return;
 	}
@@ -463,7 +463,7 @@ static bool is_thread(struct processes *p, int32_t pid)
 	uint64_t tgid;
 
 	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) > 0 &&
-		parse_key(p->text, "Tgid", &tgid) == 0 && tgid != (uint64_t) pid;
+	       parse_key(p->text, "Tgid", &tgid) == 0 && tgid != (uint64_t) pid;
 }
 
 bool gate_quiet(struct processes *p)

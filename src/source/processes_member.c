@@ -50,7 +50,8 @@ static bool is_of_thread(enum keep which)
 /* Whether pid still is this process. A kept descriptor knows without parsing. */
 bool member_is_same(struct processes *p, const struct member *m)
 {
-	int fd = m->fd[KEEP_STAT] >= 0 ? m->fd[KEEP_STAT] : m->tid == m->pid ? m->fd[KEEP_STATM] : -1;
+	int fd = m->fd[KEEP_STAT] >= 0 ? m->fd[KEEP_STAT] : m->tid == m->pid ? m->fd[KEEP_STATM]
+									     : -1;
 	struct procfs_stat st;
 	char text[2048];
 
@@ -206,7 +207,7 @@ static int statm_take(struct processes *p, struct member *m)
 	if (st.size == 0)
 		return -EAGAIN;
 	if (__builtin_mul_overflow(st.resident, p->page_bytes, &m->rss) || m->rss > INT64_MAX ||
-	    __builtin_mul_overflow(st.shared, p->page_bytes, &m->rss_file) || m->rss_file > INT64_MAX)
+		__builtin_mul_overflow(st.shared, p->page_bytes, &m->rss_file) || m->rss_file > INT64_MAX)
 		return -EBADMSG;
 	return 0;
 }

@@ -17,7 +17,14 @@ struct probe {
 	struct procfs_status status;
 };
 
-enum probe_file { FILE_STATM, FILE_STAT, FILE_STATUS, FILE_IO, FILE_ROLLUP, FILE_COUNT };
+enum probe_file {
+	FILE_STATM,
+	FILE_STAT,
+	FILE_STATUS,
+	FILE_IO,
+	FILE_ROLLUP,
+	FILE_COUNT
+};
 
 static int statm_try(struct probe *p)
 {
@@ -132,7 +139,7 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 	struct source_probe probe = { .metric = rows[i].metric, .how = files[file].how, .why_not = "", .remedy = "" };
 
 	if (r == 0 && rows[i].line > 0 &&
-	    !((const struct maybe *) (const void *) ((const char *) &p->status + rows[i].line))->known)
+		!((const struct maybe *) (const void *) ((const char *) &p->status + rows[i].line))->known)
 		probe.why_not = "this kernel's status file has no such line";
 	else if (r == -ENOENT) {
 		probe.why_not = files[file].missing;

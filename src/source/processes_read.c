@@ -14,7 +14,7 @@
 
 enum {
 	MARKS_BUDGET_NS = 5 * 1000 * 1000,
-	MARKS_BATCH     = 16, /* statuses between two looks at the clock */
+	MARKS_BATCH = 16, /* statuses between two looks at the clock */
 };
 
 /* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
@@ -43,7 +43,7 @@ static const struct {
 };
 
 enum {
-	ROWS        = sizeof(rows) / sizeof(rows[0]),
+	ROWS = sizeof(rows) / sizeof(rows[0]),
 	MEMORY_BITS = 1 << (M_PROC_RSS - M_PROC_RSS) | 1 << (M_PROC_RSS_FILE - M_PROC_RSS),
 };
 
@@ -102,12 +102,12 @@ static void exec_notice(struct processes *p, struct member *m, const struct proc
 	m->mark = m->hwm = UNKNOWN;
 	m->burst = 0;
 	framebuf_event(out, &(struct event) {
-		.time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
-		.kind = EVENT_EXEC,
-		.entity = ENTITY_PROCESS,
-		.id = m->id,
-		.text = m->name,
-	});
+				    .time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
+				    .kind = EVENT_EXEC,
+				    .entity = ENTITY_PROCESS,
+				    .id = m->id,
+				    .text = m->name,
+			    });
 }
 
 static void cpu_read(struct processes *p, struct member *m, struct framebuf *out)
@@ -159,7 +159,8 @@ static void io_read(struct processes *p, struct member *m, struct framebuf *out)
  * before the run, or at the first look at an older process, proves nothing. */
 static void mark_take(struct member *m, struct maybe hwm)
 {
-	int64_t before = m->mark.known ? m->mark.value : m->young ? 0 : INT64_MAX;
+	int64_t before = m->mark.known ? m->mark.value : m->young ? 0
+								  : INT64_MAX;
 
 	if (hwm.known && hwm.value > before && (uint64_t) hwm.value > m->burst)
 		m->burst = (uint64_t) hwm.value;

@@ -13,7 +13,7 @@ int procfs_statm_parse(const char *text, struct procfs_statm *ret)
 	const char *p = text;
 
 	if (parse_u64(&p, &st.size) < 0 || *p++ != ' ' || parse_u64(&p, &st.resident) < 0 || *p++ != ' ' ||
-	    parse_u64(&p, &st.shared) < 0 || *p != ' ')
+		parse_u64(&p, &st.shared) < 0 || *p != ' ')
 		return -EBADMSG;
 	*ret = st;
 	return 0;
@@ -32,9 +32,9 @@ int procfs_io_parse(const char *text, struct procfs_io *ret)
 			return -EBADMSG;
 	}
 	*ret = (struct procfs_io) {
-		.read_chars  = value[0],
+		.read_chars = value[0],
 		.write_chars = value[1],
-		.read_bytes  = value[4],
+		.read_bytes = value[4],
 		.write_bytes = value[5] > value[6] ? value[5] - value[6] : 0,
 	};
 	return 0;
@@ -49,10 +49,10 @@ int procfs_rollup_parse(const char *text, struct procfs_rollup *ret)
 	if (parse_key(text, "Rss", &r.rss) < 0 || parse_key(text, "Pss", &r.pss) < 0)
 		return -EBADMSG;
 	if (parse_key(text, "Shared_Clean", &clean) < 0 || parse_key(text, "Shared_Dirty", &dirty) < 0 ||
-	    __builtin_add_overflow(clean, dirty, &r.shared))
+		__builtin_add_overflow(clean, dirty, &r.shared))
 		return -EBADMSG;
 	if (parse_key(text, "Private_Clean", &clean) < 0 || parse_key(text, "Private_Dirty", &dirty) < 0 ||
-	    __builtin_add_overflow(clean, dirty, &r.private))
+		__builtin_add_overflow(clean, dirty, &r.private))
 		return -EBADMSG;
 	*ret = r;
 	return 0;

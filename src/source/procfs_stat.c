@@ -6,13 +6,16 @@
 
 #include "base/parse.h"
 
-enum { FIRST = 4, LAST = 28 };
+enum {
+	FIRST = 4,
+	LAST = 28
+};
 
 #define BIT(n) (1u << (n))
 
 /* Which fields are read; the others are stepped over (field 25, rsslim, does not even fit an int64_t). */
 static const uint32_t wanted = BIT(4) | BIT(5) | BIT(6) | BIT(10) | BIT(11) | BIT(12) | BIT(14) | BIT(15) | BIT(16) |
-	BIT(17) | BIT(20) | BIT(22) | BIT(23) | BIT(26) | BIT(27) | BIT(28);
+			       BIT(17) | BIT(20) | BIT(22) | BIT(23) | BIT(26) | BIT(27) | BIT(28);
 
 /* Fields that may have a minus: ppid is 0 and session -1 where they lie outside the pid namespace. */
 static const uint32_t is_signed = BIT(4) | BIT(5) | BIT(6);
@@ -67,24 +70,24 @@ int procfs_stat_parse(const char *line, struct procfs_stat *ret)
 	if (*p != ' ' && *p != '\n')
 		return -EBADMSG;
 	*ret = (struct procfs_stat) {
-		.state               = state,
-		.pid                 = (int32_t) pid,
-		.ppid                = (int32_t) field[4],
-		.pgrp                = (int32_t) field[5],
-		.session             = (int32_t) field[6],
-		.faults_minor        = field[10],
-		.faults_waited       = field[11],
-		.faults_major        = field[12],
-		.user_ticks          = field[14],
-		.system_ticks        = field[15],
-		.user_waited_ticks   = field[16],
+		.state = state,
+		.pid = (int32_t) pid,
+		.ppid = (int32_t) field[4],
+		.pgrp = (int32_t) field[5],
+		.session = (int32_t) field[6],
+		.faults_minor = field[10],
+		.faults_waited = field[11],
+		.faults_major = field[12],
+		.user_ticks = field[14],
+		.system_ticks = field[15],
+		.user_waited_ticks = field[16],
 		.system_waited_ticks = field[17],
-		.threads             = field[20],
-		.start_ticks         = field[22],
-		.vsize_bytes         = field[23],
-		.startcode           = field[26],
-		.endcode             = field[27],
-		.startstack          = field[28],
+		.threads = field[20],
+		.start_ticks = field[22],
+		.vsize_bytes = field[23],
+		.startcode = field[26],
+		.endcode = field[27],
+		.startstack = field[28],
 	};
 	name_copy(ret->name, sizeof(ret->name), open + 1, close);
 	return 0;

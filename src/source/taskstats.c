@@ -21,9 +21,9 @@
 
 enum {
 	RECEIVE_BYTES = 8 << 20,  /* records between two reads: about 6000 */
-	MESSAGES_MAX  = 65536,    /* in one read */
-	LATE_MAX      = 1024,     /* ends that wait for their process to be found */
-	GROUPS_MAX    = 65536,    /* processes with threads gone and threads left, on the whole machine */
+	MESSAGES_MAX = 65536,    /* in one read */
+	LATE_MAX = 1024,     /* ends that wait for their process to be found */
+	GROUPS_MAX = 65536,    /* processes with threads gone and threads left, on the whole machine */
 	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
 };
 
@@ -92,7 +92,7 @@ static ssize_t message_receive(struct taskstats *t)
 /* The answer to the last request: the kernel queues it before the request returns. take sees each message of it.
  * Returns what the acknowledgement says. */
 static int answer_take(struct taskstats *t, int (*take)(struct taskstats *t, const char *text, size_t len, void *ret),
-                       void *ret)
+	void *ret)
 {
 	int r = -ENOMSG;
 	ssize_t n;
@@ -107,7 +107,8 @@ static int answer_take(struct taskstats *t, int (*take)(struct taskstats *t, con
 
 			if ((size_t) n < NLMSG_HDRLEN + sizeof(error->error))
 				return -EBADMSG;
-			return error->error < 0 ? error->error : r == -ENOMSG ? 0 : r;
+			return error->error < 0 ? error->error : r == -ENOMSG ? 0
+									      : r;
 		}
 		if (take && head->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN)
 			r = take(t, t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, ret);
@@ -257,7 +258,7 @@ static struct group *group_of(struct taskstats *t, uint32_t tgid)
 		map_done(&t->by_tgid);
 	}
 	if (vec_room(&t->groups, &t->cap, t->n, sizeof(*t->groups), GROUPS_MAX) < 0 ||
-	    map_put(&t->by_tgid, tgid, (uint32_t) t->n) < 0) {
+		map_put(&t->by_tgid, tgid, (uint32_t) t->n) < 0) {
 		t->lossy = true;
 		return NULL;
 	}
@@ -343,24 +344,24 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 		return false;
 	scale(&sum);
 	framebuf_end(out, &(struct end) {
-		.entity = ENTITY_PROCESS,
-		.id = id,
-		.how = END_TASKSTATS,
-		.status_known = g->first_seen,
-		.status = g->first_seen ? (int32_t) r->status : 0,
-		.hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
-		.cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
-		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
-		.faults_minor = value_of(r->faults_minor, whole),
-		.read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
-		.write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
-	});
+				  .entity = ENTITY_PROCESS,
+				  .id = id,
+				  .how = END_TASKSTATS,
+				  .status_known = g->first_seen,
+				  .status = g->first_seen ? (int32_t) r->status : 0,
+				  .hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
+				  .cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
+				  .cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
+				  .faults_minor = value_of(r->faults_minor, whole),
+				  .read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
+				  .write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
+			  });
 	return true;
 }
 
 /* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
 static void group_end_or_wait(struct taskstats *t, const struct processes *p, const struct group *g,
-                              struct framebuf *out)
+	struct framebuf *out)
 {
 	if (!group_end(t, p, g, out) && t->n_late < LATE_MAX)
 		t->late[t->n_late++] = *g;
@@ -379,7 +380,7 @@ static bool is_over(const struct processes *p, const struct taskstats_record *r)
 }
 
 static void record_take(struct taskstats *t, const struct processes *p, const struct taskstats_record *r,
-                        struct framebuf *out)
+	struct framebuf *out)
 {
 	struct group *g, alone = { .sum.tgid = r->tgid };
 	uint32_t i;
@@ -420,10 +421,10 @@ int taskstats_read(struct taskstats *t, const struct processes *p, struct frameb
 		if (n < 0)
 			return (int) n;
 		if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_type != t->family ||
-		    head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
+			head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
 			continue;
 		if (taskstats_record_parse(t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN,
-		                           &t->layout, &record) == 0)
+			    &t->layout, &record) == 0)
 			record_take(t, p, &record, out);
 	}
 	return lost ? -ENOBUFS : out->error;

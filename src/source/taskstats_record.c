@@ -8,24 +8,24 @@
 /* Where fields of struct taskstats lie. New ones were always added at the end, but for version 15 (Linux 6.14), which
  * put two after each delay; version 16 moved those to the end. */
 enum {
-	AT_VERSION    = 0,   /* u16 */
-	AT_EXITCODE   = 4,   /* u32 */
-	AT_FLAG       = 8,   /* u8 */
-	AT_RUN        = 72,  /* cpu_run_virtual_total, ns; behind three delays of version 15 */
-	AT_PID        = 128, /* u32; from here on shifted */
-	AT_BTIME      = 136, /* u32 */
-	AT_UTIME      = 152, /* us */
-	AT_STIME      = 160,
-	AT_MINFLT     = 168,
-	AT_HIWATER    = 200, /* KiB */
-	AT_READ_CHAR  = 216,
+	AT_VERSION = 0,   /* u16 */
+	AT_EXITCODE = 4,   /* u32 */
+	AT_FLAG = 8,   /* u8 */
+	AT_RUN = 72,  /* cpu_run_virtual_total, ns; behind three delays of version 15 */
+	AT_PID = 128, /* u32; from here on shifted */
+	AT_BTIME = 136, /* u32 */
+	AT_UTIME = 152, /* us */
+	AT_STIME = 160,
+	AT_MINFLT = 168,
+	AT_HIWATER = 200, /* KiB */
+	AT_READ_CHAR = 216,
 	AT_WRITE_CHAR = 224,
-	AT_READ       = 248,
-	AT_WRITE      = 256,
-	AT_CANCELLED  = 264,
-	NEEDED        = 272, /* all versions from 8 on are longer */
-	AT_TGID       = 368, /* version 12 */
-	FLAG_GROUP    = 0x20,/* AGROUP of linux/acct.h: the last thread */
+	AT_READ = 248,
+	AT_WRITE = 256,
+	AT_CANCELLED = 264,
+	NEEDED = 272, /* all versions from 8 on are longer */
+	AT_TGID = 368, /* version 12 */
+	FLAG_GROUP = 0x20,/* AGROUP of linux/acct.h: the last thread */
 };
 
 static const struct taskstats_layout layouts[] = {
@@ -99,7 +99,7 @@ int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t p
 		if (!stats || u32_at(stats, (size_t) AT_PID + l.shift) != tid)
 			continue;
 		l.has_tgid = version_of(stats) >= 12 && size >= (size_t) AT_TGID + l.tgid_shift + 4 &&
-			u32_at(stats, (size_t) AT_TGID + l.tgid_shift) == pid;
+			     u32_at(stats, (size_t) AT_TGID + l.tgid_shift) == pid;
 		/* It has read its own libraries. */
 		l.has_io = u64_at(stats, (size_t) AT_READ_CHAR + l.shift) + u64_at(stats, (size_t) AT_WRITE_CHAR + l.shift) > 0;
 		*ret = l;
@@ -116,7 +116,7 @@ static uint64_t times(uint64_t value, uint64_t by)
 }
 
 int taskstats_record_parse(const char *text, size_t len, const struct taskstats_layout *layout,
-                           struct taskstats_record *ret)
+	struct taskstats_record *ret)
 {
 	size_t size, tgid_size = 0, shift = layout->shift;
 	const char *stats = stats_of(text, len, layout->shift, &size);
@@ -128,17 +128,17 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		tgid = taskstats_attribute(tgid, tgid_size, TASKSTATS_TGID, &tgid_size);
 	uint64_t written = u64_at(stats, AT_WRITE + shift), cancelled = u64_at(stats, AT_CANCELLED + shift);
 	struct taskstats_record r = {
-		.pid          = u32_at(stats, AT_PID + shift),
-		.is_last      = tgid != NULL,
-		.status       = u32_at(stats, AT_EXITCODE),
+		.pid = u32_at(stats, AT_PID + shift),
+		.is_last = tgid != NULL,
+		.status = u32_at(stats, AT_EXITCODE),
 		.start_wall_s = u32_at(stats, AT_BTIME + shift),
-		.hwm_bytes    = times(u64_at(stats, AT_HIWATER + shift), 1024),
-		.run_ns       = u64_at(stats, AT_RUN + shift),
-		.user_ns      = times(u64_at(stats, AT_UTIME + shift), 1000),
-		.system_ns    = times(u64_at(stats, AT_STIME + shift), 1000),
+		.hwm_bytes = times(u64_at(stats, AT_HIWATER + shift), 1024),
+		.run_ns = u64_at(stats, AT_RUN + shift),
+		.user_ns = times(u64_at(stats, AT_UTIME + shift), 1000),
+		.system_ns = times(u64_at(stats, AT_STIME + shift), 1000),
 		.faults_minor = u64_at(stats, AT_MINFLT + shift),
-		.read_bytes   = u64_at(stats, AT_READ + shift),
-		.write_bytes  = written > cancelled ? written - cancelled : 0,
+		.read_bytes = u64_at(stats, AT_READ + shift),
+		.write_bytes = written > cancelled ? written - cancelled : 0,
 	};
 
 	r.tgid = r.pid;

@@ -50,4 +50,4 @@ int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t p
 
 /* Returns 0, or -EBADMSG, leaving *ret alone. */
 int taskstats_record_parse(const char *text, size_t len, const struct taskstats_layout *layout,
-                           struct taskstats_record *ret);
+	struct taskstats_record *ret);

@@ -26,7 +26,7 @@ static unsigned allocations;
 
 #ifdef SANITIZED
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
-                                              void (*on_free)(const volatile void *));
+	void (*on_free)(const volatile void *));
 
 static void count_malloc(const volatile void *p, size_t size)
 {
@@ -192,7 +192,9 @@ static void without_descriptors_it_opens_and_closes(void **state)
 /* More than WIDE_MEMBERS, so that some are read by path, and marks take more than one call. */
 static void many_members(void **state)
 {
-	enum { MANY = 300 };
+	enum {
+		MANY = 300
+	};
 	struct child main = child_start(just_wait, NULL);
 	size_t marked = 0;
 	bool seen[MANY + 1] = { false };

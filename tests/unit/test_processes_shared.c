@@ -12,7 +12,9 @@
 /* What the libraries of this program can take at most, sanitizers included. */
 #define LIBRARIES (48 * MIB)
 
-enum { PASSES = 500 }; /* other processes of the machine may fork during one; not during all of them */
+enum {
+	PASSES = 500
+}; /* other processes of the machine may fork during one; not during all of them */
 
 static char *mapped(size_t bytes, int flags, int fd)
 {
@@ -278,7 +280,7 @@ static void a_hostile_proc(void **state)
 	assert_string_equal(birth_of(&b.out, 106)->process.name, "\xff\xfe");
 	assert_int_equal(birth_of(&b.out, 108)->process.parent, processes_id(b.p, 103));
 	uint32_t cut_statm = processes_id(b.p, 102), cut_status = processes_id(b.p, 103), huge = processes_id(b.p, 106),
-		zombie = processes_id(b.p, 105);
+		 zombie = processes_id(b.p, 105);
 
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);

@@ -51,9 +51,9 @@ static void io(void **state)
 static void rollup(void **state)
 {
 	static const char text[] = "55d0c0a00000-7ffd4f7fe000 ---p 00000000 00:00 0                          [rollup]\n"
-		"Rss:                 884 kB\nPss:                 385 kB\nPss_Dirty:           84 kB\n"
-		"Shared_Clean:        500 kB\nShared_Dirty:          1 kB\nPrivate_Clean:       300 kB\n"
-		"Private_Dirty:        83 kB\nReferenced:          884 kB\n";
+				   "Rss:                 884 kB\nPss:                 385 kB\nPss_Dirty:           84 kB\n"
+				   "Shared_Clean:        500 kB\nShared_Dirty:          1 kB\nPrivate_Clean:       300 kB\n"
+				   "Private_Dirty:        83 kB\nReferenced:          884 kB\n";
 	struct procfs_rollup r = { 0 };
 
 	(void) state;
@@ -69,9 +69,17 @@ static void rollup(void **state)
 static void maps(void **state)
 {
 	static const char *const bad[] = {
-		"", "7f00-7f01", "7f01-7f00 r--p 0 0:0 0", "7f00-7f00 r--p 0 0:0 0", "7f00-7f01 r-p 0 0:0 0",
-		"7f00-7f01 r--p 0 00 0", "7f00-7f01 r--p 0 0:0 x", "7f00-7f01 r--p ffffffffffffffff 0:0 1",
-		"7f00-7f01 r--p 0 100000000:0 1", "x-7f01 r--p 0 0:0 1", "7f00-7f01 r--p 0 0:0 1x",
+		"",
+		"7f00-7f01",
+		"7f01-7f00 r--p 0 0:0 0",
+		"7f00-7f00 r--p 0 0:0 0",
+		"7f00-7f01 r-p 0 0:0 0",
+		"7f00-7f01 r--p 0 00 0",
+		"7f00-7f01 r--p 0 0:0 x",
+		"7f00-7f01 r--p ffffffffffffffff 0:0 1",
+		"7f00-7f01 r--p 0 100000000:0 1",
+		"x-7f01 r--p 0 0:0 1",
+		"7f00-7f01 r--p 0 0:0 1x",
 	};
 	struct procfs_map m = { 0 };
 

@@ -14,7 +14,7 @@
 
 /* Fields 3 to 52 as a kernel wrote them, apart from the numbers that name their own field. */
 #define REST " S 4 5 6 0 -1 4194304 10 11 12 13 14 15 16 17 20 0 20 0 22 23 24 18446744073709551615 26 27 28 0 0 0 0 " \
-	"4096 0 0 0 0 17 1 0 0 0 0 0 45 46 47 48 49 50 51 52\n"
+	     "4096 0 0 0 0 17 1 0 0 0 0 0 45 46 47 48 49 50 51 52\n"
 
 static void each_field_has_its_place(void **state)
 {
@@ -75,8 +75,20 @@ static void a_long_name_is_cut(void **state)
 static void what_is_no_such_line_is_refused(void **state)
 {
 	static const char *const lines[] = {
-		"", "7", "7 (", "7 (x", "7 (x)", "7 (x) ", "7 (x) S", "x (x)" REST, "7 x)" REST, "7 )x(" REST, "7(x)" REST,
-		"7 (x) S 1 2 3 4", "99999999999 (x)" REST, "-7 (x)" REST,
+		"",
+		"7",
+		"7 (",
+		"7 (x",
+		"7 (x)",
+		"7 (x) ",
+		"7 (x) S",
+		"x (x)" REST,
+		"7 x)" REST,
+		"7 )x(" REST,
+		"7(x)" REST,
+		"7 (x) S 1 2 3 4",
+		"99999999999 (x)" REST,
+		"-7 (x)" REST,
 		"7 (x) S 4  5 6 0 -1 0 10 11 12 13 14 15 16 17 20 0 20 0 22 23 24 0 26 27 28 0",
 		"7 (x) S 4 5 6 0 -1 0 10 11 12 13 -14 15 16 17 20 0 20 0 22 23 24 0 26 27 28 0",
 		"7 (x) S 4 5 6 0 -1 0 10 11 12 13 14 15 16 17 20 0 20 0 99999999999999999999 23 24 0 26 27 28 0",

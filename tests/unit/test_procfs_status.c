@@ -75,7 +75,9 @@ static void nonsense_is_unknown(void **state)
 
 	(void) state;
 	assert_int_equal(procfs_status_parse("Tgid:\t2\nVmHWM:\tx kB\nVmRSS:\t-1 kB\nVmSwap:\t99999999999999999999 kB\n"
-		"HugetlbPages:\t18014398509481984 kB\nThreads:\t\nUid:\n", &st), 0);
+					     "HugetlbPages:\t18014398509481984 kB\nThreads:\t\nUid:\n",
+				 &st),
+		0);
 	assert_false(st.hwm_bytes.known);
 	assert_false(st.rss_bytes.known);
 	assert_false(st.swap_bytes.known);
