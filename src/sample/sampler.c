@@ -15,8 +15,10 @@
 #define SECOND UINT64_C(1000000000)
 
 enum {
-	HOLD_PERIODS = 3,   /* of a source's periods, a gauge may stand for itself */
-	GAP_INTERVALS = 10, /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
+	HOLD_PERIODS = 3,    /* of a source's periods, a gauge may stand for itself */
+	GAP_INTERVALS = 10,  /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
+	FAULTS_MEMBERS = 16, /* up to so many members their faults are read at every tick */
+	FAULTS_INTERVAL_NS = 50000000, /* if ticks are not closer than this */
 };
 static const uint64_t gap_least_ns = 2 * SECOND;
 
@@ -69,14 +71,23 @@ static void read_exit_records(struct sampler *s, uint64_t now)
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
 }
 
+/* What fork families hold is bounded by their faults since the last look before the fork, so where it costs little
+ * faults are read with the memory. */
+static bool is_cheap(const struct sampler *s)
+{
+	return s->options.interval_ns >= FAULTS_INTERVAL_NS && processes_count(s->processes) <= FAULTS_MEMBERS;
+}
+
 /* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */
 static void look_at_processes(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
 {
+	bool faults;
+
 	(void) processes_look(s->processes, how, &s->buf);
 	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	bool faults = job_needs(s->job) & NEED_FAULTS;
-
+	sampler_pss(s, now); /* may find new members: their faults come after it */
+	faults = is_cheap(s) || (job_needs(s->job) & NEED_FAULTS);
 	if (faults)
 		dear |= PROCESSES_CPU;
 	if (dear) {
@@ -85,7 +96,6 @@ static void look_at_processes(struct sampler *s, uint64_t now, enum processes_lo
 	}
 	if (faults)
 		sampler_plan_pages(s, now);
-	sampler_pss(s, now);
 	job_total(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
 }
@@ -349,7 +359,7 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 		sampler_plan_open(s);
 		s->started = true;
 	}
-	look_at_processes(s, sampler_time(s), LOOK_FULL, s->options.ours ? 0 : PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS);
+	look_at_processes(s, sampler_time(s), LOOK_FULL, PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_MARKS));
 	return 0;
 }
 
