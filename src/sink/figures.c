@@ -135,7 +135,7 @@ char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 		double rate = (double) NS_PER_S / (double) ns;
 		bool whole = fabs(rate - round(rate)) < 0.005;
 
-		(void) snprintf(buf, UNITS_LEN, "%s/s", whole ? fixed(rate, 0, number) : figure_number(rate, number));
+		(void) snprintf(buf, UNITS_LEN, "%.30s/s", whole ? fixed(rate, 0, number) : figure_number(rate, number));
 	} else {
 		(void) snprintf(buf, UNITS_LEN, "every %.33s", units_duration(ns, number));
 	}
