@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import HIWATER, wait_for
+from cli_helpers import HIWATER, wait_for
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 124, 255])

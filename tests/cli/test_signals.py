@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import HIWATER, processes, state_of, wait_for
+from cli_helpers import HIWATER, processes, state_of, wait_for
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGCONT, signal.SIGALRM,
            signal.SIGWINCH, signal.SIGPIPE, signal.SIGSEGV, signal.SIGABRT, signal.SIGURG, signal.SIGRTMIN + 5]

@@ -10,7 +10,7 @@ import sys
 import termios
 
 import pytest
-from conftest import DEADLINE, HIWATER, state_of, wait_for
+from cli_helpers import DEADLINE, HIWATER, state_of, wait_for
 
 
 class Terminal:

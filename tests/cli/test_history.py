@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""runs, show, mark, --repeat, attach and doctor."""
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+from cli_helpers import ROOT, wait_for
+
+LONGER = "sleep 1.2"  # than the window: it is kept
+
+
+def schema():
+    return json.loads((ROOT / "docs" / "summary.schema.json").read_text())
+
+
+def runs(tool):
+    done = tool.run("runs", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# ---- the history ----
+
+def test_empty_history(tool):
+    done = tool.run("runs")
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "hiwater run --" in done.stderr
+    assert runs(tool) == []
+    assert not tool.history.exists()
+    assert tool.run("show").returncode == 1
+
+
+def test_short_runs_are_not_kept(tool):
+    tool.run("run", "--", "true")
+    assert runs(tool) == []
+
+
+def test_a_run_is_kept_shown_and_removed(tool):
+    done = tool.run("run", "-n", "base", "--", "sh", "-c", f"{LONGER}; exit 3")
+    assert done.returncode == 3
+    listed = runs(tool)
+    assert len(listed) == 1
+    run = listed[0]
+    assert run["name"] == "base" and run["exit"] == {"code": 3, "signal": None} and run["complete"] and not run["running"]
+    assert run["ram_peak_bytes"] > 0 and run["wall_s"] > 1
+    assert oct(os.stat(run["recording"]).st_mode & 0o777) == "0o600"
+    number = str(run["number"])
+    table = tool.run("runs").stdout.splitlines()
+    assert table[0].split()[:3] == ["RUN", "NAME", "STARTED"]
+    assert table[1].split()[:2] == [number, "base"] and table[1].rstrip().endswith("exit 3")
+    shown = [tool.run("show", *args) for args in ([], ["last"], [number], ["base"], [run["recording"]])]
+    assert all(s.returncode == 0 for s in shown)
+    assert len({s.stdout for s in shown}) == 1
+    assert tool.run("show", "--summary", "line").stdout.startswith("hiwater ")
+    summary = json.loads(tool.run("show", "--json", number).stdout)
+    jsonschema.validate(summary, schema())
+    assert summary["exit"]["code"] == 3
+    assert tool.run("runs", "--rm", number).returncode == 0
+    assert runs(tool) == []
+    assert tool.run("runs", "--rm", number).returncode == 1
+
+
+def test_show_agrees_with_run(tool):
+    tool.run("run", "-o", "x.hiw", "--json", "run.json", "--", sys.executable, "-c",
+             "import time; x = bytearray(50_000_000); time.sleep(1.5)")
+    at_end = json.loads((tool.folder / "run.json").read_text())
+    shown = json.loads(tool.run("show", "--json", "x.hiw").stdout)
+    for part in ("ram", "time", "exit", "processes", "io", "command", "started"):
+        assert shown[part] == at_end[part], part
+
+
+def test_why_lists_more(tool):
+    tool.run("run", "-o", "x.hiw", "--", "sh", "-c", LONGER)
+    assert len(tool.run("show", "--why", "x.hiw").stdout) > len(tool.run("show", "x.hiw").stdout)
+
+
+def test_copy_makes_one_file(tool):
+    process = tool.start("run", "-o", "x.hiw", "--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    wait_for((tool.folder / "x.hiw").exists, "the recording")
+    wait_for(lambda: tool.run("show", "x.hiw").returncode == 0, "a summary")
+    assert tool.run("show", "--copy", "copy.hiw", "x.hiw").stdout == ""
+    process.stdin.close()
+    process.wait(30)
+    (tool.folder / "elsewhere").mkdir()
+    (tool.folder / "copy.hiw").rename(tool.folder / "elsewhere" / "copy.hiw")
+    assert tool.run("show", "elsewhere/copy.hiw").returncode == 0
+
+
+def test_a_lost_recorder(tool):
+    process = tool.start("run", "-o", "x.hiw", "--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    wait_for((tool.folder / "x.hiw").exists, "the recording")
+    wait_for(lambda: tool.run("show", "x.hiw").returncode == 0, "a summary")
+    process.kill()
+    process.wait(30)
+    process.stdin.close()
+    summary = json.loads(tool.run("show", "--json", "x.hiw").stdout)
+    jsonschema.validate(summary, schema())
+    assert summary["run"]["complete"] is False
+    assert summary["ram"]["main"]["peak_bytes"] > 0
+
+
+def test_runs_squeeze_the_command_and_nothing_else(tool):
+    tool.run("run", "-n", "base", "--summary", "none", "--", "sh", "-c", LONGER, "x" * 300)
+    for columns in (80, 100, 120):
+        table = tool.run("runs", env={"COLUMNS": str(columns)}).stdout.splitlines()
+        assert max(map(len, table)) <= max(columns, 85)
+        assert "\u2026" in table[1] or "..." in table[1]
+        assert re.search(r" [\d.]+ [KMG]iB ", table[1])
+    assert "x" * 300 in tool.run("runs").stdout
+
+
+# ---- marks ----
+
+def test_marks_of_a_job(tool):
+    from cli_helpers import HIWATER
+    done = tool.run("run", "-o", "x.hiw", "--", "sh", "-c", f"{HIWATER} mark epoch 3 done && sleep 0.3 && {HIWATER} mark two")
+    assert done.returncode == 0, done.stderr
+    with sqlite3.connect(tool.folder / "x.hiw") as db:
+        texts = [row[0] for row in db.execute("SELECT text FROM event WHERE text IS NOT NULL ORDER BY rowid")]
+    assert [t for t in texts if t in ("epoch 3 done", "two")] == ["epoch 3 done", "two"]
+
+
+def test_a_mark_when_the_recorder_is_gone(tool):
+    done = tool.run("mark", "x", env={"HIWATER_SOCKET": "@hiwater-1-0"})
+    assert done.returncode == 1
+    assert done.stderr.startswith("hiwater: ") and done.stderr.count("\n") == 1
+
+
+# ---- --repeat ----
+
+def test_repeat(tool):
+    done = tool.run("run", "--repeat", "3", "-n", "base", "--", "sh", "-c", f"echo x; {LONGER}")
+    assert done.returncode == 0
+    assert done.stdout == "x\n" * 3
+    lines = done.stderr.splitlines()
+    assert len([l for l in lines if re.match(r"hiwater \S+ exit=0 ", l)]) == 3
+    table = lines[-5:]
+    assert table[0] == "hiwater  3 runs of sh"
+    assert table[1].split() == ["min", "mean", "deviation", "max"]
+    assert [l[:10].strip() for l in table[2:]] == ["wall", "CPU time", "peak RAM"]
+    assert [r["name"] for r in runs(tool)] == ["base"] * 3
+
+
+def test_repeat_stops_at_the_first_failure(tool):
+    script = 'echo x >> log; test "$(wc -l < log)" -lt 2 || exit 7'
+    done = tool.run("run", "--repeat", "5", "--", "sh", "-c", script)
+    assert done.returncode == 7
+    assert (tool.folder / "log").read_text() == "x\n" * 2
+    assert "run 2 of 5" in done.stderr
+
+
+def test_repeat_ends_on_a_signal(tool):
+    """A job that takes SIGTERM for a wish to end well is not begun again."""
+    process = tool.start("run", "--repeat", "5", "--", "sh", "-c",
+                         "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(process.pid, signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert stdout == b""
+
+
+def test_repeat_quiet(tool):
+    assert tool.run("run", "--repeat", "2", "--summary", "none", "--", "true").stderr == ""
+    assert tool.run("run", "--repeat", "2", "--summary", "full", "--", "true").stderr.count("--- hiwater") >= 2
+
+
+def test_repeat_counts_nobody_twice(tool):
+    """What an earlier run left behind is none of a later one's."""
+    done = tool.run("run", "--repeat", "2", "--summary", "line", "-n", "base", "--", "sh", "-c",
+                    f"sleep 5 >/dev/null 2>&1 & {LONGER}")
+    assert done.returncode == 0
+    seen = [json.loads(tool.run("show", "--json", str(r["number"])).stdout)["processes"] for r in runs(tool)]
+    assert [p["left"] for p in seen] == [1, 1]
+    assert len({p["seen"] for p in seen}) == 1
+
+
+# ---- attach ----
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen([sys.executable, "-c", "x = bytearray(40_000_000); print('ready', flush=True); input()"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.stdin.close()
+    process.stdout.close()
+    process.wait()
+
+
+def test_attach_for_a_while(tool, sleeper):
+    done = tool.run("attach", "--for", "0.5s", "--json", "out.json", sleeper.pid)
+    assert done.returncode == 0
+    assert sleeper.poll() is None
+    summary = json.loads((tool.folder / "out.json").read_text())
+    jsonschema.validate(summary, schema())
+    assert summary["ram"]["main"]["peak_bytes"] > 40_000_000
+    assert summary["exit"]["code"] is None
+    assert "bytearray" in " ".join(summary["command"])
+
+
+def test_attach_to_the_end(tool, sleeper):
+    process = tool.start("attach", "--progress=100ms", str(sleeper.pid))
+    assert b"RAM" in process.stderr.readline()
+    sleeper.stdin.write(b"\n")
+    sleeper.stdin.flush()
+    sleeper.wait(30)
+    assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_attach_ends_with_a_summary_on_a_signal(tool, sleeper, number):
+    process = tool.start("attach", "--progress=100ms", str(sleeper.pid))
+    assert b"RAM" in process.stderr.readline()
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert b"hiwater" in stderr
+    assert sleeper.poll() is None
+
+
+def test_attach_by_name(tool, sleeper):
+    done = tool.run("attach", "--name", "bytearray.40_000_000", "--for", "0.3s", "--json", "out.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tool.folder / "out.json").read_text())["ram"]["main"]["peak_bytes"] > 40_000_000
+
+
+def test_attach_to_nobody(tool):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    done = tool.run("attach", gone.pid)
+    assert done.returncode == 1
+    assert str(gone.pid) in done.stderr
+    assert tool.run("attach", "--name", "no such process anywhere at all").returncode == 1
+
+
+# ---- doctor ----
+
+def test_doctor(tool):
+    done = tool.run("doctor")
+    assert done.returncode == 0 and done.stderr == ""
+    assert re.search(r"^  yes  rss ", done.stdout, re.M)
+    had, total = map(int, re.search(r"^(\d+) of (\d+) metrics", done.stdout, re.M).groups())
+    assert len(re.findall(r"^  yes  ", done.stdout, re.M)) == had
+    assert len(re.findall(r"^  (yes|no )  ", done.stdout, re.M)) == total
+    report = json.loads(tool.run("doctor", "--json").stdout)
+    assert len(report["metrics"]) == total
+    for m in report["metrics"]:
+        assert m["available"] or m["why_not"], m
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("tree", sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir()))
+def test_doctor_of_captured_machines(tool, tree):
+    done = tool.run("doctor", "--root", ROOT / "tests" / "trees" / tree)
+    assert done.returncode == 0, done.stderr
+    assert "metrics can be measured" in done.stdout
