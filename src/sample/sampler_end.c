@@ -27,8 +27,11 @@ void sampler_main_zombie(struct sampler *s, pid_t pid)
 		facts->main_zombie_cminflt = end.faults_waited;
 	if (!s->taskstats)
 		return;
-	(void) taskstats_read(s->taskstats, s->processes, &s->buf);
-	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, hold(s));
+	/* Twice: the second time tells of those that no look had found, while main is there to be their parent. */
+	for (int i = 0; i < 2; i++) {
+		(void) taskstats_read(s->taskstats, s->processes, &s->buf);
+		sampler_show(s, &s->buf, FRAME_TASKSTATS, now, hold(s));
+	}
 }
 
 static void add(struct maybe *sum, struct maybe value)

@@ -170,3 +170,26 @@ void member_rebirth(struct processes *p, struct member *m, const struct procfs_s
 	image_take(m, st);
 	birth_tell(p, m, st, uid, out);
 }
+
+uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t uid, const char *name,
+	struct framebuf *out)
+{
+	const struct member *parent = member_of_pid(p, ppid);
+	bool orphan = p->ours && ppid == p->env.recorder_pid;
+
+	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent && !orphan))
+		return 0;
+	framebuf_birth(out, &(struct birth) {
+				    .entity = ENTITY_PROCESS,
+				    .id = ++p->last_id,
+				    .process = {
+					    .pid = pid,
+					    .ppid = ppid,
+					    .parent = parent ? parent->id : 0,
+					    .uid = uid,
+					    .name = name,
+					    .command = "",
+				    },
+			    });
+	return p->last_id;
+}

@@ -174,9 +174,11 @@ int taskstats_open(struct taskstats **ret, struct err *err);
 void taskstats_close(struct taskstats *t);
 int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 
-/* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended.
- * A record of a process that no look has found waits for the next call, then it is dropped. Returns 0, or -ENOBUFS: some were lost. */
-int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out);
+/* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended. A
+ * record of a process that no look has found waits for one more call, so that the look in between can find its zombie;
+ * then it is that of a child which lived and died between two looks: if its parent is a member, it gets a birth with
+ * its end. Returns 0, or -ENOBUFS: some were lost. */
+int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
 
 /* ---- this machine ------------------------------------------------------------------------------------------------- */
 

@@ -292,6 +292,9 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->read_bytes += r->read_bytes;
 	sum->write_bytes += r->write_bytes;
 	sum->start_wall_s = r->start_wall_s;
+	sum->ppid = r->ppid;
+	sum->uid = r->uid;
+	memcpy(sum->name, r->name, sizeof(sum->name));
 	if (r->pid == r->tgid) {
 		sum->status = r->status;
 		g->first_seen = true;
@@ -331,17 +334,13 @@ static void scale(struct taskstats_record *r)
 	r->system_ns = r->user_ns < r->run_ns ? r->run_ns - r->user_ns : 0;
 }
 
-/* Returns whether its process is known. */
-static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+/* Tells of the end of the process that is called id in this run. */
+static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
-	uint64_t start_ns;
-	uint32_t id = member_id(p, r, &start_ns);
 	/* Threads that ended before the listening began are missing from a sum. */
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
 
-	if (id == 0)
-		return false;
 	scale(&sum);
 	framebuf_end(out, &(struct end) {
 				  .entity = ENTITY_PROCESS,
@@ -356,7 +355,31 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 				  .read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
 				  .write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
 			  });
-	return true;
+}
+
+/* Returns whether its process is known. */
+static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
+{
+	uint64_t start_ns;
+	uint32_t id = member_id(p, &g->sum, &start_ns);
+
+	if (id != 0)
+		end_tell(t, g, id, start_ns, out);
+	return id != 0;
+}
+
+/* A look came and went and has not found it: it was born and reaped between two looks. If its parent is a member, it
+ * was one, too. All of its life lay in the run, so its sums are whole. */
+static void group_end_late(struct taskstats *t, struct processes *p, const struct group *g, struct framebuf *out)
+{
+	const struct taskstats_record *r = &g->sum;
+	uint32_t id;
+
+	if (group_end(t, p, g, out))
+		return;
+	id = member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, r->uid, r->name, out);
+	if (id != 0)
+		end_tell(t, g, id, UINT64_MAX, out);
 }
 
 /* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
@@ -400,12 +423,12 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	}
 }
 
-int taskstats_read(struct taskstats *t, const struct processes *p, struct framebuf *out)
+int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
 	bool lost = false;
 
 	for (size_t i = 0; i < t->n_late; i++)
-		(void) group_end(t, p, &t->late[i], out);
+		group_end_late(t, p, &t->late[i], out);
 	t->n_late = 0;
 	for (int i = 0; i < MESSAGES_MAX; i++) {
 		ssize_t n = message_receive(t);

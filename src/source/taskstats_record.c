@@ -12,7 +12,10 @@ enum {
 	AT_EXITCODE = 4,   /* u32 */
 	AT_FLAG = 8,   /* u8 */
 	AT_RUN = 72,  /* cpu_run_virtual_total, ns; behind three delays of version 15 */
-	AT_PID = 128, /* u32; from here on shifted */
+	AT_COMM = 80, /* 32 bytes; from here on shifted */
+	AT_UID = 120, /* u32 */
+	AT_PID = 128, /* u32 */
+	AT_PPID = 132, /* u32 */
 	AT_BTIME = 136, /* u32 */
 	AT_UTIME = 152, /* us */
 	AT_STIME = 160,
@@ -129,6 +132,8 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 	uint64_t written = u64_at(stats, AT_WRITE + shift), cancelled = u64_at(stats, AT_CANCELLED + shift);
 	struct taskstats_record r = {
 		.pid = u32_at(stats, AT_PID + shift),
+		.ppid = u32_at(stats, AT_PPID + shift),
+		.uid = u32_at(stats, AT_UID + shift),
 		.is_last = tgid != NULL,
 		.status = u32_at(stats, AT_EXITCODE),
 		.start_wall_s = u32_at(stats, AT_BTIME + shift),
@@ -141,6 +146,7 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		.write_bytes = written > cancelled ? written - cancelled : 0,
 	};
 
+	memcpy(r.name, stats + AT_COMM + shift, sizeof(r.name) - 1);
 	r.tgid = r.pid;
 	if (layout->has_tgid) {
 		r.tgid = u32_at(stats, (size_t) AT_TGID + layout->tgid_shift);

@@ -32,6 +32,8 @@ struct taskstats_layout {
 /* One thread's end. */
 struct taskstats_record {
 	uint32_t pid, tgid;      /* tgid: pid where the kernel does not say */
+	uint32_t ppid, uid;
+	char name[16];
 	bool is_last;            /* no thread of the process is left */
 	uint32_t status;         /* as waitpid gives it; of the thread */
 	uint64_t start_wall_s;   /* since 1970 */
