@@ -142,7 +142,9 @@ uint64_t job_now(const struct job *job);                          /* time of the
 
 /* Calls see for each accumulator with n > 0 of host, job and GPUs. */
 void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
-/* Puts back what was stored. Each returns 0 or -ENOMEM. Phases and events come back by applying their frames. */
+/* Puts back what was stored. Each returns 0 or -ENOMEM. Events come back by applying their frames, phases too; then
+ * job_restore_phase adds what the events of their edges do not say. */
 int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc);
 int job_restore_process(struct job *job, const struct process *process);
 int job_restore_series(struct job *job, const struct series *series);
+int job_restore_phase(struct job *job, const struct phase *phase);

@@ -20,6 +20,7 @@ struct record_options {
 	size_t queue_bytes;       /* 8 MiB: frames that wait; more are dropped and counted */
 	unsigned others_after;    /* 200: beyond so many living processes the smallest are one row */
 	uint64_t start_boot_ns;
+	bool force_snapshot;      /* as on a network file system: write elsewhere, copy here */
 };
 
 struct record;

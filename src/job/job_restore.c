@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Phases put back: what their edges' events do not say.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+enum { MAX_RESTORED = 1 << 20 };
+
+static struct phase *find(struct job *job, uint32_t number)
+{
+	for (size_t i = job->n_phases; i-- > 0;) {
+		if (job->phases[i].number == number)
+			return &job->phases[i];
+	}
+	return NULL;
+}
+
+static struct phase *make(struct job *job, const struct phase *from)
+{
+	char *name = strdup(from->name ? from->name : "");
+
+	if (!name || vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0) {
+		free(name);
+		return NULL;
+	}
+	job->phases[job->n_phases] = (struct phase) { .number = from->number, .name = name };
+	job->n_open++;
+	return &job->phases[job->n_phases++];
+}
+
+int job_restore_phase(struct job *job, const struct phase *phase)
+{
+	struct phase *mine = find(job, phase->number);
+	char *name;
+
+	if (!mine)
+		mine = make(job, phase);
+	if (!mine)
+		return -ENOMEM;
+	if (mine->end_ns == 0 && phase->end_ns != 0)
+		job->n_open--;
+	else if (mine->end_ns != 0 && phase->end_ns == 0)
+		job->n_open++;
+	name = mine->name;
+	*mine = *phase;
+	mine->name = name;
+	return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/fold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "record/fold_internal.h"
+
+enum {
+	MOST_SLOTS = 1 << 20,
+	SAME_LOOK_NS = 1000000, /* readings of several sources this near are one row at full rate */
+};
+
+void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row)
+{
+	int r = f->options.row(f->options.ctx, entity, recent, row);
+
+	if (r < 0 && f->error == 0)
+		f->error = r;
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------------------------- */
+
+static struct slot *find_slot(const struct fold *f, enum entity entity, uint32_t id)
+{
+	uint32_t place;
+
+	return map_get(&f->places, slot_key(entity, id), &place) ? f->slots[place] : NULL;
+}
+
+static struct slot *make_slot(struct fold *f, enum entity entity, uint32_t id)
+{
+	const struct layout *l = f->options.layout;
+	struct slot *slot;
+
+	if (vec_room(&f->slots, &f->cap_slots, f->n_slots, sizeof(*f->slots), MOST_SLOTS) < 0)
+		return NULL;
+	slot = calloc(1, sizeof(*slot) + l->n[entity] * sizeof(slot->columns[0]));
+	if (!slot)
+		return NULL;
+	if (map_put(&f->places, slot_key(entity, id), (uint32_t) f->n_slots) < 0) {
+		free(slot);
+		return NULL;
+	}
+	slot->entity = entity;
+	slot->id = id;
+	slot->begin_ns = f->begin_ns;
+	slot->n = l->n[entity];
+	for (unsigned c = 0; c < slot->n; c++) {
+		slot->columns[c].gauge = metrics[l->metric[entity][c]].kind == KIND_GAUGE;
+		slot->columns[c].mark = metrics[l->metric[entity][c]].kind == KIND_MARK;
+	}
+	f->slots[f->n_slots++] = slot;
+	return slot;
+}
+
+static struct slot *need_slot(struct fold *f, enum entity entity, uint32_t id)
+{
+	struct slot *slot = find_slot(f, entity, id);
+
+	if (!slot)
+		slot = make_slot(f, entity, id);
+	if (!slot && f->error == 0)
+		f->error = -ENOMEM;
+	return slot;
+}
+
+/* ---- full rate ------------------------------------------------------------------------------------------------------ */
+
+static bool is_news(const struct column *column)
+{
+	if (!column->waits)
+		return false;
+	if (column->waits_known != column->seen_known)
+		return true;
+	return column->waits_known && (column->wait_min != column->seen_min ||
+			column->wait_value != column->seen_value || column->wait_max != column->seen_max);
+}
+
+/* Moves the looks that wait into the row and remembers them. Returns whether they say anything new. */
+static bool take_waiting(struct slot *slot, struct row *row)
+{
+	bool news = false;
+
+	for (unsigned c = 0; c < slot->n; c++) {
+		struct column *column = &slot->columns[c];
+
+		row->cells[c].known = column->waits && column->waits_known;
+		if (!column->waits)
+			continue;
+		news = news || is_news(column);
+		column->waits = false;
+		column->seen_known = column->waits_known;
+		row->cells[c].min = column->seen_min = column->wait_min;
+		row->cells[c].value = column->seen_value = column->wait_value;
+		row->cells[c].max = column->seen_max = column->wait_max;
+		row->cells[c].cover_ns = 0;
+	}
+	return news;
+}
+
+void slot_flush(struct fold *f, struct slot *slot)
+{
+	struct row *row = &f->row;
+	bool news;
+
+	if (!slot->waits)
+		return;
+	slot->waits = false;
+	news = take_waiting(slot, row);
+	if (slot->entity == ENTITY_PROCESS && (!news || slot->is_other))
+		return;
+	row->id = slot->id;
+	row->n = 1;
+	row->span_ns = 0;
+	row->t_ns = slot->wait_ns > slot->flushed_ns || slot->flushed_ns == 0 ? slot->wait_ns : slot->flushed_ns + 1;
+	slot->flushed_ns = row->t_ns;
+	fold_emit(f, slot->entity, true, row);
+}
+
+static void wait_for_company(struct fold *f, struct slot *slot, struct column *column, const struct reading *r,
+		uint64_t time_ns)
+{
+	if (slot->waits && (column->waits || time_ns - slot->wait_ns > SAME_LOOK_NS))
+		slot_flush(f, slot);
+	if (!slot->waits) {
+		slot->waits = true;
+		slot->wait_ns = time_ns;
+	}
+	column->waits = true;
+	column->waits_known = r->known;
+	column->wait_min = column->gauge ? r->min : r->value;
+	column->wait_value = r->value;
+	column->wait_max = column->gauge ? r->max : r->value;
+}
+
+/* ---- looks ---------------------------------------------------------------------------------------------------------- */
+
+static void advance_column(struct column *column, uint64_t time_ns)
+{
+	uint64_t to = time_ns < column->until_ns ? time_ns : column->until_ns;
+
+	if (!column->held)
+		return;
+	if (to > column->at_ns) {
+		column->sum += (__int128) column->last * (to - column->at_ns);
+		column->cover_ns += to - column->at_ns;
+		column->at_ns = to;
+	}
+	column->held = time_ns < column->until_ns;
+}
+
+void slot_advance(struct slot *slot, uint64_t time_ns)
+{
+	for (unsigned c = 0; c < slot->n; c++)
+		advance_column(&slot->columns[c], time_ns);
+}
+
+static void look_gauge(struct column *column, const struct reading *r, const struct frame *frame)
+{
+	if (!column->have || r->min < column->min)
+		column->min = r->min;
+	if (!column->have || r->max > column->max)
+		column->max = r->max;
+	column->last = r->value;
+	column->at_ns = frame->time_ns;
+	if (__builtin_add_overflow(frame->time_ns, frame->hold_ns, &column->until_ns))
+		column->until_ns = UINT64_MAX;
+	column->held = frame->hold_ns > 0;
+}
+
+static void look(struct column *column, const struct reading *r, const struct frame *frame)
+{
+	advance_column(column, frame->time_ns);
+	column->looked = true;
+	if (!r->known) {
+		column->held = false;
+		return;
+	}
+	if (column->gauge)
+		look_gauge(column, r, frame);
+	else if (!column->mark || !column->have || r->value > column->last)
+		column->last = r->value;
+	column->have = true;
+	column->looks += r->n;
+}
+
+static void take_reading(struct fold *f, const struct reading *r, const struct frame *frame)
+{
+	struct slot *slot;
+	struct column *column;
+
+	if (r->metric >= METRIC_COUNT)
+		return;
+	/* Single cores are for those who look on: their history would be the largest part of the file. */
+	if (metrics[r->metric].entity == ENTITY_HOST && r->id > 0)
+		return;
+	slot = need_slot(f, metrics[r->metric].entity, r->id);
+	if (!slot)
+		return;
+	column = &slot->columns[f->options.layout->place[r->metric]];
+	slot->looked = true;
+	look(column, r, frame);
+	wait_for_company(f, slot, column, r, frame->time_ns);
+}
+
+static void take_births(struct fold *f, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_births; i++) {
+		const struct birth *birth = &frame->births[i];
+		struct slot *slot = birth->entity < ENTITY_COUNT ? need_slot(f, birth->entity, birth->id) : NULL;
+
+		if (slot && birth->entity == ENTITY_PROCESS)
+			slot->is_main = birth->process.is_main;
+	}
+}
+
+static void take_ends(struct fold *f, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_ends; i++) {
+		const struct end *end = &frame->ends[i];
+		struct slot *slot = find_slot(f, end->entity, end->id);
+
+		if (!slot || slot->ended)
+			continue;
+		slot_advance(slot, frame->time_ns);
+		for (unsigned c = 0; c < slot->n; c++)
+			slot->columns[c].held = false;
+		slot->ended = true;
+	}
+}
+
+int fold_frame(struct fold *f, const struct frame *frame)
+{
+	const uint64_t window = f->options.window_ns;
+
+	f->error = 0;
+	if (frame->time_ns >= f->end_ns) {
+		uint64_t begin = frame->time_ns - frame->time_ns % window;
+
+		fold_close(f, f->end_ns);
+		if (begin > f->begin_ns) /* nothing was read in the windows between */
+			fold_close(f, begin);
+	}
+	take_births(f, frame);
+	for (size_t i = 0; i < frame->n_readings; i++)
+		take_reading(f, &frame->readings[i], frame);
+	take_ends(f, frame);
+	return f->error;
+}
+
+int fold_flush(struct fold *f)
+{
+	f->error = 0;
+	for (size_t i = 0; i < f->n_slots; i++)
+		slot_flush(f, f->slots[i]);
+	return f->error;
+}
+
+int fold_end(struct fold *f, uint64_t time_ns)
+{
+	f->error = 0;
+	for (size_t i = 0; i < f->n_slots; i++)
+		slot_flush(f, f->slots[i]);
+	if (time_ns >= f->begin_ns)
+		fold_close(f, time_ns > f->begin_ns ? time_ns : f->begin_ns + 1);
+	return f->error;
+}
+
+uint64_t fold_windows(const struct fold *f)
+{
+	return f->windows;
+}
+
+uint64_t fold_begin(const struct fold *f)
+{
+	return f->begin_ns;
+}
+
+struct fold *fold_new(const struct fold_options *options)
+{
+	struct fold *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->options = *options;
+	f->end_ns = options->window_ns;
+	return f;
+}
+
+void fold_free(struct fold *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n_slots; i++)
+		free(f->slots[i]);
+	free(f->slots);
+	free(f->ranked);
+	map_done(&f->places);
+	free(f);
+}

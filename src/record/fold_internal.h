@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What fold.c (looks) and fold_close.c (windows) share. Nobody else includes it.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "record/fold.h"
+
+/* One metric of one entity while it is folded. */
+struct column {
+	__int128 sum;            /* gauge: value x ns in this window */
+	uint64_t cover_ns;       /* time in sum */
+	uint64_t at_ns;          /* until when it is in sum */
+	uint64_t until_ns;       /* how long last may stand */
+	int64_t last, min, max;
+	int64_t out_min, out_value, out_max; /* as last written to the window's table */
+	int64_t seen_min, seen_value, seen_max; /* as last written to the table at full rate */
+	uint32_t looks;
+	bool gauge, mark;
+	bool have;               /* a value for this window is there */
+	bool held;               /* last still stands */
+	bool looked;             /* looked at in this window, with or without success */
+	bool out_known, seen_known;
+	bool waits, waits_known; /* a look at full rate that is not written yet */
+	int64_t wait_min, wait_value, wait_max;
+};
+
+/* One entity while it is folded. */
+struct slot {
+	enum entity entity;
+	uint32_t id;
+	uint64_t begin_ns;       /* of the row that is being made: a window's beginning, or earlier */
+	uint64_t wait_ns;        /* time of the look that waits */
+	uint64_t flushed_ns;     /* time of the last one that was written */
+	bool looked, ended, is_main;
+	bool is_other;           /* part of the others' row since the last window closed */
+	bool is_written;         /* its last row had something known in it */
+	int64_t rank;            /* scratch: size, by which the named are chosen */
+	bool waits;
+	unsigned n;
+	struct column columns[];
+};
+
+struct fold {
+	struct fold_options options;
+	uint64_t begin_ns, end_ns; /* of the open window */
+	uint64_t windows;
+	struct slot **slots;     /* in the order of birth */
+	size_t n_slots, cap_slots;
+	struct map places;       /* entity and id to the index in slots */
+	struct slot **ranked;    /* scratch: the living processes */
+	size_t cap_ranked;
+	struct row row;          /* scratch */
+	struct row others;       /* counters run on */
+	bool others_written;
+	int error;
+};
+
+static inline uint64_t slot_key(enum entity entity, uint32_t id)
+{
+	return (uint64_t) entity << 32 | id;
+}
+
+/* Brings what the gauges of slot stood for up to time_ns. */
+void slot_advance(struct slot *slot, uint64_t time_ns);
+
+/* Writes the look at full rate that waits, unless it is an unchanged process's. */
+void slot_flush(struct fold *f, struct slot *slot);
+
+/* Hands a row to the sink; the first error stays. */
+void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row);
+
+/* Closes the window at end_ns. */
+void fold_close(struct fold *f, uint64_t end_ns);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/schema.h"
+
+#include <string.h>
+
+const struct fact_info fact_infos[] = {
+#define F_INT(name)  { #name, false, offsetof(struct facts, name) },
+#define F_TEXT(name) { #name, true, offsetof(struct facts, name) },
+#define F(kind, name, sentence) F_##kind(name)
+#include "job/facts.def"
+#undef F
+#undef F_INT
+#undef F_TEXT
+};
+const size_t fact_count = sizeof(fact_infos) / sizeof(fact_infos[0]);
+
+/* ---- names ---------------------------------------------------------------------------------------------------------- */
+
+static const char *const unit_names[] = {
+	[UNIT_BYTES] = "bytes", [UNIT_NS] = "ns", [UNIT_COUNT] = "count", [UNIT_PPM] = "ppm", [UNIT_UJ] = "uj",
+};
+static const char *const kind_names[] = {
+	[KIND_GAUGE] = "gauge", [KIND_COUNTER] = "counter", [KIND_MARK] = "mark",
+};
+static const char *const adds_names[] = { [ADDS_SUM] = "sum", [ADDS_MAX] = "max", [ADDS_NONE] = "none" };
+static const char *const event_names[EVENT_KIND_COUNT] = {
+	[EVENT_MARK] = "mark", [EVENT_PHASE_BEGIN] = "phase-begin", [EVENT_PHASE_END] = "phase-end",
+	[EVENT_ALERT] = "alert", [EVENT_CLEARED] = "cleared", [EVENT_OOM] = "oom", [EVENT_GAP] = "gap",
+	[EVENT_NOTE] = "note", [EVENT_TRIGGER] = "trigger", [EVENT_EXEC] = "exec",
+};
+static const char *const how_names[] = {
+	[END_SEEN] = "seen", [END_REAPED] = "reaped", [END_TASKSTATS] = "taskstats", [END_LEFT] = "left",
+};
+
+const char *unit_name(enum unit unit)
+{
+	return unit_names[unit];
+}
+
+const char *kind_name(enum metric_kind kind)
+{
+	return kind_names[kind];
+}
+
+const char *adds_name(enum adds adds)
+{
+	return adds_names[adds];
+}
+
+const char *event_name(enum event_kind kind)
+{
+	return event_names[kind];
+}
+
+const char *how_name(enum end_how how)
+{
+	return how_names[how];
+}
+
+static int find(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; name && i < n; i++) {
+		if (strcmp(names[i], name) == 0)
+			return (int) i;
+	}
+	return -1;
+}
+
+int event_find(const char *name)
+{
+	return find(event_names, EVENT_KIND_COUNT, name);
+}
+
+int how_find(const char *name)
+{
+	return find(how_names, sizeof(how_names) / sizeof(how_names[0]), name);
+}
+
+int entity_find(const char *name)
+{
+	for (int e = 0; name && e < ENTITY_COUNT; e++) {
+		if (strcmp(entity_name((enum entity) e), name) == 0)
+			return e;
+	}
+	return -1;
+}
+
+/* ---- tables --------------------------------------------------------------------------------------------------------- */
+
+static const char fixed_tables[] =
+	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	"CREATE TABLE metric(entity TEXT, name TEXT, unit TEXT, kind TEXT, adds TEXT, openmetrics TEXT, labels TEXT,"
+	" json TEXT, origin TEXT, sentence TEXT, PRIMARY KEY(entity, name)) WITHOUT ROWID;"
+	"CREATE TABLE process(id INTEGER PRIMARY KEY, parent INTEGER, pid INTEGER, ppid INTEGER, uid INTEGER,"
+	" start INTEGER, startstack INTEGER, born INTEGER, ended INTEGER, how TEXT, status INTEGER, is_main INTEGER,"
+	" name TEXT, rss INTEGER, rss_file INTEGER, peak INTEGER, peak_exact INTEGER, cpu_user INTEGER,"
+	" cpu_system INTEGER, faults_minor INTEGER, faults_waited INTEGER, read_bytes INTEGER, write_bytes INTEGER,"
+	" private INTEGER, shared INTEGER, command TEXT);"
+	"CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT, vendor TEXT, number INTEGER, memory INTEGER,"
+	" born INTEGER, ended INTEGER);"
+	"CREATE TABLE gpu_process(id INTEGER PRIMARY KEY, gpu INTEGER, process INTEGER, pid INTEGER, born INTEGER,"
+	" ended INTEGER);"
+	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
+	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER);"
+	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"
+	" step INTEGER);"
+	"CREATE TABLE series_value(t INTEGER, series INTEGER, step INTEGER, value REAL);"
+	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT);"
+	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
+	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER,"
+	" PRIMARY KEY(entity, id, metric)) WITHOUT ROWID;";
+
+int schema_name(struct buf *out, enum entity entity, bool recent)
+{
+	return buf_printf(out, "%s_%s", entity_name(entity), recent ? "recent" : "sample");
+}
+
+static int see_metric(const struct metric_info *m, int (*see)(void *ctx, const char *column), void *ctx)
+{
+	static const char *const suffixes[] = { "_min", "", "_max" };
+	struct buf name = BUF_INIT(128);
+	int r = 0;
+
+	for (int i = m->kind == KIND_GAUGE ? 0 : 1; i <= (m->kind == KIND_GAUGE ? 2 : 1) && r >= 0; i++) {
+		buf_clear(&name);
+		r = buf_printf(&name, "%s%s", m->name, suffixes[i]);
+		if (r >= 0)
+			r = see(ctx, name.data);
+	}
+	buf_done(&name);
+	return r;
+}
+
+int schema_columns(const struct layout *l, enum entity entity, int (*see)(void *ctx, const char *column), void *ctx)
+{
+	static const char *const first[] = { "t", "id", "span", "n", "part" };
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]) && r >= 0; i++) {
+		if (i != 1 || entity_has_id(entity))
+			r = see(ctx, first[i]);
+	}
+	for (unsigned c = 0; c < l->n[entity] && r >= 0; c++)
+		r = see_metric(&metrics[l->metric[entity][c]], see, ctx);
+	return r < 0 ? r : 0;
+}
+
+struct writing {
+	struct buf *out;
+	bool alone, started;
+};
+
+static int write_column(void *ctx, const char *column)
+{
+	struct writing *w = ctx;
+	bool key = w->alone && strcmp(column, "t") == 0;
+
+	(void) buf_printf(w->out, "%s%s %s", w->started ? ", " : "(", column,
+			strcmp(column, "part") == 0 ? "TEXT" : key ? "INTEGER PRIMARY KEY" : "INTEGER");
+	w->started = true;
+	return w->out->error;
+}
+
+/* Clustered by time: what is old lies together. */
+static int write_table(struct buf *out, const struct layout *l, enum entity entity, bool recent)
+{
+	struct writing w = { .out = out, .alone = !entity_has_id(entity) };
+
+	(void) buf_str(out, "CREATE TABLE ");
+	(void) schema_name(out, entity, recent);
+	(void) schema_columns(l, entity, write_column, &w);
+	return buf_str(out, w.alone ? ");" : ", PRIMARY KEY(t, id)) WITHOUT ROWID;");
+}
+
+int schema_tables(struct buf *out)
+{
+	struct layout l;
+
+	layout_init(&l);
+	(void) buf_str(out, fixed_tables);
+	for (int e = 0; e < ENTITY_COUNT; e++) {
+		(void) write_table(out, &l, (enum entity) e, false);
+		(void) write_table(out, &l, (enum entity) e, true);
+	}
+	return out->error;
+}
+
+static int write_parameter(void *ctx, const char *column)
+{
+	struct writing *w = ctx;
+
+	(void) column;
+	(void) buf_str(w->out, w->started ? ",?" : "(?");
+	w->started = true;
+	return w->out->error;
+}
+
+int schema_insert(struct buf *out, const struct layout *l, enum entity entity, bool recent)
+{
+	struct writing w = { .out = out };
+
+	(void) buf_str(out, "INSERT OR REPLACE INTO ");
+	(void) schema_name(out, entity, recent);
+	(void) buf_str(out, " VALUES");
+	(void) schema_columns(l, entity, write_parameter, &w);
+	return buf_str(out, ")");
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+
+/* f_type of statfs(2); linux/magic.h has most, the vendors' sources the rest. */
+static const struct {
+	uint32_t type;
+	const char *name;
+} kinds[] = {
+	{ 0x6969, "NFS" },
+	{ 0x517b, "SMB" },
+	{ 0xff534d42, "CIFS" },
+	{ 0xfe534d42, "SMB2" },
+	{ 0x0bd00bd0, "Lustre" },
+	{ 0x65735546, "FUSE" },
+	{ 0x01021997, "9p" },
+	{ 0x47504653, "GPFS" },
+	{ 0x19830326, "BeeGFS" },
+	{ 0x00c36400, "Ceph" },
+	{ 0x5346414f, "AFS" },
+	{ 0x6b414653, "AFS" },
+	{ 0x7461636f, "OCFS2" },
+	{ 0x01161970, "GFS2" },
+	{ 0xaad7aaea, "PanFS" },
+	{ 0x20030528, "OrangeFS" },
+	{ 0x73757245, "Coda" },
+	{ 0x564c, "NCP" },
+	{ 0x786f4256, "VirtualBox folder" },
+	{ 0xbacbacbc, "VMware folder" },
+};
+
+const char *share_kind(const char *path)
+{
+	char folder[PATH_MAX];
+	struct statfs fs;
+	char *slash;
+
+	if (strlen(path) >= sizeof(folder))
+		return NULL;
+	memcpy(folder, path, strlen(path) + 1);
+	while (statfs(folder, &fs) < 0) {
+		slash = strrchr(folder, '/');
+		if (!slash || errno != ENOENT)
+			return NULL;
+		if (slash == folder)
+			slash++;
+		if (*slash == '\0')
+			return NULL;
+		*slash = '\0';
+	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if ((uint32_t) fs.f_type == kinds[i].type)
+			return kinds[i].name;
+	}
+	return NULL;
+}
+
+int share_folder(char *ret, size_t size, struct err *err)
+{
+	static const char pattern[] = "/tmp/hiwater-XXXXXX";
+
+	if (size < sizeof(pattern))
+		return -ENAMETOOLONG;
+	memcpy(ret, pattern, sizeof(pattern));
+	if (!mkdtemp(ret))
+		return err_set(err, -errno, "cannot make a folder in /tmp: %s", strerror(errno));
+	return 0;
+}
+
+int share_temporary(const char *path, char *ret, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	int n = snprintf(ret, size, "%.*s.%s.%lld.tmp", (int) (name - path), path, name, (long long) getpid());
+
+	return n < 0 || (size_t) n >= size ? -ENAMETOOLONG : 0;
+}
+
+int share_rename(const char *from, const char *to, bool replace)
+{
+	if (replace)
+		return rename(from, to) < 0 ? -errno : 0;
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* File systems without it may have links. */
+	if (link(from, to) == 0)
+		return unlink(from) < 0 ? -errno : 0;
+	if (errno == EEXIST)
+		return -EEXIST;
+	if (access(to, F_OK) == 0)
+		return -EEXIST;
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
+static int copy_bytes(int from, int to)
+{
+	char bytes[32 << 10];
+	ssize_t n;
+
+	while ((n = read(from, bytes, sizeof(bytes))) > 0) {
+		for (ssize_t done = 0; done < n;) {
+			ssize_t written = write(to, bytes + done, (size_t) (n - done));
+
+			if (written < 0)
+				return -errno;
+			done += written;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
+int share_copy(const char *from, const char *to)
+{
+	autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out, r;
+
+	if (in < 0)
+		return -errno;
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (out < 0)
+		return -errno;
+	r = copy_bytes(in, out);
+	if (close(out) < 0 && r == 0) /* a full share may say so only now */
+		r = -errno;
+	if (r < 0)
+		(void) unlink(to);
+	return r;
+}

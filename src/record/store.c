@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "record/schema.h"
+
+enum {
+	BUSY_MS = 250,       /* how long SQLite waits for another writer, */
+	BUSY_TRIES = 8,      /* so often; then it counts as a fault */
+	FINISH_BUSY_MS = 50, /* a reader keeps the journal: it stays beside the file */
+};
+
+static const char *const journals[] = { "-wal", "-shm", "-journal" };
+
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
+
+static int system_error(sqlite3 *db)
+{
+	int code = db ? sqlite3_system_errno(db) : 0;
+
+	return code > 0 ? -code : -EIO;
+}
+
+static int error_of(sqlite3 *db, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+		return system_error(db);
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return -EBADMSG;
+	default:
+		return -EIO;
+	}
+}
+
+int store_error(struct store *s, int rc)
+{
+	int r = error_of(s->db, rc);
+
+	if (r < 0 && !s->why[0]) {
+		const char *text = r == -EBUSY ? "another program is writing to it" : strerror(-r);
+
+		(void) snprintf(s->why, sizeof(s->why), "%s", text);
+	}
+	return r;
+}
+
+const char *store_why(const struct store *s)
+{
+	return s->why;
+}
+
+/* ---- statements ----------------------------------------------------------------------------------------------------- */
+
+static const char *const sql_of[STATEMENT_COUNT] = {
+	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
+	[PUT_PROCESS_BIRTH] = "INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+		" ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
+		" command=excluded.command",
+	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), how=?3, status=coalesce(?4,status) WHERE id=?1",
+	[PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_GPU] = "INSERT OR IGNORE INTO gpu VALUES(?,?,?,?,?,?,?,NULL)",
+	[PUT_GPU_PROCESS] = "INSERT OR IGNORE INTO gpu_process VALUES(?,?,?,?,?,NULL)",
+	[END_GPU] = "UPDATE gpu SET ended=?2 WHERE id=?1 AND ended IS NULL",
+	[END_GPU_PROCESS] = "UPDATE gpu_process SET ended=?2 WHERE id=?1 AND ended IS NULL",
+	[PUT_SERIES] = "INSERT OR IGNORE INTO series(id,name) VALUES(?,?)",
+	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7 WHERE id=?1",
+	[PUT_VALUE] = "INSERT INTO series_value VALUES(?,?,?,?)",
+	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?)",
+	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?)",
+	[PUT_ACC] = "INSERT OR REPLACE INTO summary VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PAGE_COUNT] = "PRAGMA page_count",
+	[FREE_COUNT] = "PRAGMA freelist_count",
+};
+
+sqlite3_stmt *store_prepare(struct store *s, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+
+	(void) store_error(s, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL));
+	return statement;
+}
+
+sqlite3_stmt *store_get(struct store *s, enum store_statement which)
+{
+	if (!s->statements[which])
+		s->statements[which] = store_prepare(s, sql_of[which]);
+	return s->statements[which];
+}
+
+int store_step(struct store *s, sqlite3_stmt *statement)
+{
+	int r;
+
+	if (!statement)
+		return s->why[0] ? error_of(s->db, sqlite3_errcode(s->db)) : -ENOMEM;
+	r = store_error(s, sqlite3_step(statement));
+	(void) sqlite3_reset(statement);
+	return r;
+}
+
+int store_run(struct store *s, const char *sql)
+{
+	return store_error(s, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
+}
+
+/* ---- transactions --------------------------------------------------------------------------------------------------- */
+
+int store_begin(struct store *s)
+{
+	int rc = SQLITE_BUSY;
+
+	if (s->in_transaction)
+		return 0;
+	for (int i = 0; i < BUSY_TRIES && (rc & 0xff) == SQLITE_BUSY; i++)
+		rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	s->in_transaction = rc == SQLITE_OK;
+	return store_error(s, rc);
+}
+
+int store_commit(struct store *s)
+{
+	int r;
+
+	if (!s->in_transaction)
+		return 0;
+	r = store_run(s, "COMMIT");
+	if (r < 0)
+		store_rollback(s);
+	s->in_transaction = false;
+	return r;
+}
+
+void store_rollback(struct store *s)
+{
+	if (!sqlite3_get_autocommit(s->db))
+		(void) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	s->in_transaction = false;
+}
+
+static int read_number(struct store *s, enum store_statement which, uint64_t *ret)
+{
+	sqlite3_stmt *statement = store_get(s, which);
+	int rc = statement ? sqlite3_step(statement) : SQLITE_NOMEM;
+
+	if (rc == SQLITE_ROW)
+		*ret = (uint64_t) sqlite3_column_int64(statement, 0);
+	if (statement)
+		(void) sqlite3_reset(statement);
+	return store_error(s, rc);
+}
+
+int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
+{
+	uint64_t all, unused;
+	int r = read_number(s, PAGE_COUNT, &all);
+
+	if (r == 0)
+		r = read_number(s, FREE_COUNT, &unused);
+	if (r < 0)
+		return r;
+	*ret_used = all - unused;
+	*ret_all = all;
+	return 0;
+}
+
+uint64_t store_disk_bytes(const struct store *s)
+{
+	char path[4200];
+	struct stat st;
+	uint64_t bytes = stat(s->path, &st) == 0 ? (uint64_t) st.st_size : 0;
+
+	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
+		(void) snprintf(path, sizeof(path), "%s%s", s->path, journals[i]);
+		if (stat(path, &st) == 0)
+			bytes += (uint64_t) st.st_size;
+	}
+	return bytes;
+}
+
+int store_checkpoint(struct store *s)
+{
+	/* Not through store_error: a reader that keeps the journal for a while is no fault. */
+	return error_of(s->db, sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t written = write(fd, bytes, n);
+
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		n -= (size_t) written;
+	}
+	return 0;
+}
+
+/* Read through SQLite's own descriptor: closing another one of the same file would drop this process's locks on it
+ * (fcntl(2)). Bytes 18 and 19 of the header say that there is a journal of the WAL kind (sqlite.org/fileformat2.html). */
+int store_copy(struct store *s, int fd)
+{
+	enum { WRITE_VERSION = 18, READ_VERSION = 19, ROLLBACK_JOURNAL = 1 };
+	unsigned char bytes[8 * STORE_PAGE];
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+	int r = store_checkpoint(s);
+
+	if (r == 0)
+		r = error_of(s->db, sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file));
+	if (r == 0)
+		r = error_of(s->db, file->pMethods->xFileSize(file, &size));
+	for (sqlite3_int64 at = 0; r == 0 && at < size; at += (sqlite3_int64) sizeof(bytes)) {
+		size_t n = size - at < (sqlite3_int64) sizeof(bytes) ? (size_t) (size - at) : sizeof(bytes);
+
+		r = error_of(s->db, file->pMethods->xRead(file, bytes, (int) n, at));
+		if (r == 0 && at == 0)
+			bytes[WRITE_VERSION] = bytes[READ_VERSION] = ROLLBACK_JOURNAL;
+		if (r == 0)
+			r = write_all(fd, bytes, n);
+	}
+	return r;
+}
+
+void store_unlink(const char *path)
+{
+	char beside[4200];
+
+	(void) unlink(path);
+	for (size_t i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
+		(void) snprintf(beside, sizeof(beside), "%s%s", path, journals[i]);
+		(void) unlink(beside);
+	}
+}
+
+/* ---- making and closing --------------------------------------------------------------------------------------------- */
+
+static int put_metric(struct store *s, sqlite3_stmt *st, const struct metric_info *m)
+{
+	const char *const texts[] = {
+		entity_name(m->entity), m->name, unit_name(m->unit), kind_name(m->kind), adds_name(m->adds),
+		m->om, m->om_labels, m->json, m->origin, m->sentence,
+	};
+
+	for (int i = 0; i < (int) (sizeof(texts) / sizeof(texts[0])); i++)
+		(void) sqlite3_bind_text(st, i + 1, texts[i], -1, SQLITE_STATIC);
+	return store_step(s, st);
+}
+
+static int put_metrics(struct store *s)
+{
+	sqlite3_stmt *st = store_prepare(s, "INSERT INTO metric VALUES(?,?,?,?,?,?,?,?,?,?)");
+	int r = st ? 0 : store_step(s, NULL);
+
+	for (int m = 0; m < METRIC_COUNT && r == 0; m++)
+		r = put_metric(s, st, &metrics[m]);
+	(void) sqlite3_finalize(st);
+	return r;
+}
+
+/* The tables go straight into the file, so that it says what it is even where only the journal has rows. */
+static int make_tables(struct store *s)
+{
+	struct buf sql = BUF_INIT(1 << 20);
+	int r;
+
+	(void) buf_printf(&sql, "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=OFF;"
+			"PRAGMA synchronous=OFF; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;"
+			"PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+			STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
+	(void) schema_tables(&sql);
+	r = sql.error ? sql.error : store_run(s, sql.data);
+	buf_done(&sql);
+	if (r == 0)
+		r = put_metrics(s);
+	if (r == 0)
+		r = store_meta_int(s, "schema", SCHEMA_VERSION);
+	return r == 0 ? store_run(s, "COMMIT") : r;
+}
+
+static int start_journal(struct store *s, const struct store_options *o)
+{
+	struct buf sql = BUF_INIT(1024);
+	int r;
+
+	if (!o->wal)
+		return 0;
+	s->wal = true;
+	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=%u; PRAGMA journal_size_limit=%u;",
+			o->wal_pages, o->wal_pages * STORE_PAGE);
+	r = sql.error ? sql.error : store_run(s, sql.data);
+	buf_done(&sql);
+	return r;
+}
+
+static int open_new(struct store *s, const struct store_options *o)
+{
+	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (o->reserved ? 0 : O_CREAT | O_EXCL);
+	autoclose int fd = open(o->path, flags, 0600);
+
+	if (fd < 0) {
+		int r = -errno;
+
+		(void) snprintf(s->why, sizeof(s->why), "%s", strerror(-r));
+		return r;
+	}
+	return store_error(s, sqlite3_open_v2(o->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
+}
+
+int store_create(const struct store_options *options, struct store **ret, struct err *err)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "cannot write %s: out of memory", options->path);
+	layout_init(&s->layout);
+	s->part = BUF_INIT(4096);
+	s->path = strdup(options->path);
+	r = s->path ? open_new(s, options) : -ENOMEM;
+	if (r == 0) {
+		(void) sqlite3_busy_timeout(s->db, BUSY_MS);
+		r = make_tables(s);
+		if (r == 0)
+			r = start_journal(s, options);
+		if (r < 0 && s->path)
+			store_unlink(s->path);
+	}
+	if (r < 0) {
+		(void) err_set(err, r, "cannot write %s: %s", options->path, s->why[0] ? s->why : strerror(-r));
+		(void) store_close(s, false);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* Without readers the file is left alone, without a journal; with one, the journal goes when the last has closed. */
+static int leave_one_file(struct store *s)
+{
+	if (!s->wal)
+		return 0;
+	(void) sqlite3_busy_timeout(s->db, FINISH_BUSY_MS);
+	(void) store_checkpoint(s);
+	(void) sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+	return 0;
+}
+
+static void finalize_all(struct store *s)
+{
+	for (int e = 0; e < ENTITY_COUNT; e++) {
+		(void) sqlite3_finalize(s->rows[e][0]);
+		(void) sqlite3_finalize(s->rows[e][1]);
+	}
+	for (int i = 0; i < STATEMENT_COUNT; i++)
+		(void) sqlite3_finalize(s->statements[i]);
+}
+
+int store_close(struct store *s, bool finished)
+{
+	int r = 0;
+
+	if (!s)
+		return 0;
+	finalize_all(s);
+	if (s->db && finished)
+		r = leave_one_file(s);
+	else if (s->db)
+		(void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	(void) sqlite3_close_v2(s->db);
+	for (size_t i = 0; i < s->n_series; i++)
+		free(s->series[i]);
+	free(s->series);
+	map_done(&s->series_places);
+	buf_done(&s->part);
+	free(s->path);
+	free(s);
+	return r;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The accumulators, facts, processes, series and phases of a job, those that changed. Parameters are bound in the order
+ * of schema.c.
+ */
+#include <string.h>
+
+#include "record/schema.h"
+#include "record/store.h"
+
+static int put_process(struct store *s, const struct process *p)
+{
+	sqlite3_stmt *st = store_get(s, PUT_PROCESS);
+
+	if (!st)
+		return store_step(s, NULL);
+	(void) sqlite3_bind_int64(st, 1, p->id);
+	(void) sqlite3_bind_int64(st, 2, p->parent);
+	(void) sqlite3_bind_int64(st, 3, p->pid);
+	(void) sqlite3_bind_int64(st, 4, p->ppid);
+	(void) sqlite3_bind_int64(st, 5, p->uid);
+	store_bind_time(st, 6, p->start_ns);
+	(void) sqlite3_bind_int64(st, 7, (int64_t) p->startstack);
+	store_bind_time(st, 8, p->born_ns);
+	store_bind_if(st, 9, p->ended, (int64_t) p->ended_ns);
+	store_bind_text(st, 10, p->ended ? how_name(p->how) : NULL);
+	store_bind_if(st, 11, p->status_known, p->status);
+	(void) sqlite3_bind_int64(st, 12, p->is_main);
+	store_bind_text(st, 13, p->name);
+	(void) sqlite3_bind_int64(st, 14, p->rss_bytes);
+	(void) sqlite3_bind_int64(st, 15, p->rss_file_bytes);
+	(void) sqlite3_bind_int64(st, 16, p->peak_bytes);
+	(void) sqlite3_bind_int64(st, 17, p->peak_exact);
+	store_bind_if(st, 18, p->cpu_known, p->cpu_user_ns);
+	store_bind_if(st, 19, p->cpu_known, p->cpu_system_ns);
+	store_bind_if(st, 20, p->cpu_known, p->faults_minor);
+	store_bind_if(st, 21, p->cpu_known, p->faults_waited);
+	store_bind_if(st, 22, p->io_known, p->read_bytes);
+	store_bind_if(st, 23, p->io_known, p->write_bytes);
+	store_bind_if(st, 24, p->split_known, p->private_bytes);
+	store_bind_if(st, 25, p->split_known, p->shared_bytes);
+	store_bind_text(st, 26, p->command);
+	return store_step(s, st);
+}
+
+static bool is_same_acc(const struct acc *a, const struct acc *b)
+{
+	return a->n == b->n && a->min == b->min && a->max == b->max && a->max_at_ns == b->max_at_ns &&
+	       a->last == b->last && a->last_at_ns == b->last_at_ns && a->hold_ns == b->hold_ns &&
+	       !(a->sum < b->sum) && !(a->sum > b->sum) && a->span_ns == b->span_ns;
+}
+
+static int put_acc(struct store *s, const struct wire_acc *a)
+{
+	sqlite3_stmt *st = store_get(s, PUT_ACC);
+
+	if (!st)
+		return store_step(s, NULL);
+	if (a->id == 0 && is_same_acc(&s->accs[a->metric], &a->acc))
+		return 0;
+	if (a->id == 0)
+		s->accs[a->metric] = a->acc;
+	(void) sqlite3_bind_text(st, 1, entity_name(metrics[a->metric].entity), -1, SQLITE_STATIC);
+	(void) sqlite3_bind_int64(st, 2, a->id);
+	(void) sqlite3_bind_text(st, 3, metrics[a->metric].name, -1, SQLITE_STATIC);
+	store_bind_time(st, 4, a->acc.n);
+	(void) sqlite3_bind_int64(st, 5, a->acc.min);
+	(void) sqlite3_bind_int64(st, 6, a->acc.max);
+	store_bind_time(st, 7, a->acc.max_at_ns);
+	(void) sqlite3_bind_int64(st, 8, a->acc.last);
+	store_bind_time(st, 9, a->acc.last_at_ns);
+	store_bind_time(st, 10, a->acc.hold_ns);
+	(void) sqlite3_bind_double(st, 11, a->acc.sum);
+	store_bind_time(st, 12, a->acc.span_ns);
+	return store_step(s, st);
+}
+
+static int put_series_state(struct store *s, const struct series *series)
+{
+	sqlite3_stmt *st = store_get(s, PUT_SERIES_STATE);
+	const double values[] = { series->first, series->last, series->min, series->max };
+	int64_t id;
+	int r = st ? store_series(s, series->name, &id) : store_step(s, NULL);
+
+	if (r < 0 || id == 0)
+		return r;
+	(void) sqlite3_bind_int64(st, 1, id);
+	store_bind_time(st, 2, series->n);
+	for (int i = 0; i < 4; i++)
+		(void) sqlite3_bind_double(st, 3 + i, values[i]);
+	store_bind_if(st, 7, series->has_step, series->last_step);
+	return store_step(s, st);
+}
+
+static int put_phase(struct store *s, const struct phase *p)
+{
+	sqlite3_stmt *st = store_get(s, PUT_PHASE);
+
+	if (!st)
+		return store_step(s, NULL);
+	(void) sqlite3_bind_int64(st, 1, p->number);
+	(void) sqlite3_bind_int64(st, 2, p->parent);
+	store_bind_text(st, 3, p->name);
+	store_bind_time(st, 4, p->begin_ns);
+	store_bind_if(st, 5, p->end_ns > 0, (int64_t) p->end_ns);
+	store_bind_if(st, 6, p->ram_known, p->ram_before);
+	store_bind_if(st, 7, p->ram_known, p->ram_peak);
+	store_bind_if(st, 8, p->ram_known, p->ram_after);
+	(void) sqlite3_bind_int64(st, 9, p->peak_exact);
+	return store_step(s, st);
+}
+
+static int put_fact(struct store *s, size_t place, const struct facts *facts)
+{
+	const struct fact_info *info = &fact_infos[place];
+	const char *at = (const char *) facts + info->offset;
+	struct maybe number = UNKNOWN;
+	const char *text = NULL;
+	uint64_t print;
+
+	if (info->is_text)
+		memcpy(&text, at, sizeof(text));
+	else
+		memcpy(&number, at, sizeof(number));
+	if (strcmp(info->name, "recording") == 0 || (info->is_text ? !text : !number.known))
+		return 0;
+	print = info->is_text ? store_hash(text) : (uint64_t) number.value * 2 + 1;
+	if (s->fact_prints[place] == print)
+		return 0;
+	s->fact_prints[place] = print;
+	return info->is_text ? store_meta_text(s, info->name, text) : store_meta_int(s, info->name, number.value);
+}
+
+int store_totals(struct store *s, const struct wire_totals *t)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < fact_count && r == 0; i++)
+		r = put_fact(s, i, &t->facts);
+	for (size_t i = 0; i < t->n_accs && r == 0; i++)
+		r = put_acc(s, &t->accs[i]);
+	for (size_t i = 0; i < t->n_processes && r == 0; i++)
+		r = put_process(s, &t->processes[i]);
+	for (size_t i = 0; i < t->n_series && r == 0; i++)
+		r = put_series_state(s, &t->series[i]);
+	for (size_t i = 0; i < t->n_phases && r == 0; i++)
+		r = put_phase(s, &t->phases[i]);
+	return r;
+}

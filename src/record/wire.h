@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Frames and totals as bytes within one process: structs as they are in memory, followed by their texts. What is put
+ * in by one thread is taken out by another; pointers are set right when it is taken out.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "frame.h"
+#include "job/job.h"
+
+enum wire_kind { WIRE_FRAME, WIRE_TOTALS };
+
+/* In front of every message; size counts it too and is a multiple of 16. */
+struct wire_head {
+	_Alignas(16) uint64_t size;
+	enum wire_kind kind;
+};
+
+size_t wire_frame_size(const struct frame *frame);
+void wire_frame_put(void *at, const struct frame *frame); /* wire_frame_size bytes */
+struct frame *wire_frame_get(void *at);                   /* lies in the message; once only */
+
+struct wire_acc {
+	enum metric metric;
+	uint32_t id;
+	struct acc acc;
+};
+
+/* What record_totals hands over. All of it lies in the message. */
+struct wire_totals {
+	uint64_t time_ns;
+	size_t n_accs, n_processes, n_series, n_phases;
+	struct wire_acc *accs;
+	struct process *processes; /* those that changed since the last time, likewise series and phases */
+	struct series *series;
+	struct phase *phases;
+	struct facts facts;
+};
+
+/* What was handed over the last time. All-zero is an empty one. */
+struct wire_memory {
+	struct map processes, series, phases;
+};
+
+void wire_memory_done(struct wire_memory *memory);
+
+/* Writes the message into out. Returns 0, -ENOMEM or -EFBIG. */
+int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct job *job);
+struct wire_totals *wire_totals_get(void *at);            /* once only */
