@@ -32,7 +32,7 @@ static struct slot *find_slot(const struct fold *f, enum entity entity, uint32_t
 
 static struct slot *make_slot(struct fold *f, enum entity entity, uint32_t id)
 {
-	const struct layout *l = f->options.layout;
+	const struct row_layout *l = f->options.layout;
 	struct slot *slot;
 
 	if (vec_room(&f->slots, &f->cap_slots, f->n_slots, sizeof(*f->slots), MOST_SLOTS) < 0)

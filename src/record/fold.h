@@ -23,7 +23,7 @@
 struct fold_options {
 	uint64_t window_ns;
 	unsigned others_after;
-	const struct layout *layout; /* borrowed */
+	const struct row_layout *layout; /* borrowed */
 	/* Takes a row of E_sample, or of E_recent if recent. A negative result is kept and given back. */
 	int (*row)(void *ctx, enum entity entity, bool recent, const struct row *row);
 	void *ctx;

@@ -155,7 +155,7 @@ static void add_counter(struct cell *sum, struct column *column)
 
 static void add_other(struct fold *f, struct slot *slot, uint64_t end_ns)
 {
-	const struct layout *l = f->options.layout;
+	const struct row_layout *l = f->options.layout;
 	struct row *row = &f->row;
 
 	fill_row(slot, end_ns, row);

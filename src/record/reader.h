@@ -17,7 +17,7 @@
 struct replay {
 	sqlite3 *db;
 	char *path;
-	struct layout layout;
+	struct row_layout layout;
 	uint64_t file_bytes;
 	int64_t steps;       /* left to the call that is running, in units of READER_STEPS */
 };

@@ -174,7 +174,7 @@ int replay_open(const char *path, struct replay **ret, struct err *err)
 		return err_set(err, -ENOMEM, "%s: out of memory", path);
 	}
 	r->file_bytes = bytes;
-	layout_init(&r->layout);
+	row_layout_init(&r->layout);
 	code = open_file(r, err);
 	if (code < 0) {
 		replay_close(r);

@@ -21,7 +21,7 @@ static void read_gauge(sqlite3_stmt *st, int at, struct cell *cell)
 		cell->max = cell->value;
 }
 
-static void read_cells(sqlite3_stmt *st, int at, const struct layout *l, enum entity entity, struct row *row)
+static void read_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, struct row *row)
 {
 	for (unsigned c = 0; c < l->n[entity]; c++) {
 		struct cell *cell = &row->cells[c];
@@ -38,7 +38,7 @@ static void read_cells(sqlite3_stmt *st, int at, const struct layout *l, enum en
 	}
 }
 
-bool row_read(sqlite3_stmt *st, const struct layout *l, enum entity entity, struct row *ret)
+bool row_read(sqlite3_stmt *st, const struct row_layout *l, enum entity entity, struct row *ret)
 {
 	int64_t t, id = 0, span = 0, n = 0;
 	const char *part = NULL;

@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 
-void layout_init(struct layout *l)
+void row_layout_init(struct row_layout *l)
 {
 	memset(l, 0, sizeof(*l));
 	for (unsigned m = 0; m < METRIC_COUNT; m++) {
@@ -51,7 +51,7 @@ static void merge_cell(struct cell *a, const struct cell *b, enum metric_kind ki
 		*a = *b;
 }
 
-void row_merge(struct row *into, const struct row *next, const struct layout *l, enum entity entity)
+void row_merge(struct row *into, const struct row *next, const struct row_layout *l, enum entity entity)
 {
 	into->span_ns += next->span_ns;
 	into->n += next->n;
@@ -79,7 +79,7 @@ bool row_is_empty(const struct row *row, unsigned n_cells)
 	return true;
 }
 
-void row_part_write(const struct row *row, const struct layout *l, enum entity entity, struct buf *out)
+void row_part_write(const struct row *row, const struct row_layout *l, enum entity entity, struct buf *out)
 {
 	buf_clear(out);
 	for (unsigned c = 0; c < l->n[entity]; c++) {
@@ -105,7 +105,7 @@ static int read_name(const char **p, enum entity entity)
 	return metric_find(entity, name);
 }
 
-void row_part_read(struct row *row, const struct layout *l, enum entity entity, const char *part)
+void row_part_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part)
 {
 	for (unsigned c = 0; c < l->n[entity]; c++) {
 		bool gauge = metrics[l->metric[entity][c]].kind == KIND_GAUGE;

@@ -50,13 +50,13 @@ _Static_assert(ROW_HOST <= ROW_CELLS && ROW_JOB <= ROW_CELLS && ROW_PROCESS <= R
 		ROW_GPU_PROCESS <= ROW_CELLS, "ROW_CELLS is too small");
 
 /* Where each metric stands in its entity's rows. */
-struct layout {
+struct row_layout {
 	unsigned n[ENTITY_COUNT];
 	uint16_t metric[ENTITY_COUNT][ROW_CELLS];
 	uint8_t place[METRIC_COUNT];
 };
 
-void layout_init(struct layout *l);
+void row_layout_init(struct row_layout *l);
 
 /* One metric in a row. */
 struct cell {
@@ -82,7 +82,7 @@ static inline bool entity_has_id(enum entity entity)
 int64_t mean_of(__int128 sum, uint64_t by);
 
 /* Lets into stand for itself and the row after it. */
-void row_merge(struct row *into, const struct row *next, const struct layout *l, enum entity entity);
+void row_merge(struct row *into, const struct row *next, const struct row_layout *l, enum entity entity);
 
 /* True if both say the same, whatever the time that they stand for. */
 bool cells_same(const struct cell *a, const struct cell *b, unsigned n_cells);
@@ -91,7 +91,7 @@ bool cells_same(const struct cell *a, const struct cell *b, unsigned n_cells);
 bool row_is_empty(const struct row *row, unsigned n_cells);
 
 /* Column "part": the gauges that stand for less than the row's span, as "name ns name ns"; "" if there are none. */
-void row_part_write(const struct row *row, const struct layout *l, enum entity entity, struct buf *out);
+void row_part_write(const struct row *row, const struct row_layout *l, enum entity entity, struct buf *out);
 
 /* Takes cover_ns of the gauges from span_ns and part (NULL: none); what cannot be understood is left out. */
-void row_part_read(struct row *row, const struct layout *l, enum entity entity, const char *part);
+void row_part_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part);

@@ -131,7 +131,7 @@ static int see_metric(const struct metric_info *m, int (*see)(void *ctx, const c
 	return r;
 }
 
-int schema_columns(const struct layout *l, enum entity entity, int (*see)(void *ctx, const char *column), void *ctx)
+int schema_columns(const struct row_layout *l, enum entity entity, int (*see)(void *ctx, const char *column), void *ctx)
 {
 	static const char *const first[] = { "t", "id", "span", "n", "part" };
 	int r = 0;
@@ -162,7 +162,7 @@ static int write_column(void *ctx, const char *column)
 }
 
 /* Clustered by time: what is old lies together. */
-static int write_table(struct buf *out, const struct layout *l, enum entity entity, bool recent)
+static int write_table(struct buf *out, const struct row_layout *l, enum entity entity, bool recent)
 {
 	struct writing w = { .out = out, .alone = !entity_has_id(entity) };
 
@@ -174,9 +174,9 @@ static int write_table(struct buf *out, const struct layout *l, enum entity enti
 
 int schema_tables(struct buf *out)
 {
-	struct layout l;
+	struct row_layout l;
 
-	layout_init(&l);
+	row_layout_init(&l);
 	(void) buf_str(out, fixed_tables);
 	for (int e = 0; e < ENTITY_COUNT; e++) {
 		(void) write_table(out, &l, (enum entity) e, false);
@@ -195,7 +195,7 @@ static int write_parameter(void *ctx, const char *column)
 	return w->out->error;
 }
 
-int schema_insert(struct buf *out, const struct layout *l, enum entity entity, bool recent)
+int schema_insert(struct buf *out, const struct row_layout *l, enum entity entity, bool recent)
 {
 	struct writing w = { .out = out };
 

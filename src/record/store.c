@@ -336,7 +336,7 @@ int store_create(const struct store_options *options, struct store **ret, struct
 
 	if (!s)
 		return err_set(err, -ENOMEM, "cannot write %s: out of memory", options->path);
-	layout_init(&s->layout);
+	row_layout_init(&s->layout);
 	s->part = BUF_INIT(4096);
 	s->path = strdup(options->path);
 	r = s->path ? open_new(s, options) : -ENOMEM;

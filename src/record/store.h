@@ -26,7 +26,7 @@ enum store_statement {
 struct store {
 	sqlite3 *db;
 	char *path;
-	struct layout layout;
+	struct row_layout layout;
 	bool in_transaction, wal;
 	struct store_use use[CLASS_COUNT];
 	uint64_t oldest_recent_ns;

@@ -107,7 +107,7 @@ static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 	return bytes + int_bytes(cell->min) + int_bytes(cell->max);
 }
 
-static unsigned bind_cells(sqlite3_stmt *st, int at, const struct layout *l, enum entity entity, const struct row *row)
+static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, const struct row *row)
 {
 	unsigned bytes = 0;
 

@@ -158,7 +158,7 @@ static int read_life(struct store *s, uint32_t id, struct life *ret)
 static void stand_still(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
 		struct row *ret)
 {
-	const struct layout *l = &p->s->layout;
+	const struct row_layout *l = &p->s->layout;
 
 	*ret = (struct row) { .t_ns = job->t_ns, .span_ns = job->span_ns };
 	if (life->ended_ns - job->t_ns < ret->span_ns)

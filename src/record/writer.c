@@ -34,7 +34,7 @@ int writer_init(struct writer *w, const struct writer_options *options)
 	};
 
 	*w = (struct writer) { .options = *options };
-	layout_init(&w->layout);
+	row_layout_init(&w->layout);
 	w->fold = fold_new(&fold);
 	w->thin = thin_new(&thin);
 	return w->fold && w->thin ? 0 : -ENOMEM;

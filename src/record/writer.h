@@ -24,7 +24,7 @@ struct writer_options {
 
 struct writer {
 	struct writer_options options;
-	struct layout layout;
+	struct row_layout layout;
 	struct fold *fold;
 	struct thin *thin;
 	struct store *store;     /* NULL: no file yet, or none any more */
