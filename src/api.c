@@ -387,6 +387,9 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 		end.cpu_user_ns = time_of(&usage->ru_utime);
 		end.cpu_system_ns = time_of(&usage->ru_stime);
 		end.faults_minor = known(usage->ru_minflt);
+		/* getrusage(2): in blocks of 512 bytes, of waited-for children too. */
+		end.read_bytes = known((int64_t) usage->ru_inblock * 512);
+		end.write_bytes = known((int64_t) usage->ru_oublock * 512);
 	}
 	sampler_reaped(r->sampler, pid, &end);
 }

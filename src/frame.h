@@ -107,7 +107,7 @@ struct end {
 	struct maybe cpu_user_ns, cpu_system_ns; /* END_REAPED: children that it waited for included */
 	struct maybe faults_minor;  /* likewise */
 	struct maybe faults_waited; /* minor faults of the children that it waited for (a zombie's stat field 11) */
-	struct maybe read_bytes, write_bytes;
+	struct maybe read_bytes, write_bytes; /* END_REAPED: of the children that it waited for, too */
 };
 
 enum event_kind {

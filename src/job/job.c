@@ -11,14 +11,12 @@ enum { KEPT_BY_DEFAULT = 10000 };
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
 
-/* Huge pages of the PMD size are counted by the kernel; where smaller ones are on, any fault may bring one. */
+/* Huge pages of the PMD's size are counted by the kernel; where smaller ones are on, any fault may bring one. */
 static int64_t page_of(const struct job_config *config)
 {
 	uint64_t page = config->page_bytes ? config->page_bytes : 4096;
 
-	if (config->fault_page_bytes > page && config->fault_page_bytes != config->huge_page_bytes)
-		page = config->fault_page_bytes;
-	return (int64_t) page;
+	return (int64_t) (config->fault_page_bytes > page ? config->fault_page_bytes : page);
 }
 
 struct job *job_new(const struct job_config *config)

@@ -82,7 +82,7 @@ struct series {
 };
 
 struct job_config {
-	uint64_t page_bytes, fault_page_bytes; /* of struct machine: what one anonymous fault may bring at most */
+	uint64_t page_bytes, fault_page_bytes; /* of struct machine: what one anonymous fault may bring at most, huge pages apart */
 	uint64_t huge_page_bytes;
 	bool ours;                 /* hiwater started the job */
 	uint64_t max_processes;    /* ended processes kept by name; smaller ones beyond it are only counted. 0: 10000 */

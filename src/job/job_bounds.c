@@ -30,20 +30,60 @@ int64_t bounds_worst(const struct job *job, enum set set)
 
 /* ---- bursts between two looks --------------------------------------------------------------------------------------- */
 
+void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
+{
+	if (value <= seen)
+		return;
+	if (!burst->any || others + seen > burst->base)
+		burst->base = others + seen;
+	burst->sum += value - seen;
+	burst->any = true;
+}
+
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 {
-	const int64_t excess = value - seen;
-
-	if (excess <= 0)
+	if (value <= seen)
 		return;
 	if (value > burst->low)
 		burst->low = value;
-	if (!burst->any || others + seen > burst->base)
-		burst->base = others + seen;
-	if (excess > burst->most)
-		burst->most = excess;
-	burst->sum += excess;
+	if (value - seen > burst->most)
+		burst->most = value - seen;
+	burst_may(burst, others, seen, value);
+}
+
+/* It may have been forked and have held what its parent held: that is in the others' figures. What it added, its faults
+ * brought: a page each, or a piece of a file (fault_around_bytes, 64 KiB). */
+void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults)
+{
+	struct burst *burst = &job->burst[set];
+	const int64_t piece = job->page_bytes > 65536 ? job->page_bytes : 65536;
+	const int64_t brought = faults < value / piece ? faults * piece : value;
+
+	if (value > burst->low)
+		burst->low = value;
+	if (!burst->any || job->high[set].last > burst->base)
+		burst->base = job->high[set].last;
 	burst->any = true;
+	burst->missed += value;
+	burst->missed_faults += brought;
+	if (value > burst->missed_most)
+		burst->missed_most = value;
+	burst->missed_seq = job->seq;
+}
+
+/* What all of them together added at most: less than their sizes if it is known how many huge pages were given out
+ * since the look before the last one (records come a look late). */
+static int64_t missed_added(const struct job *job, const struct burst *burst)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+	int64_t added = burst->missed_faults;
+
+	if (huge > 0) {
+		if (!job->huge.known || !job->huge_totals[1].known || job->huge_seq <= burst->missed_seq)
+			return burst->missed;
+		added += huge * (job->huge.value - job->huge_totals[1].value);
+	}
+	return added < burst->missed ? added : burst->missed;
 }
 
 static void live_bursts(struct job *job, struct live *l, const int64_t *high)
@@ -98,12 +138,15 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static void raise(struct job *job, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
+	const int64_t missed = missed_added(job, burst);
+	int64_t most = burst->most;
 
 	if (!burst->any)
 		return;
+	most = larger(most, missed < burst->missed_most ? missed : burst->missed_most);
 	b->low_max[s] = larger(b->low_max[s], burst->low);
-	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum), b->low_max[s]);
-	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + burst->most);
+	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum + missed), b->low_max[s]);
+	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + most);
 	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
 	job->burst[s] = (struct burst) { 0 };
 }
@@ -179,6 +222,8 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 		recent_take(&job->ram[s], ret->value[s], job->marks_read);
 	}
 	families_settle(job);
+	job->huge_totals[1] = job->huge_totals[0];
+	job->huge_totals[0] = job->huge;
 	job->marks_read = false;
 	job->pass.fresh = false;
 	job->cgroup_anon = UNKNOWN;

@@ -52,10 +52,13 @@ static void live_remove(struct job *job, struct member *m)
 	m->ended_seq = job->seq;
 	memcpy(m->others, l->others, sizeof(m->others));
 	/* A mark that no total has told of outlives it. */
-	if (l->burst > 0) {
-		burst_add(&job->burst[ALL], l->others[ALL], l->seen, l->burst);
-		if (!l->is_main)
-			burst_add(&job->burst[REST], l->others[REST], l->seen, l->burst);
+	for (enum set s = ALL; s < SETS && l->burst > 0; s++) {
+		if (s == REST && l->is_main)
+			break;
+		if (l->seen == 0 && !l->is_main && m->tree[TREE_FAULTS].own.known)
+			burst_missed(job, s, l->burst, counter_value(&m->tree[TREE_FAULTS].own));
+		else
+			burst_add(&job->burst[s], l->others[s], l->seen, l->burst);
 	}
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;
@@ -141,6 +144,18 @@ int64_t image_before_exec(const struct facts *f)
 	return f->fork_rss_bytes.value + TOUCHED + f->rss_error_bytes.value;
 }
 
+/* Main's children may have been it, or main itself in an earlier program; of an orphan's tree one was it for sure. */
+static void rest_may(struct job *job, const struct member *m, int64_t value)
+{
+	const int64_t seen = job->accs[M_JOB_RAM_REST_LOW].max;
+	const int64_t others = job->accs[M_JOB_RAM_REST_HIGH].max - seen;
+
+	if (m->p.is_main)
+		burst_may(&job->burst[REST], others, seen, value);
+	else
+		burst_add(&job->burst[REST], others, seen, value);
+}
+
 /* ru_maxrss is the largest rss of the process, of its programs before the last, and of children that it waited for:
  * some process was that large, unless it was hiwater itself before main's exec. */
 static void maxrss_take(struct job *job, struct member *m, const struct end *end)
@@ -159,7 +174,19 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 		/* The largest that was seen will have been it, later than its last look. */
 		burst_add(&job->burst[ALL], job->accs[M_JOB_RAM_HIGH].max - job->largest_peak, job->largest_peak, value);
 		job->largest_peak = value;
+		rest_may(job, m, value);
 	}
+}
+
+/* I/O is in its parent's own numbers from the moment that the parent waits for it (kernel/exit.c, wait_task_zombie adds
+ * signal->ioac to the parent's); the rest of the plain counters the kernel forgets. */
+static void hand_over_plain(struct job *job, const struct member *m, enum plain k, int64_t amount)
+{
+	const bool is_io = k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
+	const struct member *parent = is_io ? member_find(job, m->p.parent) : NULL;
+
+	if (!parent || parent->live == NOT_ALIVE)
+		job->gone_plain[k] += amount;
 }
 
 /* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
@@ -183,7 +210,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]));
 	for (enum plain k = 0; k < PLAINS; k++)
-		job->gone_plain[k] += counter_value(&m->plain[k]);
+		hand_over_plain(job, m, k, counter_value(&m->plain[k]));
 	if (with_parent)
 		gain += job->live[parent->live].faults;
 	family_leave(job, m, faults - gain);
@@ -195,7 +222,7 @@ static void end_again(struct job *job, struct member *m, const int64_t *tree, co
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]) - tree[k]);
 	for (enum plain k = 0; k < PLAINS; k++)
-		job->gone_plain[k] += counter_value(&m->plain[k]) - plain[k];
+		hand_over_plain(job, m, k, counter_value(&m->plain[k]) - plain[k]);
 	family_add(job, m, tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS]);
 }
 
@@ -211,6 +238,8 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	for (enum plain k = 0; k < PLAINS; k++)
 		plain[k] = counter_value(&m->plain[k]);
 	facts_take(job, m, end);
+	for (enum plain k = 0; k < PLAINS; k++)
+		job->plain_known[k] |= m->plain[k].known;
 	hwm_take(job, m, end);
 	maxrss_take(job, m, end);
 	if (end->status_known) {

@@ -127,6 +127,10 @@ struct burst {
 	int64_t base;          /* the most that others + seen were for one of them */
 	int64_t sum, most;     /* of the excesses over what was seen */
 	bool any;
+	/* Of processes that lived and died between two looks, as exit records tell: */
+	int64_t missed, missed_most;
+	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
+	uint64_t missed_seq;   /* frame that told of the last of them */
 };
 
 /* A total at the last look, its largest since marks were read last, and in the span before that. */
@@ -179,6 +183,7 @@ struct job {
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
 	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
+	struct maybe huge_totals[2];    /* at the last total, and at the one before it */
 	uint64_t huge_seq;
 	struct maybe files;    /* job_files_done */
 	struct maybe cgroup_anon; /* read since the last total */
@@ -277,6 +282,10 @@ struct bounds {
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value);
+/* The same where it is not sure that it was one of the set: only what is held at most rises. */
+void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
+/* A process that no look at memory found was value bytes large and had so many faults. */
+void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */

@@ -183,7 +183,8 @@ static bool is_young(const struct job *job, uint64_t start_ns)
 {
 	const struct maybe run = job->facts.started_boot_ns;
 
-	return job->config.ours || !run.known || (int64_t) start_ns + CLOCK_TICK_NS > run.value;
+	/* 0: known from its exit record alone, and those tell of the time since the start. */
+	return job->config.ours || !run.known || start_ns == 0 || (int64_t) start_ns + CLOCK_TICK_NS > run.value;
 }
 
 /* When it was forked, in the run's time; if that cannot be told, now. */

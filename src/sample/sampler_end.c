@@ -19,12 +19,11 @@ static uint64_t hold(const struct sampler *s)
 /* The kernel queues the exit record before it shows the zombie, so both are here now. */
 void sampler_main_zombie(struct sampler *s, pid_t pid)
 {
-	struct end end = { .entity = ENTITY_PROCESS, .how = END_SEEN };
 	struct facts *facts = job_facts(s->job);
 	uint64_t now = sampler_time(s);
 
-	if (processes_zombie(s->processes, pid, &end) == 0)
-		facts->main_zombie_cminflt = end.faults_waited;
+	if (processes_zombie(s->processes, pid, &s->zombie) == 0)
+		facts->main_zombie_cminflt = s->zombie.faults_waited;
 	if (!s->taskstats)
 		return;
 	/* Twice: the second time tells of those that no look had found, while main is there to be their parent. */
@@ -40,20 +39,28 @@ static void add(struct maybe *sum, struct maybe value)
 		*sum = known(sum->value + value.value);
 }
 
-void sampler_reaped(struct sampler *s, pid_t pid, const struct end *end)
+static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
 {
 	struct facts *facts = job_facts(s->job);
+
+	facts->main_maxrss_bytes = end->maxrss_bytes;
+	if (end->status_known)
+		facts->exit_status = known(end->status);
+	facts->ended_ns = known((int64_t) now);
+	end->faults_waited = s->zombie.faults_waited;
+}
+
+void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
+{
+	struct facts *facts = job_facts(s->job);
+	struct end end = *facts_of_it;
 	uint64_t now = sampler_time(s);
 
-	add(&facts->reaped_user_ns, end->cpu_user_ns);
-	add(&facts->reaped_system_ns, end->cpu_system_ns);
-	if (facts->main_pid.known && facts->main_pid.value == pid) {
-		facts->main_maxrss_bytes = end->maxrss_bytes;
-		if (end->status_known)
-			facts->exit_status = known(end->status);
-		facts->ended_ns = known((int64_t) now);
-	}
-	if (processes_reaped(s->processes, pid, end, &s->buf))
+	add(&facts->reaped_user_ns, end.cpu_user_ns);
+	add(&facts->reaped_system_ns, end.cpu_system_ns);
+	if (facts->main_pid.known && facts->main_pid.value == pid)
+		end_of_main(s, now, &end);
+	if (processes_reaped(s->processes, pid, &end, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
 }
 

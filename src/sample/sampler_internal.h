@@ -35,6 +35,7 @@ struct sampler {
 	struct cgroup_facts cgroup;
 	struct pss_budget pss;
 	struct framebuf buf, totals;
+	struct end zombie;               /* what main said before it was reaped */
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
 	size_t n_ignored;
 	int epoll, timer;
