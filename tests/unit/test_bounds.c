@@ -401,6 +401,59 @@ static void test_a_burst_that_only_the_exit_record_knows(void **state)
 	rig_done(&r);
 }
 
+/* Lived and died between two looks: what it had of its parent is no more memory, what its faults brought is. */
+static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults)
+{
+	born_of(r, id, 1, 0, 0);
+	framebuf_end(&r->buf, &(struct end) {
+		.entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm), .faults_minor = known(faults),
+	});
+}
+
+static void test_children_that_only_exit_records_know(void **state)
+{
+	(void) state;
+	for (int has_huge = 0; has_huge < 2; has_huge++) {
+		struct rig r;
+
+		rig_new(&r, true, has_huge ? HUGE_PAGE : 0);
+		born(&r, 1, 0, 77);
+		for (int i = 0; i < 3; i++) {
+			if (has_huge)
+				huge_pages(&r, 1000);
+			rss(&r, 1, 300 * MB, 0);
+			tick(&r);
+		}
+		/* Ten forks that wrote to ten pages each. */
+		for (uint32_t id = 2; id <= 11; id++)
+			missed_child(&r, id, 300 * MB, 10);
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		if (has_huge)
+			huge_pages(&r, 1000);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 300 * MB + 100 * PAGE, 300 * MB + 100 * 64 * KB);
+		assert_within(most(&r, M_JOB_RAM), 300 * MB, 300 * MB + 100 * 64 * KB);
+		/* One that filled 200 MB of its own. */
+		missed_child(&r, 12, 200 * MB, has_huge ? 100 : 200 * MB / PAGE);
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		if (has_huge)
+			huge_pages(&r, 1100);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 500 * MB, 507 * MB);
+		assert_within(most(&r, M_JOB_RAM), 500 * MB, 507 * MB);
+		assert_int_equal(job_facts(r.job)->processes_seen.value, 12);
+		/* Nobody counted the huge pages: it may have had as many. */
+		missed_child(&r, 13, 250 * MB, 10);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+		if (has_huge)
+			assert_within(most(&r, M_JOB_RAM_HIGH), 550 * MB, 557 * MB);
+		rig_done(&r);
+	}
+}
+
 /* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
 
 static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool valid)
@@ -684,6 +737,7 @@ int main(void)
 		cmocka_unit_test(test_a_burst_of_a_lone_process),
 		cmocka_unit_test(test_bursts_of_several_may_coincide),
 		cmocka_unit_test(test_a_burst_that_only_the_exit_record_knows),
+		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_valid_pass_raises_low_and_leads_the_estimate),
 		cmocka_unit_test(test_a_spoilt_pass_changes_nothing),
 		cmocka_unit_test(test_high_is_never_below_a_pass),

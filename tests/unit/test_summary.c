@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each figure with how it was obtained.
+ */
+#include "job_rig.h"
+
+#include <signal.h>
+
+static void assert_figure(const struct ram_figure *f, enum method method, const char *source, int64_t low, int64_t peak,
+	int64_t high)
+{
+	assert_string_equal(method_name(f->method), method_name(method));
+	assert_string_equal(f->source, source);
+	assert_int_equal(f->low.value, low);
+	assert_int_equal(f->peak.value, peak);
+	assert_int_equal(f->high.value, high);
+	assert_true(f->low.known && f->peak.known && f->high.known);
+}
+
+static void start(struct rig *r)
+{
+	rig_new(r, true, 0);
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	job_facts(r->job)->rss_error_bytes = known(0);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, MB);
+	tick(r);
+}
+
+/* ---- main ----------------------------------------------------------------------------------------------------------- */
+
+static void test_a_lone_main_is_exact_by_rusage(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	main_reaped(&r, 50 * MB, 0, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_true(s.complete);
+	assert_figure(&s.main, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
+	assert_figure(&s.combined, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
+	assert_figure(&s.descendants, METHOD_EXACT, "procfs", 0, 0, 0);
+	/* The totals say so too, for whoever reads those. */
+	assert_int_equal(most(&r, M_JOB_RAM_MAIN), 50 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM), 50 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM_LOW), 50 * MB);
+	assert_true(job_main(r.job)->peak_exact);
+	assert_int_equal(job_main(r.job)->peak_bytes, 50 * MB);
+	assert_int_equal(s.peak_alive.value, 1);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* What hiwater itself was between fork and exec is in ru_maxrss. */
+static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, MB, MB / 2);
+	tick(&r);
+	main_reaped(&r, 4 * MB + 100 * KB, 0, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_BOUNDED, "statm", 3 * MB / 2, 3 * MB / 2, 4 * MB + 100 * KB);
+	assert_figure(&s.combined, METHOD_BOUNDED, "statm", 3 * MB / 2, 3 * MB / 2, 4 * MB + 100 * KB);
+	assert_int_equal(most(&r, M_JOB_RAM), 3 * MB / 2);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_a_shell_with_a_large_child(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, MB, MB / 2);
+	tick(&r);
+	born(&r, 2, 1, 78);
+	rss(&r, 1, MB, MB / 2);
+	rss(&r, 2, 295 * MB, 5 * MB);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, 1700 * KB);
+	say(&r, M_PROC_HWM, 2, 305 * MB);
+	tick(&r);
+	gone(&r, 2);
+	main_reaped(&r, 308 * MB, 76000, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_BOUNDED, "VmHWM", 1700 * KB, 1700 * KB, 308 * MB);
+	/* Some process was 308 MB large. */
+	assert_int_equal(s.combined.low.value, 308 * MB);
+	assert_within(s.combined.peak.value, 308 * MB, 311 * MB);
+	assert_within(s.combined.high.value, 309 * MB, 312 * MB);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.descendants.peak.value, 305 * MB, 306 * MB);
+	assert_int_equal(s.descendants.low.value, 305 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* Children that were smaller leave ru_maxrss to main. */
+static void test_rusage_that_says_no_more_than_the_mark(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	say(&r, M_PROC_HWM, 1, 600 * MB);
+	tick(&r);
+	main_reaped(&r, 600 * MB, 500, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_EXACT, "VmHWM", 600 * MB, 600 * MB, 600 * MB);
+	/* Children came and went between two looks. */
+	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
+	assert_false(s.descendants.peak.known);
+	assert_int_equal(s.descendants.high.value, 600 * MB);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_int_equal(s.combined.peak.value, 600 * MB);
+	assert_int_equal(s.n_notes, 2);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_the_exit_record_is_exact(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	framebuf_end(&r.buf, &(struct end) {
+		.entity = ENTITY_PROCESS, .id = 1, .how = END_TASKSTATS, .hwm_bytes = known(70 * MB),
+	});
+	push(&r);
+	assert_int_equal(job_facts(r.job)->main_exit_hwm_bytes.value, 70 * MB);
+	main_reaped(&r, 300 * MB, 76000, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_EXACT, "taskstats", 70 * MB, 70 * MB, 70 * MB);
+	assert_int_equal(s.combined.low.value, 300 * MB);
+	assert_true(s.combined.high.value >= 300 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_attached_to_a_mark_that_did_not_rise(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, false, 0);
+	born_of(&r, 1, 0, 77, BOOT - 9000 * MS);
+	rss(&r, 1, 20 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, 900 * MB);
+	tick(&r);
+	rss(&r, 1, 30 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, 900 * MB);
+	tick(&r);
+	left(&r, 1);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_BOUNDED, "statm", 30 * MB, 30 * MB, 900 * MB);
+	assert_int_equal(job_main(r.job)->peak_bytes, 30 * MB);
+	assert_int_equal(most(&r, M_JOB_RAM), 30 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void attach_and_rise(bool reset, int64_t first, int64_t then, enum method method)
+{
+	struct rig r;
+	struct summary s;
+
+	rig_new(&r, false, 0);
+	born_of(&r, 1, 0, 77, BOOT - 9000 * MS);
+	push(&r);
+	if (reset)
+		job_facts(r.job)->main_mark_reset = known(1);
+	rss(&r, 1, 20 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, first);
+	tick(&r);
+	rss(&r, 1, 30 * MB, 0);
+	push(&r);
+	say(&r, M_PROC_HWM, 1, then);
+	tick(&r);
+	if (method == METHOD_EXACT)
+		left(&r, 1);
+	else
+		gone(&r, 1);
+	finish(&r);
+	s = summary_of(&r);
+	assert_string_equal(method_name(s.main.method), method_name(method));
+	assert_string_equal(s.main.source, "VmHWM");
+	assert_int_equal(s.main.peak.value, then);
+	assert_int_equal(s.main.low.value, then);
+	assert_true(s.main.high.known == (method == METHOD_EXACT));
+	assert_int_equal(s.combined.peak.value, then);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_attached_to_a_mark_that_counts(void **state)
+{
+	(void) state;
+	attach_and_rise(false, 25 * MB, 45 * MB, METHOD_EXACT);
+	attach_and_rise(true, 21 * MB, 31 * MB, METHOD_EXACT);
+	/* It ended unseen: it may have grown until then. */
+	attach_and_rise(false, 25 * MB, 45 * MB, METHOD_SAMPLED);
+}
+
+static void test_a_lost_recorder_leaves_what_was_sampled(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	say(&r, M_PROC_HWM, 1, 15 * MB);
+	tick(&r);
+	s = summary_of(&r);
+	assert_false(s.complete);
+	assert_int_equal(s.main.method, METHOD_SAMPLED);
+	assert_int_equal(s.main.peak.value, 15 * MB);
+	assert_false(s.main.high.known);
+	assert_int_equal(s.wall_ns.value, 100 * MS);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_nothing_was_seen(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	s = summary_of(&r);
+	assert_int_equal(s.main.method, METHOD_UNKNOWN);
+	assert_int_equal(s.combined.method, METHOD_UNKNOWN);
+	assert_false(s.main.peak.known || s.combined.peak.known || s.descendants.peak.known);
+	assert_false(s.user_ns.known || s.wall_ns.known || s.swap_peak.known || s.cgroup_peak.known);
+	assert_false(s.oom_killed);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* Gone before the first look at its memory. */
+static void test_a_main_of_a_moment(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
+	born(&r, 1, 0, 77);
+	push(&r);
+	r.now += MS;
+	main_reaped(&r, 20 * MB, 0, 5, 6);
+	total(&r);
+	finish(&r);
+	s = summary_of(&r);
+	assert_figure(&s.main, METHOD_EXACT, "ru_maxrss", 20 * MB, 20 * MB, 20 * MB);
+	assert_figure(&s.combined, METHOD_EXACT, "ru_maxrss", 20 * MB, 20 * MB, 20 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* ---- private and shared --------------------------------------------------------------------------------------------- */
+
+static void test_a_file_that_one_process_maps_is_private(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 202 * MB);
+	push(&r);
+	say(&r, M_PROC_PSS, 1, 211 * MB);
+	say(&r, M_PROC_PRIVATE, 1, 210 * MB);
+	say(&r, M_PROC_SHARED, 1, 2 * MB);
+	push(&r);
+	job_pss_done(r.job, r.now, true);
+	tick(&r);
+	/* A later pass when most is given back changes nothing about the peak. */
+	rss(&r, 1, 10 * MB, 2 * MB);
+	push(&r);
+	say(&r, M_PROC_PSS, 1, 11 * MB);
+	say(&r, M_PROC_PRIVATE, 1, 0);
+	say(&r, M_PROC_SHARED, 1, 12 * MB);
+	push(&r);
+	job_pss_done(r.job, r.now, true);
+	tick(&r);
+	main_reaped(&r, 212 * MB, 0, 5, 6);
+	finish(&r);
+	s = summary_of(&r);
+	assert_within(s.main.private_bytes.value, 210 * MB - 1, 210 * MB);
+	assert_int_equal(s.main.private_bytes.value + s.main.shared_bytes.value, s.main.peak.value);
+	assert_within(s.combined.private_bytes.value, 210 * MB - 1, 210 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_means_and_times(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	rss(&r, 1, 40 * MB, 0);
+	tick(&r);
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	main_reaped(&r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
+	job_facts(r.job)->cpu_is_exact = known(1);
+	finish(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.main.mean.value, 20 * MB);
+	assert_int_equal(s.main.at_ns.value, 100 * MS);
+	assert_int_equal(s.combined.mean.value, 20 * MB);
+	assert_int_equal(s.wall_ns.value, 300 * MS);
+	assert_true(s.cpu_exact);
+	assert_int_equal(s.cores_mean_ppm.value, 300000);
+	/* A second end changes nothing. */
+	r.now += 500 * MS;
+	finish(&r);
+	summary_done(&s);
+	s = summary_of(&r);
+	assert_int_equal(s.main.mean.value, 20 * MB);
+	assert_int_equal(s.wall_ns.value, 300 * MS);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------ */
+
+static void test_out_of_memory(void **state)
+{
+	struct rig r;
+	struct summary s;
+	struct facts *f;
+
+	(void) state;
+	start(&r);
+	f = job_facts(r.job);
+	say(&r, M_JOB_OOM_KILLS, 0, 3);
+	tick(&r);
+	f->exit_status = known(SIGKILL);
+	s = summary_of(&r);
+	assert_int_equal(s.cgroup_oom_kills.value, 0);
+	assert_false(s.oom_killed);
+	summary_done(&s);
+	say(&r, M_JOB_OOM_KILLS, 0, 4);
+	tick(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.cgroup_oom_kills.value, 1);
+	assert_true(s.oom_killed);
+	summary_done(&s);
+	f->exit_status = known(0);
+	s = summary_of(&r);
+	assert_false(s.oom_killed);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
+{
+	struct rig r;
+	struct summary s;
+	struct facts *f;
+
+	(void) state;
+	start(&r);
+	f = job_facts(r.job);
+	f->limit_bytes = known(100 * MB);
+	say(&r, M_JOB_CGROUP_MEM, 0, 50 * MB);
+	say(&r, M_JOB_CGROUP_FILE, 0, 20 * MB);
+	say(&r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
+	tick(&r);
+	s = summary_of(&r);
+	assert_false(s.cgroup_peak.known);
+	assert_int_equal(s.cgroup_limit.value, 100 * MB);
+	summary_done(&s);
+	f->cgroup_exclusive = known(1);
+	s = summary_of(&r);
+	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* the mark is from before */
+	assert_int_equal(s.cgroup_file_at_peak.value, 20 * MB);
+	summary_done(&s);
+	f->cgroup_peak_is_ours = known(1);
+	s = summary_of(&r);
+	assert_int_equal(s.cgroup_peak.value, 80 * MB);
+	summary_done(&s);
+	f->cgroup_peak_is_ours = known(0);
+	say(&r, M_JOB_CGROUP_PEAK, 0, 90 * MB);
+	tick(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.cgroup_peak.value, 90 * MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_the_machine(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	for (int i = 0; i < 2; i++) {
+		say(&r, M_HOST_ENERGY, 0, 1000 + i * 500);
+		say(&r, M_HOST_MEM_USED, 0, (3 - i) * MB);
+		say(&r, M_HOST_CPU_USER, 0, i * 60);
+		say(&r, M_HOST_CPU_SYSTEM, 0, i * 10);
+		say(&r, M_HOST_CPU_IDLE, 0, i * 10);
+		say(&r, M_HOST_CPU_IOWAIT, 0, i * 20);
+		tick(&r);
+	}
+	s = summary_of(&r);
+	assert_int_equal(s.cpu_energy_uj.value, 500);
+	assert_int_equal(s.system_peak.value, 3 * MB);
+	assert_int_equal(s.iowait_ppm.value, 200000);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_lone_main_is_exact_by_rusage),
+		cmocka_unit_test(test_a_small_main_is_bounded_by_hiwaters_own_size),
+		cmocka_unit_test(test_a_shell_with_a_large_child),
+		cmocka_unit_test(test_rusage_that_says_no_more_than_the_mark),
+		cmocka_unit_test(test_the_exit_record_is_exact),
+		cmocka_unit_test(test_attached_to_a_mark_that_did_not_rise),
+		cmocka_unit_test(test_attached_to_a_mark_that_counts),
+		cmocka_unit_test(test_a_lost_recorder_leaves_what_was_sampled),
+		cmocka_unit_test(test_nothing_was_seen),
+		cmocka_unit_test(test_a_main_of_a_moment),
+		cmocka_unit_test(test_a_file_that_one_process_maps_is_private),
+		cmocka_unit_test(test_means_and_times),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_the_cgroup_counts_only_if_it_is_the_jobs),
+		cmocka_unit_test(test_the_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
