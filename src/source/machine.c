@@ -158,13 +158,13 @@ static uint64_t enabled_size(int thp_dir, const char *name, bool top_enabled)
 	return is_enabled(text, top_enabled) ? kib * 1024 : 0;
 }
 
-/* The largest page that one anonymous fault may bring (Documentation/admin-guide/mm/transhuge.rst). Since Linux 6.8
- * each size has a switch of its own, which the one for all of them governs only if it says "inherit". */
+/* The largest page below the PMD's size that one anonymous fault may bring (Documentation/admin-guide/mm/
+ * transhuge.rst). Since Linux 6.8 each size has a switch of its own, which the one for all of them governs only if it
+ * says "inherit". Pages of the PMD's size are left out: the kernel counts those that it gives (vmstat). */
 static uint64_t fault_bytes(const struct root *root, uint64_t page_bytes, uint64_t huge_bytes)
 {
 	autoclose int fd = openat(root->sys, THP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t largest = page_bytes;
-	bool sizes = false;
 	char text[128];
 
 	if (fd < 0 || smallfile_read(fd, "enabled", text, sizeof(text)) < 0)
@@ -173,18 +173,15 @@ static uint64_t fault_bytes(const struct root *root, uint64_t page_bytes, uint64
 	autoclosedir DIR *dir = fdopendir(fd);
 
 	if (!dir)
-		return top_enabled ? huge_bytes : page_bytes;
+		return page_bytes;
 	int thp_dir = take_fd(fd); /* dir owns it now */
 
 	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
 		uint64_t size = enabled_size(thp_dir, entry->d_name, top_enabled);
 
-		sizes |= strncmp(entry->d_name, "hugepages-", 10) == 0;
-		if (size > largest)
+		if (size > largest && size != huge_bytes)
 			largest = size;
 	}
-	if (!sizes && top_enabled && huge_bytes > largest)
-		largest = huge_bytes;
 	return largest;
 }
 
