@@ -107,17 +107,14 @@ static void facts_take(struct job *job, struct member *m, const struct end *end)
 	else
 		own_facts_take(m, end);
 	if (end->read_bytes.known)
-		(void) counter_take(&m->plain[PLAIN_READ_BYTES], end->read_bytes.value, m->young);
+		plain_take(m, PLAIN_READ_BYTES, end->read_bytes.value);
 	if (end->write_bytes.known)
-		(void) counter_take(&m->plain[PLAIN_WRITE_BYTES], end->write_bytes.value, m->young);
+		plain_take(m, PLAIN_WRITE_BYTES, end->write_bytes.value);
 	m->p.cpu_known |= m->tree[TREE_USER].own.known;
-	m->p.io_known |= m->plain[PLAIN_READ_BYTES].known;
 	m->p.cpu_user_ns = counter_value(&m->tree[TREE_USER].own);
 	m->p.cpu_system_ns = counter_value(&m->tree[TREE_SYSTEM].own);
 	m->p.faults_minor = counter_value(&m->tree[TREE_FAULTS].own);
 	m->p.faults_waited = counter_value(&m->tree[TREE_FAULTS].waited);
-	m->p.read_bytes = counter_value(&m->plain[PLAIN_READ_BYTES]);
-	m->p.write_bytes = counter_value(&m->plain[PLAIN_WRITE_BYTES]);
 }
 
 /* The largest rss of its last program. Later than any other look, so what it says is new is a burst. */
@@ -178,15 +175,37 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	}
 }
 
-/* I/O is in its parent's own numbers from the moment that the parent waits for it (kernel/exit.c, wait_task_zombie adds
- * signal->ioac to the parent's); the rest of the plain counters the kernel forgets. */
+/* Was the parent read, or did it end, when this one was no longer seen alive? Then what it did may be in there. */
+static bool may_have_told(const struct member *parent, const struct member *m)
+{
+	const uint64_t told = parent->live == NOT_ALIVE ? parent->ended_seq : parent->io_seq;
+
+	return told > m->last_seq && told > m->io_seq;
+}
+
+/* What its parent's own rose by lately may be what this one did. The plain counters that are no I/O the kernel forgets:
+ * they are the job's at once. */
 static void hand_over_plain(struct job *job, const struct member *m, enum plain k, int64_t amount)
 {
 	const bool is_io = k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
-	const struct member *parent = is_io ? member_find(job, m->p.parent) : NULL;
+	struct member *parent = is_io ? member_find(job, m->p.parent) : NULL;
 
-	if (!parent || parent->live == NOT_ALIVE)
-		job->gone_plain[k] += amount;
+	while (parent && amount > 0 && (parent->live != NOT_ALIVE || !is_orphan(m, parent))) {
+		struct io_counter *io = &parent->io[k];
+		const int64_t spare = may_have_told(parent, m) ? io->spare : 0;
+		const int64_t told = spare < amount ? spare : amount;
+
+		io->spare -= told;
+		io->children += told;
+		amount -= told;
+		if (parent->live != NOT_ALIVE) {
+			io->pending += amount;
+			return;
+		}
+		m = parent;
+		parent = member_find(job, m->p.parent);
+	}
+	job->gone_plain[k] += amount;
 }
 
 /* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
@@ -210,7 +229,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]));
 	for (enum plain k = 0; k < PLAINS; k++)
-		hand_over_plain(job, m, k, counter_value(&m->plain[k]));
+		hand_over_plain(job, m, k, plain_value(m, k));
 	if (with_parent)
 		gain += job->live[parent->live].faults;
 	family_leave(job, m, faults - gain);
@@ -222,7 +241,7 @@ static void end_again(struct job *job, struct member *m, const int64_t *tree, co
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]) - tree[k]);
 	for (enum plain k = 0; k < PLAINS; k++)
-		hand_over_plain(job, m, k, counter_value(&m->plain[k]) - plain[k]);
+		hand_over_plain(job, m, k, plain_value(m, k) - plain[k]);
 	family_add(job, m, tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS]);
 }
 
@@ -236,7 +255,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	for (enum tree k = 0; k < TREES; k++)
 		tree[k] = tree_value(&m->tree[k]);
 	for (enum plain k = 0; k < PLAINS; k++)
-		plain[k] = counter_value(&m->plain[k]);
+		plain[k] = plain_value(m, k);
 	facts_take(job, m, end);
 	for (enum plain k = 0; k < PLAINS; k++)
 		job->plain_known[k] |= m->plain[k].known;

@@ -46,6 +46,13 @@ struct counter {
 	bool known;
 };
 
+/* I/O: the kernel adds a child's to its parent's own when the parent waits for it (kernel/exit.c, wait_task_zombie). */
+struct io_counter {
+	int64_t pending;       /* of ended children, not yet in its own: counts beside it until its own rises */
+	int64_t spare;         /* what its own last rose by, as far as no ended child explains it */
+	int64_t children;      /* of its own, what ended children explain */
+};
+
 struct tree_counter {
 	struct counter own;    /* its own */
 	struct counter waited; /* what it says of children that ended and were waited for, and of theirs */
@@ -64,6 +71,8 @@ struct member {
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
 	struct counter plain[PLAINS];
+	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
+	uint64_t io_seq;       /* frame that read it last */
 	struct maybe level[LEVELS];
 	int64_t private_bytes; /* of the last PSS pass */
 	struct maybe mark;     /* VmHWM of this program, as last read */
@@ -231,6 +240,9 @@ int members_limit(struct job *job);
 int64_t counter_value(const struct counter *c);
 /* Returns what its value rose by. */
 int64_t counter_take(struct counter *c, int64_t value, bool young);
+/* The same for a counter of m that its parent may be told of; the second one with what its ended children did. */
+void plain_take(struct member *m, enum plain k, int64_t value);
+int64_t plain_value(const struct member *m, enum plain k);
 /* All that it and its ended descendants used. */
 int64_t tree_value(const struct tree_counter *t);
 void live_count_faults(struct live *l);

@@ -167,13 +167,11 @@ static void waited_take(struct member *m, enum tree k, int64_t value)
 		m->p.faults_waited = counter_value(&m->tree[k].waited);
 }
 
-static void plain_take(struct member *m, enum plain k, int64_t value)
+static void counted_take(const struct job *job, struct member *m, enum plain k, int64_t value)
 {
-	(void) counter_take(&m->plain[k], value, m->young);
-	if (k == PLAIN_READ_BYTES || k == PLAIN_WRITE_BYTES) {
-		m->p.io_known = true;
-		*(k == PLAIN_READ_BYTES ? &m->p.read_bytes : &m->p.write_bytes) = counter_value(&m->plain[k]);
-	}
+	plain_take(m, k, value);
+	if (k == PLAIN_READ_BYTES) /* and with it the others of that file */
+		m->io_seq = job->seq;
 }
 
 static void counter_reading_take(struct job *job, struct live *l, const struct reading *r)
@@ -188,7 +186,7 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 	else if (target == TO_WAITED)
 		waited_take(l->m, which, r->value);
 	else
-		plain_take(l->m, which, r->value);
+		counted_take(job, l->m, which, r->value);
 	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
 		live_count_faults(l);
 }

@@ -146,7 +146,7 @@ static void tell_counters(struct job *job, struct framebuf *out)
 		for (enum tree k = 0; k < TREES; k++)
 			tree[k] += tree_value(&m->tree[k]);
 		for (enum plain k = 0; k < PLAINS; k++) {
-			plain[k] += counter_value(&m->plain[k]);
+			plain[k] += plain_value(m, k);
 			job->plain_known[k] |= m->plain[k].known;
 		}
 		job->tree_known |= m->tree[TREE_USER].own.known;

@@ -58,6 +58,35 @@ int64_t counter_take(struct counter *c, int64_t value, bool young)
 	return c->last - before;
 }
 
+static bool is_io(enum plain k)
+{
+	return k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
+}
+
+/* A rise is taken for what ended children did before it is taken for its own. */
+void plain_take(struct member *m, enum plain k, int64_t value)
+{
+	struct io_counter *io = &m->io[k];
+	const int64_t rise = counter_take(&m->plain[k], value, m->young);
+	const int64_t theirs = io->pending < rise ? io->pending : rise;
+
+	if (!is_io(k))
+		return;
+	io->pending -= theirs;
+	io->children += theirs;
+	io->spare = rise - theirs;
+	m->p.io_known = true;
+	if (k == PLAIN_READ_BYTES)
+		m->p.read_bytes = counter_value(&m->plain[k]) - io->children;
+	else if (k == PLAIN_WRITE_BYTES)
+		m->p.write_bytes = counter_value(&m->plain[k]) - io->children;
+}
+
+int64_t plain_value(const struct member *m, enum plain k)
+{
+	return counter_value(&m->plain[k]) + m->io[k].pending;
+}
+
 int64_t tree_value(const struct tree_counter *t)
 {
 	int64_t waited = counter_value(&t->waited);

@@ -357,6 +357,92 @@ static void test_counters_do_not_go_back(void **state)
 	rig_done(&r);
 }
 
+static int64_t read_kb(const struct rig *r)
+{
+	return last(r, M_JOB_READ_BYTES) / KB;
+}
+
+/* The kernel adds a child's I/O to its parent's own when the parent waits for it. */
+static void test_io_of_waited_children_counts_once(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	born(&r, 2, 1, 78);
+	say(&r, M_PROC_READ_BYTES, 1, 100 * KB);
+	say(&r, M_PROC_READ_BYTES, 2, 1000 * KB);
+	rss(&r, 1, MB, 0);
+	rss(&r, 2, MB, 0);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 1100);
+	/* It ends; its parent has not waited yet, then waits and reads 50 more. */
+	gone(&r, 2);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 1100);
+	say(&r, M_PROC_READ_BYTES, 1, 1170 * KB);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 1170);
+	assert_int_equal(job_main(r.job)->read_bytes, 170 * KB);
+	/* The next one is in its parent's number before its end is told. */
+	born(&r, 3, 1, 79);
+	say(&r, M_PROC_READ_BYTES, 3, 500 * KB);
+	rss(&r, 1, MB, 0);
+	rss(&r, 3, MB, 0);
+	tick(&r);
+	say(&r, M_PROC_READ_BYTES, 1, 1670 * KB);
+	gone(&r, 3);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 1670);
+	/* The last one ends with its parent, which had waited: what was reaped says so. */
+	born(&r, 4, 1, 80);
+	say(&r, M_PROC_READ_BYTES, 4, 300 * KB);
+	rss(&r, 1, MB, 0);
+	rss(&r, 4, MB, 0);
+	tick(&r);
+	framebuf_end(&r.buf, &(struct end) {
+		.entity = ENTITY_PROCESS, .id = 1, .how = END_SEEN, .read_bytes = known(1980 * KB),
+	});
+	gone(&r, 4);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 1980);
+	rig_done(&r);
+}
+
+static void test_io_that_nobody_waits_for_counts(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	say(&r, M_PROC_READ_BYTES, 1, 10 * KB);
+	for (uint32_t id = 2; id < 7; id++) {
+		born(&r, id, 1, id);
+		say(&r, M_PROC_READ_BYTES, id, 100 * KB);
+		rss(&r, id, MB, 0);
+		tick(&r);
+		gone(&r, id);
+	}
+	tick(&r);
+	assert_int_equal(read_kb(&r), 510);
+	/* An orphan. */
+	born(&r, 7, 1, 9);
+	say(&r, M_PROC_READ_BYTES, 7, 40 * KB);
+	rss(&r, 7, MB, 0);
+	tick(&r);
+	gone(&r, 1);
+	push(&r);
+	rss(&r, 7, MB, 0);
+	say(&r, M_PROC_READ_BYTES, 7, 60 * KB);
+	tick(&r);
+	gone(&r, 7);
+	tick(&r);
+	assert_int_equal(read_kb(&r), 570);
+	rig_done(&r);
+}
+
 /* What an older process used before it was attached to is not this run's. */
 static void test_attached_counts_from_its_start(void **state)
 {
@@ -549,6 +635,8 @@ int main(void)
 		cmocka_unit_test(test_a_parent_that_ends_first_has_told),
 		cmocka_unit_test(test_an_orphan_counts_beside_its_parent),
 		cmocka_unit_test(test_counters_do_not_go_back),
+		cmocka_unit_test(test_io_of_waited_children_counts_once),
+		cmocka_unit_test(test_io_that_nobody_waits_for_counts),
 		cmocka_unit_test(test_attached_counts_from_its_start),
 		cmocka_unit_test(test_levels_are_of_the_living),
 		cmocka_unit_test(test_the_last_events_are_kept),
