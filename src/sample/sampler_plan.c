@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sample/sampler_internal.h"
 
@@ -48,8 +49,15 @@ void sampler_plan_open_host(struct sampler *s)
 
 void sampler_plan_open(struct sampler *s)
 {
+	struct facts *facts = job_facts(s->job);
+
 	s->env.cgroup = s->cgroup.path;
+	/* The shell that started hiwater is no member: where it is in the group too, no list need be read. */
+	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&
+	    !s->options.cgroup_made)
+		facts->cgroup_exclusive = known(0);
 	sampler_check_cgroup(s);
+	s->env.cgroup_shared = !s->cgroup.exclusive;
 	for (int i = PLAN_HOST + 1; i < SAMPLER_SOURCES; i++) {
 		if (i == PLAN_CGROUP && (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE))
 			continue;

@@ -134,7 +134,7 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, enum cgrou
 	dirs->fd[hierarchy] = cgroup_open_dir(env->root, &mounts.of[hierarchy], env->cgroup);
 	if (dirs->fd[hierarchy] < 0)
 		return dirs->fd[hierarchy];
-	if (hierarchy == CGROUP_MEMORY) {
+	if (hierarchy == CGROUP_MEMORY && !env->cgroup_shared) {
 		open_twin(env->root, &mounts, env->cgroup, CGROUP_CPU, dirs);
 		open_twin(env->root, &mounts, env->cgroup, CGROUP_CPUACCT, dirs);
 	}

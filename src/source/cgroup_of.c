@@ -230,3 +230,17 @@ int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret)
 	longfile_done(&text);
 	return r;
 }
+
+bool cgroup_is_common(const struct root *root, pid_t a, pid_t b)
+{
+	enum { GROUPS_SIZE = 4096 };
+	char text[2][GROUPS_SIZE], path[32];
+	const pid_t pids[2] = { a, b };
+
+	for (int i = 0; i < 2; i++) {
+		(void) snprintf(path, sizeof(path), "%d/cgroup", (int) pids[i]);
+		if (smallfile_read(root->proc, path, text[i], sizeof(text[i])) <= 0)
+			return false;
+	}
+	return strcmp(text[0], text[1]) == 0;
+}

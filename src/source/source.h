@@ -26,6 +26,7 @@ struct source_env {
 	int32_t recorder_pid;    /* hiwater's own */
 	const char *workdir;     /* folder whose file system is watched; NULL: none */
 	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
+	bool cgroup_shared;      /* others are known to be in it: only its events are of use */
 };
 
 /* One metric's availability here. */
@@ -80,6 +81,9 @@ struct cgroup_facts {
 
 /* The cgroup of pid (0: this process). Returns 0, -ENOENT without cgroups, or -errno. */
 int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret);
+
+/* Whether two processes are in the same groups of every hierarchy: two small reads, no walk. */
+bool cgroup_is_common(const struct root *root, pid_t a, pid_t b);
 
 /* The processes in the group at path and below. Returns how many there are (at most n are stored) or -errno. */
 ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n);
