@@ -99,26 +99,28 @@ static int64_t share(int64_t amount, int64_t part, int64_t whole)
 	return result >= (double) amount ? amount : (int64_t) result;
 }
 
-static void tell_split(struct framebuf *out, const struct bounds *b, int64_t part, int64_t whole)
+static void tell_split(struct job *job, struct framebuf *out, const struct bounds *b, int64_t part, int64_t whole)
 {
 	const int64_t private = share(b->value[ALL], part, whole), most = share(b->max[ALL], part, whole);
 
+	if (b->max[ALL] > job->accs[M_JOB_RAM].max)
+		job->facts.peak_private_bytes = known(most);
 	tell(out, M_JOB_PRIVATE, private, most);
 	tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
 }
 
 /* By the last pass. Before the first one, a lone process with few files shares those and nothing else. */
-static void tell_private(const struct job *job, const struct bounds *b, struct framebuf *out)
+static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
 {
 	const struct look *look = &job->look;
 	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
 
 	if (lone && lone->split_known)
-		tell_split(out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
+		tell_split(job, out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
 	else if (lone && look->files_sum[ALL] <= 16 * MIB)
-		tell_split(out, b, look->anon_sum, look->rss_sum);
+		tell_split(job, out, b, look->anon_sum, look->rss_sum);
 	else if (!lone && job->pass.valid)
-		tell_split(out, b, job->pass.private_part, job->pass.whole);
+		tell_split(job, out, b, job->pass.private_part, job->pass.whole);
 }
 
 static void tell_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *told)

@@ -184,7 +184,7 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 
 static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, struct ram_figure *figure)
 {
-	const struct acc *private = job_acc(job, M_JOB_PRIVATE, 0);
+	const struct maybe private = job_facts_const(job)->peak_private_bytes;
 	const struct ram_accs accs = {
 		.low = job_acc(job, M_JOB_RAM_LOW, 0), .value = job_acc(job, M_JOB_RAM, 0),
 		.high = job_acc(job, M_JOB_RAM_HIGH, 0), .least = largest_process(job, true),
@@ -201,9 +201,8 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 			figure->high = maybe_max(figure->high, main->high);
 		}
 	}
-	if (private && figure->peak.known && (!one || !figure->private_bytes.known))
-		figure_split(figure, private->max < figure->peak.value ? private->max : figure->peak.value,
-			figure->peak.value);
+	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
+		figure_split(figure, private.value, figure->peak.value);
 }
 
 /* The descendants' passes: of those that lived when they were the most. */
