@@ -158,22 +158,22 @@ static void take_progress_line(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* Stops where the job stopped in a way that the shell should know of. */
-static void follow_stop(struct run *r)
-{
-	if (r->signals.due_ns || !tree_wants_stop(&r->tree, &r->signals))
-		return;
-	if (r->measuring)
-		hiw_recorder_step(r->recorder);
-	signals_stop_self(&r->signals);
-	r->tree.stop_signal = 0;
-}
-
 static bool is_over(const struct run *r)
 {
 	if (!r->tree.main_ended)
 		return false;
 	return !r->options->wait || r->tree.childless || r->signals.end_asked;
+}
+
+/* Stops where the job stopped in a way that the shell should know of. */
+static void follow_stop(struct run *r)
+{
+	if (r->signals.due_ns || is_over(r) || !tree_wants_stop(&r->tree, &r->signals))
+		return;
+	if (r->measuring)
+		hiw_recorder_step(r->recorder);
+	signals_stop_self(&r->signals);
+	r->tree.stop_signal = 0;
 }
 
 static void follow(struct run *r)

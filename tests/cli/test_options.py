@@ -15,15 +15,16 @@ def options_of_help(text):
     for line in text.partition("\nOptions:\n")[2].splitlines():
         if re.match(r"  (-|    --)", line):
             found |= set(re.findall(r"(?<![\w-])(--?[\w-]+)", re.split(r"  +\S", line.strip() + "  x")[0].split("   ")[0]))
-    return {o for o in found if o.startswith("--") or len(o) == 2}
+    return {o for o in found if len(o) > 2 or (len(o) == 2 and o != "--")}
 
 
 def options_of_man(text):
     """Likewise of a man page in roff."""
     found = set()
+    text = re.split(r"^\.SH ", text.partition("\n.SH OPTIONS\n")[2], flags=re.M)[0]
     for heading in re.findall(r"^\.TP\n(.*)$", text, re.M):
         found |= set(re.findall(r"(?<![\w-])(--?[\w-]+)", heading.replace("\\-", "-").replace("\\fB", " ").replace("\\fR", " ")))
-    return {o for o in found if o.startswith("--") or len(o) == 2}
+    return {o for o in found if len(o) > 2 or (len(o) == 2 and o != "--")}
 
 
 def test_bare_and_help_list_the_commands(tool):
