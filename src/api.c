@@ -108,15 +108,14 @@ static struct maybe asked(struct hiw_maybe option, struct maybe scheduler)
 	return option.known ? known(option.value) : scheduler;
 }
 
-static void set_people_facts(struct facts *f)
+static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 {
-	autofree char *directory = getcwd(NULL, 0);
 	const struct passwd *user = getpwuid(geteuid());
 	char number[24];
 
 	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
 	(void) job_set_text(&f->user, user ? user->pw_name : number);
-	(void) job_set_text(&f->directory, directory ? directory : "");
+	(void) job_set_text(&f->directory, r->directory ? r->directory : "");
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
 
@@ -217,7 +216,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.root = &r->root, .interval_ns = r->options.interval_ns, .window_ns = r->options.window_ns,
 		.ours = !r->options.attached, .big_pss = r->options.pss, .reset_mark = r->options.reset_mark,
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
-		.cgroup_made = r->cgroup_made, .workdir = ".", .see = see_frame, .see_ctx = r,
+		.cgroup_made = r->cgroup_made, .workdir = r->directory, .see = see_frame, .see_ctx = r,
 	};
 
 	return sampler_new(&options, &r->sampler, err);
@@ -240,6 +239,7 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 	int error = check_options(options, err);
 
 	scheduler_read(environment, NULL, &r->scheduler);
+	r->directory = getcwd(NULL, 0);
 	if (error == 0)
 		error = copy_options(r, options);
 	if (error == 0)
@@ -294,6 +294,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	free(r->cgroup_made);
 	free(r->argv_text);
 	free(r->argv_json);
+	free(r->directory);
 	free(r);
 }
 
@@ -311,7 +312,7 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	int error;
 
 	if (!f->user)
-		set_people_facts(f);
+		set_people_facts(r, f);
 	error = sampler_start(r->sampler, pid, &err);
 	if (error < 0)
 		return api_err(ret_err, &err, error);

@@ -36,11 +36,12 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 struct doctor {
 	void (*see)(void *ctx, const struct hiw_check *check);
 	void *ctx;
+	bool told[METRIC_COUNT], available[METRIC_COUNT];
 };
 
 static void tell(void *ctx, const struct source_probe *probe)
 {
-	const struct doctor *doctor = ctx;
+	struct doctor *doctor = ctx;
 	const struct metric_info *metric = &metrics[probe->metric];
 	const struct hiw_check check = {
 		.entity = entity_name(metric->entity), .metric = metric->name, .sentence = metric->sentence,
@@ -48,7 +49,27 @@ static void tell(void *ctx, const struct source_probe *probe)
 		.why_not = probe->why_not, .remedy = probe->remedy,
 	};
 
+	doctor->told[probe->metric] = true;
+	doctor->available[probe->metric] = probe->available;
 	doctor->see(doctor->ctx, &check);
+}
+
+/* What the job makes of its processes can be had where that of a process can: the one of the same name, else rss. */
+static void tell_totals(struct doctor *doctor)
+{
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		int of = metric_find(ENTITY_PROCESS, metrics[m].name);
+		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
+
+		if (metrics[m].entity != ENTITY_JOB || doctor->told[m])
+			continue;
+		probe.available = doctor->available[of >= 0 ? of : M_PROC_RSS];
+		if (!probe.available) {
+			probe.how = "";
+			probe.why_not = "that of a process cannot be had";
+		}
+		tell(doctor, &probe);
+	}
 }
 
 static int open_root(const char *path, struct root *ret, struct hiw_err *ret_err)
@@ -62,7 +83,7 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 		struct hiw_err *err)
 {
 	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
-	struct doctor doctor = { see, ctx };
+	struct doctor doctor = { .see = see, .ctx = ctx };
 	struct cgroup_facts cgroup = { .path = "" };
 	struct root root = { 0 };
 	int r = open_root(path, &root, err);
@@ -70,13 +91,16 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 	if (r < 0)
 		return r;
 	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
+	char *directory = getcwd(NULL, 0);
 	const struct source_env env = {
-		.root = &root, .recorder_pid = getpid(), .workdir = ".", .cgroup = cgroup.path,
+		.root = &root, .recorder_pid = getpid(), .workdir = directory, .cgroup = cgroup.path,
 	};
 
 	processes_probe(&env, tell, &doctor);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		sources[i]->probe(&env, tell, &doctor);
+	tell_totals(&doctor);
+	free(directory);
 	root_done(&root);
 	return 0;
 }
@@ -89,8 +113,11 @@ static void write_machine(const struct machine *m, const struct cgroup_facts *cg
 			m->container);
 	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
-	(void) buf_printf(out, "resident sizes: right within %s a process (per-CPU counters of this kernel)\n",
+	if (m->rss_error_bytes)
+		(void) buf_printf(out, "resident sizes: right within %s a process (per-CPU counters of this kernel)\n",
 			units_bytes((int64_t) m->rss_error_bytes, UNITS_IEC, error));
+	else
+		(void) buf_str(out, "resident sizes: exact at each look\n");
 	if (!*cgroup->path)
 		(void) buf_str(out, "cgroup: none\n");
 	else

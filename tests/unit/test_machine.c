@@ -17,7 +17,7 @@ struct expected {
  * processors), until 6.17 for rss. */
 static const struct expected machines[] = {
 	{ "cgroup-v2", "workstation", "6.12.9-200.fc41.x86_64", "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz", "", 8, 8,
-	  2 * MIB, PAGE, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
+	  2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
 	{ "cgroup-v1", "oldnode", "4.18.0-553.el8_10.x86_64", "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", "", 3, 4,
 	  2 * MIB, PAGE, 32768000, 0, 64, 64, true },
 	{ "hybrid", "vm", "6.18.44", "AMD EPYC", "", 2, 2, 2 * MIB, PAGE, 24684084, 0, 0, 3 * 31 * 2, false },
