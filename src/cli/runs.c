@@ -19,7 +19,8 @@
 
 enum {
 	OUTPUT_MOST = 64 << 20,
-	FIXED_COLUMNS = 72,  /* what stands in front of the command */
+	FIXED_COLUMNS = 47,  /* what always stands beside the command */
+	FILE_COLUMNS = 10, STARTED_COLUMNS = 17,
 	LEAST_COMMAND = 12,
 	NAME_COLUMNS = 12,
 };
@@ -34,6 +35,7 @@ struct table {
 	struct json json;
 	size_t n;
 	bool utf8;
+	bool has_file, has_started; /* a narrow terminal lacks the one, then the other */
 	size_t command_columns;  /* 0: as long as it is */
 };
 
@@ -95,16 +97,25 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 	(void) units_date(e->started_wall_ns, started);
 	if (strlen(started) > 16)
 		started[16] = '\0';
-	(void) buf_printf(&t->out, "%5" PRIu64 " %-*s %-16s %9s %7s %9s %9s %s\n", e->number,
-			(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name, started,
-			units_duration(e->wall_ns, wall), exit_text(e, exit_status), peak,
-			units_bytes((int64_t) e->file_bytes, units, size), command);
+	(void) buf_printf(&t->out, "%5" PRIu64 " %-*s", e->number,
+			(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name);
+	if (t->has_started)
+		(void) buf_printf(&t->out, " %-16s", started);
+	(void) buf_printf(&t->out, " %9s %7s %9s", units_duration(e->wall_ns, wall), exit_text(e, exit_status), peak);
+	if (t->has_file)
+		(void) buf_printf(&t->out, " %9s", units_bytes((int64_t) e->file_bytes, units, size));
+	(void) buf_printf(&t->out, " %s\n", command);
 }
 
 static void add_head(struct table *t)
 {
-	(void) buf_printf(&t->out, "%5s %-*s %-16s %9s %7s %9s %9s %s\n", "RUN", NAME_COLUMNS, "NAME", "STARTED", "WALL",
-			"EXIT", "PEAK RAM", "FILE", "COMMAND");
+	(void) buf_printf(&t->out, "%5s %-*s", "RUN", NAME_COLUMNS, "NAME");
+	if (t->has_started)
+		(void) buf_printf(&t->out, " %-16s", "STARTED");
+	(void) buf_printf(&t->out, " %9s %7s %9s", "WALL", "EXIT", "PEAK RAM");
+	if (t->has_file)
+		(void) buf_printf(&t->out, " %9s", "FILE");
+	(void) buf_str(&t->out, " COMMAND\n");
 }
 
 /* ---- JSON ---- */
@@ -174,10 +185,15 @@ static bool see(void *ctx, const struct hiw_entry *entry)
 
 static void set_width(struct table *t)
 {
-	const unsigned width = terminal_width(STDOUT_FILENO, 0);
+	const size_t width = terminal_width(STDOUT_FILENO, 0), least = FIXED_COLUMNS + LEAST_COMMAND;
+	size_t taken = FIXED_COLUMNS;
 
-	if (width)
-		t->command_columns = width > FIXED_COLUMNS + LEAST_COMMAND ? width - FIXED_COLUMNS - 1 : LEAST_COMMAND;
+	t->has_started = width == 0 || width >= least + STARTED_COLUMNS;
+	t->has_file = width == 0 || width >= least + STARTED_COLUMNS + FILE_COLUMNS;
+	if (width == 0)
+		return;
+	taken += (t->has_started ? STARTED_COLUMNS : 0) + (t->has_file ? FILE_COLUMNS : 0);
+	t->command_columns = width > taken + LEAST_COMMAND ? width - taken : LEAST_COMMAND;
 }
 
 static int finish(struct table *t)

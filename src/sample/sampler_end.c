@@ -56,8 +56,10 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 	struct end end = *facts_of_it;
 	uint64_t now = sampler_time(s);
 
-	add(&facts->reaped_user_ns, end.cpu_user_ns);
-	add(&facts->reaped_system_ns, end.cpu_system_ns);
+	if (!processes_is_ignored(s->processes, pid)) {
+		add(&facts->reaped_user_ns, end.cpu_user_ns);
+		add(&facts->reaped_system_ns, end.cpu_system_ns);
+	}
 	if (facts->main_pid.known && facts->main_pid.value == pid)
 		end_of_main(s, now, &end);
 	if (processes_reaped(s->processes, pid, &end, &s->buf))

@@ -64,6 +64,8 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	r = process_stat(p, pid, &st);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
+	if (is_main)
+		p->main_start_ticks = st.start_ticks;
 	r = member_add(p, &st, is_main, out);
 	if (r <= 0)
 		return r < 0 ? r : -ESRCH;

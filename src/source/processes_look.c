@@ -110,6 +110,12 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 	return !processes_is_ignored(p, st->ppid) && is_in_session(p, st->session);
 }
 
+/* A child that the recorder had before it started the job: of what it was before its exec, or of an earlier run. */
+static bool is_older(const struct processes *p, const struct procfs_stat *st)
+{
+	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;
+}
+
 /* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
 static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf *out)
 {
@@ -119,6 +125,10 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 		return 0;
 	if (process_stat(p, pid, &st) < 0 || st.pid != pid)
 		return 0;
+	if (is_older(p, &st)) {
+		processes_ignore(p, pid);
+		return 0;
+	}
 	if (!sure && !belongs(p, &st))
 		return 0;
 	return member_add(p, &st, false, out);

@@ -110,9 +110,9 @@ def test_a_lost_recorder(tool):
 
 def test_runs_squeeze_the_command_and_nothing_else(tool):
     tool.run("run", "-n", "base", "--summary", "none", "--", "sh", "-c", LONGER, "x" * 300)
-    for columns in (80, 100, 120):
+    for columns in (60, 80, 100, 120):
         table = tool.run("runs", env={"COLUMNS": str(columns)}).stdout.splitlines()
-        assert max(map(len, table)) <= max(columns, 85)
+        assert max(map(len, table)) <= columns
         assert "\u2026" in table[1] or "..." in table[1]
         assert re.search(r" [\d.]+ [KMG]iB ", table[1])
     assert "x" * 300 in tool.run("runs").stdout
@@ -171,7 +171,7 @@ def test_repeat_ends_on_a_signal(tool):
 
 def test_repeat_quiet(tool):
     assert tool.run("run", "--repeat", "2", "--summary", "none", "--", "true").stderr == ""
-    assert tool.run("run", "--repeat", "2", "--summary", "full", "--", "true").stderr.count("--- hiwater") >= 2
+    assert tool.run("run", "--repeat", "2", "--summary", "full", "--", "true").stderr.count("Result ") == 2
 
 
 def test_repeat_counts_nobody_twice(tool):
