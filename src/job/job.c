@@ -29,6 +29,7 @@ struct job *job_new(const struct job_config *config)
 	if (job->config.max_processes == 0)
 		job->config.max_processes = KEPT_BY_DEFAULT;
 	job->page_bytes = page_of(config);
+	job->pass.main_private = INT64_MAX;
 	return job;
 }
 

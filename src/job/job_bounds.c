@@ -202,7 +202,7 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 		pass->high[s] = b->high[s];
 	b->value[s] = b->high[s];
 	if (pass->valid)
-		b->value[s] = clamp(pass->pss[s] + b->high[s] - pass->high[s], b->low[s], b->high[s]);
+		b->value[s] = clamp(pass->held[s] + b->high[s] - pass->high[s], b->low[s], b->high[s]);
 	b->low_max[s] = b->low[s];
 	b->high_max[s] = b->high[s];
 	b->max[s] = b->value[s];
@@ -241,7 +241,9 @@ void job_pss_done(struct job *job, uint64_t time_ns, bool valid)
 	if (valid) {
 		pass->valid = pass->fresh = true;
 		for (enum set s = ALL; s < SETS; s++)
-			pass->pss[s] = pass->adding[s];
+			pass->pss[s] = pass->held[s] = pass->adding[s];
+		/* What main shares with the others counts for them whole. */
+		pass->held[REST] = larger(pass->pss[REST], pass->pss[ALL] - pass->main_private);
 		pass->whole = pass->adding[ALL];
 		pass->private_part = pass->adding_private;
 	}
@@ -253,4 +255,5 @@ void job_pss_done(struct job *job, uint64_t time_ns, bool valid)
 		growth->tries = 0;
 	}
 	pass->adding[ALL] = pass->adding[REST] = pass->adding_private = 0;
+	pass->main_private = INT64_MAX;
 }

@@ -149,9 +149,12 @@ struct recent {
 
 struct pass {
 	bool valid, fresh;     /* ever valid; since the last total */
-	int64_t pss[SETS], private_part, whole; /* private_part of whole is private */
+	int64_t pss[SETS];     /* the least that they hold */
+	int64_t held[SETS];    /* what they hold; pages that strangers map too are in it in part */
+	int64_t private_part, whole; /* private_part of whole is private */
 	int64_t high[SETS];
 	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
+	int64_t main_private;  /* likewise; all there is if it was not read */
 };
 
 /* How far the sum of rss has risen since a pass looked at it. */

@@ -117,6 +117,8 @@ static void pss_take(struct job *job, const struct live *l, int64_t value)
 static void private_take(struct job *job, struct member *m, int64_t value)
 {
 	job->pass.adding_private += value;
+	if (m->p.is_main)
+		job->pass.main_private = value;
 	m->private_bytes = value;
 }
 

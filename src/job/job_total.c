@@ -103,7 +103,8 @@ static void tell_split(struct job *job, struct framebuf *out, const struct bound
 {
 	const int64_t private = share(b->value[ALL], part, whole), most = share(b->max[ALL], part, whole);
 
-	if (b->max[ALL] > job->accs[M_JOB_RAM].max)
+	/* Nobody knows what a burst between two looks was made of. */
+	if (b->max[ALL] > job->accs[M_JOB_RAM].max && b->value[ALL] >= b->max[ALL] / 10 * 9)
 		job->facts.peak_private_bytes = known(most);
 	tell(out, M_JOB_PRIVATE, private, most);
 	tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
@@ -115,6 +116,8 @@ static void tell_private(struct job *job, const struct bounds *b, struct framebu
 	const struct look *look = &job->look;
 	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
 
+	if (b->max[ALL] > job->accs[M_JOB_RAM].max)
+		job->facts.peak_private_bytes = UNKNOWN;
 	if (lone && lone->split_known)
 		tell_split(job, out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
 	else if (lone && look->files_sum[ALL] <= 16 * MIB)

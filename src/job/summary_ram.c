@@ -205,24 +205,26 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		figure_split(figure, private.value, figure->peak.value);
 }
 
-/* The descendants' passes: of those that lived when they were the most. */
+/* The descendants' passes, each scaled to its process's peak: of those that lived when they were the most. */
 static void descendants_split(const struct job *job, struct ram_figure *figure)
 {
 	const uint64_t at = (uint64_t) figure->at_ns.value;
-	int64_t sum = 0;
+	double sum = 0;
 
 	if (!figure->peak.known || !figure->at_ns.known)
 		return;
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
+		const int64_t whole = p->private_bytes + p->shared_bytes;
 
 		if (p->is_main || p->born_ns > at || (p->ended && p->ended_ns < at))
 			continue;
-		if (!p->split_known)
+		if (!p->split_known || whole <= 0)
 			return;
-		sum += p->private_bytes;
+		sum += (double) p->peak_bytes * (double) p->private_bytes / (double) whole;
 	}
-	figure_split(figure, sum, figure->peak.value);
+	figure_split(figure, sum < (double) figure->peak.value ? (int64_t) sum : figure->peak.value,
+		figure->peak.value);
 }
 
 static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)
@@ -254,4 +256,8 @@ void summary_ram(const struct job *job, struct summary *summary)
 	main_figure(job, &summary->main);
 	descendants_figure(job, one, &summary->descendants);
 	combined_figure(job, one, &summary->main, &summary->combined);
+	if (one && !summary->main.private_bytes.known) {
+		summary->main.private_bytes = summary->combined.private_bytes;
+		summary->main.shared_bytes = summary->combined.shared_bytes;
+	}
 }

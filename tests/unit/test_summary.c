@@ -321,6 +321,72 @@ static void test_a_file_that_one_process_maps_is_private(void **state)
 	rig_done(&r);
 }
 
+/* Four map one file that main mapped alone before: at the peak it is shared. */
+static void test_the_split_is_the_one_of_the_peak(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, MB, 130 * MB);
+	push(&r);
+	say(&r, M_PROC_PSS, 1, 131 * MB);
+	say(&r, M_PROC_PRIVATE, 1, 131 * MB);
+	say(&r, M_PROC_SHARED, 1, 0);
+	push(&r);
+	job_pss_done(r.job, r.now, true);
+	tick(&r);
+	born(&r, 2, 1, 78);
+	for (uint32_t id = 1; id <= 2; id++)
+		rss(&r, id, MB, 200 * MB);
+	push(&r);
+	job_files_done(r.job, 200 * MB);
+	for (uint32_t id = 1; id <= 2; id++) {
+		say(&r, M_PROC_PSS, id, 101 * MB);
+		say(&r, M_PROC_PRIVATE, id, MB);
+		say(&r, M_PROC_SHARED, id, 200 * MB);
+	}
+	push(&r);
+	job_pss_done(r.job, r.now, true);
+	tick(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.combined.peak.value, 202 * MB);
+	assert_within(s.combined.private_bytes.value, 2 * MB - 1, 2 * MB);
+	assert_within(s.combined.shared_bytes.value, 200 * MB, 200 * MB + 1);
+	assert_within(s.main.private_bytes.value, MB - 1, MB);
+	/* What the other one holds: its own and what it shares with main, whole. */
+	assert_int_equal(s.descendants.peak.value, 201 * MB);
+	assert_within(s.descendants.private_bytes.value, MB - 1, MB);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+static void test_nobody_knows_what_a_burst_was_made_of(void **state)
+{
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 2 * MB);
+	tick(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.combined.private_bytes.value, 10 * MB);
+	assert_int_equal(s.combined.shared_bytes.value, 2 * MB);
+	assert_int_equal(s.main.private_bytes.value, 10 * MB);
+	summary_done(&s);
+	say(&r, M_PROC_HWM, 1, 500 * MB);
+	tick(&r);
+	s = summary_of(&r);
+	assert_int_equal(s.combined.peak.value, 500 * MB);
+	assert_false(s.combined.private_bytes.known);
+	summary_done(&s);
+	rig_done(&r);
+}
+
 static void test_means_and_times(void **state)
 {
 	struct rig r;
@@ -461,6 +527,8 @@ int main(void)
 		cmocka_unit_test(test_nothing_was_seen),
 		cmocka_unit_test(test_a_main_of_a_moment),
 		cmocka_unit_test(test_a_file_that_one_process_maps_is_private),
+		cmocka_unit_test(test_the_split_is_the_one_of_the_peak),
+		cmocka_unit_test(test_nobody_knows_what_a_burst_was_made_of),
 		cmocka_unit_test(test_means_and_times),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_the_cgroup_counts_only_if_it_is_the_jobs),
