@@ -110,7 +110,7 @@ static void tell_split(struct job *job, struct framebuf *out, const struct bound
 	tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
 }
 
-/* By the last pass. Before the first one, a lone process with few files shares those and nothing else. */
+/* A lone process with few files shares those and nothing else; else it is as in the last pass. */
 static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
 {
 	const struct look *look = &job->look;
@@ -118,10 +118,10 @@ static void tell_private(struct job *job, const struct bounds *b, struct framebu
 
 	if (b->max[ALL] > job->accs[M_JOB_RAM].max)
 		job->facts.peak_private_bytes = UNKNOWN;
-	if (lone && lone->split_known)
-		tell_split(job, out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
-	else if (lone && look->files_sum[ALL] <= 16 * MIB)
+	if (lone && look->files_sum[ALL] <= 16 * MIB)
 		tell_split(job, out, b, look->anon_sum, look->rss_sum);
+	else if (lone && lone->split_known)
+		tell_split(job, out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
 	else if (!lone && job->pass.valid)
 		tell_split(job, out, b, job->pass.private_part, job->pass.whole);
 }

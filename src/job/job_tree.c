@@ -265,6 +265,7 @@ static void exec_take(struct job *job, struct member *m)
 	m->young = true;
 	m->mark = UNKNOWN;
 	m->program_peak = 0;
+	m->p.split_known = false;
 	if (m->p.is_main && job->facts.main_hwm_at_start_bytes.known)
 		job->facts.main_hwm_at_start_bytes = known(0);
 	if (m->kin > 0)

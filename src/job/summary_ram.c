@@ -132,7 +132,11 @@ static void main_figure(const struct job *job, struct ram_figure *figure)
 		figure->high = UNKNOWN;
 	}
 	figure_time(figure, job_acc(job, M_JOB_RAM_MAIN, 0));
-	if (main && main->split_known)
+
+	/* Alone, main is the job, and that is split at its peak. */
+	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)
+		figure_split(figure, f->peak_private_bytes.value, figure->peak.value);
+	else if (main && main->split_known)
 		figure_split(figure, main->private_bytes, main->private_bytes + main->shared_bytes);
 }
 

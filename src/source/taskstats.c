@@ -291,7 +291,9 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->faults_minor += r->faults_minor;
 	sum->read_bytes += r->read_bytes;
 	sum->write_bytes += r->write_bytes;
-	sum->start_wall_s = r->start_wall_s;
+	/* A thread tells when it began itself: its process began then or before. */
+	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
+		sum->start_wall_s = r->start_wall_s;
 	sum->ppid = r->ppid;
 	sum->uid = r->uid;
 	memcpy(sum->name, r->name, sizeof(sum->name));
@@ -302,8 +304,9 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 }
 
 /* The member that a record speaks of, and when it was born; 0: none (or an older one with the same pid). */
-static uint32_t member_id(const struct processes *p, const struct taskstats_record *r, uint64_t *ret_start_ns)
+static uint32_t member_id(const struct processes *p, const struct group *g, uint64_t *ret_start_ns)
 {
+	const struct taskstats_record *r = &g->sum;
 	const struct member *m = member_of_pid(p, (int32_t) r->tgid);
 	uint64_t ticks = m ? m->start_ticks : 0;
 	uint32_t id = m ? m->id : ended_find(p, (int32_t) r->tgid, &ticks);
@@ -311,7 +314,7 @@ static uint32_t member_id(const struct processes *p, const struct taskstats_reco
 	int64_t off = (int64_t) (ticks * p->tick_ns / 1000000000) - ((int64_t) r->start_wall_s - (wall - boot));
 
 	*ret_start_ns = ticks * p->tick_ns;
-	return off >= -START_SLACK_S && off <= START_SLACK_S ? id : 0;
+	return (off >= -START_SLACK_S || !g->first_seen) && off <= START_SLACK_S ? id : 0;
 }
 
 static struct maybe value_of(uint64_t value, bool is_known)
@@ -361,7 +364,7 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
 {
 	uint64_t start_ns;
-	uint32_t id = member_id(p, &g->sum, &start_ns);
+	uint32_t id = member_id(p, g, &start_ns);
 
 	if (id != 0)
 		end_tell(t, g, id, start_ns, out);
@@ -375,7 +378,7 @@ static void group_end_late(struct taskstats *t, struct processes *p, const struc
 	const struct taskstats_record *r = &g->sum;
 	uint32_t id;
 
-	if (group_end(t, p, g, out))
+	if (group_end(t, p, g, out) || member_of_pid(p, (int32_t) r->tgid))
 		return;
 	id = member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, r->uid, r->name, out);
 	if (id != 0)
