@@ -7,7 +7,9 @@
 
 #include "job/job_internal.h"
 
-enum { KEPT_BY_DEFAULT = 10000 };
+enum {
+	KEPT_BY_DEFAULT = 10000
+};
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
 
@@ -41,7 +43,7 @@ void job_free(struct job *job)
 		member_free(job->members[i]);
 	events_done(job);
 #define F_INT(name)
-#define F_TEXT(name) free(job->facts.name);
+#define F_TEXT(name)            free(job->facts.name);
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
 #undef F

@@ -31,8 +31,8 @@ struct acc {
 
 /* What is known of the run besides its metrics: one field a row of facts.def. */
 struct facts {
-#define F_INT(name)  struct maybe name;
-#define F_TEXT(name) char *name; /* NULL: unknown; owned by the job */
+#define F_INT(name)             struct maybe name;
+#define F_TEXT(name)            char *name; /* NULL: unknown; owned by the job */
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
 #undef F
@@ -104,8 +104,8 @@ int job_apply(struct job *job, const struct frame *frame);
 /* What the totals need that has not been read yet: the sampler reads it and calls job_apply, then job_total. */
 enum job_need {
 	NEED_NOTHING = 0,
-	NEED_FAULTS  = 1 << 0, /* a total would make a new high unless the faults of the forks say otherwise: PROCESSES_CPU */
-	NEED_PSS     = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
+	NEED_FAULTS = 1 << 0, /* a total would make a new high unless the faults of the forks say otherwise: PROCESSES_CPU */
+	NEED_PSS = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
 	                        * after one; only where more than one process lives */
 };
 unsigned job_needs(struct job *job);

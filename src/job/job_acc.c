@@ -8,7 +8,9 @@
 #include "base/buf.h"
 #include "job/job_internal.h"
 
-enum { MAX_GPU_ACCS = 1 << 16 };
+enum {
+	MAX_GPU_ACCS = 1 << 16
+};
 
 void acc_advance(struct acc *acc, uint64_t time_ns)
 {
@@ -92,7 +94,7 @@ static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id
 	if (map_get(&job->gpu_places, gpu_key(metric, id), &place))
 		return &job->gpu_accs[place].acc;
 	if (vec_room(&job->gpu_accs, &job->cap_gpu_accs, job->n_gpu_accs, sizeof(*job->gpu_accs), MAX_GPU_ACCS) < 0 ||
-	    map_put(&job->gpu_places, gpu_key(metric, id), (uint32_t) job->n_gpu_accs) < 0)
+		map_put(&job->gpu_places, gpu_key(metric, id), (uint32_t) job->n_gpu_accs) < 0)
 		return NULL;
 	job->gpu_accs[job->n_gpu_accs] = (struct gpu_acc) { .metric = metric, .id = id };
 	return &job->gpu_accs[job->n_gpu_accs++].acc;

@@ -131,7 +131,8 @@ static int64_t larger(int64_t a, int64_t b)
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
-	return value < low ? low : value > high ? high : value;
+	return value < low ? low : value > high ? high
+						: value;
 }
 
 /* All bursts may have coincided with each other and with the most that the others held; low knows of one. */

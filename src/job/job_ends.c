@@ -87,7 +87,9 @@ static bool is_childless(const struct job *job, const struct member *m)
 static void reaped_facts_take(const struct job *job, struct member *m, const struct end *end)
 {
 	const struct maybe values[TREES] = {
-		[TREE_USER] = end->cpu_user_ns, [TREE_SYSTEM] = end->cpu_system_ns, [TREE_FAULTS] = end->faults_minor,
+		[TREE_USER] = end->cpu_user_ns,
+		[TREE_SYSTEM] = end->cpu_system_ns,
+		[TREE_FAULTS] = end->faults_minor,
 	};
 
 	for (enum tree k = 0; k < TREES; k++) {
@@ -136,7 +138,9 @@ static void hwm_take(struct job *job, struct member *m, const struct end *end)
 /* hiwater's child touches pages of its own between the fork and the exec. */
 int64_t image_before_exec(const struct facts *f)
 {
-	enum { TOUCHED = 256 * 1024 };
+	enum {
+		TOUCHED = 256 * 1024
+	};
 
 	return f->fork_rss_bytes.value + TOUCHED + f->rss_error_bytes.value;
 }

@@ -10,7 +10,10 @@
 #include "base/buf.h"
 #include "job/job_internal.h"
 
-enum { MAX_PHASES = 1 << 20, MAX_SERIES = 1 << 16 };
+enum {
+	MAX_PHASES = 1 << 20,
+	MAX_SERIES = 1 << 16
+};
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */
 
@@ -69,7 +72,9 @@ static int phase_begin(struct job *job, const struct event *event)
 {
 	const struct process *main = job_main(job);
 	struct phase phase = {
-		.number = event->phase, .parent = innermost_open(job), .begin_ns = event->time_ns,
+		.number = event->phase,
+		.parent = innermost_open(job),
+		.begin_ns = event->time_ns,
 	};
 	int r = vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_PHASES);
 

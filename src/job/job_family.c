@@ -96,7 +96,8 @@ void family_found(struct job *job, struct member *m)
 	if (!f || (job->config.huge_page_bytes > 0 && !job->huge.known))
 		return;
 	f->anchors[0] = (struct anchor) {
-		.value = -(int64_t) job->config.huge_page_bytes * job->huge.value, .time_ns = 0,
+		.value = -(int64_t) job->config.huge_page_bytes * job->huge.value,
+		.time_ns = 0,
 	};
 	f->n_anchors = 1;
 }
@@ -218,7 +219,7 @@ int64_t families_anon(const struct job *job, enum set set)
 
 		if (f->n > 1 && fresh && !f->stale && f->n_anchors > 0) {
 			const int64_t bound = f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
-				(job->config.huge_page_bytes > 0 ? huge : 0);
+					      (job->config.huge_page_bytes > 0 ? huge : 0);
 
 			most = bound < most ? bound : most;
 		}

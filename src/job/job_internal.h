@@ -19,19 +19,39 @@
 #include "job/job.h"
 
 /* A figure over all members, and one over all but main. */
-enum set { ALL, REST, SETS };
+enum set {
+	ALL,
+	REST,
+	SETS
+};
 
 /* Counters that a parent takes over from children that it waited for. */
-enum tree { TREE_USER, TREE_SYSTEM, TREE_FAULTS, TREES };
+enum tree {
+	TREE_USER,
+	TREE_SYSTEM,
+	TREE_FAULTS,
+	TREES
+};
 
 /* Counters that it does not. */
 enum plain {
-	PLAIN_FAULTS_MAJOR, PLAIN_READ_BYTES, PLAIN_WRITE_BYTES, PLAIN_READ_CHARS, PLAIN_WRITE_CHARS,
-	PLAIN_SWITCHES, PLAIN_PREEMPTIONS, PLAINS,
+	PLAIN_FAULTS_MAJOR,
+	PLAIN_READ_BYTES,
+	PLAIN_WRITE_BYTES,
+	PLAIN_READ_CHARS,
+	PLAIN_WRITE_CHARS,
+	PLAIN_SWITCHES,
+	PLAIN_PREEMPTIONS,
+	PLAINS,
 };
 
 /* Gauges that are added up and have no rule of their own. */
-enum level { LEVEL_THREADS, LEVEL_SWAP, LEVEL_HUGETLB, LEVELS };
+enum level {
+	LEVEL_THREADS,
+	LEVEL_SWAP,
+	LEVEL_HUGETLB,
+	LEVELS
+};
 
 enum {
 	NOT_ALIVE = UINT32_MAX,

@@ -5,7 +5,19 @@
 #include "job/job_internal.h"
 
 /* What becomes of a metric. */
-enum target { TO_NOTHING, TO_RSS, TO_FILE, TO_HWM, TO_PSS, TO_PRIVATE, TO_SHARED, TO_LEVEL, TO_OWN, TO_WAITED, TO_PLAIN };
+enum target {
+	TO_NOTHING,
+	TO_RSS,
+	TO_FILE,
+	TO_HWM,
+	TO_PSS,
+	TO_PRIVATE,
+	TO_SHARED,
+	TO_LEVEL,
+	TO_OWN,
+	TO_WAITED,
+	TO_PLAIN
+};
 
 static const struct {
 	unsigned char target, which;

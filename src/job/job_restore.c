@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "job/job_internal.h"
 
-enum { MAX_RESTORED = 1 << 20 };
+enum {
+	MAX_RESTORED = 1 << 20
+};
 
 static struct phase *find(struct job *job, uint32_t number)
 {

@@ -6,21 +6,30 @@
 
 #define MIB INT64_C(1048576)
 
-enum { STILL_TOTALS = 5 }; /* without a new high: it has stopped growing */
+enum {
+	STILL_TOTALS = 5
+}; /* without a new high: it has stopped growing */
 
 static const enum metric tree_metrics[TREES] = {
-	[TREE_USER] = M_JOB_CPU_USER, [TREE_SYSTEM] = M_JOB_CPU_SYSTEM, [TREE_FAULTS] = M_JOB_FAULTS_MINOR,
+	[TREE_USER] = M_JOB_CPU_USER,
+	[TREE_SYSTEM] = M_JOB_CPU_SYSTEM,
+	[TREE_FAULTS] = M_JOB_FAULTS_MINOR,
 };
 
 static const enum metric plain_metrics[PLAINS] = {
-	[PLAIN_FAULTS_MAJOR] = M_JOB_FAULTS_MAJOR, [PLAIN_READ_BYTES] = M_JOB_READ_BYTES,
-	[PLAIN_WRITE_BYTES] = M_JOB_WRITE_BYTES, [PLAIN_READ_CHARS] = M_JOB_READ_CHARS,
-	[PLAIN_WRITE_CHARS] = M_JOB_WRITE_CHARS, [PLAIN_SWITCHES] = M_JOB_SWITCHES,
+	[PLAIN_FAULTS_MAJOR] = M_JOB_FAULTS_MAJOR,
+	[PLAIN_READ_BYTES] = M_JOB_READ_BYTES,
+	[PLAIN_WRITE_BYTES] = M_JOB_WRITE_BYTES,
+	[PLAIN_READ_CHARS] = M_JOB_READ_CHARS,
+	[PLAIN_WRITE_CHARS] = M_JOB_WRITE_CHARS,
+	[PLAIN_SWITCHES] = M_JOB_SWITCHES,
 	[PLAIN_PREEMPTIONS] = M_JOB_PREEMPTIONS,
 };
 
 static const enum metric level_metrics[LEVELS] = {
-	[LEVEL_THREADS] = M_JOB_THREADS, [LEVEL_SWAP] = M_JOB_SWAP, [LEVEL_HUGETLB] = M_JOB_HUGETLB,
+	[LEVEL_THREADS] = M_JOB_THREADS,
+	[LEVEL_SWAP] = M_JOB_SWAP,
+	[LEVEL_HUGETLB] = M_JOB_HUGETLB,
 };
 
 static const struct {
@@ -35,7 +44,9 @@ static const struct {
 /* A lone process needs no pass to tell what it holds, only how much of its files it shares with strangers. */
 static bool needs_pass(const struct job *job, const struct look *look)
 {
-	enum { MUCH_OF_FILES = 16 };
+	enum {
+		MUCH_OF_FILES = 16
+	};
 	const struct growth *growth = &job->growth;
 	const int64_t sum = look->rss_sum;
 
@@ -54,7 +65,8 @@ unsigned job_needs(struct job *job)
 	unsigned needs = needs_pass(job, look) ? NEED_PSS : NEED_NOTHING;
 
 	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
-	     bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) && families_are_stale(job))
+		    bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) &&
+		families_are_stale(job))
 		needs |= NEED_FAULTS;
 	return needs;
 }
@@ -193,7 +205,8 @@ void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 static void raise_cpu(struct job *job, struct framebuf *out)
 {
 	const struct maybe reaped[] = {
-		[TREE_USER] = job->facts.reaped_user_ns, [TREE_SYSTEM] = job->facts.reaped_system_ns,
+		[TREE_USER] = job->facts.reaped_user_ns,
+		[TREE_SYSTEM] = job->facts.reaped_system_ns,
 	};
 
 	for (enum tree k = TREE_USER; k <= TREE_SYSTEM; k++) {

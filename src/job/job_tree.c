@@ -135,7 +135,7 @@ struct member *member_make(struct job *job, uint32_t id, bool alive)
 	m->p.id = id;
 	m->live = m->family = NOT_ALIVE;
 	if (vec_room(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
-	    map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
+		map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
 		member_free(m);
 		return NULL;
 	}
@@ -300,7 +300,7 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 	struct member *parent = member_find(job, m->p.parent);
 
 	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0 ||
-	    parent->p.startstack != m->p.startstack)
+		parent->p.startstack != m->p.startstack)
 		return;
 	parent->kin++;
 	m->is_kin = true;

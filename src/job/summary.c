@@ -15,7 +15,9 @@
 const char *method_name(enum method method)
 {
 	static const char *const names[] = {
-		[METHOD_UNKNOWN] = "unknown", [METHOD_EXACT] = "exact", [METHOD_BOUNDED] = "bounded",
+		[METHOD_UNKNOWN] = "unknown",
+		[METHOD_EXACT] = "exact",
+		[METHOD_BOUNDED] = "bounded",
 		[METHOD_SAMPLED] = "sampled",
 	};
 
@@ -26,7 +28,9 @@ const char *method_name(enum method method)
 
 int summary_note(struct summary *summary, const char *about, const char *format, ...)
 {
-	enum { NOTE_MAX = 4096 };
+	enum {
+		NOTE_MAX = 4096
+	};
 	struct buf text = BUF_INIT(NOTE_MAX);
 	struct note *notes;
 	va_list ap;
@@ -151,7 +155,11 @@ static void cgroup_figures(const struct job *job, struct summary *s)
 static struct maybe iowait(const struct job *job)
 {
 	static const enum metric parts[] = {
-		M_HOST_CPU_IOWAIT, M_HOST_CPU_USER, M_HOST_CPU_SYSTEM, M_HOST_CPU_IDLE, M_HOST_CPU_STEAL,
+		M_HOST_CPU_IOWAIT,
+		M_HOST_CPU_USER,
+		M_HOST_CPU_SYSTEM,
+		M_HOST_CPU_IDLE,
+		M_HOST_CPU_STEAL,
 	};
 	const struct maybe part = risen(job, parts[0]);
 	int64_t whole = 0;

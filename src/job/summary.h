@@ -31,7 +31,11 @@ struct note {
 	char *why;
 };
 
-enum severity { SEVERITY_HINT, SEVERITY_WARN, SEVERITY_ERROR };
+enum severity {
+	SEVERITY_HINT,
+	SEVERITY_WARN,
+	SEVERITY_ERROR
+};
 
 /* One piece of advice; made by watch/, kept here because the summary shows it. */
 struct finding {
@@ -40,7 +44,11 @@ struct finding {
 	bool fired;
 	char *message;          /* if fired: number, evidence, one action */
 	char *why_not;          /* if not: what was looked at and what it would have taken */
-	struct evidence { const char *key; double value; const char *text; } evidence[8]; /* text if not NULL, else value */
+	struct evidence {
+		const char *key;
+		double value;
+		const char *text;
+	} evidence[8]; /* text if not NULL, else value */
 	unsigned n_evidence;
 	uint64_t from_ns, to_ns;/* the interval that shows it */
 };

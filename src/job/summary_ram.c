@@ -52,7 +52,7 @@ struct main_facts {
 static bool has_risen(const struct facts *f, struct maybe mark)
 {
 	return mark.known && (f->main_mark_reset.value == 1 ||
-		(f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
+				     (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
 }
 
 /* hiwater's own image between fork and exec is in ru_maxrss, too. */
@@ -69,9 +69,12 @@ static struct main_facts main_facts(const struct job *job)
 	const struct process *main = job_main(job);
 	const struct acc *acc = job_acc(job, M_JOB_RAM_MAIN, 0);
 	struct main_facts m = {
-		.exit_hwm = f->main_exit_hwm_bytes, .maxrss = f->main_maxrss_bytes,
-		.has_mark = has_risen(f, f->main_hwm_bytes), .exit_counts = has_risen(f, f->main_exit_hwm_bytes),
-		.maxrss_is_main = is_maxrss_main(f), .complete = f->ended_ns.known,
+		.exit_hwm = f->main_exit_hwm_bytes,
+		.maxrss = f->main_maxrss_bytes,
+		.has_mark = has_risen(f, f->main_hwm_bytes),
+		.exit_counts = has_risen(f, f->main_exit_hwm_bytes),
+		.maxrss_is_main = is_maxrss_main(f),
+		.complete = f->ended_ns.known,
 		.lives_on = main && main->ended && main->how == END_LEFT,
 	};
 
@@ -190,8 +193,10 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 {
 	const struct maybe private = job_facts_const(job)->peak_private_bytes;
 	const struct ram_accs accs = {
-		.low = job_acc(job, M_JOB_RAM_LOW, 0), .value = job_acc(job, M_JOB_RAM, 0),
-		.high = job_acc(job, M_JOB_RAM_HIGH, 0), .least = largest_process(job, true),
+		.low = job_acc(job, M_JOB_RAM_LOW, 0),
+		.value = job_acc(job, M_JOB_RAM, 0),
+		.high = job_acc(job, M_JOB_RAM_HIGH, 0),
+		.least = largest_process(job, true),
 	};
 
 	if (one && main->method != METHOD_UNKNOWN) {
@@ -235,8 +240,10 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 {
 	const struct facts *f = job_facts_const(job);
 	const struct ram_accs accs = {
-		.low = job_acc(job, M_JOB_RAM_REST_LOW, 0), .value = job_acc(job, M_JOB_RAM_REST, 0),
-		.high = job_acc(job, M_JOB_RAM_REST_HIGH, 0), .least = largest_process(job, false),
+		.low = job_acc(job, M_JOB_RAM_REST_LOW, 0),
+		.value = job_acc(job, M_JOB_RAM_REST, 0),
+		.high = job_acc(job, M_JOB_RAM_REST_HIGH, 0),
+		.least = largest_process(job, false),
 	};
 
 	if (none) {

@@ -19,12 +19,12 @@
 #include "job/job.h"
 #include "job/summary.h"
 
-#define KB INT64_C(1024)
-#define MB INT64_C(1048576)
-#define MS UINT64_C(1000000)
-#define PAGE INT64_C(4096)
+#define KB        INT64_C(1024)
+#define MB        INT64_C(1048576)
+#define MS        UINT64_C(1000000)
+#define PAGE      INT64_C(4096)
 #define HUGE_PAGE (2 * MB)
-#define BOOT UINT64_C(5000000000000) /* the run's start, since boot */
+#define BOOT      UINT64_C(5000000000000) /* the run's start, since boot */
 
 struct rig {
 	struct job *job;
@@ -38,7 +38,10 @@ struct rig {
 static inline void rig_new(struct rig *r, bool ours, int64_t huge)
 {
 	const struct job_config config = {
-		.page_bytes = PAGE, .fault_page_bytes = PAGE, .huge_page_bytes = (uint64_t) huge, .ours = ours,
+		.page_bytes = PAGE,
+		.fault_page_bytes = PAGE,
+		.huge_page_bytes = (uint64_t) huge,
+		.ours = ours,
 	};
 
 	*r = (struct rig) { .job = job_new(&config) };
@@ -102,8 +105,15 @@ static inline void born_of(struct rig *r, uint32_t id, uint32_t parent, uint64_t
 
 	(void) snprintf(name, sizeof(name), "p%u", id);
 	b.process = (struct process_birth) {
-		.pid = (int32_t) (1000 + id), .ppid = (int32_t) (1000 + parent), .parent = parent, .uid = 7,
-		.start_ns = start_ns, .startstack = startstack, .name = name, .command = "a b c", .is_main = id == 1,
+		.pid = (int32_t) (1000 + id),
+		.ppid = (int32_t) (1000 + parent),
+		.parent = parent,
+		.uid = 7,
+		.start_ns = start_ns,
+		.startstack = startstack,
+		.name = name,
+		.command = "a b c",
+		.is_main = id == 1,
 	};
 	framebuf_birth(&r->buf, &b);
 }
@@ -161,9 +171,14 @@ static inline void main_reaped(struct rig *r, int64_t maxrss, int64_t cminflt, i
 	f->reaped_user_ns = known(f->reaped_user_ns.value + user_ns);
 	f->reaped_system_ns = known(f->reaped_system_ns.value + system_ns);
 	framebuf_end(&r->buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 1, .how = END_REAPED, .status_known = true,
-		.maxrss_bytes = known(maxrss), .cpu_user_ns = known(user_ns), .cpu_system_ns = known(system_ns),
-	});
+				      .entity = ENTITY_PROCESS,
+				      .id = 1,
+				      .how = END_REAPED,
+				      .status_known = true,
+				      .maxrss_bytes = known(maxrss),
+				      .cpu_user_ns = known(user_ns),
+				      .cpu_system_ns = known(system_ns),
+			      });
 	push(r);
 }
 
@@ -191,11 +206,11 @@ static inline int64_t last(const struct rig *r, enum metric metric)
 	return acc->last;
 }
 
-#define assert_within(value, low, high)                                                                    \
-	do {                                                                                               \
-		int64_t value_ = (value);                                                                  \
-		if (value_ < (low) || value_ > (high))                                                     \
-			print_error("%s is %lld: not within %lld and %lld\n", #value, (long long) value_,  \
-				(long long) (low), (long long) (high));                                    \
-		assert_true(value_ >= (low) && value_ <= (high));                                          \
+#define assert_within(value, low, high) \
+	do { \
+		int64_t value_ = (value); \
+		if (value_ < (low) || value_ > (high)) \
+			print_error("%s is %lld: not within %lld and %lld\n", #value, (long long) value_, \
+				(long long) (low), (long long) (high)); \
+		assert_true(value_ >= (low) && value_ <= (high)); \
 	} while (0)

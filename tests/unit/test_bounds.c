@@ -103,7 +103,8 @@ static void test_an_old_count_of_huge_pages_is_not_believed(void **state)
 		rss(&r, id, (id == 5 ? 600 : 300) * MB, 0);
 	push(&r);
 	for (uint32_t id = 1; id <= 9; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 5 ? 170 : 20);
+		faults(&r, id, id == 1 ? FILL + 128 : id == 5 ? 170
+							      : 20);
 	tick(&r);
 	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 8 * 300 * MB + 600 * MB);
 	rig_done(&r);
@@ -192,8 +193,11 @@ static void test_an_ended_members_faults_stay(void **state)
 	faults(&r, 3, 0);
 	tick(&r);
 	framebuf_end(&r.buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .faults_minor = known(200 * MB / PAGE + 5),
-	});
+				     .entity = ENTITY_PROCESS,
+				     .id = 2,
+				     .how = END_TASKSTATS,
+				     .faults_minor = known(200 * MB / PAGE + 5),
+			     });
 	rss(&r, 1, 50 * MB, 0);
 	rss(&r, 3, 201 * MB, 0);
 	push(&r);
@@ -218,7 +222,8 @@ static void test_exec_leaves_the_family(void **state)
 		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
 	push(&r);
 	for (uint32_t id = 1; id <= 9; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE : 20);
+		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
+							      : 20);
 	tick(&r);
 	assert_within(last(&r, M_JOB_RAM_HIGH), 500 * MB, 503 * MB);
 	assert_int_equal(last(&r, M_JOB_RAM_LOW), 300 * MB);
@@ -228,7 +233,8 @@ static void test_exec_leaves_the_family(void **state)
 		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
 	push(&r);
 	for (uint32_t id = 1; id <= 10; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE : 20);
+		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
+							      : 20);
 	tick(&r);
 	assert_within(last(&r, M_JOB_RAM_HIGH), 800 * MB, 803 * MB);
 	rig_done(&r);
@@ -238,7 +244,10 @@ static void test_smaller_large_pages_count_for_each_fault(void **state)
 {
 	struct rig r;
 	const struct job_config config = {
-		.page_bytes = PAGE, .fault_page_bytes = 64 * KB, .huge_page_bytes = HUGE_PAGE, .ours = true,
+		.page_bytes = PAGE,
+		.fault_page_bytes = 64 * KB,
+		.huge_page_bytes = HUGE_PAGE,
+		.ours = true,
 	};
 
 	(void) state;
@@ -389,8 +398,11 @@ static void test_a_burst_that_only_the_exit_record_knows(void **state)
 	rss(&r, 2, 10 * MB, 0);
 	tick(&r);
 	framebuf_end(&r.buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .hwm_bytes = known(400 * MB),
-	});
+				     .entity = ENTITY_PROCESS,
+				     .id = 2,
+				     .how = END_TASKSTATS,
+				     .hwm_bytes = known(400 * MB),
+			     });
 	rss(&r, 1, 10 * MB, 0);
 	tick(&r);
 	assert_int_equal(most(&r, M_JOB_RAM_LOW), 400 * MB);
@@ -406,8 +418,12 @@ static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults
 {
 	born_of(r, id, 1, 0, 0);
 	framebuf_end(&r->buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm), .faults_minor = known(faults),
-	});
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(hwm),
+				      .faults_minor = known(faults),
+			      });
 }
 
 static void test_children_that_only_exit_records_know(void **state)

@@ -5,7 +5,11 @@
  */
 #include "job_rig.h"
 
-enum { SPACE = 48, PROCS = 40, PHYSICAL = 1 << 14 };
+enum {
+	SPACE = 48,
+	PROCS = 40,
+	PHYSICAL = 1 << 14
+};
 
 struct page {
 	int refs, weight;
@@ -55,7 +59,8 @@ static void page_drop(struct machine *m, int *page)
 static void do_write(struct machine *m, struct proc *p, int at)
 {
 	const bool huge = m->has_huge && p->page[at] == 0 && roll(m, 4) == 0;
-	int was = p->page[at], weight = huge ? 512 : was ? m->pages[was].weight : 1;
+	int was = p->page[at], weight = huge ? 512 : was ? m->pages[was].weight
+							 : 1;
 
 	if (was && m->pages[was].refs == 1)
 		return;

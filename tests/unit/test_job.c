@@ -28,8 +28,12 @@ static int64_t user_ms(const struct rig *r)
 static void host_reading(struct rig *r, uint64_t now, uint64_t hold, struct reading reading)
 {
 	const struct frame frame = {
-		.time_ns = now, .hold_ns = hold, .source = FRAME_HOST, .live = reading.span_ns == 0,
-		.n_readings = 1, .readings = &reading,
+		.time_ns = now,
+		.hold_ns = hold,
+		.source = FRAME_HOST,
+		.live = reading.span_ns == 0,
+		.n_readings = 1,
+		.readings = &reading,
 	};
 
 	assert_int_equal(job_apply(r->job, &frame), 0);
@@ -72,7 +76,13 @@ static void test_a_window_brings_its_own_span(void **state)
 	struct rig r;
 	const struct acc *acc;
 	struct reading window = {
-		.metric = M_HOST_MEM_USED, .known = true, .n = 10, .value = 30, .min = 5, .max = 90, .span_ns = SECOND,
+		.metric = M_HOST_MEM_USED,
+		.known = true,
+		.n = 10,
+		.value = 30,
+		.min = 5,
+		.max = 90,
+		.span_ns = SECOND,
 	};
 
 	(void) state;
@@ -113,8 +123,7 @@ static void test_birth_exec_and_end(void **state)
 {
 	struct rig r;
 	const struct process *p;
-	struct birth exec = { .entity = ENTITY_PROCESS, .id = 2, .process = {
-		.pid = 9999, .startstack = 5, .name = "a-name-that-is-far-too-long", .command = "other --x", .uid = 8 } };
+	struct birth exec = { .entity = ENTITY_PROCESS, .id = 2, .process = { .pid = 9999, .startstack = 5, .name = "a-name-that-is-far-too-long", .command = "other --x", .uid = 8 } };
 
 	(void) state;
 	rig_new(&r, true, 0);
@@ -324,9 +333,12 @@ static void test_an_orphan_counts_beside_its_parent(void **state)
 	assert_int_equal(user_ms(&r), 660);
 	f->reaped_user_ns = known(f->reaped_user_ns.value + 700 * (int64_t) MS);
 	framebuf_end(&r.buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 2, .how = END_REAPED, .cpu_user_ns = known(700 * (int64_t) MS),
-		.cpu_system_ns = known(0),
-	});
+				     .entity = ENTITY_PROCESS,
+				     .id = 2,
+				     .how = END_REAPED,
+				     .cpu_user_ns = known(700 * (int64_t) MS),
+				     .cpu_system_ns = known(0),
+			     });
 	tick(&r);
 	assert_int_equal(user_ms(&r), 760);
 	finish(&r);
@@ -402,8 +414,11 @@ static void test_io_of_waited_children_counts_once(void **state)
 	rss(&r, 4, MB, 0);
 	tick(&r);
 	framebuf_end(&r.buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 1, .how = END_SEEN, .read_bytes = known(1980 * KB),
-	});
+				     .entity = ENTITY_PROCESS,
+				     .id = 1,
+				     .how = END_SEEN,
+				     .read_bytes = known(1980 * KB),
+			     });
 	gone(&r, 4);
 	tick(&r);
 	assert_int_equal(read_kb(&r), 1980);
@@ -500,8 +515,12 @@ static void test_levels_are_of_the_living(void **state)
 static void event(struct rig *r, enum event_kind kind, uint32_t phase, const char *text)
 {
 	framebuf_event(&r->buf, &(struct event) {
-		.time_ns = r->now, .kind = kind, .entity = ENTITY_JOB, .phase = phase, .text = text,
-	});
+					.time_ns = r->now,
+					.kind = kind,
+					.entity = ENTITY_JOB,
+					.phase = phase,
+					.text = text,
+				});
 	push(r);
 }
 
@@ -575,8 +594,7 @@ static void test_series(void **state)
 	(void) state;
 	rig_new(&r, true, 0);
 	for (int i = 0; i < 5; i++) {
-		framebuf_series(&r.buf, &(struct series_value) { .name = "loss", .value = values[i], .has_step = true,
-			.step = i });
+		framebuf_series(&r.buf, &(struct series_value) { .name = "loss", .value = values[i], .has_step = true, .step = i });
 		framebuf_series(&r.buf, &(struct series_value) { .name = "other", .value = 2 });
 		push(&r);
 	}

@@ -40,9 +40,12 @@ static void pass_of(struct rig *r, uint32_t n)
 static void phase(struct rig *r, uint32_t number, bool begin)
 {
 	framebuf_event(&r->buf, &(struct event) {
-		.time_ns = r->now, .kind = begin ? EVENT_PHASE_BEGIN : EVENT_PHASE_END, .entity = ENTITY_JOB,
-		.phase = number, .text = begin ? "phase" : "",
-	});
+					.time_ns = r->now,
+					.kind = begin ? EVENT_PHASE_BEGIN : EVENT_PHASE_END,
+					.entity = ENTITY_JOB,
+					.phase = number,
+					.text = begin ? "phase" : "",
+				});
 	push(r);
 }
 
@@ -181,8 +184,8 @@ static void restore_acc(void *ctx, enum metric metric, uint32_t id, const struct
 
 static void copy_facts(struct facts *to, const struct facts *from)
 {
-#define F_INT(name)  to->name = from->name;
-#define F_TEXT(name) assert_int_equal(job_set_text(&to->name, from->name), 0);
+#define F_INT(name)             to->name = from->name;
+#define F_TEXT(name)            assert_int_equal(job_set_text(&to->name, from->name), 0);
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
 #undef F

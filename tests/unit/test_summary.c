@@ -143,8 +143,11 @@ static void test_the_exit_record_is_exact(void **state)
 	(void) state;
 	start(&r);
 	framebuf_end(&r.buf, &(struct end) {
-		.entity = ENTITY_PROCESS, .id = 1, .how = END_TASKSTATS, .hwm_bytes = known(70 * MB),
-	});
+				     .entity = ENTITY_PROCESS,
+				     .id = 1,
+				     .how = END_TASKSTATS,
+				     .hwm_bytes = known(70 * MB),
+			     });
 	push(&r);
 	assert_int_equal(job_facts(r.job)->main_exit_hwm_bytes.value, 70 * MB);
 	main_reaped(&r, 300 * MB, 76000, 5, 6);
