@@ -160,6 +160,9 @@ void slot_advance(struct slot *slot, uint64_t time_ns)
 
 static void look_gauge(struct column *column, const struct reading *r, const struct frame *frame)
 {
+	/* A level from before the window that stood for none of it is no extreme of it. */
+	if (column->looks == 0 && column->cover_ns == 0)
+		column->have = false;
 	if (!column->have || r->min < column->min)
 		column->min = r->min;
 	if (!column->have || r->max > column->max)

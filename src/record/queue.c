@@ -86,7 +86,7 @@ static struct chunk *new_chunk(struct queue *q, size_t n, bool force)
 		return NULL;
 	}
 	chunk->next = NULL;
-	chunk->len = 0;
+	chunk->len = chunk->done = 0;
 	chunk->cap = cap;
 	return chunk;
 }

@@ -13,6 +13,7 @@
 struct chunk {
 	struct chunk *next;
 	size_t len, cap;
+	size_t done;         /* of the taker: bytes of it that were looked at */
 	_Alignas(16) uint8_t data[];
 };
 

@@ -114,7 +114,7 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 	if (schema_name(&table, entity, recent) == 0 && reader_has_table(r, table.data) &&
 			read_columns(r, &s, table.data) == 0) {
 		(void) buf_str(&s.sql, "SELECT ");
-		(void) schema_columns(&r->layout, entity, add_column, &s);
+		(void) schema_columns(&r->layout, entity, recent, add_column, &s);
 		(void) buf_printf(&s.sql, " FROM %s %s ORDER BY t%s", table.data, where, entity_has_id(entity) ? ", id" : "");
 		if (!s.sql.error)
 			st = reader_prepare(r, s.sql.data);

@@ -82,37 +82,32 @@ static void publish(struct record *r)
 	(void) pthread_mutex_unlock(&r->lock);
 }
 
-static void take_all(struct record *r, struct chunk *chunk, bool hurry)
+/* Returns the chunks that have to wait. */
+static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
 {
-	while (chunk) {
+	while (chunk && writer_take(&r->writer, chunk, hurry && !chunk->next)) {
 		struct chunk *next = chunk->next;
 
-		writer_take(&r->writer, chunk, hurry && !next);
 		queue_emptied(&r->queue, chunk);
 		chunk = next;
 	}
+	return chunk;
 }
 
 /* Returns the rest of the chunks, to be taken by the caller, when it is time to finish. */
 static struct chunk *work(struct record *r)
 {
 	struct queue_state state = { 0 };
-	struct chunk *waiting = NULL, **end = &waiting;
-	uint64_t wait_ns = 0;
+	struct chunk *waiting = NULL, **end;
 
 	for (;;) {
-		*end = queue_take(&r->queue, wait_ns, &state);
-		while (*end)
+		for (end = &waiting; *end;)
 			end = &(*end)->next;
+		/* While chunks have to wait, the queue fills up; what does not fit is dropped and counted. */
+		*end = queue_take(&r->queue, waiting ? blocked_wait_ns : 0, &state);
 		if (state.finish)
 			return waiting;
-		wait_ns = writer_is_blocked(&r->writer) ? blocked_wait_ns : 0;
-		if (wait_ns > 0)
-			continue; /* the queue fills up; what does not fit is dropped and counted */
-		take_all(r, waiting, state.hurry);
-		waiting = NULL;
-		end = &waiting;
-		writer_care(&r->writer, is_busy, r);
+		waiting = take_all(r, waiting, state.hurry);
 		publish(r);
 	}
 }
@@ -131,10 +126,10 @@ static void *write_thread(void *arg)
 		(void) store_close(r->writer.store, false);
 		r->writer.store = NULL;
 		r->writer.failed = true;
-		take_all(r, rest, false);
+		(void) take_all(r, rest, false);
 	} else {
 		writer_finishing(&r->writer, keep);
-		take_all(r, rest, false);
+		(void) take_all(r, rest, false);
 		writer_finish(&r->writer, keep);
 		publish(r);
 	}
@@ -240,6 +235,8 @@ int record_new(const struct record_options *options, struct record **ret, struct
 		writer.others_after = r->options.others_after;
 		look_where(r, where, &writer);
 		error = writer_init(&r->writer, &writer);
+		r->writer.busy = is_busy;
+		r->writer.busy_ctx = r;
 	}
 	if (error < 0) {
 		free_record(r);

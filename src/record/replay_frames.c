@@ -87,7 +87,7 @@ static void step(struct play *p, struct cursor *c)
 
 	c->waits = false;
 	while (c->statement && !c->waits && (rc = sqlite3_step(c->statement)) == SQLITE_ROW)
-		c->waits = row_read(c->statement, &p->r->layout, c->entity, &c->row) && c->row.t_ns >= before;
+		c->waits = row_read(c->statement, &p->r->layout, c->entity, c->recent, &c->row) && c->row.t_ns >= before;
 	fail(p, rc);
 }
 

@@ -21,13 +21,14 @@ static void read_gauge(sqlite3_stmt *st, int at, struct cell *cell)
 		cell->max = cell->value;
 }
 
-static void read_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, struct row *row)
+static void read_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
+		struct row *row)
 {
 	for (unsigned c = 0; c < l->n[entity]; c++) {
 		struct cell *cell = &row->cells[c];
 
 		*cell = (struct cell) { .known = false };
-		if (metrics[l->metric[entity][c]].kind == KIND_GAUGE) {
+		if (metrics[l->metric[entity][c]].kind == KIND_GAUGE && !recent) {
 			read_gauge(st, at, cell);
 			at += 3;
 			continue;
@@ -38,7 +39,7 @@ static void read_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enu
 	}
 }
 
-bool row_read(sqlite3_stmt *st, const struct row_layout *l, enum entity entity, struct row *ret)
+bool row_read(sqlite3_stmt *st, const struct row_layout *l, enum entity entity, bool recent, struct row *ret)
 {
 	int64_t t, id = 0, span = 0, n = 0;
 	const char *part = NULL;
@@ -61,7 +62,9 @@ bool row_read(sqlite3_stmt *st, const struct row_layout *l, enum entity entity, 
 	ret->span_ns = (uint64_t) span;
 	ret->id = (uint32_t) id;
 	ret->n = (uint32_t) n;
-	read_cells(st, at, l, entity, ret);
-	row_part_read(ret, l, entity, part);
+	read_cells(st, at, l, entity, recent, ret);
+	row_part_read(ret, l, entity, recent ? NULL : part);
+	if (recent)
+		row_burst_read(ret, l, entity, part);
 	return true;
 }

@@ -10,4 +10,4 @@
 #include "record/rows.h"
 
 /* False if the row is none of ours (no time, no id). */
-bool row_read(sqlite3_stmt *statement, const struct row_layout *l, enum entity entity, struct row *ret);
+bool row_read(sqlite3_stmt *statement, const struct row_layout *l, enum entity entity, bool recent, struct row *ret);

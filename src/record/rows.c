@@ -90,19 +90,55 @@ void row_part_write(const struct row *row, const struct row_layout *l, enum enti
 	}
 }
 
-/* The word at *p as a metric of entity; -1 if it is none. Moves behind the word. */
-static int read_name(const char **p, enum entity entity)
+void row_burst_write(const struct row *row, const struct row_layout *l, enum entity entity, struct buf *out)
+{
+	buf_clear(out);
+	for (unsigned c = 0; c < l->n[entity]; c++) {
+		const char *name = metrics[l->metric[entity][c]].name;
+		const struct cell *cell = &row->cells[c];
+
+		if (cell->known && cell->max != cell->value)
+			(void) buf_printf(out, "%s%s_max %" PRId64, out->len ? " " : "", name, cell->max);
+		if (cell->known && cell->min != cell->value)
+			(void) buf_printf(out, "%s%s_min %" PRId64, out->len ? " " : "", name, cell->min);
+	}
+}
+
+/* The word at *p, less end, as a metric of entity; -1 if it is none. Moves behind the word where it ends so. */
+static int read_name(const char **p, enum entity entity, const char *end)
 {
 	char name[64];
-	size_t len = strcspn(*p, " ");
+	size_t len = strcspn(*p, " "), cut = strlen(end);
 	const char *word = *p;
 
-	*p += len;
-	if (len >= sizeof(name))
+	if (len < cut || len - cut >= sizeof(name) || memcmp(word + len - cut, end, cut) != 0)
 		return -1;
-	memcpy(name, word, len);
-	name[len] = '\0';
+	*p += len;
+	memcpy(name, word, len - cut);
+	name[len - cut] = '\0';
 	return metric_find(entity, name);
+}
+
+void row_burst_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part)
+{
+	while (part && *part) {
+		const char *word = part;
+		int max = read_name(&part, entity, "_max");
+		int min = max < 0 ? read_name(&part, entity, "_min") : -1;
+		struct cell *cell = max < 0 && min < 0 ? NULL : &row->cells[l->place[max < 0 ? min : max]];
+		int64_t value;
+
+		if (part == word)
+			return;
+		parse_blanks(&part);
+		if (parse_i64(&part, &value) < 0)
+			return;
+		if (cell && cell->known && max >= 0 && value > cell->value)
+			cell->max = value;
+		if (cell && cell->known && min >= 0 && value < cell->value)
+			cell->min = value;
+		parse_blanks(&part);
+	}
 }
 
 void row_part_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part)
@@ -113,9 +149,12 @@ void row_part_read(struct row *row, const struct row_layout *l, enum entity enti
 		row->cells[c].cover_ns = gauge && row->cells[c].known ? row->span_ns : 0;
 	}
 	while (part && *part) {
-		int metric = read_name(&part, entity);
+		const char *word = part;
+		int metric = read_name(&part, entity, "");
 		uint64_t ns;
 
+		if (part == word)
+			return;
 		parse_blanks(&part);
 		if (parse_u64(&part, &ns) < 0)
 			return;

@@ -93,5 +93,9 @@ bool row_is_empty(const struct row *row, unsigned n_cells);
 /* Column "part": the gauges that stand for less than the row's span, as "name ns name ns"; "" if there are none. */
 void row_part_write(const struct row *row, const struct row_layout *l, enum entity entity, struct buf *out);
 
+/* The same column at full rate: what a gauge's mark proved beside its value, as "name_max value name_min value". */
+void row_burst_write(const struct row *row, const struct row_layout *l, enum entity entity, struct buf *out);
+void row_burst_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part);
+
 /* Takes cover_ns of the gauges from span_ns and part (NULL: none); what cannot be understood is left out. */
 void row_part_read(struct row *row, const struct row_layout *l, enum entity entity, const char *part);

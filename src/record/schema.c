@@ -115,13 +115,14 @@ int schema_name(struct buf *out, enum entity entity, bool recent)
 	return buf_printf(out, "%s_%s", entity_name(entity), recent ? "recent" : "sample");
 }
 
-static int see_metric(const struct metric_info *m, int (*see)(void *ctx, const char *column), void *ctx)
+static int see_metric(const struct metric_info *m, bool recent, int (*see)(void *ctx, const char *column), void *ctx)
 {
 	static const char *const suffixes[] = { "_min", "", "_max" };
+	const bool three = m->kind == KIND_GAUGE && !recent;
 	struct buf name = BUF_INIT(128);
 	int r = 0;
 
-	for (int i = m->kind == KIND_GAUGE ? 0 : 1; i <= (m->kind == KIND_GAUGE ? 2 : 1) && r >= 0; i++) {
+	for (int i = three ? 0 : 1; i <= (three ? 2 : 1) && r >= 0; i++) {
 		buf_clear(&name);
 		r = buf_printf(&name, "%s%s", m->name, suffixes[i]);
 		if (r >= 0)
@@ -131,7 +132,8 @@ static int see_metric(const struct metric_info *m, int (*see)(void *ctx, const c
 	return r;
 }
 
-int schema_columns(const struct row_layout *l, enum entity entity, int (*see)(void *ctx, const char *column), void *ctx)
+int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
+		void *ctx)
 {
 	static const char *const first[] = { "t", "id", "span", "n", "part" };
 	int r = 0;
@@ -141,7 +143,7 @@ int schema_columns(const struct row_layout *l, enum entity entity, int (*see)(vo
 			r = see(ctx, first[i]);
 	}
 	for (unsigned c = 0; c < l->n[entity] && r >= 0; c++)
-		r = see_metric(&metrics[l->metric[entity][c]], see, ctx);
+		r = see_metric(&metrics[l->metric[entity][c]], recent, see, ctx);
 	return r < 0 ? r : 0;
 }
 
@@ -168,7 +170,7 @@ static int write_table(struct buf *out, const struct row_layout *l, enum entity 
 
 	(void) buf_str(out, "CREATE TABLE ");
 	(void) schema_name(out, entity, recent);
-	(void) schema_columns(l, entity, write_column, &w);
+	(void) schema_columns(l, entity, recent, write_column, &w);
 	return buf_str(out, w.alone ? ");" : ", PRIMARY KEY(t, id)) WITHOUT ROWID;");
 }
 
@@ -202,6 +204,6 @@ int schema_insert(struct buf *out, const struct row_layout *l, enum entity entit
 	(void) buf_str(out, "INSERT OR REPLACE INTO ");
 	(void) schema_name(out, entity, recent);
 	(void) buf_str(out, " VALUES");
-	(void) schema_columns(l, entity, write_parameter, &w);
+	(void) schema_columns(l, entity, recent, write_parameter, &w);
 	return buf_str(out, ")");
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -22,8 +23,10 @@ int schema_tables(struct buf *out);
 int schema_name(struct buf *out, enum entity entity, bool recent);
 
 /* Calls see for each column of entity's rows in the tables' order, which is the order of binding: t, id (where it has
- * one), span, n, part, then a metric's name, or NAME_min, NAME, NAME_max of a gauge. Stops at a negative result. */
-int schema_columns(const struct row_layout *l, enum entity entity, int (*see)(void *ctx, const char *column), void *ctx);
+ * one), span, n, part, then a metric's name, or NAME_min, NAME, NAME_max of a gauge in a window. Stops at a negative
+ * result. */
+int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
+		void *ctx);
 
 /* INSERT OR REPLACE with a parameter for each column. */
 int schema_insert(struct buf *out, const struct row_layout *l, enum entity entity, bool recent);

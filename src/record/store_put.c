@@ -107,13 +107,14 @@ static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 	return bytes + int_bytes(cell->min) + int_bytes(cell->max);
 }
 
-static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, const struct row *row)
+static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
+		const struct row *row)
 {
 	unsigned bytes = 0;
 
 	for (unsigned c = 0; c < l->n[entity]; c++) {
 		const struct cell *cell = &row->cells[c];
-		bool gauge = metrics[l->metric[entity][c]].kind == KIND_GAUGE;
+		bool gauge = metrics[l->metric[entity][c]].kind == KIND_GAUGE && !recent;
 
 		if (cell->known && gauge) {
 			bytes += bind_gauge(st, at, cell);
@@ -152,11 +153,14 @@ int store_row(struct store *s, enum entity entity, bool recent, const struct row
 		(void) sqlite3_bind_int64(st, at++, row->id);
 	store_bind_time(st, at++, row->span_ns);
 	(void) sqlite3_bind_int64(st, at++, row->n);
-	row_part_write(row, &s->layout, entity, &s->part);
-	if (s->part.len > 0 && !recent)
+	if (recent)
+		row_burst_write(row, &s->layout, entity, &s->part);
+	else
+		row_part_write(row, &s->layout, entity, &s->part);
+	if (s->part.len > 0)
 		(void) sqlite3_bind_text(st, at, s->part.data, (int) s->part.len, SQLITE_STATIC);
 	at++;
-	bytes = bind_cells(st, at, &s->layout, entity, row);
+	bytes = bind_cells(st, at, &s->layout, entity, recent, row);
 	count(s, recent ? CLASS_RECENT : CLASS_SAMPLE, bytes + 20 + s->part.len);
 	return store_step(s, st);
 }

@@ -140,7 +140,7 @@ static int cut_recent(struct store *s, uint64_t before_ns)
 /* A few rows at a time, or every so many windows: a statement a table costs more than the rows. */
 int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
 {
-	enum { WINDOWS = 16, PIECE = 512 };
+	enum { WINDOWS = 4, PIECE = 512 };
 	const uint64_t rows = s->use[CLASS_RECENT].rows;
 	uint64_t cut, every = WINDOWS * t->options.window_ns;
 

@@ -59,7 +59,7 @@ static int load(struct pair *p, enum entity entity, struct row **rows, size_t *n
 	*n = 0;
 	while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		r = vec_room(rows, cap, *n, sizeof(**rows), MOST_ROWS);
-		if (r == 0 && row_read(st, &p->s->layout, entity, &(*rows)[*n])) {
+		if (r == 0 && row_read(st, &p->s->layout, entity, false, &(*rows)[*n])) {
 			p->has_first = p->has_first || (*rows)[*n].t_ns < p->middle_ns;
 			p->has_second = p->has_second || (*rows)[*n].t_ns >= p->middle_ns;
 			(*n)++;
@@ -86,7 +86,7 @@ static int find_next_job(struct pair *p)
 	sqlite3_stmt *st = select_rows(p->s, ENTITY_JOB, p->end_ns, UINT64_MAX, 1);
 	int rc = st ? sqlite3_step(st) : SQLITE_NOMEM;
 
-	p->next_known = rc == SQLITE_ROW && row_read(st, &p->s->layout, ENTITY_JOB, &p->next_job);
+	p->next_known = rc == SQLITE_ROW && row_read(st, &p->s->layout, ENTITY_JOB, false, &p->next_job);
 	(void) sqlite3_finalize(st);
 	return store_error(p->s, rc);
 }

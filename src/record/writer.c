@@ -93,7 +93,7 @@ static int take_totals(struct writer *w, const struct wire_totals *totals)
 
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
-	return r < 0 || w->finishing ? r : commit(w);
+	return r < 0 || !w->store->wal ? r : commit(w); /* else it is one transaction */
 }
 
 static int take_message(struct writer *w, struct wire_head *head)
@@ -103,26 +103,6 @@ static int take_message(struct writer *w, struct wire_head *head)
 	if (r < 0)
 		return r;
 	return head->kind == WIRE_FRAME ? take_frame(w, wire_frame_get(head)) : take_totals(w, wire_totals_get(head));
-}
-
-void writer_take(struct writer *w, struct chunk *chunk, bool hurry)
-{
-	size_t at = 0;
-	int r = 0;
-
-	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
-		return;
-	while (at < chunk->len && r == 0) {
-		struct wire_head *head = (struct wire_head *) (void *) (chunk->data + at);
-
-		at += head->size;
-		r = take_message(w, head);
-	}
-	/* Where nobody hands over totals, windows are committed all the same. */
-	if (r == 0 && !w->finishing && (hurry || fold_windows(w->fold) > w->committed_windows + 1))
-		r = commit(w);
-	if (r < 0)
-		(void) writer_fail(w, r, store_why(w->store));
 }
 
 /* ---- care ----------------------------------------------------------------------------------------------------------- */
@@ -150,30 +130,69 @@ static bool is_over(const struct writer *w)
 	return store_disk_bytes(w->store) > w->options.max_bytes - w->options.max_bytes / 32;
 }
 
-void writer_care(struct writer *w, bool (*busy)(void *ctx), void *ctx)
+static bool is_busy(const struct writer *w)
+{
+	return w->busy && w->busy(w->busy_ctx);
+}
+
+/* Between two transactions. */
+static int care(struct writer *w)
 {
 	int r = 1;
 
-	if (!w->store || w->failed)
-		return;
-	/* What came since the last commit waits for its own; a round would commit half a window. */
-	for (int i = 0; i < MOST_ROUNDS && r > 0 && !w->store->in_transaction; i++) {
-		if (i > 0 && (busy(ctx) || i >= THIN_ROUNDS) && !is_over(w))
+	w->cared = w->commits;
+	for (int i = 0; i < MOST_ROUNDS && r > 0; i++) {
+		if (i > 0 && (is_busy(w) || i >= THIN_ROUNDS) && !is_over(w))
 			break;
 		r = thin_is_due(w->thin, w->store) ? thin_round(w) : 0;
 	}
-	if (r < 0)
-		(void) writer_fail(w, r, store_why(w->store));
-	else if (!w->store->in_transaction)
+	if (r == 0)
 		writer_snapshot(w, false);
+	return r < 0 ? r : 0;
 }
 
-bool writer_is_blocked(struct writer *w)
+static bool is_blocked(struct writer *w)
 {
-	if (!w->store || w->failed || w->store->in_transaction || store_disk_bytes(w->store) <= w->options.max_bytes)
+	if (w->store->in_transaction || store_disk_bytes(w->store) <= w->options.max_bytes)
 		return false;
 	(void) store_checkpoint(w->store);
 	return store_disk_bytes(w->store) > w->options.max_bytes;
+}
+
+/* ---- chunks --------------------------------------------------------------------------------------------------------- */
+
+static int take_next(struct writer *w, struct chunk *chunk)
+{
+	struct wire_head *head = (struct wire_head *) (void *) (chunk->data + chunk->done);
+	int r;
+
+	chunk->done += head->size;
+	r = take_message(w, head);
+	if (r == 0 && w->cared != w->commits)
+		r = care(w);
+	return r;
+}
+
+bool writer_take(struct writer *w, struct chunk *chunk, bool hurry)
+{
+	int r = 0;
+
+	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
+		return true;
+	while (chunk->done < chunk->len && r == 0) {
+		if (!w->finishing && is_blocked(w))
+			return false;
+		r = take_next(w, chunk);
+	}
+	/* Where nobody hands over totals, windows are committed all the same. */
+	if (r == 0 && w->store->wal && (hurry || fold_windows(w->fold) > w->committed_windows + 1)) {
+		r = commit(w);
+		if (r == 0)
+			r = care(w);
+	}
+	if (r < 0)
+		(void) writer_fail(w, r, store_why(w->store));
+	return true;
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */

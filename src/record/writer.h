@@ -41,21 +41,19 @@ struct writer {
 	uint64_t copied_ns, copy_every_ns;
 	int result;
 	struct err trouble;
-	uint64_t commits;
+	uint64_t commits, cared;
+	bool (*busy)(void *ctx);  /* true if there is something better to do than to thin; may be NULL */
+	void *busy_ctx;
 };
 
 /* Returns 0 or -ENOMEM; writer_done copes with either. */
 int writer_init(struct writer *w, const struct writer_options *options);
 void writer_done(struct writer *w);
 
-/* Takes the messages of a chunk, opening the file first where there is none. hurry: commit behind it. */
-void writer_take(struct writer *w, struct chunk *chunk, bool hurry);
-
-/* Work that can wait: thinning, copies. busy tells whether there is something better to do. */
-void writer_care(struct writer *w, bool (*busy)(void *ctx), void *ctx);
-
-/* True if a reader keeps the journal from shrinking and the limit is reached: nothing may be written for now. */
-bool writer_is_blocked(struct writer *w);
+/* Takes the messages of a chunk, opening the file first where there is none, and cares for the file behind each commit:
+ * thins it, copies it. hurry: commit behind the chunk. Returns false if it could not go on to the end: a reader keeps the
+ * journal from shrinking and the limit is reached. Then try again later. */
+bool writer_take(struct writer *w, struct chunk *chunk, bool hurry);
 
 /* Before the last chunks: what comes is one transaction, in a file made at once where there is none. keep false: no
  * file is made any more. */
