@@ -2,10 +2,8 @@
 #include "sample/sampler.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -26,16 +24,53 @@ static const uint64_t gap_least_ns = 2 * SECOND;
 
 uint64_t sampler_time(const struct sampler *s)
 {
-	return clock_boot_ns() - s->start_boot_ns;
+	return s->start_boot_ns ? clock_boot_ns() - s->start_boot_ns : 0;
 }
 
-void sampler_push(struct sampler *s, const struct frame *frame)
+/* Programs whose tasks are none of their descendants: a daemon on each node starts those. mpirun does so on other nodes
+ * than its own. */
+static bool is_launcher(const char *name, bool many_nodes)
 {
-	(void) job_apply(s->job, frame);
+	static const struct {
+		const char *name;
+		bool always;
+	} launchers[] = {
+		{ "srun", true }, { "aprun", true }, { "jsrun", true }, { "mpirun", false }, { "mpiexec", false },
+		{ "mpiexec.hydra", false }, { "orterun", false }, { "prterun", false }, { "prun", false },
+	};
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		if (strcmp(launchers[i].name, name) == 0)
+			return launchers[i].always || many_nodes;
+	}
+	return false;
+}
+
+static void note_launchers(struct sampler *s, const struct frame *frame)
+{
+	struct facts *facts = job_facts(s->job);
+	const bool many_nodes = facts->nodes.known && facts->nodes.value > 1;
+
+	for (size_t i = 0; i < frame->n_births; i++) {
+		const struct birth *b = &frame->births[i];
+
+		if (b->entity == ENTITY_PROCESS && b->process.name && is_launcher(b->process.name, many_nodes))
+			facts->srun_seen = known(1);
+	}
+}
+
+void sampler_push(struct sampler *s, const struct frame *given)
+{
+	struct frame frame = *given;
+
+	/* Frames of one run never go back. */
+	if (frame.time_ns < s->last_frame_ns)
+		frame.time_ns = s->last_frame_ns;
+	s->last_frame_ns = frame.time_ns;
+	note_launchers(s, &frame);
+	(void) job_apply(s->job, &frame);
 	if (s->options.see)
-		s->options.see(s->options.see_ctx, frame);
-	if (frame->time_ns > s->last_frame_ns)
-		s->last_frame_ns = frame->time_ns;
+		s->options.see(s->options.see_ctx, &frame);
 }
 
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns,
@@ -59,17 +94,53 @@ static uint64_t window_hold(const struct sampler *s)
 	return HOLD_PERIODS * s->options.window_ns;
 }
 
-/* ---- one look at the processes ------------------------------------------------------------------------------------ */
+/* ---- exit records --------------------------------------------------------------------------------------------------- */
 
-/* What the kernel told about ends since the last look comes first: it belongs to the time before. */
-static void read_exit_records(struct sampler *s, uint64_t now)
+static bool record_waits(const struct sampler *s)
 {
+	struct pollfd fd = { .fd = taskstats_fd(s->taskstats), .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+static void note(struct sampler *s, uint64_t now, const char *text)
+{
+	const struct event event = { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
+
+	framebuf_event(&s->buf, &event);
+	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
+}
+
+static void take_records(struct sampler *s, uint64_t now)
+{
+	const int r = taskstats_read(s->taskstats, s->processes, &s->buf);
+
+	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
+	if (r == -ENOBUFS && !s->records_lost) {
+		s->records_lost = true;
+		note(s, now, "exit records: some were lost, more processes ended at once than could be told of");
+	}
+}
+
+/* The record of a process that no look has found waits in taskstats for the call after the next look, which may find
+ * its zombie: so looks and calls take turns. The second turn comes before the ends that were seen are told, because one
+ * whose parent is no member any more is a stranger. */
+void sampler_records(struct sampler *s, uint64_t now)
+{
+	bool more = s->taskstats && record_waits(s);
+
 	if (!s->taskstats)
 		return;
-	if (taskstats_read(s->taskstats, s->processes, &s->buf) == -ENOBUFS)
-		job_facts(s->job)->cpu_is_exact = known(0);
-	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	take_records(s, now);
+	if (!more)
+		return;
+	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	take_records(s, now);
 }
+
+/* ---- one look at the processes ------------------------------------------------------------------------------------ */
 
 /* What fork families hold is bounded by their faults since the last look before the fork, so where it costs little
  * faults are read with the memory. */
@@ -79,11 +150,12 @@ static bool is_cheap(const struct sampler *s)
 }
 
 /* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */
-static void look_at_processes(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
+void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
 {
 	bool faults;
 
 	(void) processes_look(s->processes, how, &s->buf);
+	sampler_records(s, now);
 	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	sampler_pss(s, now); /* may find new members: their faults come after it */
@@ -110,19 +182,40 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t period)
 	return true;
 }
 
-static void look(struct sampler *s, uint64_t now, bool all)
-{
-	const unsigned dear = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
-	bool window = is_due(&s->next_window_ns, now, s->options.window_ns) || all;
-	bool full = is_due(&s->next_full_look_ns, now, SECOND) || all;
+static const unsigned dear_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
 
-	read_exit_records(s, now);
-	sampler_plan_read(s, now, all);
-	look_at_processes(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear : 0);
+static void look(struct sampler *s, uint64_t now)
+{
+	bool window = is_due(&s->next_window_ns, now, s->options.window_ns);
+	bool full = is_due(&s->next_full_look_ns, now, SECOND);
+
+	sampler_plan_read(s, now, false);
+	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
 	if (window)
 		s->window_closed = true;
 	if (is_due(&s->next_cgroup_check_ns, now, 10 * SECOND))
 		sampler_check_cgroup(s);
+}
+
+/* Between ticks that are far apart: nobody may come and go unseen. */
+static void look_for_new(struct sampler *s, uint64_t now)
+{
+	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	sampler_records(s, now);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+}
+
+/* However many ask for it, it takes a tenth of a core at most. */
+void sampler_now(struct sampler *s)
+{
+	enum { SHARE = 10 };
+	const uint64_t now = sampler_time(s);
+
+	if (!s->started || s->ended || now < s->next_now_ns)
+		return;
+	sampler_plan_read(s, now, false);
+	sampler_look(s, now, LOOK_GATE, dear_groups);
+	s->next_now_ns = now + SHARE * (sampler_time(s) - now);
 }
 
 /* ---- the clock ------------------------------------------------------------------------------------------------------ */
@@ -155,230 +248,46 @@ static void count_tick(struct sampler *s, uint64_t now)
 		s->due_ns = now - (now - s->due_ns) % interval + interval;
 }
 
-static void tick(struct sampler *s)
+/* A period over a second is not left to the timer: in between, new processes are looked for. */
+int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns)
 {
-	uint64_t expirations, now;
+	const uint64_t at = at_ns ? s->start_boot_ns + at_ns : 0;
+	const struct itimerspec when = {
+		.it_interval = { (time_t) (period_ns / SECOND), (long) (period_ns % SECOND) },
+		.it_value = { (time_t) (at / SECOND), (long) (at % SECOND) },
+	};
 
-	if (read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
-		return;
-	now = sampler_time(s);
-	count_tick(s, now);
-	look(s, now, false);
+	return timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
+}
+
+int sampler_start_clock(struct sampler *s)
+{
+	const uint64_t interval = s->options.interval_ns;
+
+	s->due_ns = interval;
+	return interval > SECOND ? sampler_set_timer(s, SECOND, 0) : sampler_set_timer(s, interval, interval);
 }
 
 void sampler_step(struct sampler *s)
 {
-	struct epoll_event events[4];
-	int n = epoll_wait(s->epoll, events, 4, 0);
+	uint64_t expirations, now;
 
-	if (!s->started || s->ended)
+	if (!s->started || s->ended || read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return;
-	for (int i = 0; i < n; i++) {
-		if (events[i].data.fd == s->timer)
-			tick(s);
-		else
-			read_exit_records(s, sampler_time(s));
+	now = sampler_time(s);
+	if (now >= s->due_ns) {
+		count_tick(s, now);
+		look(s, now);
+	} else {
+		look_for_new(s, now);
 	}
-}
-
-void sampler_now(struct sampler *s)
-{
-	if (s->started && !s->ended)
-		look(s, sampler_time(s), true);
-}
-
-static int watch_fd(struct sampler *s, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-static int start_clock(struct sampler *s, struct err *err)
-{
-	const uint64_t interval = s->options.interval_ns;
-	const uint64_t first = s->start_boot_ns + interval;
-	const struct itimerspec when = {
-		.it_interval = { (time_t) (interval / SECOND), (long) (interval % SECOND) },
-		.it_value = { (time_t) (first / SECOND), (long) (first % SECOND) },
-	};
-
-	s->due_ns = interval;
-	if (timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
-		return err_set(err, -errno, "the sampling clock cannot be set: %s", strerror(errno));
-	return 0;
-}
-
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
-
-static int open_clock(struct sampler *s, struct err *err)
-{
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (s->epoll < 0 || s->timer < 0)
-		return err_set(err, -errno, "no sampling clock: %s", strerror(errno));
-	return watch_fd(s, s->timer);
-}
-
-static int make_job(struct sampler *s)
-{
-	const struct job_config config = {
-		.page_bytes = s->machine.page_bytes,
-		.fault_page_bytes = s->machine.fault_page_bytes,
-		.huge_page_bytes = s->machine.huge_page_bytes,
-		.ours = s->options.ours,
-	};
-
-	s->job = job_new(&config);
-	return s->job ? 0 : -ENOMEM;
-}
-
-int sampler_new(const struct sampler_options *options, struct sampler **ret, struct err *err)
-{
-	struct sampler *s = calloc(1, sizeof(*s));
-	int r;
-
-	if (!s)
-		return -ENOMEM;
-	s->options = *options;
-	s->epoll = s->timer = -1;
-	s->own_cpu_at_start_ns = clock_process_cpu_ns();
-	(void) machine_read(options->root, &s->machine);
-	r = open_clock(s, err);
-	if (r == 0)
-		r = make_job(s);
-	if (r < 0) {
-		sampler_free(s);
-		return r;
-	}
-	*ret = s;
-	return 0;
-}
-
-void sampler_free(struct sampler *s)
-{
-	if (!s)
-		return;
-	sampler_plan_close(s);
-	taskstats_close(s->taskstats);
-	processes_free(s->processes);
-	job_free(s->job);
-	framebuf_done(&s->buf);
-	framebuf_done(&s->totals);
-	if (s->epoll >= 0)
-		(void) close(s->epoll);
-	if (s->timer >= 0)
-		(void) close(s->timer);
-	free(s);
-}
-
-static void set_start_facts(struct sampler *s, pid_t pid)
-{
-	struct facts *f = job_facts(s->job);
-
-	f->started_boot_ns = known((int64_t) s->start_boot_ns);
-	f->started_wall_ns = known((int64_t) clock_wall_ns());
-	f->main_pid = known(pid);
-	f->interval_ns = known((int64_t) s->options.interval_ns);
-	f->window_ns = known((int64_t) s->options.window_ns);
-	f->cpus = known(s->machine.cpus);
-	if (s->machine.mem_total_bytes)
-		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
-	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
-	if (s->options.ours)
-		f->main_hwm_at_start_bytes = known(0);
-	(void) job_set_text(&f->kernel, s->machine.kernel);
-	(void) job_set_text(&f->cpu_model, s->machine.cpu_model);
-	(void) job_set_text(&f->container, s->machine.container);
-	if (!f->host)
-		(void) job_set_text(&f->host, s->machine.hostname);
-}
-
-static int start_first(struct sampler *s, pid_t pid, struct err *err)
-{
-	int r;
-
-	s->start_boot_ns = clock_boot_ns();
-	s->env = (struct source_env) {
-		.root = s->options.root, .start_boot_ns = s->start_boot_ns,
-		.recorder_pid = getpid(), .workdir = s->options.workdir,
-	};
-	r = processes_new(&s->env, s->options.ours, &s->processes, err);
-	if (r < 0)
-		return r;
-	set_start_facts(s, pid);
-	if (taskstats_open(&s->taskstats, NULL) == 0)
-		(void) watch_fd(s, taskstats_fd(s->taskstats));
-	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
-	s->pss.credit_ns = 100000000;
-	s->next_window_ns = s->options.window_ns;
-	s->next_full_look_ns = SECOND;
-	s->next_cgroup_check_ns = SECOND;
-	for (size_t i = 0; i < s->n_ignored; i++)
-		processes_ignore(s->processes, s->ignored[i]);
-	sampler_plan_open_host(s);
-	sampler_plan_pages(s, 0);
-	return start_clock(s, err);
-}
-
-/* The fork of main is the self-test of the last-pid gate. Attached, the mark that main came with does not count. */
-static void start_of_main(struct sampler *s, pid_t pid)
-{
-	struct facts *f = job_facts(s->job);
-	const uint32_t id = processes_id(s->processes, pid);
-	const char *why_not;
-
-	if (s->options.ours)
-		processes_test_gate(s->processes, pid);
-	else if (id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
-		f->main_mark_reset = known(1);
-	f->gate = known(processes_gate_works(s->processes, &why_not));
-	if (cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
-		(void) job_set_text(&f->cgroup, s->cgroup.path);
-		f->limit_bytes = s->cgroup.limit_bytes;
-		f->limit_cpu_ppm = s->cgroup.cpu_limit_ppm;
-		if (!f->scheduler || !*f->scheduler)
-			(void) job_set_text(&f->scheduler, s->cgroup.scheduler);
-	}
-}
-
-int sampler_start(struct sampler *s, pid_t pid, struct err *err)
-{
-	const bool first = !s->started;
-	int r = first ? start_first(s, pid, err) : 0;
-
-	if (r == 0)
-		r = processes_adopt(s->processes, pid, first, &s->buf);
-	if (r < 0) {
-		framebuf_clear(&s->buf);
-		return err && err->text[0] ? r : err_set(err, r, "process %d: %s", (int) pid, strerror(-r));
-	}
-	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), memory_hold(s));
-	if (first) {
-		start_of_main(s, pid);
-		sampler_plan_open(s);
-		s->started = true;
-	}
-	look_at_processes(s, sampler_time(s), LOOK_FULL, PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_MARKS));
-	return 0;
+	if (s->options.interval_ns > SECOND)
+		(void) sampler_set_timer(s, s->due_ns < now + SECOND ? s->due_ns : now + SECOND, 0);
 }
 
 int sampler_fd(const struct sampler *s)
 {
-	return s->epoll;
-}
-
-struct job *sampler_job(struct sampler *s)
-{
-	return s->job;
-}
-
-void sampler_ignore(struct sampler *s, pid_t pid)
-{
-	if (s->processes)
-		processes_ignore(s->processes, pid);
-	else if (s->n_ignored < SAMPLER_IGNORED)
-		s->ignored[s->n_ignored++] = pid;
+	return s->timer;
 }
 
 bool sampler_window_closed(struct sampler *s)

@@ -16,21 +16,20 @@ static uint64_t hold(const struct sampler *s)
 	return 3 * s->options.interval_ns;
 }
 
-/* The kernel queues the exit record before it shows the zombie, so both are here now. */
+/* The kernel queues the exit record before it shows the zombie, so both are here now: also of those that no look has
+ * found, while main is there to be their parent. */
 void sampler_main_zombie(struct sampler *s, pid_t pid)
 {
 	struct facts *facts = job_facts(s->job);
-	uint64_t now = sampler_time(s);
 
+	if (!s->started)
+		return;
 	if (processes_zombie(s->processes, pid, &s->zombie) == 0)
 		facts->main_zombie_cminflt = s->zombie.faults_waited;
 	if (!s->taskstats)
 		return;
-	/* Twice: the second time tells of those that no look had found, while main is there to be their parent. */
-	for (int i = 0; i < 2; i++) {
-		(void) taskstats_read(s->taskstats, s->processes, &s->buf);
-		sampler_show(s, &s->buf, FRAME_TASKSTATS, now, hold(s));
-	}
+	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
+	sampler_records(s, sampler_time(s));
 }
 
 static void add(struct maybe *sum, struct maybe value)
@@ -50,17 +49,30 @@ static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
 	end->faults_waited = s->zombie.faults_waited;
 }
 
+/* Its number may be the job's next. */
+static void forget_ignored(struct sampler *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->n_ignored; i++) {
+		if (s->ignored[i] == pid)
+			s->ignored[i--] = s->ignored[--s->n_ignored];
+	}
+}
+
 void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 {
 	struct facts *facts = job_facts(s->job);
 	struct end end = *facts_of_it;
 	uint64_t now = sampler_time(s);
 
+	if (!s->started) {
+		forget_ignored(s, pid);
+		return;
+	}
 	if (!processes_is_ignored(s->processes, pid)) {
 		add(&facts->reaped_user_ns, end.cpu_user_ns);
 		add(&facts->reaped_system_ns, end.cpu_system_ns);
 	}
-	if (facts->main_pid.known && facts->main_pid.value == pid)
+	if (facts->main_pid.known && facts->main_pid.value == pid && !facts->ended_ns.known)
 		end_of_main(s, now, &end);
 	if (processes_reaped(s->processes, pid, &end, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
@@ -133,11 +145,14 @@ void sampler_cost(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
 	uint64_t rss, hwm;
+	const char *why_not;
 
 	facts->ticks = known((int64_t) s->ticks);
 	facts->late_ticks = known((int64_t) s->late);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
-	facts->own_cpu_ns = known((int64_t) clock_process_cpu_ns());
+	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()));
+	if (s->processes)
+		facts->gate = known(processes_gate_works(s->processes, &why_not));
 	if (self_memory(s->options.root, &rss, &hwm) == 0)
 		facts->own_rss_bytes = known((int64_t) hwm);
 }
@@ -153,6 +168,7 @@ void sampler_end(struct sampler *s)
 	now = sampler_time(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	sampler_records(s, now);
 	(void) processes_read(s->processes, all, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
 	job_total(s->job, now, &s->totals);
@@ -165,6 +181,7 @@ void sampler_end(struct sampler *s)
 	sampler_cost(s);
 	job_end(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
+	(void) sampler_set_timer(s, 0, 0);
 	s->window_closed = true;
 	s->ended = true;
 }

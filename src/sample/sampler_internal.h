@@ -38,18 +38,28 @@ struct sampler {
 	struct end zombie;               /* what main said before it was reaped */
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
 	size_t n_ignored;
-	int epoll, timer;
+	int timer;
 	uint64_t start_boot_ns;
 	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
 	uint64_t last_tick_ns, last_frame_ns;
 	uint64_t next_window_ns, next_full_look_ns, next_cgroup_check_ns;
+	uint64_t next_now_ns;            /* a look that somebody asks for is made from here on */
 	uint64_t ticks, late, longest_gap_ns;
 	uint64_t own_cpu_at_start_ns;
 	bool window_closed, started, ended;
+	bool records_lost;               /* said already */
 };
 
 /* Shows what buf holds as a frame of source at time_ns, after the job has applied it; clears buf. */
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns, uint64_t hold_ns);
+
+/* sampler.c: finds members, reads their memory and what of them, makes the totals. */
+void sampler_look(struct sampler *s, uint64_t now_ns, enum processes_look how, unsigned what);
+/* What the kernel told of ends since the last look; to be called behind a look. */
+void sampler_records(struct sampler *s, uint64_t now_ns);
+/* Both 0: off. Times since the start; return 0 or -errno. */
+int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns);
+int sampler_start_clock(struct sampler *s);
 
 /* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
 void sampler_pss(struct sampler *s, uint64_t now_ns);

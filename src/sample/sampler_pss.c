@@ -33,6 +33,16 @@ static void count(struct maybe *counter)
 	*counter = known(counter->value + 1);
 }
 
+/* A pass without one of them says nothing about all: then nobody need be held up. */
+static bool is_one_larger(const struct sampler *s, uint64_t most)
+{
+	for (size_t i = 0; i < job_process_count(s->job); i++) {
+		if ((uint64_t) job_process(s->job, i)->rss_bytes > most)
+			return true;
+	}
+	return false;
+}
+
 void sampler_pss(struct sampler *s, uint64_t now_ns)
 {
 	struct facts *facts = job_facts(s->job);
@@ -47,9 +57,13 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 		return;
 	if (processes_files(s->processes, &files, &files_cost) == 0)
 		job_files_done(s->job, files);
-	(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);
+	if (most && is_one_larger(s, most)) {
+		count(&facts->pss_skipped);
+	} else {
+		(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);
+		count(valid ? &facts->pss_passes : &facts->pss_invalid);
+	}
 	s->pss.credit_ns -= (int64_t) (cost + files_cost);
-	count(valid ? &facts->pss_passes : &facts->pss_invalid);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
 	job_pss_done(s->job, now_ns, valid);
 }

@@ -16,11 +16,12 @@
 #include "source.h"
 #include "teller.h"
 
-enum { MEMORY = 1 << 0, DETAIL = 1 << 1 };
+enum { MEMORY = 1 << 0, DETAIL = 1 << 1, EVENTS = 1 << 2 };
 
 static const struct source_group groups[] = {
 	{ "memory", 0 },
 	{ "detail", 1000000000 },
+	{ "events", 1000000000 }, /* true of the job also where others are in the group */
 };
 
 /* One metric of a group. Rows with the same file stand together: it is read once for all of them. */
@@ -48,7 +49,7 @@ static const struct row rows_v2[] = {
 	  "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
 	  "cgroup v2 memory.stat kernel", "memory.stat has no line for it", "Linux 5.18 or newer" },
-	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, DETAIL, "memory.events", "memory.events.local", "oom_kill", 1,
+	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
 	  "cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
 	  "cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
@@ -68,7 +69,7 @@ static const struct row rows_v1[] = {
 	  "cgroup v1 memory.stat total_cache", "no memory.stat", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_MEMORY, DETAIL, "memory.kmem.usage_in_bytes", NULL, NULL, 1,
 	  "cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory", "" },
-	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, DETAIL, "memory.oom_control", NULL, "oom_kill", 1,
+	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, EVENTS, "memory.oom_control", NULL, "oom_kill", 1,
 	  "cgroup v1 memory.oom_control oom_kill, this group alone", "memory.oom_control does not count kills",
 	  "Linux 4.13 or newer" },
 	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
@@ -345,7 +346,7 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	struct source *s = NULL;
 
 	if (cgroup_open(env, &s, NULL) == 0) {
-		(void) cgroup_read(s, MEMORY | DETAIL, &out);
+		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS, &out);
 		for (size_t i = 0; i < ROWS; i++)
 			tell_row_probe(s, i, &out, tell, ctx);
 	} else {

@@ -62,7 +62,7 @@ struct source_ops {
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
-extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail. The peak
+extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events. The peak
                                                * is known where it is this run's: begun with it, or risen since */
 
 /* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */
@@ -210,6 +210,9 @@ int machine_read(const struct root *root, struct machine *ret);
 
 /* self.c: VmRSS and VmHWM of this process, in bytes. */
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm);
+/* The pid of a process that was started and has ended already, for processes_test_gate; 0: none could be started. Nobody
+ * is told of its end. */
+pid_t spent_pid(void);
 /* Signals that wait for pid: bit n - 1 for signal n. */
 int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask);
 

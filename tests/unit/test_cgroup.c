@@ -4,7 +4,7 @@
 #include "base/maybe.h"
 #include "source/cgroup_path.h"
 
-enum { MEMORY = 1, DETAIL = 2 };
+enum { MEMORY = 1, DETAIL = 2, EVENTS = 4 };
 
 #define NONE  UNKNOWN
 #define MANY  8
@@ -69,6 +69,8 @@ static void check_readings(const struct root *root, const struct expected *e)
 	assert_int_equal(source_cgroup.read(s, MEMORY, &out), 0);
 	assert_int_equal(out.n_readings, 2);
 	assert_int_equal(source_cgroup.read(s, DETAIL, &out), 0);
+	assert_int_equal(out.n_readings, 7);
+	assert_int_equal(source_cgroup.read(s, EVENTS, &out), 0);
 	assert_int_equal(out.n_readings, 8);
 	check_maybe(&out, M_JOB_CGROUP_MEM, e->mem);
 	check_maybe(&out, M_JOB_CGROUP_PEAK, e->peak);
@@ -79,7 +81,7 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED, e->throttled_ns);
 	check_maybe(&out, M_JOB_OOM_KILLS, e->oom_kills);
 	framebuf_clear(&out);
-	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL, &out), 0);
+	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* what could not be had was told once */
 		assert_true(out.readings[i].known);
 	source_cgroup.close(s);

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "source/cgroup_path.h"
 
-enum { MEMORY = 1, DETAIL = 2, MIB = 1 << 20, TOUCHED = 60 * MIB, LIMIT = 30 * MIB, SLACK = 20 * MIB };
+enum { MEMORY = 1, DETAIL = 2, EVENTS = 4, MIB = 1 << 20, TOUCHED = 60 * MIB, LIMIT = 30 * MIB, SLACK = 20 * MIB };
 
 struct group {
 	struct root root;
@@ -129,7 +129,7 @@ static void the_peak_of_a_child_is_kept(void **state)
 	pid_t pid = start_child(&g, &said, &go);
 
 	assert_int_equal(read(said, &byte, 1), 1);
-	assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL, &out), 0);
+	assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL | EVENTS, &out), 0);
 	int64_t peak = value_of(&out, M_JOB_CGROUP_PEAK), now = value_of(&out, M_JOB_CGROUP_MEM);
 
 	assert_true(peak >= TOUCHED && peak < TOUCHED + SLACK);
@@ -181,7 +181,7 @@ static void a_kill_for_lack_of_memory_is_counted(void **state)
 
 		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		framebuf_clear(&out);
-		assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL, &out), 0);
+		assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL | EVENTS, &out), 0);
 		assert_int_equal(value_of(&out, M_JOB_OOM_KILLS), kills);
 		assert_true(value_of(&out, M_JOB_CGROUP_PEAK) <= LIMIT);
 	}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of a sampler, and the start of a run.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sample/sampler_internal.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static int open_clock(struct sampler *s, struct err *err)
+{
+	s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	return s->timer < 0 ? err_set(err, -errno, "no sampling clock: %s", strerror(errno)) : 0;
+}
+
+static int make_job(struct sampler *s)
+{
+	const struct job_config config = {
+		.page_bytes = s->machine.page_bytes,
+		.fault_page_bytes = s->machine.fault_page_bytes,
+		.huge_page_bytes = s->machine.huge_page_bytes,
+		.ours = s->options.ours,
+	};
+
+	s->job = job_new(&config);
+	return s->job ? 0 : -ENOMEM;
+}
+
+int sampler_new(const struct sampler_options *options, struct sampler **ret, struct err *err)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->options = *options;
+	s->timer = -1;
+	s->own_cpu_at_start_ns = clock_process_cpu_ns();
+	(void) machine_read(options->root, &s->machine);
+	r = open_clock(s, err);
+	if (r == 0)
+		r = make_job(s);
+	if (r < 0) {
+		sampler_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+static void close_sources(struct sampler *s)
+{
+	sampler_plan_close(s);
+	taskstats_close(s->taskstats);
+	processes_free(s->processes);
+	s->taskstats = NULL;
+	s->processes = NULL;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s)
+		return;
+	close_sources(s);
+	job_free(s->job);
+	framebuf_done(&s->buf);
+	framebuf_done(&s->totals);
+	if (s->timer >= 0)
+		(void) close(s->timer);
+	free(s);
+}
+
+static void set_start_facts(struct sampler *s, pid_t pid)
+{
+	struct facts *f = job_facts(s->job);
+
+	f->started_boot_ns = known((int64_t) s->start_boot_ns);
+	f->started_wall_ns = known((int64_t) clock_wall_ns());
+	f->main_pid = known(pid);
+	f->interval_ns = known((int64_t) s->options.interval_ns);
+	f->window_ns = known((int64_t) s->options.window_ns);
+	f->cpus = known(s->machine.cpus);
+	if (s->machine.mem_total_bytes)
+		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
+	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
+	if (s->options.ours)
+		f->main_hwm_at_start_bytes = known(0);
+	(void) job_set_text(&f->kernel, s->machine.kernel);
+	(void) job_set_text(&f->cpu_model, s->machine.cpu_model);
+	(void) job_set_text(&f->container, s->machine.container);
+	if (!f->host)
+		(void) job_set_text(&f->host, s->machine.hostname);
+}
+
+static int start_first(struct sampler *s, pid_t pid, struct err *err)
+{
+	int r;
+
+	s->start_boot_ns = clock_boot_ns();
+	s->env = (struct source_env) {
+		.root = s->options.root, .start_boot_ns = s->start_boot_ns,
+		.recorder_pid = getpid(), .workdir = s->options.workdir,
+	};
+	r = processes_new(&s->env, s->options.ours, &s->processes, err);
+	if (r < 0)
+		return r;
+	set_start_facts(s, pid);
+	if (s->options.root->live)
+		(void) taskstats_open(&s->taskstats, NULL);
+	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
+	s->pss.credit_ns = 100000000;
+	s->next_window_ns = s->options.window_ns;
+	s->next_full_look_ns = SECOND;
+	s->next_cgroup_check_ns = SECOND;
+	for (size_t i = 0; i < s->n_ignored; i++)
+		processes_ignore(s->processes, s->ignored[i]);
+	sampler_plan_open_host(s);
+	sampler_plan_pages(s, 0);
+	r = sampler_start_clock(s);
+	return r < 0 ? err_set(err, r, "the sampling clock cannot be set: %s", strerror(-r)) : 0;
+}
+
+/* Nothing was begun: another process can be tried. */
+static void undo_start(struct sampler *s)
+{
+	(void) sampler_set_timer(s, 0, 0);
+	close_sources(s);
+	s->start_boot_ns = 0;
+}
+
+/* The fork of main is the self-test of the last-pid gate, where somebody else made that, one of our own. Attached, the
+ * mark that main came with does not count. */
+static void start_of_main(struct sampler *s, pid_t pid)
+{
+	struct facts *f = job_facts(s->job);
+	const uint32_t id = processes_id(s->processes, pid);
+	const char *why_not;
+
+	if (s->options.root->live)
+		processes_test_gate(s->processes, s->options.ours ? pid : spent_pid());
+	if (!s->options.ours && id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
+		f->main_mark_reset = known(1);
+	f->gate = known(processes_gate_works(s->processes, &why_not));
+	if (cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
+		(void) job_set_text(&f->cgroup, s->cgroup.path);
+		f->limit_bytes = s->cgroup.limit_bytes;
+		f->limit_cpu_ppm = s->cgroup.cpu_limit_ppm;
+		if (!f->scheduler || !*f->scheduler)
+			(void) job_set_text(&f->scheduler, s->cgroup.scheduler);
+	}
+}
+
+/* One more than main: it alone is read, with what it started. The others' turn comes with the clock. */
+static void look_at_further(struct sampler *s, uint64_t now)
+{
+	enum { MOST = 64 };
+	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+	uint32_t ids[MOST];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->buf.n_births && n < MOST; i++)
+		ids[n++] = s->buf.births[i].id;
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.interval_ns);
+	(void) processes_read_some(s->processes, all, ids, n, &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.window_ns);
+}
+
+static void look_at_main(struct sampler *s, pid_t pid)
+{
+	const unsigned what = PROCESSES_CPU | (s->options.ours ? 0 : PROCESSES_IO | PROCESSES_MARKS);
+
+	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
+	start_of_main(s, pid);
+	sampler_plan_open(s);
+	s->started = true;
+	sampler_look(s, sampler_time(s), LOOK_FULL, what);
+}
+
+int sampler_start(struct sampler *s, pid_t pid, struct err *err)
+{
+	const bool first = !s->started;
+	int r = first ? start_first(s, pid, err) : 0;
+
+	if (r == 0)
+		r = processes_adopt(s->processes, pid, first, &s->buf);
+	if (r < 0) {
+		framebuf_clear(&s->buf);
+		if (first)
+			undo_start(s);
+		return err && err->text[0] ? r : err_set(err, r, "process %d: %s", (int) pid, strerror(-r));
+	}
+	if (first)
+		look_at_main(s, pid);
+	else
+		look_at_further(s, sampler_time(s));
+	return 0;
+}
+
+struct job *sampler_job(struct sampler *s)
+{
+	return s->job;
+}
+
+void sampler_ignore(struct sampler *s, pid_t pid)
+{
+	if (s->n_ignored < SAMPLER_IGNORED && !s->started)
+		s->ignored[s->n_ignored++] = pid;
+	if (s->processes)
+		processes_ignore(s->processes, pid);
+}
