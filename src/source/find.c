@@ -15,6 +15,7 @@
 
 enum { TEXT_SIZE = 4096, PARENTS_MOST = 64 };
 
+/* Arguments are divided by blanks, and what ends a file is no part of its text: "x$" means what it says. */
 static int text_of(const struct root *root, pid_t pid, const char *file, char *buf, size_t size)
 {
 	char path[48];
@@ -22,6 +23,8 @@ static int text_of(const struct root *root, pid_t pid, const char *file, char *b
 
 	(void) snprintf(path, sizeof(path), "%d/%s", (int) pid, file);
 	n = smallfile_read(root->proc, path, buf, size);
+	while (n > 0 && (buf[n - 1] == '\0' || buf[n - 1] == '\n'))
+		buf[--n] = '\0';
 	for (ssize_t i = 0; i < n; i++) {
 		if (buf[i] == '\0')
 			buf[i] = ' ';
@@ -74,11 +77,12 @@ static ssize_t find_all(const struct root *root, const regex_t *re, pid_t *pids,
 	autoclosedir DIR *dir = NULL;
 	const struct dirent *entry;
 	ssize_t found = 0;
-	int fd = openat(root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclose int fd = openat(root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return -errno;
+	(void) take_fd(fd); /* dir owns it now */
 	while ((entry = readdir(dir))) {
 		const char *p = entry->d_name;
 		uint64_t pid;

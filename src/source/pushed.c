@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -102,18 +103,18 @@ static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struc
 	return err_set(err, -EBADMSG, "phase: '%s' is not open", text);
 }
 
-/* The C locale's decimal point whatever locale the process has. */
+/* The C locale's decimal point whatever locale the process has. The C library has that one ready: nothing is
+ * allocated. */
 static int parse_double(const char *text, double *ret)
 {
-	static locale_t c_locale;
+	const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
 	char *end;
 
 	if (!c_locale)
-		c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-	if (!c_locale || !*text)
-		return -EBADMSG;
+		return -ENOMEM;
 	*ret = strtod_l(text, &end, c_locale);
-	return *end ? -EBADMSG : 0;
+	freelocale(c_locale);
+	return *text && *end == '\0' ? 0 : -EBADMSG;
 }
 
 struct pair {
@@ -145,35 +146,39 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 	return 0;
 }
 
-static bool is_step(const struct pair *pair)
+static int take_step(const struct pair *pair, struct series_value *ret, struct err *err)
 {
 	static const double most = 9e15; /* whole numbers up to here are exact in a double */
 
-	return strcmp(pair->name, "step") == 0 && fabs(pair->value) < most;
+	if (!(fabs(pair->value) < most) || pair->value != floor(pair->value))
+		return err_set(err, -EBADMSG, "log: step is no whole number");
+	ret->has_step = true;
+	ret->step = (int64_t) pair->value;
+	return 0;
 }
 
 static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	enum { PAIRS_MOST = 64 };
-	char copy[PUSHED_MESSAGE], *rest = copy;
+	char copy[PUSHED_MESSAGE + 1], *rest = copy;
 	struct pair pairs[PAIRS_MOST];
 	size_t n = 0;
 	struct series_value value = { 0 };
 
 	(void) p;
 	(void) time_ns;
+	if (strlen(text) >= sizeof(copy)) /* cut, a number would be another one */
+		return err_set(err, -EBADMSG, "log: more than %d bytes in one message", PUSHED_MESSAGE);
 	(void) snprintf(copy, sizeof(copy), "%s", text);
 	for (char *word = next_word(&rest); word; word = next_word(&rest)) {
 		if (n == PAIRS_MOST)
 			return err_set(err, -EBADMSG, "log: more than %d values in one message", PAIRS_MOST);
 		if (parse_pair(word, &pairs[n], err) < 0)
 			return -EBADMSG;
-		if (is_step(&pairs[n])) {
-			value.has_step = true;
-			value.step = (int64_t) pairs[n].value;
-		} else {
+		if (strcmp(pairs[n].name, "step") != 0)
 			n++;
-		}
+		else if (take_step(&pairs[n], &value, err) < 0)
+			return -EBADMSG;
 	}
 	for (size_t i = 0; i < n; i++) {
 		value.name = pairs[i].name;
@@ -201,7 +206,7 @@ int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct
 		if (parse_word(&text, verbs[i].verb))
 			return verbs[i].parse(p, text, time_ns, out, err);
 	}
-	return err_set(err, -EBADMSG, "message '%.40s' begins with no known word", message);
+	return err_set(err, -EBADMSG, "message: '%.40s' begins with no known word", message);
 }
 
 /* ---- the socket --------------------------------------------------------------------------------------------------- */
@@ -222,7 +227,7 @@ static bool is_from_us(struct msghdr *header)
 
 int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 {
-	char message[PUSHED_MESSAGE];
+	char message[PUSHED_MESSAGE + 1];
 	union {
 		char space[CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
@@ -238,26 +243,53 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	if (n < 0)
 		return 0;
 	message[n] = '\0';
-	if (is_from_us(&header) && pushed_parse(p, message, time_ns, out, &err) < 0)
+	if (!is_from_us(&header))
+		return 1;
+	if (header.msg_flags & MSG_TRUNC)
+		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", PUSHED_MESSAGE);
+	else
+		(void) pushed_parse(p, message, time_ns, out, &err);
+	if (err.text[0])
 		event(out, time_ns, EVENT_NOTE, 0, err.text);
 	return 1;
+}
+
+/* unix(7): a full queue would hold the sender up for as long as the recorder does not read. socket(7) SO_SNDTIMEO. */
+static void wait_little(int fd)
+{
+	const struct timeval most = { .tv_usec = 100000 };
+
+	(void) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+}
+
+static int send_one(const char *message, const struct sockaddr_un *address, socklen_t len)
+{
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	wait_little(fd);
+	if (sendto(fd, message, strlen(message), MSG_NOSIGNAL, (const struct sockaddr *) address, len) < 0)
+		r = -errno;
+	(void) close(fd);
+	return r;
 }
 
 int pushed_send(const char *name, const char *message, struct err *err)
 {
 	struct sockaddr_un address;
-	socklen_t len = address_of(name, &address);
-	int fd, r = 0;
+	const socklen_t len = address_of(name, &address);
+	int r;
 
 	if (len == 0)
 		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which names no recorder", name);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return err_set(err, -errno, "no socket: %s", strerror(errno));
-	if (sendto(fd, message, strlen(message), MSG_NOSIGNAL, (struct sockaddr *) &address, len) < 0)
-		r = -errno;
-	(void) close(fd);
+	if (strlen(message) > PUSHED_MESSAGE)
+		return err_set(err, -EMSGSIZE, "a message may be %d bytes long at most", PUSHED_MESSAGE);
+	r = send_one(message, &address, len);
 	if (r == -ECONNREFUSED || r == -ENOENT)
 		return err_set(err, -ENOENT, "the run that this process belongs to has ended or lost its recorder");
+	if (r == -EAGAIN)
+		return err_set(err, r, "the recorder is too busy to listen: the message is lost");
 	return r < 0 ? err_set(err, r, "the recorder cannot be reached: %s", strerror(-r)) : 0;
 }

@@ -36,5 +36,6 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out);
 /* Reads a message. Returns 0, or -EBADMSG with a text and out as it was. */
 int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
 
-/* From inside a job: sends message to the socket called name. Returns 0, -ENOENT with text if nobody listens. */
+/* From inside a job: sends message to the socket called name. Returns 0, -ENOENT with text if nobody listens, -EAGAIN
+ * if nobody reads what waits there (it is not waited for longer than a tenth of a second), -EMSGSIZE. */
 int pushed_send(const char *name, const char *message, struct err *err);

@@ -25,13 +25,16 @@ static const struct {
 	{ "SGE_TASK_ID", "sge", "JOB_ID" },
 };
 
-/* The innermost launcher's word counts: torchrun inside srun numbers its own workers. */
-static const char *const rank_names[] = { "RANK", "SLURM_PROCID", "PMIX_RANK", "PMI_RANK",
-	"OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK", NULL };
-static const char *const ranks_names[] = { "WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
-	"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", NULL };
-static const char *const local_rank_names[] = { "LOCAL_RANK", "SLURM_LOCALID",
-	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "FLUX_TASK_LOCAL_ID", NULL };
+/* The innermost launcher's word counts: torchrun inside srun numbers its own workers, and so does mpirun inside a batch
+ * script, where every rank inherits the script's SLURM_PROCID=0. */
+static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+	"FLUX_TASK_RANK", NULL };
+static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
+	"SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
+static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+	"SLURM_LOCALID", "FLUX_TASK_LOCAL_ID", NULL };
+/* Those before SLURM_: whoever sets one of them numbers tasks of its own. */
+static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
 
 struct environment {
 	const char *(*look)(void *ctx, const char *name);
@@ -93,9 +96,29 @@ static struct maybe slurm_time(const struct environment *env)
 	return known((end.value - start.value) * 1000000000);
 }
 
+/* slurm.h: the batch script, an interactive shell and the like have step ids from 0xfffffff0 on; what srun starts from
+ * there is not below them. */
+static const char *step_of(const struct environment *env)
+{
+	const struct maybe number = number_of(env, "SLURM_STEP_ID");
+
+	return number.known && number.value < INT64_C(0xfffffff0) ? text_of(env, "SLURM_STEP_ID") : NULL;
+}
+
+/* In a batch script of several tasks the processors are those of all: they are started below it, or by srun. */
+static struct maybe slurm_cpus(const struct environment *env, bool step)
+{
+	const struct maybe task = number_of(env, "SLURM_CPUS_PER_TASK"), tasks = number_of(env, "SLURM_NTASKS");
+	const struct maybe node = number_of(env, "SLURM_CPUS_ON_NODE");
+
+	if (step || !node.known || (task.known && (!tasks.known || tasks.value <= 1)))
+		return task;
+	return node;
+}
+
 static void read_slurm(const struct environment *env, struct scheduler *s)
 {
-	const char *job = text_of(env, "SLURM_JOB_ID"), *step = text_of(env, "SLURM_STEP_ID");
+	const char *job = text_of(env, "SLURM_JOB_ID"), *step = step_of(env);
 	const char *array = text_of(env, "SLURM_ARRAY_JOB_ID");
 	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME");
 
@@ -105,12 +128,10 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 	s->step = step != NULL;
 	s->nodes = number_of(env, "SLURM_NNODES");
 	s->request_bytes = slurm_memory(env);
-	s->request_cpus = number_of(env, "SLURM_CPUS_PER_TASK");
-	if (!s->request_cpus.known && !s->step)
-		s->request_cpus = number_of(env, "SLURM_CPUS_ON_NODE");
+	s->request_cpus = slurm_cpus(env, s->step);
 	s->request_time_ns = slurm_time(env);
 	if (!s->step) /* a batch script has SLURM_PROCID=0 and the size of a world that is not its own */
-		s->ranks = UNKNOWN;
+		s->ranks = first_number(env, own_ranks_names);
 }
 
 void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
@@ -134,6 +155,8 @@ void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx,
 	}
 	if (strcmp(s.name, "slurm") == 0)
 		read_slurm(&env, &s);
+	else if (strcmp(s.name, "flux") == 0)
+		s.nodes = number_of(&env, "FLUX_JOB_NNODES");
 	*ret = s;
 }
 
