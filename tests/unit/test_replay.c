@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: MIT */
+#include "record_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "record/queue.h"
+#include "record/wire.h"
+#include "record/writer.h"
+
+static struct replay *open_replay(const char *file)
+{
+	struct replay *r = NULL;
+	struct err err = { "" };
+
+	if (replay_open(file, &r, &err) < 0)
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static struct job *read_job(const char *file)
+{
+	struct replay *r = open_replay(file);
+	struct job *job = NULL;
+	struct err err = { "" };
+
+	if (replay_job(r, &job, &err) < 0)
+		fail_msg("%s", err.text);
+	replay_close(r);
+	return job;
+}
+
+/* ---- the job -------------------------------------------------------------------------------------------------------- */
+
+static void expect_acc(const struct acc *a, const struct acc *b)
+{
+	assert_int_equal(!a, !b);
+	if (!a)
+		return;
+	assert_int_equal(a->n, b->n);
+	assert_int_equal(a->min, b->min);
+	assert_int_equal(a->max, b->max);
+	assert_int_equal(a->max_at_ns, b->max_at_ns);
+	assert_int_equal(a->last, b->last);
+	assert_int_equal(a->last_at_ns, b->last_at_ns);
+	assert_int_equal(a->hold_ns, b->hold_ns);
+	assert_true(!(a->sum < b->sum) && !(a->sum > b->sum));
+	assert_int_equal(a->span_ns, b->span_ns);
+}
+
+static void expect_process(const struct process *a, const struct process *b)
+{
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_int_equal(a->id, b->id);
+	assert_int_equal(a->parent, b->parent);
+	assert_int_equal(a->pid, b->pid);
+	assert_int_equal(a->ppid, b->ppid);
+	assert_int_equal(a->uid, b->uid);
+	assert_int_equal(a->start_ns, b->start_ns);
+	assert_int_equal(a->born_ns, b->born_ns);
+	assert_int_equal(a->ended_ns, b->ended_ns);
+	assert_int_equal(a->is_main, b->is_main);
+	assert_int_equal(a->ended, b->ended);
+	assert_int_equal(a->how, b->how);
+	assert_int_equal(a->status_known, b->status_known);
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->command, b->command);
+	assert_int_equal(a->peak_bytes, b->peak_bytes);
+	assert_int_equal(a->peak_exact, b->peak_exact);
+	assert_int_equal(a->cpu_user_ns, b->cpu_user_ns);
+	assert_int_equal(a->read_bytes, b->read_bytes);
+	assert_int_equal(a->io_known, b->io_known);
+	assert_int_equal(a->cpu_known, b->cpu_known);
+	assert_int_equal(a->split_known, b->split_known);
+}
+
+static void expect_same_job(const struct job *a, const struct job *b)
+{
+	const struct facts *f = job_facts_const(a), *g = job_facts_const(b);
+
+	for (int m = 0; m < METRIC_COUNT; m++)
+		expect_acc(job_acc(a, (enum metric) m, 0), job_acc(b, (enum metric) m, 0));
+	assert_int_equal(job_process_count(a), job_process_count(b));
+	for (size_t i = 0; i < job_process_count(a); i++)
+		expect_process(job_process(a, i), job_process_by_id(b, job_process(a, i)->id));
+	assert_int_equal(job_now(a), job_now(b));
+	assert_int_equal(job_alive(a), job_alive(b));
+#define F_INT(name)                                                                                \
+	assert_int_equal(f->name.known, g->name.known);                                                \
+	if (f->name.known)                                                                             \
+		assert_int_equal(f->name.value, g->name.value);
+#define F_TEXT(name)                                                                               \
+	if (strcmp(#name, "recording") != 0) {                                                         \
+		assert_int_equal(!f->name, !g->name);                                                      \
+		if (f->name)                                                                               \
+			assert_string_equal(f->name, g->name);                                                 \
+	}
+#define F(kind, name, sentence) F_##kind(name)
+#include "job/facts.def"
+#undef F
+#undef F_INT
+#undef F_TEXT
+	assert_int_equal(job_event_count(a), job_event_count(b));
+	for (size_t i = 0; i < job_event_count(a); i++) {
+		assert_int_equal(job_event(a, i)->kind, job_event(b, i)->kind);
+		assert_int_equal(job_event(a, i)->time_ns, job_event(b, i)->time_ns);
+		assert_string_equal(job_event(a, i)->text, job_event(b, i)->text);
+	}
+	assert_int_equal(job_series_count(a), job_series_count(b));
+	for (size_t i = 0; i < job_series_count(a); i++) {
+		const struct series *s = job_series(a, i), *t = job_series(b, i);
+
+		assert_string_equal(s->name, t->name);
+		assert_int_equal(s->n, t->n);
+		assert_int_equal(isnan(s->last), isnan(t->last));
+		assert_true(isnan(s->min) ? isnan(t->min) : !(s->min < t->min) && !(s->min > t->min));
+		assert_int_equal(s->has_step, t->has_step);
+		assert_int_equal(s->last_step, t->last_step);
+	}
+	assert_int_equal(job_phase_count(a), job_phase_count(b));
+	for (size_t i = 0; i < job_phase_count(a); i++) {
+		const struct phase *p = job_phase(a, i), *q = job_phase(b, i);
+
+		assert_int_equal(p->number, q->number);
+		assert_int_equal(p->parent, q->parent);
+		assert_string_equal(p->name, q->name);
+		assert_int_equal(p->begin_ns, q->begin_ns);
+		assert_int_equal(p->end_ns, q->end_ns);
+		assert_int_equal(p->ram_known, q->ram_known);
+		assert_int_equal(p->ram_before, q->ram_before);
+		assert_int_equal(p->ram_peak, q->ram_peak);
+		assert_int_equal(p->ram_after, q->ram_after);
+	}
+}
+
+/* Marks, phases and series at tick k. */
+static void say(struct sim *s, uint64_t k)
+{
+	const uint64_t now = sim_time(s, k);
+
+	if (k % 20 == 5)
+		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB,
+				.phase = 1 + (uint32_t) k / 20, .text = "epoch" });
+	if (k % 20 == 15)
+		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_END, .entity = ENTITY_JOB,
+				.phase = 1 + (uint32_t) k / 20, .text = "" });
+	if (k % 7 == 0)
+		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
+	framebuf_series(&s->buf, &(struct series_value) { "loss", k == 9 ? (double) NAN : 1.0 / (double) (k + 1), true,
+			(int64_t) k });
+	sim_send(s, FRAME_USER, now, 0);
+}
+
+static void run_with_words(const char *file, struct sim *s, uint64_t ticks)
+{
+	struct record *r = rig_record(&(struct record_options) { .path = file, .queue_bytes = 1 << 28 });
+
+	sim_into(s, r);
+	for (uint64_t k = 0; k < ticks; k++) {
+		say(s, k);
+		sim_tick(s);
+	}
+	sim_end(s);
+	rig_finish(r, s->job);
+}
+
+static void the_job_is_as_it_was(void **state)
+{
+	struct rig_folder f;
+	struct job *job;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 5, true);
+	run_with_words(f.file, &s, 95);
+	job = read_job(f.file);
+	expect_same_job(s.job, job);
+	assert_string_equal(job_facts(job)->recording, f.file);
+	job_free(job);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+/* ---- after a kill --------------------------------------------------------------------------------------------------- */
+
+/* A chunk that holds the frames sent to it. */
+struct into_chunk {
+	struct queue queue;
+	struct wire_memory memory;
+	struct buf totals;
+};
+
+static void put_frame(void *ctx, const struct frame *frame)
+{
+	struct into_chunk *c = ctx;
+
+	wire_frame_put(queue_room(&c->queue, wire_frame_size(frame), true), frame);
+}
+
+static void put_totals(void *ctx, const struct job *job)
+{
+	struct into_chunk *c = ctx;
+
+	assert_int_equal(wire_totals_put(&c->totals, &c->memory, job), 0);
+	memcpy(queue_room(&c->queue, c->totals.len, true), c->totals.data, c->totals.len);
+}
+
+/* Everything that was put in goes to the writer, in this thread. */
+static void give(struct into_chunk *c, struct writer *w)
+{
+	struct queue_state state;
+	struct chunk *chunk;
+
+	queue_push(&c->queue, true);
+	chunk = queue_take(&c->queue, 0, &state);
+	while (chunk) {
+		struct chunk *next = chunk->next;
+
+		assert_true(writer_take(w, chunk, false));
+		queue_emptied(&c->queue, chunk);
+		chunk = next;
+	}
+}
+
+/* Records window after window; tells the parent of each commit and waits to be told to go on. */
+static void record_until_killed(const char *file, int tell, int go_on)
+{
+	const struct writer_options options = {
+		.path = file, .window_ns = SEC, .recent_ns = 300 * SEC, .max_bytes = 64000000, .others_after = 200,
+	};
+	struct into_chunk c = { .totals = BUF_INIT(1 << 24) };
+	struct writer w;
+	struct sim s;
+	char byte;
+
+	assert_int_equal(queue_init(&c.queue, 1 << 28), 0);
+	assert_int_equal(writer_init(&w, &options), 0);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	s.frame = put_frame;
+	s.totals = put_totals;
+	s.ctx = &c;
+	for (;;) {
+		uint64_t commits = w.commits;
+
+		while (w.commits == commits) {
+			sim_tick(&s);
+			if (sim_time(&s, s.k - 1) / SEC != sim_time(&s, s.k) / SEC)
+				give(&c, &w);
+		}
+		if (write(tell, &s.k, sizeof(s.k)) != sizeof(s.k) || read(go_on, &byte, 1) != 1)
+			_exit(1);
+		/* and something that no commit has seen */
+		sim_tick(&s);
+	}
+}
+
+static void a_kill_leaves_what_was_committed(void **state)
+{
+	struct rig_folder f;
+	int tell[2], go_on[2], status;
+	uint64_t ticks = 0;
+	struct replay *r;
+	struct job *job;
+	pid_t child;
+
+	(void) state;
+	folder_new(&f);
+	assert_int_equal(pipe(tell), 0);
+	assert_int_equal(pipe(go_on), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		record_until_killed(f.file, tell[1], go_on[0]);
+	for (int i = 0; i < 7; i++) {
+		assert_int_equal(read(tell[0], &ticks, sizeof(ticks)), sizeof(ticks));
+		if (i < 6)
+			assert_int_equal(write(go_on[1], "", 1), 1);
+	}
+	r = open_replay(f.file);
+	assert_true(replay_growing(r));
+	replay_close(r);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	r = open_replay(f.file);
+	assert_false(replay_growing(r));
+	assert_int_equal(replay_job(r, &job, NULL), 0);
+	replay_close(r);
+
+	/* The same run up to that commit, made here. */
+	struct sim s;
+	struct into_chunk c = { .totals = BUF_INIT(1 << 24) };
+
+	assert_int_equal(queue_init(&c.queue, 1 << 28), 0);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	s.frame = put_frame;
+	s.ctx = &c;
+	while (s.k < ticks)
+		sim_tick(&s);
+	expect_same_job(s.job, job);
+	assert_false(job_facts(job)->ended_ns.known);
+	expect_sound(f.file);
+	queue_push(&c.queue, false);
+	queue_done(&c.queue);
+	sim_done(&s);
+	job_free(job);
+	for (int i = 0; i < 2; i++) {
+		(void) close(tell[i]);
+		(void) close(go_on[i]);
+	}
+	folder_done(&f);
+}
+
+/* ---- frames --------------------------------------------------------------------------------------------------------- */
+
+/* What came out, by metric and id. */
+struct seen {
+	struct replay *replay;
+	uint64_t last_ns, frames, births, ends, events, values, nans;
+	bool born[64], ended[64];
+	int64_t rss_max[64], cpu_last[64];
+	__int128 rss_sum[64];
+	uint64_t rss_cover[64], rss_looks[64], job_rows, rss_readings[64];
+	uint64_t stop_after;
+};
+
+static void see_reading(struct seen *seen, const struct reading *r)
+{
+	if (metrics[r->metric].entity == ENTITY_PROCESS && r->id > 0) {
+		assert_in_range(r->id, 1, 63);
+		assert_true(seen->born[r->id]);
+		assert_false(seen->ended[r->id]);
+	}
+	if (!r->known || r->id > 63)
+		return;
+	assert_true(r->min <= r->value && r->value <= r->max);
+	if (r->metric == M_JOB_RAM)
+		seen->job_rows++;
+	if (r->metric == M_PROC_RSS) {
+		seen->rss_max[r->id] = r->max > seen->rss_max[r->id] ? r->max : seen->rss_max[r->id];
+		seen->rss_sum[r->id] += (__int128) r->value * r->span_ns;
+		seen->rss_cover[r->id] += r->span_ns;
+		seen->rss_looks[r->id] += r->n;
+		seen->rss_readings[r->id]++;
+	}
+	if (r->metric == M_PROC_CPU_USER)
+		seen->cpu_last[r->id] = r->value;
+}
+
+static bool see_frame(void *ctx, const struct frame *frame)
+{
+	struct seen *seen = ctx;
+
+	assert_false(frame->live);
+	assert_true(frame->time_ns >= seen->last_ns);
+	seen->last_ns = frame->time_ns;
+	seen->frames++;
+	for (size_t i = 0; i < frame->n_births; i++) {
+		if (frame->births[i].entity != ENTITY_PROCESS || frame->births[i].id > 63)
+			continue;
+		assert_false(seen->born[frame->births[i].id]);
+		seen->born[frame->births[i].id] = true;
+		seen->births++;
+	}
+	for (size_t i = 0; i < frame->n_readings; i++)
+		see_reading(seen, &frame->readings[i]);
+	for (size_t i = 0; i < frame->n_ends; i++) {
+		if (frame->ends[i].entity == ENTITY_PROCESS && frame->ends[i].id <= 63)
+			seen->ended[frame->ends[i].id] = true;
+		seen->ends++;
+	}
+	for (size_t i = 0; i < frame->n_series; i++) {
+		assert_string_equal(frame->series[i].name, "loss");
+		seen->nans += isnan(frame->series[i].value) != 0;
+	}
+	seen->events += frame->n_events;
+	seen->values += frame->n_series;
+	return seen->stop_after == 0 || seen->frames < seen->stop_after;
+}
+
+static void play(const char *file, bool recent, struct seen *seen)
+{
+	struct replay *r = open_replay(file);
+	struct err err = { "" };
+
+	if (replay_frames(r, recent, see_frame, seen, &err) < 0)
+		fail_msg("%s", err.text);
+	replay_close(r);
+}
+
+static void frames_come_back(void **state)
+{
+	const uint64_t ticks = 95;
+	struct seen seen = { .last_ns = 0 };
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 5, true);
+	run_with_words(f.file, &s, ticks);
+	play(f.file, false, &seen);
+	assert_int_equal(seen.births, 5);
+	assert_int_equal(seen.ends, 5);
+	assert_int_equal(seen.values, ticks);
+	assert_int_equal(seen.nans, 1);
+	assert_int_equal(seen.events, job_event_count(s.job));
+	for (unsigned id = 1; id <= 5; id++) {
+		int64_t max = 0;
+		__int128 sum = 0, off;
+
+		for (uint64_t k = 0; k < ticks; k++) {
+			max = sim_rss(id, k) > max ? sim_rss(id, k) : max;
+			sum += (__int128) sim_rss(id, k) * s.tick_ns;
+		}
+		assert_int_equal(seen.rss_max[id], max);
+		assert_int_equal(seen.cpu_last[id], sim_cpu(id, (ticks - 1) / 10 * 10));
+		/* One that did not change has no rows, but readings for every window all the same. */
+		assert_int_equal(seen.rss_readings[id], ticks / 10 + 1);
+		assert_in_range(seen.rss_cover[id], ticks * s.tick_ns - 1 * MS, ticks * s.tick_ns + 1 * MS);
+		off = seen.rss_sum[id] > sum ? seen.rss_sum[id] - sum : sum - seen.rss_sum[id];
+		assert_true(off < (__int128) 6000 * MB * MS * 2);
+	}
+	sim_done(&s);
+	folder_done(&f);
+}
+
+static void the_last_minutes_come_back_at_full_rate(void **state)
+{
+	const uint64_t ticks = 4000; /* 400 s: the first 100 are windows only */
+	struct seen seen = { .last_ns = 0 };
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	run_with_words(f.file, &s, ticks);
+	play(f.file, true, &seen);
+	/* 95 to 100 windows, then each look. */
+	assert_in_range(seen.job_rows, 3000 + 90, 3100 + 100);
+	assert_int_equal(seen.rss_readings[1], seen.job_rows);
+	/* One that never changes has its readings too. */
+	assert_int_equal(seen.rss_readings[2], seen.job_rows);
+	assert_int_equal(seen.rss_max[1], sim_rss(1, 777));
+	sim_done(&s);
+	folder_done(&f);
+
+	/* A short run is there at full rate from its first look to its last. */
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	run_with_words(f.file, &s, 25);
+	seen = (struct seen) { .last_ns = 0 };
+	play(f.file, true, &seen);
+	assert_int_equal(seen.rss_looks[1], 25);
+	assert_int_equal(seen.rss_readings[1], 25);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+static void it_stops_when_asked(void **state)
+{
+	struct seen seen = { .stop_after = 4 };
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	run_with_words(f.file, &s, 100);
+	play(f.file, false, &seen);
+	assert_int_equal(seen.frames, 4);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+/* ---- one file ------------------------------------------------------------------------------------------------------- */
+
+static void a_copy_is_whole_also_while_it_grows(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct replay *replay;
+	struct job *job;
+	struct sim s;
+	char copy[160];
+	struct stat st;
+
+	(void) state;
+	folder_new(&f);
+	(void) snprintf(copy, sizeof(copy), "%s/copy.hiw", f.path);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	r = rig_record(&(struct record_options) { .path = f.file });
+	sim_into(&s, r);
+	for (int k = 0; k < 100; k++)
+		sim_tick(&s);
+	for (int i = 0; i < 6000 && !record_path(r); i++)
+		(void) usleep(10000);
+	assert_non_null(record_path(r));
+	replay = open_replay(f.file);
+	assert_true(replay_growing(replay));
+	assert_int_equal(replay_copy(replay, copy, NULL), 0);
+	assert_int_equal(replay_copy(replay, copy, NULL), -EEXIST);
+	replay_close(replay);
+	assert_int_equal(stat(copy, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	expect_sound(copy);
+	expect_text(copy, "PRAGMA journal_mode", "delete");
+	assert_int_equal(sql_int(copy, "PRAGMA application_id"), 0x48695761);
+	job = read_job(copy);
+	assert_true(job_acc(job, M_JOB_RAM, 0) || job_now(job) == 0);
+	job_free(job);
+	sim_end(&s);
+	rig_finish(r, s.job);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+/* ---- what is none of ours ------------------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const void *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), n);
+	(void) close(fd);
+}
+
+static void expect_refused(const char *path, int code, const char *word)
+{
+	struct replay *r = NULL;
+	struct err err = { "" };
+
+	assert_int_equal(replay_open(path, &r, &err), code);
+	assert_null(r);
+	if (!strstr(err.text, word))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+}
+
+static void other_files_are_refused(void **state)
+{
+	struct rig_folder f;
+	sqlite3 *db = NULL;
+
+	(void) state;
+	folder_new(&f);
+	expect_refused(f.file, -ENOENT, "No such file");
+	expect_refused(f.path, -EBADMSG, "not a file");
+	write_file(f.file, "", 0);
+	expect_refused(f.file, -EBADMSG, "empty");
+	write_file(f.file, "hello", 5);
+	expect_refused(f.file, -EBADMSG, "not a recording");
+	char many[8192];
+
+	memset(many, 'x', sizeof(many));
+	write_file(f.file, many, sizeof(many));
+	expect_refused(f.file, -EBADMSG, "not a recording");
+	(void) unlink(f.file);
+	assert_int_equal(sqlite3_open(f.file, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE meta(key, value)", NULL, NULL, NULL), SQLITE_OK);
+	(void) sqlite3_close(db);
+	expect_refused(f.file, -EBADMSG, "not a recording");
+	sql_run(f.file, "PRAGMA application_id=1214863201; PRAGMA user_version=99");
+	expect_refused(f.file, -EBADMSG, "newer");
+	sql_run(f.file, "PRAGMA user_version=1; DROP TABLE meta; CREATE VIEW meta AS SELECT 1 AS key, 2 AS value");
+	expect_refused(f.file, -EBADMSG, "meta");
+	folder_done(&f);
+}
+
+/* Reads all there is of a file that somebody tampered with: what comes out does not matter, that it comes to an end does. */
+static bool see_nothing(void *ctx, const struct frame *frame)
+{
+	uint64_t *n = ctx;
+
+	*n += 1 + frame->n_readings;
+	return true;
+}
+
+static int read_everything(const char *path)
+{
+	struct replay *r = NULL;
+	struct job *job = NULL;
+	struct err err = { "" };
+	uint64_t n = 0;
+	int code = replay_open(path, &r, &err);
+
+	if (code < 0) {
+		assert_true(err.text[0] != '\0');
+		return code;
+	}
+	code = replay_job(r, &job, &err);
+	job_free(job);
+	for (int recent = 0; recent < 2; recent++) {
+		int frames = replay_frames(r, recent, see_nothing, &n, &err);
+
+		code = code < 0 ? code : frames;
+	}
+	(void) replay_growing(r);
+	assert_true(code == 0 || err.text[0]);
+	replay_close(r);
+	return code;
+}
+
+static const char *const tampering[] = {
+	"DROP TABLE summary",
+	"DROP TABLE process; CREATE VIEW process AS SELECT * FROM job_sample",
+	"DROP TABLE job_sample; CREATE VIEW job_sample AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+		" SELECT x AS t, 1 AS span, 1 AS n, NULL AS part FROM c",
+	"DROP TABLE event; CREATE VIRTUAL TABLE event USING fts5(t, kind, entity, id, phase, value, text)",
+	"UPDATE process SET id = -id",
+	"UPDATE process SET born = 'yesterday', ended = -5, how = 7, name = zeroblob(100000), command = NULL",
+	"UPDATE process SET ended = 0",
+	"UPDATE summary SET n = -1",
+	"UPDATE summary SET min = 'x', sum = 9e999, span = -3, metric = metric || 'x'",
+	"UPDATE summary SET id = id + 4294967296",
+	"UPDATE meta SET value = zeroblob(1000000) WHERE key = 'command'",
+	"UPDATE meta SET value = -9223372036854775808 WHERE typeof(value) = 'integer'",
+	"UPDATE meta SET value = NULL",
+	"DELETE FROM meta",
+	"UPDATE job_sample SET span = -1, ram = 'a', ram_min = 9223372036854775807, part = 'ram 5 ram -5 x y z'",
+	"UPDATE job_sample SET span = 9223372036854775807",
+	"UPDATE process_sample SET rss = NULL, rss_max = 5, part = zeroblob(1000)",
+	"UPDATE event SET kind = 'mark', t = -1, text = zeroblob(500000), phase = 4294967295",
+	"INSERT INTO event VALUES(9223372036854775807, 'phase-begin', 'job', 1, 77, 0, NULL)",
+	"UPDATE series SET n = 'x'; UPDATE series_value SET series = 99, value = 'x', t = NULL",
+	"ALTER TABLE job_sample DROP COLUMN ram",
+	"ALTER TABLE process DROP COLUMN command",
+	"ALTER TABLE host_sample ADD COLUMN later INTEGER",
+	"CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM process; END",
+	"INSERT INTO process(id, born, name) WITH RECURSIVE c(x) AS (SELECT 10 UNION ALL SELECT x + 1 FROM c WHERE x < 3000)"
+		" SELECT x, 5, 'p' FROM c",
+	"INSERT OR REPLACE INTO process_sample(t, id, rss) WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c"
+		" WHERE x < 3000) SELECT x, 7, x FROM c",
+};
+
+static void tampering_does_no_harm(void **state)
+{
+	struct rig_folder f;
+	struct sim s;
+	char *copy = NULL;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(tampering) / sizeof(tampering[0]); i++) {
+		folder_new(&f);
+		sim_new(&s, 100 * MS, SEC, 3, true);
+		run_with_words(f.file, &s, 35);
+		assert_int_equal(read_everything(f.file), 0);
+		sql_run(f.file, tampering[i]);
+		(void) read_everything(f.file);
+		sim_done(&s);
+		folder_done(&f);
+	}
+	free(copy);
+}
+
+static char *slurp(const char *path, size_t *ret)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes = malloc(1 << 22);
+
+	assert_non_null(file);
+	assert_non_null(bytes);
+	*ret = fread(bytes, 1, 1 << 22, file);
+	(void) fclose(file);
+	return bytes;
+}
+
+/* Cut off anywhere, and with bytes changed anywhere: an answer or an error with a text, within its bounds. */
+static void damage_does_no_harm(void **state)
+{
+	struct rig_folder f;
+	struct sim s;
+	size_t n;
+	char *bytes, path[160];
+	uint64_t seed = 42;
+
+	(void) state;
+	folder_new(&f);
+	(void) snprintf(path, sizeof(path), "%s/damaged.hiw", f.path);
+	sim_new(&s, 100 * MS, SEC, 3, true);
+	run_with_words(f.file, &s, 35);
+	bytes = slurp(f.file, &n);
+	for (size_t cut = 0; cut < n; cut += cut < 200 ? 7 : 4096 / 2 + 13) {
+		write_file(path, bytes, cut);
+		(void) read_everything(path);
+	}
+	for (int i = 0; i < 300; i++) {
+		char *damaged = malloc(n);
+
+		assert_non_null(damaged);
+		memcpy(damaged, bytes, n);
+		for (int k = 0; k < 1 + i % 30; k++) {
+			seed = seed * 6364136223846793005U + 1442695040888963407U;
+			damaged[(seed >> 20) % n] = (char) (seed >> 7);
+		}
+		write_file(path, damaged, n);
+		free(damaged);
+		(void) read_everything(path);
+	}
+	free(bytes);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_job_is_as_it_was),
+		cmocka_unit_test(a_kill_leaves_what_was_committed),
+		cmocka_unit_test(frames_come_back),
+		cmocka_unit_test(the_last_minutes_come_back_at_full_rate),
+		cmocka_unit_test(it_stops_when_asked),
+		cmocka_unit_test(a_copy_is_whole_also_while_it_grows),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(tampering_does_no_harm),
+		cmocka_unit_test(damage_does_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
