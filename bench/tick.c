@@ -3,7 +3,7 @@
  * What a tick costs beside the bare preads that it needs, for trees of sleeping processes. Prints lines
  * "KIND PROCESSES TICK_US FLOOR_US", several rounds of each: processor time in this process of a tick of the sampler
  * and of the reads alone, by turns, so that the machine's speed and its neighbours are the same for both. KIND is
- * memory, or all (with processor time and I/O).
+ * memory, or all (with processor time, I/O and marks).
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -20,10 +20,10 @@
 #include "job/job.h"
 #include "sample/sampler.h"
 
-enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20 };
+enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20, FILES = 4 };
 
 static pid_t pids[PROCESSES_MOST];
-static int files[PROCESSES_MOST][3];
+static int files[PROCESSES_MOST][FILES];
 static int loadavg;
 
 static double cpu_us(void)
@@ -36,11 +36,11 @@ static double cpu_us(void)
 
 static void open_files(const struct root *root, int n)
 {
-	static const char *const names[] = { "statm", "stat", "io" };
+	static const char *const names[] = { "statm", "stat", "io", "status" };
 
 	loadavg = openat(root->proc, "loadavg", O_RDONLY | O_CLOEXEC);
 	for (int i = 0; i < n; i++) {
-		for (int k = 0; k < 3; k++) {
+		for (int k = 0; k < FILES; k++) {
 			char path[64];
 
 			(void) snprintf(path, sizeof(path), "%d/%s", (int) pids[i], names[k]);
@@ -114,7 +114,7 @@ static void end(int n)
 	for (int i = 0; i < n; i++) {
 		(void) kill(pids[i], SIGKILL);
 		(void) waitpid(pids[i], NULL, 0);
-		for (int k = 0; k < 3; k++)
+		for (int k = 0; k < FILES; k++)
 			(void) close(files[i][k]);
 	}
 	(void) close(loadavg);
@@ -130,7 +130,7 @@ static void measure(const struct root *root, int n)
 	(void) ticks_us(all);
 	for (int r = 0; r < ROUNDS; r++) {
 		double bare = floor_us(n, 1), tick = ticks_us(memory);
-		double bare_all = floor_us(n, 3), tick_all = ticks_us(all);
+		double bare_all = floor_us(n, FILES), tick_all = ticks_us(all);
 
 		printf("memory %d %.3f %.3f\nall %d %.3f %.3f\n", n, tick, bare, n, tick_all, bare_all);
 	}
