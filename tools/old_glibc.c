@@ -8,6 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+pid_t gettid(void)
+{
+	return (pid_t) syscall(SYS_gettid);
+}
+
 /* Where off_t has 64 bits anyway, fcntl64 is fcntl; glibc's own reads the argument in this way, too. */
 int fcntl64(int fd, int command, ...)
 {
@@ -18,6 +23,12 @@ int fcntl64(int fd, int command, ...)
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
 	return fcntl(fd, command, argument);
+}
+
+/* Kernel 3.15; before it ENOSYS, which callers take as they take any failure. So below. */
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	return (int) syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
 void *reallocarray(void *block, size_t n, size_t size)
@@ -31,7 +42,7 @@ void *reallocarray(void *block, size_t n, size_t size)
 	return realloc(block, bytes);
 }
 
-/* Kernel 3.17; before it ENOSYS, which callers take as they take any failure. */
+/* Kernel 3.17. */
 ssize_t getrandom(void *bytes, size_t n, unsigned flags)
 {
 	return syscall(SYS_getrandom, bytes, n, flags);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-int fcntl64(int fd, int command, ...);                            /* 2.28 */
-void *reallocarray(void *block, size_t n, size_t size);           /* 2.26 */
-ssize_t getrandom(void *bytes, size_t n, unsigned flags);         /* 2.25 */
+pid_t gettid(void);                                       /* 2.30 */
+int fcntl64(int fd, int command, ...);                    /* 2.28 */
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags); /* 2.28 */
+void *reallocarray(void *block, size_t n, size_t size);   /* 2.26 */
+ssize_t getrandom(void *bytes, size_t n, unsigned flags); /* 2.25 */
