@@ -122,12 +122,18 @@ static int put_fact(struct store *s, size_t place, const struct facts *facts)
 		memcpy(&text, at, sizeof(text));
 	else
 		memcpy(&number, at, sizeof(number));
-	if (strcmp(info->name, "recording") == 0 || (info->is_text ? !text : !number.known))
+	if (strcmp(info->name, "recording") == 0)
 		return 0;
-	print = info->is_text ? store_hash(text) : (uint64_t) number.value * 2 + 1;
+	if (info->is_text)
+		print = text ? store_hash(text) : 0;
+	else
+		print = number.known ? (uint64_t) number.value * 2 + 1 : 0;
 	if (s->fact_prints[place] == print)
 		return 0;
 	s->fact_prints[place] = print;
+	/* What was known may be so no longer. */
+	if (print == 0)
+		return store_meta_text(s, info->name, NULL);
 	return info->is_text ? store_meta_text(s, info->name, text) : store_meta_int(s, info->name, number.value);
 }
 
