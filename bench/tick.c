@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,11 +21,11 @@
 #include "job/job.h"
 #include "sample/sampler.h"
 
-enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20, FILES = 4 };
+enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20, FILES = 4, INTERVAL_NS = 2000000 };
 
 static pid_t pids[PROCESSES_MOST];
 static int files[PROCESSES_MOST][FILES];
-static int loadavg;
+static int loadavg, timer;
 
 static double cpu_us(void)
 {
@@ -49,20 +50,35 @@ static void open_files(const struct root *root, int n)
 	}
 }
 
-/* The floor: the reads, nothing done with them. */
+/* The floor: woken as often by a timer of its own, it reads and does nothing with it. */
 static double floor_us(int n, int what)
 {
-	char buf[1024];
-	double before = cpu_us();
+	struct pollfd fd = { .fd = timer, .events = POLLIN };
+	char buf[2048];
+	double sum = 0;
 
 	for (int t = 0; t < TICKS_A_ROUND; t++) {
+		(void) poll(&fd, 1, -1);
+		double before = cpu_us();
+
+		(void) !read(timer, buf, sizeof(buf));
 		(void) !pread(loadavg, buf, sizeof(buf), 0);
 		for (int i = 0; i < n; i++) {
 			for (int k = 0; k < what; k++)
 				(void) !pread(files[i][k], buf, sizeof(buf), 0);
 		}
+		sum += cpu_us() - before;
 	}
-	return (cpu_us() - before) / TICKS_A_ROUND;
+	return sum / TICKS_A_ROUND;
+}
+
+static void start_timer(void)
+{
+	const struct timespec period = { 0, INTERVAL_NS };
+	const struct itimerspec when = { period, period };
+
+	timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	(void) timerfd_settime(timer, 0, &when, NULL);
 }
 
 /* The clock's own ticks, as often as its descriptor says. */
@@ -84,7 +100,7 @@ static double ticks_us(struct sampler *s)
 static struct sampler *start(const struct root *root, uint64_t window_ns)
 {
 	const struct sampler_options options = {
-		.root = root, .interval_ns = 2000000, .window_ns = window_ns, .ours = true,
+		.root = root, .interval_ns = INTERVAL_NS, .window_ns = window_ns, .ours = true,
 		.cgroup = CGROUP_NONE, .workdir = NULL,
 	};
 	struct sampler *s = NULL;
@@ -124,7 +140,7 @@ static void measure(const struct root *root, int n)
 {
 	spawn(n);
 	open_files(root, n);
-	struct sampler *memory = start(root, UINT64_C(3600000000000)), *all = start(root, 2000000);
+	struct sampler *memory = start(root, UINT64_C(3600000000000)), *all = start(root, INTERVAL_NS);
 
 	(void) ticks_us(memory);
 	(void) ticks_us(all);
@@ -152,6 +168,7 @@ int main(void)
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (root_open("/", &root, NULL) < 0)
 		return 1;
+	start_timer();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		measure(&root, sizes[i]);
 	root_done(&root);

@@ -376,9 +376,13 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 static void group_end_late(struct taskstats *t, struct processes *p, const struct group *g, struct framebuf *out)
 {
 	const struct taskstats_record *r = &g->sum;
+	uint64_t ticks;
 	uint32_t id;
 
-	if (group_end(t, p, g, out) || member_of_pid(p, (int32_t) r->tgid))
+	if (group_end(t, p, g, out))
+		return;
+	/* One of that pid is known, and it is not sure whether it is this one: rather none than one twice. */
+	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks))
 		return;
 	id = member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, r->uid, r->name, out);
 	if (id != 0)
