@@ -52,6 +52,7 @@ static void fuzz_vmstat(const char *text)
 	require_count(v.thp_faults);
 	require_count(v.swap_in_pages);
 	require_count(v.swap_out_pages);
+	require_count(v.oom_kills);
 }
 
 static void require_traffic(struct traffic t)

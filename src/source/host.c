@@ -24,7 +24,7 @@ enum { FAST = 1 << 0, SLOW = 1 << 1, PAGES = 1 << 2 };
 static const struct source_group groups[] = {
 	{ "fast", 0 },
 	{ "slow", 1000000000 },
-	{ "pages", 1000000000 }, /* vmstat: huge pages, swap; also read when fork families must be told apart */
+	{ "pages", 1000000000 }, /* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
 };
 
 enum host_file {
@@ -192,6 +192,7 @@ static void take_vmstat(struct source *s, const char *text, struct framebuf *out
 	teller_tell(&s->teller, out, M_HOST_THP_FAULTS, v.thp_faults);
 	teller_tell(&s->teller, out, M_HOST_SWAP_IN, times(v.swap_in_pages, s->page_bytes));
 	teller_tell(&s->teller, out, M_HOST_SWAP_OUT, times(v.swap_out_pages, s->page_bytes));
+	teller_tell(&s->teller, out, M_HOST_OOM_KILLS, v.oom_kills);
 }
 
 static void take_diskstats(struct source *s, const char *text, struct framebuf *out)
@@ -408,6 +409,7 @@ static const struct host_row {
 	ROW(SWAP_IN, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, ""),
 	ROW(SWAP_OUT, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, ""),
 	ROW(THP_FAULTS, FILE_VMSTAT, "procfs vmstat", "this kernel has no transparent huge pages", ""),
+	ROW(OOM_KILLS, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, "Linux 4.13 or newer"),
 #undef ROW
 };
 

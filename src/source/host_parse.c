@@ -80,6 +80,7 @@ void vmstat_parse(const char *text, struct vmstat *ret)
 	ret->thp_faults = add(flat_count(text, "thp_fault_alloc"), flat_count(text, "thp_collapse_alloc"));
 	ret->swap_in_pages = flat_count(text, "pswpin");
 	ret->swap_out_pages = flat_count(text, "pswpout");
+	ret->oom_kills = flat_count(text, "oom_kill");
 }
 
 /* Adds a pair of counters; a sum that does not fit makes both unknown. */

@@ -24,9 +24,10 @@ struct cpu_line {
 /* Reads the line at *p and moves to the next. False, *p and *ret as they were, at the first that is no such line. */
 bool cpu_line_next(const char **p, struct cpu_line *ret);
 
-/* proc_vmstat(5): what programs were given as huge pages, and pages moved from and to swap. */
+/* proc_vmstat(5): what programs were given as huge pages, pages moved from and to swap, processes that the kernel killed
+ * for lack of memory. */
 struct vmstat {
-	struct maybe thp_faults, swap_in_pages, swap_out_pages;
+	struct maybe thp_faults, swap_in_pages, swap_out_pages, oom_kills;
 };
 void vmstat_parse(const char *text, struct vmstat *ret);
 

@@ -66,6 +66,7 @@ static void a_workstation_is_read_to_the_last_number(void **state)
 		{ M_HOST_PSI_IO, true, 777000000 },
 		{ M_HOST_SWAP_IN, true, 7 * page },
 		{ M_HOST_SWAP_OUT, true, 11 * page },
+		{ M_HOST_OOM_KILLS, true, 4 },
 		{ M_HOST_THP_FAULTS, true, 150 },
 		{ M_HOST_DISK_FREE, false, 0 }, /* statvfs would tell of another machine */
 	};
@@ -110,6 +111,7 @@ static void wsl_has_no_pressure_and_no_disk_twice(void **state)
 		{ M_HOST_NET_RX, true, 70 },                        { M_HOST_THP_FAULTS, true, 5 },
 		{ M_HOST_PSI_CPU, false, 0 },                       { M_HOST_PSI_MEM, false, 0 },
 		{ M_HOST_PSI_MEM_FULL, false, 0 },                  { M_HOST_PSI_IO, false, 0 },
+		{ M_HOST_OOM_KILLS, false, 0 },
 	};
 	struct root root = tree_open("wsl");
 	struct source *s = open_host(&root, NULL);
@@ -133,8 +135,8 @@ static void what_cannot_be_read_is_told_once(void **state)
 	assert_int_equal(source_host.read(s, FAST | SLOW, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++)
 		unknown += !out.readings[i].known;
-	assert_int_equal(unknown, 19);
-	assert_int_equal(out.n_readings, 19 + 3);
+	assert_int_equal(unknown, 20);
+	assert_int_equal(out.n_readings, 20 + 3);
 	check_value(&out, M_HOST_MEM_USED, 0, INT64_C(4096000) * 1024);
 	framebuf_clear(&out);
 	assert_int_equal(source_host.read(s, FAST | SLOW, &out), 0);
