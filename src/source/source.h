@@ -184,6 +184,21 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
  * its end. Returns 0, or -ENOBUFS: some were lost. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
 
+/* ---- whom the kernel killed for lack of memory -------------------------------------------------------------------- */
+
+#define OOM_NAME 16
+
+struct oom_victim {
+	int32_t pid;
+	char name[OOM_NAME];
+};
+
+/* kmsg.c: the kernel's log from here on. Returns a descriptor, -EOPNOTSUPP where the log would speak of other processes
+ * by the same numbers (a pid namespace), or -errno: mostly it is root's to read. */
+int oom_log_open(const struct root *root);
+/* The next process that the log says was killed. Never waits. Returns 1, 0 if there is no more, or -errno. */
+int oom_log_next(int fd, struct oom_victim *ret);
+
 /* ---- this machine ------------------------------------------------------------------------------------------------- */
 
 struct machine {
