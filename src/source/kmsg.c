@@ -14,7 +14,9 @@
 #include "base/parse.h"
 
 /* A record may be this long (CONSOLE_EXT_LOG_MAX); a shorter buffer loses it. */
-enum { RECORD_MAX = 8192 };
+enum {
+	RECORD_MAX = 8192
+};
 
 /* ---- one record --------------------------------------------------------------------------------------------------- */
 
@@ -22,7 +24,9 @@ enum { RECORD_MAX = 8192 };
  * flags, perhaps more; then the text. */
 static const char *kernel_text(const char *record)
 {
-	enum { PRIORITIES = 8 };
+	enum {
+		PRIORITIES = 8
+	};
 	uint64_t priority;
 
 	if (parse_u64(&record, &priority) < 0 || *record != ',' || priority >= PRIORITIES)
@@ -120,7 +124,9 @@ int oom_log_open(const struct root *root)
 /* EPIPE: what was to be read next was overwritten; the next reading begins with the oldest that is left. */
 int oom_log_next(int fd, struct oom_victim *ret)
 {
-	enum { MOST = 50000 }; /* records; some 50 ms */
+	enum {
+		MOST = 50000
+	}; /* records; some 50 ms */
 	char record[RECORD_MAX + 1];
 
 	for (int i = 0; i < MOST; i++) {

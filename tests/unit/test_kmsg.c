@@ -16,9 +16,11 @@ static void whom_the_kernel_killed_is_read(void **state)
 		const char *name;
 	} rows[] = {
 		{ HEAD "Memory cgroup out of memory: Killed process 11172 (alloc) total-vm:207144kB, anon-rss:65280kB, "
-		  "file-rss:964kB, shmem-rss:0kB, UID:0 pgtables:164kB oom_score_adj:0\n", 11172, "alloc" },
+		       "file-rss:964kB, shmem-rss:0kB, UID:0 pgtables:164kB oom_score_adj:0\n",
+			11172, "alloc" },
 		{ "3,900,123456789,-,caller=T812;Out of memory: Killed process 4711 (python3) total-vm:9207144kB, "
-		  "anon-rss:7265280kB\n SUBSYSTEM=memory\n", 4711, "python3" },
+		  "anon-rss:7265280kB\n SUBSYSTEM=memory\n",
+			4711, "python3" },
 		{ HEAD "Out of memory (oom_kill_allocating_task): Killed process 5 (x) total-vm:1kB\n", 5, "x" },
 		/* Linux 4.4, RHEL 7 */
 		{ HEAD "Killed process 77 (mysqld) total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77, "mysqld" },
