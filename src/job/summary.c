@@ -130,25 +130,34 @@ static struct maybe file_at_peak(const struct job *job)
 	return known(rest > 0 ? rest : 0);
 }
 
-/* A mark counts that was made for this run, or that rose in it. */
+static bool ended_by_sigkill(struct maybe status)
+{
+	return status.known && WIFSIGNALED((int) status.value) && WTERMSIG((int) status.value) == SIGKILL;
+}
+
+/* Where others are in the job's cgroup, too, what was killed there may be theirs: unless main was killed at all. */
+static void oom_figures(const struct job *job, struct summary *s)
+{
+	const struct facts *f = s->facts;
+	const bool counts = f->cgroup_exclusive.value == 1 || ended_by_sigkill(f->exit_status);
+
+	s->host_oom_kills = risen(job, M_HOST_OOM_KILLS);
+	s->oom_kills = risen(job, M_JOB_OOM_KILLS);
+	if (job->oom_events > 0)
+		s->oom_kills = maybe_max(s->oom_kills, known(job->oom_events));
+	s->oom_killed = job->oom_events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
+}
+
+/* The source tells of a mark only where it is of this run. */
 static void cgroup_figures(const struct job *job, struct summary *s)
 {
 	const struct facts *f = s->facts;
-	const struct acc *mark = job_acc(job, M_JOB_CGROUP_PEAK, 0);
-	const struct maybe kills = risen(job, M_JOB_OOM_KILLS);
 
-	s->cgroup_limit = f->limit_bytes;
-	s->cgroup_oom_kills = kills;
-	if (job->oom_events > 0)
-		s->cgroup_oom_kills = maybe_max(kills, known(job->oom_events));
-	s->oom_killed = f->exit_status.known && WIFSIGNALED((int) f->exit_status.value) &&
-			WTERMSIG((int) f->exit_status.value) == SIGKILL && s->cgroup_oom_kills.known &&
-			s->cgroup_oom_kills.value > 0;
 	if (f->cgroup_exclusive.value != 1)
 		return;
-	s->cgroup_peak = most_of(job, M_JOB_CGROUP_MEM);
-	if (mark && (f->cgroup_peak_is_ours.value == 1 || mark->max > mark->min))
-		s->cgroup_peak = maybe_max(s->cgroup_peak, known(mark->max));
+	s->cgroup_limit = f->limit_bytes;
+	s->cgroup_oom_kills = s->oom_kills;
+	s->cgroup_peak = maybe_max(most_of(job, M_JOB_CGROUP_MEM), most_of(job, M_JOB_CGROUP_PEAK));
 	s->cgroup_file_at_peak = file_at_peak(job);
 }
 
@@ -176,6 +185,7 @@ int summary_make(struct job *job, struct summary *ret)
 
 	s.complete = s.facts->ended_ns.known;
 	time_figures(job, &s);
+	oom_figures(job, &s);
 	cgroup_figures(job, &s);
 	summary_ram(job, &s);
 	s.system_peak = most_of(job, M_HOST_MEM_USED);

@@ -57,12 +57,14 @@ struct summary {
 	const struct job *job;         /* borrowed: processes, phases, series, facts */
 	const struct facts *facts;
 	bool complete;                 /* the end was recorded */
-	bool oom_killed;
+	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
 	struct maybe wall_ns, user_ns, system_ns;
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */
 	struct ram_figure main, descendants, combined;
 	struct maybe system_peak;
-	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak;
+	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak; /* of one that the job has to itself */
+	struct maybe oom_kills;        /* in the job's cgroup, whoever else is in it; at least as many as were named */
+	struct maybe host_oom_kills;   /* on the whole machine while the job ran */
 	struct maybe swap_peak, hugetlb_peak;
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;

@@ -34,19 +34,32 @@ static bool was_killed(int64_t status)
 	return WIFSIGNALED((int) status) && WTERMSIG((int) status) == SIGKILL;
 }
 
-/* Whom the kernel killed: as the event says, else the one process that SIGKILL ended, main before others. */
-static const struct process *victim_of(const struct summary *s)
+/* Whom the kernel says that it killed, main before others; NULL: it says of nobody. */
+static const struct process *named_victim(const struct summary *s)
 {
-	const struct process *main = s->job ? job_main(s->job) : NULL;
+	const struct process *found = NULL;
 
 	for (size_t i = s->job ? job_event_count(s->job) : 0; i-- > 0;) {
 		const struct event *e = job_event(s->job, i);
+		const struct process *p = NULL;
 
-		if (e->kind == EVENT_OOM && e->entity == ENTITY_PROCESS && job_process_by_id(s->job, e->id))
-			return job_process_by_id(s->job, e->id);
+		if (e->kind == EVENT_OOM && e->entity == ENTITY_PROCESS)
+			p = job_process_by_id(s->job, e->id);
+		if (p && p->is_main)
+			return p;
+		found = p ? p : found;
 	}
-	if (main && main->status_known && was_killed(main->status))
-		return main;
+	return found;
+}
+
+/* As the kernel says, else one that SIGKILL ended, main before others. */
+static const struct process *victim_of(const struct summary *s)
+{
+	const struct process *main = s->job ? job_main(s->job) : NULL;
+	const struct process *named = named_victim(s);
+
+	if (named || (main && main->status_known && was_killed(main->status)))
+		return named ? named : main;
 	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
 		const struct process *p = job_process(s->job, i);
 
@@ -95,49 +108,106 @@ static void peak_of_limit(const struct summary *s, const char *before, struct bu
 			units_percent(peak.value, limit.value, percent));
 }
 
-static bool oom_quiet(const struct summary *s, bool killed, struct buf *text)
+/* How sure it is that memory ran out. */
+enum verdict {
+	NO_SIGN,
+	SUSPECTED, /* SIGKILL ended main, and the kernel killed somebody on this machine, or the peak was at the limit */
+	NEARBY,    /* the kernel killed somebody in the job's cgroup, where others are, too */
+	COUNTED,   /* the kernel killed a process of the job */
+};
+
+static bool main_was_killed(const struct summary *s)
 {
-	buf_str(text, s->cgroup_oom_kills.known ? "the kernel counted no OOM kill" : "OOM kills could not be counted");
-	buf_str(text, killed ? ", SIGKILL ended it" : ", SIGKILL did not end it");
+	return s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
+}
+
+/* What the machine counted says something only where the job's own cgroup does not. */
+static bool machine_ran_out(const struct summary *s)
+{
+	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0;
+}
+
+static enum verdict verdict_of(const struct summary *s)
+{
+	if (s->oom_killed)
+		return COUNTED;
+	if (s->oom_kills.known && s->oom_kills.value > 0)
+		return NEARBY;
+	if (!main_was_killed(s))
+		return NO_SIGN;
+	return machine_ran_out(s) || percent_of(s->combined.peak, limit_of(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
+}
+
+static void machine_count(const struct summary *s, struct buf *text)
+{
+	const int64_t n = s->host_oom_kills.value;
+
+	buf_printf(text, "the kernel killed %lld process%s on this machine for lack of memory during the run", (long long) n,
+		n == 1 ? "" : "es");
+}
+
+static bool oom_quiet(const struct summary *s, struct buf *text)
+{
+	if (machine_ran_out(s))
+		machine_count(s, text);
+	else if (s->oom_kills.known || s->host_oom_kills.known)
+		buf_str(text, "the kernel counted no OOM kill");
+	else
+		buf_str(text, "OOM kills could not be counted");
+	buf_str(text, main_was_killed(s) ? ", SIGKILL ended it" : ", SIGKILL did not end it");
 	peak_of_limit(s, ", ", text);
 	buf_printf(text, "; it takes a count, or SIGKILL at %d %% or more", OOM_PERCENT);
 	return false;
 }
 
-/* "The kernel killed pid 5123 (solver) for lack of memory" */
-static void who_died(const struct summary *s, bool counted, struct finding *f, struct buf *text)
+/* "pid 5123 (solver)", as evidence, too. */
+static void name_victim(const struct summary *s, struct finding *f, const char *unknown, struct buf *text)
 {
 	const struct process *victim = victim_of(s);
 
-	buf_str(text, counted ? "The kernel killed " : "SIGKILL ended ");
-	if (victim) {
-		finding_evidence(f, "victim_pid", victim->pid);
-		finding_text(f, "victim", victim->name);
-		buf_printf(text, "pid %d (%.15s)", victim->pid, victim->name);
-	} else {
-		buf_str(text, counted ? "a process of the job" : "the job");
+	if (!victim) {
+		buf_str(text, unknown);
+		return;
 	}
-	buf_str(text, counted ? " for lack of memory" : ": out of memory is suspected");
+	finding_evidence(f, "victim_pid", victim->pid);
+	finding_text(f, "victim", victim->name);
+	buf_printf(text, "pid %d (%.15s)", victim->pid, victim->name);
 }
 
-static bool ran_out(const struct summary *s, bool *ret_counted, bool *ret_killed)
+/* "The kernel killed pid 5123 (solver) for lack of memory" */
+static void who_died(const struct summary *s, enum verdict verdict, struct finding *f, struct buf *text)
 {
-	*ret_killed = s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
-	*ret_counted = s->oom_killed || (s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0);
-	return *ret_counted || (*ret_killed && percent_of(s->combined.peak, limit_of(s)) >= OOM_PERCENT);
+	if (verdict == COUNTED) {
+		buf_str(text, "The kernel killed ");
+		name_victim(s, f, "a process of the job", text);
+		if (s->oom_kills.known && s->oom_kills.value > 1)
+			buf_printf(text, " and %lld more", (long long) s->oom_kills.value - 1);
+		buf_str(text, " for lack of memory");
+	} else if (verdict == NEARBY) {
+		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too");
+	} else {
+		buf_str(text, "SIGKILL ended ");
+		name_victim(s, f, "the job", text);
+		buf_str(text, ": out of memory is suspected");
+	}
+	if (verdict == SUSPECTED && machine_ran_out(s)) {
+		finding_evidence(f, "host_oom_kills", (double) s->host_oom_kills.value);
+		buf_str(text, ", ");
+		machine_count(s, text);
+	}
 }
 
 bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
-	bool counted, killed;
+	const enum verdict verdict = verdict_of(s);
 
-	if (!ran_out(s, &counted, &killed))
-		return oom_quiet(s, killed, text);
-	if (s->cgroup_oom_kills.known)
-		finding_evidence(f, "oom_kills", (double) s->cgroup_oom_kills.value);
+	if (verdict == NO_SIGN)
+		return oom_quiet(s, text);
+	if (s->oom_kills.known)
+		finding_evidence(f, "oom_kills", (double) s->oom_kills.value);
 	memory_evidence(s, f);
-	who_died(s, counted, f, text);
+	who_died(s, verdict, f, text);
 	peak_of_limit(s, ", ", text);
 	buf_str(text, ".");
 	growth(s, f, text);
@@ -181,11 +251,11 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	const struct maybe pressure = pressure_ppm(s);
 	const bool near = percent_of(s->combined.peak, limit_of(s)) > NEAR_PERCENT;
 	const bool pressed = pressure.known && pressure.value > PRESSURE_PERCENT * 10000;
+	const bool is_oom = verdict_of(s) != NO_SIGN;
 	char share[UNITS_LEN];
-	bool counted, killed;
 
-	if (ran_out(s, &counted, &killed) || (!near && !pressed))
-		return near_quiet(s, ran_out(s, &counted, &killed), pressure, text);
+	if (is_oom || (!near && !pressed))
+		return near_quiet(s, is_oom, pressure, text);
 	memory_evidence(s, f);
 	if (pressure.known)
 		finding_evidence(f, "pressure_ratio", (double) pressure.value / 1e6);

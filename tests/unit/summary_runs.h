@@ -100,7 +100,7 @@ static inline void made_training(struct made *m)
 	m->s.cgroup_peak = known(GIB(53.6));
 	m->s.cgroup_file_at_peak = known(GIB(31.2));
 	m->s.cgroup_limit = known(GIB(64));
-	m->s.cgroup_oom_kills = known(0);
+	m->s.cgroup_oom_kills = m->s.oom_kills = known(0);
 	m->s.read_bytes = known(GIB(412));
 	m->s.write_bytes = known(GIB(8.4));
 	m->s.cpu_energy_uj = known(INT64_C(255600000000));
@@ -140,7 +140,7 @@ static inline void made_killed(struct made *m)
 	m->f->exit_status = known(SIGKILL);
 	m->f->limit_bytes = known(GIB(32));
 	m->s.oom_killed = true;
-	m->s.cgroup_oom_kills = known(1);
+	m->s.cgroup_oom_kills = m->s.oom_kills = known(1);
 	m->s.cgroup_limit = known(GIB(32));
 	m->s.wall_ns = known(SECONDS(231));
 	m->s.main = m->s.combined = ram_figure(METHOD_EXACT, "taskstats", GIB(31.9), GIB(31.9), GIB(31.9));

@@ -81,10 +81,10 @@ static void test_out_of_memory_counted(void **state)
 	(void) state;
 	made_new(&m);
 	made_process(&m, 1, "sh", MIB(2), true);
-	m.s.cgroup_oom_kills = known(0);
+	m.s.oom_kills = known(0);
 	assert_false(fires(&m, "out-of-memory"));
 	/* A descendant was killed and main went on: the counter alone is enough. */
-	m.s.cgroup_oom_kills = known(1);
+	m.s.oom_kills = known(1);
 	m.s.oom_killed = true;
 	const struct finding *f = judged(&m, "out-of-memory", NULL);
 
@@ -142,17 +142,103 @@ static void test_out_of_memory_names_the_victim(void **state)
 	made_new(&m);
 	made_process(&m, 1, "sh", MIB(2), true);
 	assert_int_equal(job_restore_process(m.job, &victim), 0);
-	m.s.cgroup_oom_kills = known(1);
+	m.s.oom_kills = known(3);
+	m.s.oom_killed = true;
 	m.f->limit_bytes = known(GIB(32));
 	set_peak(&m, GIB(31.9));
 	m.s.combined.at_ns = known(SECONDS(40));
 	const struct finding *f = judged(&m, "out-of-memory", NULL);
 
-	assert_says(f->message, "pid 5123 (solver) for lack of memory, peak 31.9 GiB of 32.0 (100 %)");
+	assert_says(f->message, "pid 5123 (solver) and 2 more for lack of memory, peak 31.9 GiB of 32.0 (100 %)");
 	assert_true(evidence_of(f, "victim_pid") == 5123);
 	assert_true(evidence_of(f, "growth_bytes_per_s") == (double) GIB(31.9) / 40);
 	assert_int_equal(f->from_ns, SECONDS(30));
 	assert_int_equal(f->to_ns, SECONDS(41.2));
+	made_done(&m);
+}
+
+/* The kernel's word counts for more than a status; and main for more than what died before or after it. */
+static void test_out_of_memory_believes_the_kernel(void **state)
+{
+	struct made m;
+	const struct process killed = {
+		.id = 2,
+		.pid = 41,
+		.name = "killed",
+		.ended = true,
+		.status_known = true,
+		.status = SIGKILL,
+		.start_ns = 5,
+	};
+	const struct process main = { .id = 4, .pid = 40, .name = "main", .is_main = true, .start_ns = 4 };
+	struct event events[] = {
+		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 3, .text = "" },
+		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 4, .text = "" },
+	};
+	struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = events };
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(job_restore_process(m.job, &killed), 0);
+	made_process(&m, 3, "named", MIB(2), false);
+	assert_int_equal(job_restore_process(m.job, &main), 0);
+	m.s.oom_killed = true;
+	m.s.oom_kills = known(1);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(killed) for lack of memory");
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(named) for lack of memory");
+	frame.events = &events[1];
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	frame.events = &events[0];
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(main) for lack of memory");
+	made_done(&m);
+}
+
+/* Weaker evidence: what the machine counted, where the job's cgroup could not be asked. */
+static void test_out_of_memory_on_the_machine(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "solver", MIB(2), true);
+	m.s.host_oom_kills = known(2);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_false(f->fired);
+	assert_says(f->why_not, "killed 2 processes on this machine for lack of memory during the run, SIGKILL did not end");
+	m.f->exit_status = known(SIGKILL);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "suspected, the kernel killed 2 processes on this machine for lack of memory during the run");
+	assert_true(evidence_of(f, "host_oom_kills") == 2);
+	/* Nobody was killed in the job's own cgroup: those were others. */
+	m.s.oom_kills = known(0);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_false(f->fired);
+	assert_says(f->why_not, "the kernel counted no OOM kill, SIGKILL ended it");
+	m.s.oom_kills = UNKNOWN;
+	m.s.host_oom_kills = known(0);
+	assert_false(fires(&m, "out-of-memory"));
+	made_done(&m);
+}
+
+/* In a cgroup where others are, too, a kill may be theirs. */
+static void test_out_of_memory_nearby(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "solver", MIB(2), true);
+	m.s.oom_kills = known(1);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, where others are, too");
+	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
 	made_done(&m);
 }
 
@@ -475,6 +561,9 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_counted),
 		cmocka_unit_test(test_out_of_memory_suspected),
 		cmocka_unit_test(test_out_of_memory_names_the_victim),
+		cmocka_unit_test(test_out_of_memory_believes_the_kernel),
+		cmocka_unit_test(test_out_of_memory_on_the_machine),
+		cmocka_unit_test(test_out_of_memory_nearby),
 		cmocka_unit_test(test_near_limit_by_peak),
 		cmocka_unit_test(test_near_limit_by_pressure),
 		cmocka_unit_test(test_memory_request),

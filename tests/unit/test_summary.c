@@ -437,21 +437,79 @@ static void test_out_of_memory(void **state)
 	start(&r);
 	f = job_facts(r.job);
 	say(&r, M_JOB_OOM_KILLS, 0, 3);
+	say(&r, M_HOST_OOM_KILLS, 0, 70);
 	tick(&r);
 	f->exit_status = known(SIGKILL);
+	f->cgroup_exclusive = known(1);
 	s = summary_of(&r);
 	assert_int_equal(s.cgroup_oom_kills.value, 0);
+	assert_int_equal(s.oom_kills.value, 0);
+	assert_int_equal(s.host_oom_kills.value, 0);
 	assert_false(s.oom_killed);
 	summary_done(&s);
 	say(&r, M_JOB_OOM_KILLS, 0, 4);
+	say(&r, M_HOST_OOM_KILLS, 0, 75);
 	tick(&r);
 	s = summary_of(&r);
 	assert_int_equal(s.cgroup_oom_kills.value, 1);
+	assert_int_equal(s.oom_kills.value, 1);
+	assert_int_equal(s.host_oom_kills.value, 5);
 	assert_true(s.oom_killed);
 	summary_done(&s);
+	f->exit_status = known(0); /* a descendant, then */
+	s = summary_of(&r);
+	assert_true(s.oom_killed);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* Others in the cgroup may be whom the kernel killed, unless SIGKILL ended main. */
+static void test_out_of_memory_where_others_are(void **state)
+{
+	struct rig r;
+	struct summary s;
+	struct facts *f;
+
+	(void) state;
+	start(&r);
+	f = job_facts(r.job);
+	f->cgroup_exclusive = known(0);
 	f->exit_status = known(0);
+	say(&r, M_JOB_OOM_KILLS, 0, 3);
+	tick(&r);
+	say(&r, M_JOB_OOM_KILLS, 0, 4);
+	tick(&r);
+	s = summary_of(&r);
+	assert_false(s.cgroup_oom_kills.known);
+	assert_int_equal(s.oom_kills.value, 1);
+	assert_false(s.oom_killed);
+	summary_done(&s);
+	f->exit_status = known(SIGKILL);
+	s = summary_of(&r);
+	assert_true(s.oom_killed);
+	summary_done(&s);
+	rig_done(&r);
+}
+
+/* Whom the kernel named was killed, counted or not. */
+static void test_out_of_memory_named(void **state)
+{
+	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
+	const struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
+	struct rig r;
+	struct summary s;
+
+	(void) state;
+	start(&r);
+	tick(&r);
 	s = summary_of(&r);
 	assert_false(s.oom_killed);
+	assert_false(s.oom_kills.known);
+	summary_done(&s);
+	assert_int_equal(job_apply(r.job, &frame), 0);
+	s = summary_of(&r);
+	assert_true(s.oom_killed);
+	assert_int_equal(s.oom_kills.value, 1);
 	summary_done(&s);
 	rig_done(&r);
 }
@@ -468,26 +526,22 @@ static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 	f->limit_bytes = known(100 * MB);
 	say(&r, M_JOB_CGROUP_MEM, 0, 50 * MB);
 	say(&r, M_JOB_CGROUP_FILE, 0, 20 * MB);
-	say(&r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
 	tick(&r);
 	s = summary_of(&r);
 	assert_false(s.cgroup_peak.known);
-	assert_int_equal(s.cgroup_limit.value, 100 * MB);
+	assert_false(s.cgroup_limit.known);
+	assert_int_equal(s.facts->limit_bytes.value, 100 * MB);
 	summary_done(&s);
 	f->cgroup_exclusive = known(1);
 	s = summary_of(&r);
-	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* the mark is from before */
+	assert_int_equal(s.cgroup_limit.value, 100 * MB);
+	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* no mark of this run was had */
 	assert_int_equal(s.cgroup_file_at_peak.value, 20 * MB);
 	summary_done(&s);
-	f->cgroup_peak_is_ours = known(1);
-	s = summary_of(&r);
-	assert_int_equal(s.cgroup_peak.value, 80 * MB);
-	summary_done(&s);
-	f->cgroup_peak_is_ours = known(0);
-	say(&r, M_JOB_CGROUP_PEAK, 0, 90 * MB);
+	say(&r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
 	tick(&r);
 	s = summary_of(&r);
-	assert_int_equal(s.cgroup_peak.value, 90 * MB);
+	assert_int_equal(s.cgroup_peak.value, 80 * MB);
 	summary_done(&s);
 	rig_done(&r);
 }
@@ -534,6 +588,8 @@ int main(void)
 		cmocka_unit_test(test_nobody_knows_what_a_burst_was_made_of),
 		cmocka_unit_test(test_means_and_times),
 		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_out_of_memory_where_others_are),
+		cmocka_unit_test(test_out_of_memory_named),
 		cmocka_unit_test(test_the_cgroup_counts_only_if_it_is_the_jobs),
 		cmocka_unit_test(test_the_machine),
 	};
