@@ -99,8 +99,7 @@ HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
 
 /* The caller saw (waitid WNOWAIT) that main is a zombie: its last facts are read. Call before reaping it. */
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
-/* The caller reaped pid (wait4): main, an orphan of the job, or (usage NULL) a child that was to be ignored. usage may
- * be NULL. */
+/* The caller reaped pid (wait4): main, or an orphan of the job. usage may be NULL. */
 HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
 
 /* The job was sent signal because of a limit (exit status 124). */

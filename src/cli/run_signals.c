@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 
-static const uint64_t question_ns = 2000000;
+/* Long enough for who sends it to one process after the other to come to the canary, also where every processor is busy
+ * with the job. A canary that has it before ends the question. */
+static const uint64_t question_ns = 10000000;
 
 static uint64_t bit(int signal)
 {
@@ -58,16 +60,10 @@ static void make_canary(struct signals *s, struct canary *c)
 		hiw_recorder_ignore(s->recorder, c->pid);
 }
 
-static void end_canaries(struct signals *s, struct canary c[2])
+static void end_canaries(struct canary c[2])
 {
-	for (size_t i = 0; i < 2; i++) {
-		const pid_t pid = c[i].pid;
-
-		canary_end(&c[i]);
-		/* Its number may be a job's process's next. */
-		if (pid > 0 && s->recorder)
-			hiw_recorder_reaped(s->recorder, pid, 0, NULL);
-	}
+	canary_end(&c[0]);
+	canary_end(&c[1]);
 }
 
 void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder)
@@ -82,8 +78,8 @@ void signals_end(struct signals *s)
 	s->main = 0;
 	s->due_ns = s->stop_asked_ns = 0;
 	s->n = 0;
-	end_canaries(s, s->now);
-	end_canaries(s, s->asked);
+	end_canaries(s->now);
+	end_canaries(s->asked);
 }
 
 void signals_close(struct signals *s)
@@ -105,7 +101,7 @@ bool signals_lost_canary(struct signals *s, pid_t pid)
 			continue;
 		lost[0] = *all[i];
 		*all[i] = (struct canary) { 0 };
-		end_canaries(s, lost);
+		end_canaries(lost);
 		if (i == 0)
 			make_canary(s, &s->now[0]);
 		return true;
@@ -265,7 +261,7 @@ void signals_answer(struct signals *s, uint64_t now_ns)
 	if (open)
 		return;
 	s->due_ns = 0;
-	end_canaries(s, s->asked);
+	end_canaries(s->asked);
 }
 
 const struct timespec *signals_timeout(const struct signals *s, struct timespec *room)

@@ -4,8 +4,8 @@
  *
  * All signals are blocked and read from descriptors. What the terminal sent (si_code SI_KERNEL) went to the whole
  * foreground group, so the job has it. Of anything else a canary tells whether the group got it: if it did not, main
- * is sent it. A question takes 2 ms, in which whoever kills the members one by one (Slurm's linuxproc) comes to the
- * canary too; meanwhile what arrives waits in the kernel, for the next canary.
+ * is sent it. A question takes 10 ms at most, in which whoever kills the members one by one (Slurm's linuxproc) comes
+ * to the canary too; meanwhile what arrives waits in the kernel, for the next canary.
  */
 #pragma once
 

@@ -125,40 +125,81 @@ void sampler_plan_close(struct sampler *s)
 	}
 }
 
-static bool are_all_ours(const struct sampler *s, const pid_t *pids, size_t n)
+/* Those in a cgroup. */
+struct pids {
+	pid_t *list;
+	size_t n;
+};
+
+static int pids_read(const struct sampler *s, struct pids *ret)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (pids[i] != s->env.recorder_pid && !processes_id(s->processes, pids[i]) &&
-				!processes_is_ignored(s->processes, pids[i]))
-			return false;
+	enum { FIRST_GUESS = 256, MOST = 65536 };
+
+	for (size_t room = FIRST_GUESS; room <= MOST; room *= 4) {
+		free(ret->list);
+		ret->list = calloc(room, sizeof(*ret->list));
+		ssize_t n = ret->list ? cgroup_pids(s->options.root, s->cgroup.path, ret->list, room) : -1;
+
+		if (n < 0)
+			return -1;
+		ret->n = (size_t) n;
+		if (ret->n <= room)
+			return 0;
 	}
-	return true;
+	return -1;
+}
+
+static bool pids_have(const struct pids *pids, pid_t pid)
+{
+	for (size_t i = 0; i < pids->n; i++) {
+		if (pids->list[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/* The first of pids that is neither the job's nor hiwater's, and is in the older list too; 0: none. older may be NULL. */
+static pid_t find_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
+{
+	for (size_t i = 0; i < pids->n; i++) {
+		const pid_t pid = pids->list[i];
+
+		if (pid == s->env.recorder_pid || processes_id(s->processes, pid) || processes_is_ignored(s->processes, pid))
+			continue;
+		if (!older || pids_have(older, pid))
+			return pid;
+	}
+	return 0;
+}
+
+/* Who is unknown may have been born since the last look, or be gone by now: a stranger is who was there before a look
+ * and is there after it. */
+static bool is_exclusive(struct sampler *s)
+{
+	struct pids before = { 0 }, after = { 0 };
+	bool exclusive = pids_read(s, &before) == 0 && !find_stranger(s, &before, NULL);
+
+	if (!exclusive && before.n) {
+		(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+		sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
+		exclusive = pids_read(s, &after) == 0 && !find_stranger(s, &after, &before);
+	}
+	free(before.list);
+	free(after.list);
+	return exclusive;
 }
 
 /* Once others were seen in it, the cgroup's numbers are not the job's alone any more: they are not used again. */
 void sampler_check_cgroup(struct sampler *s)
 {
-	enum { MOST = 65536 };
-	static const size_t first_guess = 256;
 	struct facts *facts = job_facts(s->job);
-	size_t room = first_guess;
-	pid_t *pids = NULL;
-	ssize_t n = -1;
 
 	if (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE ||
 			(facts->cgroup_exclusive.known && !facts->cgroup_exclusive.value))
 		return;
-	for (; room <= MOST; room *= 4) {
-		free(pids);
-		pids = calloc(room, sizeof(*pids));
-		n = pids ? cgroup_pids(s->options.root, s->cgroup.path, pids, room) : -1;
-		if (n < 0 || (size_t) n <= room)
-			break;
-	}
-	s->cgroup.exclusive = n >= 0 && (size_t) n <= room && are_all_ours(s, pids, (size_t) n);
-	free(pids);
-	facts->cgroup_exclusive = known(s->cgroup.exclusive);
 	s->cgroup.peak_is_ours = s->options.cgroup_made &&
 				 strcmp(s->options.cgroup_made, s->cgroup.path) == 0;
+	s->cgroup.exclusive = s->cgroup.peak_is_ours || is_exclusive(s);
+	facts->cgroup_exclusive = known(s->cgroup.exclusive);
 	facts->cgroup_peak_is_ours = known(s->cgroup.peak_is_ours);
 }

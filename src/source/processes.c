@@ -78,9 +78,11 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 
 void processes_ignore(struct processes *p, pid_t pid)
 {
+	struct procfs_stat st;
+
 	/* Without memory for it the job has one process more. */
-	if (pid > 0)
-		(void) map_put(&p->ignored, (uint64_t) pid, 1);
+	if (pid > 0 && process_stat(p, pid, &st) == 0)
+		(void) map_put(&p->ignored, (uint64_t) pid, (uint32_t) st.start_ticks);
 }
 
 uint64_t thread_cpu_ns(void)
@@ -119,7 +121,6 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 	uint64_t start;
 	uint32_t i, id;
 
-	map_remove(&p->ignored, (uint64_t) pid);
 	map_remove(&p->zombies, (uint64_t) pid);
 	if (map_get(&p->by_pid, (uint64_t) pid, &i)) {
 		member_end(p, i, END_REAPED, facts, out);

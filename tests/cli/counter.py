@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A job that counts: counter.py LOG STOP [--setsid] [--fork]
+"""A job that counts: counter.py LOG STOP [--setsid] [--fork] [--default-stop]
 
 Writes "ready PID" into LOG, then "NAME CODE VALUE" for each signal that is delivered, until the file STOP is there.
-With --fork a child does the counting, and the parent waits for it. SIGTSTP stops it as usual, after its line."""
+With --fork a child does the counting, and the parent waits for it. SIGTSTP stops it as usual, after its line; with
+--default-stop the kernel does that, and no line is written."""
 import ctypes
 import os
 import pathlib
@@ -41,6 +42,8 @@ def main():
             os.waitpid(child, 0)
             return
     everything = signal.valid_signals() - {signal.SIGCHLD}
+    if "--default-stop" in options:
+        everything -= {signal.SIGTSTP}
     signal.pthread_sigmask(signal.SIG_BLOCK, everything)
     mask = (ctypes.c_ulong * 16)(~0 & (2**64 - 1))
     info, patience = Info(), Time(0, 20_000_000)

@@ -239,9 +239,9 @@ def test_stop_and_continue_of_the_group(tool):
 
 
 def test_stop_and_continue_without_a_pause(tool):
-    """Nobody is left behind stopped."""
+    """Nobody is left behind stopped: the kernel takes back a stop when it continues a group."""
     counter = tool.counter()
-    process = tool.start("run", "--", *counter.command(), group=False, process_group=0)
+    process = tool.start("run", "--", *counter.command("--default-stop"), group=False, process_group=0)
     job = counter.wait_ready()
     settle(process, counter)
     for i in range(1, 31):
