@@ -16,7 +16,7 @@
 #include "cli/terminal.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
-static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(100000000);
+static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(10000000);
 
 /* ---- options ---- */
 
@@ -46,7 +46,7 @@ int take_progress(const char *value, void *dest, struct err *err)
 	if (r < 0)
 		return r;
 	if (ns < (int64_t) least_progress_ns)
-		return err_set(err, -EINVAL, "'%.80s' is under 100ms", value);
+		return err_set(err, -EINVAL, "'%.80s' is under 10ms", value);
 	*(uint64_t *) dest = (uint64_t) ns;
 	return 0;
 }
@@ -197,7 +197,7 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 	size_t len;
 
 	if (hiw_run_text(hiw_recorder_run(recorder), HIW_PROGRESS, &style, &text, &len, NULL) == 0)
-		(void) terminal_write(STDERR_FILENO, text, len);
+		(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_NONE_MS);
 }
 
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)
@@ -220,10 +220,10 @@ static void print_summary(const struct measure *m, struct hiw_run *run, enum hiw
 	size_t len;
 
 	if (hiw_run_text(run, format, &style, &text, &len, &err) < 0) {
-		complain("no summary: %s", err.text);
+		complain("warning: no summary: %s", err.text);
 		return;
 	}
-	(void) terminal_write(STDERR_FILENO, text, len);
+	(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_END_MS);
 }
 
 static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_format format, const char *path)
@@ -235,12 +235,12 @@ static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_fo
 	int r = hiw_run_text(run, format, &style, &text, &len, &err);
 
 	if (r < 0) {
-		complain("%s was not written: %s", path, err.text);
+		complain("warning: %s was not written: %s", path, err.text);
 		return;
 	}
 	r = file_write(path, text, len);
 	if (r < 0)
-		complain("%s was not written: %s", path, strerror(-r));
+		complain("warning: %s was not written: %s", path, strerror(-r));
 }
 
 void measure_report(const struct measure *m, struct hiw_run *run)

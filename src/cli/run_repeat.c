@@ -92,7 +92,7 @@ static void print_table(const struct run_options *o, const struct comparison *c,
 	add_row(&out, "wall", &c->wall, units, write_duration);
 	add_row(&out, "CPU time", &c->cpu, units, write_duration);
 	add_row(&out, "peak RAM", &c->peak, units, write_bytes);
-	(void) terminal_write(STDERR_FILENO, out.data, out.len);
+	(void) terminal_write(STDERR_FILENO, out.data, out.len, PATIENCE_END_MS);
 	buf_done(&out);
 }
 

@@ -19,7 +19,6 @@
 enum {
 	WIDTH = 80,
 	WRITE_PIECE = 4096,     /* PIPE_BUF: so much room a pipe has when poll calls it writable */
-	WRITE_PATIENCE_MS = 5000,
 };
 
 void terminal_guard_streams(void)
@@ -85,11 +84,11 @@ struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 
 /* ---- writing ---- */
 
-int terminal_write(int fd, const char *text, size_t len)
+int terminal_write(int fd, const char *text, size_t len, int patience_ms)
 {
 	while (len > 0) {
 		struct pollfd ready = { .fd = fd, .events = POLLOUT };
-		int n = poll(&ready, 1, WRITE_PATIENCE_MS);
+		int n = poll(&ready, 1, patience_ms);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -119,7 +118,7 @@ void complain(const char *format, ...)
 	size_t len = strlen(text);
 
 	text[len++] = '\n';
-	(void) terminal_write(STDERR_FILENO, text, len);
+	(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_SHORT_MS);
 }
 
 int print_out(const char *text, size_t len)
@@ -167,7 +166,7 @@ static bool is_special(const char *path)
 static int write_special(const char *path, const char *text, size_t len)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
-	int r = fd < 0 ? -errno : terminal_write(fd, text, len);
+	int r = fd < 0 ? -errno : terminal_write(fd, text, len, PATIENCE_END_MS);
 
 	if (fd >= 0)
 		(void) close(fd);

@@ -24,8 +24,11 @@ bool terminal_is_utf8(void);
 /* How text for fd looks; plain also if ACCESSIBLE is set. fd -1: a file. */
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
 
-/* Writes it all, in pieces that a reader who is slow cannot block for more than some seconds. Returns 0 or -errno. */
-int terminal_write(int fd, const char *text, size_t len);
+/* How long a reader may let it wait: while the job runs, and when it is over. */
+enum { PATIENCE_NONE_MS = 0, PATIENCE_SHORT_MS = 1000, PATIENCE_END_MS = 5000 };
+
+/* Writes it all, in pieces, unless the reader takes nothing for so long. Returns 0 or -errno. */
+int terminal_write(int fd, const char *text, size_t len, int patience_ms);
 
 /* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a
  * pipe). Returns 0 or -errno. */
