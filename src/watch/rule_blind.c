@@ -3,6 +3,8 @@
  * What hiwater did not see: it lowers every claim that the summary makes.
  */
 #include "base/units.h"
+#include <string.h>
+
 #include "watch/rules.h"
 
 enum {
@@ -74,11 +76,13 @@ static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 	buf_printf(text, "Nothing was read for %s (suspended, or hiwater was stopped).", units_duration(gap.value, length));
 }
 
+/* Who attaches for a while knows that the job goes on. */
 static void lived_on(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct facts *facts = s->facts;
+	const bool attached = facts->mode && strcmp(facts->mode, "attach") == 0;
 
-	if (!is_set(facts->processes_left))
+	if (attached || !is_set(facts->processes_left))
 		return;
 	finding_evidence(f, "processes_left", (double) facts->processes_left.value);
 	next(text);
