@@ -2,9 +2,9 @@
  *
  * What hiwater did not see: it lowers every claim that the summary makes.
  */
-#include "base/units.h"
 #include <string.h>
 
+#include "base/units.h"
 #include "watch/rules.h"
 
 enum {
