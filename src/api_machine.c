@@ -256,6 +256,7 @@ void hiw_recorder_forking(struct hiw_recorder *r)
 
 	if (self_memory(&r->root, &rss, &hwm) == 0)
 		job_facts(sampler_job(r->sampler))->fork_rss_bytes = known((int64_t) rss);
+	sampler_forking(r->sampler);
 }
 
 int hiw_expand(const char *pattern, char **ret)

@@ -116,7 +116,7 @@ enum event_kind {
 	EVENT_PHASE_END,
 	EVENT_ALERT,       /* raised; text is the rule and what it saw */
 	EVENT_CLEARED,
-	EVENT_OOM,         /* the kernel killed for lack of memory; id is the victim if it is known */
+	EVENT_OOM,         /* the kernel killed for lack of memory; id is the victim if it is known, text its name then */
 	EVENT_GAP,         /* nothing was read for a while (suspension, a stopped recorder); value_ns long */
 	EVENT_NOTE,        /* something could not be had from here on; about: text up to the first ':' */
 	EVENT_TRIGGER,

@@ -33,6 +33,9 @@ struct sampler;
 int sampler_new(const struct sampler_options *options, struct sampler **ret, struct err *err);
 void sampler_free(struct sampler *s);
 
+/* The job is about to be forked: whom the kernel has killed for lack of memory until now is none of its. */
+void sampler_forking(struct sampler *s);
+
 /* Begins with pid as main (with attach: again for every further pid). Reads everything once. */
 int sampler_start(struct sampler *s, pid_t pid, struct err *err);
 

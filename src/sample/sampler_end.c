@@ -174,6 +174,7 @@ void sampler_end(struct sampler *s)
 	job_total(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
 	sampler_check_cgroup(s);
+	sampler_oom_end(s, now);
 	if (!facts->ended_ns.known)
 		facts->ended_ns = known((int64_t) now);
 	end_left(s, now);

@@ -24,6 +24,13 @@ struct pss_budget {
 	uint64_t paid_until_ns;          /* the credit grew up to here */
 };
 
+/* Whom the kernel killed for lack of memory. */
+struct oom {
+	bool began;
+	int log;                         /* descriptor; negative: none */
+	struct oom_counts before;
+};
+
 struct sampler {
 	struct sampler_options options;
 	struct source_env env;
@@ -33,6 +40,7 @@ struct sampler {
 	struct taskstats *taskstats;     /* NULL: not permitted */
 	struct plan plans[SAMPLER_SOURCES];
 	struct cgroup_facts cgroup;
+	struct oom oom;
 	struct pss_budget pss;
 	struct framebuf buf, totals;
 	struct end zombie;               /* what main said before it was reaped */
@@ -60,6 +68,12 @@ void sampler_records(struct sampler *s, uint64_t now_ns);
 /* Both 0: off. Times since the start; return 0 or -errno. */
 int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns);
 int sampler_start_clock(struct sampler *s);
+
+/* sampler_oom.c: what was counted before the job began, as first readings: of the machine (before any other), of the
+ * job's cgroup; at the end, an event for each member that the kernel's log names. */
+void sampler_oom_machine(struct sampler *s);
+void sampler_oom_cgroup(struct sampler *s);
+void sampler_oom_end(struct sampler *s, uint64_t now_ns);
 
 /* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
 void sampler_pss(struct sampler *s, uint64_t now_ns);

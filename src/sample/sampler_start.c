@@ -42,7 +42,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **ret, str
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->options = *options;
-	s->timer = -1;
+	s->timer = s->oom.log = -1;
 	s->own_cpu_at_start_ns = clock_process_cpu_ns();
 	(void) machine_read(options->root, &s->machine);
 	r = open_clock(s, err);
@@ -75,6 +75,8 @@ void sampler_free(struct sampler *s)
 	framebuf_done(&s->totals);
 	if (s->timer >= 0)
 		(void) close(s->timer);
+	if (s->oom.log >= 0)
+		(void) close(s->oom.log);
 	free(s);
 }
 
@@ -123,6 +125,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
 	sampler_plan_open_host(s);
+	sampler_oom_machine(s);
 	sampler_plan_pages(s, 0);
 	r = sampler_start_clock(s);
 	return r < 0 ? err_set(err, r, "the sampling clock cannot be set: %s", strerror(-r)) : 0;
@@ -149,7 +152,7 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	if (!s->options.ours && id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
 		f->main_mark_reset = known(1);
 	f->gate = known(processes_gate_works(s->processes, &why_not));
-	if (cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
+	if (s->options.cgroup != CGROUP_NONE && cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);
 		f->limit_bytes = s->cgroup.limit_bytes;
 		f->limit_cpu_ppm = s->cgroup.cpu_limit_ppm;
@@ -179,6 +182,7 @@ static void look_at_main(struct sampler *s, pid_t pid)
 
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
 	start_of_main(s, pid);
+	sampler_oom_cgroup(s);
 	sampler_plan_open(s);
 	s->started = true;
 	sampler_look(s, sampler_time(s), LOOK_FULL, what);

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/smallfile.h"
 #include "cgroup_path.h"
-#include "longfile.h"
 
 /* Only groups with such a name are ever removed. */
 #define NAME_PREFIX "hiwater-"
@@ -109,21 +108,6 @@ static int make_child(int parent, char *path, size_t size)
 	return -EEXIST;
 }
 
-/* This process's group in the hierarchy. */
-static int own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
-		    char ret[CGROUP_PATH])
-{
-	struct longfile text = { 0 };
-	struct cgroup_line line;
-	ssize_t n = longfile_read(&text, root->proc, "self/cgroup");
-	int r = n < 0 ? (int) n : -ENOENT;
-
-	if (n > 0 && cgroup_line_of(text.data, hierarchy, &line))
-		r = cgroup_below(&mounts->of[hierarchy], line.path, line.path_len, ret);
-	longfile_done(&text);
-	return r;
-}
-
 /* Returns the new group's folder, its path in path, or -errno. */
 static int make_group(const struct root *root, char path[CGROUP_PATH], bool *ret_v2)
 {
@@ -136,7 +120,7 @@ static int make_group(const struct root *root, char path[CGROUP_PATH], bool *ret
 	const struct cgroup_mount *mount = &mounts.of[hierarchy];
 	bool v2 = hierarchy == CGROUP_UNIFIED;
 
-	r = own_path(root, &mounts, hierarchy, path);
+	r = cgroup_own_path(root, &mounts, hierarchy, path);
 	if (r < 0)
 		return r;
 	autoclose int parent = v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);

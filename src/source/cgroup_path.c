@@ -183,6 +183,20 @@ int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len,
 	return 0;
 }
 
+int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
+		    char ret[CGROUP_PATH])
+{
+	struct longfile text = { 0 };
+	struct cgroup_line line;
+	ssize_t n = longfile_read(&text, root->proc, "self/cgroup");
+	int r = n < 0 ? (int) n : -ENOENT;
+
+	if (n > 0 && cgroup_line_of(text.data, hierarchy, &line))
+		r = cgroup_below(&mounts->of[hierarchy], line.path, line.path_len, ret);
+	longfile_done(&text);
+	return r;
+}
+
 int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, const char *path)
 {
 	if (path[0] != '/' || has_dotdot(path, strlen(path)))

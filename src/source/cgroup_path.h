@@ -59,6 +59,10 @@ bool cgroup_line_of(const char *text, enum cgroup_hierarchy hierarchy, struct cg
  * below it, outside of the namespace ("/../x") or deleted, or -ENAMETOOLONG. */
 int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len, char ret[CGROUP_PATH]);
 
+/* This process's group in the hierarchy. Returns likewise, or -errno. */
+int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
+		    char ret[CGROUP_PATH]);
+
 /* Opens the folder of the group at path ("/a/b") below the mount. Paths with ".." are refused. Returns a descriptor
  * or -errno. */
 int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, const char *path);

@@ -193,6 +193,15 @@ struct oom_victim {
 	char name[OOM_NAME];
 };
 
+/* Counts up to now. */
+struct oom_counts {
+	struct maybe machine, cgroup;
+	char path[512]; /* the cgroup: this process's; "" none */
+};
+
+/* oom_count.c: a few small files. */
+void oom_counts_read(const struct root *root, bool no_cgroup, struct oom_counts *ret);
+
 /* kmsg.c: the kernel's log from here on. Returns a descriptor, -EOPNOTSUPP where the log would speak of other processes
  * by the same numbers (a pid namespace), or -errno: mostly it is root's to read. */
 int oom_log_open(const struct root *root);

@@ -34,10 +34,15 @@ static bool was_killed(int64_t status)
 	return WIFSIGNALED((int) status) && WTERMSIG((int) status) == SIGKILL;
 }
 
-/* Whom the kernel says that it killed, main before others; NULL: it says of nobody. */
-static const struct process *named_victim(const struct summary *s)
+struct victim {
+	const struct process *process; /* NULL: nobody knows */
+	const char *name;              /* as the kernel had it, else as it was seen last */
+};
+
+/* Whom the kernel says that it killed, main before others. */
+static struct victim named_victim(const struct summary *s)
 {
-	const struct process *found = NULL;
+	struct victim found = { NULL, NULL };
 
 	for (size_t i = s->job ? job_event_count(s->job) : 0; i-- > 0;) {
 		const struct event *e = job_event(s->job, i);
@@ -45,28 +50,29 @@ static const struct process *named_victim(const struct summary *s)
 
 		if (e->kind == EVENT_OOM && e->entity == ENTITY_PROCESS)
 			p = job_process_by_id(s->job, e->id);
-		if (p && p->is_main)
-			return p;
-		found = p ? p : found;
+		if (p && (!found.process || p->is_main))
+			found = (struct victim) { p, *e->text ? e->text : p->name };
 	}
 	return found;
 }
 
-/* As the kernel says, else one that SIGKILL ended, main before others. */
-static const struct process *victim_of(const struct summary *s)
+/* Else one that SIGKILL ended, main before others. */
+static struct victim victim_of(const struct summary *s)
 {
 	const struct process *main = s->job ? job_main(s->job) : NULL;
-	const struct process *named = named_victim(s);
+	const struct victim named = named_victim(s);
 
-	if (named || (main && main->status_known && was_killed(main->status)))
-		return named ? named : main;
+	if (named.process)
+		return named;
+	if (main && main->status_known && was_killed(main->status))
+		return (struct victim) { main, main->name };
 	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
 		const struct process *p = job_process(s->job, i);
 
 		if (p->status_known && was_killed(p->status))
-			return p;
+			return (struct victim) { p, p->name };
 	}
-	return NULL;
+	return named;
 }
 
 /* How fast it grew on the way to its peak. The summary keeps no more of the way than its end. */
@@ -163,15 +169,15 @@ static bool oom_quiet(const struct summary *s, struct buf *text)
 /* "pid 5123 (solver)", as evidence, too. */
 static void name_victim(const struct summary *s, struct finding *f, const char *unknown, struct buf *text)
 {
-	const struct process *victim = victim_of(s);
+	const struct victim victim = victim_of(s);
 
-	if (!victim) {
+	if (!victim.process) {
 		buf_str(text, unknown);
 		return;
 	}
-	finding_evidence(f, "victim_pid", victim->pid);
-	finding_text(f, "victim", victim->name);
-	buf_printf(text, "pid %d (%.15s)", victim->pid, victim->name);
+	finding_evidence(f, "victim_pid", victim.process->pid);
+	finding_text(f, "victim", victim.name);
+	buf_printf(text, "pid %d (%.15s)", victim.process->pid, victim.name);
 }
 
 /* "The kernel killed pid 5123 (solver) for lack of memory" */

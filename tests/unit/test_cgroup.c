@@ -433,9 +433,51 @@ static void every_cgroup_metric_is_told_of(void **state)
 	}
 }
 
+/* ---- counts of before the job ----------------------------------------------------------------------------------------- */
+
+static void kills_are_counted_before_there_is_a_job(void **state)
+{
+	static const struct {
+		const char *group, *file, *text;
+		struct maybe cgroup;
+	} rows[] = {
+		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/memory.oom_control", "under_oom 0\noom_kill 6\n", K(6) },
+		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/memory.oom_control", "under_oom 0\n", NONE },
+		{ "4:memory:/a/b\n", "sys/fs/cgroup/memory/a/b/else", "", NONE },
+		{ "0::/a/b\n", "sys/fs/cgroup/a/b/memory.events", "max 3\noom 2\noom_kill 7\noom_group_kill 1\n", K(7) },
+		{ "0::/a/b\n", "sys/fs/cgroup/a/b/memory.events.local", "oom_kill 8\n", K(8) },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct oom_counts counts;
+		struct temp_tree t;
+		bool v2 = rows[i].group[0] == '0';
+
+		temp_tree_new(&t);
+		temp_tree_put(&t, "proc/self/cgroup", rows[i].group);
+		temp_tree_put(&t, "proc/vmstat", "pgfault 3\noom_kill 9\n");
+		temp_tree_put(&t, v2 ? "sys/fs/cgroup/cgroup.controllers" : "sys/fs/cgroup/memory/x", "");
+		temp_tree_put(&t, rows[i].file, rows[i].text);
+		struct root root = temp_tree_root(&t);
+
+		oom_counts_read(&root, false, &counts);
+		assert_int_equal(counts.machine.value, 9);
+		assert_int_equal(counts.cgroup.known, rows[i].cgroup.known);
+		assert_int_equal(counts.cgroup.value, rows[i].cgroup.value);
+		assert_string_equal(counts.path, "/a/b");
+		oom_counts_read(&root, true, &counts);
+		assert_true(counts.machine.known && !counts.cgroup.known);
+		assert_string_equal(counts.path, "");
+		root_done(&root);
+		temp_tree_done(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kills_are_counted_before_there_is_a_job),
 		cmocka_unit_test(captured_groups_say_what_they_said),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
 		cmocka_unit_test(a_mark_from_before_counts_once_it_rises),

@@ -172,7 +172,7 @@ static void test_out_of_memory_believes_the_kernel(void **state)
 	};
 	const struct process main = { .id = 4, .pid = 40, .name = "main", .is_main = true, .start_ns = 4 };
 	struct event events[] = {
-		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 3, .text = "" },
+		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 3, .text = "program" },
 		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 4, .text = "" },
 	};
 	struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = events };
@@ -188,7 +188,7 @@ static void test_out_of_memory_believes_the_kernel(void **state)
 	assert_says(finding_of(&m, "out-of-memory")->message, "(killed) for lack of memory");
 	assert_int_equal(job_apply(m.job, &frame), 0);
 	assert_true(fires(&m, "out-of-memory"));
-	assert_says(finding_of(&m, "out-of-memory")->message, "(named) for lack of memory");
+	assert_says(finding_of(&m, "out-of-memory")->message, "(program) for lack of memory");
 	frame.events = &events[1];
 	assert_int_equal(job_apply(m.job, &frame), 0);
 	frame.events = &events[0];

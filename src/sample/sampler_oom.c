@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Processes that the kernel kills for lack of memory: counted from before the job's first moment, named at the end.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "sample/sampler_internal.h"
+
+void sampler_forking(struct sampler *s)
+{
+	s->oom.log = oom_log_open(s->options.root);
+	oom_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->oom.before);
+	s->oom.began = true;
+}
+
+/* The first value of a counter is what it is told from: here the one from before the fork, since a job may run out of
+ * memory before its sources are open. Nothing was read before it was attached to; then this is the first reading. */
+void sampler_oom_machine(struct sampler *s)
+{
+	if (!s->oom.began)
+		sampler_forking(s);
+	if (s->oom.before.machine.known)
+		framebuf_value(&s->buf, M_HOST_OOM_KILLS, 0, s->oom.before.machine.value);
+	sampler_show(s, &s->buf, FRAME_HOST, 0, 3 * s->options.window_ns);
+}
+
+/* A group that was made for the job counts from zero. */
+void sampler_oom_cgroup(struct sampler *s)
+{
+	const char *made = s->options.cgroup_made;
+	struct maybe before = UNKNOWN;
+
+	if (!s->cgroup.path[0])
+		return;
+	if (strcmp(s->cgroup.path, s->oom.before.path) == 0)
+		before = s->oom.before.cgroup;
+	else if (made && strcmp(s->cgroup.path, made) == 0)
+		before = known(0);
+	if (before.known)
+		framebuf_value(&s->buf, M_JOB_OOM_KILLS, 0, before.value);
+	sampler_show(s, &s->buf, FRAME_CGROUP, sampler_time(s), 3 * s->options.window_ns);
+}
+
+/* ---- at the end ----------------------------------------------------------------------------------------------------- */
+
+static bool may_be_killed(const struct process *p)
+{
+	return p->ended && (!p->status_known || (WIFSIGNALED(p->status) && WTERMSIG(p->status) == SIGKILL));
+}
+
+/* The youngest member that had the number and can have been killed. */
+static const struct process *find_victim(const struct job *job, const struct oom_victim *victim)
+{
+	const struct process *found = NULL;
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (p->pid == victim->pid && may_be_killed(p) && (!found || p->start_ns > found->start_ns))
+			found = p;
+	}
+	return found;
+}
+
+/* Where the machine counted nobody, the log is not looked at. */
+static bool somebody_was_killed(const struct job *job)
+{
+	const struct acc *acc = job_acc(job, M_HOST_OOM_KILLS, 0);
+
+	return !acc || acc->last > acc->min;
+}
+
+void sampler_oom_end(struct sampler *s, uint64_t now_ns)
+{
+	enum {
+		MOST = 64
+	};
+	struct oom_victim victim;
+
+	if (s->oom.log < 0 || !somebody_was_killed(s->job))
+		return;
+	for (int i = 0; i < MOST && oom_log_next(s->oom.log, &victim) == 1; i++) {
+		const struct process *p = find_victim(s->job, &victim);
+		struct event event = { .time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim.name };
+
+		if (!p)
+			continue;
+		event.id = p->id;
+		framebuf_event(&s->buf, &event);
+	}
+	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
+}
