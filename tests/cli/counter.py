@@ -45,7 +45,7 @@ def main():
     if "--default-stop" in options:
         everything -= {signal.SIGTSTP}
     signal.pthread_sigmask(signal.SIG_BLOCK, everything)
-    mask = (ctypes.c_ulong * 16)(~0 & (2**64 - 1))
+    mask = (ctypes.c_ulong * 16)(sum(1 << (number - 1) for number in everything))
     info, patience = Info(), Time(0, 20_000_000)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(out, f"ready {os.getpid()}\n".encode())
