@@ -13,17 +13,17 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-MESON := $(firstword $(wildcard $(CURDIR)/.venv/bin/meson) $(shell command -v meson 2> /dev/null))
+# What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: all deps deps-test test test-full demo study bench fuzz wheel install format docs-check check-gpu clean
 
 all: $(BUILD)/build.ninja
-	ninja -C $(BUILD)
+	@env ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	@tools/check-meson $(MESON)
-	$(MESON) setup $(BUILD) --prefix=$(PREFIX)
+	@tools/check-meson
+	env meson setup $(BUILD) --prefix=$(PREFIX)
 
 deps:
 	@tools/install-deps build
@@ -61,7 +61,7 @@ wheel: deps
 	@tools/make-wheel dist
 
 install: all
-	$(MESON) install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	env meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 format: deps-test
 	@.venv/bin/clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/trees')
