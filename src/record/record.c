@@ -401,7 +401,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	error = r->result;
 	if (error < 0 && !r->told)
 		(void) err_set(err, error, "%s", r->writer.trouble.text);
-	if (ret_path && wanted && r->file)
+	if (ret_path && wanted && r->file && access(r->file, F_OK) == 0)
 		*ret_path = strdup(r->file);
 	free_record(r);
 	return error;

@@ -65,7 +65,8 @@ static int put_fact(struct putting *p, sqlite3_stmt *st)
 		if (strcmp(fact_infos[i].name, key) != 0 || strcmp(key, "recording") == 0)
 			continue;
 		if (!fact_infos[i].is_text) {
-			if (reader_int(st, 1, &number.value))
+			/* None of them can be negative. */
+			if (reader_int(st, 1, &number.value) && number.value >= 0)
 				memcpy(facts + fact_infos[i].offset, &number, sizeof(number));
 			return 0;
 		}

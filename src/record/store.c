@@ -109,12 +109,35 @@ sqlite3_stmt *store_get(struct store *s, enum store_statement which)
 	return s->statements[which];
 }
 
+sqlite3_stmt *store_cached(struct store *s, const char *sql)
+{
+	enum { MOST_CACHED = 128 };
+	struct store_cached entry;
+
+	for (size_t i = 0; i < s->n_cached; i++) {
+		if (strcmp(s->cached[i].sql, sql) == 0)
+			return s->cached[i].statement;
+	}
+	if (vec_room(&s->cached, &s->cap_cached, s->n_cached, sizeof(entry), MOST_CACHED) < 0)
+		return NULL;
+	entry.sql = strdup(sql);
+	entry.statement = entry.sql ? store_prepare(s, sql) : NULL;
+	if (!entry.statement) {
+		free(entry.sql);
+		return NULL;
+	}
+	s->cached[s->n_cached++] = entry;
+	return entry.statement;
+}
+
 int store_step(struct store *s, sqlite3_stmt *statement)
 {
 	int r;
 
-	if (!statement)
-		return s->why[0] ? error_of(s->db, sqlite3_errcode(s->db)) : -ENOMEM;
+	if (!statement) {
+		r = error_of(s->db, sqlite3_errcode(s->db)); /* of preparing it */
+		return r < 0 ? r : -ENOMEM;
+	}
 	r = store_error(s, sqlite3_step(statement));
 	(void) sqlite3_reset(statement);
 	return r;
@@ -376,6 +399,11 @@ static void finalize_all(struct store *s)
 	}
 	for (int i = 0; i < STATEMENT_COUNT; i++)
 		(void) sqlite3_finalize(s->statements[i]);
+	for (size_t i = 0; i < s->n_cached; i++) {
+		(void) sqlite3_finalize(s->cached[i].statement);
+		free(s->cached[i].sql);
+	}
+	free(s->cached);
 }
 
 int store_close(struct store *s, bool finished)

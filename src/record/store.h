@@ -23,6 +23,11 @@ enum store_statement {
 	PUT_SERIES, PUT_SERIES_STATE, PUT_VALUE, PUT_EVENT, PUT_PHASE, PUT_ACC, PAGE_COUNT, FREE_COUNT, STATEMENT_COUNT,
 };
 
+struct store_cached {
+	char *sql;
+	sqlite3_stmt *statement;
+};
+
 struct store {
 	sqlite3 *db;
 	char *path;
@@ -38,6 +43,8 @@ struct store {
 	char **series;                 /* names; the id is the place + 1 */
 	size_t n_series, cap_series;
 	struct map series_places;      /* from the hash of a name */
+	struct store_cached *cached;   /* statements by their text */
+	size_t n_cached, cap_cached;
 	char why[256];
 };
 
@@ -67,6 +74,8 @@ int store_run(struct store *s, const char *sql);
 int store_step(struct store *s, sqlite3_stmt *statement);
 int store_error(struct store *s, int rc);
 sqlite3_stmt *store_prepare(struct store *s, const char *sql); /* NULL: see why */
+/* The same, kept: the caller resets it and leaves it to the store. */
+sqlite3_stmt *store_cached(struct store *s, const char *sql);
 sqlite3_stmt *store_get(struct store *s, enum store_statement which);
 
 /* A row of a window, or a look at full rate. */

@@ -8,7 +8,6 @@
 enum {
 	FEWEST_WAL_PAGES = 8, MOST_WAL_PAGES = 256,
 	SHM_BYTES = 32 << 10,  /* the journal's index; SQLite makes it in steps of this size */
-	VACUUM_PAGES = 32,     /* given back at a time */
 	SHARES = 4,            /* a list may have a quarter of the limit */
 	SLICES = 64,           /* of the time at full rate, cut off at a time */
 };
@@ -36,6 +35,7 @@ struct thin *thin_new(const struct thin_options *options)
 		return NULL;
 	t->options = *options;
 	t->n_levels = 1;
+	t->wal_pages = thin_wal_pages(options->max_bytes);
 	t->process_least = 1 << 20;
 	t->high_bytes = options->max_bytes > 2 * reserve(options->max_bytes) ?
 			options->max_bytes - reserve(options->max_bytes) : options->max_bytes / 2;
@@ -56,6 +56,18 @@ void thin_free(struct thin *t)
 	free(t->rows);
 	free(t->jobs);
 	free(t);
+}
+
+bool thin_is_urgent(struct thin *t, struct store *s)
+{
+	uint64_t used, all;
+
+	return store_pages(s, &used, &all) == 0 && all * STORE_PAGE > t->high_bytes + t->options.max_bytes / 32;
+}
+
+unsigned thin_steps(const struct thin *t)
+{
+	return t->wal_pages / 4;
 }
 
 void thin_window(struct thin *t)
@@ -89,7 +101,7 @@ static void bind_two(sqlite3_stmt *st, int64_t first, int64_t second)
 
 int64_t thin_delete(struct store *s, enum store_class class, const char *sql, int64_t first, int64_t second)
 {
-	sqlite3_stmt *st = store_prepare(s, sql);
+	sqlite3_stmt *st = store_cached(s, sql);
 	int64_t gone;
 	int r;
 
@@ -97,7 +109,6 @@ int64_t thin_delete(struct store *s, enum store_class class, const char *sql, in
 		return store_step(s, NULL);
 	bind_two(st, first, second);
 	r = store_step(s, st);
-	(void) sqlite3_finalize(st);
 	if (r < 0)
 		return r;
 	gone = sqlite3_changes(s->db);
@@ -107,7 +118,7 @@ int64_t thin_delete(struct store *s, enum store_class class, const char *sql, in
 
 int thin_number(struct store *s, const char *sql, int64_t first, int64_t second, int64_t *ret, bool *ret_found)
 {
-	sqlite3_stmt *st = store_prepare(s, sql);
+	sqlite3_stmt *st = store_cached(s, sql);
 	int rc;
 
 	if (!st)
@@ -116,8 +127,9 @@ int thin_number(struct store *s, const char *sql, int64_t first, int64_t second,
 	rc = sqlite3_step(st);
 	*ret_found = rc == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER;
 	*ret = *ret_found ? sqlite3_column_int64(st, 0) : 0;
-	(void) sqlite3_finalize(st);
-	return store_error(s, rc);
+	rc = store_error(s, rc);
+	(void) sqlite3_reset(st);
+	return rc;
 }
 
 /* ---- the last minutes ----------------------------------------------------------------------------------------------- */
@@ -183,18 +195,21 @@ bool thin_is_due(struct thin *t, struct store *s)
 		return false;
 	used *= STORE_PAGE;
 	t->thinning = used > (t->thinning ? t->low_bytes : t->high_bytes);
-	return t->thinning || all * STORE_PAGE > t->high_bytes + STORE_PAGE * VACUUM_PAGES;
+	return t->thinning || all * STORE_PAGE > t->high_bytes + STORE_PAGE * t->wal_pages / 2;
 }
 
 /* Gives pages at the end of the file back. */
 static int shrink(struct thin *t, struct store *s)
 {
+	struct buf sql = BUF_INIT(64);
 	uint64_t used, all;
 	int r = store_pages(s, &used, &all);
 
 	if (r < 0 || all * STORE_PAGE <= t->high_bytes || used == all)
 		return r;
-	r = store_run(s, "PRAGMA incremental_vacuum(32)");
+	(void) buf_printf(&sql, "PRAGMA incremental_vacuum(%u)", t->wal_pages / 2);
+	r = sql.error ? sql.error : store_run(s, sql.data);
+	buf_done(&sql);
 	return r < 0 ? r : 1;
 }
 

@@ -35,6 +35,12 @@ int thin_prune(struct thin *t, struct store *s, uint64_t now_ns);
 /* True if the file has come near its limit and there may be something to do about it. */
 bool thin_is_due(struct thin *t, struct store *s);
 
+/* True if the file is so near its limit that nothing else comes first. */
+bool thin_is_urgent(struct thin *t, struct store *s);
+
+/* How many steps one transaction may have: the journal has to hold what they touch. */
+unsigned thin_steps(const struct thin *t);
+
 /* One small piece of work, within a transaction. begin_ns: of the window that is open. Returns 1 if something was
  * done, 0 if there is nothing left to do, or -errno. */
 int thin_step(struct thin *t, struct store *s, uint64_t begin_ns);

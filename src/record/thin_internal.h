@@ -27,6 +27,7 @@ struct thin {
 	struct thin_options options;
 	uint64_t high_bytes, low_bytes; /* of pages in use: where thinning begins and ends */
 	bool thinning;
+	unsigned wal_pages;          /* what a transaction may touch, roughly */
 	uint64_t pruned_ns;
 	struct thin_level levels[THIN_LEVELS];
 	unsigned n_levels;

@@ -3,15 +3,15 @@
  * Cutting down what is not in windows: values of series, events, processes that ended.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "record/thin_internal.h"
 
 enum {
-	CHUNK = 4096,     /* values of series looked at in one go */
+	CHUNK = 4096,     /* values of series looked at in one go, */
+	CHUNK_A_PAGE = 64,/* fewer where the journal is small */
+	PROCESSES_A_PAGE = 8,
 	GROUP = 4,        /* of so many consecutive values of a series the least and the largest stay */
-	PROCESSES = 512,  /* looked at in one go */
 };
 
 struct value {
@@ -29,19 +29,21 @@ static int by_series(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Reads values behind the cursor, those of the newest quarter left out. Returns how many, or -errno. */
-static int64_t read_values(struct thin *t, struct store *s, struct value *values)
+/* Reads values behind the cursor, the newest quarter of them left out (those were not thinned yet: their numbers follow
+ * each other). Returns how many, or -errno. */
+static int64_t read_values(struct thin *t, struct store *s, struct value *values, int64_t most)
 {
 	sqlite3_stmt *st = store_prepare(s, "SELECT rowid, series, value FROM series_value WHERE rowid > ?1 AND rowid <="
-			" (SELECT max(rowid) - (max(rowid) - min(rowid)) / 4 FROM series_value) ORDER BY rowid LIMIT ?2");
+			" (SELECT max(rowid) FROM series_value) - ?3 ORDER BY rowid LIMIT ?2");
 	int64_t n = 0;
 	int rc = SQLITE_DONE;
 
 	if (!st)
 		return store_step(s, NULL);
 	(void) sqlite3_bind_int64(st, 1, t->series_cursor);
-	(void) sqlite3_bind_int64(st, 2, CHUNK);
-	while (n < CHUNK && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+	(void) sqlite3_bind_int64(st, 2, most);
+	(void) sqlite3_bind_int64(st, 3, (int64_t) s->use[CLASS_SERIES].rows / 4);
+	while (n < most && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		values[n++] = (struct value) {
 			.row = sqlite3_column_int64(st, 0), .series = sqlite3_column_int64(st, 1),
 			.value = sqlite3_column_double(st, 2), .nan = sqlite3_column_type(st, 2) == SQLITE_NULL,
@@ -98,7 +100,7 @@ static void choose_all(struct value *values, size_t n)
 
 static int drop_values(struct store *s, const struct value *values, size_t n)
 {
-	sqlite3_stmt *st = store_prepare(s, "DELETE FROM series_value WHERE rowid = ?");
+	sqlite3_stmt *st = store_cached(s, "DELETE FROM series_value WHERE rowid = ?");
 	int r = st ? 0 : store_step(s, NULL);
 	int64_t gone = 0;
 
@@ -109,15 +111,15 @@ static int drop_values(struct store *s, const struct value *values, size_t n)
 		r = store_step(s, st);
 		gone++;
 	}
-	(void) sqlite3_finalize(st);
 	thin_count(s, CLASS_SERIES, gone);
 	return r;
 }
 
 int thin_series(struct thin *t, struct store *s)
 {
+	const int64_t most = t->wal_pages * CHUNK_A_PAGE < CHUNK ? t->wal_pages * CHUNK_A_PAGE : CHUNK;
 	struct value *values = calloc(CHUNK, sizeof(*values));
-	int64_t n = values ? read_values(t, s, values) : -ENOMEM;
+	int64_t n = values ? read_values(t, s, values, most) : -ENOMEM;
 	int r = n < 0 ? (int) n : 0;
 
 	if (n > 1) {
@@ -125,39 +127,60 @@ int thin_series(struct thin *t, struct store *s)
 		choose_all(values, (size_t) n);
 		r = drop_values(s, values, (size_t) n);
 	}
-	if (n >= 0 && n < CHUNK)
+	if (n >= 0 && n < most)
 		t->series_cursor = 0; /* from the beginning again */
 	free(values);
 	return r < 0 ? r : n > 1;
 }
 
-/* The oldest quarter. What the kernel killed for stays; a phase goes only as a whole. */
+/* The oldest quarter; where all of that has to stay, the oldest half and so on. What the kernel killed for stays, and a
+ * phase goes only as a whole. */
 int thin_events(struct thin *t, struct store *s)
 {
 	static const char sql[] =
 		"DELETE FROM event WHERE rowid <= ?1 AND kind <> 'oom' AND"
 		" (phase = 0 OR phase IN (SELECT phase FROM event WHERE rowid <= ?1 AND kind = 'phase-end'))";
-	int64_t cut, gone;
-	bool found;
-	int r = thin_number(s, "SELECT min(rowid) + (max(rowid) - min(rowid)) / 4 FROM event", 0, 0, &cut, &found);
 
 	(void) t;
-	if (r < 0 || !found)
-		return r;
-	gone = thin_delete(s, CLASS_EVENT, sql, cut, 0);
-	if (gone < 0)
-		return (int) gone;
-	return gone > 0;
+	for (int64_t quarters = 1; quarters <= 3; quarters++) {
+		int64_t cut, gone;
+		bool found;
+		int r = thin_number(s, "SELECT rowid FROM event ORDER BY rowid LIMIT 1 OFFSET ?1",
+				(int64_t) s->use[CLASS_EVENT].rows * quarters / 4, 0, &cut, &found);
+
+		if (r < 0 || !found)
+			return r;
+		gone = thin_delete(s, CLASS_EVENT, sql, cut, 0);
+		if (gone != 0)
+			return gone < 0 ? (int) gone : 1;
+	}
+	return 0;
+}
+
+static int drop_processes(struct thin *t, struct store *s, int64_t last)
+{
+	sqlite3_stmt *st = store_cached(s, "DELETE FROM process WHERE id > ?1 AND id <= ?2 AND ended IS NOT NULL AND NOT"
+			" is_main AND coalesce(peak, 0) < ?3");
+	int r;
+
+	if (!st)
+		return store_step(s, NULL);
+	(void) sqlite3_bind_int64(st, 1, t->process_cursor);
+	(void) sqlite3_bind_int64(st, 2, last);
+	(void) sqlite3_bind_int64(st, 3, t->process_least);
+	r = store_step(s, st);
+	if (r == 0)
+		thin_count(s, CLASS_PROCESS, sqlite3_changes(s->db));
+	return r;
 }
 
 /* The smallest that ended go, a piece of the table at a time; the bound rises with each turn that was not enough. */
 int thin_processes(struct thin *t, struct store *s)
 {
-	struct buf sql = BUF_INIT(512);
-	int64_t last, gone;
+	int64_t last;
 	bool found;
-	int r = thin_number(s, "SELECT max(id) FROM (SELECT id FROM process WHERE id > ? ORDER BY id LIMIT 512)",
-			t->process_cursor, 0, &last, &found);
+	int r = thin_number(s, "SELECT max(id) FROM (SELECT id FROM process WHERE id > ?1 ORDER BY id LIMIT ?2)",
+			t->process_cursor, t->wal_pages * PROCESSES_A_PAGE, &last, &found);
 
 	if (r < 0)
 		return r;
@@ -169,10 +192,7 @@ int thin_processes(struct thin *t, struct store *s)
 			t->process_least *= 2;
 		return again;
 	}
-	(void) buf_printf(&sql, "DELETE FROM process WHERE id > ?1 AND id <= ?2 AND ended IS NOT NULL AND NOT is_main"
-			" AND coalesce(peak, 0) < %" PRId64, t->process_least);
-	gone = sql.error ? sql.error : thin_delete(s, CLASS_PROCESS, sql.data, t->process_cursor, last);
-	buf_done(&sql);
+	r = drop_processes(t, s, last);
 	t->process_cursor = last;
-	return gone < 0 ? (int) gone : 1;
+	return r < 0 ? r : 1;
 }

@@ -41,7 +41,7 @@ static sqlite3_stmt *select_rows(struct store *s, enum entity entity, uint64_t f
 
 	(void) buf_printf(&sql, "SELECT * FROM %s_sample WHERE t >= ?1 AND t < ?2 ORDER BY %st LIMIT %u", entity_name(entity),
 			entity_has_id(entity) && most > 1 ? "id, " : "", most);
-	st = store_prepare(s, sql.data);
+	st = store_cached(s, sql.data);
 	buf_done(&sql);
 	if (st) {
 		(void) sqlite3_bind_int64(st, 1, (int64_t) from_ns);
@@ -65,8 +65,10 @@ static int load(struct pair *p, enum entity entity, struct row **rows, size_t *n
 			(*n)++;
 		}
 	}
-	(void) sqlite3_finalize(st);
-	return r < 0 ? r : store_error(p->s, rc);
+	rc = store_error(p->s, rc);
+	if (st)
+		(void) sqlite3_reset(st);
+	return r < 0 ? r : rc;
 }
 
 static int clear(struct pair *p, enum entity entity)
@@ -87,8 +89,10 @@ static int find_next_job(struct pair *p)
 	int rc = st ? sqlite3_step(st) : SQLITE_NOMEM;
 
 	p->next_known = rc == SQLITE_ROW && row_read(st, &p->s->layout, ENTITY_JOB, false, &p->next_job);
-	(void) sqlite3_finalize(st);
-	return store_error(p->s, rc);
+	rc = store_error(p->s, rc);
+	if (st)
+		(void) sqlite3_reset(st);
+	return rc;
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------------------ */

@@ -113,7 +113,9 @@ static int thin_round(struct writer *w)
 	const uint64_t until = clock_boot_ns() + thin_ns;
 	int r = store_begin(w->store), done = 0;
 
-	while (r == 0 && clock_boot_ns() < until && thin_is_due(w->thin, w->store)) {
+	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && clock_boot_ns() < until; i--) {
+		if (!thin_is_due(w->thin, w->store))
+			break;
 		r = thin_step(w->thin, w->store, fold_begin(w->fold));
 		if (r <= 0)
 			break;
@@ -123,11 +125,6 @@ static int thin_round(struct writer *w)
 	if (r == 0)
 		r = store_commit(w->store);
 	return r < 0 ? r : done;
-}
-
-static bool is_over(const struct writer *w)
-{
-	return store_disk_bytes(w->store) > w->options.max_bytes - w->options.max_bytes / 32;
 }
 
 static bool is_busy(const struct writer *w)
@@ -142,7 +139,7 @@ static int care(struct writer *w)
 
 	w->cared = w->commits;
 	for (int i = 0; i < MOST_ROUNDS && r > 0; i++) {
-		if (i > 0 && (is_busy(w) || i >= THIN_ROUNDS) && !is_over(w))
+		if (i > 0 && (is_busy(w) || i >= THIN_ROUNDS) && !thin_is_urgent(w->thin, w->store))
 			break;
 		r = thin_is_due(w->thin, w->store) ? thin_round(w) : 0;
 	}

@@ -199,8 +199,8 @@ int writer_place(struct writer *w)
 			(void) unlink(w->file);
 		return r;
 	}
-	if (!w->folder)
-		return 0;
+	if (!w->folder) /* it may have been removed while it was written */
+		return access(w->file, F_OK) < 0 ? -errno : 0;
 	r = share_temporary(w->target, temporary, sizeof(temporary));
 	if (r == 0) {
 		(void) unlink(temporary);
