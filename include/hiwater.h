@@ -67,6 +67,7 @@ struct hiw_options {
 	enum hiw_cgroup cgroup;
 	const char *cgroup_made;     /* a cgroup that was made for this job; NULL */
 	int64_t fork_rss_bytes;      /* resident size of this process when it forked the job: a floor of ru_maxrss; 0 */
+	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
 };
 

@@ -170,6 +170,8 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 		error = expand_rank(o->output, &r->scheduler, &r->output);
 	if (error == 0 && o->cgroup_made)
 		error = (r->cgroup_made = strdup(o->cgroup_made)) ? 0 : -ENOMEM;
+	if (error == 0 && o->cgroup_path)
+		error = (r->cgroup_path = strdup(o->cgroup_path)) ? 0 : -ENOMEM;
 	if (error == 0 && o->argv)
 		error = copy_command(r, o->argv);
 	return error;
@@ -216,7 +218,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.root = &r->root, .interval_ns = r->options.interval_ns, .window_ns = r->options.window_ns,
 		.ours = !r->options.attached, .big_pss = r->options.pss, .reset_mark = r->options.reset_mark,
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
-		.cgroup_made = r->cgroup_made, .workdir = r->directory, .see = see_frame, .see_ctx = r,
+		.cgroup_made = r->cgroup_made, .cgroup_path = r->cgroup_path, .workdir = r->directory, .see = see_frame, .see_ctx = r,
 	};
 
 	return sampler_new(&options, &r->sampler, err);
@@ -292,6 +294,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	free(r->name);
 	free(r->output);
 	free(r->cgroup_made);
+	free(r->cgroup_path);
 	free(r->argv_text);
 	free(r->argv_json);
 	free(r->directory);

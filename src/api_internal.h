@@ -34,7 +34,7 @@ struct hiw_recorder {
 	struct framebuf pushed_frame;
 	struct scheduler scheduler;
 	struct hiw_run run;
-	char *name, *output, *cgroup_made, *argv_text, *argv_json, *directory;
+	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
 	struct hiw_options options;
 	int epoll;
 	bool ended;

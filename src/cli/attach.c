@@ -243,6 +243,7 @@ static int attach_main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	arg_attach.measure.recorder.attached = true;
+	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	if (measure_prepare(&arg_attach.measure) < 0)
 		return EXIT_USAGE;
 	autoclose int signals = open_signals();

@@ -45,7 +45,7 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 	error = hiw_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
 	if (error < 0) {
 		r->cgroup[0] = '\0';
-		complain("--cgroup=new: %s", err.text[0] ? err.text : strerror(-error));
+		complain("%s; the job was not started", err.text[0] ? err.text : strerror(-error));
 		return error;
 	}
 	o->cgroup_made = r->cgroup;

@@ -23,6 +23,7 @@ struct sampler_options {
 	bool reset_mark;            /* attached: reset main's VmHWM at the start */
 	enum sampler_cgroup cgroup;
 	const char *cgroup_made;    /* --cgroup=new: the group made for this run; NULL */
+	const char *cgroup_path;    /* attached to a group: which; NULL: main's */
 	const char *workdir;
 	frame_seer *see;            /* shown every frame, after the job has applied it */
 	void *see_ctx;

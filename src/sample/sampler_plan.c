@@ -56,7 +56,11 @@ void sampler_plan_open(struct sampler *s)
 	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&
 	    !s->options.cgroup_made)
 		facts->cgroup_exclusive = known(0);
-	sampler_check_cgroup(s);
+	/* Of those who are attached to, only the first is known yet: the first tick tells who else is in the group. */
+	if (s->options.ours)
+		sampler_check_cgroup(s);
+	else
+		s->cgroup.exclusive = true;
 	s->env.cgroup_shared = !s->cgroup.exclusive;
 	for (int i = PLAN_HOST + 1; i < SAMPLER_SOURCES; i++) {
 		if (i == PLAN_CGROUP && (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE))

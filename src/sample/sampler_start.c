@@ -121,7 +121,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	s->pss.credit_ns = 100000000;
 	s->next_window_ns = s->options.window_ns;
 	s->next_full_look_ns = SECOND;
-	s->next_cgroup_check_ns = SECOND;
+	s->next_cgroup_check_ns = s->options.ours ? SECOND : 0;
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
 	sampler_plan_open_host(s);
@@ -139,6 +139,15 @@ static void undo_start(struct sampler *s)
 	s->start_boot_ns = 0;
 }
 
+static int find_cgroup(struct sampler *s, pid_t pid)
+{
+	if (s->options.cgroup == CGROUP_NONE)
+		return -ENOENT;
+	if (s->options.cgroup_path)
+		return cgroup_at(s->options.root, s->options.cgroup_path, &s->cgroup);
+	return cgroup_of(s->options.root, pid, &s->cgroup);
+}
+
 /* The fork of main is the self-test of the last-pid gate, where somebody else made that, one of our own. Attached, the
  * mark that main came with does not count. */
 static void start_of_main(struct sampler *s, pid_t pid)
@@ -152,7 +161,7 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	if (!s->options.ours && id && s->options.reset_mark && processes_reset_mark(s->processes, id) == 0)
 		f->main_mark_reset = known(1);
 	f->gate = known(processes_gate_works(s->processes, &why_not));
-	if (s->options.cgroup != CGROUP_NONE && cgroup_of(s->options.root, pid, &s->cgroup) == 0) {
+	if (find_cgroup(s, pid) == 0) {
 		(void) job_set_text(&f->cgroup, s->cgroup.path);
 		f->limit_bytes = s->cgroup.limit_bytes;
 		f->limit_cpu_ppm = s->cgroup.cpu_limit_ppm;

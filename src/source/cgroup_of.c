@@ -231,6 +231,32 @@ int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret)
 	return r;
 }
 
+/* v1 has another tree for processors, in which this group may have any place: nothing is said of a quota there. */
+int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *ret)
+{
+	struct cgroup_mounts mounts;
+	char plain[CGROUP_PATH];
+	int r = cgroup_mounts_read(root, &mounts);
+
+	if (r < 0)
+		return r;
+	const enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
+	const struct cgroup_mount *mount = &mounts.of[hierarchy];
+
+	r = cgroup_given(mount, path, plain);
+	autoclose int dir = r < 0 ? r : cgroup_open_dir(root, mount, plain);
+
+	if (dir < 0)
+		return dir;
+	*ret = (struct cgroup_facts) { .v2 = hierarchy == CGROUP_UNIFIED };
+	memcpy(ret->path, plain, strlen(plain) + 1);
+	ret->limit_bytes = memory_limit(root, mount, plain, ret->v2);
+	if (ret->v2)
+		ret->cpu_limit_ppm = smallest(root, mount, plain, cpu_v2);
+	ret->scheduler = cgroup_scheduler(plain, strlen(plain));
+	return 0;
+}
+
 bool cgroup_is_common(const struct root *root, pid_t a, pid_t b)
 {
 	enum { GROUPS_SIZE = 4096 };

@@ -183,6 +183,26 @@ int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len,
 	return 0;
 }
 
+int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CGROUP_PATH])
+{
+	const char *below = path + (*path == '/');
+	size_t len = strlen(path);
+
+	if (*path != '/')
+		return -EINVAL;
+	if (*mount->point && parse_word(&below, mount->point) && (*below == '/' || *below == '\0')) {
+		path = *below ? below : "/";
+		len = strlen(path);
+	}
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (len >= CGROUP_PATH)
+		return -ENAMETOOLONG;
+	memcpy(ret, path, len);
+	ret[len] = '\0';
+	return 0;
+}
+
 int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
 		    char ret[CGROUP_PATH])
 {

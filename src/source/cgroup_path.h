@@ -59,6 +59,10 @@ bool cgroup_line_of(const char *text, enum cgroup_hierarchy hierarchy, struct cg
  * below it, outside of the namespace ("/../x") or deleted, or -ENAMETOOLONG. */
 int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len, char ret[CGROUP_PATH]);
 
+/* "/a/b" from what a person gave: that, or a folder of the mounted tree; slashes at the end do not matter. Returns 0,
+ * -EINVAL for no absolute path, or -ENAMETOOLONG. */
+int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CGROUP_PATH]);
+
 /* This process's group in the hierarchy. Returns likewise, or -errno. */
 int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
 		    char ret[CGROUP_PATH]);

@@ -89,11 +89,15 @@ ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount
 ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n)
 {
 	struct cgroup_mounts mounts;
+	char plain[CGROUP_PATH];
 	int r = cgroup_mounts_read(root, &mounts);
 
 	if (r < 0)
 		return r;
-	return cgroup_pids_in(root, &mounts.of[cgroup_charging(&mounts)], path, pids, n);
+	const struct cgroup_mount *mount = &mounts.of[cgroup_charging(&mounts)];
+
+	r = cgroup_given(mount, path, plain);
+	return r < 0 ? r : cgroup_pids_in(root, mount, plain, pids, n);
 }
 
 /* ---- the same processes in another hierarchy ---------------------------------------------------------------------- */

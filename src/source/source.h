@@ -82,10 +82,13 @@ struct cgroup_facts {
 /* The cgroup of pid (0: this process). Returns 0, -ENOENT without cgroups, or -errno. */
 int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret);
 
+/* The group at path, "/a/b" below the hierarchy or as a folder of the mounted tree. Returns likewise. */
+int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *ret);
+
 /* Whether two processes are in the same groups of every hierarchy: two small reads, no walk. */
 bool cgroup_is_common(const struct root *root, pid_t a, pid_t b);
 
-/* The processes in the group at path and below. Returns how many there are (at most n are stored) or -errno. */
+/* The processes in the group at path (as above) and below. Returns how many there are (at most n are stored) or -errno. */
 ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size_t n);
 
 /* Makes a group of its own for a job that is about to start (--cgroup=new), in the hierarchy that charges memory: v1

@@ -433,6 +433,33 @@ static void every_cgroup_metric_is_told_of(void **state)
 	}
 }
 
+/* ---- a group that somebody names -------------------------------------------------------------------------------------- */
+
+static void a_group_is_found_by_either_path(void **state)
+{
+	static const char *const paths[] = {
+		"/batch/job9", "/batch/job9//", "/sys/fs/cgroup/memory/batch/job9", "/sys/fs/cgroup/memory/batch/job9/",
+	};
+	struct root root = tree_open("cgroup-v1");
+	struct cgroup_facts facts;
+	pid_t pids[4];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_int_equal(cgroup_at(&root, paths[i], &facts), 0);
+		assert_string_equal(facts.path, "/batch/job9");
+		assert_false(facts.v2);
+		assert_int_equal(facts.limit_bytes.value, 4294967296);
+		assert_int_equal(cgroup_pids(&root, paths[i], pids, 4), 3);
+	}
+	assert_int_equal(cgroup_at(&root, "batch/job9", &facts), -EINVAL);
+	assert_int_equal(cgroup_at(&root, "/batch/../batch", &facts), -EINVAL);
+	assert_int_equal(cgroup_at(&root, "/sys/fs/cgroup/memoryx", &facts), -ENOENT);
+	assert_int_equal(cgroup_at(&root, "/sys/fs/cgroup/memory", &facts), 0);
+	assert_string_equal(facts.path, "/");
+	root_done(&root);
+}
+
 /* ---- counts of before the job ----------------------------------------------------------------------------------------- */
 
 static void kills_are_counted_before_there_is_a_job(void **state)
@@ -477,6 +504,7 @@ static void kills_are_counted_before_there_is_a_job(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_group_is_found_by_either_path),
 		cmocka_unit_test(kills_are_counted_before_there_is_a_job),
 		cmocka_unit_test(captured_groups_say_what_they_said),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
