@@ -18,29 +18,37 @@ static void earn(struct pss_budget *budget, uint64_t now)
 		budget->credit_ns = credit_most_ns;
 }
 
-/* What a pass over the members would cost, from their resident sizes. */
-static uint64_t expected_cost(struct sampler *s)
-{
-	const struct acc *sum = job_acc(s->job, M_JOB_RSS_SUM, 0);
-	uint64_t bytes = sum ? (uint64_t) sum->last : 0;
+/* What lives, by its last look. */
+struct sizes {
+	uint64_t sum_bytes, largest_bytes;
+};
 
-	return (uint64_t) ((double) bytes / (1 << 30) * (double) walk_ns_per_gib) +
+static struct sizes sizes_of(const struct job *job)
+{
+	struct sizes sizes = { 0 };
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const int64_t rss = job_process(job, i)->rss_bytes;
+
+		if (rss <= 0)
+			continue;
+		sizes.sum_bytes += (uint64_t) rss;
+		if ((uint64_t) rss > sizes.largest_bytes)
+			sizes.largest_bytes = (uint64_t) rss;
+	}
+	return sizes;
+}
+
+/* What a pass over the members would cost. */
+static uint64_t expected_cost(const struct sampler *s, const struct sizes *sizes)
+{
+	return (uint64_t) ((double) sizes->sum_bytes / (1 << 30) * (double) walk_ns_per_gib) +
 	       20000 * (uint64_t) processes_count(s->processes);
 }
 
 static void count(struct maybe *counter)
 {
 	*counter = known(counter->value + 1);
-}
-
-/* A pass without one of them says nothing about all: then nobody need be held up. */
-static bool is_one_larger(const struct sampler *s, uint64_t most)
-{
-	for (size_t i = 0; i < job_process_count(s->job); i++) {
-		if ((uint64_t) job_process(s->job, i)->rss_bytes > most)
-			return true;
-	}
-	return false;
 }
 
 void sampler_pss(struct sampler *s, uint64_t now_ns)
@@ -53,11 +61,13 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 	earn(&s->pss, now_ns);
 	if (!(job_needs(s->job) & NEED_PSS) || s->pss.credit_ns <= 0)
 		return;
-	if (expected_cost(s) > (uint64_t) s->pss.credit_ns && !s->options.big_pss)
+	const struct sizes sizes = sizes_of(s->job);
+
+	if (expected_cost(s, &sizes) > (uint64_t) s->pss.credit_ns && !s->options.big_pss)
 		return;
 	if (processes_files(s->processes, &files, &files_cost) == 0)
 		job_files_done(s->job, files);
-	if (most && is_one_larger(s, most)) {
+	if (most && sizes.largest_bytes > most) { /* without that one it would say nothing: nobody is held up for it */
 		count(&facts->pss_skipped);
 	} else {
 		(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);

@@ -264,7 +264,7 @@ static void wait_for_signals(const struct child *c, void *arg)
 
 static void what_waits_for_a_process_is_seen(void **state)
 {
-	const int signals[] = { SIGHUP, SIGTERM, SIGUSR1, SIGRTMAX };
+	const int signals[] = { SIGHUP, SIGTERM, SIGUSR1, SIGRTMIN + 3 };
 	struct child c = child_start(wait_for_signals, NULL);
 	uint64_t mask = 1, expected = 0;
 	struct root root;
