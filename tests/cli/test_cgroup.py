@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""A job in a v1 memory cgroup with a limit: what the kernel charged, and whom it killed for lack of memory."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from cli_helpers import DEADLINE, HERE, HIWATER, wait_for
+
+MIB = 1 << 20
+LIMIT = 128 * MIB
+TOO_MUCH = 400  # MiB
+
+
+def own_group():
+    """The folder of this process's v1 memory group, or None."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            break
+    else:
+        return None
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup" and "memory" in options.split(","):
+            root, point = before.split()[3:5]
+            return pathlib.Path(point) / os.path.relpath(path, root)
+    return None
+
+
+def remove(folder):
+    """Removes a group and those below; the kernel takes the last process out a moment after its end."""
+    for below in [f for f in folder.iterdir() if f.is_dir()]:
+        remove(below)
+
+    def gone():
+        try:
+            folder.rmdir()
+        except OSError:
+            return False
+        return True
+    wait_for(gone, f"{folder} is empty")
+
+
+class Group:
+    """A group of the test's own, with a limit; enter is for Popen's preexec_fn."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "memory.limit_in_bytes").write_text(str(LIMIT), encoding="ascii")
+        try:  # without this, what is too much goes to swap
+            (folder / "memory.memsw.limit_in_bytes").write_text(str(LIMIT), encoding="ascii")
+        except OSError:
+            pass
+
+    @property
+    def path(self):
+        """As the kernel names it, below the mount."""
+        mount = self.folder
+        while not mount.is_mount():
+            mount = mount.parent
+        return f"/{self.folder.relative_to(mount)}"
+
+    def enter(self):
+        (self.folder / "cgroup.procs").write_text("0", encoding="ascii")
+
+    def number(self, name):
+        return int((self.folder / name).read_text(encoding="ascii"))
+
+    def kills(self):
+        return int((self.folder / "memory.oom_control").read_text(encoding="ascii").split("oom_kill ")[1])
+
+    def below(self):
+        return [f.name for f in self.folder.iterdir() if f.is_dir()]
+
+
+@pytest.fixture
+def group():
+    own = own_group()
+    if own is None:
+        pytest.skip("no v1 memory cgroup to write: this machine has no such hierarchy")
+    folder = own / f"hiwater-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        made = Group(folder)
+    except OSError as e:
+        pytest.skip(f"no v1 memory cgroup to write: {e.strerror}")
+    yield made
+    remove(folder)
+
+
+@pytest.fixture(scope="session")
+def hog(tmp_path_factory):
+    program = tmp_path_factory.mktemp("hog") / "hog"
+    subprocess.run(["cc", "-O1", "-o", program, HERE / "hog.c"], check=True)
+    for folder in (program.parent, program.parent.parent, program.parent.parent.parent):
+        if folder.owner() == pathlib.Path.home().owner():  # another user must get at it, too
+            folder.chmod(folder.stat().st_mode | 0o011)
+    return str(program)
+
+
+@pytest.fixture
+def measured(tool, group):
+    """Runs hiwater in the group; what it did and its JSON."""
+    def run(*args, options=(), prefix=(), folder=tool.folder, **more):
+        file = folder / "summary.json"
+        file.unlink(missing_ok=True)
+        command = [*prefix, HIWATER, "run", "--json", file, *options, "--", *args]
+        done = subprocess.run(list(map(str, command)), env=tool.env, cwd=folder, stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=2 * DEADLINE, preexec_fn=group.enter, check=False, **more)
+        return done, json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    return run
+
+
+def as_nobody():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("cannot become another user")
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    if subprocess.run([*prefix, "test", "-x", HIWATER], check=False).returncode:
+        pytest.skip("this build is not for another user to run")
+    return prefix
+
+
+def finding(summary, code="out-of-memory"):
+    return next((f for f in summary["findings"] if f["code"] == code), None)
+
+
+def note(summary, about):
+    return [n["why"] for n in summary["notes"] if n["about"] == about]
+
+
+def log_is_readable(prefix=()):
+    """May the kernel's log be read by whom prefix makes of us?"""
+    return subprocess.run([*prefix, "dd", "if=/dev/kmsg", "of=/dev/null", "count=1", "bs=8192", "iflag=nonblock"],
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_what_the_kernel_charged(measured, group, hog):
+    done, summary = measured(hog, "fill", 60)
+    assert done.returncode == 3
+    cgroup = summary["ram"]["cgroup"]
+    assert 60 * MIB <= cgroup["peak_bytes"] <= group.number("memory.max_usage_in_bytes")
+    assert cgroup["limit_bytes"] == summary["ram"]["limit_bytes"] == LIMIT
+    assert cgroup["oom_kills"] == 0
+    assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False}
+    assert finding(summary) is None
+    assert note(summary, "ram.cgroup") == []
+
+
+def test_the_mark_of_an_earlier_job_is_not_this_ones(measured, group, hog):
+    subprocess.run([hog, "fill", "100"], preexec_fn=group.enter, check=False)
+    assert group.number("memory.max_usage_in_bytes") >= 100 * MIB
+    _, summary = measured(hog, "fill", 30)
+    assert summary["ram"]["cgroup"]["peak_bytes"] < 90 * MIB
+
+
+def test_a_mark_that_rises_is_this_jobs(measured, group, hog):
+    subprocess.run([hog, "fill", "40"], preexec_fn=group.enter, check=False)
+    _, summary = measured(hog, "fill", 80)
+    assert 80 * MIB <= summary["ram"]["cgroup"]["peak_bytes"] <= 110 * MIB
+
+
+def test_others_in_the_group(tool, measured, group, hog):
+    other = subprocess.Popen([hog, "hold", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)
+    try:
+        assert other.stdout.readline() == b"holds\n"
+        done, summary = measured(hog, "fill", 30)
+        assert done.returncode == 3
+        assert summary["ram"]["cgroup"] is None
+        assert note(summary, "ram.cgroup") == ["the job did not have its cgroup to itself"]
+        assert summary["ram"]["limit_bytes"] == LIMIT
+        done, summary = measured(hog, "fill", TOO_MUCH)
+        assert done.returncode == -9
+        assert summary["ram"]["cgroup"] is None
+        assert summary["exit"]["oom_killed"]
+        assert "for lack of memory" in finding(summary)["message"]
+        assert other.poll() is None
+    finally:
+        other.communicate(timeout=DEADLINE)
+
+
+def test_others_come_later(tool, group, hog):
+    file = tool.folder / "summary.json"
+    run = tool.start("run", "--json", file, "--", hog, "hold", "30", stdin=subprocess.PIPE, preexec_fn=group.enter)
+    assert run.stdout.readline() == b"holds\n"
+    other = subprocess.Popen([hog, "hold", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)
+    try:
+        assert other.stdout.readline() == b"holds\n"
+        run.stdin.close()
+        assert run.wait(DEADLINE) == 0
+        assert json.loads(file.read_text(encoding="utf-8"))["ram"]["cgroup"] is None
+    finally:
+        other.communicate(timeout=DEADLINE)
+
+
+def test_main_runs_out_of_memory(tool, measured, group, hog):
+    recording = tool.folder / "run.hiw"
+    done, summary = measured(hog, "fill", TOO_MUCH, options=["-o", recording])
+    assert done.returncode == -9
+    assert group.kills() == 1
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    cgroup = summary["ram"]["cgroup"]
+    assert cgroup["oom_kills"] == 1
+    assert 0.9 * LIMIT <= cgroup["peak_bytes"] <= LIMIT
+    found = finding(summary)
+    assert found["severity"] == "error"
+    assert found["evidence"]["oom_kills"] == 1
+    assert found["evidence"]["limit_bytes"] == LIMIT
+    assert found["evidence"]["victim"] == "hog"
+    assert found["evidence"]["victim_pid"] == summary["processes"]["list"][0]["pid"]
+    assert found["message"].startswith(f"The kernel killed pid {found['evidence']['victim_pid']} (hog) for lack of memory")
+    assert "KILLED by signal 9" in done.stderr and "out-of-memory" in done.stderr
+    shown = json.loads(tool.run("show", "--json", recording).stdout)
+    assert shown["run"]["complete"]
+    for key in ("exit", "ram", "findings"):
+        assert shown[key] == summary[key]
+
+
+def test_the_shell_sees_137(tool, group, hog):
+    done = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", HIWATER, "run", "--", hog, "fill", str(TOO_MUCH)], env=tool.env,
+                          cwd=tool.folder, capture_output=True, text=True, preexec_fn=group.enter, check=False)
+    assert done.returncode == 137
+    assert "for lack of memory" in " ".join(done.stderr.split())
+
+
+def test_a_child_runs_out_of_memory(measured, group, hog):
+    done, summary = measured(hog, "child", TOO_MUCH)
+    assert done.returncode == 4
+    assert group.kills() == 1
+    assert summary["exit"] == {"code": 4, "signal": None, "oom_killed": True}
+    assert summary["ram"]["cgroup"]["oom_kills"] == 1
+    found = finding(summary)
+    assert "for lack of memory" in found["message"]
+    if log_is_readable():  # else nobody may know: main alone waited for it
+        child = [p for p in summary["processes"]["list"] if p["peak_bytes"] > LIMIT // 2]
+        assert [found["evidence"]["victim_pid"]] == [p["pid"] for p in child]
+
+
+def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):
+    subprocess.run([hog, "fill", str(TOO_MUCH)], preexec_fn=group.enter, check=False)
+    assert group.kills() == 1
+    done, summary = measured(hog, "killed", 10)
+    assert done.returncode == -9
+    assert summary["ram"]["cgroup"]["oom_kills"] == 0
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": False}
+    assert finding(summary) is None
+
+
+@pytest.mark.parametrize("cgroup", ["auto", "new", "none"])
+def test_a_kill_by_somebody_is_not_lack_of_memory(measured, hog, cgroup):
+    done, summary = measured(hog, "killed", 20, options=[f"--cgroup={cgroup}"])
+    assert done.returncode == -9
+    assert not summary["exit"]["oom_killed"]
+    assert finding(summary) is None or "suspected" in finding(summary)["message"]  # somebody else's, with none
+    assert cgroup == "none" or finding(summary) is None
+
+
+def test_a_group_is_made(measured, group, hog):
+    subprocess.run([hog, "fill", "100"], preexec_fn=group.enter, check=False)
+    done, summary = measured(hog, "fill", 60, options=["--cgroup=new"])
+    assert done.returncode == 3
+    cgroup = summary["ram"]["cgroup"]
+    assert 60 * MIB <= cgroup["peak_bytes"] <= 75 * MIB
+    assert cgroup["limit_bytes"] == LIMIT  # that of the group above
+    assert cgroup["oom_kills"] == 0
+    assert group.below() == []
+
+
+def test_a_job_in_a_group_that_was_made_runs_out_of_memory(measured, group, hog):
+    done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=new"])
+    assert done.returncode == -9
+    assert summary["exit"] == {"code": 137, "signal": 9, "oom_killed": True}
+    assert summary["ram"]["cgroup"]["oom_kills"] == 1
+    assert "(hog) for lack of memory" in finding(summary)["message"]
+    assert group.below() == []
+
+
+def test_the_group_goes_where_there_is_no_job(tool, measured, group):
+    done, _ = measured("no-such-command", options=["--cgroup=new"])
+    assert done.returncode == 127
+    wait_for(lambda: group.below() == [], "the group is gone")
+
+
+def test_a_group_that_cannot_be_made(tool, measured, group):
+    prefix = as_nobody()
+    tool.folder.chmod(0o777)
+    done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--no-record"], prefix=prefix)
+    assert done.returncode == 125
+    assert done.stderr.startswith("hiwater: --cgroup=new: no permission to make a group: ")
+    assert done.stderr.endswith("; the job was not started\n") and done.stderr.count("\n") == 1
+    assert done.stderr.count("--cgroup=new") == 1
+    assert summary is None
+    assert not (tool.folder / "started").exists()
+    assert group.below() == []
+
+
+def test_no_group_is_read(measured, hog):
+    done, summary = measured(hog, "fill", 30, options=["--cgroup=none"])
+    assert done.returncode == 3
+    assert summary["ram"]["cgroup"] is None
+    assert summary["ram"]["limit_bytes"] is None
+    assert note(summary, "ram.cgroup") == ["no cgroup was read"]
+
+
+def test_without_a_group_the_log_names_the_victim(measured, hog):
+    if not log_is_readable():
+        pytest.skip("the kernel's log cannot be read")
+    done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=none"])
+    assert done.returncode == -9
+    assert summary["exit"]["oom_killed"]
+    assert summary["ram"]["cgroup"] is None
+    assert "(hog) for lack of memory" in finding(summary)["message"]
+
+
+def test_without_a_group_or_the_log_the_machine_counts(tool, measured, hog):
+    prefix = as_nobody()
+    tool.folder.chmod(0o777)
+    done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=none", "--no-record"], prefix=prefix)
+    assert done.returncode == -9
+    found = finding(summary)
+    if log_is_readable(prefix):
+        assert "(hog) for lack of memory" in found["message"]
+        return
+    assert not summary["exit"]["oom_killed"]  # not for certain
+    assert found["evidence"]["host_oom_kills"] >= 1
+    assert "(hog): out of memory is suspected, the kernel killed " in found["message"]
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_attached_to_a_group(tool, group, hog, mounted):
+    """Its figures are the group's, all of whose processes are measured; one is in a group below."""
+    below = group.folder / "below"
+    below.mkdir()
+
+    def enter_below():
+        (below / "cgroup.procs").write_text("0", encoding="ascii")
+    file = tool.folder / "summary.json"
+    jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=enter)
+            for enter in (group.enter, enter_below)]
+    try:
+        for job in jobs:
+            assert job.stdout.readline() == b"holds\n"
+        done = tool.run("attach", "--cgroup", group.folder if mounted else group.path, "--for", "1s", "--json", file)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
+        cgroup = summary["ram"]["cgroup"]
+        assert 40 * MIB <= cgroup["peak_bytes"] <= 60 * MIB
+        assert cgroup["limit_bytes"] == LIMIT
+        assert cgroup["oom_kills"] == 0
+        assert 40 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 50 * MIB
+    finally:
+        for job in jobs:
+            job.communicate(timeout=DEADLINE)
+
+
+def test_attached_to_a_job_that_runs_out_of_memory(tool, group, hog):
+    """Attached before it grows: the shell waits for a line."""
+    file = tool.folder / "summary.json"
+    job = subprocess.Popen(["sh", "-c", f"read x; exec {hog} fill {TOO_MUCH}"], stdin=subprocess.PIPE, preexec_fn=group.enter)
+    run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
+    try:
+        assert run.stderr.readline()  # the first line of progress: it has looked
+        job.stdin.write(b"x\n")
+        job.stdin.close()
+        assert job.wait(DEADLINE) == -9
+        assert run.wait(DEADLINE) == 0
+    finally:
+        if job.poll() is None:
+            job.kill()
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    assert summary["exit"]["oom_killed"]
+    assert summary["ram"]["cgroup"]["oom_kills"] == 1
+    assert "for lack of memory" in finding(summary)["message"]
+
+
+def test_attached_to_a_group_that_is_not_there(tool, group):
+    done = tool.run("attach", "--cgroup", f"{group.path}/none")
+    assert done.returncode == 1
+    assert "none" in done.stderr and done.stderr.count("\n") == 1
+    done = tool.run("attach", "--cgroup", group.path)
+    assert done.returncode == 1
+    assert done.stderr == f"hiwater: no process is in the cgroup '{group.path}'\n"
