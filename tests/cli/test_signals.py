@@ -125,10 +125,10 @@ def test_values_of_sigqueue(tool):
 
 
 def test_a_loop_over_the_pids(tool):
-    """Who ends a tree one by one (Slurm's linuxproc) comes to the canary too."""
+    """Who signals a tree one by one comes to the canary too: children first, as Slurm's linuxproc does."""
     process, counter = start(tool)
     for i in range(1, 11):
-        for pid, _, _, _, pgrp in processes():
+        for pid, _, _, _, pgrp in sorted(processes(), reverse=True):
             if pgrp == process.pid:
                 with contextlib.suppress(ProcessLookupError):  # a canary that has done its work
                     os.kill(pid, signal.SIGUSR1)

@@ -157,7 +157,7 @@ def test_ctrl_z_and_fg(shell, tool):
 
 
 def test_ctrl_z_and_fg_of_an_ordinary_job(shell):
-    shell.type(f"{HIWATER} run -- sh -c 'echo rea\"\"dy; while :; do sleep 0.02; done'\n")
+    shell.type(f"{HIWATER} run -- sh -c 'echo rea\"\"dy; exec sleep 1000'\n")
     shell.wait_text(r"\bready")
     shell.type("\x1a")
     shell.wait_text(r"%148%")
@@ -201,7 +201,7 @@ def test_a_job_that_stops_itself_gives_the_terminal_back(shell):
 
 
 def test_a_nested_run_stops_too(shell):
-    shell.type(f"{HIWATER} run -- {HIWATER} run -- sh -c 'echo rea\"\"dy; while :; do sleep 0.02; done'\n")
+    shell.type(f"{HIWATER} run -- {HIWATER} run -- sh -c 'echo rea\"\"dy; exec sleep 1000'\n")
     shell.wait_text(r"\bready")
     shell.type("\x1a")
     shell.wait_text(r"%148%")
