@@ -15,7 +15,7 @@
 enum {
 	HOLD_PERIODS = 3,    /* of a source's periods, a gauge may stand for itself */
 	GAP_INTERVALS = 10,  /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
-	FAULTS_MEMBERS = 16, /* up to so many members their faults are read at every tick */
+	FAULTS_MEMBERS = 3,  /* up to so many members their faults are read at every tick */
 	FAULTS_INTERVAL_NS = 50000000, /* if ticks are not closer than this */
 };
 static const uint64_t gap_least_ns = 2 * SECOND;
