@@ -115,18 +115,21 @@ static void time_figures(const struct job *job, struct summary *s)
 	}
 }
 
-/* What of the cgroup's largest charge was page cache: as read then, else the least that it can have been. */
-static struct maybe file_at_peak(const struct job *job)
+/* What of the cgroup's largest charge was page cache: as read then, else the least that it can have been, which is what
+ * neither the job nor hiwater nor the kernel can have held. */
+static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 {
 	const struct acc *mem = job_acc(job, M_JOB_CGROUP_MEM, 0), *file = job_acc(job, M_JOB_CGROUP_FILE, 0);
-	const struct acc *anon = job_acc(job, M_JOB_CGROUP_ANON, 0), *kernel = job_acc(job, M_JOB_CGROUP_KERNEL, 0);
+	const struct acc *kernel = job_acc(job, M_JOB_CGROUP_KERNEL, 0);
 	int64_t rest;
 
 	if (!mem || !file)
 		return UNKNOWN;
-	if (mem->max_at_ns == file->max_at_ns || !anon)
+	if (mem->max == s->cgroup_peak.value && mem->max_at_ns == file->max_at_ns)
 		return known(file->max < mem->max ? file->max : mem->max);
-	rest = mem->max - anon->max - (kernel ? kernel->max : 0);
+	if (!s->combined.high.known || !s->facts->own_rss_bytes.known)
+		return UNKNOWN;
+	rest = s->cgroup_peak.value - s->combined.high.value - s->facts->own_rss_bytes.value - (kernel ? kernel->max : 0);
 	return known(rest > 0 ? rest : 0);
 }
 
@@ -158,7 +161,7 @@ static void cgroup_figures(const struct job *job, struct summary *s)
 	s->cgroup_limit = f->limit_bytes;
 	s->cgroup_oom_kills = s->oom_kills;
 	s->cgroup_peak = maybe_max(most_of(job, M_JOB_CGROUP_MEM), most_of(job, M_JOB_CGROUP_PEAK));
-	s->cgroup_file_at_peak = file_at_peak(job);
+	s->cgroup_file_at_peak = file_at_peak(job, s);
 }
 
 static struct maybe iowait(const struct job *job)
@@ -186,8 +189,8 @@ int summary_make(struct job *job, struct summary *ret)
 	s.complete = s.facts->ended_ns.known;
 	time_figures(job, &s);
 	oom_figures(job, &s);
-	cgroup_figures(job, &s);
 	summary_ram(job, &s);
+	cgroup_figures(job, &s);
 	s.system_peak = most_of(job, M_HOST_MEM_USED);
 	s.swap_peak = most_of(job, M_JOB_SWAP);
 	s.hugetlb_peak = most_of(job, M_JOB_HUGETLB);

@@ -542,8 +542,41 @@ static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 	tick(&r);
 	s = summary_of(&r);
 	assert_int_equal(s.cgroup_peak.value, 80 * MB);
+	assert_false(s.cgroup_file_at_peak.known); /* what the job itself held is not known, either */
 	summary_done(&s);
 	rig_done(&r);
+}
+
+/* Anonymous memory is read less often than the charge: its last reading says nothing of the peak. */
+static void test_page_cache_is_what_nobody_else_held(void **state)
+{
+	const int64_t mapped[] = { 20 * MB, 50 * MB };
+	const int64_t cache[] = { (80 - 20 - 3 - 1) * MB, (80 - 50 - 3 - 1) * MB };
+
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		struct rig r;
+		struct summary s;
+		struct facts *f;
+
+		start(&r);
+		f = job_facts(r.job);
+		f->cgroup_exclusive = known(1);
+		f->own_rss_bytes = known(3 * MB);
+		say(&r, M_JOB_CGROUP_MEM, 0, 12 * MB);
+		say(&r, M_JOB_CGROUP_FILE, 0, 5 * MB);
+		say(&r, M_JOB_CGROUP_ANON, 0, 6 * MB);
+		say(&r, M_JOB_CGROUP_KERNEL, 0, 1 * MB);
+		tick(&r);
+		say(&r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
+		main_reaped(&r, mapped[i], 0, 5, 6);
+		finish(&r);
+		s = summary_of(&r);
+		assert_int_equal(s.combined.high.value, mapped[i]);
+		assert_int_equal(s.cgroup_file_at_peak.value, cache[i]);
+		summary_done(&s);
+		rig_done(&r);
+	}
 }
 
 static void test_the_machine(void **state)
@@ -591,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_where_others_are),
 		cmocka_unit_test(test_out_of_memory_named),
 		cmocka_unit_test(test_the_cgroup_counts_only_if_it_is_the_jobs),
+		cmocka_unit_test(test_page_cache_is_what_nobody_else_held),
 		cmocka_unit_test(test_the_machine),
 	};
 
