@@ -815,6 +815,26 @@ static void a_live_tick_allocates_nothing(void **state)
 	rig_done(&r);
 }
 
+/* ---- groups that are asked for by name ------------------------------------------------------------------------------- */
+
+static bool has_group(const struct source_ops *ops, const char *name)
+{
+	for (unsigned g = 0; g < ops->n_groups; g++) {
+		if (strcmp(ops->groups[g].name, name) == 0)
+			return ops->n_groups <= SAMPLER_GROUPS;
+	}
+	return false;
+}
+
+/* sampler_plan.c: of a cgroup with strangers in it, the events; huge pages out of turn. */
+static void groups_have_the_names_that_are_asked_for(void **state)
+{
+	(void) state;
+	assert_true(has_group(&source_cgroup, "events"));
+	assert_true(has_group(&source_host, "pages"));
+	assert_false(has_group(&source_host, "events"));
+}
+
 /* ---- PSS passes ------------------------------------------------------------------------------------------------------- */
 
 static int64_t passes(const struct rig *r)
@@ -964,6 +984,7 @@ int main(void)
 		CHILDREN_TEST(launchers_of_unseen_tasks_are_noted),
 		CHILDREN_TEST(a_steady_tick_opens_and_allocates_nothing),
 		CHILDREN_TEST(a_live_tick_allocates_nothing),
+		cmocka_unit_test(groups_have_the_names_that_are_asked_for),
 		CHILDREN_TEST(a_pass_that_is_cheap_is_made),
 		CHILDREN_TEST(what_costs_more_than_the_credit_is_left_out),
 		CHILDREN_TEST(without_credit_there_is_no_pass),
