@@ -19,9 +19,13 @@ static const char *const journals[] = { "-wal", "-shm", "-journal" };
 
 /* ---- errors --------------------------------------------------------------------------------------------------------- */
 
+/* SQLite keeps the system's number for some of its errors; for others it is still where the system put it. */
 static int system_error(sqlite3 *db)
 {
-	int code = db ? sqlite3_system_errno(db) : 0;
+	int last = errno, code = db ? sqlite3_system_errno(db) : 0;
+
+	if (code == 0)
+		code = last;
 
 	return code > 0 ? -code : -EIO;
 }
@@ -138,6 +142,7 @@ int store_step(struct store *s, sqlite3_stmt *statement)
 		r = error_of(s->db, sqlite3_errcode(s->db)); /* of preparing it */
 		return r < 0 ? r : -ENOMEM;
 	}
+	errno = 0;
 	r = store_error(s, sqlite3_step(statement));
 	(void) sqlite3_reset(statement);
 	return r;
@@ -145,6 +150,7 @@ int store_step(struct store *s, sqlite3_stmt *statement)
 
 int store_run(struct store *s, const char *sql)
 {
+	errno = 0;
 	return store_error(s, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
 }
 
@@ -156,6 +162,7 @@ int store_begin(struct store *s)
 
 	if (s->in_transaction)
 		return 0;
+	errno = 0;
 	for (int i = 0; i < BUSY_TRIES && (rc & 0xff) == SQLITE_BUSY; i++)
 		rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	s->in_transaction = rc == SQLITE_OK;
@@ -309,9 +316,9 @@ static int make_tables(struct store *s)
 	struct buf sql = BUF_INIT(1 << 20);
 	int r;
 
-	(void) buf_printf(&sql, "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=OFF;"
-			"PRAGMA synchronous=OFF; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;"
-			"PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+	(void) buf_printf(&sql, "PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+			"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
+			"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 			STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
 	(void) schema_tables(&sql);
 	r = sql.error ? sql.error : store_run(s, sql.data);
@@ -358,7 +365,7 @@ int store_create(const struct store_options *options, struct store **ret, struct
 	int r;
 
 	if (!s)
-		return err_set(err, -ENOMEM, "cannot write %s: out of memory", options->path);
+		return err_set(err, -ENOMEM, "cannot write %s: out of memory", options->name);
 	row_layout_init(&s->layout);
 	s->part = BUF_INIT(4096);
 	s->path = strdup(options->path);
@@ -372,7 +379,7 @@ int store_create(const struct store_options *options, struct store **ret, struct
 			store_unlink(s->path);
 	}
 	if (r < 0) {
-		(void) err_set(err, r, "cannot write %s: %s", options->path, s->why[0] ? s->why : strerror(-r));
+		(void) err_set(err, r, "cannot write %s: %s", options->name, s->why[0] ? s->why : strerror(-r));
 		(void) store_close(s, false);
 		return r;
 	}

@@ -50,6 +50,7 @@ struct store {
 
 struct store_options {
 	const char *path;     /* absolute; must not exist unless it is empty and reserved */
+	const char *name;     /* what to call it in texts */
 	bool reserved;
 	bool wal;             /* false: filled in one go and then closed; nobody reads it meanwhile */
 	uint64_t max_bytes;

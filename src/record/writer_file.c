@@ -25,7 +25,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 	if (w->store) {
 		store_rollback(w->store);
 		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on",
-				w->file ? w->file : w->target, why && *why ? why : strerror(-r), at);
+				w->beside ? w->target : w->file, why && *why ? why : strerror(-r), at);
 		(void) store_close(w->store, false);
 		w->store = NULL;
 	} else if (!w->trouble.text[0]) {
@@ -121,6 +121,7 @@ int writer_open(struct writer *w, bool whole)
 		r = choose_file(w, whole);
 	if (r == 0) {
 		options.path = w->file;
+		options.name = w->beside ? w->target : w->file;
 		options.reserved = w->reserved && !w->beside && !w->folder;
 		r = store_create(&options, &w->store, &w->trouble);
 	}

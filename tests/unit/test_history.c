@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "record_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "record/history.h"
+
+static struct rig_folder folder;
+
+static int new_history(void **state)
+{
+	char path[96];
+
+	(void) state;
+	folder_new(&folder);
+	(void) snprintf(path, sizeof(path), "%s/state/runs", folder.path);
+	return setenv("HIWATER_DIR", path, 1);
+}
+
+static int drop_history(void **state)
+{
+	(void) state;
+	folder_done(&folder);
+	return 0;
+}
+
+/* A run in the history, of so many ticks of 100 ms. Returns its path, the caller's to free. */
+static char *add_run(const char *name, const char *slurm, uint64_t ticks, bool keep)
+{
+	struct record *r = rig_record(&(struct record_options) { .window_ns = SEC });
+	struct sim s;
+	char *path = NULL;
+
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	sim_into(&s, r);
+	assert_int_equal(job_set_text(&job_facts(s.job)->name, name), 0);
+	if (slurm) {
+		assert_int_equal(job_set_text(&job_facts(s.job)->scheduler, "slurm"), 0);
+		assert_int_equal(job_set_text(&job_facts(s.job)->scheduler_job, slurm), 0);
+	}
+	job_facts(s.job)->started_wall_ns = known(1700000000000000000);
+	for (uint64_t k = 0; k < ticks; k++)
+		sim_tick(&s);
+	sim_end(&s);
+	assert_int_equal(record_finish(r, s.job, keep, 60 * SEC, &path, NULL), 0);
+	sim_done(&s);
+	return path;
+}
+
+static void expect_found(const char *run, const char *end)
+{
+	struct err err = { "" };
+	char *path = NULL;
+
+	if (history_find(run, &path, &err) < 0)
+		fail_msg("%s: %s", run, err.text);
+	assert_true(strlen(path) >= strlen(end));
+	assert_string_equal(path + strlen(path) - strlen(end), end);
+	free(path);
+}
+
+static void expect_missing(const char *run)
+{
+	struct err err = { "" };
+	char *path = NULL;
+
+	assert_int_equal(history_find(run, &path, &err), -ENOENT);
+	assert_true(err.text[0] != '\0');
+}
+
+static void a_folder_that_is_not_there_is_empty(void **state)
+{
+	struct history h;
+
+	(void) state;
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 0);
+	history_done(&h);
+	expect_missing("last");
+	expect_missing("1");
+	expect_missing("study");
+	assert_int_equal(history_trim(1, 1, NULL), 0);
+}
+
+static void runs_are_kept_and_found(void **state)
+{
+	char *one = add_run("study", NULL, 15, true), *two = add_run("other", "4711.2", 25, true),
+	     *three = add_run("study", NULL, 15, true);
+	struct history h;
+	struct stat st;
+	char path[160];
+
+	(void) state;
+	assert_non_null(one);
+	assert_non_null(strstr(one, "/state/runs/1.hiw"));
+	assert_non_null(strstr(three, "/state/runs/3.hiw"));
+	(void) snprintf(path, sizeof(path), "%s/state/runs", folder.path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat(one, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	expect_found("1", "/1.hiw");
+	expect_found("last", "/3.hiw");
+	expect_found("last-1", "/2.hiw");
+	expect_found("last-2", "/1.hiw");
+	expect_missing("last-3");
+	expect_missing("17");
+	expect_found("study", "/3.hiw");
+	expect_found("other", "/2.hiw");
+	expect_missing("stud");
+	expect_found("slurm:4711", "/2.hiw");
+	expect_found("slurm:4711.2", "/2.hiw");
+	expect_missing("slurm:471");
+	expect_found(two, "/2.hiw");
+	expect_missing("./none.hiw");
+	assert_int_equal(history_find("", &one, NULL), -EINVAL);
+
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 3);
+	assert_int_equal(h.entries[0].number, 1);
+	assert_string_equal(h.entries[1].name, "other");
+	assert_string_equal(h.entries[1].command, "train --data x");
+	assert_int_equal(h.entries[1].wall_ns, 2501 * MS);
+	assert_int_equal(h.entries[1].started_wall_ns, 1700000000000000000);
+	assert_true(h.entries[1].complete);
+	assert_false(h.entries[1].running);
+	assert_true(h.entries[1].peak_bytes.known);
+	assert_true(h.entries[1].peak_bytes.value >= sim_rss(1, 24));
+	assert_true(h.entries[1].cores_ppm.known);
+	assert_int_equal(stat(two, &st), 0);
+	assert_int_equal(h.entries[1].file_bytes, st.st_size);
+	history_done(&h);
+	free(one);
+	free(two);
+	free(three);
+}
+
+static void a_short_run_is_not_kept(void **state)
+{
+	struct history h;
+	char *path = add_run("short", NULL, 5, false);
+
+	(void) state;
+	assert_null(path);
+	assert_int_equal(access(getenv("HIWATER_DIR"), F_OK), -1); /* not even the folder was made */
+	/* One whose file was there already goes. */
+	path = add_run("longer", NULL, 35, false);
+	assert_null(path);
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 0);
+	history_done(&h);
+}
+
+static void a_file_is_found_where_nothing_else_is(void **state)
+{
+	char path[160], *found = NULL;
+
+	(void) state;
+	(void) snprintf(path, sizeof(path), "%s/plain", folder.path);
+	assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(chdir(folder.path), 0);
+	assert_int_equal(history_find("plain", &found, NULL), 0);
+	assert_string_equal(found, "plain");
+	free(found);
+	assert_int_equal(chdir("/"), 0);
+}
+
+/* ---- what has to stay ------------------------------------------------------------------------------------------------ */
+
+static unsigned count_runs(void)
+{
+	struct history h;
+	unsigned n;
+
+	assert_int_equal(history_read(&h, NULL), 0);
+	n = (unsigned) h.n;
+	history_done(&h);
+	return n;
+}
+
+static void the_oldest_go_first_and_some_stay(void **state)
+{
+	char *path[6], junk[160];
+	struct stat st;
+	struct history h;
+
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		path[i] = add_run("study", NULL, 15, true);
+	/* 1 is pinned, 2 is still running, 3 is no recording any more. */
+	sql_run(path[0], "INSERT INTO meta VALUES('pinned', 1)");
+	struct {
+		int64_t pid;
+		unsigned long long start;
+		char boot[64];
+	} self = { getpid(), 0, "" };
+	FILE *file = fopen("/proc/self/stat", "r");
+	char text[1024], *p;
+
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	(void) fclose(file);
+	p = strrchr(text, ')');
+	for (int i = 3; i <= 22; i++)
+		p = strchr(p, ' ') + 1;
+	self.start = strtoull(p, NULL, 10);
+	file = fopen("/proc/sys/kernel/random/boot_id", "r");
+	assert_non_null(file);
+	assert_non_null(fgets(self.boot, sizeof(self.boot), file));
+	(void) fclose(file);
+	self.boot[strcspn(self.boot, "\n")] = '\0';
+	char sql[400];
+
+	(void) snprintf(sql, sizeof(sql), "DELETE FROM meta WHERE key = 'ended_ns'; INSERT OR REPLACE INTO meta VALUES"
+			"('recorder_pid', %lld), ('recorder_start', %llu), ('boot_id', '%s')", (long long) self.pid, self.start, self.boot);
+	sql_run(path[1], sql);
+	file = fopen(path[2], "w");
+	assert_non_null(file);
+	assert_true(fputs("not a database", file) >= 0);
+	(void) fclose(file);
+
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 5);
+	assert_true(h.entries[0].pinned);
+	assert_true(h.entries[1].running);
+	assert_false(h.entries[1].complete);
+	history_done(&h);
+
+	assert_int_equal(history_trim(4, UINT64_MAX, NULL), 0);
+	assert_int_equal(access(path[0], F_OK), 0);
+	assert_int_equal(access(path[1], F_OK), 0);
+	assert_int_equal(access(path[2], F_OK), 0);
+	assert_int_equal(access(path[3], F_OK), -1);
+	assert_int_equal(access(path[4], F_OK), -1);
+	assert_int_equal(access(path[5], F_OK), 0);
+	/* The newest stays, however little is allowed. */
+	assert_int_equal(history_trim(0, 0, NULL), 0);
+	assert_int_equal(access(path[5], F_OK), 0);
+
+	/* Removing by hand: not what runs, and not what is none of ours. */
+	struct err err = { "" };
+
+	assert_int_equal(history_remove("2", &err), -EBUSY);
+	assert_non_null(strstr(err.text, "running"));
+	assert_int_equal(history_remove("6", NULL), 0);
+	assert_int_equal(access(path[5], F_OK), -1);
+	assert_int_equal(history_remove("6", NULL), -ENOENT);
+	assert_int_equal(history_remove("3", NULL), 0);
+	(void) snprintf(junk, sizeof(junk), "%s/run.hiw", folder.path);
+	assert_int_equal(close(open(junk, O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(history_remove(junk, NULL), -EINVAL);
+	assert_int_equal(stat(junk, &st), 0);
+	assert_int_equal(count_runs(), 2);
+	for (int i = 0; i < 6; i++)
+		free(path[i]);
+}
+
+static void bytes_are_limited_too(void **state)
+{
+	struct history h;
+	uint64_t bytes = 0;
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+		free(add_run("study", NULL, 15, true));
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		bytes += h.entries[i].file_bytes;
+	history_done(&h);
+	assert_int_equal(history_trim(200, bytes, NULL), 0);
+	assert_int_equal(count_runs(), 4);
+	assert_int_equal(history_trim(200, bytes - 1, NULL), 0);
+	assert_int_equal(count_runs(), 3);
+	expect_missing("1");
+	/* A number is not given twice while there is a later one. */
+	free(add_run("study", NULL, 15, true));
+	expect_found("last", "/5.hiw");
+}
+
+static void a_reserved_number_is_nobody_elses(void **state)
+{
+	char *one = NULL, *two = NULL;
+	uint64_t first, second;
+	struct history h;
+
+	(void) state;
+	assert_int_equal(history_reserve(&one, &first, NULL), 0);
+	assert_int_equal(history_reserve(&two, &second, NULL), 0);
+	assert_int_equal(second, first + 1);
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 0);
+	history_done(&h);
+	expect_missing("last"); /* they have only begun */
+	assert_int_equal(history_remove("1", NULL), -EBUSY);
+	free(one);
+	free(two);
+}
+
+static void the_folder_follows_the_environment(void **state)
+{
+	char dir[4096];
+
+	(void) state;
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
+	assert_string_equal(dir, getenv("HIWATER_DIR"));
+	assert_int_equal(unsetenv("HIWATER_DIR"), 0);
+	assert_int_equal(setenv("XDG_STATE_HOME", "/x/state", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
+	assert_string_equal(dir, "/x/state/hiwater");
+	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+	assert_int_equal(setenv("HOME", "/home/me", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
+	assert_string_equal(dir, "/home/me/.local/state/hiwater");
+	assert_int_equal(unsetenv("HOME"), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), -ENOENT);
+	assert_int_equal(setenv("HIWATER_DIR", "relative", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
+	assert_int_equal(dir[0], '/');
+}
+
+static void a_history_that_cannot_be_is_an_error_at_once(void **state)
+{
+	struct record *r = NULL;
+	struct err err = { "" };
+	char path[160];
+
+	(void) state;
+	(void) snprintf(path, sizeof(path), "%s/file", folder.path);
+	assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+	(void) snprintf(path, sizeof(path), "%s/file/runs", folder.path);
+	assert_int_equal(setenv("HIWATER_DIR", path, 1), 0);
+	assert_int_equal(record_new(&(struct record_options) { .window_ns = SEC }, &r, &err), -ENOTDIR);
+	assert_true(err.text[0] != '\0');
+}
+
+#define WITH_HISTORY(test) cmocka_unit_test_setup_teardown(test, new_history, drop_history)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_HISTORY(a_folder_that_is_not_there_is_empty),
+		WITH_HISTORY(runs_are_kept_and_found),
+		WITH_HISTORY(a_short_run_is_not_kept),
+		WITH_HISTORY(a_file_is_found_where_nothing_else_is),
+		WITH_HISTORY(the_oldest_go_first_and_some_stay),
+		WITH_HISTORY(bytes_are_limited_too),
+		WITH_HISTORY(a_reserved_number_is_nobody_elses),
+		WITH_HISTORY(the_folder_follows_the_environment),
+		WITH_HISTORY(a_history_that_cannot_be_is_an_error_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
