@@ -17,7 +17,9 @@
 #include "cli/cli.h"
 #include "cli/measure.h"
 
-enum { PIDS_MOST = 4096 };
+enum {
+	PIDS_MOST = 4096
+};
 
 static struct {
 	struct measure measure;
@@ -176,7 +178,13 @@ static int start(struct attach *a, const struct pids *pids)
 
 static void follow(struct attach *a)
 {
-	enum { STEP, SIGNAL, DEADLINE, TIMER, N };
+	enum {
+		STEP,
+		SIGNAL,
+		DEADLINE,
+		TIMER,
+		N
+	};
 	struct pollfd fds[N] = {
 		[STEP] = { .fd = hiw_recorder_fd(a->recorder), .events = POLLIN },
 		[SIGNAL] = { .fd = a->signals, .events = POLLIN },
@@ -260,9 +268,10 @@ static int attach_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
-	  opt_text, (void *) &arg_attach.name },
+		opt_text, (void *) &arg_attach.name },
 	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "
-	  "cgroup that those have to themselves (auto)", take_cgroup, (void *) &arg_attach.cgroup },
+						   "cgroup that those have to themselves (auto)",
+		take_cgroup, (void *) &arg_attach.cgroup },
 	{ 0, "for", OPT_TEXT, "SPAN", "end after this long, for example 10m", take_for, &arg_attach.for_ns },
 	MEASURE_ROWS(arg_attach.measure),
 	{ 0 },
@@ -278,13 +287,21 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater attach 4711", "what does process 4711 use from now on?",
-	"hiwater attach --name 'python .*train' --for 10m", "all of that command, for ten minutes",
-	"hiwater attach --cgroup /user.slice/job.scope --progress", "a whole cgroup, a line each ten seconds",
+	"hiwater attach 4711",
+	"what does process 4711 use from now on?",
+	"hiwater attach --name 'python .*train' --for 10m",
+	"all of that command, for ten minutes",
+	"hiwater attach --cgroup /user.slice/job.scope --progress",
+	"a whole cgroup, a line each ten seconds",
 	NULL,
 };
 
 const struct command command_attach = {
-	.name = "attach", .usage = "[options] PID... | --name RE | --cgroup PATH", .sentence = "measure what already runs",
-	.prose = prose, .examples = examples, .opts = opts, .main = attach_main,
+	.name = "attach",
+	.usage = "[options] PID... | --name RE | --cgroup PATH",
+	.sentence = "measure what already runs",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = attach_main,
 };

@@ -13,7 +13,9 @@
 /* Holds nothing open: the job's pipes must not see it. */
 static void close_everything(void)
 {
-	enum { LAST = 1023 };
+	enum {
+		LAST = 1023
+	};
 
 #ifdef SYS_close_range
 	if (syscall(SYS_close_range, 0U, ~0U, 0U) == 0)

@@ -13,7 +13,11 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 
-enum { CHECKS_MOST = 4096, NAME_COLUMNS = 22, TEXT_MOST = 1 << 22 };
+enum {
+	CHECKS_MOST = 4096,
+	NAME_COLUMNS = 22,
+	TEXT_MOST = 1 << 22
+};
 
 static struct {
 	bool json;
@@ -47,9 +51,14 @@ static void see(void *ctx, const struct hiw_check *check)
 	if (r->error < 0)
 		return;
 	r->checks[r->n++] = (struct hiw_check) {
-		.entity = copy(r, check->entity), .metric = copy(r, check->metric), .sentence = copy(r, check->sentence),
-		.origin = copy(r, check->origin), .available = check->available, .how = copy(r, check->how),
-		.why_not = copy(r, check->why_not), .remedy = copy(r, check->remedy),
+		.entity = copy(r, check->entity),
+		.metric = copy(r, check->metric),
+		.sentence = copy(r, check->sentence),
+		.origin = copy(r, check->origin),
+		.available = check->available,
+		.how = copy(r, check->how),
+		.why_not = copy(r, check->why_not),
+		.remedy = copy(r, check->remedy),
 	};
 }
 
@@ -91,7 +100,8 @@ static void wrap(struct buf *out, const char *text, size_t column, size_t width)
 
 static void add_check(struct buf *out, const struct hiw_check *c, size_t width)
 {
-	const char *text = c->available ? (*c->how ? c->how : c->origin) : *c->why_not ? c->why_not : "not known why";
+	const char *text = c->available ? (*c->how ? c->how : c->origin) : *c->why_not ? c->why_not
+										       : "not known why";
 
 	(void) buf_printf(out, "  %-3s  %-*s ", c->available ? "yes" : "no", NAME_COLUMNS, c->metric);
 	wrap(out, text, NAME_COLUMNS + 8, width);
@@ -244,7 +254,7 @@ static int doctor_main(int argc, char **argv)
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "as JSON", opt_flag, &arg_doctor.json },
 	{ 0, "root", OPT_FILE, "DIR", "of the machine whose files lie in DIR (a captured one), not of this one",
-	  opt_text, (void *) &arg_doctor.root },
+		opt_text, (void *) &arg_doctor.root },
 	{ 0 },
 };
 
@@ -257,12 +267,19 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater doctor", "why is there no energy in my summary?",
-	"hiwater doctor --json", "the same, for a program",
+	"hiwater doctor",
+	"why is there no energy in my summary?",
+	"hiwater doctor --json",
+	"the same, for a program",
 	NULL,
 };
 
 const struct command command_doctor = {
-	.name = "doctor", .usage = "[options]", .sentence = "say what can be measured here, and what not, and why",
-	.prose = prose, .examples = examples, .opts = opts, .main = doctor_main,
+	.name = "doctor",
+	.usage = "[options]",
+	.sentence = "say what can be measured here, and what not, and why",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = doctor_main,
 };

@@ -45,6 +45,9 @@ static int generate_main(int argc, char **argv)
 static const struct opt opts[] = { { 0 } };
 
 const struct command command_generate = {
-	.name = "_generate", .usage = "man|man-COMMAND|bash|zsh|fish", .sentence = "write man pages and completions",
-	.opts = opts, .main = generate_main,
+	.name = "_generate",
+	.usage = "man|man-COMMAND|bash|zsh|fish",
+	.sentence = "write man pages and completions",
+	.opts = opts,
+	.main = generate_main,
 };

@@ -25,15 +25,23 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater run -- python train.py", "run a command and see what it used",
-	"hiwater attach 4711", "measure what already runs, until Ctrl-C",
-	"hiwater show", "see the last run again",
+	"hiwater run -- python train.py",
+	"run a command and see what it used",
+	"hiwater attach 4711",
+	"measure what already runs, until Ctrl-C",
+	"hiwater show",
+	"see the last run again",
 	NULL,
 };
 
 static const struct command program = {
-	.name = "", .usage = "COMMAND [options]...", .sentence = "what a job used: memory, processors, I/O, at their peak",
-	.prose = prose, .examples = examples, .opts = opts, .stops_at_operand = true,
+	.name = "",
+	.usage = "COMMAND [options]...",
+	.sentence = "what a job used: memory, processors, I/O, at their peak",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.stops_at_operand = true,
 };
 
 struct command cli_commands[8];
@@ -42,7 +50,13 @@ const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 static void fill_table(void)
 {
 	static const struct command *const all[] = {
-		&program, &command_run, &command_attach, &command_runs, &command_show, &command_mark, &command_doctor,
+		&program,
+		&command_run,
+		&command_attach,
+		&command_runs,
+		&command_show,
+		&command_mark,
+		&command_doctor,
 		&command_generate,
 	};
 	_Static_assert(sizeof(all) / sizeof(all[0]) == sizeof(cli_commands) / sizeof(cli_commands[0]), "one row a command");

@@ -39,12 +39,19 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater mark epoch 3 done", "in a script that is measured",
-	"hiwater mark evaluation || true", "likewise, and the script goes on if nobody measures it",
+	"hiwater mark epoch 3 done",
+	"in a script that is measured",
+	"hiwater mark evaluation || true",
+	"likewise, and the script goes on if nobody measures it",
 	NULL,
 };
 
 const struct command command_mark = {
-	.name = "mark", .usage = "TEXT...", .sentence = "put a mark into the enclosing run",
-	.prose = prose, .examples = examples, .opts = opts, .main = mark_main,
+	.name = "mark",
+	.usage = "TEXT...",
+	.sentence = "put a mark into the enclosing run",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = mark_main,
 };

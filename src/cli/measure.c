@@ -178,7 +178,8 @@ int measure_prepare(struct measure *m)
 int measure_timer(const struct measure *m)
 {
 	const struct timespec period = {
-		.tv_sec = (time_t) (m->progress_ns / second_ns), .tv_nsec = (long) (m->progress_ns % second_ns),
+		.tv_sec = (time_t) (m->progress_ns / second_ns),
+		.tv_nsec = (long) (m->progress_ns % second_ns),
 	};
 	const struct itimerspec timer = { .it_interval = period, .it_value = period };
 	int fd = m->progress_ns ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) : -1;

@@ -11,7 +11,12 @@
 #include "base/err.h"
 #include "base/opt.h"
 
-enum summary_kind { SUMMARY_DEFAULT = -1, SUMMARY_FULL, SUMMARY_LINE, SUMMARY_NONE };
+enum summary_kind {
+	SUMMARY_DEFAULT = -1,
+	SUMMARY_FULL,
+	SUMMARY_LINE,
+	SUMMARY_NONE
+};
 
 #define SUMMARY_CHOICES "full|line|none"
 #define UNITS_CHOICES   "iec|si|bytes"
@@ -32,28 +37,28 @@ struct measure {
 /* Rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
 	{ 'o', "output", OPT_FILE, "FILE.hiw", \
-	  "keep the recording in FILE.hiw, which must not exist yet, instead of the history; %r is the rank", \
-	  opt_text, (void *) &(m).recorder.output }, \
-	{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
-	{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \
-	  opt_text, (void *) &(m).recorder.name }, \
-	{ 'i', "interval", OPT_TEXT, "INTERVAL", "look at memory this often, from 1ms to 1h (100ms)", \
-	  take_interval, &(m).recorder.interval_ns }, \
-	{ 0, "pss", OPT_NONE, NULL, \
-	  "also split processes over 1.5 GiB into private and shared memory, which holds them up for 10 ms a GiB", \
-	  opt_flag, &(m).recorder.pss }, \
-	{ 0, "request", OPT_TEXT, "ram=SIZE,cpus=N,time=SPAN", \
-	  "what was asked for, where the scheduler does not say it: what was used is compared with it", \
-	  take_request, &(m).recorder }, \
-	{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, "how much to print at the end, on stderr (full)", \
-	  take_summary, &(m).summary }, \
-	{ 0, "summary-file", OPT_FILE, "FILE", "write the summary into FILE as well; %r is the rank", \
-	  opt_text, (void *) &(m).summary_file }, \
-	{ 0, "json", OPT_FILE, "FILE", "write the summary as JSON into FILE; %r is the rank", \
-	  opt_text, (void *) &(m).json_file }, \
-	{ 0, "progress", OPT_OPTIONAL, "PERIOD", "print a line about the present each PERIOD (10s)", \
-	  take_progress, &(m).progress_ns }, \
-	{ 0, "plain", OPT_NONE, NULL, "one fact a line, for screen readers (also: ACCESSIBLE=1)", opt_flag, &(m).plain }, \
+		"keep the recording in FILE.hiw, which must not exist yet, instead of the history; %r is the rank", \
+		opt_text, (void *) &(m).recorder.output }, \
+		{ 0, "no-record", OPT_NONE, NULL, "keep no recording", opt_flag, &(m).recorder.no_record }, \
+		{ 'n', NULL, OPT_TEXT, "NAME", "name the run; runs of one name are a group; %r is the rank", \
+			opt_text, (void *) &(m).recorder.name }, \
+		{ 'i', "interval", OPT_TEXT, "INTERVAL", "look at memory this often, from 1ms to 1h (100ms)", \
+			take_interval, &(m).recorder.interval_ns }, \
+		{ 0, "pss", OPT_NONE, NULL, \
+			"also split processes over 1.5 GiB into private and shared memory, which holds them up for 10 ms a GiB", \
+			opt_flag, &(m).recorder.pss }, \
+		{ 0, "request", OPT_TEXT, "ram=SIZE,cpus=N,time=SPAN", \
+			"what was asked for, where the scheduler does not say it: what was used is compared with it", \
+			take_request, &(m).recorder }, \
+		{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, "how much to print at the end, on stderr (full)", \
+			take_summary, &(m).summary }, \
+		{ 0, "summary-file", OPT_FILE, "FILE", "write the summary into FILE as well; %r is the rank", \
+			opt_text, (void *) &(m).summary_file }, \
+		{ 0, "json", OPT_FILE, "FILE", "write the summary as JSON into FILE; %r is the rank", \
+			opt_text, (void *) &(m).json_file }, \
+		{ 0, "progress", OPT_OPTIONAL, "PERIOD", "print a line about the present each PERIOD (10s)", \
+			take_progress, &(m).progress_ns }, \
+		{ 0, "plain", OPT_NONE, NULL, "one fact a line, for screen readers (also: ACCESSIBLE=1)", opt_flag, &(m).plain }, \
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &(m).units }
 
 int take_interval(const char *value, void *dest, struct err *err);

@@ -89,12 +89,13 @@ static int run_main(int argc, char **argv)
 static const struct opt opts[] = {
 	MEASURE_ROWS(arg_run.measure),
 	{ 0, "repeat", OPT_TEXT, "N", "run the command N times, each a run of its own, and compare them at the end; the first "
-	  "that fails is the last", take_repeat, &arg_run.repeat },
+				      "that fails is the last",
+		take_repeat, &arg_run.repeat },
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
-	  take_cgroup, &arg_run.cgroup },
+		take_cgroup, &arg_run.cgroup },
 	{ 0, "wait", OPT_NONE, NULL, "follow what the command leaves running to its end, too", opt_flag, &arg_run.wait },
 	{ 0, "no-subreaper", OPT_NONE, NULL, "let init adopt orphans, for the rare program that minds; some may be missed",
-	  opt_flag, &arg_run.no_subreaper },
+		opt_flag, &arg_run.no_subreaper },
 	{ 0 },
 };
 
@@ -116,15 +117,26 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater run -- python train.py", "what did it use, and what should be requested?",
-	"hiwater run -n base --repeat 5 -- ./solver -n 8", "five runs called base, and how much they differ",
-	"hiwater run --progress=1m -- make -j8", "a line each minute about the present",
-	"srun hiwater run -o r%r.hiw -- python train.py", "a recording for each rank",
-	"hiwater run --json used.json --summary none -- ./job", "for a script",
+	"hiwater run -- python train.py",
+	"what did it use, and what should be requested?",
+	"hiwater run -n base --repeat 5 -- ./solver -n 8",
+	"five runs called base, and how much they differ",
+	"hiwater run --progress=1m -- make -j8",
+	"a line each minute about the present",
+	"srun hiwater run -o r%r.hiw -- python train.py",
+	"a recording for each rank",
+	"hiwater run --json used.json --summary none -- ./job",
+	"for a script",
 	NULL,
 };
 
 const struct command command_run = {
-	.name = "run", .usage = "[options] [--] COMMAND...", .sentence = "measure a command",
-	.prose = prose, .examples = examples, .opts = opts, .stops_at_operand = true, .main = run_main,
+	.name = "run",
+	.usage = "[options] [--] COMMAND...",
+	.sentence = "measure a command",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.stops_at_operand = true,
+	.main = run_main,
 };

@@ -12,7 +12,11 @@
 #include "cli/measure.h"
 #include "cli/run_child.h"
 
-enum run_cgroup { RUN_CGROUP_AUTO, RUN_CGROUP_NEW, RUN_CGROUP_NONE };
+enum run_cgroup {
+	RUN_CGROUP_AUTO,
+	RUN_CGROUP_NEW,
+	RUN_CGROUP_NONE
+};
 
 /* What the options say. */
 struct run_options {

@@ -97,8 +97,10 @@ static void raise_file_limit(const struct rlimit *before)
 static int start_job(struct run *r)
 {
 	const struct launch launch = {
-		.argv = r->argv, .inherited = &r->options->inherited,
-		.cgroup_procs = r->cgroup_procs, .cgroup_dir = r->cgroup_dir,
+		.argv = r->argv,
+		.inherited = &r->options->inherited,
+		.cgroup_procs = r->cgroup_procs,
+		.cgroup_dir = r->cgroup_dir,
 	};
 	bool forked;
 	int error = signals_block(&r->signals);
@@ -178,7 +180,13 @@ static void follow_stop(struct run *r)
 
 static void follow(struct run *r)
 {
-	enum { CHILD, SIGNAL, STEP, TIMER, N };
+	enum {
+		CHILD,
+		SIGNAL,
+		STEP,
+		TIMER,
+		N
+	};
 	struct pollfd fds[N] = {
 		[CHILD] = { .fd = r->signals.child_fd, .events = POLLIN },
 		[SIGNAL] = { .events = POLLIN },
@@ -239,7 +247,11 @@ static void clean_up(struct run *r)
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
 {
 	struct run r = {
-		.options = options, .argv = argv, .cgroup_procs = -1, .cgroup_dir = -1, .timer = -1,
+		.options = options,
+		.argv = argv,
+		.cgroup_procs = -1,
+		.cgroup_dir = -1,
+		.timer = -1,
 		.signals = { .fd = -1, .child_fd = -1 },
 	};
 

@@ -49,7 +49,7 @@ static struct hiw_maybe sum(struct hiw_maybe a, struct hiw_maybe b)
 
 /* A row, its values as text. write: units_duration or units_bytes. */
 static void add_row(struct buf *out, const char *name, const struct spread *s, enum units units,
-		    char *(*write)(int64_t value, enum units units, char buf[UNITS_LEN]))
+	char *(*write)(int64_t value, enum units units, char buf[UNITS_LEN]))
 {
 	char min[UNITS_LEN], mean[UNITS_LEN], deviation[UNITS_LEN], max[UNITS_LEN];
 
@@ -58,8 +58,8 @@ static void add_row(struct buf *out, const char *name, const struct spread *s, e
 		return;
 	}
 	(void) buf_printf(out, "%-10s%12s%12s%12s%12s", name, write(s->min, units, min),
-			write((int64_t) s->mean, units, mean), write((int64_t) spread_deviation(s), units, deviation),
-			write(s->max, units, max));
+		write((int64_t) s->mean, units, mean), write((int64_t) spread_deviation(s), units, deviation),
+		write(s->max, units, max));
 	(void) buf_str(out, "\n");
 }
 

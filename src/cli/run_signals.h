@@ -19,7 +19,9 @@
 
 #include "cli/canary.h"
 
-enum { SIGNALS_BATCH = 64 };
+enum {
+	SIGNALS_BATCH = 64
+};
 
 struct signals {
 	int fd, child_fd;                /* every signal but SIGCHLD; SIGCHLD */

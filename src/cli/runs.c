@@ -20,7 +20,8 @@
 enum {
 	OUTPUT_MOST = 64 << 20,
 	FIXED_COLUMNS = 47,  /* what always stands beside the command */
-	FILE_COLUMNS = 10, STARTED_COLUMNS = 17,
+	FILE_COLUMNS = 10,
+	STARTED_COLUMNS = 17,
 	LEAST_COMMAND = 12,
 	NAME_COLUMNS = 12,
 };
@@ -48,10 +49,24 @@ static const char *signal_name(int signal)
 		int signal;
 		const char *name;
 	} names[] = {
-		{ SIGHUP, "HUP" }, { SIGINT, "INT" }, { SIGQUIT, "QUIT" }, { SIGILL, "ILL" }, { SIGTRAP, "TRAP" },
-		{ SIGABRT, "ABRT" }, { SIGBUS, "BUS" }, { SIGFPE, "FPE" }, { SIGKILL, "KILL" }, { SIGUSR1, "USR1" },
-		{ SIGSEGV, "SEGV" }, { SIGUSR2, "USR2" }, { SIGPIPE, "PIPE" }, { SIGALRM, "ALRM" }, { SIGTERM, "TERM" },
-		{ SIGXCPU, "XCPU" }, { SIGXFSZ, "XFSZ" }, { SIGSYS, "SYS" },
+		{ SIGHUP, "HUP" },
+		{ SIGINT, "INT" },
+		{ SIGQUIT, "QUIT" },
+		{ SIGILL, "ILL" },
+		{ SIGTRAP, "TRAP" },
+		{ SIGABRT, "ABRT" },
+		{ SIGBUS, "BUS" },
+		{ SIGFPE, "FPE" },
+		{ SIGKILL, "KILL" },
+		{ SIGUSR1, "USR1" },
+		{ SIGSEGV, "SEGV" },
+		{ SIGUSR2, "USR2" },
+		{ SIGPIPE, "PIPE" },
+		{ SIGALRM, "ALRM" },
+		{ SIGTERM, "TERM" },
+		{ SIGXCPU, "XCPU" },
+		{ SIGXFSZ, "XFSZ" },
+		{ SIGSYS, "SYS" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -98,7 +113,7 @@ static void add_text(struct table *t, const struct hiw_entry *e)
 	if (strlen(started) > 16)
 		started[16] = '\0';
 	(void) buf_printf(&t->out, "%5" PRIu64 " %-*s", e->number,
-			(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name);
+		(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name);
 	if (t->has_started)
 		(void) buf_printf(&t->out, " %-16s", started);
 	(void) buf_printf(&t->out, " %9s %7s %9s", units_duration(e->wall_ns, wall), exit_text(e, exit_status), peak);
@@ -285,12 +300,19 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater runs", "what was measured here?",
-	"hiwater runs --rm 12 13", "forget two of them",
+	"hiwater runs",
+	"what was measured here?",
+	"hiwater runs --rm 12 13",
+	"forget two of them",
 	NULL,
 };
 
 const struct command command_runs = {
-	.name = "runs", .usage = "[options] | --rm RUN...", .sentence = "list the history",
-	.prose = prose, .examples = examples, .opts = opts, .main = runs_main,
+	.name = "runs",
+	.usage = "[options] | --rm RUN...",
+	.sentence = "list the history",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = runs_main,
 };

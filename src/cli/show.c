@@ -40,7 +40,8 @@ static int fail(int error, const struct hiw_err *err)
 static int print_run(struct hiw_run *run)
 {
 	struct hiw_style style = terminal_style(STDOUT_FILENO, arg_show.units, arg_show.plain);
-	enum hiw_format format = arg_show.json ? HIW_JSON : arg_show.summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT;
+	enum hiw_format format = arg_show.json ? HIW_JSON : arg_show.summary == SUMMARY_LINE ? HIW_LINE
+											     : HIW_TEXT;
 	autofree char *text = NULL;
 	struct hiw_err err = { "" };
 	size_t len;
@@ -86,7 +87,7 @@ static const struct opt opts[] = {
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_show.units },
 	{ 0, "plain", OPT_NONE, NULL, "one fact a line, for screen readers (also: ACCESSIBLE=1)", opt_flag, &arg_show.plain },
 	{ 0, "copy", OPT_FILE, "FILE", "print nothing, but make of the recording, which may still grow, one file",
-	  opt_text, (void *) &arg_show.copy },
+		opt_text, (void *) &arg_show.copy },
 	{ 0 },
 };
 
@@ -100,14 +101,23 @@ static const char *const prose[] = {
 };
 
 static const char *const examples[] = {
-	"hiwater show", "the last run",
-	"hiwater show --why 12", "run 12, and why each piece of advice is or is not given",
-	"hiwater show --json base", "the latest run called base, for a program",
-	"hiwater show --copy run.hiw last", "the recording as one file, to give away",
+	"hiwater show",
+	"the last run",
+	"hiwater show --why 12",
+	"run 12, and why each piece of advice is or is not given",
+	"hiwater show --json base",
+	"the latest run called base, for a program",
+	"hiwater show --copy run.hiw last",
+	"the recording as one file, to give away",
 	NULL,
 };
 
 const struct command command_show = {
-	.name = "show", .usage = "[options] [RUN]", .sentence = "show a run's summary",
-	.prose = prose, .examples = examples, .opts = opts, .main = show_main,
+	.name = "show",
+	.usage = "[options] [RUN]",
+	.sentence = "show a run's summary",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = show_main,
 };

@@ -76,8 +76,11 @@ bool terminal_is_utf8(void)
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 {
 	return (struct hiw_style) {
-		.size = sizeof(struct hiw_style), .units = units, .width = terminal_width(fd, WIDTH),
-		.color = fd >= 0 && terminal_has_color(fd), .utf8 = terminal_is_utf8(),
+		.size = sizeof(struct hiw_style),
+		.units = units,
+		.width = terminal_width(fd, WIDTH),
+		.color = fd >= 0 && terminal_has_color(fd),
+		.utf8 = terminal_is_utf8(),
 		.plain = plain || environment_says("ACCESSIBLE"),
 	};
 }

@@ -25,7 +25,11 @@ bool terminal_is_utf8(void);
 struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain);
 
 /* How long a reader may let it wait: while the job runs, and when it is over. */
-enum { PATIENCE_NONE_MS = 0, PATIENCE_SHORT_MS = 1000, PATIENCE_END_MS = 5000 };
+enum {
+	PATIENCE_NONE_MS = 0,
+	PATIENCE_SHORT_MS = 1000,
+	PATIENCE_END_MS = 5000
+};
 
 /* Writes it all, in pieces, unless the reader takes nothing for so long. Returns 0 or -errno. */
 int terminal_write(int fd, const char *text, size_t len, int patience_ms);
