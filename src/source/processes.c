@@ -85,6 +85,17 @@ void processes_ignore(struct processes *p, pid_t pid)
 		(void) map_put(&p->ignored, (uint64_t) pid, (uint32_t) st.start_ticks);
 }
 
+bool processes_is_ignored(const struct processes *p, pid_t pid)
+{
+	struct procfs_stat st;
+	uint32_t start;
+
+	if (pid <= 0 || !map_get(&p->ignored, (uint64_t) pid, &start))
+		return false;
+	/* Its number may be another process's by now. */
+	return process_stat(p, pid, &st) < 0 || (uint32_t) st.start_ticks == start;
+}
+
 uint64_t thread_cpu_ns(void)
 {
 	struct timespec t;

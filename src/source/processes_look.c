@@ -74,17 +74,6 @@ int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t numb
 
 /* ---- who belongs to the job --------------------------------------------------------------------------------------- */
 
-bool processes_is_ignored(const struct processes *p, pid_t pid)
-{
-	struct procfs_stat st;
-	uint32_t start;
-
-	if (pid <= 0 || !map_get(&p->ignored, (uint64_t) pid, &start))
-		return false;
-	/* Its number may be another process's by now. */
-	return process_stat(p, pid, &st) < 0 || (uint32_t) st.start_ticks == start;
-}
-
 /* A session is inherited from its leader alone, so whoever is in the session of a member descends from it. While one
  * process is in it, the kernel gives its number to no other; a stranger with that pid shows that all have left. */
 static bool is_in_session(struct processes *p, int32_t session)
