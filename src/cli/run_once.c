@@ -228,6 +228,8 @@ static void report(struct run *r, struct outcome *ret)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
 	measure_warnings(m, r->recorder);
 	measure_report(m, hiw_recorder_run(r->recorder));
+	if (r->options->repeat == 1)
+		return;
 	ret->figures.size = sizeof(ret->figures);
 	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
 }
