@@ -96,9 +96,6 @@ def group():
 def hog(tmp_path_factory):
     program = tmp_path_factory.mktemp("hog") / "hog"
     subprocess.run(["cc", "-O1", "-o", program, HERE / "hog.c"], check=True)
-    for folder in (program.parent, program.parent.parent, program.parent.parent.parent):
-        if folder.owner() == pathlib.Path.home().owner():  # another user must get at it, too
-            folder.chmod(folder.stat().st_mode | 0o011)
     return str(program)
 
 
@@ -115,12 +112,19 @@ def measured(tool, group):
     return run
 
 
-def as_nobody():
+def as_nobody(*paths):
+    """What to put before a command for another user to run it; the paths are opened for everybody."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("cannot become another user")
     prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     if subprocess.run([*prefix, "test", "-x", HIWATER], check=False).returncode:
         pytest.skip("this build is not for another user to run")
+    for path in map(pathlib.Path, paths):
+        path.chmod(0o777)
+        for above in path.parents:
+            if "pytest-of-" not in str(above):
+                break
+            above.chmod(above.stat().st_mode | 0o011)
     return prefix
 
 
@@ -285,8 +289,7 @@ def test_the_group_goes_where_there_is_no_job(tool, measured, group):
 
 
 def test_a_group_that_cannot_be_made(tool, measured, group):
-    prefix = as_nobody()
-    tool.folder.chmod(0o777)
+    prefix = as_nobody(tool.folder)
     done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--no-record"], prefix=prefix)
     assert done.returncode == 125
     assert done.stderr.startswith("hiwater: --cgroup=new: no permission to make a group: ")
@@ -316,8 +319,7 @@ def test_without_a_group_the_log_names_the_victim(measured, hog):
 
 
 def test_without_a_group_or_the_log_the_machine_counts(tool, measured, hog):
-    prefix = as_nobody()
-    tool.folder.chmod(0o777)
+    prefix = as_nobody(tool.folder, hog)
     done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=none", "--no-record"], prefix=prefix)
     assert done.returncode == -9
     found = finding(summary)
