@@ -659,6 +659,60 @@ static void damage_does_no_harm(void **state)
 	folder_done(&f);
 }
 
+/* ---- a corpus ------------------------------------------------------------------------------------------------------- */
+
+/* Small pages make small files; the tables are the same. */
+static void keep_small(const char *from, const char *name, size_t cut, const char *tamper)
+{
+	char path[300];
+	size_t n;
+	char *bytes;
+
+	sql_run(from, "DELETE FROM metric; DELETE FROM host_recent; PRAGMA page_size=512; VACUUM");
+	if (tamper)
+		sql_run(from, tamper);
+	bytes = slurp(from, &n);
+	for (size_t i = 0; cut == 1 && i < 40; i++)
+		bytes[512 + i * 977 % (n - 512)] ^= (char) (1 << i % 8);
+	(void) snprintf(path, sizeof(path), "%s/../fuzz/corpus/recording/%s", TESTS_DIR, name);
+	write_file(path, bytes, cut > 1 ? n * cut / 100 : n);
+	free(bytes);
+}
+
+/* Writes fuzz/corpus/recording anew when UPDATE_CORPUS is set. */
+static void the_corpus_can_be_made_anew(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t cut;
+		const char *tamper;
+	} files[] = {
+		{ "whole", 0, NULL },
+		{ "cut", 60, NULL },
+		{ "flipped", 1, NULL },
+		{ "running", 0, "DELETE FROM meta WHERE key = 'ended_ns'; DELETE FROM process WHERE id = 2" },
+		{ "types", 0, "UPDATE process SET born = 'x', ended = -1; UPDATE job_sample SET part = 'ram 1 swap 2',"
+			" ram_max = 'y', span = -1; UPDATE summary SET n = -1 WHERE metric < 'm'; UPDATE event SET phase = -1" },
+		{ "views", 0, "DROP TABLE process_sample; CREATE VIEW process_sample AS SELECT * FROM job_sample;"
+			" DROP TABLE summary; CREATE TABLE summary(entity, id, metric)" },
+	};
+
+	(void) state;
+	if (!getenv("UPDATE_CORPUS"))
+		skip();
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct rig_folder f;
+		struct sim s;
+
+		folder_new(&f);
+		sim_new(&s, 200 * MS, SEC, 3, true);
+		run_with_words(f.file, &s, 9);
+		keep_small(f.file, files[i].name, files[i].cut, files[i].tamper);
+		sim_done(&s);
+		folder_done(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -671,6 +725,7 @@ int main(void)
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(tampering_does_no_harm),
 		cmocka_unit_test(damage_does_no_harm),
+		cmocka_unit_test(the_corpus_can_be_made_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A file that says it is a recording: whatever it holds, reading it ends, with an answer or an error that has a text.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "job/summary.h"
+#include "record/replay.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char path[64];
+
+static void forget(void)
+{
+	(void) unlink(path);
+}
+
+/* SQLite opens files by name: one in memory, with nothing of an earlier input beside it. */
+static int put(const uint8_t *data, size_t size)
+{
+	int fd;
+
+	if (!path[0]) {
+		(void) snprintf(path, sizeof(path), "/dev/shm/hiwater-fuzz-%d.hiw", (int) getpid());
+		(void) atexit(forget);
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	while (size > 0) {
+		ssize_t n = write(fd, data, size);
+
+		if (n <= 0)
+			break;
+		data += n;
+		size -= (size_t) n;
+	}
+	(void) close(fd);
+	return size == 0 ? 0 : -1;
+}
+
+static bool see(void *ctx, const struct frame *frame)
+{
+	uint64_t *readings = ctx;
+
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		const struct reading *r = &frame->readings[i];
+
+		if (r->metric >= METRIC_COUNT || (r->known && (r->min > r->value || r->value > r->max)))
+			abort();
+	}
+	*readings += frame->n_readings;
+	return true;
+}
+
+static void expect_text(int code, const struct err *err)
+{
+	if (code < 0 && err->text[0] == '\0')
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct replay *replay = NULL;
+	struct job *job = NULL;
+	struct summary summary;
+	struct err err = { "" };
+	uint64_t readings = 0;
+	int code;
+
+	if (put(data, size) < 0)
+		return 0;
+	code = replay_open(path, &replay, &err);
+	expect_text(code, &err);
+	if (code < 0)
+		return 0;
+	code = replay_job(replay, &job, &err);
+	expect_text(code, &err);
+	if (code == 0 && summary_make(job, &summary) == 0)
+		summary_done(&summary);
+	job_free(job);
+	for (int recent = 0; recent < 2; recent++)
+		expect_text(replay_frames(replay, recent, see, &readings, &err), &err);
+	(void) replay_growing(replay);
+	replay_close(replay);
+	return 0;
+}
