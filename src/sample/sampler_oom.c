@@ -10,7 +10,6 @@
 
 void sampler_forking(struct sampler *s)
 {
-	s->oom.log = oom_log_open(s->options.root);
 	oom_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->oom.before);
 	s->oom.began = true;
 }
@@ -21,6 +20,8 @@ void sampler_oom_machine(struct sampler *s)
 {
 	if (!s->oom.began)
 		sampler_forking(s);
+	if (s->oom.log < 0)
+		s->oom.log = oom_log_open(s->options.root);
 	if (s->oom.before.machine.known)
 		framebuf_value(&s->buf, M_HOST_OOM_KILLS, 0, s->oom.before.machine.value);
 	sampler_show(s, &s->buf, FRAME_HOST, 0, 3 * s->options.window_ns);
