@@ -9,7 +9,7 @@ static bool read_int(sqlite3_stmt *st, int at, int64_t *ret)
 	return true;
 }
 
-/* NULL beside a value: the extreme is the value (docs/recording.md). */
+/* A minimum that is NULL beside a value is the value (docs/recording.md); so is a maximum, whoever left it out. */
 static void read_gauge(sqlite3_stmt *st, int at, struct cell *cell)
 {
 	cell->known = read_int(st, at + 1, &cell->value);

@@ -94,17 +94,18 @@ static void count(struct store *s, enum store_class class, uint64_t bytes)
 
 /* ---- windows -------------------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes that it takes. */
+/* The maximum is always there, so that max() over it is right; a minimum that is no other value is left out. Returns
+ * the bytes that it takes. */
 static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 {
-	unsigned bytes = int_bytes(cell->value);
+	unsigned bytes = int_bytes(cell->value) + int_bytes(cell->max);
 
 	(void) sqlite3_bind_int64(st, at + 1, cell->value);
-	if (cell->min == cell->value && cell->max == cell->value)
+	(void) sqlite3_bind_int64(st, at + 2, cell->max);
+	if (cell->min == cell->max)
 		return bytes;
 	(void) sqlite3_bind_int64(st, at, cell->min);
-	(void) sqlite3_bind_int64(st, at + 2, cell->max);
-	return bytes + int_bytes(cell->min) + int_bytes(cell->max);
+	return bytes + int_bytes(cell->min);
 }
 
 static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
