@@ -59,10 +59,16 @@ static bool needs_pass(const struct job *job, const struct look *look)
 	return look->n > 1 && growth->still >= STILL_TOTALS && growth->top > growth->passed + MIB / 16;
 }
 
+/* Until the next look at what is mapped, growth counts in each process. */
+static bool needs_files(const struct job *job, const struct look *look)
+{
+	return look->n > 1 && look->files_growth[ALL] > 4 * MIB && bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
+}
+
 unsigned job_needs(struct job *job)
 {
 	const struct look *look = job_look(job);
-	unsigned needs = needs_pass(job, look) ? NEED_PSS : NEED_NOTHING;
+	unsigned needs = (needs_pass(job, look) ? NEED_PSS : 0u) | (needs_files(job, look) ? NEED_FILES : 0u);
 
 	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
 		    bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) &&

@@ -51,29 +51,44 @@ static void count(struct maybe *counter)
 	*counter = known(counter->value + 1);
 }
 
-void sampler_pss(struct sampler *s, uint64_t now_ns)
+/* Which files are mapped: small text, no page is walked. */
+static void look_at_files(struct sampler *s)
+{
+	uint64_t bytes, cost = 0;
+
+	if (processes_files(s->processes, &bytes, &cost) == 0)
+		job_files_done(s->job, bytes);
+	s->pss.credit_ns -= (int64_t) cost;
+}
+
+static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct sizes *sizes)
 {
 	struct facts *facts = job_facts(s->job);
-	const uint64_t most = s->options.big_pss ? 0 : lock_most_ns * (1 << 30) / walk_ns_per_gib;
-	uint64_t cost = 0, files = 0, files_cost = 0;
+	uint64_t cost = 0;
 	bool valid = false;
 
-	earn(&s->pss, now_ns);
-	if (!(job_needs(s->job) & NEED_PSS) || s->pss.credit_ns <= 0)
-		return;
-	const struct sizes sizes = sizes_of(s->job);
-
-	if (expected_cost(s, &sizes) > (uint64_t) s->pss.credit_ns && !s->options.big_pss)
-		return;
-	if (processes_files(s->processes, &files, &files_cost) == 0)
-		job_files_done(s->job, files);
-	if (most && sizes.largest_bytes > most) { /* without that one it would say nothing: nobody is held up for it */
+	if (most && sizes->largest_bytes > most) { /* without that one it would say nothing: nobody is held up for it */
 		count(&facts->pss_skipped);
 	} else {
 		(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);
 		count(valid ? &facts->pss_passes : &facts->pss_invalid);
 	}
-	s->pss.credit_ns -= (int64_t) (cost + files_cost);
+	s->pss.credit_ns -= (int64_t) cost;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
 	job_pss_done(s->job, now_ns, valid);
+}
+
+void sampler_pss(struct sampler *s, uint64_t now_ns)
+{
+	const uint64_t most = s->options.big_pss ? 0 : lock_most_ns * (1 << 30) / walk_ns_per_gib;
+	const unsigned needs = job_needs(s->job);
+
+	earn(&s->pss, now_ns);
+	if (!(needs & (NEED_PSS | NEED_FILES)) || s->pss.credit_ns <= 0)
+		return;
+	look_at_files(s);
+	const struct sizes sizes = sizes_of(s->job);
+
+	if ((needs & NEED_PSS) && (s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.credit_ns))
+		pass(s, now_ns, most, &sizes);
 }
