@@ -180,7 +180,7 @@ struct hiw_style {
 	bool why;                    /* every finding, fired or not */
 };
 
-/* The summary as text. *ret is the caller's to free(). */
+/* The summary as text. style NULL: plain ASCII, 80 columns. *ret is the caller's to free(). -EINVAL: no such format. */
 HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret, size_t *ret_len, struct hiw_err *err);
 
 /* One sentence of the summary that a parallel job's rank above 0 prints; "" for others. */
@@ -233,7 +233,9 @@ HIW_API int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *
 /* Makes a cgroup for a job about to start. ret_path is its name for hiw_options.cgroup_made. The child writes "0" to
  * *ret_procs before exec, if that is not -1; else *ret_dir is for clone3(CLONE_INTO_CGROUP). The caller closes them. */
 HIW_API int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *err);
-HIW_API void hiw_cgroup_remove(const char *path);
+/* Removes it. Returns 0, -EBUSY while processes are in it (and for a moment after the last has ended), -EINVAL for a group
+ * that was not made by this function's twin, or another -errno. */
+HIW_API int hiw_cgroup_remove(const char *path);
 
 /* Signals that wait for a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for signal n. */
 HIW_API int hiw_pending_signals(pid_t pid, uint64_t *ret_mask);

@@ -3,7 +3,6 @@
  * hiwater.h over the folders: the recorder. It wires the sampler's frames to the recording.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,11 +109,11 @@ static struct maybe asked(struct hiw_maybe option, struct maybe scheduler)
 
 static void set_people_facts(const struct hiw_recorder *r, struct facts *f)
 {
-	const struct passwd *user = getpwuid(geteuid());
+	const char *user = getenv("LOGNAME"); /* no question to a directory server may hold up the job */
 	char number[24];
 
 	(void) snprintf(number, sizeof(number), "%u", (unsigned) geteuid());
-	(void) job_set_text(&f->user, user ? user->pw_name : number);
+	(void) job_set_text(&f->user, user && *user ? user : number);
 	(void) job_set_text(&f->directory, r->directory ? r->directory : "");
 	(void) job_set_text(&f->version, HIW_VERSION);
 }
@@ -159,9 +158,12 @@ static int check_options(const struct hiw_options *o, struct err *err)
 
 static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 {
+	const size_t size = o->size < sizeof(r->options) ? o->size : sizeof(r->options);
 	int error = 0;
 
-	r->options = *o;
+	/* What a caller built against an older header does not know stays 0. */
+	memcpy(&r->options, o, size);
+	o = &r->options;
 	if (r->options.window_ns < o->interval_ns)
 		r->options.window_ns = o->interval_ns;
 	if (o->name)

@@ -54,8 +54,5 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 /* Forgets what a run's last call gave out. */
 void run_clear(struct hiw_run *run);
 
-/* Makes run->summary with notes and findings. Returns 0 or -errno. */
-int run_summarise(struct hiw_run *run);
-
 /* PATTERN with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);

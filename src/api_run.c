@@ -64,7 +64,8 @@ void run_clear(struct hiw_run *run)
 	run->made = false;
 }
 
-int run_summarise(struct hiw_run *run)
+/* A line about the present needs no advice. */
+static int run_summarise(struct hiw_run *run, bool with_findings)
 {
 	struct earlier_runs earlier;
 	int r;
@@ -77,6 +78,8 @@ int run_summarise(struct hiw_run *run)
 		return r;
 	run->made = true;
 	(void) summary_note(&run->summary, "gpu", "GPUs are not measured by this version");
+	if (!with_findings)
+		return 0;
 	read_earlier(&run->summary, &earlier);
 	return findings_make(&run->summary, &earlier);
 }
@@ -144,7 +147,7 @@ static struct hiw_ram ram_of(const struct ram_figure *f)
 int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret)
 {
 	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
-	int r = run_summarise(run);
+	int r = run_summarise(run, false);
 	const struct summary *s = &run->summary;
 
 	if (r < 0)
@@ -183,7 +186,10 @@ static const enum sink_kind kinds[] = {
 int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,
 	size_t *ret_len, struct hiw_err *ret_err)
 {
+	static const struct hiw_style plain_style = { .size = sizeof(plain_style) };
 	char history[4096];
+
+	style = style ? style : &plain_style;
 	const struct sink_options options = {
 		.units = (enum units) style->units,
 		.width = style->width ? style->width : 80,
@@ -196,7 +202,11 @@ int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_s
 	};
 	struct buf out = BUF_INIT(64 << 20);
 	struct err err = { "" };
-	int r = run_summarise(run);
+	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 :
+		err_set(&err, -EINVAL, "no format has the number %d", (int) format);
+
+	if (r == 0)
+		r = run_summarise(run, format != HIW_PROGRESS);
 
 	if (r == 0)
 		r = sink_summary(kinds[format], &run->summary, &options, &out);

@@ -130,12 +130,14 @@ struct attach {
 static int open_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	sigset_t set;
+	sigset_t set, blocked;
 
 	(void) sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 		(void) sigaddset(&set, ends[i]);
-	(void) sigprocmask(SIG_BLOCK, &set, NULL);
+	blocked = set;
+	(void) sigaddset(&blocked, SIGPIPE); /* nobody reads the progress any more: measuring goes on */
+	(void) sigprocmask(SIG_BLOCK, &blocked, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
