@@ -44,9 +44,14 @@ static void tell(void *ctx, const struct source_probe *probe)
 	struct doctor *doctor = ctx;
 	const struct metric_info *metric = &metrics[probe->metric];
 	const struct hiw_check check = {
-		.entity = entity_name(metric->entity), .metric = metric->name, .sentence = metric->sentence,
-		.origin = metric->origin, .available = probe->available, .how = probe->how,
-		.why_not = probe->why_not, .remedy = probe->remedy,
+		.entity = entity_name(metric->entity),
+		.metric = metric->name,
+		.sentence = metric->sentence,
+		.origin = metric->origin,
+		.available = probe->available,
+		.how = probe->how,
+		.why_not = probe->why_not,
+		.remedy = probe->remedy,
 	};
 
 	doctor->told[probe->metric] = true;
@@ -80,7 +85,7 @@ static int open_root(const char *path, struct root *ret, struct hiw_err *ret_err
 }
 
 int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check), void *ctx,
-		struct hiw_err *err)
+	struct hiw_err *err)
 {
 	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
 	struct doctor doctor = { .see = see, .ctx = ctx };
@@ -93,7 +98,10 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
 	char *directory = getcwd(NULL, 0);
 	const struct source_env env = {
-		.root = &root, .recorder_pid = getpid(), .workdir = directory, .cgroup = cgroup.path,
+		.root = &root,
+		.recorder_pid = getpid(),
+		.workdir = directory,
+		.cgroup = cgroup.path,
 	};
 
 	processes_probe(&env, tell, &doctor);
@@ -110,7 +118,7 @@ static void write_machine(const struct machine *m, const struct cgroup_facts *cg
 	char bytes[UNITS_LEN], error[UNITS_LEN], limit[UNITS_LEN];
 
 	(void) buf_printf(out, "host: %s, Linux %s%s%s\n", m->hostname, m->kernel, *m->container ? ", in " : "",
-			m->container);
+		m->container);
 	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
 	if (m->rss_error_bytes)
@@ -122,8 +130,7 @@ static void write_machine(const struct machine *m, const struct cgroup_facts *cg
 		(void) buf_str(out, "cgroup: none\n");
 	else
 		(void) buf_printf(out, "cgroup: %s (v%d), memory limit %s\n", cgroup->path, cgroup->v2 ? 2 : 1,
-				cgroup->limit_bytes.known ?
-					units_bytes(cgroup->limit_bytes.value, UNITS_IEC, limit) : "none");
+			cgroup->limit_bytes.known ? units_bytes(cgroup->limit_bytes.value, UNITS_IEC, limit) : "none");
 }
 
 static void write_rights(struct buf *out)
@@ -135,7 +142,7 @@ static void write_rights(struct buf *out)
 		(void) buf_str(out, "exit records: yes (taskstats): the peak of every process is exact\n");
 	else
 		(void) buf_printf(out, "exit records: no (%s): a process's peak is its mark at the last look\n",
-				err.text[0] ? err.text : "taskstats needs CAP_NET_ADMIN");
+			err.text[0] ? err.text : "taskstats needs CAP_NET_ADMIN");
 	taskstats_close(taskstats);
 }
 
@@ -219,13 +226,15 @@ int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, s
 	return api_err(ret_err, &err, r);
 }
 
-void hiw_cgroup_remove(const char *path)
+int hiw_cgroup_remove(const char *path)
 {
 	struct root root = { 0 };
+	int r = root_open("/", &root, NULL);
 
-	if (root_open("/", &root, NULL) == 0)
-		cgroup_remove(&root, path);
+	if (r == 0)
+		r = cgroup_remove(&root, path);
 	root_done(&root);
+	return r;
 }
 
 int hiw_pending_signals(pid_t pid, uint64_t *ret_mask)
@@ -257,6 +266,23 @@ void hiw_recorder_forking(struct hiw_recorder *r)
 	if (self_memory(&r->root, &rss, &hwm) == 0)
 		job_facts(sampler_job(r->sampler))->fork_rss_bytes = known((int64_t) rss);
 	sampler_forking(r->sampler);
+}
+
+int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret)
+{
+	struct buf text = BUF_INIT(8192);
+
+	for (const char *p = pattern; *p; p++) {
+		if (p[0] == '%' && p[1] == 'r') {
+			(void) buf_printf(&text, "%lld", scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
+			p++;
+		} else {
+			(void) buf_add(&text, p, 1);
+		}
+	}
+	*ret = text.error ? NULL : strdup(text.data);
+	buf_done(&text);
+	return *ret ? 0 : -ENOMEM;
 }
 
 int hiw_expand(const char *pattern, char **ret)

@@ -234,6 +234,29 @@ static void report(struct run *r, struct outcome *ret)
 	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
 }
 
+/* The kernel takes a process out of its group a moment after its end. Who lives on keeps the group. */
+static void remove_cgroup(const struct run *r)
+{
+	enum {
+		TRIES = 50
+	};
+	static const struct timespec moment = { .tv_nsec = 1000000 };
+	int error = hiw_cgroup_remove(r->cgroup);
+	size_t left = 0;
+	pid_t pid;
+
+	for (int i = 0; i < TRIES && error == -EBUSY; i++) {
+		if (hiw_pids_by_cgroup(r->cgroup, &pid, 1, &left, NULL) == 0)
+			break;
+		(void) ppoll(NULL, 0, &moment, NULL);
+		error = hiw_cgroup_remove(r->cgroup);
+	}
+	if (left)
+		complain("warning: the cgroup %s stays: %zu of the job's processes still live in it", r->cgroup, left);
+	else if (error < 0 && error != -ENOENT)
+		complain("warning: the cgroup %s stays: %s", r->cgroup, strerror(-error));
+}
+
 static void clean_up(struct run *r)
 {
 	signals_end(&r->signals);
@@ -243,7 +266,7 @@ static void clean_up(struct run *r)
 	if (r->timer >= 0)
 		(void) close(r->timer);
 	if (r->cgroup[0])
-		hiw_cgroup_remove(r->cgroup);
+		remove_cgroup(r);
 }
 
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)

@@ -140,7 +140,7 @@ static int explain(int error, struct err *err)
 		return err_set(err, error, "--cgroup=new: this group does not hand the memory controller down: %s", remedy);
 	if (error == -EDQUOT)
 		return err_set(err, error, "--cgroup=new: this group has a limit that a group beside it would escape: "
-			       "set it on the group above");
+					   "set it on the group above");
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		return err_set(err, error, "--cgroup=new: no permission to make a group: %s", remedy);
 	return err_set(err, error, "--cgroup=new: cannot make a group: %s", strerror(-error));
@@ -163,7 +163,7 @@ int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_p
 	if (r == 0 && strlen(path) >= size)
 		r = -ENAMETOOLONG;
 	if (r < 0) {
-		cgroup_remove(root, path);
+		(void) cgroup_remove(root, path);
 		return explain(r, err);
 	}
 	memcpy(ret_path, path, strlen(path) + 1);
@@ -172,20 +172,21 @@ int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_p
 	return 0;
 }
 
-void cgroup_remove(const struct root *root, const char *path)
+int cgroup_remove(const struct root *root, const char *path)
 {
 	struct cgroup_mounts mounts;
 	const char *name = strrchr(path, '/');
 	char above[CGROUP_PATH];
 
 	if (!root->live || !name || strncmp(name + 1, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
-		return;
+		return -EINVAL;
 	if (strlen(path) >= sizeof(above) || cgroup_mounts_read(root, &mounts) < 0)
-		return;
+		return -ENOENT;
 	memcpy(above, path, strlen(path) + 1);
 	(void) path_up(above);
 	autoclose int parent = cgroup_open_dir(root, &mounts.of[cgroup_charging(&mounts)], above);
 
-	if (parent >= 0)
-		(void) unlinkat(parent, name + 1, AT_REMOVEDIR);
+	if (parent < 0)
+		return parent;
+	return unlinkat(parent, name + 1, AT_REMOVEDIR) < 0 ? -errno : 0;
 }

@@ -97,16 +97,16 @@ ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size
  * descriptor for clone3, else -1. The caller closes both. Returns 0 or -errno with text. */
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
 /* Removes a group that cgroup_make made, if it is empty; any other is left alone. */
-void cgroup_remove(const struct root *root, const char *path);
+int cgroup_remove(const struct root *root, const char *path);
 
 /* ---- processes: the one source with a wider interface ------------------------------------------------------------ */
 
 /* Groups of what to read of each member. */
 enum processes_what {
 	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
-	PROCESSES_CPU    = 1 << 1, /* stat: cpu, faults, threads; notices an exec (EVENT_EXEC, and its birth again) */
-	PROCESSES_IO     = 1 << 2, /* io: storage and calls */
-	PROCESSES_MARKS  = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; bounded by a budget, round-robin, main always */
+	PROCESSES_CPU = 1 << 1, /* stat: cpu, faults, threads; notices an exec (EVENT_EXEC, and its birth again) */
+	PROCESSES_IO = 1 << 2, /* io: storage and calls */
+	PROCESSES_MARKS = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; bounded by a budget, round-robin, main always */
 };
 
 /* How to look for new members. */

@@ -288,6 +288,23 @@ def test_the_group_goes_where_there_is_no_job(tool, measured, group):
     wait_for(lambda: group.below() == [], "the group is gone")
 
 
+def test_a_group_in_which_somebody_lives_on_stays(tool, group, hog):
+    """Neither killed nor waited for, and hiwater says where."""
+    code = 'exec 3<&0; "$0" hold 5 <&3 >out 2>&1 & while ! test -s out; do sleep 0.01; done; exit 4'
+    run = tool.start("run", "--summary", "none", "--cgroup=new", "--", "sh", "-c", code, hog, stdin=subprocess.PIPE,
+                     preexec_fn=group.enter)
+    try:
+        _, stderr = run.wait(DEADLINE), run.stderr.read().decode()
+        assert run.returncode == 4
+        below = group.below()
+        assert len(below) == 1
+        assert stderr == (f"hiwater: warning: the cgroup {group.path}/{below[0]} stays: "
+                          "1 of the job's processes still live in it\n")
+        assert int((group.folder / below[0] / "cgroup.procs").read_text(encoding="ascii"))
+    finally:
+        run.stdin.close()
+
+
 def test_a_group_that_cannot_be_made(tool, measured, group):
     prefix = as_nobody(tool.folder)
     done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--no-record"], prefix=prefix)
