@@ -21,7 +21,13 @@
 #include "job/job.h"
 #include "sample/sampler.h"
 
-enum { PROCESSES_MOST = 1000, ROUNDS = 15, TICKS_A_ROUND = 20, FILES = 4, INTERVAL_NS = 2000000 };
+enum {
+	PROCESSES_MOST = 1000,
+	ROUNDS = 15,
+	TICKS_A_ROUND = 20,
+	FILES = 4,
+	INTERVAL_NS = 2000000
+};
 
 static pid_t pids[PROCESSES_MOST];
 static int files[PROCESSES_MOST][FILES];
@@ -100,8 +106,12 @@ static double ticks_us(struct sampler *s)
 static struct sampler *start(const struct root *root, uint64_t window_ns)
 {
 	const struct sampler_options options = {
-		.root = root, .interval_ns = INTERVAL_NS, .window_ns = window_ns, .ours = true,
-		.cgroup = CGROUP_NONE, .workdir = NULL,
+		.root = root,
+		.interval_ns = INTERVAL_NS,
+		.window_ns = window_ns,
+		.ours = true,
+		.cgroup = CGROUP_NONE,
+		.workdir = NULL,
 	};
 	struct sampler *s = NULL;
 	struct err err = { "" };

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INPUT_LIMIT = 1 << 20, MAX_CUTS = 512 };
+enum {
+	INPUT_LIMIT = 1 << 20,
+	MAX_CUTS = 512
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

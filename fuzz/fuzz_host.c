@@ -128,7 +128,7 @@ static void fuzz_mountinfo(const char *text)
 static void fuzz_flat(const char *text)
 {
 	static const char *const keys[] = { "anon", "total_rss", "hierarchical_memory_limit", "oom_kill",
-					    "usage_usec", "throttled_time" };
+		"usage_usec", "throttled_time" };
 	uint64_t value = 7;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -146,8 +146,16 @@ static void fuzz_limits(const char *text)
 }
 
 static void (*const parsers[])(const char *text) = {
-	fuzz_meminfo, fuzz_stat, fuzz_vmstat, fuzz_diskstats, fuzz_net_dev, fuzz_pressure,
-	fuzz_cgroup_lines, fuzz_mountinfo, fuzz_flat, fuzz_limits,
+	fuzz_meminfo,
+	fuzz_stat,
+	fuzz_vmstat,
+	fuzz_diskstats,
+	fuzz_net_dev,
+	fuzz_pressure,
+	fuzz_cgroup_lines,
+	fuzz_mountinfo,
+	fuzz_flat,
+	fuzz_limits,
 };
 
 /* Letters, so that the corpus can be read: 'a' is the first parser. */

@@ -12,7 +12,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_WORDS = 32 };
+enum {
+	MAX_WORDS = 32
+};
 
 static bool flag;
 static const char *text;

@@ -13,12 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A good message is one event or any number of values, a bad one is a text and nothing else. */
 static void check(const struct pushed *p, const struct pushed *before, int r, const struct framebuf *out,
-		  const struct err *err)
+	const struct err *err)
 {
 	if (p->depth > PUSHED_DEPTH || p->last_phase < before->last_phase)
 		abort();
 	if (r < 0 && (r != -EBADMSG || !framebuf_is_empty(out) || !err->text[0] ||
-		      memcmp(p, before, sizeof(*p)) != 0))
+			     memcmp(p, before, sizeof(*p)) != 0))
 		abort();
 	if (r == 0 && (err->text[0] || out->n_events > 1 || (out->n_events && out->n_series)))
 		abort();
@@ -33,7 +33,9 @@ static void check(const struct pushed *p, const struct pushed *before, int r, co
 /* Messages are divided by a byte that none of them holds. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	enum { DIVIDER = 0x01 };
+	enum {
+		DIVIDER = 0x01
+	};
 	struct pushed p = { .fd = -1 };
 	struct framebuf out = { 0 };
 	char *text = malloc(size + 1);

@@ -170,7 +170,11 @@ enum hiw_format {
 	HIW_PROGRESS, /* one line about the present */
 };
 
-enum hiw_units { HIW_IEC, HIW_SI, HIW_BYTES };
+enum hiw_units {
+	HIW_IEC,
+	HIW_SI,
+	HIW_BYTES
+};
 
 struct hiw_style {
 	size_t size;

@@ -48,27 +48,13 @@ static const char *environment(void *ctx, const char *name)
 	return getenv(name);
 }
 
-int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret)
-{
-	struct buf text = BUF_INIT(8192);
-
-	for (const char *p = pattern; *p; p++) {
-		if (p[0] == '%' && p[1] == 'r') {
-			(void) buf_printf(&text, "%lld", scheduler->rank.known ? (long long) scheduler->rank.value : 0LL);
-			p++;
-		} else {
-			(void) buf_add(&text, p, 1);
-		}
-	}
-	*ret = text.error ? NULL : strdup(text.data);
-	buf_done(&text);
-	return *ret ? 0 : -ENOMEM;
-}
-
 /* The command as text and as a JSON array, secrets masked in both. */
 static int copy_command(struct hiw_recorder *r, const char *const *argv)
 {
-	enum { ARGUMENT_SIZE = 4096, COMMAND_MOST = 1 << 16 };
+	enum {
+		ARGUMENT_SIZE = 4096,
+		COMMAND_MOST = 1 << 16
+	};
 	struct buf text = BUF_INIT(COMMAND_MOST), array = BUF_INIT(4 * COMMAND_MOST);
 	struct mask mask = { 0 };
 	struct json json;
@@ -196,8 +182,12 @@ static bool wants_record(const struct hiw_recorder *r)
 static int open_record(struct hiw_recorder *r, struct err *err)
 {
 	const struct record_options options = {
-		.path = r->output, .overwrite = r->options.overwrite, .window_ns = r->options.window_ns,
-		.recent_ns = recent_ns, .max_bytes = recording_bytes, .queue_bytes = queue_bytes,
+		.path = r->output,
+		.overwrite = r->options.overwrite,
+		.window_ns = r->options.window_ns,
+		.recent_ns = recent_ns,
+		.max_bytes = recording_bytes,
+		.queue_bytes = queue_bytes,
 		.others_after = 200,
 	};
 
@@ -217,10 +207,18 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 static int open_sampler(struct hiw_recorder *r, struct err *err)
 {
 	const struct sampler_options options = {
-		.root = &r->root, .interval_ns = r->options.interval_ns, .window_ns = r->options.window_ns,
-		.ours = !r->options.attached, .big_pss = r->options.pss, .reset_mark = r->options.reset_mark,
+		.root = &r->root,
+		.interval_ns = r->options.interval_ns,
+		.window_ns = r->options.window_ns,
+		.ours = !r->options.attached,
+		.big_pss = r->options.pss,
+		.reset_mark = r->options.reset_mark,
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
-		.cgroup_made = r->cgroup_made, .cgroup_path = r->cgroup_path, .workdir = r->directory, .see = see_frame, .see_ctx = r,
+		.cgroup_made = r->cgroup_made,
+		.cgroup_path = r->cgroup_path,
+		.workdir = r->directory,
+		.see = see_frame,
+		.see_ctx = r,
 	};
 
 	return sampler_new(&options, &r->sampler, err);
@@ -385,7 +383,10 @@ static struct maybe time_of(const struct timeval *t)
 void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const struct rusage *usage)
 {
 	struct end end = {
-		.entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true, .status = status,
+		.entity = ENTITY_PROCESS,
+		.how = END_REAPED,
+		.status_known = true,
+		.status = status,
 	};
 
 	if (usage) {
@@ -411,7 +412,10 @@ void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
 int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 {
 	const struct event event = {
-		.time_ns = sampler_time(r->sampler), .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = text,
+		.time_ns = sampler_time(r->sampler),
+		.kind = EVENT_MARK,
+		.entity = ENTITY_JOB,
+		.text = text,
 	};
 	struct frame frame = { .source = FRAME_USER, .live = true, .n_events = 1, .events = &event };
 

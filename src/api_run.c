@@ -202,8 +202,7 @@ int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_s
 	};
 	struct buf out = BUF_INIT(64 << 20);
 	struct err err = { "" };
-	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 :
-		err_set(&err, -EINVAL, "no format has the number %d", (int) format);
+	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 : err_set(&err, -EINVAL, "no format has the number %d", (int) format);
 
 	if (r == 0)
 		r = run_summarise(run, format != HIW_PROGRESS);

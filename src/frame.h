@@ -165,7 +165,12 @@ typedef void frame_seer(void *ctx, const struct frame *frame);
 static inline struct reading reading_of(enum metric metric, uint32_t id, int64_t value)
 {
 	return (struct reading) {
-		.id = id, .metric = (uint16_t) metric, .known = true, .n = 1,
-		.value = value, .min = value, .max = value,
+		.id = id,
+		.metric = (uint16_t) metric,
+		.known = true,
+		.n = 1,
+		.value = value,
+		.min = value,
+		.max = value,
 	};
 }

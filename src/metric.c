@@ -4,19 +4,28 @@
 #include <string.h>
 
 const struct metric_info metrics[METRIC_COUNT] = {
-#define X(id, ent, nam, uni, kin, add, o, labels, js, orig, sent)                                  \
-	[M_##id] = {                                                                               \
-		.entity = ENTITY_##ent, .unit = UNIT_##uni, .kind = KIND_##kin, .adds = ADDS_##add,    \
-		.name = #nam, .om = o, .om_labels = labels, .json = js, .origin = orig,                \
-		.sentence = sent,                                                                      \
+#define X(id, ent, nam, uni, kin, add, o, labels, js, orig, sent) \
+	[M_##id] = { \
+		.entity = ENTITY_##ent, \
+		.unit = UNIT_##uni, \
+		.kind = KIND_##kin, \
+		.adds = ADDS_##add, \
+		.name = #nam, \
+		.om = o, \
+		.om_labels = labels, \
+		.json = js, \
+		.origin = orig, \
+		.sentence = sent, \
 	},
 #include "metric.def"
 #undef X
 };
 
 static const char *const entity_names[ENTITY_COUNT] = {
-	[ENTITY_HOST] = "host", [ENTITY_JOB] = "job",
-	[ENTITY_PROCESS] = "process", [ENTITY_GPU] = "gpu",
+	[ENTITY_HOST] = "host",
+	[ENTITY_JOB] = "job",
+	[ENTITY_PROCESS] = "process",
+	[ENTITY_GPU] = "gpu",
 	[ENTITY_GPU_PROCESS] = "gpu_process",
 };
 

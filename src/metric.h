@@ -16,11 +16,25 @@ enum entity {
 	ENTITY_COUNT,
 };
 
-enum unit { UNIT_BYTES, UNIT_NS, UNIT_COUNT, UNIT_PPM, UNIT_UJ };
+enum unit {
+	UNIT_BYTES,
+	UNIT_NS,
+	UNIT_COUNT,
+	UNIT_PPM,
+	UNIT_UJ
+};
 
-enum metric_kind { KIND_GAUGE, KIND_COUNTER, KIND_MARK };
+enum metric_kind {
+	KIND_GAUGE,
+	KIND_COUNTER,
+	KIND_MARK
+};
 
-enum adds { ADDS_SUM, ADDS_MAX, ADDS_NONE };
+enum adds {
+	ADDS_SUM,
+	ADDS_MAX,
+	ADDS_NONE
+};
 
 enum metric {
 #define X(id, ...) M_##id,

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUF_FIRST = 64,
-	VEC_FIRST = 16 };
+enum {
+	BUF_FIRST = 64,
+	VEC_FIRST = 16
+};
 
 char buf_empty[1];
 

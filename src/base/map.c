@@ -10,7 +10,9 @@ struct map_cell {
 	bool full;
 };
 
-enum { MAP_FIRST = 16 };
+enum {
+	MAP_FIRST = 16
+};
 
 /* The finaliser of splitmix64: pids and ids are dense, their low bits must not decide alone. */
 static size_t home(const struct map *m, uint64_t key)

@@ -68,7 +68,9 @@ static size_t least(size_t a, size_t b)
 /* Insertions, deletions, changes and swaps of neighbours that make b of a (optimal string alignment). */
 static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	enum { LONGEST = 40 };
+	enum {
+		LONGEST = 40
+	};
 	unsigned char rows[3][LONGEST + 1];
 	unsigned char *older = rows[0], *old = rows[1], *now = rows[2];
 

@@ -11,11 +11,13 @@
 #include "base/err.h"
 
 /* What an option's argument is, for completion. */
-enum opt_arg { OPT_NONE,
+enum opt_arg {
+	OPT_NONE,
 	OPT_TEXT,
 	OPT_FILE,
 	OPT_CHOICE,
-	OPT_OPTIONAL };
+	OPT_OPTIONAL
+};
 
 /* One option. Long names may be given in a unique abbreviation. */
 struct opt {

@@ -11,7 +11,9 @@
 
 /* The kernel's seq_file hands out long lists a page at a time and stops in front of the record that does not fit
  * (fs/seq_file.c, seq_read_iter). Whatever is shorter than half a page is the whole file. */
-enum { WHOLE = 2048 };
+enum {
+	WHOLE = 2048
+};
 
 static ssize_t pread_once(int fd, char *buf, size_t size, size_t offset)
 {

@@ -107,7 +107,7 @@ enum job_need {
 	NEED_FAULTS = 1 << 0, /* a total would make a new high unless the faults of the forks say otherwise: PROCESSES_CPU */
 	NEED_PSS = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
 	                        * after one; only where more than one process lives */
-	NEED_FILES   = 1 << 2, /* a total would make a new high by files mapped since the last processes_files, which may be
+	NEED_FILES = 1 << 2, /* a total would make a new high by files mapped since the last processes_files, which may be
 	                        * the same ones in several processes */
 };
 unsigned job_needs(struct job *job);

@@ -76,7 +76,7 @@ static bool is_news(const struct column *column)
 	if (column->waits_known != column->seen_known)
 		return true;
 	return column->waits_known && (column->wait_min != column->seen_min ||
-			column->wait_value != column->seen_value || column->wait_max != column->seen_max);
+					      column->wait_value != column->seen_value || column->wait_max != column->seen_max);
 }
 
 /* Moves the looks that wait into the row and remembers them. Returns whether they say anything new. */
@@ -121,7 +121,7 @@ void slot_flush(struct fold *f, struct slot *slot)
 }
 
 static void wait_for_company(struct fold *f, struct slot *slot, struct column *column, const struct reading *r,
-		uint64_t time_ns)
+	uint64_t time_ns)
 {
 	if (slot->waits && (column->waits || time_ns - slot->wait_ns > SAME_LOOK_NS))
 		slot_flush(f, slot);

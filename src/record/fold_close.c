@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "record/fold_internal.h"
 
-enum { MOST_RANKED = 1 << 20 };
+enum {
+	MOST_RANKED = 1 << 20
+};
 
 /* ---- one slot's row ------------------------------------------------------------------------------------------------- */
 
@@ -205,7 +207,7 @@ static int by_rank(const void *a, const void *b)
 
 	if ((*x)->rank != (*y)->rank)
 		return (*x)->rank > (*y)->rank ? -1 : 1;
-	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+	return (*x)->id<(*y)->id ? -1 : (*x)->id>(*y)->id;
 }
 
 /* Size in this window; who is named already has an eighth for it, so that equals do not take turns. */

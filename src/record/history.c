@@ -15,7 +15,11 @@
 #include "record/history_run.h"
 #include "record/store.h"
 
-enum { MOST_RUNS = 1 << 20, MOST_TRIES = 1000, NEW_S = 60 };
+enum {
+	MOST_RUNS = 1 << 20,
+	MOST_TRIES = 1000,
+	NEW_S = 60
+};
 
 /* ---- the folder ------------------------------------------------------------------------------------------------------ */
 
@@ -239,7 +243,7 @@ static int find_number(const struct listing *list, uint64_t number, char **ret_p
 	path_of(list, number, path, sizeof(path));
 	if (access(path, F_OK) < 0)
 		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; \"hiwater runs\" lists those there are", number,
-				list->folder);
+			list->folder);
 	return found(path, ret_path, err);
 }
 
@@ -259,7 +263,7 @@ static int find_last(const struct listing *list, uint64_t back, char **ret_path,
 
 /* The latest run of which is says that it is the one. */
 static int find_latest(const struct listing *list, bool (*is)(const struct history_run *run, const char *what),
-		const char *what, char **ret_path)
+	const char *what, char **ret_path)
 {
 	char path[PATH_MAX];
 
@@ -354,7 +358,7 @@ int history_remove(const char *run, struct err *err)
 	if (r < 0)
 		return r;
 	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
-			!read_number(path + strlen(folder) + 1, &number))
+		!read_number(path + strlen(folder) + 1, &number))
 		return err_set(err, -EINVAL, "%s is not in the history; remove it like any file", path);
 	if (history_entry_read(path, &entry) == 0) {
 		bool running = entry.running;

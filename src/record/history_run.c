@@ -43,7 +43,7 @@ static struct maybe largest(struct replay *replay, const char *metric)
 {
 	struct maybe value = UNKNOWN;
 	sqlite3_stmt *st = reader_prepare(replay, "SELECT max FROM summary WHERE entity = 'job' AND id = 0 AND metric = ?"
-			" AND n > 0");
+						  " AND n > 0");
 
 	if (st) {
 		(void) sqlite3_bind_text(st, 1, metric, -1, SQLITE_STATIC);
@@ -76,7 +76,8 @@ static void read_times(struct replay *replay, struct history_entry *e)
 	struct maybe started = meta_int(replay, "started_wall_ns");
 
 	e->complete = ended.known;
-	e->wall_ns = ended.known ? ended.value : last.known ? last.value : 0;
+	e->wall_ns = ended.known ? ended.value : last.known ? last.value
+							    : 0;
 	e->started_wall_ns = started.known && started.value > 0 ? (uint64_t) started.value : 0;
 }
 

@@ -43,7 +43,9 @@ void *queue_room(struct queue *q, size_t n, bool force);
 void queue_push(struct queue *q, bool wake);
 void queue_set(struct queue *q, bool hurry, bool finish);
 
-struct queue_state { bool hurry, finish; };
+struct queue_state {
+	bool hurry, finish;
+};
 
 /* Takes all that was handed over, waiting for it; at most wait_ns, 0: for ever. NULL: nothing came. */
 struct chunk *queue_take(struct queue *q, uint64_t wait_ns, struct queue_state *ret_state);

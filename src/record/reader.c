@@ -42,7 +42,7 @@ int reader_error(struct replay *r, int rc, struct err *err)
 		int code = r->db ? sqlite3_system_errno(r->db) : 0;
 
 		return err_set(err, code > 0 ? -code : -EIO, "%s cannot be read: %s", r->path,
-				code > 0 ? strerror(code) : sqlite3_errstr(rc));
+			code > 0 ? strerror(code) : sqlite3_errstr(rc));
 	}
 	default:
 		return err_set(err, -EBADMSG, "%s is damaged: %s", r->path, sqlite3_errstr(rc));
@@ -112,7 +112,7 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 	sqlite3_stmt *st = NULL;
 
 	if (schema_name(&table, entity, recent) == 0 && reader_has_table(r, table.data) &&
-			read_columns(r, &s, table.data) == 0) {
+		read_columns(r, &s, table.data) == 0) {
 		(void) buf_str(&s.sql, "SELECT ");
 		(void) schema_columns(&r->layout, entity, recent, add_column, &s);
 		(void) buf_printf(&s.sql, " FROM %s %s ORDER BY t%s", table.data, where, entity_has_id(entity) ? ", id" : "");

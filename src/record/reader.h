@@ -22,7 +22,9 @@ struct replay {
 	int64_t steps;       /* left to the call that is running, in units of READER_STEPS */
 };
 
-enum { READER_STEPS = 1000 };
+enum {
+	READER_STEPS = 1000
+};
 
 /* Allows a call its work: in proportion to the file, so that tables that go in circles come to an end. */
 void reader_allow(struct replay *r);

@@ -188,8 +188,8 @@ static void look_where(struct record *r, const char *where, struct writer_option
 	o->elsewhere = kind || r->options.force_snapshot;
 	if (o->elsewhere)
 		(void) snprintf(r->note, sizeof(r->note),
-				"the recording is written in /tmp and copied to its place every 10 to 60 s: that is on %.32s",
-				kind ? kind : "a share");
+			"the recording is written in /tmp and copied to its place every 10 to 60 s: that is on %.32s",
+			kind ? kind : "a share");
 }
 
 static int init_locks(struct record *r)
@@ -397,7 +397,7 @@ int record_finish(struct record *r, const struct job *job, bool keep, uint64_t w
 	queue_set(&r->queue, false, true);
 	if (!join(r, wait_ns))
 		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not answer in %.1f s",
-				(double) wait_ns / 1e9);
+			(double) wait_ns / 1e9);
 	error = r->result;
 	if (error < 0 && !r->told)
 		(void) err_set(err, error, "%s", r->writer.trouble.text);

@@ -13,7 +13,10 @@
 /* "4711 (python (x)) S 4000 ...": proc_pid_stat(5); the name may hold anything, so fields count from the last ')'. */
 static int start_of(const struct root *root, int64_t pid, uint64_t *ret)
 {
-	enum { STATE = 3, START = 22 };
+	enum {
+		STATE = 3,
+		START = 22
+	};
 	char path[32], text[2048];
 	const char *p;
 	ssize_t n;

@@ -14,7 +14,9 @@
 #include "record/share.h"
 
 /* What a recording may have at most, of what a hostile file could have endlessly. */
-static const struct { int limit, value; } limits[] = {
+static const struct {
+	int limit, value;
+} limits[] = {
 	{ SQLITE_LIMIT_LENGTH, 2 << 20 },
 	{ SQLITE_LIMIT_SQL_LENGTH, 64 << 10 },
 	{ SQLITE_LIMIT_COLUMN, 1000 },
@@ -28,7 +30,9 @@ static const struct { int limit, value; } limits[] = {
 	{ SQLITE_LIMIT_WORKER_THREADS, 0 },
 };
 
-enum { BUSY_MS = 1000 };
+enum {
+	BUSY_MS = 1000
+};
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
 
@@ -61,9 +65,8 @@ static int connect(struct replay *r, bool locks)
 	if (rc != SQLITE_OK)
 		return rc;
 	protect(r);
-	return sqlite3_exec(r->db, locks ? "PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0" :
-			"PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0",
-			NULL, NULL, NULL);
+	return sqlite3_exec(r->db, locks ? "PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0" : "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0",
+		NULL, NULL, NULL);
 }
 
 static int read_pragma(struct replay *r, const char *sql, int64_t *ret)
@@ -127,7 +130,7 @@ static int open_file(struct replay *r, struct err *err)
 		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
 	if (version > SCHEMA_VERSION)
 		return err_set(err, -EBADMSG, "%s is of format %lld; this hiwater reads up to %d, a newer one is needed",
-				r->path, (long long) version, SCHEMA_VERSION);
+			r->path, (long long) version, SCHEMA_VERSION);
 	if (!reader_has_table(r, "meta"))
 		return err_set(err, -EBADMSG, "%s is damaged: it has no table meta", r->path);
 	return 0;
@@ -203,7 +206,7 @@ bool replay_growing(struct replay *r)
 
 	reader_allow(r);
 	if (reader_meta_int(r, "ended_ns", &ended) || !reader_meta_int(r, "recorder_pid", &id.pid) ||
-			!reader_meta_int(r, "recorder_start", &start))
+		!reader_meta_int(r, "recorder_start", &start))
 		return false;
 	boot = reader_meta_text(r, "boot_id");
 	if (!boot || strlen(boot) >= sizeof(id.boot))
@@ -244,7 +247,9 @@ static int copy_pages(struct replay *r, const char *to, struct err *err)
 static int forget_journal(const char *path)
 {
 	static const unsigned char rollback[2] = { 1, 1 };
-	enum { VERSIONS = 18 };
+	enum {
+		VERSIONS = 18
+	};
 	autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0)

@@ -49,8 +49,11 @@ struct play {
 };
 
 static const enum frame_source source_of[ENTITY_COUNT] = {
-	[ENTITY_HOST] = FRAME_HOST, [ENTITY_JOB] = FRAME_TOTALS, [ENTITY_PROCESS] = FRAME_PROCFS,
-	[ENTITY_GPU] = FRAME_NVML, [ENTITY_GPU_PROCESS] = FRAME_NVML,
+	[ENTITY_HOST] = FRAME_HOST,
+	[ENTITY_JOB] = FRAME_TOTALS,
+	[ENTITY_PROCESS] = FRAME_PROCFS,
+	[ENTITY_GPU] = FRAME_NVML,
+	[ENTITY_GPU_PROCESS] = FRAME_NVML,
 };
 
 /* ---- giving out ----------------------------------------------------------------------------------------------------- */
@@ -261,7 +264,9 @@ static void put_value(struct play *p, sqlite3_stmt *st)
 
 static void show_values(struct play *p, uint64_t time_ns)
 {
-	enum { AT_ONCE = 1024 };
+	enum {
+		AT_ONCE = 1024
+	};
 	unsigned n = 0;
 
 	while (p->values.waits && p->values.t_ns <= time_ns && p->error == 0) {
@@ -320,8 +325,8 @@ static bool find_border(struct replay *r, int64_t *ret)
 	int64_t first, window, span = 0;
 
 	if (!reader_number(r, "SELECT min(t) FROM job_recent", &first) &&
-			!reader_number(r, "SELECT min(t) FROM host_recent", &first) &&
-			!reader_number(r, "SELECT min(t) FROM process_recent", &first))
+		!reader_number(r, "SELECT min(t) FROM host_recent", &first) &&
+		!reader_number(r, "SELECT min(t) FROM process_recent", &first))
 		return false;
 	if (!reader_number(r, "SELECT min(t) FROM job_sample", &window)) {
 		*ret = 0;
@@ -363,10 +368,10 @@ static void open_cursors(struct play *p, bool recent)
 	}
 	if (reader_has_table(p->r, "event"))
 		p->events.statement = reader_prepare(p->r, "SELECT t, kind, entity, id, phase, value, text FROM event"
-				" ORDER BY rowid");
+							   " ORDER BY rowid");
 	if (reader_has_table(p->r, "series_value") && reader_has_table(p->r, "series"))
 		p->values.statement = reader_prepare(p->r, "SELECT t, step, value,"
-				" (SELECT name FROM series WHERE id = series_value.series) FROM series_value ORDER BY rowid");
+							   " (SELECT name FROM series WHERE id = series_value.series) FROM series_value ORDER BY rowid");
 	step_list(p, &p->events);
 	step_list(p, &p->values);
 }

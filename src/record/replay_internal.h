@@ -28,7 +28,9 @@ struct births {
 	uint64_t born_ns;
 };
 
-enum { BIRTHS = 3 };
+enum {
+	BIRTHS = 3
+};
 
 struct population {
 	struct replay *r;

@@ -13,7 +13,11 @@
 
 /* More than a recording ever has; what a file has beyond is left out. */
 enum {
-	MOST_PROCESSES = 100000, MOST_EVENTS = 200000, MOST_PHASES = 16384, MOST_SERIES = 4096, MOST_ACCS = 100000,
+	MOST_PROCESSES = 100000,
+	MOST_EVENTS = 200000,
+	MOST_PHASES = 16384,
+	MOST_SERIES = 4096,
+	MOST_ACCS = 100000,
 };
 static const size_t most_text = 32 << 20; /* of commands and events together */
 
@@ -38,7 +42,7 @@ static const char *within(struct putting *p, const char *text)
 
 /* Calls put with each row of sql, at most so many. A table that is not there has none. */
 static int each(struct putting *p, const char *table, const char *sql, int most,
-		int (*put)(struct putting *p, sqlite3_stmt *st))
+	int (*put)(struct putting *p, sqlite3_stmt *st))
 {
 	sqlite3_stmt *st = reader_has_table(p->r, table) ? reader_prepare(p->r, sql) : NULL;
 	int rc = SQLITE_DONE, code = 0;
@@ -86,9 +90,9 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 	uint32_t id;
 
 	if (metric < 0 || !reader_id(st, 1, &id) || !reader_time(st, 3, &acc.n) || acc.n == 0 ||
-			!reader_int(st, 4, &acc.min) || !reader_int(st, 5, &acc.max) || !reader_int(st, 7, &acc.last) ||
-			!reader_time(st, 6, &acc.max_at_ns) || !reader_time(st, 8, &acc.last_at_ns) ||
-			!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
+		!reader_int(st, 4, &acc.min) || !reader_int(st, 5, &acc.max) || !reader_int(st, 7, &acc.last) ||
+		!reader_time(st, 6, &acc.max_at_ns) || !reader_time(st, 8, &acc.last_at_ns) ||
+		!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
 }
@@ -157,7 +161,10 @@ static double read_double(sqlite3_stmt *st, int column)
 static int put_series(struct putting *p, sqlite3_stmt *st)
 {
 	struct series series = {
-		.first = read_double(st, 2), .last = read_double(st, 3), .min = read_double(st, 4), .max = read_double(st, 5),
+		.first = read_double(st, 2),
+		.last = read_double(st, 3),
+		.min = read_double(st, 4),
+		.max = read_double(st, 5),
 	};
 	autofree char *name = strdup(within(p, reader_text(st, 0)));
 
@@ -216,12 +223,14 @@ static const struct {
 } tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact },
 	{ "process", "SELECT id, parent, pid, ppid, uid, start, startstack, born, ended, how, status, is_main, name, rss,"
-		" rss_file, peak, peak_exact, cpu_user, cpu_system, faults_minor, faults_waited, read_bytes, write_bytes,"
-		" private, shared, command FROM process ORDER BY id", MOST_PROCESSES, put_process },
+		     " rss_file, peak, peak_exact, cpu_user, cpu_system, faults_minor, faults_waited, read_bytes, write_bytes,"
+		     " private, shared, command FROM process ORDER BY id",
+		MOST_PROCESSES, put_process },
 	{ "series", "SELECT name, n, first, last, min, max, step FROM series ORDER BY id", MOST_SERIES, put_series },
 	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event },
 	{ "phase", "SELECT number, parent, name, began, ended, ram_before, ram_peak, ram_after, peak_exact FROM phase"
-		" ORDER BY number", MOST_PHASES, put_phase },
+		   " ORDER BY number",
+		MOST_PHASES, put_phase },
 	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
 		MOST_ACCS, put_acc },
 };

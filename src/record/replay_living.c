@@ -6,17 +6,22 @@
 #include "record/replay_internal.h"
 #include "record/schema.h"
 
-enum { MOST_LIVING = 1 << 16, PROCESS, GPU, GPU_PROCESS };
+enum {
+	MOST_LIVING = 1 << 16,
+	PROCESS,
+	GPU,
+	GPU_PROCESS
+};
 
 static const struct {
 	enum entity entity;
 	const char *table, *sql; /* id, born, ended first */
 } sources[BIRTHS] = {
 	{ ENTITY_PROCESS, "process", "SELECT id, born, ended, how, status, pid, ppid, parent, uid, start, startstack,"
-		" name, command, is_main FROM process WHERE id > 0 ORDER BY id" },
+				     " name, command, is_main FROM process WHERE id > 0 ORDER BY id" },
 	{ ENTITY_GPU, "gpu", "SELECT id, born, ended, uuid, name, vendor, number, memory FROM gpu WHERE id > 0 ORDER BY id" },
 	{ ENTITY_GPU_PROCESS, "gpu_process", "SELECT id, born, ended, gpu, process, pid FROM gpu_process WHERE id > 0"
-		" ORDER BY id" },
+					     " ORDER BY id" },
 };
 
 static uint64_t key_of(enum entity entity, uint32_t id)
@@ -136,7 +141,7 @@ static void add_living(struct population *p, const struct births *b)
 		l.status = maybe_int(b->statement, 4);
 	}
 	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
-			map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
+		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
 		return; /* more than a recording ever has; its rows are left out */
 	p->living[p->n_living++] = l;
 	if (l.ended_ns < p->next_end_ns)

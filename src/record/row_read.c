@@ -22,7 +22,7 @@ static void read_gauge(sqlite3_stmt *st, int at, struct cell *cell)
 }
 
 static void read_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
-		struct row *row)
+	struct row *row)
 {
 	for (unsigned c = 0; c < l->n[entity]; c++) {
 		struct cell *cell = &row->cells[c];

@@ -17,37 +17,38 @@
 #include "metric.h"
 
 enum {
-#define X(id, ent, ...) + (ENTITY_##ent == ENTITY_HOST)
+#define X(id, ent, ...) +(ENTITY_##ent == ENTITY_HOST)
 	ROW_HOST = 0
 #include "metric.def"
-	,
+		,
 #undef X
-#define X(id, ent, ...) + (ENTITY_##ent == ENTITY_JOB)
+#define X(id, ent, ...) +(ENTITY_##ent == ENTITY_JOB)
 	ROW_JOB = 0
 #include "metric.def"
-	,
+		,
 #undef X
-#define X(id, ent, ...) + (ENTITY_##ent == ENTITY_PROCESS)
+#define X(id, ent, ...) +(ENTITY_##ent == ENTITY_PROCESS)
 	ROW_PROCESS = 0
 #include "metric.def"
-	,
+		,
 #undef X
 	/* The GPU entities have fewer or more; the bound must hold for all. */
-#define X(id, ent, ...) + (ENTITY_##ent == ENTITY_GPU)
+#define X(id, ent, ...) +(ENTITY_##ent == ENTITY_GPU)
 	ROW_GPU = 0
 #include "metric.def"
-	,
+		,
 #undef X
-#define X(id, ent, ...) + (ENTITY_##ent == ENTITY_GPU_PROCESS)
+#define X(id, ent, ...) +(ENTITY_##ent == ENTITY_GPU_PROCESS)
 	ROW_GPU_PROCESS = 0
 #include "metric.def"
-	,
+		,
 #undef X
 	ROW_CELLS = 64, /* most metrics of an entity */
 };
 
 _Static_assert(ROW_HOST <= ROW_CELLS && ROW_JOB <= ROW_CELLS && ROW_PROCESS <= ROW_CELLS && ROW_GPU <= ROW_CELLS &&
-		ROW_GPU_PROCESS <= ROW_CELLS, "ROW_CELLS is too small");
+		       ROW_GPU_PROCESS <= ROW_CELLS,
+	"ROW_CELLS is too small");
 
 /* Where each metric stands in its entity's rows. */
 struct row_layout {

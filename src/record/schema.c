@@ -4,8 +4,8 @@
 #include <string.h>
 
 const struct fact_info fact_infos[] = {
-#define F_INT(name)  { #name, false, offsetof(struct facts, name) },
-#define F_TEXT(name) { #name, true, offsetof(struct facts, name) },
+#define F_INT(name)             { #name, false, offsetof(struct facts, name) },
+#define F_TEXT(name)            { #name, true, offsetof(struct facts, name) },
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
 #undef F
@@ -17,19 +17,35 @@ const size_t fact_count = sizeof(fact_infos) / sizeof(fact_infos[0]);
 /* ---- names ---------------------------------------------------------------------------------------------------------- */
 
 static const char *const unit_names[] = {
-	[UNIT_BYTES] = "bytes", [UNIT_NS] = "ns", [UNIT_COUNT] = "count", [UNIT_PPM] = "ppm", [UNIT_UJ] = "uj",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_NS] = "ns",
+	[UNIT_COUNT] = "count",
+	[UNIT_PPM] = "ppm",
+	[UNIT_UJ] = "uj",
 };
 static const char *const kind_names[] = {
-	[KIND_GAUGE] = "gauge", [KIND_COUNTER] = "counter", [KIND_MARK] = "mark",
+	[KIND_GAUGE] = "gauge",
+	[KIND_COUNTER] = "counter",
+	[KIND_MARK] = "mark",
 };
 static const char *const adds_names[] = { [ADDS_SUM] = "sum", [ADDS_MAX] = "max", [ADDS_NONE] = "none" };
 static const char *const event_names[EVENT_KIND_COUNT] = {
-	[EVENT_MARK] = "mark", [EVENT_PHASE_BEGIN] = "phase-begin", [EVENT_PHASE_END] = "phase-end",
-	[EVENT_ALERT] = "alert", [EVENT_CLEARED] = "cleared", [EVENT_OOM] = "oom", [EVENT_GAP] = "gap",
-	[EVENT_NOTE] = "note", [EVENT_TRIGGER] = "trigger", [EVENT_EXEC] = "exec",
+	[EVENT_MARK] = "mark",
+	[EVENT_PHASE_BEGIN] = "phase-begin",
+	[EVENT_PHASE_END] = "phase-end",
+	[EVENT_ALERT] = "alert",
+	[EVENT_CLEARED] = "cleared",
+	[EVENT_OOM] = "oom",
+	[EVENT_GAP] = "gap",
+	[EVENT_NOTE] = "note",
+	[EVENT_TRIGGER] = "trigger",
+	[EVENT_EXEC] = "exec",
 };
 static const char *const how_names[] = {
-	[END_SEEN] = "seen", [END_REAPED] = "reaped", [END_TASKSTATS] = "taskstats", [END_LEFT] = "left",
+	[END_SEEN] = "seen",
+	[END_REAPED] = "reaped",
+	[END_TASKSTATS] = "taskstats",
+	[END_LEFT] = "left",
 };
 
 const char *unit_name(enum unit unit)
@@ -133,7 +149,7 @@ static int see_metric(const struct metric_info *m, bool recent, int (*see)(void 
 }
 
 int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
-		void *ctx)
+	void *ctx)
 {
 	static const char *const first[] = { "t", "id", "span", "n", "part" };
 	int r = 0;
@@ -158,7 +174,8 @@ static int write_column(void *ctx, const char *column)
 	bool key = w->alone && strcmp(column, "t") == 0;
 
 	(void) buf_printf(w->out, "%s%s %s", w->started ? ", " : "(", column,
-			strcmp(column, "part") == 0 ? "TEXT" : key ? "INTEGER PRIMARY KEY" : "INTEGER");
+		strcmp(column, "part") == 0 ? "TEXT" : key ? "INTEGER PRIMARY KEY"
+							   : "INTEGER");
 	w->started = true;
 	return w->out->error;
 }

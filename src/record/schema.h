@@ -26,7 +26,7 @@ int schema_name(struct buf *out, enum entity entity, bool recent);
  * one), span, n, part, then a metric's name, or NAME_min, NAME, NAME_max of a gauge in a window. Stops at a negative
  * result. */
 int schema_columns(const struct row_layout *l, enum entity entity, bool recent, int (*see)(void *ctx, const char *column),
-		void *ctx);
+	void *ctx);
 
 /* INSERT OR REPLACE with a parameter for each column. */
 int schema_insert(struct buf *out, const struct row_layout *l, enum entity entity, bool recent);

@@ -79,9 +79,9 @@ const char *store_why(const struct store *s)
 static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
 	[PUT_PROCESS_BIRTH] = "INSERT INTO process(id,parent,pid,ppid,uid,start,startstack,born,is_main,name,command)"
-		" VALUES(?,?,?,?,?,?,?,?,?,?,?)"
-		" ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
-		" command=excluded.command",
+			      " VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+			      " ON CONFLICT(id) DO UPDATE SET uid=excluded.uid, startstack=excluded.startstack, name=excluded.name,"
+			      " command=excluded.command",
 	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), how=?3, status=coalesce(?4,status) WHERE id=?1",
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_GPU] = "INSERT OR IGNORE INTO gpu VALUES(?,?,?,?,?,?,?,NULL)",
@@ -115,7 +115,9 @@ sqlite3_stmt *store_get(struct store *s, enum store_statement which)
 
 sqlite3_stmt *store_cached(struct store *s, const char *sql)
 {
-	enum { MOST_CACHED = 128 };
+	enum {
+		MOST_CACHED = 128
+	};
 	struct store_cached entry;
 
 	for (size_t i = 0; i < s->n_cached; i++) {
@@ -252,7 +254,11 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
  * (fcntl(2)). Bytes 18 and 19 of the header say that there is a journal of the WAL kind (sqlite.org/fileformat2.html). */
 int store_copy(struct store *s, int fd)
 {
-	enum { WRITE_VERSION = 18, READ_VERSION = 19, ROLLBACK_JOURNAL = 1 };
+	enum {
+		WRITE_VERSION = 18,
+		READ_VERSION = 19,
+		ROLLBACK_JOURNAL = 1
+	};
 	unsigned char bytes[8 * STORE_PAGE];
 	sqlite3_file *file = NULL;
 	sqlite3_int64 size = 0;
@@ -290,8 +296,16 @@ void store_unlink(const char *path)
 static int put_metric(struct store *s, sqlite3_stmt *st, const struct metric_info *m)
 {
 	const char *const texts[] = {
-		entity_name(m->entity), m->name, unit_name(m->unit), kind_name(m->kind), adds_name(m->adds),
-		m->om, m->om_labels, m->json, m->origin, m->sentence,
+		entity_name(m->entity),
+		m->name,
+		unit_name(m->unit),
+		kind_name(m->kind),
+		adds_name(m->adds),
+		m->om,
+		m->om_labels,
+		m->json,
+		m->origin,
+		m->sentence,
 	};
 
 	for (int i = 0; i < (int) (sizeof(texts) / sizeof(texts[0])); i++)
@@ -317,9 +331,9 @@ static int make_tables(struct store *s)
 	int r;
 
 	(void) buf_printf(&sql, "PRAGMA page_size=%d; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-			"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
-			"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
-			STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
+				"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-512;"
+				"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+		STORE_PAGE, SCHEMA_APPLICATION, SCHEMA_VERSION);
 	(void) schema_tables(&sql);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
@@ -339,7 +353,7 @@ static int start_journal(struct store *s, const struct store_options *o)
 		return 0;
 	s->wal = true;
 	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=%u; PRAGMA journal_size_limit=%u;",
-			o->wal_pages, o->wal_pages * STORE_PAGE);
+		o->wal_pages, o->wal_pages * STORE_PAGE);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
 	return r;

@@ -14,13 +14,37 @@
 #include "record/wire.h"
 
 /* What kinds of rows take how much room, roughly: decides what is thinned. */
-enum store_class { CLASS_SAMPLE, CLASS_RECENT, CLASS_PROCESS, CLASS_EVENT, CLASS_SERIES, CLASS_COUNT };
+enum store_class {
+	CLASS_SAMPLE,
+	CLASS_RECENT,
+	CLASS_PROCESS,
+	CLASS_EVENT,
+	CLASS_SERIES,
+	CLASS_COUNT
+};
 
-struct store_use { uint64_t rows, bytes; };
+struct store_use {
+	uint64_t rows, bytes;
+};
 
 enum store_statement {
-	PUT_META, PUT_PROCESS_BIRTH, PUT_PROCESS_END, PUT_PROCESS, PUT_GPU, PUT_GPU_PROCESS, END_GPU, END_GPU_PROCESS,
-	PUT_SERIES, PUT_SERIES_STATE, PUT_VALUE, PUT_EVENT, PUT_PHASE, PUT_ACC, PAGE_COUNT, FREE_COUNT, STATEMENT_COUNT,
+	PUT_META,
+	PUT_PROCESS_BIRTH,
+	PUT_PROCESS_END,
+	PUT_PROCESS,
+	PUT_GPU,
+	PUT_GPU_PROCESS,
+	END_GPU,
+	END_GPU_PROCESS,
+	PUT_SERIES,
+	PUT_SERIES_STATE,
+	PUT_VALUE,
+	PUT_EVENT,
+	PUT_PHASE,
+	PUT_ACC,
+	PAGE_COUNT,
+	FREE_COUNT,
+	STATEMENT_COUNT,
 };
 
 struct store_cached {

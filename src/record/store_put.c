@@ -9,7 +9,10 @@
 #include "record/schema.h"
 #include "record/store.h"
 
-enum { MOST_SERIES = 4096, EVENT_TEXT_MOST = 4096 };
+enum {
+	MOST_SERIES = 4096,
+	EVENT_TEXT_MOST = 4096
+};
 
 /* ---- values --------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +40,7 @@ static bool is_utf8(const char *text)
 			return false;
 		/* Overlong forms, surrogates and what is past U+10FFFF show in the second byte. */
 		if ((first == 0xe0 && *p < 0xa0) || (first == 0xed && *p > 0x9f) || (first == 0xf0 && *p < 0x90) ||
-				(first == 0xf4 && *p > 0x8f))
+			(first == 0xf4 && *p > 0x8f))
 			return false;
 		for (; more > 0; more--, p++) {
 			if ((*p & 0xc0) != 0x80)
@@ -73,8 +76,16 @@ void store_bind_time(sqlite3_stmt *st, int at, uint64_t ns)
 /* SQLite's record format: what an integer takes beside its byte in the header. */
 static unsigned int_bytes(int64_t value)
 {
-	static const struct { int64_t most; unsigned bytes; } sizes[] = {
-		{ 1, 0 }, { INT8_MAX, 1 }, { INT16_MAX, 2 }, { 0x7fffff, 3 }, { INT32_MAX, 4 }, { 0x7fffffffffff, 6 },
+	static const struct {
+		int64_t most;
+		unsigned bytes;
+	} sizes[] = {
+		{ 1, 0 },
+		{ INT8_MAX, 1 },
+		{ INT16_MAX, 2 },
+		{ 0x7fffff, 3 },
+		{ INT32_MAX, 4 },
+		{ 0x7fffffffffff, 6 },
 	};
 
 	if (value < 0)
@@ -109,7 +120,7 @@ static unsigned bind_gauge(sqlite3_stmt *st, int at, const struct cell *cell)
 }
 
 static unsigned bind_cells(sqlite3_stmt *st, int at, const struct row_layout *l, enum entity entity, bool recent,
-		const struct row *row)
+	const struct row *row)
 {
 	unsigned bytes = 0;
 
@@ -262,7 +273,8 @@ static int put_end(struct store *s, const struct end *end, uint64_t time_ns)
 
 	if (!entity_has_id(end->entity))
 		return 0;
-	st = store_get(s, process ? PUT_PROCESS_END : end->entity == ENTITY_GPU ? END_GPU : END_GPU_PROCESS);
+	st = store_get(s, process ? PUT_PROCESS_END : end->entity == ENTITY_GPU ? END_GPU
+										: END_GPU_PROCESS);
 	if (!st)
 		return store_step(s, NULL);
 	(void) sqlite3_bind_int64(st, 1, end->id);

@@ -6,7 +6,8 @@
 #include "record/thin_internal.h"
 
 enum {
-	FEWEST_WAL_PAGES = 8, MOST_WAL_PAGES = 256,
+	FEWEST_WAL_PAGES = 8,
+	MOST_WAL_PAGES = 256,
 	SHM_BYTES = 32 << 10,  /* the journal's index; SQLite makes it in steps of this size */
 	SHARES = 4,            /* a list may have a quarter of the limit */
 	SLICES = 64,           /* of the time at full rate, cut off at a time */
@@ -37,8 +38,7 @@ struct thin *thin_new(const struct thin_options *options)
 	t->n_levels = 1;
 	t->wal_pages = thin_wal_pages(options->max_bytes);
 	t->process_least = 1 << 20;
-	t->high_bytes = options->max_bytes > 2 * reserve(options->max_bytes) ?
-			options->max_bytes - reserve(options->max_bytes) : options->max_bytes / 2;
+	t->high_bytes = options->max_bytes > 2 * reserve(options->max_bytes) ? options->max_bytes - reserve(options->max_bytes) : options->max_bytes / 2;
 	t->low_bytes = t->high_bytes - t->high_bytes / 32;
 	return t;
 }
@@ -152,7 +152,10 @@ static int cut_recent(struct store *s, uint64_t before_ns)
 /* A few rows at a time, or every so many windows: a statement a table costs more than the rows. */
 int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
 {
-	enum { WINDOWS = 4, PIECE = 512 };
+	enum {
+		WINDOWS = 4,
+		PIECE = 512
+	};
 	const uint64_t rows = s->use[CLASS_RECENT].rows;
 	uint64_t cut, every = WINDOWS * t->options.window_ns;
 
@@ -175,7 +178,8 @@ int thin_recent(struct thin *t, struct store *s)
 	bool found;
 	uint64_t slice;
 	int r = thin_number(s, "SELECT max(t) FROM (SELECT max(t) AS t FROM job_recent UNION ALL"
-			" SELECT max(t) FROM host_recent UNION ALL SELECT max(t) FROM process_recent)", 0, 0, &newest, &found);
+			       " SELECT max(t) FROM host_recent UNION ALL SELECT max(t) FROM process_recent)",
+		0, 0, &newest, &found);
 
 	if (r < 0 || !found || s->use[CLASS_RECENT].rows == 0 || (uint64_t) newest <= t->oldest_recent_ns)
 		return r;

@@ -6,7 +6,9 @@
 
 #include "record/thin.h"
 
-enum { THIN_LEVELS = 28 };
+enum {
+	THIN_LEVELS = 28
+};
 
 /* What a reader that has come to some time knows of a process: its last row. */
 struct thin_state {

@@ -34,7 +34,7 @@ static int by_series(const void *a, const void *b)
 static int64_t read_values(struct thin *t, struct store *s, struct value *values, int64_t most)
 {
 	sqlite3_stmt *st = store_prepare(s, "SELECT rowid, series, value FROM series_value WHERE rowid > ?1 AND rowid <="
-			" (SELECT max(rowid) FROM series_value) - ?3 ORDER BY rowid LIMIT ?2");
+					    " (SELECT max(rowid) FROM series_value) - ?3 ORDER BY rowid LIMIT ?2");
 	int64_t n = 0;
 	int rc = SQLITE_DONE;
 
@@ -45,8 +45,10 @@ static int64_t read_values(struct thin *t, struct store *s, struct value *values
 	(void) sqlite3_bind_int64(st, 3, (int64_t) s->use[CLASS_SERIES].rows / 4);
 	while (n < most && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		values[n++] = (struct value) {
-			.row = sqlite3_column_int64(st, 0), .series = sqlite3_column_int64(st, 1),
-			.value = sqlite3_column_double(st, 2), .nan = sqlite3_column_type(st, 2) == SQLITE_NULL,
+			.row = sqlite3_column_int64(st, 0),
+			.series = sqlite3_column_int64(st, 1),
+			.value = sqlite3_column_double(st, 2),
+			.nan = sqlite3_column_type(st, 2) == SQLITE_NULL,
 		};
 	}
 	(void) sqlite3_finalize(st);
@@ -146,7 +148,7 @@ int thin_events(struct thin *t, struct store *s)
 		int64_t cut, gone;
 		bool found;
 		int r = thin_number(s, "SELECT rowid FROM event ORDER BY rowid LIMIT 1 OFFSET ?1",
-				(int64_t) s->use[CLASS_EVENT].rows * quarters / 4, 0, &cut, &found);
+			(int64_t) s->use[CLASS_EVENT].rows * quarters / 4, 0, &cut, &found);
 
 		if (r < 0 || !found)
 			return r;
@@ -160,7 +162,7 @@ int thin_events(struct thin *t, struct store *s)
 static int drop_processes(struct thin *t, struct store *s, int64_t last)
 {
 	sqlite3_stmt *st = store_cached(s, "DELETE FROM process WHERE id > ?1 AND id <= ?2 AND ended IS NOT NULL AND NOT"
-			" is_main AND coalesce(peak, 0) < ?3");
+					   " is_main AND coalesce(peak, 0) < ?3");
 	int r;
 
 	if (!st)
@@ -180,7 +182,7 @@ int thin_processes(struct thin *t, struct store *s)
 	int64_t last;
 	bool found;
 	int r = thin_number(s, "SELECT max(id) FROM (SELECT id FROM process WHERE id > ?1 ORDER BY id LIMIT ?2)",
-			t->process_cursor, t->wal_pages * PROCESSES_A_PAGE, &last, &found);
+		t->process_cursor, t->wal_pages * PROCESSES_A_PAGE, &last, &found);
 
 	if (r < 0)
 		return r;

@@ -40,7 +40,7 @@ static sqlite3_stmt *select_rows(struct store *s, enum entity entity, uint64_t f
 	sqlite3_stmt *st;
 
 	(void) buf_printf(&sql, "SELECT * FROM %s_sample WHERE t >= ?1 AND t < ?2 ORDER BY %st LIMIT %u", entity_name(entity),
-			entity_has_id(entity) && most > 1 ? "id, " : "", most);
+		entity_has_id(entity) && most > 1 ? "id, " : "", most);
 	st = store_cached(s, sql.data);
 	buf_done(&sql);
 	if (st) {
@@ -160,7 +160,7 @@ static int read_life(struct store *s, uint32_t id, struct life *ret)
 
 /* What a process without a row in a window of the job did there: the same as before. */
 static void stand_still(const struct pair *p, const struct cell *cells, const struct row *job, const struct life *life,
-		struct row *ret)
+	struct row *ret)
 {
 	const struct row_layout *l = &p->s->layout;
 
@@ -226,7 +226,7 @@ static int say_in_next(struct pair *p, uint32_t id, const struct merging *m, con
 	if (!p->next_known || life->ended_ns <= p->next_job.t_ns)
 		return 0;
 	r = thin_number(p->s, "SELECT 1 FROM process_sample WHERE t = ?1 AND id = ?2", (int64_t) p->next_job.t_ns, id,
-			&there, &found);
+		&there, &found);
 	if (r < 0 || found)
 		return r;
 	stand_still(p, m->now, &p->next_job, life, &row);
@@ -356,7 +356,7 @@ static int choose_level(const struct thin *t, uint64_t begin_ns)
 
 	for (unsigned l = 0; l < t->n_levels && l + 1 < THIN_LEVELS; l++) {
 		if (width_of(t, l) > UINT64_MAX / 16 ||
-				t->levels[l].begin_ns + 2 * width_of(t, l) > end_of(t, l, begin_ns))
+			t->levels[l].begin_ns + 2 * width_of(t, l) > end_of(t, l, begin_ns))
 			continue;
 		if (best < 0 || t->levels[l].windows > t->levels[best].windows)
 			best = (int) l;
@@ -372,11 +372,11 @@ static int skip_gap(struct thin *t, struct store *s, unsigned level, uint64_t en
 	int64_t next;
 	bool found;
 	int r = thin_number(s, "SELECT min(t) FROM (SELECT min(t) AS t FROM job_sample WHERE t >= ?1 UNION ALL"
-			" SELECT min(t) FROM host_sample WHERE t >= ?1 UNION ALL"
-			" SELECT min(t) FROM process_sample WHERE t >= ?1 UNION ALL"
-			" SELECT min(t) FROM gpu_sample WHERE t >= ?1 UNION ALL"
-			" SELECT min(t) FROM gpu_process_sample WHERE t >= ?1)",
-			(int64_t) t->levels[level].begin_ns, 0, &next, &found);
+			       " SELECT min(t) FROM host_sample WHERE t >= ?1 UNION ALL"
+			       " SELECT min(t) FROM process_sample WHERE t >= ?1 UNION ALL"
+			       " SELECT min(t) FROM gpu_sample WHERE t >= ?1 UNION ALL"
+			       " SELECT min(t) FROM gpu_process_sample WHERE t >= ?1)",
+		(int64_t) t->levels[level].begin_ns, 0, &next, &found);
 
 	if (r < 0)
 		return r;

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { TEXT_MOST = 16 << 10 }; /* longer texts are cut */
+enum {
+	TEXT_MOST = 16 << 10
+}; /* longer texts are cut */
 
 static size_t text_size(const char *text)
 {
@@ -66,7 +68,8 @@ static void birth_texts(struct birth *b, const char ***texts)
 
 static unsigned birth_text_count(enum entity entity)
 {
-	return entity == ENTITY_PROCESS ? 2 : entity == ENTITY_GPU ? 3 : 0;
+	return entity == ENTITY_PROCESS ? 2 : entity == ENTITY_GPU ? 3
+								   : 0;
 }
 
 static size_t birth_text_size(const struct birth *birth)

@@ -13,7 +13,10 @@
 #include "frame.h"
 #include "job/job.h"
 
-enum wire_kind { WIRE_FRAME, WIRE_TOTALS };
+enum wire_kind {
+	WIRE_FRAME,
+	WIRE_TOTALS
+};
 
 /* In front of every message; size counts it too and is a multiple of 16. */
 struct wire_head {

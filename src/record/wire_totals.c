@@ -49,15 +49,27 @@ static bool is_changed(struct map *map, uint64_t key, uint64_t hash)
 static uint64_t process_print(const struct process *p)
 {
 	const uint64_t values[] = {
-		(uint64_t) p->parent << 32 | (uint32_t) p->pid, (uint64_t) (uint32_t) p->ppid << 32 | p->uid, p->start_ns,
-		p->startstack, p->born_ns, p->ended_ns,
+		(uint64_t) p->parent << 32 | (uint32_t) p->pid,
+		(uint64_t) (uint32_t) p->ppid << 32 | p->uid,
+		p->start_ns,
+		p->startstack,
+		p->born_ns,
+		p->ended_ns,
 		(uint64_t) p->is_main | (uint64_t) p->ended << 1 | (uint64_t) p->status_known << 2 |
 			(uint64_t) p->peak_exact << 3 | (uint64_t) p->cpu_known << 4 | (uint64_t) p->io_known << 5 |
 			(uint64_t) p->split_known << 6 | (uint64_t) p->how << 8,
-		(uint64_t) (uint32_t) p->status, (uint64_t) p->rss_bytes, (uint64_t) p->rss_file_bytes,
-		(uint64_t) p->peak_bytes, (uint64_t) p->cpu_user_ns, (uint64_t) p->cpu_system_ns,
-		(uint64_t) p->faults_minor, (uint64_t) p->faults_waited, (uint64_t) p->read_bytes,
-		(uint64_t) p->write_bytes, (uint64_t) p->private_bytes, (uint64_t) p->shared_bytes,
+		(uint64_t) (uint32_t) p->status,
+		(uint64_t) p->rss_bytes,
+		(uint64_t) p->rss_file_bytes,
+		(uint64_t) p->peak_bytes,
+		(uint64_t) p->cpu_user_ns,
+		(uint64_t) p->cpu_system_ns,
+		(uint64_t) p->faults_minor,
+		(uint64_t) p->faults_waited,
+		(uint64_t) p->read_bytes,
+		(uint64_t) p->write_bytes,
+		(uint64_t) p->private_bytes,
+		(uint64_t) p->shared_bytes,
 	};
 	uint64_t hash = p->id;
 
@@ -117,7 +129,7 @@ static void put_processes(struct putting *p, struct wire_memory *memory, const s
 		const struct process *process = job_process(job, i);
 
 		if (is_changed(&memory->processes, process->id, process_print(process)) &&
-				buf_add(p->out, process, sizeof(*process)) == 0)
+			buf_add(p->out, process, sizeof(*process)) == 0)
 			p->totals->n_processes++;
 	}
 	pad(p->out);
@@ -140,7 +152,7 @@ static void put_phases(struct putting *p, struct wire_memory *memory, const stru
 		const struct phase *phase = job_phase(job, i);
 
 		if (is_changed(&memory->phases, phase->number, phase_print(phase)) &&
-				buf_add(p->out, phase, sizeof(*phase)) == 0)
+			buf_add(p->out, phase, sizeof(*phase)) == 0)
 			p->totals->n_phases++;
 	}
 	pad(p->out);
@@ -168,7 +180,7 @@ static void put_texts(struct buf *out, const struct wire_totals *t, size_t proce
 		add_text(out, p.name, TEXT_MOST);
 	}
 #define F_INT(name)
-#define F_TEXT(name) add_text(out, t->facts.name, FACT_MOST);
+#define F_TEXT(name)            add_text(out, t->facts.name, FACT_MOST);
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
 #undef F
@@ -241,10 +253,10 @@ struct wire_totals *wire_totals_get(void *where)
 		t->phases[i].name = get_text(&at);
 	/* An unknown fact stays NULL. */
 #define F_INT(name)
-#define F_TEXT(name)                                                                               \
-	{                                                                                              \
-		char *text = get_text(&at);                                                                \
-		t->facts.name = t->facts.name ? text : NULL;                                               \
+#define F_TEXT(name) \
+	{ \
+		char *text = get_text(&at); \
+		t->facts.name = t->facts.name ? text : NULL; \
 	}
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"

@@ -26,11 +26,16 @@ static int write_row(void *ctx, enum entity entity, bool recent, const struct ro
 int writer_init(struct writer *w, const struct writer_options *options)
 {
 	const struct fold_options fold = {
-		.window_ns = options->window_ns, .others_after = options->others_after, .layout = &w->layout,
-		.row = write_row, .ctx = w,
+		.window_ns = options->window_ns,
+		.others_after = options->others_after,
+		.layout = &w->layout,
+		.row = write_row,
+		.ctx = w,
 	};
 	const struct thin_options thin = {
-		.window_ns = options->window_ns, .recent_ns = options->recent_ns, .max_bytes = options->max_bytes,
+		.window_ns = options->window_ns,
+		.recent_ns = options->recent_ns,
+		.max_bytes = options->max_bytes,
 	};
 
 	*w = (struct writer) { .options = *options };
@@ -242,7 +247,7 @@ void writer_finish(struct writer *w, bool keep)
 		r = writer_place(w);
 		if (r < 0)
 			(void) err_set(&w->trouble, r, "the recording cannot be put at %s: %s%s%s", w->target, strerror(-r),
-					w->folder ? "; it is left at " : "", w->folder ? w->file : "");
+				w->folder ? "; it is left at " : "", w->folder ? w->file : "");
 		w->result = r;
 	}
 	if (r == 0)

@@ -25,7 +25,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 	if (w->store) {
 		store_rollback(w->store);
 		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on",
-				w->beside ? w->target : w->file, why && *why ? why : strerror(-r), at);
+			w->beside ? w->target : w->file, why && *why ? why : strerror(-r), at);
 		(void) store_close(w->store, false);
 		w->store = NULL;
 	} else if (!w->trouble.text[0]) {
@@ -86,7 +86,8 @@ static int choose_file(struct writer *w, bool whole)
 	if (!whole) {
 		r = clear_target(w);
 		w->file = r == 0 ? strdup(w->target) : NULL;
-		return r < 0 ? r : w->file ? 0 : -ENOMEM;
+		return r < 0 ? r : w->file ? 0
+					   : -ENOMEM;
 	}
 	r = share_temporary(w->target, path, sizeof(path));
 	if (r < 0)
@@ -113,7 +114,9 @@ static int sign(struct store *s)
 int writer_open(struct writer *w, bool whole)
 {
 	struct store_options options = {
-		.wal = !whole, .max_bytes = w->options.max_bytes, .wal_pages = thin_wal_pages(w->options.max_bytes),
+		.wal = !whole,
+		.max_bytes = w->options.max_bytes,
+		.wal_pages = thin_wal_pages(w->options.max_bytes),
 	};
 	int r = choose_target(w);
 

@@ -35,8 +35,15 @@ static bool is_launcher(const char *name, bool many_nodes)
 		const char *name;
 		bool always;
 	} launchers[] = {
-		{ "srun", true }, { "aprun", true }, { "jsrun", true }, { "mpirun", false }, { "mpiexec", false },
-		{ "mpiexec.hydra", false }, { "orterun", false }, { "prterun", false }, { "prun", false },
+		{ "srun", true },
+		{ "aprun", true },
+		{ "jsrun", true },
+		{ "mpirun", false },
+		{ "mpiexec", false },
+		{ "mpiexec.hydra", false },
+		{ "orterun", false },
+		{ "prterun", false },
+		{ "prun", false },
 	};
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
@@ -74,7 +81,7 @@ void sampler_push(struct sampler *s, const struct frame *given)
 }
 
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns,
-		uint64_t hold_ns)
+	uint64_t hold_ns)
 {
 	if (!framebuf_is_empty(buf)) {
 		struct frame frame = framebuf_frame(buf, source, time_ns, hold_ns);
@@ -208,7 +215,9 @@ static void look_for_new(struct sampler *s, uint64_t now)
 /* However many ask for it, it takes a tenth of a core at most. */
 void sampler_now(struct sampler *s)
 {
-	enum { SHARE = 10 };
+	enum {
+		SHARE = 10
+	};
 	const uint64_t now = sampler_time(s);
 
 	if (!s->started || s->ended || now < s->next_now_ns)
@@ -223,7 +232,11 @@ void sampler_now(struct sampler *s)
 static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)
 {
 	const struct event event = {
-		.time_ns = now, .kind = EVENT_GAP, .entity = ENTITY_JOB, .value_ns = (int64_t) gap, .text = "",
+		.time_ns = now,
+		.kind = EVENT_GAP,
+		.entity = ENTITY_JOB,
+		.value_ns = (int64_t) gap,
+		.text = "",
 	};
 
 	framebuf_event(&s->buf, &event);

@@ -12,7 +12,10 @@
 #include "job/job.h"
 #include "source/source.h"
 
-enum sampler_cgroup { CGROUP_AUTO, CGROUP_NONE };
+enum sampler_cgroup {
+	CGROUP_AUTO,
+	CGROUP_NONE
+};
 
 struct sampler_options {
 	const struct root *root;

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "sample/sampler_internal.h"
 
-enum { LEFT_NAMED = 8 };
+enum {
+	LEFT_NAMED = 8
+};
 
 static uint64_t hold(const struct sampler *s)
 {

@@ -8,7 +8,11 @@
 
 #include "sample/sampler_internal.h"
 
-enum { PLAN_HOST, PLAN_ENERGY, PLAN_CGROUP };
+enum {
+	PLAN_HOST,
+	PLAN_ENERGY,
+	PLAN_CGROUP
+};
 
 #define HOST_PERIOD_NS 100000000 /* nothing of the machine is read more often */
 
@@ -54,7 +58,7 @@ void sampler_plan_open(struct sampler *s)
 	s->env.cgroup = s->cgroup.path;
 	/* The shell that started hiwater is no member: where it is in the group too, no list need be read. */
 	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&
-	    !s->options.cgroup_made)
+		!s->options.cgroup_made)
 		facts->cgroup_exclusive = known(0);
 	/* Of those who are attached to, only the first is known yet: the first tick tells who else is in the group. */
 	if (s->options.ours)
@@ -137,7 +141,10 @@ struct pids {
 
 static int pids_read(const struct sampler *s, struct pids *ret)
 {
-	enum { FIRST_GUESS = 256, MOST = 65536 };
+	enum {
+		FIRST_GUESS = 256,
+		MOST = 65536
+	};
 
 	for (size_t room = FIRST_GUESS; room <= MOST; room *= 4) {
 		free(ret->list);
@@ -199,7 +206,7 @@ void sampler_check_cgroup(struct sampler *s)
 	struct facts *facts = job_facts(s->job);
 
 	if (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE ||
-			(facts->cgroup_exclusive.known && !facts->cgroup_exclusive.value))
+		(facts->cgroup_exclusive.known && !facts->cgroup_exclusive.value))
 		return;
 	s->cgroup.peak_is_ours = s->options.cgroup_made &&
 				 strcmp(s->options.cgroup_made, s->cgroup.path) == 0;

@@ -108,8 +108,10 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 
 	s->start_boot_ns = clock_boot_ns();
 	s->env = (struct source_env) {
-		.root = s->options.root, .start_boot_ns = s->start_boot_ns,
-		.recorder_pid = getpid(), .workdir = s->options.workdir,
+		.root = s->options.root,
+		.start_boot_ns = s->start_boot_ns,
+		.recorder_pid = getpid(),
+		.workdir = s->options.workdir,
 	};
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
@@ -173,7 +175,9 @@ static void start_of_main(struct sampler *s, pid_t pid)
 /* One more than main: it alone is read, with what it started. The others' turn comes with the clock. */
 static void look_at_further(struct sampler *s, uint64_t now)
 {
-	enum { MOST = 64 };
+	enum {
+		MOST = 64
+	};
 	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
 	uint32_t ids[MOST];
 	size_t n = 0;

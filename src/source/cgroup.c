@@ -16,7 +16,11 @@
 #include "source.h"
 #include "teller.h"
 
-enum { MEMORY = 1 << 0, DETAIL = 1 << 1, EVENTS = 1 << 2 };
+enum {
+	MEMORY = 1 << 0,
+	DETAIL = 1 << 1,
+	EVENTS = 1 << 2
+};
 
 static const struct source_group groups[] = {
 	{ "memory", 0 },
@@ -40,45 +44,47 @@ struct row {
 
 static const struct row rows_v2[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1, "cgroup v2 memory.current",
-	  "the memory controller is not enabled for this group", "enable it in the group above" },
+		"the memory controller is not enabled for this group", "enable it in the group above" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_UNIFIED, MEMORY, "memory.peak", NULL, NULL, 1,
-	  "cgroup v2 memory.peak, once it is of this run", "no memory.peak", "Linux 5.19 or newer" },
+		"cgroup v2 memory.peak, once it is of this run", "no memory.peak", "Linux 5.19 or newer" },
 	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1, "cgroup v2 memory.stat anon",
-	  "the memory controller is not enabled for this group", "" },
+		"the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1, "cgroup v2 memory.stat file",
-	  "the memory controller is not enabled for this group", "" },
+		"the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
-	  "cgroup v2 memory.stat kernel", "memory.stat has no line for it", "Linux 5.18 or newer" },
+		"cgroup v2 memory.stat kernel", "memory.stat has no line for it", "Linux 5.18 or newer" },
 	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
-	  "cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
+		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
-	  "cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
+		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "throttled_usec", 1000,
-	  "cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
+		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
 };
 
 /* total_*: with the groups below. memory.oom_control counts the kills in this group alone; so does the kernel. */
 static const struct row rows_v1[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_MEMORY, MEMORY, "memory.usage_in_bytes", NULL, NULL, 1,
-	  "cgroup v1 memory.usage_in_bytes", "no memory.usage_in_bytes", "" },
+		"cgroup v1 memory.usage_in_bytes", "no memory.usage_in_bytes", "" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_MEMORY, MEMORY, "memory.max_usage_in_bytes", NULL, NULL, 1,
-	  "cgroup v1 memory.max_usage_in_bytes, once it is of this run", "no memory.max_usage_in_bytes", "" },
+		"cgroup v1 memory.max_usage_in_bytes, once it is of this run", "no memory.max_usage_in_bytes", "" },
 	{ M_JOB_CGROUP_ANON, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_rss", 1,
-	  "cgroup v1 memory.stat total_rss", "no memory.stat", "" },
+		"cgroup v1 memory.stat total_rss", "no memory.stat", "" },
 	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache", 1,
-	  "cgroup v1 memory.stat total_cache", "no memory.stat", "" },
+		"cgroup v1 memory.stat total_cache", "no memory.stat", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_MEMORY, DETAIL, "memory.kmem.usage_in_bytes", NULL, NULL, 1,
-	  "cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory", "" },
+		"cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory", "" },
 	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, EVENTS, "memory.oom_control", NULL, "oom_kill", 1,
-	  "cgroup v1 memory.oom_control oom_kill, this group alone", "memory.oom_control does not count kills",
-	  "Linux 4.13 or newer" },
+		"cgroup v1 memory.oom_control oom_kill, this group alone", "memory.oom_control does not count kills",
+		"Linux 4.13 or newer" },
 	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
-	  "" },
+		"" },
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "throttled_time", 1,
-	  "cgroup v1 cpu.stat throttled_time", "no cpu group has just these processes", "" },
+		"cgroup v1 cpu.stat throttled_time", "no cpu group has just these processes", "" },
 };
 
-enum { ROWS = sizeof(rows_v1) / sizeof(rows_v1[0]) };
+enum {
+	ROWS = sizeof(rows_v1) / sizeof(rows_v1[0])
+};
 _Static_assert(ROWS == sizeof(rows_v2) / sizeof(rows_v2[0]), "the same metrics in both");
 
 struct source {
@@ -111,7 +117,7 @@ static void dirs_done(const struct dirs *dirs)
 }
 
 static void open_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
-		      enum cgroup_hierarchy hierarchy, struct dirs *dirs)
+	enum cgroup_hierarchy hierarchy, struct dirs *dirs)
 {
 	char twin[CGROUP_PATH];
 	int r = cgroup_twin(root, mounts, path, hierarchy, twin);
@@ -240,7 +246,7 @@ static struct maybe peek(const struct source *s, enum metric metric)
 
 	for (size_t i = 0; i < ROWS; i++) {
 		if (s->rows[i].metric == metric && s->fds[i] >= 0 &&
-		    smallfile_pread(s->fds[i], text, sizeof(text)) > 0)
+			smallfile_pread(s->fds[i], text, sizeof(text)) > 0)
 			return row_value(&s->rows[i], text);
 	}
 	return UNKNOWN;
@@ -325,11 +331,14 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 }
 
 static void tell_row_probe(const struct source *s, size_t i, const struct framebuf *out, source_prober *tell,
-			   void *ctx)
+	void *ctx)
 {
 	const struct row *row = &s->rows[i];
 	struct source_probe probe = {
-		.metric = row->metric, .available = was_known(out, row->metric), .how = row->how, .why_not = "",
+		.metric = row->metric,
+		.available = was_known(out, row->metric),
+		.how = row->how,
+		.why_not = "",
 		.remedy = "",
 	};
 
@@ -352,7 +361,8 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
 			struct source_probe probe = {
-				.metric = rows_v2[i].metric, .how = rows_v2[i].how,
+				.metric = rows_v2[i].metric,
+				.how = rows_v2[i].how,
 				.why_not = "no cgroup that the job has to itself",
 				.remedy = "--cgroup=new, a container, or a Slurm step",
 			};
@@ -365,7 +375,12 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 }
 
 const struct source_ops source_cgroup = {
-	.name = "cgroup", .frame = FRAME_CGROUP,
-	.groups = groups, .n_groups = sizeof(groups) / sizeof(groups[0]),
-	.open = cgroup_open, .read = cgroup_read, .probe = cgroup_probe, .close = cgroup_close,
+	.name = "cgroup",
+	.frame = FRAME_CGROUP,
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.open = cgroup_open,
+	.read = cgroup_read,
+	.probe = cgroup_probe,
+	.close = cgroup_close,
 };

@@ -84,7 +84,7 @@ static struct maybe cpu_v1(int dir)
 	uint64_t quota, period;
 
 	if (smallfile_read(dir, "cpu.cfs_quota_us", quota_text, sizeof(quota_text)) < 0 ||
-	    smallfile_read(dir, "cpu.cfs_period_us", period_text, sizeof(period_text)) < 0)
+		smallfile_read(dir, "cpu.cfs_period_us", period_text, sizeof(period_text)) < 0)
 		return UNKNOWN;
 	if (line_number(quota_text, &quota) < 0 || line_number(period_text, &period) < 0) /* quota -1: none */
 		return UNKNOWN;
@@ -102,7 +102,7 @@ static struct maybe cpu_v2(int dir)
 
 /* The smallest limit from the group up to the top of what is mounted. */
 static struct maybe smallest(const struct root *root, const struct cgroup_mount *mount, const char *path,
-			     struct maybe (*read_limit)(int dir))
+	struct maybe (*read_limit)(int dir))
 {
 	struct maybe least = UNKNOWN;
 	char at[CGROUP_PATH];
@@ -141,7 +141,7 @@ static struct maybe below_memory(const struct root *root, struct maybe limit)
 	uint64_t total = 0;
 
 	if (limit.known && smallfile_read(root->proc, "meminfo", text, sizeof(text)) > 0 &&
-	    parse_key(text, "MemTotal", &total) == 0 && (uint64_t) limit.value >= total)
+		parse_key(text, "MemTotal", &total) == 0 && (uint64_t) limit.value >= total)
 		return UNKNOWN;
 	return limit;
 }
@@ -151,7 +151,7 @@ static struct maybe memory_limit(const struct root *root, const struct cgroup_mo
 	if (v2)
 		return smallest(root, mount, path, memory_v2);
 	return below_memory(root, maybe_min(smallest(root, mount, path, memory_v1),
-					    hierarchical_limit(root, mount, path)));
+					  hierarchical_limit(root, mount, path)));
 }
 
 static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text)
@@ -162,7 +162,7 @@ static struct maybe cpu_limit(const struct root *root, const struct cgroup_mount
 	char path[CGROUP_PATH];
 
 	if (!mount->found || !cgroup_line_of(text, hierarchy, &line) ||
-	    cgroup_below(mount, line.path, line.path_len, path) < 0)
+		cgroup_below(mount, line.path, line.path_len, path) < 0)
 		return UNKNOWN;
 	return smallest(root, mount, path, hierarchy == CGROUP_UNIFIED ? cpu_v2 : cpu_v1);
 }
@@ -173,7 +173,7 @@ static struct maybe cpu_limit(const struct root *root, const struct cgroup_mount
  * one alone (Slurm without memory limits makes groups for devices or cpusets only), and in a container that sees itself
  * as "/" in the folder that was mounted. systemd has a tree of its own beside everyone's: there its name says nothing. */
 static const char *find_scheduler(const char *text, const struct cgroup_line *charging,
-				  const struct cgroup_mount *mount)
+	const struct cgroup_mount *mount)
 {
 	const char *own = cgroup_scheduler(charging->path, charging->path_len);
 	const char *found = cgroup_scheduler(mount->root, strlen(mount->root));
@@ -259,7 +259,9 @@ int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *re
 
 bool cgroup_is_common(const struct root *root, pid_t a, pid_t b)
 {
-	enum { GROUPS_SIZE = 4096 };
+	enum {
+		GROUPS_SIZE = 4096
+	};
 	char text[2][GROUPS_SIZE], path[32];
 	const pid_t pids[2] = { a, b };
 

@@ -13,7 +13,9 @@
 
 /* The controller that makes a v1 hierarchy the one meant. */
 static const char *const controllers[] = {
-	[CGROUP_MEMORY] = "memory", [CGROUP_CPU] = "cpu", [CGROUP_CPUACCT] = "cpuacct",
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_CPU] = "cpu",
+	[CGROUP_CPUACCT] = "cpuacct",
 };
 
 /* ---- mounts ------------------------------------------------------------------------------------------------------- */
@@ -165,10 +167,10 @@ int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len,
 	size_t gone = sizeof(deleted) - 1;
 
 	if (len == 0 || has_dotdot(path, len) ||
-	    (len > gone && memcmp(path + len - gone, deleted, gone) == 0))
+		(len > gone && memcmp(path + len - gone, deleted, gone) == 0))
 		return -ENOENT;
 	if (len < root_len || memcmp(path, mount->root, root_len) != 0 ||
-	    (len > root_len && path[root_len] != '/'))
+		(len > root_len && path[root_len] != '/'))
 		return -ENOENT;
 	path += root_len;
 	len -= root_len;
@@ -204,7 +206,7 @@ int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CG
 }
 
 int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
-		    char ret[CGROUP_PATH])
+	char ret[CGROUP_PATH])
 {
 	struct longfile text = { 0 };
 	struct cgroup_line line;

@@ -65,7 +65,7 @@ int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CG
 
 /* This process's group in the hierarchy. Returns likewise, or -errno. */
 int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
-		    char ret[CGROUP_PATH]);
+	char ret[CGROUP_PATH]);
 
 /* Opens the folder of the group at path ("/a/b") below the mount. Paths with ".." are refused. Returns a descriptor
  * or -errno. */
@@ -73,12 +73,12 @@ int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, c
 
 /* cgroup_pids in one hierarchy. */
 ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids,
-		       size_t n);
+	size_t n);
 
 /* The group of a v1 hierarchy with exactly the same processes, below included, as the memory group at path. Returns 0,
  * -ENOENT if there is none, or -errno. */
 int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
-		enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH]);
+	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH]);
 
 /* "slurm", "kubernetes", ... by the pattern of the path; "" if it has none. Static. */
 const char *cgroup_scheduler(const char *path, size_t len);

@@ -15,7 +15,9 @@
 #include "cgroup_path.h"
 #include "longfile.h"
 
-enum { MAX_DEPTH = 32 };
+enum {
+	MAX_DEPTH = 32
+};
 
 /* The pids found so far: total counts those that did not fit, too. */
 struct pids {
@@ -73,7 +75,7 @@ static int walk(int fd, unsigned depth, struct pids *pids)
 }
 
 ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list,
-		       size_t n)
+	size_t n)
 {
 	struct pids pids = { .list = list, .size = n };
 	int fd = cgroup_open_dir(root, mount, path);
@@ -102,7 +104,10 @@ ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size
 
 /* ---- the same processes in another hierarchy ---------------------------------------------------------------------- */
 
-enum { TWIN_PIDS = 8192, TWIN_TRIES = 3 };
+enum {
+	TWIN_PIDS = 8192,
+	TWIN_TRIES = 3
+};
 
 static int by_pid(const void *a, const void *b)
 {
@@ -125,7 +130,7 @@ static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *m
 
 /* The path in that hierarchy of one of the processes; that of the memory group where it has none. */
 static int twin_path(const struct root *root, const struct cgroup_mount *mount, enum cgroup_hierarchy hierarchy,
-		     pid_t pid, const char *path, char ret[CGROUP_PATH])
+	pid_t pid, const char *path, char ret[CGROUP_PATH])
 {
 	struct longfile text = { 0 };
 	struct cgroup_line line;
@@ -145,7 +150,7 @@ static int twin_path(const struct root *root, const struct cgroup_mount *mount, 
 
 /* pids holds two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if not, or -errno. */
 static int look_for_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
-			 enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
+	enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
 {
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
 	ssize_t n = sorted_pids(root, &mounts->of[CGROUP_MEMORY], path, pids);
@@ -165,7 +170,7 @@ static int look_for_twin(const struct root *root, const struct cgroup_mounts *mo
 
 /* Processes come and go between the looks, so a difference is looked at again. */
 int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
-		enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH])
+	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH])
 {
 	char twin[CGROUP_PATH];
 

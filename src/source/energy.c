@@ -18,7 +18,9 @@
 #include "source.h"
 #include "teller.h"
 
-enum { MAX_PACKAGES = 256 };
+enum {
+	MAX_PACKAGES = 256
+};
 
 static const struct source_group groups[] = { { "energy", 1000000000 } };
 
@@ -202,8 +204,10 @@ static int energy_read(struct source *s, unsigned what, struct framebuf *out)
 static void energy_probe(const struct source_env *env, source_prober *tell, void *ctx)
 {
 	struct source_probe probe = {
-		.metric = M_HOST_ENERGY, .how = "sysfs powercap intel-rapl, whole packages",
-		.why_not = "", .remedy = "",
+		.metric = M_HOST_ENERGY,
+		.how = "sysfs powercap intel-rapl, whole packages",
+		.why_not = "",
+		.remedy = "",
 	};
 	struct source *s = NULL;
 	int r = energy_open(env, &s, NULL);
@@ -218,7 +222,12 @@ static void energy_probe(const struct source_env *env, source_prober *tell, void
 }
 
 const struct source_ops source_energy = {
-	.name = "energy", .frame = FRAME_HOST,
-	.groups = groups, .n_groups = sizeof(groups) / sizeof(groups[0]),
-	.open = energy_open, .read = energy_read, .probe = energy_probe, .close = energy_close,
+	.name = "energy",
+	.frame = FRAME_HOST,
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.open = energy_open,
+	.read = energy_read,
+	.probe = energy_probe,
+	.close = energy_close,
 };

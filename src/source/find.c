@@ -13,7 +13,10 @@
 #include "base/smallfile.h"
 #include "source/source.h"
 
-enum { TEXT_SIZE = 4096, PARENTS_MOST = 64 };
+enum {
+	TEXT_SIZE = 4096,
+	PARENTS_MOST = 64
+};
 
 /* Arguments are divided by blanks, and what ends a file is no part of its text: "x$" means what it says. */
 static int text_of(const struct root *root, pid_t pid, const char *file, char *buf, size_t size)
@@ -88,7 +91,7 @@ static ssize_t find_all(const struct root *root, const regex_t *re, pid_t *pids,
 		uint64_t pid;
 
 		if (parse_u64(&p, &pid) < 0 || *p != '\0' || pid > INT32_MAX ||
-				is_in(line, n_line, (pid_t) pid) || !matches(root, (pid_t) pid, re))
+			is_in(line, n_line, (pid_t) pid) || !matches(root, (pid_t) pid, re))
 			continue;
 		if ((size_t) found < n)
 			pids[found] = (pid_t) pid;

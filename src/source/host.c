@@ -19,7 +19,11 @@
 #include "source.h"
 #include "teller.h"
 
-enum { FAST = 1 << 0, SLOW = 1 << 1, PAGES = 1 << 2 };
+enum {
+	FAST = 1 << 0,
+	SLOW = 1 << 1,
+	PAGES = 1 << 2
+};
 
 static const struct source_group groups[] = {
 	{ "fast", 0 },
@@ -136,7 +140,7 @@ static void add_core(struct source *s, const struct cpu_line *line, struct frame
 {
 	add_core_value(out, M_HOST_CPU_USER, line->core, ticks(s, line->user + line->nice));
 	add_core_value(out, M_HOST_CPU_SYSTEM, line->core,
-		       ticks(s, line->system + line->irq + line->softirq));
+		ticks(s, line->system + line->irq + line->softirq));
 	add_core_value(out, M_HOST_CPU_IDLE, line->core, ticks(s, line->idle));
 }
 
@@ -149,7 +153,11 @@ static void tell_unknown(struct source *s, struct framebuf *out, const enum metr
 static void take_stat(struct source *s, const char *text, struct framebuf *out)
 {
 	static const enum metric totals[] = {
-		M_HOST_CPU_USER, M_HOST_CPU_SYSTEM, M_HOST_CPU_IDLE, M_HOST_CPU_IOWAIT, M_HOST_CPU_STEAL,
+		M_HOST_CPU_USER,
+		M_HOST_CPU_SYSTEM,
+		M_HOST_CPU_IDLE,
+		M_HOST_CPU_IOWAIT,
+		M_HOST_CPU_STEAL,
 	};
 	struct cpu_line line;
 	struct maybe busiest = UNKNOWN;
@@ -243,15 +251,15 @@ static const struct {
 	unsigned group;
 	void (*take)(struct source *s, const char *text, struct framebuf *out); /* "" if it could not be read */
 } files[FILE_COUNT] = {
-	[FILE_MEMINFO]   = { "meminfo", FAST, take_meminfo },
-	[FILE_STAT]      = { "stat", SLOW, take_stat },
-	[FILE_LOADAVG]   = { "loadavg", SLOW, take_loadavg },
-	[FILE_VMSTAT]    = { "vmstat", PAGES, take_vmstat },
+	[FILE_MEMINFO] = { "meminfo", FAST, take_meminfo },
+	[FILE_STAT] = { "stat", SLOW, take_stat },
+	[FILE_LOADAVG] = { "loadavg", SLOW, take_loadavg },
+	[FILE_VMSTAT] = { "vmstat", PAGES, take_vmstat },
 	[FILE_DISKSTATS] = { "diskstats", SLOW, take_diskstats },
-	[FILE_NET_DEV]   = { "net/dev", SLOW, take_net_dev },
-	[FILE_PSI_CPU]   = { "pressure/cpu", SLOW, take_psi_cpu },
-	[FILE_PSI_MEM]   = { "pressure/memory", SLOW, take_psi_mem },
-	[FILE_PSI_IO]    = { "pressure/io", SLOW, take_psi_io },
+	[FILE_NET_DEV] = { "net/dev", SLOW, take_net_dev },
+	[FILE_PSI_CPU] = { "pressure/cpu", SLOW, take_psi_cpu },
+	[FILE_PSI_MEM] = { "pressure/memory", SLOW, take_psi_mem },
+	[FILE_PSI_IO] = { "pressure/io", SLOW, take_psi_io },
 };
 
 /* ---- the working directory ---------------------------------------------------------------------------------------- */
@@ -260,8 +268,27 @@ static const struct {
 static bool may_hang(const char *type)
 {
 	static const char *const types[] = {
-		"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "afs",
-		"9p", "panfs", "pvfs2", "orangefs", "coda", "ocfs2", "gfs2", "autofs", "virtiofs", "wekafs",
+		"nfs",
+		"nfs4",
+		"cifs",
+		"smb3",
+		"smbfs",
+		"ceph",
+		"lustre",
+		"gpfs",
+		"beegfs",
+		"glusterfs",
+		"afs",
+		"9p",
+		"panfs",
+		"pvfs2",
+		"orangefs",
+		"coda",
+		"ocfs2",
+		"gfs2",
+		"autofs",
+		"virtiofs",
+		"wekafs",
 	};
 
 	if (strncmp(type, "fuse", 4) == 0)
@@ -340,7 +367,7 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 
 		host_close(s);
 		return err_set(err, r, "the machine's figures: no file of procfs can be opened: %s",
-			       strerror(-r));
+			strerror(-r));
 	}
 	*ret = s;
 	return 0;
@@ -449,8 +476,11 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 		(void) host_read(s, FAST | SLOW | PAGES, &out);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct source_probe probe = {
-			.metric = rows[i].metric, .available = was_read(&out, rows[i].shown_by),
-			.how = rows[i].how, .why_not = "", .remedy = "",
+			.metric = rows[i].metric,
+			.available = was_read(&out, rows[i].shown_by),
+			.how = rows[i].how,
+			.why_not = "",
+			.remedy = "",
 		};
 
 		if (!probe.available)
@@ -462,7 +492,12 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 }
 
 const struct source_ops source_host = {
-	.name = "host", .frame = FRAME_HOST,
-	.groups = groups, .n_groups = sizeof(groups) / sizeof(groups[0]),
-	.open = host_open, .read = host_read, .probe = host_probe, .close = host_close,
+	.name = "host",
+	.frame = FRAME_HOST,
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.open = host_open,
+	.read = host_read,
+	.probe = host_probe,
+	.close = host_close,
 };

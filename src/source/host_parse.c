@@ -8,7 +8,10 @@
 #include "base/parse.h"
 #include "teller.h"
 
-enum { SECTOR_BYTES = 512, MAX_CORES = 1 << 16 };
+enum {
+	SECTOR_BYTES = 512,
+	MAX_CORES = 1 << 16
+};
 
 static struct maybe key_bytes(const char *text, const char *key)
 {
@@ -29,7 +32,10 @@ void meminfo_parse(const char *text, struct meminfo *ret)
 /* "cpu  10132153 290696 3084719 46828483 16683 0 25195 0 175628 0": ten fields today, four in the oldest. */
 bool cpu_line_next(const char **p, struct cpu_line *ret)
 {
-	enum { LEAST = 4, FIELDS = 8 };
+	enum {
+		LEAST = 4,
+		FIELDS = 8
+	};
 	uint64_t field[FIELDS] = { 0 }, core = 0;
 	const char *at = *p;
 	int n = 0;
@@ -51,8 +57,14 @@ bool cpu_line_next(const char **p, struct cpu_line *ret)
 	*p = at;
 	*ret = (struct cpu_line) {
 		.core = total ? -1 : (int) core,
-		.user = field[0], .nice = field[1], .system = field[2], .idle = field[3],
-		.iowait = field[4], .irq = field[5], .softirq = field[6], .steal = field[7],
+		.user = field[0],
+		.nice = field[1],
+		.system = field[2],
+		.idle = field[3],
+		.iowait = field[4],
+		.irq = field[5],
+		.softirq = field[6],
+		.steal = field[7],
 	};
 	return true;
 }
@@ -121,7 +133,7 @@ static int disk_line_parse(const char *p, struct disk_line *ret)
 	ret->len = strcspn(p, " \n");
 	p += ret->len;
 	if (ret->len == 0 || nth_number(&p, 3, &ret->sectors_read) < 0 ||
-	    nth_number(&p, 4, &ret->sectors_written) < 0)
+		nth_number(&p, 4, &ret->sectors_written) < 0)
 		return -EBADMSG;
 	return *p == ' ' || *p == '\n' ? 0 : -EBADMSG;
 }
@@ -167,7 +179,7 @@ static bool is_stacked(const struct disk_line *line)
 		size_t len = strlen(names[i]);
 
 		if (line->len > len && memcmp(line->name, names[i], len) == 0 &&
-		    is_digit(line->name[len]))
+			is_digit(line->name[len]))
 			return true;
 	}
 	return false;

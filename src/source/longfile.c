@@ -8,7 +8,10 @@
 #include "base/cleanup.h"
 #include "base/smallfile.h"
 
-enum { FIRST_SIZE = 16 << 10, MAX_SIZE = 16 << 20 };
+enum {
+	FIRST_SIZE = 16 << 10,
+	MAX_SIZE = 16 << 20
+};
 
 static int grow(struct longfile *f)
 {

@@ -209,7 +209,11 @@ static uint64_t release_number(const char *release)
  * given back, and that is updated from the approximate sum, so its error stays. */
 static void rss_errors(struct machine *m)
 {
-	enum { COUNTERS = 3, THREAD_PAGES = 64, LEAST_BATCH = 32 };
+	enum {
+		COUNTERS = 3,
+		THREAD_PAGES = 64,
+		LEAST_BATCH = 32
+	};
 	uint64_t release = release_number(m->kernel), cpus = m->cpus_online;
 	uint64_t batch = 2 * cpus > LEAST_BATCH ? 2 * cpus : LEAST_BATCH;
 	uint64_t percpu = COUNTERS * (batch - 1) * cpus * m->page_bytes;

@@ -42,7 +42,9 @@ static const char *by_file(const struct root *root)
 static const char *by_cgroup(const struct root *root)
 {
 	static const char *const rows[][2] = {
-		{ "/kubepods", "kubernetes" }, { "/docker", "docker" }, { "/libpod-", "podman" },
+		{ "/kubepods", "kubernetes" },
+		{ "/docker", "docker" },
+		{ "/libpod-", "podman" },
 		{ ":/lxc", "lxc" },
 	};
 	char text[4096];
@@ -57,12 +59,13 @@ static const char *by_cgroup(const struct root *root)
 static const char *by_mount(const struct mount *mount)
 {
 	static const char *const rows[][2] = {
-		{ "/kubelet/pods/", "kubernetes" }, { "/docker/containers/", "docker" },
+		{ "/kubelet/pods/", "kubernetes" },
+		{ "/docker/containers/", "docker" },
 		{ "/overlay-containers/", "podman" },
 	};
 
 	if (strcmp(mount->point, "/run/secrets/kubernetes.io/serviceaccount") == 0 ||
-	    strcmp(mount->point, "/var/run/secrets/kubernetes.io/serviceaccount") == 0)
+		strcmp(mount->point, "/var/run/secrets/kubernetes.io/serviceaccount") == 0)
 		return "kubernetes";
 	if (strcmp(mount->type, "fuse.lxcfs") == 0 && strcmp(mount->point, "/var/lib/lxcfs") != 0)
 		return "lxc";

@@ -69,7 +69,7 @@ static bool take_line(const char *p, struct mount *ret)
 	if (!skip_field(&p) || !skip_field(&p) || !skip_field(&p))
 		return false;
 	if (!take_path(&p, ret->root, sizeof(ret->root)) ||
-	    !take_path(&p, ret->point, sizeof(ret->point)))
+		!take_path(&p, ret->point, sizeof(ret->point)))
 		return false;
 	if (!skip_optional(&p) || !take_path(&p, ret->type, sizeof(ret->type)))
 		return false;

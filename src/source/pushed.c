@@ -40,9 +40,9 @@ int pushed_open(struct pushed *p)
 		return -errno;
 	(void) getrandom(&salt, sizeof(salt), GRND_NONBLOCK);
 	(void) snprintf(p->name, sizeof(p->name), "@hiwater-%d-%016llx", (int) getpid(),
-			(unsigned long long) salt);
+		(unsigned long long) salt);
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
-			bind(fd, (struct sockaddr *) &address, address_of(p->name, &address)) < 0) {
+		bind(fd, (struct sockaddr *) &address, address_of(p->name, &address)) < 0) {
 		int r = -errno;
 
 		(void) close(fd);
@@ -65,7 +65,11 @@ void pushed_done(struct pushed *p)
 static void event(struct framebuf *out, uint64_t time_ns, enum event_kind kind, uint32_t phase, const char *text)
 {
 	const struct event e = {
-		.time_ns = time_ns, .kind = kind, .entity = ENTITY_JOB, .phase = phase, .text = text,
+		.time_ns = time_ns,
+		.kind = kind,
+		.entity = ENTITY_JOB,
+		.phase = phase,
+		.text = text,
 	};
 
 	framebuf_event(out, &e);
@@ -159,7 +163,9 @@ static int take_step(const struct pair *pair, struct series_value *ret, struct e
 
 static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
-	enum { PAIRS_MOST = 64 };
+	enum {
+		PAIRS_MOST = 64
+	};
 	char copy[PUSHED_MESSAGE + 1], *rest = copy;
 	struct pair pairs[PAIRS_MOST];
 	size_t n = 0;
@@ -234,8 +240,10 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	} control;
 	struct iovec io = { message, sizeof(message) - 1 };
 	struct msghdr header = {
-		.msg_iov = &io, .msg_iovlen = 1,
-		.msg_control = control.space, .msg_controllen = sizeof(control.space),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space),
 	};
 	struct err err = { "" };
 	ssize_t n = p->fd < 0 ? -1 : recvmsg(p->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -23,7 +23,10 @@ struct pushed {
 	char name[80];           /* "@hiwater-..." */
 	uint32_t last_phase;
 	unsigned depth;
-	struct { uint32_t number; char name[120]; } open[PUSHED_DEPTH];
+	struct {
+		uint32_t number;
+		char name[120];
+	} open[PUSHED_DEPTH];
 };
 
 /* Opens the socket. Returns 0 or -errno; then there is none (fd -1) and everything else still works. */

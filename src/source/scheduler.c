@@ -78,8 +78,8 @@ static struct maybe slurm_memory(const struct environment *env)
 	if (node.known && node.value > 0 && !__builtin_mul_overflow(node.value, 1 << 20, &bytes))
 		return known(bytes);
 	if (cpu.known && cpus.known && cpu.value > 0 &&
-			!__builtin_mul_overflow(cpu.value, cpus.value, &bytes) &&
-			!__builtin_mul_overflow(bytes, 1 << 20, &bytes))
+		!__builtin_mul_overflow(cpu.value, cpus.value, &bytes) &&
+		!__builtin_mul_overflow(bytes, 1 << 20, &bytes))
 		return known(bytes);
 	return UNKNOWN;
 }
@@ -91,7 +91,7 @@ static struct maybe slurm_time(const struct environment *env)
 	struct maybe end = number_of(env, "SLURM_JOB_END_TIME");
 
 	if (!start.known || !end.known || end.value <= start.value ||
-			end.value - start.value > 100000000)
+		end.value - start.value > 100000000)
 		return UNKNOWN;
 	return known((end.value - start.value) * 1000000000);
 }
@@ -123,7 +123,7 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME");
 
 	(void) snprintf(s->job, sizeof(s->job), "%s%s%s%s%s", array && task ? array : job,
-			array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
+		array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
 	(void) snprintf(s->node, sizeof(s->node), "%s", node ? node : "");
 	s->step = step != NULL;
 	s->nodes = number_of(env, "SLURM_NNODES");

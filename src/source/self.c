@@ -15,7 +15,9 @@
 #include "source/source.h"
 
 /* Its line of groups comes before what is read here, and may be long: 1000 groups of a large site are 8 KiB. */
-enum { STATUS_SIZE = 64 << 10 };
+enum {
+	STATUS_SIZE = 64 << 10
+};
 
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm)
 {

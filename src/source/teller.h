@@ -17,7 +17,7 @@ struct teller {
 
 /* Adds a reading of id 0 to out. */
 static inline void teller_tell(struct teller *t, struct framebuf *out, enum metric metric,
-			       struct maybe value)
+	struct maybe value)
 {
 	if (value.known)
 		framebuf_value(out, metric, 0, value.value);

@@ -25,9 +25,9 @@
 #include "record/record.h"
 #include "record/replay.h"
 
-#define MS UINT64_C(1000000)
+#define MS  UINT64_C(1000000)
 #define SEC (1000 * MS)
-#define MB INT64_C(1048576)
+#define MB  INT64_C(1048576)
 
 /* ---- a folder ------------------------------------------------------------------------------------------------------- */
 
@@ -243,8 +243,7 @@ static inline void sim_host(struct sim *s, uint64_t time_ns)
 		return;
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (metrics[m].entity == ENTITY_HOST && m != M_HOST_MEM_USED && m != M_HOST_MEM_AVAILABLE)
-			framebuf_value(&s->buf, (enum metric) m, 0, metrics[m].kind == KIND_COUNTER ?
-					(int64_t) (s->k * 1000003 * (1 + m % 7)) : (int64_t) (s->k / 50 % 100) * 10000);
+			framebuf_value(&s->buf, (enum metric) m, 0, metrics[m].kind == KIND_COUNTER ? (int64_t) (s->k * 1000003 * (1 + m % 7)) : (int64_t) (s->k / 50 % 100) * 10000);
 	}
 	sim_send(s, FRAME_HOST, time_ns, 3 * s->window_ns);
 }

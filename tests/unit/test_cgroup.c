@@ -4,10 +4,14 @@
 #include "base/maybe.h"
 #include "source/cgroup_path.h"
 
-enum { MEMORY = 1, DETAIL = 2, EVENTS = 4 };
+enum {
+	MEMORY = 1,
+	DETAIL = 2,
+	EVENTS = 4
+};
 
-#define NONE  UNKNOWN
-#define MANY  8
+#define NONE UNKNOWN
+#define MANY 8
 
 /* ---- captured machines --------------------------------------------------------------------------------------------- */
 
@@ -24,24 +28,24 @@ struct expected {
 
 static const struct expected machines[] = {
 	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd", true,
-	  K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200), K(524288000), K(157286400),
-	  K(41943040), K(12500000000), K(45000000), K(1) },
+		K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200), K(524288000), K(157286400),
+		K(41943040), K(12500000000), K(45000000), K(1) },
 	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 }, K(209715200),
-	  NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2) },
+		NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2) },
 	/* cpuacct:/ holds more processes than the memory group: not the job's processor time */
 	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800), K(41943040),
-	  K(8388608), K(524288), NONE, NONE, K(0) },
+		K(8388608), K(524288), NONE, NONE, K(0) },
 	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE, K(73400320),
-	  K(20971520), K(6291456), K(900000), K(7000), K(0) },
+		K(20971520), K(6291456), K(900000), K(7000), K(0) },
 	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE, K(1000000), NONE,
-	  NONE },
+		NONE },
 	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE, NONE },
 	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1, { 4242 },
-	  K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000), K(60000000000), K(0), K(1) },
+		K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000), K(60000000000), K(0), K(1) },
 	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true, K(3221225472),
-	  NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3) },
+		NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3) },
 	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE, K(300000),
-	  K(90000), K(1000), K(42), K(99), K(0) },
+		K(90000), K(1000), K(42), K(99), K(0) },
 };
 
 static void check_maybe(const struct framebuf *out, enum metric metric, struct maybe value)
@@ -179,9 +183,9 @@ static void garbage_is_unknown(void **state)
 {
 	(void) state;
 	static const char *const garbage[] = { "", "\n", "max\n", "-5\n", "12", "12 13\n", "99999999999999999999\n",
-					       "18446744073709551615\n", "\xff\xfe\n" };
+		"18446744073709551615\n", "\xff\xfe\n" };
 	static const char *const garbage_stat[] = { "", "anon", "anon \n", "anon x\n", "anonymous 5\n",
-						    "anon 99999999999999999999\n" };
+		"anon 99999999999999999999\n" };
 	struct temp_tree t;
 	struct source *s = NULL;
 
@@ -241,7 +245,7 @@ static void schedulers_are_told_by_their_paths(void **state)
 		{ "/slurm/uid_x/job_77", "" },
 		{ "/slurm/job_77", "" },
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0d3a_1.slice/cri-containerd-" HEX64 ".scope",
-		  "kubernetes" },
+			"kubernetes" },
 		{ "/kubepods.slice/kubepods-pod0d3a_1.slice/crio-" HEX64 ".scope", "kubernetes" },
 		{ "/kubepods/burstable/pod0d3a1f5e/" HEX64, "kubernetes" },
 		{ "/kubepods/pod0d3a1f5e/" HEX64, "kubernetes" },
@@ -257,7 +261,12 @@ static void schedulers_are_told_by_their_paths(void **state)
 		{ "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope/libvirt", "qemu" },
 		{ "/user.slice/user-1000.slice/session-2.scope", "systemd" },
 		{ "/init.scope", "systemd" },
-		{ "/", "" }, { "", "" }, { "//", "" }, { "/batch/job9", "" }, { "/kubepodsx", "" }, { "/xkubepods", "" },
+		{ "/", "" },
+		{ "", "" },
+		{ "//", "" },
+		{ "/batch/job9", "" },
+		{ "/kubepodsx", "" },
+		{ "/xkubepods", "" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -335,7 +344,8 @@ static void mounts_are_told_by_type_and_controller(void **state)
 	assert_int_equal(cgroup_charging(&m), CGROUP_UNIFIED);
 	assert_string_equal(m.of[CGROUP_UNIFIED].point, "sys/fs/cgroup"); /* the first */
 	cgroup_mounts_parse("1 0 0:1 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-			    "2 0 0:2 /x /m rw - cgroup cgroup rw,memory\n3 0 0:3 / /s rw - cgroup cgroup rw,name=memory\n", &m);
+			    "2 0 0:2 /x /m rw - cgroup cgroup rw,memory\n3 0 0:3 / /s rw - cgroup cgroup rw,name=memory\n",
+		&m);
 	assert_int_equal(cgroup_charging(&m), CGROUP_MEMORY);
 	assert_string_equal(m.of[CGROUP_MEMORY].root, "/x");
 	assert_false(m.of[CGROUP_CPU].found);
@@ -438,7 +448,10 @@ static void every_cgroup_metric_is_told_of(void **state)
 static void a_group_is_found_by_either_path(void **state)
 {
 	static const char *const paths[] = {
-		"/batch/job9", "/batch/job9//", "/sys/fs/cgroup/memory/batch/job9", "/sys/fs/cgroup/memory/batch/job9/",
+		"/batch/job9",
+		"/batch/job9//",
+		"/sys/fs/cgroup/memory/batch/job9",
+		"/sys/fs/cgroup/memory/batch/job9/",
 	};
 	struct root root = tree_open("cgroup-v1");
 	struct cgroup_facts facts;

@@ -11,7 +11,15 @@
 #include "base/cleanup.h"
 #include "source/cgroup_path.h"
 
-enum { MEMORY = 1, DETAIL = 2, EVENTS = 4, MIB = 1 << 20, TOUCHED = 60 * MIB, LIMIT = 30 * MIB, SLACK = 20 * MIB };
+enum {
+	MEMORY = 1,
+	DETAIL = 2,
+	EVENTS = 4,
+	MIB = 1 << 20,
+	TOUCHED = 60 * MIB,
+	LIMIT = 30 * MIB,
+	SLACK = 20 * MIB
+};
 
 struct group {
 	struct root root;

@@ -13,7 +13,9 @@
 
 #include "children.h"
 
-enum { MANY = 16 };
+enum {
+	MANY = 16
+};
 
 /* A machine of made-up processes: none of them is this one's parent, as far as its files tell. */
 struct fake {
@@ -229,7 +231,11 @@ static void this_process_and_its_parents_are_left_out(void **state)
 
 static void own_memory_is_what_it_is(void **state)
 {
-	enum { BYTES = 128 << 20, HUGE_PAGES = 4 << 20, COUNTED_LATE = 64 * 4096 };
+	enum {
+		BYTES = 128 << 20,
+		HUGE_PAGES = 4 << 20,
+		COUNTED_LATE = 64 * 4096
+	};
 	/* The kernel adds up what its processors count a little later. */
 	const uint64_t slack = HUGE_PAGES + COUNTED_LATE * (uint64_t) sysconf(_SC_NPROCESSORS_CONF);
 	uint64_t rss, hwm, before;
@@ -299,7 +305,7 @@ static void many_groups_hide_nothing(void **state)
 	for (int i = 0; i < 3000; i++)
 		(void) snprintf(text + strlen(text), 12, "%d ", 1000000 + i);
 	(void) snprintf(text + strlen(text), 200, "\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nSigPnd:\t0000000000000001\n"
-			"ShdPnd:\t8000000000000000\n");
+						  "ShdPnd:\t8000000000000000\n");
 	temp_tree_new(&tree);
 	temp_tree_put(&tree, "proc/self/status", text);
 	temp_tree_put(&tree, "proc/7/status", text);

@@ -16,7 +16,9 @@
 #define S  (1000 * MS)
 #define MB INT64_C(1048576)
 
-enum { MOST = 60000 };
+enum {
+	MOST = 60000
+};
 
 struct caught {
 	enum entity entity;
@@ -101,7 +103,7 @@ static const struct cell *cell_of(const struct bench *b, const struct row *row, 
 }
 
 static void expect_cell(const struct bench *b, const struct row *row, enum metric metric, int64_t min, int64_t value,
-		int64_t max)
+	int64_t max)
 {
 	const struct cell *cell = cell_of(b, row, metric);
 
@@ -380,7 +382,7 @@ static const struct row *row_of(const struct bench *b, uint32_t id, uint64_t t_n
 {
 	for (size_t k = 0; k < b->n; k++) {
 		if (b->rows[k].entity == ENTITY_PROCESS && !b->rows[k].recent && b->rows[k].row.id == id &&
-				b->rows[k].row.t_ns == t_ns)
+			b->rows[k].row.t_ns == t_ns)
 			return &b->rows[k].row;
 	}
 	return NULL;

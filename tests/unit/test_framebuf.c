@@ -111,8 +111,10 @@ static void test_texts_are_copied(void **state)
 /* Texts given early stay where they are while thousands follow, long ones among them. */
 static void test_texts_never_move(void **state)
 {
-	enum { N = 5000,
-		LONG = 300000 };
+	enum {
+		N = 5000,
+		LONG = 300000
+	};
 	static const char *where[N];
 	static char text[LONG];
 	struct framebuf b = { 0 };

@@ -10,7 +10,10 @@
 #include "source/host_parse.h"
 #include "source/mountinfo.h"
 
-enum { FAST = 1, SLOW = 2 | 4 }; /* with pages */
+enum {
+	FAST = 1,
+	SLOW = 2 | 4
+}; /* with pages */
 
 /* Expected times are counted in clock ticks of 10 ms, as x86 and all common machines have them. */
 #define TICK INT64_C(10000000)
@@ -106,11 +109,16 @@ static void wsl_has_no_pressure_and_no_disk_twice(void **state)
 {
 	(void) state;
 	const struct expected list[] = {
-		{ M_HOST_MEM_USED, true, INT64_C(1000000) * 1024 }, { M_HOST_SWAP_USED, true, 0 },
-		{ M_HOST_DISK_READ, true, 2010 * 512 },             { M_HOST_DISK_WRITE, true, 3000 * 512 },
-		{ M_HOST_NET_RX, true, 70 },                        { M_HOST_THP_FAULTS, true, 5 },
-		{ M_HOST_PSI_CPU, false, 0 },                       { M_HOST_PSI_MEM, false, 0 },
-		{ M_HOST_PSI_MEM_FULL, false, 0 },                  { M_HOST_PSI_IO, false, 0 },
+		{ M_HOST_MEM_USED, true, INT64_C(1000000) * 1024 },
+		{ M_HOST_SWAP_USED, true, 0 },
+		{ M_HOST_DISK_READ, true, 2010 * 512 },
+		{ M_HOST_DISK_WRITE, true, 3000 * 512 },
+		{ M_HOST_NET_RX, true, 70 },
+		{ M_HOST_THP_FAULTS, true, 5 },
+		{ M_HOST_PSI_CPU, false, 0 },
+		{ M_HOST_PSI_MEM, false, 0 },
+		{ M_HOST_PSI_MEM_FULL, false, 0 },
+		{ M_HOST_PSI_IO, false, 0 },
 		{ M_HOST_OOM_KILLS, false, 0 },
 	};
 	struct root root = tree_open("wsl");
@@ -239,8 +247,15 @@ static void a_torn_cpu_line_is_no_line(void **state)
 	assert_false(cpu_line_next(&p, &line));
 	assert_int_equal(line.core, -1);
 	static const char *const bad[] = {
-		"", "cpu", "cpu\n", "cpu 1 2 3\n", "cpux 1 2 3 4\n", "cpu99999999999999999999 1 2 3 4\n",
-		"cpu70000 1 2 3 4\n", "cpu1", "intr 1\n",
+		"",
+		"cpu",
+		"cpu\n",
+		"cpu 1 2 3\n",
+		"cpux 1 2 3 4\n",
+		"cpu99999999999999999999 1 2 3 4\n",
+		"cpu70000 1 2 3 4\n",
+		"cpu1",
+		"intr 1\n",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -260,9 +275,14 @@ static void a_sum_is_whole_or_unknown(void **state)
 	struct traffic t;
 	static const char disks[] = "   8       0 sda 1 1 100 1 1 1 200 1 0 3 7\n   8      16 sdb 1 1 10 1 1 1 20 1 0 3 7\n";
 	static const char *const bad_disks[] = {
-		"", "\n", "   8       0 sda 1 1 100 1 1 1 200 1 0 3 7\n   8      16 sdb 1 1 10 1\n",
-		"8 0 sda 1 1 99999999999999999999 1 1 1 200 1\n", "8 0 sda 1 1 36893488147419103 1 1 1 200 1 1\n",
-		"   7       0 loop0 1 1 100 1 1 1 200 1 0 3 7\n", "8 0\n", "8 0 sda",
+		"",
+		"\n",
+		"   8       0 sda 1 1 100 1 1 1 200 1 0 3 7\n   8      16 sdb 1 1 10 1\n",
+		"8 0 sda 1 1 99999999999999999999 1 1 1 200 1\n",
+		"8 0 sda 1 1 36893488147419103 1 1 1 200 1 1\n",
+		"   7       0 loop0 1 1 100 1 1 1 200 1 0 3 7\n",
+		"8 0\n",
+		"8 0 sda",
 	};
 
 	diskstats_parse(disks, &t);
@@ -292,7 +312,8 @@ static void partitions_are_told_by_their_disks(void **state)
 
 	diskstats_parse("179 0 mmcblk0 1 1 7 1 1 1 0 1\n179 1 mmcblk0p1 1 1 6 1 1 1 0 1\n179 8 mmcblk0boot0 1 1 1 1 1 1 0 1\n"
 			"202 1 xvda1 1 1 1000 1 1 1 0 1\n8 0 sda 1 1 100 1 1 1 0 1\n8 1 sda15 1 1 50 1 1 1 0 1\n"
-			"65 160 sdaa 1 1 10000 1 1 1 0 1\n11 0 sr0 1 1 100000 1 1 1 0 1\n", &t);
+			"65 160 sdaa 1 1 10000 1 1 1 0 1\n11 0 sr0 1 1 100000 1 1 1 0 1\n",
+		&t);
 	assert_int_equal(t.in.value, (7 + 1 + 1000 + 100 + 10000 + 100000) * 512);
 }
 
@@ -323,9 +344,14 @@ static void the_file_system_is_that_of_the_longest_mount(void **state)
 	static const struct {
 		const char *path, *type;
 	} rows[] = {
-		{ "/", "ext4" },          { "/homes", "ext4" },      { "/home", "nfs4" },
-		{ "/home/user", "nfs4" }, { "/proc/1", "proc" },     { "/home/user/my disk", "xfs" },
-		{ "/sys/fs", "sysfs" },   { "/sys/fs/cgroup/x", "cgroup2" },
+		{ "/", "ext4" },
+		{ "/homes", "ext4" },
+		{ "/home", "nfs4" },
+		{ "/home/user", "nfs4" },
+		{ "/proc/1", "proc" },
+		{ "/home/user/my disk", "xfs" },
+		{ "/sys/fs", "sysfs" },
+		{ "/sys/fs/cgroup/x", "cgroup2" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

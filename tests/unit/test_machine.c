@@ -3,7 +3,11 @@
 
 #include <sched.h>
 
-enum { KIB = 1024, MIB = 1024 * 1024, PAGE = 4096 };
+enum {
+	KIB = 1024,
+	MIB = 1024 * 1024,
+	PAGE = 4096
+};
 
 struct expected {
 	const char *tree, *hostname, *kernel, *cpu_model, *container;
@@ -17,21 +21,21 @@ struct expected {
  * processors), until 6.17 for rss. */
 static const struct expected machines[] = {
 	{ "cgroup-v2", "workstation", "6.12.9-200.fc41.x86_64", "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz", "", 8, 8,
-	  2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
+		2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
 	{ "cgroup-v1", "oldnode", "4.18.0-553.el8_10.x86_64", "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", "", 3, 4,
-	  2 * MIB, PAGE, 32768000, 0, 64, 64, true },
+		2 * MIB, PAGE, 32768000, 0, 64, 64, true },
 	{ "hybrid", "vm", "6.18.44", "AMD EPYC", "", 2, 2, 2 * MIB, PAGE, 24684084, 0, 0, 3 * 31 * 2, false },
 	{ "container", "3f2a9c1d7b60", "6.8.0-51-generic", "AMD Ryzen 9 7950X 16-Core Processor", "docker", 4, 32,
-	  2 * MIB, PAGE, 65536000, 2048000, 3 * 63 * 32, 3 * 63 * 32, false },
+		2 * MIB, PAGE, 65536000, 2048000, 3 * 63 * 32, 3 * 63 * 32, false },
 	{ "no-permission", "", "", "", "", 0, 0, 0, PAGE, 8192000, 0, 0, 0, false },
 	{ "wsl", "DESKTOP", "5.15.153.1-microsoft-standard-WSL2", "Intel(R) Core(TM) Ultra 7 155H", "wsl", 22, 22,
-	  2 * MIB, PAGE, 16000000, 4194304, 64, 64, true },
+		2 * MIB, PAGE, 16000000, 4194304, 64, 64, true },
 	{ "slurm-v1", "node017", "4.18.0-477.el8.x86_64", "AMD EPYC 7763 64-Core Processor", "", 16, 128, 2 * MIB,
-	  PAGE, 527433728, 0, 64, 64, true },
+		PAGE, 527433728, 0, 64, 64, true },
 	{ "slurm-v2", "node018", "5.14.0-427.el9.x86_64", "AMD EPYC 9654 96-Core Processor", "", 8, 192, 2 * MIB,
-	  PAGE, 792000000, 0, 64, 64, true },
+		PAGE, 792000000, 0, 64, 64, true },
 	{ "kubernetes", "trainer-0", "5.4.0-1103-aws", "Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz", "kubernetes",
-	  16, 16, 0, PAGE, 128000000, 0, 64, 64, true },
+		16, 16, 0, PAGE, 128000000, 0, 64, 64, true },
 };
 
 static void check_machine(const struct expected *e)
@@ -130,8 +134,16 @@ static void lists_of_processors_are_counted(void **state)
 		const char *list;
 		uint32_t n;
 	} rows[] = {
-		{ "0\n", 1 }, { "0-3\n", 4 }, { "0-3,8,10-11\n", 7 }, { "", 0 }, { "\n", 0 }, { "3-1\n", 0 }, { "0-\n", 0 },
-		{ "x\n", 0 }, { "0-99999999999999\n", 0 }, { "1,\n", 0 },
+		{ "0\n", 1 },
+		{ "0-3\n", 4 },
+		{ "0-3,8,10-11\n", 7 },
+		{ "", 0 },
+		{ "\n", 0 },
+		{ "3-1\n", 0 },
+		{ "0-\n", 0 },
+		{ "x\n", 0 },
+		{ "0-99999999999999\n", 0 },
+		{ "1,\n", 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -152,11 +164,16 @@ static void releases_decide_the_error(void **state)
 		uint64_t rss_pages, hwm_pages;
 		bool per_thread;
 	} rows[] = {
-		{ "3.10.0-1160.el7.x86_64\n", 64, 64, true }, { "6.1.0-32-amd64\n", 64, 64, true },
-		{ "6.2.0\n", 3 * 127 * 64, 3 * 127 * 64, false }, { "6.16.12\n", 3 * 127 * 64, 3 * 127 * 64, false },
-		{ "6.17\n", 0, 3 * 127 * 64, false },          { "7.0.1\n", 0, 3 * 127 * 64, false },
-		{ "10.3.0\n", 0, 3 * 127 * 64, false },        { "linux\n", 0, 0, false },
-		{ "6\n", 0, 0, false },                        { "6.99999999999999999999\n", 0, 0, false },
+		{ "3.10.0-1160.el7.x86_64\n", 64, 64, true },
+		{ "6.1.0-32-amd64\n", 64, 64, true },
+		{ "6.2.0\n", 3 * 127 * 64, 3 * 127 * 64, false },
+		{ "6.16.12\n", 3 * 127 * 64, 3 * 127 * 64, false },
+		{ "6.17\n", 0, 3 * 127 * 64, false },
+		{ "7.0.1\n", 0, 3 * 127 * 64, false },
+		{ "10.3.0\n", 0, 3 * 127 * 64, false },
+		{ "linux\n", 0, 0, false },
+		{ "6\n", 0, 0, false },
+		{ "6.99999999999999999999\n", 0, 0, false },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -190,9 +207,10 @@ static void containers_are_told_by_their_marks(void **state)
 		{ "proc/self/mountinfo", "9 8 0:50 / /proc/meminfo rw - fuse.lxcfs lxcfs rw\n", "lxc" },
 		/* a host that runs containers is none */
 		{ "proc/self/mountinfo",
-		  "9 8 0:50 / /var/lib/kubelet/pods/u/volumes/x rw - tmpfs tmpfs rw\n"
-		  "9 8 0:50 / /var/lib/docker/containers/u/mounts/shm rw - tmpfs shm rw\n"
-		  "9 8 0:50 / /var/lib/lxcfs rw - fuse.lxcfs lxcfs rw\n", "" },
+			"9 8 0:50 / /var/lib/kubelet/pods/u/volumes/x rw - tmpfs tmpfs rw\n"
+			"9 8 0:50 / /var/lib/docker/containers/u/mounts/shm rw - tmpfs shm rw\n"
+			"9 8 0:50 / /var/lib/lxcfs rw - fuse.lxcfs lxcfs rw\n",
+			"" },
 		{ "proc/sys/kernel/osrelease", "4.4.0-19041-Microsoft\n", "wsl" },
 		{ "proc/1/cgroup", "", "" },
 	};

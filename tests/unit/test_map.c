@@ -47,8 +47,10 @@ static void test_any_key_and_value(void **state)
 /* Any sequence of puts and removals, next to an array that is indexed by the key. */
 static void test_like_an_array(void **state)
 {
-	enum { KEYS = 3000,
-		STEPS = 300000 };
+	enum {
+		KEYS = 3000,
+		STEPS = 300000
+	};
 	static struct {
 		uint32_t value;
 		bool full;

@@ -116,7 +116,9 @@ static const struct command commands[] = {
 	{ .name = "_generate", .usage = "WHAT", .sentence = "not for people" },
 };
 
-enum { N = sizeof(commands) / sizeof(*commands) };
+enum {
+	N = sizeof(commands) / sizeof(*commands)
+};
 static const struct command *const run = &commands[1], *const show = &commands[2],
 				   *const doctor = &commands[3];
 

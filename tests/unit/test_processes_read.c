@@ -22,7 +22,7 @@
 #endif
 #endif
 
-static unsigned allocations;
+static volatile unsigned allocations;
 
 #ifdef SANITIZED
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),

@@ -24,7 +24,9 @@
 
 #include "source/pushed.h"
 
-enum { AT = 1234 };
+enum {
+	AT = 1234
+};
 
 /* What one message came to. */
 struct told {
@@ -93,11 +95,13 @@ static void phases_nest_and_have_numbers(void **state)
 		enum event_kind kind;
 		uint32_t number;
 	} steps[] = {
-		{ "phase+ epoch", "epoch", EVENT_PHASE_BEGIN, 1 }, { "phase+ load", "load", EVENT_PHASE_BEGIN, 2 },
+		{ "phase+ epoch", "epoch", EVENT_PHASE_BEGIN, 1 },
+		{ "phase+ load", "load", EVENT_PHASE_BEGIN, 2 },
 		{ "phase+ epoch", "epoch", EVENT_PHASE_BEGIN, 3 }, /* the same name, inside */
 		{ "phase- epoch", "epoch", EVENT_PHASE_END, 3 },
 		{ "phase- epoch", "epoch", EVENT_PHASE_END, 1 },   /* the inner one may go on */
-		{ "phase+ next", "next", EVENT_PHASE_BEGIN, 4 }, { "phase- load", "load", EVENT_PHASE_END, 2 },
+		{ "phase+ next", "next", EVENT_PHASE_BEGIN, 4 },
+		{ "phase- load", "load", EVENT_PHASE_END, 2 },
 		{ "phase- next", "next", EVENT_PHASE_END, 4 },
 	};
 	struct told t = { 0 };
@@ -211,10 +215,34 @@ static void the_locale_of_the_process_does_not_count(void **state)
 static void bad_messages_leave_nothing(void **state)
 {
 	static const char *const bad[] = {
-		"", "m", "mark", "Mark x", " mark x", "phase", "phase+", "phase-x", "log", "log a", "log =1", "log a=",
-		"log a=1 b", "log a=1 b=", "log a=1x", "log a=1=2", "log a=1 =", "log a=--1", "log a=1 step=x",
-		"log a=1 step=1.5", "log a=1 step=nan", "log a=1 step=inf", "log a=1 step=1e300", "log a=0x", "stop",
-		"logloss=1", "log\ta=1", "\xff\xff",
+		"",
+		"m",
+		"mark",
+		"Mark x",
+		" mark x",
+		"phase",
+		"phase+",
+		"phase-x",
+		"log",
+		"log a",
+		"log =1",
+		"log a=",
+		"log a=1 b",
+		"log a=1 b=",
+		"log a=1x",
+		"log a=1=2",
+		"log a=1 =",
+		"log a=--1",
+		"log a=1 step=x",
+		"log a=1 step=1.5",
+		"log a=1 step=nan",
+		"log a=1 step=inf",
+		"log a=1 step=1e300",
+		"log a=0x",
+		"stop",
+		"logloss=1",
+		"log\ta=1",
+		"\xff\xff",
 	};
 	struct told t = { 0 };
 
@@ -382,8 +410,7 @@ static void no_descriptor_is_taken(void **state)
 	char text[] = "mark x";
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct iovec io = { text, sizeof(text) - 1 };
-	struct msghdr header = { .msg_name = &address, .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.space,
-		.msg_controllen = sizeof(control.space) };
+	struct msghdr header = { .msg_name = &address, .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
 	struct framebuf out = { 0 };
 	struct pushed p;
 	int ends[2], fd;
@@ -393,8 +420,7 @@ static void no_descriptor_is_taken(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	memcpy(address.sun_path + 1, p.name + 1, strlen(p.name) - 1);
 	header.msg_namelen = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + strlen(p.name));
-	*CMSG_FIRSTHDR(&header) = (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS };
+	*CMSG_FIRSTHDR(&header) = (struct cmsghdr) { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&header)), &ends[1], sizeof(int));
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(sendmsg(fd, &header, 0), sizeof(text) - 1);
@@ -439,7 +465,10 @@ static bool hears(struct pushed *p, uid_t receiver, uid_t sender)
 /* In a child: who changes its user cannot be looked into by a sanitizer any more. */
 static void strangers_are_not_listened_to(void **state)
 {
-	enum { US = 65533, OTHERS = 65532 };
+	enum {
+		US = 65533,
+		OTHERS = 65532
+	};
 	struct pushed p;
 	int status;
 
@@ -452,7 +481,7 @@ static void strangers_are_not_listened_to(void **state)
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit((hears(&p, 0, OTHERS) ? 1 : 0) | (hears(&p, US, OTHERS) ? 2 : 0) | (hears(&p, US, US) ? 0 : 4) |
-		      (hears(&p, US, 0) ? 0 : 8) | (hears(&p, 0, 0) ? 0 : 16));
+			(hears(&p, US, 0) ? 0 : 8) | (hears(&p, 0, 0) ? 0 : 16));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	pushed_done(&p);
@@ -484,7 +513,9 @@ static void nobody_there_is_said(void **state)
 /* A recorder that was stopped reads nothing: the job goes on all the same. */
 static void a_sender_is_not_held_up(void **state)
 {
-	enum { MORE_THAN_ANY_QUEUE = 100000 };
+	enum {
+		MORE_THAN_ANY_QUEUE = 100000
+	};
 	struct err err = { "" };
 	struct pushed p;
 	int r = 0, n = 0;

@@ -78,9 +78,9 @@ static void a_run_is_a_database(void **state)
 	expect_text(f.file, "SELECT how FROM process WHERE id = 1", "reaped");
 	assert_int_equal(sql_int(f.file, "SELECT pid FROM process"), 1001);
 	assert_int_equal(sql_int(f.file, "SELECT max FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
-			job_acc(s.job, M_JOB_RAM_MAIN, 0)->max);
+		job_acc(s.job, M_JOB_RAM_MAIN, 0)->max);
 	assert_int_equal(sql_int(f.file, "SELECT n FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
-			(int64_t) job_acc(s.job, M_JOB_RAM_MAIN, 0)->n);
+		(int64_t) job_acc(s.job, M_JOB_RAM_MAIN, 0)->n);
 	sim_done(&s);
 	folder_done(&f);
 }
@@ -129,10 +129,8 @@ static void events_and_series_are_there(void **state)
 	(void) state;
 	folder_new(&f);
 	r = rig_record(&(struct record_options) { .path = f.file });
-	framebuf_event(&b, &(struct event) { .time_ns = 5 * MS, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 3,
-			.text = "epoch" });
-	framebuf_event(&b, &(struct event) { .time_ns = 6 * MS, .kind = EVENT_MARK, .entity = ENTITY_PROCESS, .id = 9,
-			.text = "\xff not UTF-8" });
+	framebuf_event(&b, &(struct event) { .time_ns = 5 * MS, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 3, .text = "epoch" });
+	framebuf_event(&b, &(struct event) { .time_ns = 6 * MS, .kind = EVENT_MARK, .entity = ENTITY_PROCESS, .id = 9, .text = "\xff not UTF-8" });
 	for (int i = 0; i < 4; i++)
 		framebuf_series(&b, &(struct series_value) { "loss", values[i], i > 0, i });
 	framebuf_series(&b, &(struct series_value) { "accuracy", 1, false, 0 });
@@ -142,7 +140,8 @@ static void events_and_series_are_there(void **state)
 	expect_text(f.file, "SELECT text FROM event WHERE kind = 'phase-begin' AND phase = 3 AND t = 5000000", "epoch");
 	expect_text(f.file, "SELECT typeof(text) FROM event WHERE kind = 'mark' AND entity = 'process' AND id = 9", "blob");
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value v JOIN series s ON v.series = s.id"
-			" WHERE s.name = 'loss'"), 4);
+					 " WHERE s.name = 'loss'"),
+		4);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 1"), 1);
 	assert_int_equal(sql_int(f.file, "SELECT value > 1e308 FROM series_value WHERE step = 2"), 1);
 	assert_true(sql_is_null(f.file, "SELECT step FROM series_value WHERE value = 0.5"));
@@ -174,8 +173,8 @@ static void any_bytes_are_a_name(void **state)
 /* ---- size ----------------------------------------------------------------------------------------------------------- */
 
 static const char rows[] = "SELECT (SELECT count(*) FROM host_sample) + (SELECT count(*) FROM job_sample)"
-	" + (SELECT count(*) FROM process_sample) + (SELECT count(*) FROM host_recent)"
-	" + (SELECT count(*) FROM job_recent) + (SELECT count(*) FROM process_recent)";
+			   " + (SELECT count(*) FROM process_sample) + (SELECT count(*) FROM host_recent)"
+			   " + (SELECT count(*) FROM job_recent) + (SELECT count(*) FROM process_recent)";
 
 static void a_training_of_37_minutes_is_under_two_megabytes(void **state)
 {
@@ -314,7 +313,7 @@ static void wait_for(const char *file, uint64_t time_ns)
 
 			(void) sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL);
 			if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'last_ns'", -1, &st_, NULL) == SQLITE_OK &&
-					sqlite3_step(st_) == SQLITE_ROW)
+				sqlite3_step(st_) == SQLITE_ROW)
 				last = sqlite3_column_int64(st_, 0);
 			(void) sqlite3_finalize(st_);
 			(void) sqlite3_close(db);
@@ -346,7 +345,7 @@ static void it_is_readable_while_it_grows(void **state)
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_recent"), w * 10);
 		assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_sample"), w - 1);
 		assert_int_equal(sql_int(f.file, "SELECT last FROM summary WHERE entity = 'job' AND metric = 'ram_main'"),
-				sim_rss(1, s.k - 1));
+			sim_rss(1, s.k - 1));
 	}
 	assert_string_equal(record_path(r), f.file);
 	rig_finish(r, s.job);

@@ -361,7 +361,8 @@ static void a_locked_file_is_waited_for_only_so_long(void **state)
 	(void) sqlite3_close(db);
 	/* The thread goes on alone and finishes: the file is then one file, and whole. */
 	for (int i = 0; i < 6000 && (folder_count(&f) > 1 || sql_is_null(f.file, "SELECT 1 FROM meta WHERE key = 'last_ns' AND"
-			" value > 3900000000")); i++)
+										 " value > 3900000000"));
+		i++)
 		(void) usleep(10000);
 	assert_int_equal(folder_count(&f), 1);
 	expect_sound(f.file);

@@ -87,15 +87,15 @@ static void expect_same_job(const struct job *a, const struct job *b)
 		expect_process(job_process(a, i), job_process_by_id(b, job_process(a, i)->id));
 	assert_int_equal(job_now(a), job_now(b));
 	assert_int_equal(job_alive(a), job_alive(b));
-#define F_INT(name)                                                                                \
-	assert_int_equal(f->name.known, g->name.known);                                                \
-	if (f->name.known)                                                                             \
+#define F_INT(name) \
+	assert_int_equal(f->name.known, g->name.known); \
+	if (f->name.known) \
 		assert_int_equal(f->name.value, g->name.value);
-#define F_TEXT(name)                                                                               \
-	if (strcmp(#name, "recording") != 0) {                                                         \
-		assert_int_equal(!f->name, !g->name);                                                      \
-		if (f->name)                                                                               \
-			assert_string_equal(f->name, g->name);                                                 \
+#define F_TEXT(name) \
+	if (strcmp(#name, "recording") != 0) { \
+		assert_int_equal(!f->name, !g->name); \
+		if (f->name) \
+			assert_string_equal(f->name, g->name); \
 	}
 #define F(kind, name, sentence) F_##kind(name)
 #include "job/facts.def"
@@ -141,15 +141,13 @@ static void say(struct sim *s, uint64_t k)
 	const uint64_t now = sim_time(s, k);
 
 	if (k % 20 == 5)
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB,
-				.phase = 1 + (uint32_t) k / 20, .text = "epoch" });
+		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 20, .text = "epoch" });
 	if (k % 20 == 15)
-		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_END, .entity = ENTITY_JOB,
-				.phase = 1 + (uint32_t) k / 20, .text = "" });
+		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_END, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 20, .text = "" });
 	if (k % 7 == 0)
 		framebuf_event(&s->buf, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
 	framebuf_series(&s->buf, &(struct series_value) { "loss", k == 9 ? (double) NAN : 1.0 / (double) (k + 1), true,
-			(int64_t) k });
+					 (int64_t) k });
 	sim_send(s, FRAME_USER, now, 0);
 }
 
@@ -562,7 +560,7 @@ static const char *const tampering[] = {
 	"DROP TABLE summary",
 	"DROP TABLE process; CREATE VIEW process AS SELECT * FROM job_sample",
 	"DROP TABLE job_sample; CREATE VIEW job_sample AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
-		" SELECT x AS t, 1 AS span, 1 AS n, NULL AS part FROM c",
+	" SELECT x AS t, 1 AS span, 1 AS n, NULL AS part FROM c",
 	"DROP TABLE event; CREATE VIRTUAL TABLE event USING fts5(t, kind, entity, id, phase, value, text)",
 	"UPDATE process SET id = -id",
 	"UPDATE process SET born = 'yesterday', ended = -5, how = 7, name = zeroblob(100000), command = NULL",
@@ -585,9 +583,9 @@ static const char *const tampering[] = {
 	"ALTER TABLE host_sample ADD COLUMN later INTEGER",
 	"CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM process; END",
 	"INSERT INTO process(id, born, name) WITH RECURSIVE c(x) AS (SELECT 10 UNION ALL SELECT x + 1 FROM c WHERE x < 3000)"
-		" SELECT x, 5, 'p' FROM c",
+	" SELECT x, 5, 'p' FROM c",
 	"INSERT OR REPLACE INTO process_sample(t, id, rss) WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c"
-		" WHERE x < 3000) SELECT x, 7, x FROM c",
+	" WHERE x < 3000) SELECT x, 7, x FROM c",
 };
 
 static void tampering_does_no_harm(void **state)
@@ -692,9 +690,9 @@ static void the_corpus_can_be_made_anew(void **state)
 		{ "flipped", 1, NULL },
 		{ "running", 0, "DELETE FROM meta WHERE key = 'ended_ns'; DELETE FROM process WHERE id = 2" },
 		{ "types", 0, "UPDATE process SET born = 'x', ended = -1; UPDATE job_sample SET part = 'ram 1 swap 2',"
-			" ram_max = 'y', span = -1; UPDATE summary SET n = -1 WHERE metric < 'm'; UPDATE event SET phase = -1" },
+			      " ram_max = 'y', span = -1; UPDATE summary SET n = -1 WHERE metric < 'm'; UPDATE event SET phase = -1" },
 		{ "views", 0, "DROP TABLE process_sample; CREATE VIEW process_sample AS SELECT * FROM job_sample;"
-			" DROP TABLE summary; CREATE TABLE summary(entity, id, metric)" },
+			      " DROP TABLE summary; CREATE TABLE summary(entity, id, metric)" },
 	};
 
 	(void) state;

@@ -143,8 +143,13 @@ static void rig_prepare(struct rig *r, const char *path, uint64_t interval_ns, b
 	*r = (struct rig) { 0 };
 	assert_int_equal(root_open(path, &r->root, NULL), 0);
 	r->options = (struct sampler_options) {
-		.root = &r->root, .interval_ns = interval_ns, .window_ns = 1000 * MS, .ours = ours, .cgroup = CGROUP_NONE,
-		.see = see, .see_ctx = r,
+		.root = &r->root,
+		.interval_ns = interval_ns,
+		.window_ns = 1000 * MS,
+		.ours = ours,
+		.cgroup = CGROUP_NONE,
+		.see = see,
+		.see_ctx = r,
 	};
 	if (r->options.window_ns < interval_ns)
 		r->options.window_ns = interval_ns;
@@ -665,8 +670,13 @@ static void launchers_of_unseen_tasks_are_noted(void **state)
 		int64_t nodes;
 		bool noted;
 	} cases[] = {
-		{ "srun", 1, true }, { "srun", 0, true }, { "mpirun", 1, false }, { "mpirun", 0, false },
-		{ "mpirun", 2, true }, { "srunner", 2, false }, { "bash", 2, false },
+		{ "srun", 1, true },
+		{ "srun", 0, true },
+		{ "mpirun", 1, false },
+		{ "mpirun", 0, false },
+		{ "mpirun", 2, true },
+		{ "srunner", 2, false },
+		{ "bash", 2, false },
 	};
 
 	(void) state;
@@ -695,7 +705,9 @@ static void launchers_of_unseen_tasks_are_noted(void **state)
 #define ROLLUP "00400000-7ffd0000 ---p 00000000 00:00 0 [rollup]\nRss: %ld kB\nPss: %ld kB\nShared_Clean: 0 kB\n" \
 	       "Shared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %ld kB\n"
 
-enum { FIRST_PID = 300 };
+enum {
+	FIRST_PID = 300
+};
 
 static void put_process(const struct temp_tree *t, int pid, int ppid, long rss_kib)
 {
@@ -703,7 +715,8 @@ static void put_process(const struct temp_tree *t, int pid, int ppid, long rss_k
 
 	(void) snprintf(file, sizeof(file), "proc/%d/stat", pid);
 	(void) snprintf(text, sizeof(text), "%d (job) S %d 300 300 0 -1 0 10 0 0 0 5 5 0 0 20 0 1 0 1000 1000000 10 1 1 1 "
-			"140722 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", pid, ppid);
+					    "140722 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		pid, ppid);
 	temp_tree_put(t, file, text);
 	(void) snprintf(file, sizeof(file), "proc/%d/statm", pid);
 	(void) snprintf(text, sizeof(text), "%ld %ld 10 1 0 10 0\n", rss_kib / 4 + 100, rss_kib / 4);
@@ -713,7 +726,7 @@ static void put_process(const struct temp_tree *t, int pid, int ppid, long rss_k
 	temp_tree_put(t, file, text);
 	(void) snprintf(file, sizeof(file), "proc/%d/io", pid);
 	temp_tree_put(t, file, "rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: 0\nwrite_bytes: 0\n"
-			"cancelled_write_bytes: 0\n");
+			       "cancelled_write_bytes: 0\n");
 	(void) snprintf(file, sizeof(file), "proc/%d/cmdline", pid);
 	temp_tree_put(t, file, "job");
 	(void) snprintf(file, sizeof(file), "proc/%d/maps", pid);

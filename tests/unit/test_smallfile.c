@@ -192,7 +192,9 @@ static void test_a_kept_descriptor_reads_from_the_start(void **state)
 /* The kernel gives a long list page by page: all of it must come. */
 static void test_a_list_of_many_pages(void **state)
 {
-	enum { PAGES = 600 };
+	enum {
+		PAGES = 600
+	};
 	static char buf[1 << 20];
 	size_t page = (size_t) sysconf(_SC_PAGESIZE), lines = 0;
 	char *area = mmap(NULL, PAGES * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -7,7 +7,9 @@
 
 #include <math.h>
 
-enum { MOST_IDS = 16 };
+enum {
+	MOST_IDS = 16
+};
 
 /* ---- what comes back ------------------------------------------------------------------------------------------------ */
 
@@ -142,7 +144,7 @@ static void expect_within(const char *file, uint64_t limit, const struct sim *s)
 {
 	if (disk_bytes(file) > limit)
 		fail_msg("%llu bytes after tick %llu, %llu of them in the file", (unsigned long long) disk_bytes(file),
-				(unsigned long long) s->k, (unsigned long long) file_bytes(file));
+			(unsigned long long) s->k, (unsigned long long) file_bytes(file));
 }
 
 static uint64_t run(struct sim *s, const char *file, uint64_t ticks, uint64_t max_bytes, uint64_t recent_ns)
@@ -255,14 +257,17 @@ static void the_oldest_windows_are_the_widest(void **state)
 	(void) run(&s, f.file, 16000, 500000, 10 * SEC);
 	/* No window is wider than the one before it but where a level begins, and none overlaps the next. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT span, lag(span) OVER (ORDER BY t) AS before FROM"
-			" job_sample) WHERE span > before + 10000000"), 0);
+					 " job_sample) WHERE span > before + 10000000"),
+		0);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
-			" job_sample) WHERE t < before - 1000000000"), 0);
+					 " job_sample) WHERE t < before - 1000000000"),
+		0);
 	assert_int_equal(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t DESC LIMIT 1 OFFSET 10"), SEC);
 	assert_true(sql_int(f.file, "SELECT span FROM job_sample ORDER BY t LIMIT 1") >= (int64_t) (8 * SEC));
 	/* Windows of the processes begin where the job's do, but for the last: there was no look in it. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM process_sample WHERE t NOT IN (SELECT t FROM job_sample)"
-			" AND t < 8000000000000"), 0);
+					 " AND t < 8000000000000"),
+		0);
 	sim_done(&s);
 	folder_done(&f);
 }
@@ -342,7 +347,7 @@ static void extremes_of_series_stay(void **state)
 			double value = sin((double) (k * 40 + i)) + (k == 1234 && i == 20 ? 1e6 : 0) - (k == 99 && i == 3 ? 1e6 : 0);
 
 			framebuf_series(&b, &(struct series_value) { i % 2 ? "a" : "b", k == 777 && i == 8 ? (double) NAN : value,
-					true, (int64_t) (k * 40 + i) });
+						    true, (int64_t) (k * 40 + i) });
 		}
 		const struct frame frame = framebuf_frame(&b, FRAME_USER, sim_time(&s, s.k), 0);
 
@@ -364,7 +369,7 @@ static void extremes_of_series_stay(void **state)
 	assert_true(sql_int(f.file, "SELECT count(*) FROM series_value") > 500);
 	assert_int_equal(sql_int(f.file, "SELECT step FROM series_value ORDER BY value DESC LIMIT 1"), 1234 * 40 + 20);
 	assert_int_equal(sql_int(f.file, "SELECT step FROM series_value WHERE value IS NOT NULL ORDER BY value LIMIT 1"),
-			99 * 40 + 3);
+		99 * 40 + 3);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 777 * 40 + 8"), 1);
 	/* No value was changed. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE abs(value) > 1.0 AND abs(value) < 900000"), 0);
@@ -388,15 +393,12 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 		const uint64_t now = sim_time(&s, s.k);
 
 		for (unsigned i = 0; i < 8; i++)
-			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB,
-					.text = "a mark of some length, to fill the table" });
-		framebuf_event(&b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN,
-				.entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
+			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "a mark of some length, to fill the table" });
+		framebuf_event(&b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
 		if (k == 10)
 			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
 		if (k == 0)
-			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB,
-					.phase = 100000, .text = "all" });
+			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 100000, .text = "all" });
 		const struct frame frame = framebuf_frame(&b, FRAME_USER, now, 0);
 
 		writer_rig_frame(&w, &frame);
@@ -416,7 +418,8 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
-			" (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"), 0);
+					 " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
+		0);
 	sim_done(&s);
 	folder_done(&f);
 }
@@ -497,11 +500,12 @@ static void the_others_are_thinned_too(void **state)
 	expect_sound(f.file);
 	/* Main, 5 and 9 and a fourth are named; of the rest the sum, which never goes down. */
 	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT cpu_user, lag(cpu_user) OVER (ORDER BY t) AS before"
-			" FROM process_sample WHERE id = 0) WHERE cpu_user < before"), 0);
+					 " FROM process_sample WHERE id = 0) WHERE cpu_user < before"),
+		0);
 	used = sql_int(f.file, "SELECT max(cpu_user) FROM process_sample WHERE id = 0");
 	assert_true(used > 0);
 	assert_true(sql_int(f.file, "SELECT max(rss_max) FROM process_sample WHERE id = 0") >=
-			sim_rss(2, 0) * 3 + sim_rss(4, 0) * 3);
+		    sim_rss(2, 0) * 3 + sim_rss(4, 0) * 3);
 	sim_done(&s);
 	folder_done(&f);
 }

@@ -102,7 +102,9 @@ static inline void check_value(const struct framebuf *b, enum metric metric, uin
 
 	if (!r || !r->known || r->value != value)
 		fail_msg("%s of %u: %s, %lld expected", metrics[metric].name, (unsigned) id,
-			 !r ? "no reading" : !r->known ? "unknown" : "another value", (long long) value);
+			!r ? "no reading" : !r->known ? "unknown"
+						      : "another value",
+			(long long) value);
 	assert_int_equal(r->min, value);
 	assert_int_equal(r->max, value);
 }

@@ -39,10 +39,13 @@ static inline void writer_rig_totals(void *ctx, const struct job *job)
 }
 
 static inline void writer_rig_new(struct writer_rig *w, struct sim *s, const char *file, uint64_t max_bytes,
-		uint64_t recent_ns, unsigned others_after)
+	uint64_t recent_ns, unsigned others_after)
 {
 	const struct writer_options options = {
-		.path = file, .window_ns = s->window_ns, .recent_ns = recent_ns, .max_bytes = max_bytes,
+		.path = file,
+		.window_ns = s->window_ns,
+		.recent_ns = recent_ns,
+		.max_bytes = max_bytes,
 		.others_after = others_after,
 	};
 
