@@ -475,13 +475,7 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 	if (failed == 0)
 		(void) host_read(s, FAST | SLOW | PAGES, &out);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct source_probe probe = {
-			.metric = rows[i].metric,
-			.available = was_read(&out, rows[i].shown_by),
-			.how = rows[i].how,
-			.why_not = "",
-			.remedy = "",
-		};
+		struct source_probe probe = { rows[i].metric, was_read(&out, rows[i].shown_by), rows[i].how, "", "" };
 
 		if (!probe.available)
 			explain(s ? s->errors[rows[i].file] : failed, &rows[i], &probe);
