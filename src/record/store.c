@@ -171,13 +171,55 @@ int store_begin(struct store *s)
 	return store_error(s, rc);
 }
 
+static int read_number(struct store *s, enum store_statement which, uint64_t *ret)
+{
+	sqlite3_stmt *statement = store_get(s, which);
+	int rc = statement ? sqlite3_step(statement) : SQLITE_NOMEM;
+
+	*ret = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64(statement, 0) : 0;
+	if (statement)
+		(void) sqlite3_reset(statement);
+	return store_error(s, rc);
+}
+
+int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
+{
+	uint64_t unused = 0;
+	int r = 0;
+
+	/* Outside of a transaction it would cost locks. */
+	if (s->in_transaction) {
+		r = read_number(s, PAGE_COUNT, &s->pages);
+		if (r == 0)
+			r = read_number(s, FREE_COUNT, &unused);
+		s->pages_used = s->pages - unused;
+	}
+	*ret_used = s->pages_used;
+	*ret_all = s->pages;
+	return r;
+}
+
+/* SQLite tells how long the journal is; and this is where it is moved into the file. */
+static int journal_grew(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+	struct store *s = ctx;
+
+	s->wal_pages = (unsigned) pages;
+	if (s->wal_pages >= s->checkpoint_pages)
+		(void) sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
 int store_commit(struct store *s)
 {
+	uint64_t used, all;
 	int r;
 
 	if (!s->in_transaction)
 		return 0;
-	r = store_run(s, "COMMIT");
+	r = store_pages(s, &used, &all);
+	if (r == 0)
+		r = store_run(s, "COMMIT");
 	if (r < 0)
 		store_rollback(s);
 	s->in_transaction = false;
@@ -189,32 +231,6 @@ void store_rollback(struct store *s)
 	if (!sqlite3_get_autocommit(s->db))
 		(void) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	s->in_transaction = false;
-}
-
-static int read_number(struct store *s, enum store_statement which, uint64_t *ret)
-{
-	sqlite3_stmt *statement = store_get(s, which);
-	int rc = statement ? sqlite3_step(statement) : SQLITE_NOMEM;
-
-	if (rc == SQLITE_ROW)
-		*ret = (uint64_t) sqlite3_column_int64(statement, 0);
-	if (statement)
-		(void) sqlite3_reset(statement);
-	return store_error(s, rc);
-}
-
-int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all)
-{
-	uint64_t all, unused;
-	int r = read_number(s, PAGE_COUNT, &all);
-
-	if (r == 0)
-		r = read_number(s, FREE_COUNT, &unused);
-	if (r < 0)
-		return r;
-	*ret_used = all - unused;
-	*ret_all = all;
-	return 0;
 }
 
 uint64_t store_disk_bytes(const struct store *s)
@@ -352,8 +368,9 @@ static int start_journal(struct store *s, const struct store_options *o)
 	if (!o->wal)
 		return 0;
 	s->wal = true;
-	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=%u; PRAGMA journal_size_limit=%u;",
-		o->wal_pages, o->wal_pages * STORE_PAGE);
+	s->checkpoint_pages = o->wal_pages;
+	(void) sqlite3_wal_hook(s->db, journal_grew, s);
+	(void) buf_printf(&sql, "PRAGMA journal_mode=WAL; PRAGMA journal_size_limit=%u", o->wal_pages * STORE_PAGE);
 	r = sql.error ? sql.error : store_run(s, sql.data);
 	buf_done(&sql);
 	return r;

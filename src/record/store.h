@@ -57,6 +57,9 @@ struct store {
 	char *path;
 	struct row_layout layout;
 	bool in_transaction, wal;
+	unsigned wal_pages;            /* in the journal after the last commit; */
+	unsigned checkpoint_pages;     /* from so many on it is moved into the file */
+	uint64_t pages_used, pages;    /* as of the last commit */
 	struct store_use use[CLASS_COUNT];
 	uint64_t oldest_recent_ns;
 	sqlite3_stmt *rows[ENTITY_COUNT][2];
@@ -124,7 +127,7 @@ int store_series(struct store *s, const char *name, int64_t *ret_id);
 
 #define STORE_PAGE 4096
 
-/* Pages in use and pages in all. */
+/* Pages in use and pages in all: within a transaction as they are now, else as of the last commit. */
 int store_pages(struct store *s, uint64_t *ret_used, uint64_t *ret_all);
 /* Bytes of the file and its journal on disk. */
 uint64_t store_disk_bytes(const struct store *s);

@@ -174,8 +174,8 @@ int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
 
 int thin_recent(struct thin *t, struct store *s)
 {
-	int64_t newest;
-	bool found;
+	int64_t newest = 0;
+	bool found = false;
 	uint64_t slice;
 	int r = thin_number(s, "SELECT max(t) FROM (SELECT max(t) AS t FROM job_recent UNION ALL"
 			       " SELECT max(t) FROM host_recent UNION ALL SELECT max(t) FROM process_recent)",

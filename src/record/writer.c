@@ -153,9 +153,11 @@ static int care(struct writer *w)
 	return r < 0 ? r : 0;
 }
 
+/* A journal that is short shows that no reader is in the way: nothing has to be looked at on the disk. */
 static bool is_blocked(struct writer *w)
 {
-	if (w->store->in_transaction || store_disk_bytes(w->store) <= w->options.max_bytes)
+	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
+		store_disk_bytes(w->store) <= w->options.max_bytes)
 		return false;
 	(void) store_checkpoint(w->store);
 	return store_disk_bytes(w->store) > w->options.max_bytes;

@@ -376,48 +376,6 @@ static void in_a_hurry_each_tick_is_committed(void **state)
 	folder_done(&f);
 }
 
-/* A reader that does not let go of what it sees keeps the journal growing: up to the limit, and then nothing is
- * written until it lets go. */
-static void a_reader_that_stays_does_not_make_it_outgrow_its_limit(void **state)
-{
-	const uint64_t limit = 1 << 20;
-	struct rig_folder f;
-	struct record *r;
-	struct sim s;
-	sqlite3 *db = NULL;
-	struct stat file, journal;
-	char path[160];
-
-	(void) state;
-	folder_new(&f);
-	sim_new(&s, 100 * MS, SEC, 4, true);
-	r = rig_record(&(struct record_options) { .path = f.file, .max_bytes = limit, .queue_bytes = 1 << 20 });
-	sim_into(&s, r);
-	for (int k = 0; k < 20; k++)
-		sim_tick(&s);
-	wait_for(f.file, sim_time(&s, s.k - 1));
-	assert_int_equal(sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM meta", NULL, NULL, NULL), SQLITE_OK);
-	(void) snprintf(path, sizeof(path), "%s-wal", f.file);
-	for (int k = 0; k < 30000; k++) {
-		sim_tick(&s);
-		if (k % 100)
-			continue;
-		assert_int_equal(stat(f.file, &file), 0);
-		assert_int_equal(stat(path, &journal), 0);
-		/* One window more than fits may be in the journal. */
-		assert_true((uint64_t) (file.st_size + journal.st_size) < limit + (256 << 10));
-	}
-	assert_true(record_dropped(r) > 0);
-	assert_int_equal(sqlite3_close(db), SQLITE_OK);
-	sim_end(&s);
-	rig_finish(r, s.job);
-	expect_sound(f.file);
-	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'ended_ns'"), (int64_t) sim_time(&s, s.k));
-	sim_done(&s);
-	folder_done(&f);
-}
-
 /* ---- elsewhere ------------------------------------------------------------------------------------------------------ */
 
 static void on_a_share_it_is_copied(void **state)
@@ -478,7 +436,6 @@ int main(void)
 		cmocka_unit_test(a_forgotten_one_leaves_nothing),
 		cmocka_unit_test(it_is_readable_while_it_grows),
 		cmocka_unit_test(in_a_hurry_each_tick_is_committed),
-		cmocka_unit_test(a_reader_that_stays_does_not_make_it_outgrow_its_limit),
 		cmocka_unit_test(on_a_share_it_is_copied),
 		cmocka_unit_test(elsewhere_there_is_no_note),
 	};

@@ -510,6 +510,73 @@ static void the_others_are_thinned_too(void **state)
 	folder_done(&f);
 }
 
+/* ---- readers -------------------------------------------------------------------------------------------------------- */
+
+/* A reader that does not let go of what it sees keeps the journal growing: up to the limit, and then nothing is written
+ * until it lets go. Nothing is lost meanwhile but what the queue has no room for. */
+static void a_reader_that_stays_stops_it_at_the_limit(void **state)
+{
+	const uint64_t limit = 1 << 20;
+	struct queue_state ignored;
+	struct rig_folder f;
+	struct writer_rig w;
+	struct chunk *chunk = NULL;
+	struct sim s;
+	sqlite3 *db = NULL;
+	bool blocked = false;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 4, true);
+	writer_rig_new(&w, &s, f.file, limit, 300 * SEC, 200);
+	while (s.k < 20)
+		sim_tick(&s);
+	writer_rig_give(&w, false);
+	assert_int_equal(sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM meta", NULL, NULL, NULL), SQLITE_OK);
+	while (!blocked) {
+		assert_true(s.k < 100000);
+		do
+			sim_tick(&s);
+		while (s.k % 10);
+		queue_push(&w.queue, true);
+		for (chunk = queue_take(&w.queue, 0, &ignored); chunk && !blocked;) {
+			struct chunk *next = chunk->next;
+
+			blocked = !writer_take(&w.writer, chunk, false);
+			if (blocked)
+				break;
+			queue_emptied(&w.queue, chunk);
+			chunk = next;
+		}
+		/* What one window brings may be beyond. */
+		assert_true(disk_bytes(f.file) < limit + (200 << 10));
+	}
+	assert_true(disk_bytes(f.file) > limit / 2);
+	assert_false(w.writer.failed);
+	assert_false(writer_take(&w.writer, chunk, false));
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	while (chunk) {
+		struct chunk *next = chunk->next;
+
+		assert_true(writer_take(&w.writer, chunk, false));
+		queue_emptied(&w.queue, chunk);
+		chunk = next;
+	}
+	while (s.k % 10 || s.k < 20)
+		sim_tick(&s);
+	writer_rig_give(&w, false);
+	expect_within(f.file, limit, &s);
+	assert_int_equal(sql_int(f.file, "SELECT value FROM meta WHERE key = 'last_ns'"), (int64_t) sim_time(&s, s.k - 1));
+	sim_end(&s);
+	writer_rig_finish(&w);
+	assert_int_equal(w.writer.result, 0);
+	writer_rig_done(&w);
+	expect_sound(f.file);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +589,7 @@ int main(void)
 		cmocka_unit_test(events_are_bounded_and_a_kill_stays),
 		cmocka_unit_test(short_processes_are_bounded),
 		cmocka_unit_test(the_others_are_thinned_too),
+		cmocka_unit_test(a_reader_that_stays_stops_it_at_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
