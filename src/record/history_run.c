@@ -2,25 +2,90 @@
 #include "record/history_run.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/reader.h"
 
+/* What a listing needs of meta. */
+struct listed {
+	char *name, *command, *scheduler, *scheduler_job;
+	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns, reaped_system_ns;
+};
+
+static const struct {
+	const char *key;
+	bool is_text;
+	size_t offset; /* in struct listed */
+} keys[] = {
+	{ "name", true, offsetof(struct listed, name) },
+	{ "command", true, offsetof(struct listed, command) },
+	{ "scheduler", true, offsetof(struct listed, scheduler) },
+	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
+	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
+	{ "ended_ns", false, offsetof(struct listed, ended_ns) },
+	{ "last_ns", false, offsetof(struct listed, last_ns) },
+	{ "exit_status", false, offsetof(struct listed, exit_status) },
+	{ "pinned", false, offsetof(struct listed, pinned) },
+	{ "reaped_user_ns", false, offsetof(struct listed, reaped_user_ns) },
+	{ "reaped_system_ns", false, offsetof(struct listed, reaped_system_ns) },
+};
+
+static void take_fact(sqlite3_stmt *st, struct listed *ret)
+{
+	const char *key = reader_text(st, 0);
+	struct maybe number = UNKNOWN;
+	char *text;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		char *at = (char *) ret + keys[i].offset;
+
+		if (strcmp(keys[i].key, key) != 0)
+			continue;
+		if (keys[i].is_text) {
+			text = strdup(reader_text(st, 1));
+			free(*(char **) (void *) at);
+			memcpy(at, &text, sizeof(text));
+		} else {
+			number.known = reader_int(st, 1, &number.value);
+			memcpy(at, &number, sizeof(number));
+		}
+		return;
+	}
+}
+
+/* One pass over the table: 200 runs are listed at a time. */
+static void read_facts(struct replay *replay, struct listed *ret)
+{
+	enum {
+		MOST = 1000
+	};
+	sqlite3_stmt *st = reader_prepare(replay, "SELECT key, value FROM meta");
+
+	*ret = (struct listed) { 0 };
+	for (int i = 0; st && i < MOST && sqlite3_step(st) == SQLITE_ROW; i++)
+		take_fact(st, ret);
+	(void) sqlite3_finalize(st);
+}
+
 int history_run_read(const char *path, struct history_run *ret)
 {
+	struct listed facts;
 	struct replay *replay;
 	int r = replay_open(path, &replay, NULL);
 
 	if (r < 0)
 		return r;
 	reader_allow(replay);
-	*ret = (struct history_run) {
-		.name = reader_meta_text(replay, "name"),
-		.scheduler = reader_meta_text(replay, "scheduler"),
-		.scheduler_job = reader_meta_text(replay, "scheduler_job"),
-	};
+	read_facts(replay, &facts);
 	replay_close(replay);
+	free(facts.command);
+	*ret = (struct history_run) {
+		.name = facts.name,
+		.scheduler = facts.scheduler,
+		.scheduler_job = facts.scheduler_job,
+	};
 	return 0;
 }
 
@@ -31,75 +96,71 @@ void history_run_done(struct history_run *run)
 	free(run->scheduler_job);
 }
 
-static struct maybe meta_int(struct replay *replay, const char *key)
+struct largest {
+	struct maybe ram, cpu_user, cpu_system;
+};
+
+static void read_largest(struct replay *replay, struct largest *ret)
 {
-	struct maybe value = UNKNOWN;
+	sqlite3_stmt *st = reader_prepare(replay, "SELECT metric, max FROM summary WHERE entity = 'job' AND id = 0 AND"
+						  " metric IN ('ram', 'cpu_user', 'cpu_system') AND n > 0");
 
-	value.known = reader_meta_int(replay, key, &value.value);
-	return value;
-}
+	*ret = (struct largest) { UNKNOWN, UNKNOWN, UNKNOWN };
+	for (int i = 0; st && i < 3 && sqlite3_step(st) == SQLITE_ROW; i++) {
+		const char *metric = reader_text(st, 0);
+		struct maybe *to = strcmp(metric, "ram") == 0 ? &ret->ram : strcmp(metric, "cpu_user") == 0 ? &ret->cpu_user
+													    : &ret->cpu_system;
 
-static struct maybe largest(struct replay *replay, const char *metric)
-{
-	struct maybe value = UNKNOWN;
-	sqlite3_stmt *st = reader_prepare(replay, "SELECT max FROM summary WHERE entity = 'job' AND id = 0 AND metric = ?"
-						  " AND n > 0");
-
-	if (st) {
-		(void) sqlite3_bind_text(st, 1, metric, -1, SQLITE_STATIC);
-		value.known = sqlite3_step(st) == SQLITE_ROW && reader_int(st, 0, &value.value);
+		to->known = reader_int(st, 1, &to->value);
 	}
 	(void) sqlite3_finalize(st);
-	return value;
 }
 
 /* What the kernel told when everything was waited for, or what was seen: neither is ever too much. */
-static struct maybe cores(struct replay *replay, int64_t wall_ns)
+static struct maybe cores(const struct listed *facts, const struct largest *l, int64_t wall_ns)
 {
-	struct maybe seen = maybe_sum(largest(replay, "cpu_user"), largest(replay, "cpu_system"));
-	struct maybe told = maybe_sum(meta_int(replay, "reaped_user_ns"), meta_int(replay, "reaped_system_ns"));
-	struct maybe used = maybe_max(seen, told);
+	struct maybe used = maybe_max(maybe_sum(l->cpu_user, l->cpu_system),
+		maybe_sum(facts->reaped_user_ns, facts->reaped_system_ns));
 
 	if (!used.known || wall_ns <= 0 || used.value < 0)
 		return UNKNOWN;
 	return known((int64_t) ((__int128) used.value * 1000000 / wall_ns));
 }
 
-static char *text_or_empty(char *text)
+static void fill(struct replay *replay, struct listed *facts, struct history_entry *e)
 {
-	return text ? text : strdup("");
-}
+	struct largest l;
 
-static void read_times(struct replay *replay, struct history_entry *e)
-{
-	struct maybe ended = meta_int(replay, "ended_ns"), last = meta_int(replay, "last_ns");
-	struct maybe started = meta_int(replay, "started_wall_ns");
-
-	e->complete = ended.known;
-	e->wall_ns = ended.known ? ended.value : last.known ? last.value
-							    : 0;
-	e->started_wall_ns = started.known && started.value > 0 ? (uint64_t) started.value : 0;
+	read_largest(replay, &l);
+	e->name = facts->name ? facts->name : strdup("");
+	e->command = facts->command ? facts->command : strdup("");
+	e->complete = facts->ended_ns.known;
+	e->wall_ns = e->complete ? facts->ended_ns.value : facts->last_ns.value;
+	if (facts->started_wall_ns.value > 0)
+		e->started_wall_ns = (uint64_t) facts->started_wall_ns.value;
+	e->status = (int32_t) facts->exit_status.value;
+	e->pinned = facts->pinned.value != 0;
+	e->peak_bytes = l.ram;
+	e->cores_ppm = cores(facts, &l, e->wall_ns);
+	e->running = !e->complete && replay_growing(replay);
 }
 
 int history_entry_read(const char *path, struct history_entry *ret)
 {
 	struct history_entry e = { 0 };
+	struct listed facts;
 	struct replay *replay;
 	int r = replay_open(path, &replay, NULL);
 
 	if (r < 0)
 		return r;
 	reader_allow(replay);
-	e.path = strdup(path);
-	e.name = text_or_empty(reader_meta_text(replay, "name"));
-	e.command = text_or_empty(reader_meta_text(replay, "command"));
-	read_times(replay, &e);
-	e.status = (int32_t) meta_int(replay, "exit_status").value;
-	e.pinned = meta_int(replay, "pinned").value != 0;
-	e.peak_bytes = largest(replay, "ram");
-	e.cores_ppm = cores(replay, e.wall_ns);
-	e.running = !e.complete && replay_growing(replay);
+	read_facts(replay, &facts);
+	fill(replay, &facts, &e);
 	replay_close(replay);
+	free(facts.scheduler);
+	free(facts.scheduler_job);
+	e.path = strdup(path);
 	if (!e.path || !e.name || !e.command) {
 		history_entry_done(&e);
 		return -ENOMEM;
