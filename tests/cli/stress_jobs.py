@@ -2,14 +2,17 @@
 """What test_recording.py and test_break.py share: jobs of stress.c, and recordings read with Python's sqlite3."""
 import contextlib
 import json
+import os
 import pathlib
+import select
 import shlex
 import sqlite3
 import subprocess
+import time
 
 import jsonschema
 import pytest
-from cli_helpers import HERE, HIWATER, ROOT, wait_for
+from cli_helpers import DEADLINE, HERE, HIWATER, ROOT, Tool, wait_for
 
 BUILD = pathlib.Path(HIWATER).parent
 SCHEMA = json.loads((ROOT / "docs" / "summary.schema.json").read_text())
@@ -110,11 +113,24 @@ class Stress:
         """Started, and the job has said that it is ready."""
         more.setdefault("stdin", subprocess.PIPE)
         process = self.tool.start("run", *options, "--", self.program, *job, **more)
-        assert process.stdout.readline() == b"ready\n", process.stderr and process.stderr.read()
+        assert line_of(process.stdout) == b"ready\n"
         return process
 
     def run(self, options, *job, **more):
         return self.tool.run("run", *options, "--", self.program, *job, **more)
+
+
+def line_of(stream, deadline=DEADLINE):
+    """The next line of an unfinished program's output, as bytes; b"" at its end."""
+    line, end = b"", time.monotonic() + deadline
+    while not line.endswith(b"\n"):
+        if not select.select([stream], [], [], max(0, end - time.monotonic()))[0]:
+            raise AssertionError(f"after {deadline} s still no line, but {line!r}")
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line
 
 
 def finish(process, deadline=30):
@@ -150,3 +166,30 @@ def warnings_of(stderr):
     return [line for line in stderr.splitlines() if "warning" in line.lower()]
 
 
+class Run:
+    """A finished run of stress.c's wave."""
+
+    def __init__(self, tool, path, done):
+        self.tool, self.path, self.done = tool, path, done
+        self.at_end = valid((tool.folder / "run.json").read_text())
+        user, system = map(int, done.stdout.split())
+        self.cpu_us = user + system  # what the kernel told the job
+
+
+def wave(folder, program, binary=HIWATER, env=None, interval="20ms"):
+    tool = Tool(folder)
+    done = subprocess.run([binary, "run", "-i", interval, "-o", "x.hiw", "--json", "run.json", "--", program, "wave", "data"],
+                          env=dict(tool.env, **(env or {})), cwd=folder, capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stderr
+    return Run(tool, folder / "x.hiw", done)
+
+
+def rights_of_nobody():
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"] if os.geteuid() == 0 else []
+
+
+def root_only():
+    """For what takes rights."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: no rights")
