@@ -152,6 +152,31 @@ static void a_short_run_is_not_kept(void **state)
 	history_done(&h);
 }
 
+/* A home on a share is usual where jobs run. */
+static void a_history_on_a_share_gets_copies(void **state)
+{
+	struct record *r = rig_record(&(struct record_options) { .window_ns = SEC, .force_snapshot = true });
+	struct history h;
+	struct sim s;
+	char *path = NULL;
+
+	(void) state;
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	sim_into(&s, r);
+	for (int k = 0; k < 300; k++)
+		sim_tick(&s);
+	sim_end(&s);
+	assert_int_equal(record_finish(r, s.job, true, 60 * SEC, &path, NULL), 0);
+	assert_non_null(strstr(path, "/state/runs/1.hiw"));
+	expect_sound(path);
+	assert_int_equal(history_read(&h, NULL), 0);
+	assert_int_equal(h.n, 1);
+	assert_true(h.entries[0].complete);
+	history_done(&h);
+	free(path);
+	sim_done(&s);
+}
+
 static void a_file_is_found_where_nothing_else_is(void **state)
 {
 	char path[160], *found = NULL;
@@ -344,6 +369,7 @@ int main(void)
 		WITH_HISTORY(a_folder_that_is_not_there_is_empty),
 		WITH_HISTORY(runs_are_kept_and_found),
 		WITH_HISTORY(a_short_run_is_not_kept),
+		WITH_HISTORY(a_history_on_a_share_gets_copies),
 		WITH_HISTORY(a_file_is_found_where_nothing_else_is),
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
 		WITH_HISTORY(bytes_are_limited_too),
