@@ -59,10 +59,14 @@ static bool needs_pass(const struct job *job, const struct look *look)
 	return look->n > 1 && growth->still >= STILL_TOTALS && growth->top > growth->passed + MIB / 16;
 }
 
-/* Until the next look at what is mapped, growth counts in each process. */
+/* Until the next look at what is mapped, growth counts in each process. By quarters: looks at thousands of processes
+ * that come one by one must not use up the credit before all are there. */
 static bool needs_files(const struct job *job, const struct look *look)
 {
-	return look->n > 1 && look->files_growth[ALL] > 4 * MIB && bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
+	const int64_t growth = look->files_growth[ALL];
+
+	return look->n > 1 && growth > 4 * MIB && growth > job->files.value / 4 &&
+	       bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
 }
 
 unsigned job_needs(struct job *job)
