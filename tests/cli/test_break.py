@@ -256,6 +256,12 @@ def test_few_descriptors(stress, tool, files, most):
     check_integrity(tool.folder / "x.hiw")
 
 
+def test_each_repetition_has_the_limit_of_the_first(tool):
+    done = tool.run("run", "--repeat", "2", "--summary", "none", "--", "sh", "-c", "ulimit -n",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 1000)))
+    assert done.returncode == 0 and done.stdout == "200\n" * 2
+
+
 @pytest.mark.parametrize("files", [3, 5, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28])
 def test_hardly_any_descriptors(tool, files):
     """Perhaps hiwater can't work then; but it comes to an end, and says so, or the job runs."""

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 import stress_jobs
-from cli_helpers import HIWATER, ROOT, ended, state_of, wait_for
+from cli_helpers import HIWATER, ROOT, ended, processes, state_of, wait_for
 from stress_jobs import (STATUS, accumulators, check_integrity, child_of, figures, finish, line_of, meta, opened,
                          query, shown, valid, value, wait_recorded, warnings_of)
 
@@ -265,8 +265,10 @@ def test_kill_9_of_the_recorder(stress, tool, binary, request):
                           or value(path, "SELECT max(span) FROM job_sample") > 15_000_000), "thinned")
         assert max(sizes) <= LIMIT, "journal included"
     job = child_of(process.pid)
+    own = [p[0] for p in processes() if p[3] == process.pid and p[0] != job]
     process.kill()
     process.wait(30)
+    wait_for(lambda: all(ended(pid) for pid in own), "nothing of hiwater's own lives on")
     summary = shown(tool, "x.hiw")  # with the journal as it was left
     compare_with_tables(summary, path)
     assert figures(shown(tool, "x.hiw")) == figures(summary)
