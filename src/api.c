@@ -42,12 +42,6 @@ int api_err(struct hiw_err *err, const struct err *from, int code)
 
 /* ---- what a job is called ------------------------------------------------------------------------------------------ */
 
-static const char *environment(void *ctx, const char *name)
-{
-	(void) ctx;
-	return getenv(name);
-}
-
 /* The command as text and as a JSON array, secrets masked in both. */
 static int copy_command(struct hiw_recorder *r, const char *const *argv)
 {
@@ -240,7 +234,7 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 {
 	int error = check_options(options, err);
 
-	scheduler_read(environment, NULL, &r->scheduler);
+	read_scheduler(&r->scheduler);
 	r->directory = getcwd(NULL, 0);
 	if (error == 0)
 		error = copy_options(r, options);

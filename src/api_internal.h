@@ -54,5 +54,8 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 /* Forgets what a run's last call gave out. */
 void run_clear(struct hiw_run *run);
 
+/* What this process's environment says of its launcher. */
+void read_scheduler(struct scheduler *ret);
+
 /* PATTERN with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);

@@ -207,12 +207,6 @@ int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 
 /* ---- small things that the command needs ------------------------------------------------------------------------------- */
 
-static const char *environment(void *ctx, const char *name)
-{
-	(void) ctx;
-	return getenv(name);
-}
-
 int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
@@ -268,6 +262,17 @@ void hiw_recorder_forking(struct hiw_recorder *r)
 	sampler_forking(r->sampler);
 }
 
+static const char *environment(void *ctx, const char *name)
+{
+	(void) ctx;
+	return getenv(name);
+}
+
+void read_scheduler(struct scheduler *ret)
+{
+	scheduler_read(environment, NULL, ret);
+}
+
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret)
 {
 	struct buf text = BUF_INIT(8192);
@@ -289,6 +294,6 @@ int hiw_expand(const char *pattern, char **ret)
 {
 	struct scheduler scheduler;
 
-	scheduler_read(environment, NULL, &scheduler);
+	read_scheduler(&scheduler);
 	return expand_rank(pattern, &scheduler, ret);
 }
