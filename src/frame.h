@@ -4,7 +4,7 @@
  * made by applying them, the recording stores them and gives them back, rules and sinks see nothing else.
  *
  * Live, a gauge's reading has n = 1 and min = value = max, except where the kernel's own mark proves a burst between
- * two looks: then max is above value. From a recording the same reading is a folded window: min, mean over time, max
+ * two looks (then max is above value), or the driver's samples since the last look (then min, value and max are theirs). From a recording the same reading is a folded window: min, mean over time, max
  * and the number of looks. Whoever applies frames must not need to know which of the two it was given.
  *
  * Ownership: a frame borrows everything it points to. What a callback is given is valid until the callback returns.
@@ -60,18 +60,29 @@ struct process_birth {
 	bool is_main;
 };
 
-/* A GPU that is watched. uuid is its identity. */
+/* A GPU that is watched, or a MIG instance, which is a device of its own. uuid is its identity. */
 struct gpu_birth {
-	const char *uuid, *name, *vendor;
+	const char *uuid, *name;
+	const char *vendor;      /* "nvidia", "amd", "intel"; "" if it is none that we know */
+	const char *pci;         /* "0000:3b:00.0" as sysfs has it; "" if it has none */
+	const char *parent;      /* of a MIG instance: uuid of the GPU that it is part of; else "" */
+	const char *driver;      /* version, as the driver says it; "" if it does not */
 	struct maybe index;      /* the driver's */
+	struct maybe cuda_index; /* what CUDA calls it in an environment that selects nothing, in PCI order */
 	struct maybe memory_bytes;
+	bool unified;            /* it shares the host's memory: mem is what its visible processes hold, added up, and
+	                          * memory_bytes the machine's */
+	bool is_module;          /* power and energy are those of the module, processors included */
 };
 
 /* A process that was first seen on a GPU. */
 struct gpu_process_birth {
 	uint32_t gpu;            /* id of the GPU */
 	uint32_t process;        /* id of the member; 0 = not of this job */
-	struct maybe pid;        /* as the driver says it; unknown = unattributed */
+	struct maybe pid;        /* as the driver says it, in this pid namespace; unknown = unattributed */
+	struct maybe uid;        /* whose it is; unknown: it cannot be seen here */
+	const char *name;        /* procfs comm; "" likewise */
+	bool compute, graphics;  /* what it was listed for */
 };
 
 /* An entity comes into being. ids of one entity kind start at 1, only grow and are never used again in a run. A second

@@ -61,29 +61,34 @@ static int keep_text(struct framebuf *b, const char **text)
 	return 0;
 }
 
+unsigned birth_texts(struct birth *b, const char **texts[BIRTH_TEXTS])
+{
+	unsigned n = 0;
+
+	if (b->entity == ENTITY_PROCESS) {
+		texts[n++] = &b->process.name;
+		texts[n++] = &b->process.command;
+	} else if (b->entity == ENTITY_GPU) {
+		texts[n++] = &b->gpu.uuid;
+		texts[n++] = &b->gpu.name;
+		texts[n++] = &b->gpu.vendor;
+		texts[n++] = &b->gpu.pci;
+		texts[n++] = &b->gpu.parent;
+		texts[n++] = &b->gpu.driver;
+	} else if (b->entity == ENTITY_GPU_PROCESS) {
+		texts[n++] = &b->gpu_process.name;
+	}
+	return n;
+}
+
 static int keep_birth_texts(struct framebuf *b, struct birth *birth)
 {
+	const char **texts[BIRTH_TEXTS];
+	const unsigned n = birth_texts(birth, texts);
 	int code = 0;
 
-	switch (birth->entity) {
-	case ENTITY_PROCESS:
-		code = keep_text(b, &birth->process.name);
-		if (code == 0)
-			code = keep_text(b, &birth->process.command);
-		break;
-	case ENTITY_GPU:
-		code = keep_text(b, &birth->gpu.uuid);
-		if (code == 0)
-			code = keep_text(b, &birth->gpu.name);
-		if (code == 0)
-			code = keep_text(b, &birth->gpu.vendor);
-		break;
-	case ENTITY_HOST:
-	case ENTITY_JOB:
-	case ENTITY_GPU_PROCESS:
-	case ENTITY_COUNT:
-		break; /* they have no texts */
-	}
+	for (unsigned i = 0; i < n && code == 0; i++)
+		code = keep_text(b, texts[i]);
 	return code;
 }
 

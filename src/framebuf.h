@@ -29,6 +29,12 @@ void framebuf_end(struct framebuf *b, const struct end *end);
 void framebuf_event(struct framebuf *b, const struct event *event);
 void framebuf_series(struct framebuf *b, const struct series_value *value);
 
+/* Where the texts of a birth are, by its kind; returns how many it has. */
+enum {
+	BIRTH_TEXTS = 6
+};
+unsigned birth_texts(struct birth *b, const char **texts[BIRTH_TEXTS]);
+
 /* Adds a reading that was had, or one that could not be had. */
 void framebuf_value(struct framebuf *b, enum metric metric, uint32_t id, int64_t value);
 void framebuf_unknown(struct framebuf *b, enum metric metric, uint32_t id);

@@ -21,7 +21,10 @@ enum unit {
 	UNIT_NS,
 	UNIT_COUNT,
 	UNIT_PPM,
-	UNIT_UJ
+	UNIT_UJ,
+	UNIT_UW,
+	UNIT_MCEL,
+	UNIT_HZ,
 };
 
 enum metric_kind {

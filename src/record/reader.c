@@ -125,6 +125,24 @@ sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, con
 	return st;
 }
 
+sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *const *columns, const char *behind)
+{
+	struct select s = { .sql = BUF_INIT(1 << 12), .have = BUF_INIT(1 << 16) };
+	sqlite3_stmt *st = NULL;
+
+	if (reader_has_table(r, table) && read_columns(r, &s, table) == 0) {
+		(void) buf_str(&s.sql, "SELECT ");
+		for (; *columns; columns++)
+			(void) add_column(&s, *columns);
+		(void) buf_printf(&s.sql, " FROM %s %s", table, behind);
+		if (!s.sql.error)
+			st = reader_prepare(r, s.sql.data);
+	}
+	buf_done(&s.sql);
+	buf_done(&s.have);
+	return st;
+}
+
 /* ---- values --------------------------------------------------------------------------------------------------------- */
 
 bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)

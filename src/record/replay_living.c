@@ -13,15 +13,18 @@ enum {
 	GPU_PROCESS
 };
 
+enum {
+	MOST_COLUMNS = 16
+};
+
 static const struct {
 	enum entity entity;
-	const char *table, *sql; /* id, born, ended first */
+	const char *table;
+	const char *columns[MOST_COLUMNS]; /* id, born, ended first */
 } sources[BIRTHS] = {
-	{ ENTITY_PROCESS, "process", "SELECT id, born, ended, how, status, pid, ppid, parent, uid, start, startstack,"
-				     " name, command, is_main FROM process WHERE id > 0 ORDER BY id" },
-	{ ENTITY_GPU, "gpu", "SELECT id, born, ended, uuid, name, vendor, number, memory FROM gpu WHERE id > 0 ORDER BY id" },
-	{ ENTITY_GPU_PROCESS, "gpu_process", "SELECT id, born, ended, gpu, process, pid FROM gpu_process WHERE id > 0"
-					     " ORDER BY id" },
+	{ ENTITY_PROCESS, "process", { "id", "born", "ended", "how", "status", "pid", "ppid", "parent", "uid", "start", "startstack", "name", "command", "is_main" } },
+	{ ENTITY_GPU, "gpu", { "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent", "driver", "cuda", "unified", "is_module" } },
+	{ ENTITY_GPU_PROCESS, "gpu_process", { "id", "born", "ended", "gpu", "process", "pid", "uid", "name", "compute", "graphics" } },
 };
 
 static uint64_t key_of(enum entity entity, uint32_t id)
@@ -52,8 +55,7 @@ int population_open(struct population *p, struct replay *r)
 		struct births *b = &p->births[i];
 
 		b->entity = sources[i].entity;
-		if (reader_has_table(r, sources[i].table))
-			b->statement = reader_prepare(r, sources[i].sql);
+		b->statement = reader_table(r, sources[i].table, sources[i].columns, "WHERE id > 0 ORDER BY id");
 		step(p, b);
 	}
 	return p->error;
@@ -106,24 +108,47 @@ static struct birth read_process(sqlite3_stmt *st)
 	return b;
 }
 
+static struct birth read_gpu(sqlite3_stmt *st)
+{
+	struct birth b = { .entity = ENTITY_GPU };
+
+	b.gpu.uuid = reader_text(st, 3);
+	b.gpu.name = reader_text(st, 4);
+	b.gpu.vendor = reader_text(st, 5);
+	b.gpu.index = maybe_int(st, 6);
+	b.gpu.memory_bytes = maybe_int(st, 7);
+	b.gpu.pci = reader_text(st, 8);
+	b.gpu.parent = reader_text(st, 9);
+	b.gpu.driver = reader_text(st, 10);
+	b.gpu.cuda_index = maybe_int(st, 11);
+	b.gpu.unified = reader_int_or(st, 12, 0) != 0;
+	b.gpu.is_module = reader_int_or(st, 13, 0) != 0;
+	return b;
+}
+
+static struct birth read_gpu_process(sqlite3_stmt *st)
+{
+	struct birth b = { .entity = ENTITY_GPU_PROCESS };
+
+	(void) reader_id(st, 3, &b.gpu_process.gpu);
+	(void) reader_id(st, 4, &b.gpu_process.process);
+	b.gpu_process.pid = maybe_int(st, 5);
+	b.gpu_process.uid = maybe_int(st, 6);
+	b.gpu_process.name = reader_text(st, 7);
+	b.gpu_process.compute = reader_int_or(st, 8, 0) != 0;
+	b.gpu_process.graphics = reader_int_or(st, 9, 0) != 0;
+	return b;
+}
+
 static struct birth read_birth(const struct births *births)
 {
-	sqlite3_stmt *st = births->statement;
-	struct birth b = { .entity = births->entity };
+	static struct birth (*const readers[ENTITY_COUNT])(sqlite3_stmt *st) = {
+		[ENTITY_PROCESS] = read_process,
+		[ENTITY_GPU] = read_gpu,
+		[ENTITY_GPU_PROCESS] = read_gpu_process,
+	};
+	struct birth b = readers[births->entity](births->statement);
 
-	if (births->entity == ENTITY_PROCESS) {
-		b = read_process(st);
-	} else if (births->entity == ENTITY_GPU) {
-		b.gpu.uuid = reader_text(st, 3);
-		b.gpu.name = reader_text(st, 4);
-		b.gpu.vendor = reader_text(st, 5);
-		b.gpu.index = maybe_int(st, 6);
-		b.gpu.memory_bytes = maybe_int(st, 7);
-	} else {
-		(void) reader_id(st, 3, &b.gpu_process.gpu);
-		(void) reader_id(st, 4, &b.gpu_process.process);
-		b.gpu_process.pid = maybe_int(st, 5);
-	}
 	b.id = births->id;
 	return b;
 }

@@ -22,6 +22,9 @@ static const char *const unit_names[] = {
 	[UNIT_COUNT] = "count",
 	[UNIT_PPM] = "ppm",
 	[UNIT_UJ] = "uj",
+	[UNIT_UW] = "uw",
+	[UNIT_MCEL] = "mcel",
+	[UNIT_HZ] = "hz",
 };
 static const char *const kind_names[] = {
 	[KIND_GAUGE] = "gauge",
@@ -113,9 +116,10 @@ static const char fixed_tables[] =
 	" cpu_system INTEGER, faults_minor INTEGER, faults_waited INTEGER, read_bytes INTEGER, write_bytes INTEGER,"
 	" private INTEGER, shared INTEGER, command TEXT);"
 	"CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT, vendor TEXT, number INTEGER, memory INTEGER,"
-	" born INTEGER, ended INTEGER);"
+	" born INTEGER, ended INTEGER, pci TEXT, parent TEXT, driver TEXT, cuda INTEGER, unified INTEGER,"
+	" is_module INTEGER);"
 	"CREATE TABLE gpu_process(id INTEGER PRIMARY KEY, gpu INTEGER, process INTEGER, pid INTEGER, born INTEGER,"
-	" ended INTEGER);"
+	" ended INTEGER, uid INTEGER, name TEXT, compute INTEGER, graphics INTEGER);"
 	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
 	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"

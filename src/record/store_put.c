@@ -238,6 +238,12 @@ static int put_gpu_birth(struct store *s, const struct birth *b, uint64_t time_n
 	store_bind_if(st, 5, b->gpu.index.known, b->gpu.index.value);
 	store_bind_if(st, 6, b->gpu.memory_bytes.known, b->gpu.memory_bytes.value);
 	store_bind_time(st, 7, time_ns);
+	store_bind_text(st, 8, b->gpu.pci);
+	store_bind_text(st, 9, b->gpu.parent);
+	store_bind_text(st, 10, b->gpu.driver);
+	store_bind_if(st, 11, b->gpu.cuda_index.known, b->gpu.cuda_index.value);
+	(void) sqlite3_bind_int64(st, 12, b->gpu.unified);
+	(void) sqlite3_bind_int64(st, 13, b->gpu.is_module);
 	return store_step(s, st);
 }
 
@@ -252,6 +258,10 @@ static int put_gpu_process_birth(struct store *s, const struct birth *b, uint64_
 	(void) sqlite3_bind_int64(st, 3, b->gpu_process.process);
 	store_bind_if(st, 4, b->gpu_process.pid.known, b->gpu_process.pid.value);
 	store_bind_time(st, 5, time_ns);
+	store_bind_if(st, 6, b->gpu_process.uid.known, b->gpu_process.uid.value);
+	store_bind_text(st, 7, b->gpu_process.name);
+	(void) sqlite3_bind_int64(st, 8, b->gpu_process.compute);
+	(void) sqlite3_bind_int64(st, 9, b->gpu_process.graphics);
 	return store_step(s, st);
 }
 

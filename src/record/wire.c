@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "framebuf.h"
+
 enum {
 	TEXT_MOST = 16 << 10
 }; /* longer texts are cut */
@@ -53,33 +55,14 @@ static void *get(char **at, size_t n)
 
 /* ---- frames --------------------------------------------------------------------------------------------------------- */
 
-/* Where the texts of a birth are, by kind: birth_text_count of them. */
-static void birth_texts(struct birth *b, const char ***texts)
-{
-	if (b->entity == ENTITY_PROCESS) {
-		texts[0] = &b->process.name;
-		texts[1] = &b->process.command;
-	} else if (b->entity == ENTITY_GPU) {
-		texts[0] = &b->gpu.uuid;
-		texts[1] = &b->gpu.name;
-		texts[2] = &b->gpu.vendor;
-	}
-}
-
-static unsigned birth_text_count(enum entity entity)
-{
-	return entity == ENTITY_PROCESS ? 2 : entity == ENTITY_GPU ? 3
-								   : 0;
-}
-
 static size_t birth_text_size(const struct birth *birth)
 {
 	struct birth copy = *birth;
-	const char **texts[3];
+	const char **texts[BIRTH_TEXTS];
+	const unsigned n = birth_texts(&copy, texts);
 	size_t size = 0;
 
-	birth_texts(&copy, texts);
-	for (unsigned i = 0; i < birth_text_count(copy.entity); i++)
+	for (unsigned i = 0; i < n; i++)
 		size += text_size(*texts[i]);
 	return size;
 }
@@ -105,10 +88,10 @@ size_t wire_frame_size(const struct frame *frame)
 static char *put_birth_texts(char *at, const struct birth *birth)
 {
 	struct birth copy = *birth;
-	const char **texts[3];
+	const char **texts[BIRTH_TEXTS];
+	const unsigned n = birth_texts(&copy, texts);
 
-	birth_texts(&copy, texts);
-	for (unsigned i = 0; i < birth_text_count(copy.entity); i++)
+	for (unsigned i = 0; i < n; i++)
 		at = put_text(at, *texts[i]);
 	return at;
 }
@@ -147,10 +130,10 @@ struct frame *wire_frame_get(void *where)
 	frame->events = events = get(&at, frame->n_events * sizeof(*events));
 	frame->series = series = get(&at, frame->n_series * sizeof(*series));
 	for (size_t i = 0; i < frame->n_births; i++) {
-		const char **texts[3];
+		const char **texts[BIRTH_TEXTS];
+		const unsigned n = birth_texts(&births[i], texts);
 
-		birth_texts(&births[i], texts);
-		for (unsigned t = 0; t < birth_text_count(births[i].entity); t++)
+		for (unsigned t = 0; t < n; t++)
 			*texts[t] = get_text(&at);
 	}
 	for (size_t i = 0; i < frame->n_events; i++)

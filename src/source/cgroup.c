@@ -23,9 +23,9 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ "memory", 0 },
-	{ "detail", 1000000000 },
-	{ "events", 1000000000 }, /* true of the job also where others are in the group */
+	{ .name = "memory" },
+	{ .name = "detail", .period_ns = 1000000000 },
+	{ .name = "events", .period_ns = 1000000000 }, /* true of the job also where others are in the group */
 };
 
 /* One metric of a group. Rows with the same file stand together: it is read once for all of them. */

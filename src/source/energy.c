@@ -22,7 +22,7 @@ enum {
 	MAX_PACKAGES = 256
 };
 
-static const struct source_group groups[] = { { "energy", 1000000000 } };
+static const struct source_group groups[] = { { .name = "energy", .period_ns = 1000000000 } };
 
 struct package {
 	int fd;           /* energy_uj */

@@ -26,9 +26,10 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ "fast", 0 },
-	{ "slow", 1000000000 },
-	{ "pages", 1000000000 }, /* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
+	{ .name = "fast" },
+	{ .name = "slow", .period_ns = 1000000000 },
+	/* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
+	{ .name = "pages", .period_ns = 1000000000 },
 };
 
 enum host_file {

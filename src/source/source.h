@@ -4,8 +4,8 @@
  *
  * A source reads in groups, each with a cost and a default period of its own; the sampler's plan says when. A group
  * that cannot be read gives unknown readings once and is then silent until it can again. A source never prints,
- * never blocks on anything but the kernel's own files, and allocates only when something new appears.
- * Threads: one at a time.
+ * never blocks on anything but the kernel's own files (those of GPUs may, below), and allocates only when something new
+ * appears. Threads: one at a time.
  */
 #pragma once
 
@@ -42,6 +42,7 @@ typedef void source_prober(void *ctx, const struct source_probe *probe);
 struct source_group {
 	const char *name;
 	uint64_t period_ns;  /* default; 0: at every tick */
+	uint64_t moving_ns;  /* GPUs: the period while device memory is moving; 0: the same */
 };
 
 struct source; /* each file's own */
@@ -64,6 +65,25 @@ extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), 
 extern const struct source_ops source_energy; /* energy.c: RAPL */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events. The peak
                                                * is known where it is this run's: begun with it, or risen since */
+
+/* ---- GPUs ---------------------------------------------------------------------------------------------------------
+ *
+ * Sources of GPUs are read by a helper process of the recorder, never in the recorder: each on a thread of its own, one
+ * call at a time, on which it may block. It is opened there as well, so that a library that it loads is in no other
+ * process. Where there is nothing for it, open says why in err ("no driver: libnvidia-ml.so.1 not found").
+ *
+ * ids   GPUs (MIG instances too) and processes on GPUs are numbered by each source from 1, never used again; the recorder
+ *       gives them the run's own. Births come with the first readings, from any group. A gpu_process's birth leaves
+ *       process, uid and name empty: the recorder knows whose pid it is. It ends (END_SEEN) when it is in no list.
+ * mem   of a gpu_process is one figure a process and device. job_mem, foreign_mem, unattributed_mem are the recorder's.
+ *       A list that could not be read is no empty list: nobody ends, mem is unknown.
+ * lost  A GPU that is lost has unknown readings, once, and an EVENT_NOTE ("gpu: GPU-8a56... fell off the bus"); it is
+ *       tried again rarely, the other GPUs go on. So does whatever else had answered and does not any more.
+ * now   A frame's time is when read was called. read is given the groups that are due; what each costs is measured, and
+ *       dear ones are asked for more rarely, so periods are wishes. A group's name says what it holds to the reader only.
+ * sleep A GPU that sleeps (power/runtime_status "suspended") is not woken: its readings are unknown, once.
+ *
+ * Each declares its groups beside its name, here. */
 
 /* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */
 

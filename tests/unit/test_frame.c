@@ -53,6 +53,7 @@ _Static_assert(
 
 _Static_assert(UNIT_BYTES == 0 && UNIT_NS == 1 && UNIT_COUNT == 2 && UNIT_PPM == 3 && UNIT_UJ == 4,
 	"units keep theirs");
+_Static_assert(UNIT_UW == 5 && UNIT_MCEL == 6 && UNIT_HZ == 7, "units keep theirs");
 _Static_assert(KIND_GAUGE == 0 && KIND_COUNTER == 1 && KIND_MARK == 2, "kinds keep theirs");
 _Static_assert(ADDS_SUM == 0 && ADDS_MAX == 1 && ADDS_NONE == 2, "ways to add up keep theirs");
 
@@ -131,10 +132,18 @@ static void dump_birth(struct buf *out, const struct birth *b)
 		dump_text(out, "vendor", b->gpu.vendor);
 		dump_maybe(out, "index", b->gpu.index);
 		dump_maybe(out, "memory_bytes", b->gpu.memory_bytes);
+		dump_text(out, "pci", b->gpu.pci);
+		dump_text(out, "parent", b->gpu.parent);
+		dump_text(out, "driver", b->gpu.driver);
+		dump_maybe(out, "cuda_index", b->gpu.cuda_index);
+		buf_printf(out, " unified=%d is_module=%d", b->gpu.unified, b->gpu.is_module);
 	} else {
 		buf_printf(out, " gpu=%" PRIu32 " process=%" PRIu32, b->gpu_process.gpu,
 			b->gpu_process.process);
 		dump_maybe(out, "pid", b->gpu_process.pid);
+		dump_maybe(out, "uid", b->gpu_process.uid);
+		dump_text(out, "name", b->gpu_process.name);
+		buf_printf(out, " compute=%d graphics=%d", b->gpu_process.compute, b->gpu_process.graphics);
 	}
 	buf_str(out, "\n");
 }
@@ -265,7 +274,10 @@ static void gpu_births(struct framebuf *b)
 				  .gpu = { .uuid = "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5",
 					  .name = "NVIDIA H200",
 					  .vendor = "nvidia",
+					  .pci = "0000:18:00.0",
+					  .driver = "580.65.06",
 					  .index = known(0),
+					  .cuda_index = known(0),
 					  .memory_bytes = known(143771 * MIB) } });
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU,
 				  .id = 2,
@@ -274,9 +286,25 @@ static void gpu_births(struct framebuf *b)
 					  .vendor = "amd",
 					  .index = UNKNOWN,
 					  .memory_bytes = UNKNOWN } });
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU,
+				  .id = 3,
+				  .gpu = { .uuid = "MIG-41b36f2a-6b8f-5d2e-b9a3-08e2b1f7c9aa",
+					  .name = "NVIDIA H200 MIG 1g.18gb",
+					  .vendor = "nvidia",
+					  .parent = "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5",
+					  .memory_bytes = known(16384 * MIB) } });
+	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU,
+				  .id = 4,
+				  .gpu = { .uuid = "GPU-1d0e3b5c-0f4e-4f7b-9d3a-5a2b8e6c7f10",
+					  .name = "NVIDIA GB10",
+					  .vendor = "nvidia",
+					  .pci = "000f:01:00.0",
+					  .memory_bytes = known(122570 * MIB),
+					  .unified = true,
+					  .is_module = true } });
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
 				  .id = 1,
-				  .gpu_process = { .gpu = 1, .process = 1, .pid = known(4711) } });
+				  .gpu_process = { .gpu = 1, .process = 1, .pid = known(4711), .uid = known(1000), .name = "python3", .compute = true } });
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS,
 				  .id = 2,
 				  .gpu_process = { .gpu = 1, .process = 0, .pid = UNKNOWN } });
@@ -292,6 +320,23 @@ static void gauges(struct framebuf *b)
 	framebuf_unknown(b, M_PROC_PSS, 2);
 	framebuf_value(b, M_PROC_HWM, 1, 572 * MIB);
 	framebuf_value(b, M_PROC_CPU_USER, 1, 41 * (int64_t) S);
+}
+
+/* Units of GPUs; samples that the driver kept between two looks. */
+static void gpu_gauges(struct framebuf *b)
+{
+	struct reading busy = reading_of(M_GPU_BUSY, 1, 600000);
+
+	busy.min = 0;
+	busy.max = 1000000;
+	framebuf_reading(b, busy);
+	framebuf_value(b, M_GPU_MEM, 1, 9000 * MIB);
+	framebuf_value(b, M_GPU_POWER, 1, 612500000);
+	framebuf_value(b, M_GPU_ENERGY, 1, 4000000000000);
+	framebuf_value(b, M_GPU_TEMP, 1, 61000);
+	framebuf_value(b, M_GPU_CLOCK_SM, 1, 1980000000);
+	framebuf_unknown(b, M_GPU_SM_ACTIVE, 3);
+	framebuf_value(b, M_GPROC_MEM, 1, 8500 * MIB);
 }
 
 static void host(struct framebuf *b)
@@ -419,6 +464,8 @@ static const struct {
 		false },
 	{ "levels, a burst between two looks, one that could not be had, a mark, a counter", gauges,
 		FRAME_PROCFS, 100000000, 300000000, false },
+	{ "a GPU's levels in their units, with the driver's samples between two looks", gpu_gauges, FRAME_NVML, S,
+		300000000, false },
 	{ "the machine, one of its cores", host, FRAME_HOST, S, 3 * S, false },
 	{ "totals of the job", totals, FRAME_TOTALS, S, 300000000, false },
 	{ "folded windows of a recording", folded, FRAME_PROCFS, 2 * S, 3 * S, true },

@@ -69,7 +69,7 @@ static void test_texts_are_copied(void **state)
 {
 	struct framebuf b = { 0 };
 	char name[16] = "python", command[16] = "python -c 1", uuid[16] = "GPU-1", gpu[16] = "H200",
-	     vendor[16] = "NVIDIA";
+	     vendor[16] = "NVIDIA", pci[16] = "0000:18:00.0";
 	char text[16] = "epoch 1", series[16] = "loss";
 
 	(void) state;
@@ -78,7 +78,7 @@ static void test_texts_are_copied(void **state)
 				   .process = { .pid = 7, .name = name, .command = command } });
 	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU,
 				   .id = 1,
-				   .gpu = { .uuid = uuid, .name = gpu, .vendor = vendor } });
+				   .gpu = { .uuid = uuid, .name = gpu, .vendor = vendor, .pci = pci } });
 	framebuf_birth(
 		&b, &(struct birth) {
 			    .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1 } });
@@ -91,6 +91,7 @@ static void test_texts_are_copied(void **state)
 	memset(uuid, 'x', sizeof(uuid));
 	memset(gpu, 'x', sizeof(gpu));
 	memset(vendor, 'x', sizeof(vendor));
+	memset(pci, 'x', sizeof(pci));
 	memset(text, 'x', sizeof(text));
 	memset(series, 'x', sizeof(series));
 	struct frame f = framebuf_frame(&b, FRAME_PROCFS, 0, 0);
@@ -101,6 +102,9 @@ static void test_texts_are_copied(void **state)
 	assert_string_equal(f.births[1].gpu.uuid, "GPU-1");
 	assert_string_equal(f.births[1].gpu.name, "H200");
 	assert_string_equal(f.births[1].gpu.vendor, "NVIDIA");
+	assert_string_equal(f.births[1].gpu.pci, "0000:18:00.0");
+	assert_string_equal(f.births[1].gpu.parent, "");
+	assert_string_equal(f.births[2].gpu_process.name, "");
 	assert_string_equal(f.births[3].process.name, "");
 	assert_string_equal(f.births[3].process.command, "");
 	assert_string_equal(f.events[0].text, "epoch 1");
