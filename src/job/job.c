@@ -42,6 +42,7 @@ void job_free(struct job *job)
 	for (size_t i = 0; i < job->n_members; i++)
 		member_free(job->members[i]);
 	events_done(job);
+	courses_done(job);
 #define F_INT(name)
 #define F_TEXT(name)            free(job->facts.name);
 #define F(kind, name, sentence) F_##kind(name)
@@ -117,6 +118,7 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 	acc = acc_make(job, r->metric, r->id);
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
+	course_take(job, acc, r, frame);
 	acc_take(acc, r, frame);
 	return 0;
 }

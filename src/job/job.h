@@ -15,6 +15,7 @@
 #include "base/maybe.h"
 #include "framebuf.h"
 #include "frame.h"
+#include "job/course.h"
 
 /* What accumulates of one metric of one entity over the whole run. All of it is stored, so that show can go on from
  * there; sums are doubles because bytes times nanoseconds overflow 64 bits. */
@@ -127,6 +128,9 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out);
 
 /* The accumulated metric of host, job (id 0) or GPU; NULL if it was never read. */
 const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id);
+/* How it went; NULL if it is not followed or was never read. */
+const struct course *job_course(const struct job *job, enum metric metric, uint32_t id);
+uint64_t job_course_span(const struct job *job);                  /* of each bucket; 0: there are none */
 size_t job_process_count(const struct job *job);                  /* those kept */
 const struct process *job_process(const struct job *job, size_t i);
 const struct process *job_process_by_id(const struct job *job, uint32_t id);
@@ -144,9 +148,15 @@ uint64_t job_now(const struct job *job);                          /* time of the
 
 /* Calls see for each accumulator with n > 0 of host, job and GPUs. */
 void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
+/* Frames applied so far. Calls see for each bucket of a course that changed since then (0: all). */
+uint64_t job_seq(const struct job *job);
+void job_each_bucket(const struct job *job, uint64_t since_seq,
+	void (*see)(void *ctx, const struct course *course, unsigned place), void *ctx);
 /* Puts back what was stored. Each returns 0 or -ENOMEM. Events come back by applying their frames, phases too; then
  * job_restore_phase adds what the events of their edges do not say. */
 int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc);
+int job_restore_bucket(struct job *job, enum metric metric, uint32_t id, uint64_t time_ns, uint64_t span_ns,
+	const struct course_bucket *bucket);
 int job_restore_process(struct job *job, const struct process *process);
 int job_restore_series(struct job *job, const struct series *series);
 int job_restore_phase(struct job *job, const struct phase *phase);

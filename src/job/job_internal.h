@@ -4,6 +4,7 @@
  *
  *   job.c         life, applying frames, looking at it
  *   job_acc.c     accumulators
+ *   course.c      how some metrics went over time
  *   job_tree.c    births, programs, who is kept
  *   job_ends.c    ends, and what an ended process used
  *   job_read.c    readings of processes
@@ -231,6 +232,9 @@ struct job {
 	struct gpu_acc *gpu_accs;
 	size_t n_gpu_accs, cap_gpu_accs;
 	struct map gpu_places;
+	struct course **courses;
+	size_t n_courses, cap_courses, course_restored;
+	uint64_t course_span_ns; /* of a bucket; 0: there are none */
 
 	struct event *events;  /* a ring of the last MAX_EVENTS */
 	size_t n_events, cap_events, first_event;
@@ -248,6 +252,13 @@ void acc_take(struct acc *acc, const struct reading *r, const struct frame *fram
 void acc_advance(struct acc *acc, uint64_t time_ns);
 /* The accumulator, made if it is not there; NULL without memory, or for what accumulates nothing. */
 struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
+
+/* course.c */
+
+/* Before acc takes the reading. */
+void course_take(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);
+void courses_end(struct job *job, uint64_t time_ns);
+void courses_done(struct job *job);
 
 /* job_tree.c */
 

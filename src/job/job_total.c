@@ -230,6 +230,8 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 	struct bounds b;
 
 	phases_close(job, time_ns);
+	if (!job->ended)
+		courses_end(job, time_ns);
 	for (int m = 0; m < METRIC_COUNT && !job->ended; m++) {
 		if (metrics[m].kind == KIND_GAUGE)
 			acc_advance(&job->accs[m], time_ns);

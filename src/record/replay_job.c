@@ -18,6 +18,7 @@ enum {
 	MOST_PHASES = 16384,
 	MOST_SERIES = 4096,
 	MOST_ACCS = 100000,
+	MOST_BUCKETS = 100000,
 };
 static const size_t most_text = 32 << 20; /* of commands and events together */
 
@@ -95,6 +96,21 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 		!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
+}
+
+static int put_bucket(struct putting *p, sqlite3_stmt *st)
+{
+	int entity = entity_find(reader_text(st, 0));
+	int metric = entity < 0 ? -1 : metric_find((enum entity) entity, reader_text(st, 2));
+	struct course_bucket bucket = { .sum = sqlite3_column_double(st, 8) };
+	uint64_t time_ns, span_ns;
+	uint32_t id;
+
+	if (metric < 0 || !reader_id(st, 1, &id) || !reader_time(st, 3, &time_ns) || !reader_time(st, 4, &span_ns) ||
+		span_ns == 0 || !reader_time(st, 5, &bucket.cover_ns) || bucket.cover_ns > span_ns ||
+		!reader_int(st, 6, &bucket.min) || !reader_int(st, 7, &bucket.max) || !isfinite(bucket.sum))
+		return 0;
+	return job_restore_bucket(p->job, (enum metric) metric, id, time_ns, span_ns, &bucket);
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------------------ */
@@ -233,6 +249,7 @@ static const struct {
 		MOST_PHASES, put_phase },
 	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
 		MOST_ACCS, put_acc },
+	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket },
 };
 
 static int put_all(struct putting *p)

@@ -128,7 +128,9 @@ static const char fixed_tables[] =
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
 	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER,"
-	" PRIMARY KEY(entity, id, metric)) WITHOUT ROWID;";
+	" PRIMARY KEY(entity, id, metric)) WITHOUT ROWID;"
+	"CREATE TABLE course(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
+	" max INTEGER, sum REAL, PRIMARY KEY(entity, id, metric, t)) WITHOUT ROWID;";
 
 int schema_name(struct buf *out, enum entity entity, bool recent)
 {

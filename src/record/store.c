@@ -94,6 +94,8 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?)",
 	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?)",
 	[PUT_ACC] = "INSERT OR REPLACE INTO summary VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_BUCKET] = "INSERT OR REPLACE INTO course VALUES(?,?,?,?,?,?,?,?,?)",
+	[DROP_BUCKETS] = "DELETE FROM course",
 	[PAGE_COUNT] = "PRAGMA page_count",
 	[FREE_COUNT] = "PRAGMA freelist_count",
 };

@@ -42,6 +42,8 @@ enum store_statement {
 	PUT_EVENT,
 	PUT_PHASE,
 	PUT_ACC,
+	PUT_BUCKET,
+	DROP_BUCKETS,
 	PAGE_COUNT,
 	FREE_COUNT,
 	STATEMENT_COUNT,
@@ -66,6 +68,7 @@ struct store {
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 	struct buf part;               /* scratch */
 	struct acc accs[METRIC_COUNT]; /* as last written, of id 0 */
+	uint64_t course_span_ns;       /* likewise */
 	uint64_t fact_prints[128];     /* likewise, by place in fact_infos */
 	char **series;                 /* names; the id is the place + 1 */
 	size_t n_series, cap_series;

@@ -75,6 +75,36 @@ static int put_acc(struct store *s, const struct wire_acc *a)
 	return store_step(s, st);
 }
 
+/* Buckets of another width take the place of all. */
+static int begin_course(struct store *s, uint64_t span_ns)
+{
+	sqlite3_stmt *st;
+
+	if (span_ns == s->course_span_ns)
+		return 0;
+	st = store_get(s, DROP_BUCKETS);
+	s->course_span_ns = span_ns;
+	return store_step(s, st);
+}
+
+static int put_bucket(struct store *s, const struct wire_bucket *b)
+{
+	sqlite3_stmt *st = store_get(s, PUT_BUCKET);
+
+	if (!st)
+		return store_step(s, NULL);
+	(void) sqlite3_bind_text(st, 1, entity_name(metrics[b->metric].entity), -1, SQLITE_STATIC);
+	(void) sqlite3_bind_int64(st, 2, b->id);
+	(void) sqlite3_bind_text(st, 3, metrics[b->metric].name, -1, SQLITE_STATIC);
+	store_bind_time(st, 4, b->place * s->course_span_ns);
+	store_bind_time(st, 5, s->course_span_ns);
+	store_bind_time(st, 6, b->bucket.cover_ns);
+	(void) sqlite3_bind_int64(st, 7, b->bucket.min);
+	(void) sqlite3_bind_int64(st, 8, b->bucket.max);
+	(void) sqlite3_bind_double(st, 9, b->bucket.sum);
+	return store_step(s, st);
+}
+
 static int put_series_state(struct store *s, const struct series *series)
 {
 	sqlite3_stmt *st = store_get(s, PUT_SERIES_STATE);
@@ -145,6 +175,10 @@ int store_totals(struct store *s, const struct wire_totals *t)
 		r = put_fact(s, i, &t->facts);
 	for (size_t i = 0; i < t->n_accs && r == 0; i++)
 		r = put_acc(s, &t->accs[i]);
+	if (r == 0)
+		r = begin_course(s, t->course_span_ns);
+	for (size_t i = 0; i < t->n_buckets && r == 0; i++)
+		r = put_bucket(s, &t->buckets[i]);
 	for (size_t i = 0; i < t->n_processes && r == 0; i++)
 		r = put_process(s, &t->processes[i]);
 	for (size_t i = 0; i < t->n_series && r == 0; i++)

@@ -34,11 +34,20 @@ struct wire_acc {
 	struct acc acc;
 };
 
+struct wire_bucket {
+	enum metric metric;
+	uint32_t id;
+	uint64_t place; /* among those of its course */
+	struct course_bucket bucket;
+};
+
 /* What record_totals hands over. All of it lies in the message. */
 struct wire_totals {
 	uint64_t time_ns;
-	size_t n_accs, n_processes, n_series, n_phases;
+	uint64_t course_span_ns;
+	size_t n_accs, n_buckets, n_processes, n_series, n_phases;
 	struct wire_acc *accs;
+	struct wire_bucket *buckets; /* those that changed since the last time */
 	struct process *processes; /* those that changed since the last time, likewise series and phases */
 	struct series *series;
 	struct phase *phases;
@@ -48,6 +57,7 @@ struct wire_totals {
 /* What was handed over the last time. All-zero is an empty one. */
 struct wire_memory {
 	struct map processes, series, phases;
+	uint64_t next_seq; /* buckets that frames from this one on changed are to be handed over */
 };
 
 void wire_memory_done(struct wire_memory *memory);

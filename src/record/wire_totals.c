@@ -123,6 +123,20 @@ static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 		p->totals->n_accs++;
 }
 
+static void put_bucket(void *ctx, const struct course *course, unsigned place)
+{
+	struct putting *p = ctx;
+	struct wire_bucket entry;
+
+	memset(&entry, 0, sizeof(entry));
+	entry.metric = course->metric;
+	entry.id = course->id;
+	entry.place = place;
+	entry.bucket = course->buckets[place];
+	if (buf_add(p->out, &entry, sizeof(entry)) == 0)
+		p->totals->n_buckets++;
+}
+
 static void put_processes(struct putting *p, struct wire_memory *memory, const struct job *job)
 {
 	for (size_t i = 0; i < job_process_count(job); i++) {
@@ -191,7 +205,11 @@ static void put_texts(struct buf *out, const struct wire_totals *t, size_t proce
 int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct job *job)
 {
 	struct wire_head head = { .kind = WIRE_TOTALS };
-	struct wire_totals totals = { .time_ns = job_now(job), .facts = *job_facts_const(job) };
+	struct wire_totals totals = {
+		.time_ns = job_now(job),
+		.course_span_ns = job_course_span(job),
+		.facts = *job_facts_const(job),
+	};
 	struct putting p = { .out = out, .totals = &totals };
 	size_t processes_at, series_at, phases_at;
 
@@ -201,6 +219,9 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 	(void) buf_add(out, &totals, sizeof(totals));
 	pad(out);
 	job_each_acc(job, put_acc, &p);
+	pad(out);
+	job_each_bucket(job, memory->next_seq, put_bucket, &p);
+	memory->next_seq = job_seq(job) + 1;
 	pad(out);
 	processes_at = out->len;
 	put_processes(&p, memory, job);
@@ -242,6 +263,7 @@ struct wire_totals *wire_totals_get(void *where)
 	struct wire_totals *t = get(&at, sizeof(*t));
 
 	t->accs = get(&at, t->n_accs * sizeof(*t->accs));
+	t->buckets = get(&at, t->n_buckets * sizeof(*t->buckets));
 	t->processes = get(&at, t->n_processes * sizeof(*t->processes));
 	t->series = get(&at, t->n_series * sizeof(*t->series));
 	t->phases = get(&at, t->n_phases * sizeof(*t->phases));

@@ -311,6 +311,39 @@ static inline void sim_end(struct sim *s)
 		sim_send(s, FRAME_TOTALS, now, 3 * s->tick_ns);
 }
 
+/* What was followed over time is the same in both, to the last digit. Returns how many buckets there are. */
+struct rig_buckets {
+	const struct job *other;
+	unsigned n;
+};
+
+static inline void expect_same_bucket(void *ctx, const struct course *c, unsigned place)
+{
+	struct rig_buckets *seen = ctx;
+	const struct course *other = job_course(seen->other, c->metric, c->id);
+
+	assert_non_null(other);
+	const struct course_bucket *a = &c->buckets[place], *b = &other->buckets[place];
+
+	assert_true(b->known);
+	assert_int_equal(a->cover_ns, b->cover_ns);
+	assert_int_equal(a->min, b->min);
+	assert_int_equal(a->max, b->max);
+	assert_memory_equal(&a->sum, &b->sum, sizeof(a->sum));
+	seen->n++;
+}
+
+static inline unsigned expect_same_course(const struct job *one, const struct job *other)
+{
+	struct rig_buckets there = { .other = other }, back = { .other = one };
+
+	assert_int_equal(job_course_span(one), job_course_span(other));
+	job_each_bucket(one, 0, expect_same_bucket, &there);
+	job_each_bucket(other, 0, expect_same_bucket, &back);
+	assert_int_equal(there.n, back.n);
+	return there.n;
+}
+
 /* ---- into a recording ----------------------------------------------------------------------------------------------- */
 
 static inline void to_record_frame(void *ctx, const struct frame *frame)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/course.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+enum {
+	MAX_COURSES = 256
+};
+static const uint64_t first_span_ns = 1000000000;
+
+/* What is followed: whoever needs the course of a metric adds it here. */
+static const bool followed[METRIC_COUNT] = {
+	[M_JOB_ANON] = true,
+	[M_JOB_CPU_USER] = true,
+	[M_JOB_CPU_SYSTEM] = true,
+	[M_JOB_THREADS] = true,
+	[M_HOST_CPU_USER] = true,
+	[M_HOST_CPU_SYSTEM] = true,
+	[M_HOST_CPU_IOWAIT] = true,
+};
+
+double course_mean(const struct course_bucket *bucket)
+{
+	return bucket->cover_ns > 0 ? bucket->sum / (double) bucket->cover_ns : 0;
+}
+
+/* ---- buckets -------------------------------------------------------------------------------------------------------- */
+
+static void extremes(struct course_bucket *b, int64_t min, int64_t max)
+{
+	b->min = b->known && b->min < min ? b->min : min;
+	b->max = b->known && b->max > max ? b->max : max;
+	b->known = true;
+}
+
+struct course_bucket course_merged(const struct course_bucket *b, const struct course_bucket *next)
+{
+	struct course_bucket both = *b;
+
+	if (next->known)
+		extremes(&both, next->min, next->max);
+	both.cover_ns += next->cover_ns;
+	both.sum += next->sum;
+	both.seq = next->seq > b->seq ? next->seq : b->seq;
+	return both;
+}
+
+static void halve(struct course *c, uint64_t seq)
+{
+	for (int i = 0; i < COURSE_BUCKETS; i++) {
+		const bool is_left = i < COURSE_BUCKETS / 2;
+
+		c->buckets[i] = is_left ? course_merged(&c->buckets[2 * i], &c->buckets[2 * i + 1]) : (struct course_bucket) { 0 };
+		c->buckets[i].seq = seq;
+	}
+}
+
+/* Room for what is at time_ns. */
+static void widen(struct job *job, uint64_t time_ns)
+{
+	while (time_ns / job->course_span_ns >= COURSE_BUCKETS) {
+		for (size_t i = 0; i < job->n_courses; i++)
+			halve(job->courses[i], job->seq);
+		job->course_span_ns *= 2;
+	}
+}
+
+/* From from_ns to to_ns it was sum_per_ns large, and within min and max. */
+static void cover(struct job *job, struct course *c, uint64_t from_ns, uint64_t to_ns, double sum_per_ns, int64_t min,
+	int64_t max)
+{
+	if (to_ns <= from_ns || to_ns > INT64_MAX)
+		return;
+	widen(job, to_ns - 1);
+	while (from_ns < to_ns) {
+		const uint64_t place = from_ns / job->course_span_ns, end = (place + 1) * job->course_span_ns;
+		const uint64_t part = (end < to_ns ? end : to_ns) - from_ns;
+		struct course_bucket *b = &c->buckets[place];
+
+		extremes(b, min, max);
+		b->cover_ns += part;
+		b->sum += sum_per_ns * (double) part;
+		b->seq = job->seq;
+		from_ns += part;
+	}
+}
+
+static void touch(struct job *job, struct course *c, uint64_t time_ns, const struct reading *r)
+{
+	if (time_ns > INT64_MAX)
+		return;
+	widen(job, time_ns);
+	struct course_bucket *b = &c->buckets[time_ns / job->course_span_ns];
+
+	extremes(b, r->min, r->max);
+	b->seq = job->seq;
+}
+
+/* ---- readings ------------------------------------------------------------------------------------------------------- */
+
+static struct course *find(const struct job *job, enum metric metric, uint32_t id)
+{
+	for (size_t i = 0; i < job->n_courses; i++) {
+		if (job->courses[i]->metric == metric && job->courses[i]->id == id)
+			return job->courses[i];
+	}
+	return NULL;
+}
+
+/* NULL: it is not followed, or there is no memory for it. */
+static struct course *make(struct job *job, enum metric metric, uint32_t id)
+{
+	struct course *c = followed[metric] ? find(job, metric, id) : NULL;
+
+	if (c || !followed[metric] || (metrics[metric].entity != ENTITY_GPU && id != 0) ||
+		vec_room(&job->courses, &job->cap_courses, job->n_courses, sizeof(struct course *), MAX_COURSES) < 0)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->metric = metric;
+	c->id = id;
+	if (job->course_span_ns == 0)
+		job->course_span_ns = first_span_ns;
+	job->courses[job->n_courses++] = c;
+	return c;
+}
+
+/* What was read last stands until until_ns, if it may. */
+static void stand(struct job *job, struct course *c, const struct acc *acc, uint64_t until_ns)
+{
+	const uint64_t from = acc->last_at_ns;
+
+	if (acc->n == 0 || until_ns <= from)
+		return;
+	if (until_ns - from > acc->hold_ns)
+		until_ns = from + acc->hold_ns;
+	cover(job, c, from, until_ns, (double) acc->last, acc->last, acc->last);
+}
+
+/* The rate since it was read last. Of a window the value is that of its end. */
+static void rate_take(struct job *job, struct course *c, const struct acc *acc, const struct reading *r, uint64_t time_ns)
+{
+	const uint64_t from = acc->last_at_ns + r->span_ns, to = time_ns + r->span_ns;
+
+	if (acc->n == 0 || to <= from || r->value < acc->last)
+		return;
+	const double rate = (double) (r->value - acc->last) / (double) (to - from);
+	const int64_t a_second = rate < 9e9 ? (int64_t) (rate * 1e9) : INT64_MAX;
+
+	cover(job, c, from, to, rate, a_second, a_second);
+}
+
+void course_take(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
+{
+	struct course *c = make(job, r->metric, r->id);
+
+	if (!c)
+		return;
+	if (metrics[r->metric].kind != KIND_GAUGE) {
+		if (r->known)
+			rate_take(job, c, acc, r, frame->time_ns);
+		return;
+	}
+	stand(job, c, acc, frame->time_ns);
+	if (r->known && r->span_ns > 0)
+		cover(job, c, frame->time_ns, frame->time_ns + r->span_ns, (double) r->value, r->min, r->max);
+	else if (r->known)
+		touch(job, c, frame->time_ns, r);
+}
+
+void courses_end(struct job *job, uint64_t time_ns)
+{
+	for (size_t i = 0; i < job->n_courses; i++) {
+		struct course *c = job->courses[i];
+		const struct acc *acc = metrics[c->metric].kind == KIND_GAUGE ? job_acc(job, c->metric, c->id) : NULL;
+
+		if (acc)
+			stand(job, c, acc, time_ns);
+	}
+}
+
+void courses_done(struct job *job)
+{
+	for (size_t i = 0; i < job->n_courses; i++)
+		free(job->courses[i]);
+	free(job->courses);
+}
+
+/* ---- looking at it, storing it -------------------------------------------------------------------------------------- */
+
+const struct course *job_course(const struct job *job, enum metric metric, uint32_t id)
+{
+	return followed[metric] ? find(job, metric, id) : NULL;
+}
+
+uint64_t job_course_span(const struct job *job)
+{
+	return job->course_span_ns;
+}
+
+uint64_t job_seq(const struct job *job)
+{
+	return job->seq;
+}
+
+void job_each_bucket(const struct job *job, uint64_t since_seq,
+	void (*see)(void *ctx, const struct course *course, unsigned place), void *ctx)
+{
+	for (size_t i = 0; i < job->n_courses; i++) {
+		for (unsigned place = 0; place < COURSE_BUCKETS; place++) {
+			const struct course_bucket *b = &job->courses[i]->buckets[place];
+
+			if (b->known && b->seq >= since_seq)
+				see(ctx, job->courses[i], place);
+		}
+	}
+}
+
+int job_restore_bucket(struct job *job, enum metric metric, uint32_t id, uint64_t time_ns, uint64_t span_ns,
+	const struct course_bucket *bucket)
+{
+	struct course *c = make(job, metric, id);
+
+	if (!c)
+		return followed[metric] && id == 0 ? -ENOMEM : 0;
+	/* They are all of one width; what is not is none of ours. */
+	if (job->course_span_ns < span_ns && span_ns % first_span_ns == 0 && job->course_restored == 0)
+		job->course_span_ns = span_ns;
+	if (span_ns != job->course_span_ns || time_ns / span_ns >= COURSE_BUCKETS)
+		return 0;
+	job->course_restored++;
+	c->buckets[time_ns / span_ns] = *bucket;
+	c->buckets[time_ns / span_ns].known = true;
+	return 0;
+}
