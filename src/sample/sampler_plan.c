@@ -169,8 +169,8 @@ static bool pids_have(const struct pids *pids, pid_t pid)
 	return false;
 }
 
-/* The first of pids that is neither the job's nor hiwater's, and is in the older list too; 0: none. older may be NULL. */
-static pid_t find_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
+/* Is one of pids neither the job's nor hiwater's, and in the older list too? older may be NULL. */
+static bool has_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
 {
 	for (size_t i = 0; i < pids->n; i++) {
 		const pid_t pid = pids->list[i];
@@ -178,9 +178,9 @@ static pid_t find_stranger(const struct sampler *s, const struct pids *pids, con
 		if (pid == s->env.recorder_pid || processes_id(s->processes, pid) || processes_is_ignored(s->processes, pid))
 			continue;
 		if (!older || pids_have(older, pid))
-			return pid;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Who is unknown may have been born since the last look, or be gone by now: a stranger is who was there before a look
@@ -188,12 +188,12 @@ static pid_t find_stranger(const struct sampler *s, const struct pids *pids, con
 static bool is_exclusive(struct sampler *s)
 {
 	struct pids before = { 0 }, after = { 0 };
-	bool exclusive = pids_read(s, &before) == 0 && !find_stranger(s, &before, NULL);
+	bool exclusive = pids_read(s, &before) == 0 && !has_stranger(s, &before, NULL);
 
 	if (!exclusive && before.n) {
 		(void) processes_look(s->processes, LOOK_FULL, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
-		exclusive = pids_read(s, &after) == 0 && !find_stranger(s, &after, &before);
+		exclusive = pids_read(s, &after) == 0 && !has_stranger(s, &after, &before);
 	}
 	free(before.list);
 	free(after.list);
