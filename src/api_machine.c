@@ -59,11 +59,13 @@ static void tell(void *ctx, const struct source_probe *probe)
 	doctor->see(doctor->ctx, &check);
 }
 
-/* What the job makes of its processes can be had where that of a process can: the one of the same name, else rss. */
+/* What the job makes of its processes can be had where that of a process can: the one of the same name ("private" for
+ * "ram_private"), else rss. */
 static void tell_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		int of = metric_find(ENTITY_PROCESS, metrics[m].name);
+		const char *name = metrics[m].name;
+		int of = metric_find(ENTITY_PROCESS, strncmp(name, "ram_", 4) == 0 ? name + 4 : name);
 		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
 
 		if (metrics[m].entity != ENTITY_JOB || doctor->told[m])
@@ -84,6 +86,15 @@ static int open_root(const char *path, struct root *ret, struct hiw_err *ret_err
 	return api_err(ret_err, &err, root_open(path ? path : "/", ret, &err));
 }
 
+/* Whether anybody but this process is in the group: then no run of here has it to itself, unless it is given one. */
+static bool is_shared(const struct root *root, const char *path)
+{
+	pid_t pids[2] = { 0 };
+	ssize_t n = *path && root->live ? cgroup_pids(root, path, pids, 2) : 0;
+
+	return n > 1 || (n == 1 && pids[0] != getpid());
+}
+
 int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check), void *ctx,
 	struct hiw_err *err)
 {
@@ -95,13 +106,16 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 
 	if (r < 0)
 		return r;
-	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
-	char *directory = getcwd(NULL, 0);
+	const pid_t pid = processes_example(&root);
+
+	(void) cgroup_of(&root, pid, &cgroup);
+	char *directory = root.live ? getcwd(NULL, 0) : NULL;
 	const struct source_env env = {
 		.root = &root,
-		.recorder_pid = getpid(),
+		.recorder_pid = pid,
 		.workdir = directory,
 		.cgroup = cgroup.path,
+		.cgroup_shared = is_shared(&root, cgroup.path),
 	};
 
 	processes_probe(&env, tell, &doctor);
@@ -113,12 +127,12 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 	return 0;
 }
 
-static void write_machine(const struct machine *m, const struct cgroup_facts *cgroup, struct buf *out)
+static void write_machine(const struct machine *m, struct buf *out)
 {
-	char bytes[UNITS_LEN], error[UNITS_LEN], limit[UNITS_LEN];
+	char bytes[UNITS_LEN], error[UNITS_LEN];
 
-	(void) buf_printf(out, "host: %s, Linux %s%s%s\n", m->hostname, m->kernel, *m->container ? ", in " : "",
-		m->container);
+	(void) buf_printf(out, "host: %s, Linux %s%s%s\n", *m->hostname ? m->hostname : "unknown",
+		*m->kernel ? m->kernel : "of an unknown version", *m->container ? ", in " : "", m->container);
 	(void) buf_printf(out, "processors: %u, %s\n", m->cpus, *m->cpu_model ? m->cpu_model : "unknown model");
 	(void) buf_printf(out, "memory: %s\n", units_bytes((int64_t) m->mem_total_bytes, UNITS_IEC, bytes));
 	if (m->rss_error_bytes)
@@ -126,30 +140,63 @@ static void write_machine(const struct machine *m, const struct cgroup_facts *cg
 			units_bytes((int64_t) m->rss_error_bytes, UNITS_IEC, error));
 	else
 		(void) buf_str(out, "resident sizes: exact at each look\n");
-	if (!*cgroup->path)
-		(void) buf_str(out, "cgroup: none\n");
-	else
-		(void) buf_printf(out, "cgroup: %s (v%d), memory limit %s\n", cgroup->path, cgroup->v2 ? 2 : 1,
-			cgroup->limit_bytes.known ? units_bytes(cgroup->limit_bytes.value, UNITS_IEC, limit) : "none");
 }
 
-static void write_rights(struct buf *out)
+static void write_cgroup(const struct root *root, struct buf *out)
+{
+	struct cgroup_facts cgroup = { .path = "" };
+	char limit[UNITS_LEN];
+
+	if (cgroup_of(root, processes_example(root), &cgroup) < 0) {
+		(void) buf_str(out, "cgroup: none\n");
+		return;
+	}
+	(void) buf_printf(out, "cgroup: %s (v%d), memory limit %s%s\n", cgroup.path, cgroup.v2 ? 2 : 1,
+		cgroup.limit_bytes.known ? units_bytes(cgroup.limit_bytes.value, UNITS_IEC, limit) : "none",
+		is_shared(root, cgroup.path) ? ", shared with other processes" : "");
+}
+
+/* How processes are found that come and go, and what is known of their ends. The gate's self-test is a fork: a captured
+ * machine cannot be asked. */
+static void write_gate(const struct root *root, struct buf *out)
+{
+	const struct source_env env = { .root = root, .recorder_pid = getpid() };
+	struct processes *processes = NULL;
+	const char *why_not = "";
+
+	if (!root->live) {
+		(void) buf_str(out, "new processes: not tested on a captured machine\n");
+	} else if (processes_new(&env, false, &processes, NULL) < 0) {
+		(void) buf_str(out, "new processes: cannot be found, without a proc file system\n");
+	} else {
+		processes_test_gate(processes, spent_pid());
+		if (processes_gate_works(processes, &why_not))
+			(void) buf_str(out, "new processes: looked for when the last pid handed out (loadavg) has moved\n");
+		else
+			(void) buf_printf(out, "new processes: looked for in the job's whole tree, which costs more; the last-pid gate is "
+					       "off: %s\n",
+				why_not);
+	}
+	processes_free(processes);
+}
+
+static void write_exit_records(const struct root *root, struct buf *out)
 {
 	struct taskstats *taskstats = NULL;
 	struct err err = { "" };
 
-	if (taskstats_open(&taskstats, &err) == 0)
+	if (!root->live)
+		(void) buf_str(out, "exit records: not tested on a captured machine\n");
+	else if (taskstats_open(&taskstats, &err) == 0)
 		(void) buf_str(out, "exit records: yes (taskstats): the peak of every process is exact\n");
 	else
-		(void) buf_printf(out, "exit records: no (%s): a process's peak is its mark at the last look\n",
-			err.text[0] ? err.text : "taskstats needs CAP_NET_ADMIN");
+		(void) buf_printf(out, "exit records: %s; without them a process's peak is its mark at the last look\n", err.text);
 	taskstats_close(taskstats);
 }
 
 int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 {
 	struct machine machine;
-	struct cgroup_facts cgroup = { .path = "" };
 	struct buf out = BUF_INIT(1 << 16);
 	struct root root = { 0 };
 	int r = open_root(path, &root, err);
@@ -157,10 +204,10 @@ int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	if (r < 0)
 		return r;
 	(void) machine_read(&root, &machine);
-	(void) cgroup_of(&root, root.live ? getpid() : 1, &cgroup);
-	write_machine(&machine, &cgroup, &out);
-	if (root.live)
-		write_rights(&out);
+	write_machine(&machine, &out);
+	write_cgroup(&root, &out);
+	write_gate(&root, &out);
+	write_exit_records(&root, &out);
 	*ret = out.error ? NULL : strdup(out.data);
 	buf_done(&out);
 	root_done(&root);

@@ -15,8 +15,11 @@
 
 enum {
 	CHECKS_MOST = 4096,
-	NAME_COLUMNS = 22,
-	TEXT_MOST = 1 << 22
+	TEXT_MOST = 1 << 22,
+	WIDTH_LEAST = 60,
+	WIDTH_MOST = 80,
+	FACT_COLUMNS = 16, /* "resident sizes" and two blanks */
+	NAMES_COLUMNS = 36 /* leaves 42 of 80 to the origin */
 };
 
 static struct {
@@ -76,42 +79,113 @@ static void report_done(struct report *r)
 
 /* ---- text ---- */
 
-/* Writes text behind column, broken at blanks, further lines from column on. */
-static void wrap(struct buf *out, const char *text, size_t column, size_t width)
+/* The next line of text that fits into width, broken at blanks; its length, 0 at the end. Words are not cut. */
+static size_t line_next(const char **text, size_t width, const char **line)
 {
-	size_t at = column;
+	const char *p = *text + strspn(*text, " "), *end = p;
 
-	while (*(text += strspn(text, " \n"))) {
-		size_t len = strcspn(text, " \n");
+	*line = p;
+	while (*p) {
+		const char *word = p + strcspn(p, " ");
 
-		if (at > column && at + 1 + len > width) {
-			(void) buf_printf(out, "\n%*s", (int) column, "");
-			at = column;
-		} else if (at > column) {
-			(void) buf_str(out, " ");
-			at++;
-		}
-		(void) buf_add(out, text, len);
-		at += len;
-		text += len;
+		if (end > *line && (size_t) (word - *line) > width)
+			break;
+		end = word;
+		p = word + strspn(word, " ");
 	}
-	(void) buf_str(out, "\n");
+	*text = p;
+	return (size_t) (end - *line);
 }
 
-static void add_check(struct buf *out, const struct hiw_check *c, size_t width)
+/* left and right beside each other, each broken into lines: left from column indent on, right from column at on. */
+static void add_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
 {
-	const char *text = c->available ? (*c->how ? c->how : c->origin) : *c->why_not ? c->why_not
-										       : "not known why";
+	for (;;) {
+		const char *l, *r;
+		const size_t l_len = line_next(&left, at - indent - 1, &l), r_len = line_next(&right, width - at, &r);
 
-	(void) buf_printf(out, "  %-3s  %-*s ", c->available ? "yes" : "no", NAME_COLUMNS, c->metric);
-	wrap(out, text, NAME_COLUMNS + 8, width);
-	if (c->available || !*c->remedy)
-		return;
-	(void) buf_printf(out, "%*s", NAME_COLUMNS + 8, "");
-	wrap(out, "to have it:", NAME_COLUMNS + 8, width);
-	out->len--; /* its line goes on */
-	(void) buf_str(out, " ");
-	wrap(out, c->remedy, NAME_COLUMNS + 8 + strlen("to have it: "), width);
+		if (l_len + r_len == 0)
+			return;
+		(void) buf_printf(out, "%*s%.*s", (int) indent, "", (int) l_len, l);
+		if (r_len)
+			(void) buf_printf(out, "%*s%.*s", indent + l_len < at ? (int) (at - indent - l_len) : 1, "", (int) r_len, r);
+		(void) buf_str(out, "\n");
+	}
+}
+
+static const char *how_of(const struct hiw_check *c)
+{
+	return *c->how ? c->how : c->origin;
+}
+
+/* May both stand in one paragraph? What can be had goes by entity, what cannot by the reason alone. */
+static bool is_alike(const struct hiw_check *a, const struct hiw_check *b)
+{
+	if (a->available != b->available)
+		return false;
+	if (a->available)
+		return strcmp(a->entity, b->entity) == 0 && strcmp(how_of(a), how_of(b)) == 0;
+	return strcmp(a->why_not, b->why_not) == 0 && strcmp(a->remedy, b->remedy) == 0;
+}
+
+/* The names of all that are like i, "a, b"; false if an earlier one is, which then had them. */
+static bool names_alike(const struct report *r, size_t i, struct buf *names)
+{
+	const struct hiw_check *c = &r->checks[i];
+
+	for (size_t k = 0; k < r->n; k++) {
+		const struct hiw_check *other = &r->checks[k];
+
+		if (!is_alike(c, other))
+			continue;
+		if (k < i)
+			return false;
+		(void) buf_printf(names, "%s%s%s%s", k > i ? ", " : "", c->available ? "" : other->entity,
+			c->available ? "" : ".", other->metric);
+	}
+	return true;
+}
+
+static void add_missing(struct buf *out, const struct hiw_check *c, const char *names, size_t width)
+{
+	struct buf remedy = BUF_INIT(4096);
+
+	(void) buf_printf(&remedy, "to have %s: %s", strstr(names, ", ") ? "them" : "it", c->remedy);
+	add_columns(out, 2, names, width, "", width);
+	add_columns(out, 6, *c->why_not ? c->why_not : "not known why", width, "", width);
+	if (*c->remedy && !remedy.error)
+		add_columns(out, 6, remedy.data, width, "", width);
+	buf_done(&remedy);
+}
+
+/* Those of an entity that can be had; or, without an entity, all that cannot. */
+static void add_group(struct buf *out, const struct report *r, const char *entity, size_t width)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct hiw_check *c = &r->checks[i];
+		struct buf names = BUF_INIT(1 << 16);
+
+		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
+			add_columns(out, 2, names.data, 2 + NAMES_COLUMNS, how_of(c), width);
+		else if (!entity && !c->available && names_alike(r, i, &names))
+			add_missing(out, c, names.data, width);
+		buf_done(&names);
+	}
+}
+
+/* How many of an entity (NULL: of all) can be had, and how many there are. */
+static size_t count(const struct report *r, const char *entity, size_t *ret_all)
+{
+	size_t had = 0, all = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const bool of = !entity || strcmp(entity, r->checks[i].entity) == 0;
+
+		all += of;
+		had += of && r->checks[i].available;
+	}
+	*ret_all = all;
+	return had;
 }
 
 static bool is_first_of_entity(const struct report *r, size_t i)
@@ -123,30 +197,46 @@ static bool is_first_of_entity(const struct report *r, size_t i)
 	return true;
 }
 
-static void add_entity(struct buf *out, const struct report *r, const char *entity, size_t width)
+/* "key: value" lines, the values in a column. */
+static void add_facts(struct buf *out, const char *machine, size_t width)
 {
-	(void) buf_printf(out, "\n%s\n", entity);
-	for (int available = 1; available >= 0; available--) {
-		for (size_t i = 0; i < r->n; i++) {
-			if (r->checks[i].available == (available == 1) && strcmp(r->checks[i].entity, entity) == 0)
-				add_check(out, &r->checks[i], width);
-		}
+	while (*machine) {
+		const size_t len = strcspn(machine, "\n"), key = strcspn(machine, ":\n");
+		struct buf left = BUF_INIT(4096), right = BUF_INIT(4096);
+
+		(void) buf_add(&left, machine, key);
+		(void) buf_add(&right, machine + key + (key < len), len - key - (key < len));
+		if (!left.error && !right.error)
+			add_columns(out, 0, left.data, FACT_COLUMNS, right.data, width);
+		buf_done(&left);
+		buf_done(&right);
+		machine += len + (machine[len] == '\n');
 	}
 }
 
+/* What is missing comes last: there the eye is. */
 static void add_text(struct buf *out, const struct report *r, const char *machine)
 {
-	size_t width = terminal_width(STDOUT_FILENO, 80), had = 0;
+	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
+	const size_t had = count(r, NULL, &all);
 
-	if (width < NAME_COLUMNS + 40)
-		width = NAME_COLUMNS + 40;
-	(void) buf_str(out, machine);
+	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
+								       : width;
+	add_facts(out, machine, width);
 	for (size_t i = 0; i < r->n; i++) {
-		had += r->checks[i].available;
-		if (is_first_of_entity(r, i))
-			add_entity(out, r, r->checks[i].entity, width);
+		size_t all_here;
+		const size_t had_here = count(r, r->checks[i].entity, &all_here);
+
+		if (!is_first_of_entity(r, i) || had_here == 0)
+			continue;
+		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n", r->checks[i].entity, had_here, all_here);
+		add_group(out, r, r->checks[i].entity, width);
 	}
-	(void) buf_printf(out, "\n%zu of %zu metrics can be measured here\n", had, r->n);
+	if (had < all) {
+		(void) buf_printf(out, "\nmissing here: %zu\n", all - had);
+		add_group(out, r, NULL, width);
+	}
+	(void) buf_printf(out, "\n%zu of %zu metrics can be measured here\n", had, all);
 }
 
 /* ---- JSON ---- */

@@ -325,13 +325,15 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 		ret->why_not = "no permission to read it";
 		ret->remedy = "a container may mask it: run outside of it";
 	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
-		ret->why_not = "it cannot be read";
+		ret->why_not = "its file cannot be read";
 		ret->remedy = "";
 	}
 }
 
-static void tell_row_probe(const struct source *s, size_t i, const struct framebuf *out, source_prober *tell,
-	void *ctx)
+#define OWN_GROUP "--cgroup=new, or hiwater as the first process of a container or of a Slurm step"
+
+static void tell_row_probe(const struct source *s, size_t i, bool shared, const struct framebuf *out,
+	source_prober *tell, void *ctx)
 {
 	const struct row *row = &s->rows[i];
 	struct source_probe probe = {
@@ -344,7 +346,11 @@ static void tell_row_probe(const struct source *s, size_t i, const struct frameb
 
 	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown now only says that it did not rise yet */
 		probe.available = s->errors[i] == 0;
-	if (!probe.available)
+	if (shared && row->group != EVENTS) {
+		probe.available = false;
+		probe.why_not = "other processes are in this cgroup, and would be counted";
+		probe.remedy = OWN_GROUP;
+	} else if (!probe.available)
 		explain(s->errors[i], row, &probe);
 	tell(ctx, &probe);
 }
@@ -357,14 +363,14 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	if (cgroup_open(env, &s, NULL) == 0) {
 		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS, &out);
 		for (size_t i = 0; i < ROWS; i++)
-			tell_row_probe(s, i, &out, tell, ctx);
+			tell_row_probe(s, i, env->cgroup_shared, &out, tell, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
 			struct source_probe probe = {
 				.metric = rows_v2[i].metric,
 				.how = rows_v2[i].how,
-				.why_not = "no cgroup that the job has to itself",
-				.remedy = "--cgroup=new, a container, or a Slurm step",
+				.why_not = "no cgroup that charges memory, or none of its files can be read",
+				.remedy = OWN_GROUP,
 			};
 
 			tell(ctx, &probe);

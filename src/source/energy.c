@@ -133,7 +133,7 @@ static void explain(int error, const char **ret_why_not, const char **ret_remedy
 {
 	if (error == -ENOENT || error == -ENOTDIR || error == -EBADF) { /* EBADF: no sysfs at all */
 		*ret_why_not = "no RAPL: a virtual machine, or no powercap driver";
-		*ret_remedy = "on bare metal: sudo modprobe intel_rapl_msr";
+		*ret_remedy = "sudo modprobe intel_rapl_msr, on bare metal";
 	} else if (error == -EACCES || error == -EPERM) {
 		*ret_why_not = "energy_uj is readable by root only since Linux 5.10";
 		*ret_remedy = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj";

@@ -404,9 +404,10 @@ static int host_read(struct source *s, unsigned what, struct framebuf *out)
 
 /* ---- what can be had ---------------------------------------------------------------------------------------------- */
 
-#define PSI_MISSING "this kernel keeps no pressure figures"
-#define PSI_REMEDY  "boot with psi=1 (Linux 4.20 or newer, built with CONFIG_PSI)"
-#define OLD_KERNEL  "the file is not there, or this kernel does not write the line"
+#define PSI_MISSING   "this kernel keeps no pressure figures"
+#define PSI_REMEDY    "boot with psi=1 (Linux 4.20 or newer, built with CONFIG_PSI)"
+#define NO_LINE(file) "no procfs " file ", or not with this line"
+#define NO_THP        "vmstat does not count huge pages: a kernel without them, or no vmstat"
 
 /* How each metric is had, and what to say where it is not. shown_by: the metric that one look already gives. */
 static const struct host_row {
@@ -417,15 +418,15 @@ static const struct host_row {
 #define ROW(m, file, how, missing, remedy) { M_HOST_##m, M_HOST_##m, file, how, missing, remedy }
 	ROW(MEM_USED, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
 	ROW(MEM_AVAILABLE, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
-	ROW(SWAP_USED, FILE_MEMINFO, "procfs meminfo", OLD_KERNEL, ""),
-	ROW(CPU_USER, FILE_STAT, "procfs stat, in clock ticks", OLD_KERNEL, ""),
-	ROW(CPU_SYSTEM, FILE_STAT, "procfs stat, in clock ticks", OLD_KERNEL, ""),
-	ROW(CPU_IDLE, FILE_STAT, "procfs stat, in clock ticks", OLD_KERNEL, ""),
-	ROW(CPU_IOWAIT, FILE_STAT, "procfs stat, in clock ticks", OLD_KERNEL, ""),
-	ROW(CPU_STEAL, FILE_STAT, "procfs stat, in clock ticks", OLD_KERNEL, ""),
-	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two looks", OLD_KERNEL, "" },
-	ROW(LOAD1, FILE_LOADAVG, "procfs loadavg", OLD_KERNEL, ""),
-	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory to look at", ""),
+	ROW(SWAP_USED, FILE_MEMINFO, "procfs meminfo", NO_LINE("meminfo"), ""),
+	ROW(CPU_USER, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
+	ROW(CPU_SYSTEM, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
+	ROW(CPU_IDLE, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
+	ROW(CPU_IOWAIT, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
+	ROW(CPU_STEAL, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
+	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two looks", NO_LINE("stat"), "" },
+	ROW(LOAD1, FILE_LOADAVG, "procfs loadavg", NO_LINE("loadavg"), ""),
+	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory to look at (a captured machine has none)", ""),
 	ROW(DISK_READ, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(DISK_WRITE, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(NET_RX, FILE_NET_DEV, "procfs net/dev, without lo", "no interface is listed", ""),
@@ -434,10 +435,10 @@ static const struct host_row {
 	ROW(PSI_MEM, FILE_PSI_MEM, "procfs pressure/memory", PSI_MISSING, PSI_REMEDY),
 	ROW(PSI_MEM_FULL, FILE_PSI_MEM, "procfs pressure/memory", PSI_MISSING, PSI_REMEDY),
 	ROW(PSI_IO, FILE_PSI_IO, "procfs pressure/io", PSI_MISSING, PSI_REMEDY),
-	ROW(SWAP_IN, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, ""),
-	ROW(SWAP_OUT, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, ""),
-	ROW(THP_FAULTS, FILE_VMSTAT, "procfs vmstat", "this kernel has no transparent huge pages", ""),
-	ROW(OOM_KILLS, FILE_VMSTAT, "procfs vmstat", OLD_KERNEL, "Linux 4.13 or newer"),
+	ROW(SWAP_IN, FILE_VMSTAT, "procfs vmstat", NO_LINE("vmstat"), ""),
+	ROW(SWAP_OUT, FILE_VMSTAT, "procfs vmstat", NO_LINE("vmstat"), ""),
+	ROW(THP_FAULTS, FILE_VMSTAT, "procfs vmstat", NO_THP, ""),
+	ROW(OOM_KILLS, FILE_VMSTAT, "procfs vmstat", NO_LINE("vmstat"), "Linux 4.13 or newer"),
 #undef ROW
 };
 
@@ -462,7 +463,7 @@ static void explain(int error, const struct host_row *row, struct source_probe *
 		ret->why_not = "no permission to read it";
 		ret->remedy = "a container may mask it: run outside of it";
 	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
-		ret->why_not = "it cannot be read";
+		ret->why_not = "its file cannot be read";
 		ret->remedy = "";
 	}
 }

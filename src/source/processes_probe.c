@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can be had of a process here, tried on the recorder itself (of a captured machine: on any process).
+ * What can be had of a process here, tried on one: the recorder itself, of a captured machine the one that was captured.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
@@ -12,7 +13,6 @@
 
 struct probe {
 	const struct source_env *env;
-	int32_t pid;             /* 0: no process was found */
 	char text[TEXT_MAX];
 	struct procfs_status status;
 };
@@ -106,18 +106,36 @@ static const struct {
 	{ M_PROC_PREEMPTIONS, FILE_STATUS, offsetof(struct procfs_status, preemptions) },
 };
 
-static int first_seen(void *ctx, int32_t pid)
+struct example {
+	const struct root *root;
+	pid_t with_memory, with_cgroup; /* 0: none yet */
+};
+
+static int example_seen(void *ctx, int32_t pid)
 {
-	struct probe *p = ctx;
-	char path[PATH_LEN];
-	ssize_t n = smallfile_read(p->env->root->proc, process_path(path, pid, pid, "statm"), p->text, sizeof(p->text));
+	struct example *e = ctx;
+	char path[PATH_LEN], text[TEXT_MAX];
 	struct procfs_statm st;
 
 	/* A kernel thread has no memory, so it is no example. */
-	if (n < 0 || procfs_statm_parse(p->text, &st) < 0 || st.size == 0)
-		return 0;
-	p->pid = pid;
-	return -ECANCELED;
+	if (smallfile_read(e->root->proc, process_path(path, pid, pid, "statm"), text, sizeof(text)) > 0 &&
+		procfs_statm_parse(text, &st) == 0 && st.size > 0) {
+		e->with_memory = pid;
+		return -ECANCELED;
+	}
+	if (pid != 1 && smallfile_read(e->root->proc, process_path(path, pid, pid, "cgroup"), text, sizeof(text)) > 0)
+		e->with_cgroup = pid;
+	return 0;
+}
+
+pid_t processes_example(const struct root *root)
+{
+	struct example e = { .root = root };
+
+	if (root->live)
+		return getpid();
+	(void) numbers_list(root->proc, ".", example_seen, &e);
+	return e.with_memory ? e.with_memory : e.with_cgroup;
 }
 
 static int file_try(struct probe *p, enum probe_file file)
@@ -125,9 +143,11 @@ static int file_try(struct probe *p, enum probe_file file)
 	char path[PATH_LEN];
 	ssize_t n;
 
-	if (p->pid == 0)
+	const int32_t pid = p->env->recorder_pid;
+
+	if (pid <= 0)
 		return -ESRCH;
-	(void) process_path(path, p->pid, p->pid, files[file].name);
+	(void) process_path(path, pid, pid, files[file].name);
 	n = smallfile_read(p->env->root->proc, path, p->text, sizeof(p->text));
 	return n < 0 ? (int) n : files[file].take(p);
 }
@@ -160,8 +180,6 @@ void processes_probe(const struct source_env *env, source_prober *tell, void *ct
 	struct probe p = { .env = env };
 	int result[FILE_COUNT];
 
-	if (env->recorder_pid <= 0 || first_seen(&p, env->recorder_pid) == 0)
-		(void) numbers_list(env->root->proc, ".", first_seen, &p);
 	for (enum probe_file file = 0; file < FILE_COUNT; file++)
 		result[file] = file_try(&p, file);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -189,7 +189,11 @@ uint32_t processes_id(const struct processes *p, pid_t pid); /* 0: no member */
 /* Members, living and ended, that were seen to ignore SIGCHLD: their children's processor time is never waited for. */
 size_t processes_unwaited(const struct processes *p);
 
-/* Tells of every process metric. */
+/* Whose files show what can be had: this process, of a captured machine the one that was captured (the first with
+ * memory, else with a cgroup); 0 if there is none. */
+pid_t processes_example(const struct root *root);
+
+/* Tells of every process metric, tried on env->recorder_pid. */
 void processes_probe(const struct source_env *env, source_prober *tell, void *ctx);
 
 /* ---- the kernel's exit records ----------------------------------------------------------------------------------- */

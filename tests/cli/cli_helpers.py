@@ -3,10 +3,13 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -145,3 +148,19 @@ def end_job(pid):
         return
     if COUNTER.encode() in command:
         os.kill(pid, signal.SIGKILL)
+
+
+def as_nobody(*paths):
+    """What to put before a command for another user to run it; the paths are opened for everybody."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("cannot become another user")
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    if subprocess.run([*prefix, "test", "-x", HIWATER], check=False).returncode:
+        pytest.skip("this build is not for another user to run")
+    for path in map(pathlib.Path, paths):
+        path.chmod(0o777)
+        for above in path.parents:
+            if "pytest-of-" not in str(above):
+                break
+            above.chmod(above.stat().st_mode | 0o011)
+    return prefix

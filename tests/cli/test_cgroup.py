@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from cli_helpers import DEADLINE, HERE, HIWATER, wait_for
+from cli_helpers import DEADLINE, HERE, HIWATER, as_nobody, wait_for
 
 MIB = 1 << 20
 LIMIT = 128 * MIB
@@ -110,22 +110,6 @@ def measured(tool, group):
                               capture_output=True, timeout=2 * DEADLINE, preexec_fn=group.enter, check=False, **more)
         return done, json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     return run
-
-
-def as_nobody(*paths):
-    """What to put before a command for another user to run it; the paths are opened for everybody."""
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("cannot become another user")
-    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    if subprocess.run([*prefix, "test", "-x", HIWATER], check=False).returncode:
-        pytest.skip("this build is not for another user to run")
-    for path in map(pathlib.Path, paths):
-        path.chmod(0o777)
-        for above in path.parents:
-            if "pytest-of-" not in str(above):
-                break
-            above.chmod(above.stat().st_mode | 0o011)
-    return prefix
 
 
 def finding(summary, code="out-of-memory"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""runs, show, mark, --repeat, attach and doctor."""
+"""runs, show, mark, --repeat and attach."""
 import json
 import os
 import re
@@ -242,26 +242,3 @@ def test_attach_to_nobody(tool):
     assert done.returncode == 1
     assert str(gone.pid) in done.stderr
     assert tool.run("attach", "--name", "no such process anywhere at all").returncode == 1
-
-
-# ---- doctor ----
-
-def test_doctor(tool):
-    done = tool.run("doctor")
-    assert done.returncode == 0 and done.stderr == ""
-    assert re.search(r"^  yes  rss ", done.stdout, re.M)
-    had, total = map(int, re.search(r"^(\d+) of (\d+) metrics", done.stdout, re.M).groups())
-    assert len(re.findall(r"^  yes  ", done.stdout, re.M)) == had
-    assert len(re.findall(r"^  (yes|no )  ", done.stdout, re.M)) == total
-    report = json.loads(tool.run("doctor", "--json").stdout)
-    assert len(report["metrics"]) == total
-    for m in report["metrics"]:
-        assert m["available"] or m["why_not"], m
-    assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("tree", sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir()))
-def test_doctor_of_captured_machines(tool, tree):
-    done = tool.run("doctor", "--root", ROOT / "tests" / "trees" / tree)
-    assert done.returncode == 0, done.stderr
-    assert "metrics can be measured" in done.stdout

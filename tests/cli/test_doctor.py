@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""doctor: what it says can be measured, against what must be, and against what a run then has.
+
+tests/golden/doctor-TREE.txt lists the metrics that a captured machine must have; metrics that it also has are no
+failure, so that a new one needs no change here. UPDATE_GOLDEN=1 writes them anew. doctor-here.txt is written by hand.
+"""
+import json
+import os
+import pathlib
+import re
+import sqlite3
+import subprocess
+
+import pytest
+from cli_helpers import HIWATER, ROOT, as_nobody
+
+TREES = sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir())
+GOLDEN = ROOT / "tests" / "golden"
+
+
+def report(tool, *args, prefix=(), **options):
+    done = subprocess.run([*map(str, prefix), HIWATER, "doctor", "--json", *map(str, args)], env=tool.env, cwd="/", text=True,
+                          capture_output=True, timeout=60, check=False, **options)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
+def available(found):
+    return [f"{m['entity']}.{m['metric']}" for m in found["metrics"] if m["available"]]
+
+
+def why_not(found):
+    return {f"{m['entity']}.{m['metric']}": m["why_not"] for m in found["metrics"] if not m["available"]}
+
+
+def rows(name):
+    lines = (GOLDEN / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def assert_none_lost(must, found):
+    lost = {m: why_not(found).get(m, "no such metric") for m in must if m not in available(found)}
+    assert not lost
+
+
+# ---- captured machines ----
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_captured_machine_loses_nothing(tool, tree):
+    found = report(tool, "--root", ROOT / "tests" / "trees" / tree)
+    golden = f"doctor-{tree}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        (GOLDEN / golden).write_text("\n".join(available(found)) + "\n", encoding="utf-8")
+    assert_none_lost(rows(golden), found)
+    assert found["machine"]["new processes"] == "not tested on a captured machine"
+
+
+# ---- this machine ----
+
+class Facts:
+    """What the machine offers, found out without hiwater: FILE WORD (a file that the user can read has that word), or a name."""
+
+    def __init__(self, prefix, group=None):
+        self.prefix, self.group = prefix, group
+
+    def has(self, fact):
+        if not fact:
+            return True
+        if hasattr(self, fact):
+            return getattr(self, fact)()
+        file, word = fact.split(None, 1)
+        if file.startswith("GROUP/"):
+            if not self.group:
+                return False
+            file = str(self.group / file.removeprefix("GROUP/"))
+        done = subprocess.run([*self.prefix, "grep", "-qs", "-e", word, "--", file], check=False)
+        return done.returncode == 0
+
+    @staticmethod
+    def disk():
+        """A device behind a block device that is listed."""
+        listed = {line.split()[2] for line in pathlib.Path("/proc/diskstats").read_text(encoding="ascii").splitlines()}
+        return any((d / "device").exists() and d.name in listed for d in pathlib.Path("/sys/block").glob("*"))
+
+    @staticmethod
+    def local_root():
+        """/, where these tests let doctor look, is of a kind that cannot hang."""
+        kind = subprocess.run(["stat", "-f", "-c", "%T", "/"], capture_output=True, text=True, check=True).stdout.strip()
+        return kind in ("ext2/ext3", "xfs", "btrfs", "tmpfs", "overlayfs", "zfs", "f2fs")
+
+
+def musts(facts):
+    """The metrics of doctor-here.txt whose fact is one of this machine."""
+    split = [row.split(None, 1) for row in rows("doctor-here.txt")]
+    return [row[0] for row in split if facts.has(row[1].strip() if len(row) > 1 else "")]
+
+
+def test_this_machine_loses_nothing(tool):
+    assert_none_lost(musts(Facts([])), report(tool))
+
+
+def test_this_machine_loses_nothing_for_others_than_root(tool):
+    prefix = as_nobody(tool.folder)
+    must = musts(Facts(prefix))
+    assert "process.rss" in must and "job.ram" in must
+    assert_none_lost(must, report(tool, prefix=prefix))
+
+
+def test_in_a_cgroup_of_its_own(tool, memory_cgroup):
+    def enter():
+        (memory_cgroup / "cgroup.procs").write_text("0", encoding="ascii")
+
+    must = musts(Facts([], memory_cgroup))
+    assert "job.cgroup_mem" in must
+    found = report(tool, preexec_fn=enter)
+    assert_none_lost(must, found)
+    assert "shared" not in found["machine"]["cgroup"]
+
+
+def test_in_a_cgroup_with_others(tool, memory_cgroup):
+    """What a run would not tell, since strangers are in the group, doctor does not promise."""
+    def enter():
+        (memory_cgroup / "cgroup.procs").write_text("0", encoding="ascii")
+
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, preexec_fn=enter) as other:
+        found = report(tool, preexec_fn=enter)
+        other.stdin.close()
+    assert "shared with other processes" in found["machine"]["cgroup"]
+    assert "other processes" in why_not(found)["job.cgroup_mem"]
+
+
+def test_every_promise_is_kept(tool, recorded):
+    """What can be measured here, by doctor's word, has a value in the recording of a run."""
+    tables = {"host": "host_sample", "job": "job_sample", "process": "process_sample"}
+    with sqlite3.connect(recorded.path) as db:
+        for name in available(report(tool)):
+            entity, metric = name.split(".")
+            if entity not in tables:
+                continue
+            columns = [c[1] for c in db.execute(f"PRAGMA table_info({tables[entity]})")]
+            mine = [c for c in columns if c in (metric, f"{metric}_max")]
+            assert mine, name
+            values, = db.execute(f"SELECT {'+'.join(f'count({c})' for c in mine)} FROM {tables[entity]}").fetchone()
+            assert values > 0, f"{name} can be measured, says doctor, and has no value in the recording"
+
+
+# ---- how new processes are found ----
+
+def test_the_last_pid_gate(tool):
+    assert "last pid" in report(tool)["machine"]["new processes"]
+    assert "off" not in report(tool)["machine"]["new processes"]
+
+
+def test_a_falsified_loadavg_turns_the_gate_off(tool):
+    """As lxcfs does it: a file of its own over /proc/loadavg; it tells of a pid that is long gone by."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: no mounts")
+    fake = tool.folder / "loadavg"
+    last = int(pathlib.Path("/proc/loadavg").read_text(encoding="ascii").split()[4])
+    most = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+    fake.write_text(f"0.00 0.00 0.00 1/100 {(last + most // 2) % most}\n", encoding="ascii")
+    enter = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/loadavg && exec "$@"', fake]
+    tried = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"unshare: {tried.stderr.strip()}")
+    assert "gate is off: a process was started and loadavg did not tell its pid" in report(tool, prefix=enter)["machine"]["new processes"]
+
+
+# ---- the text ----
+
+def paragraphs(text):
+    return re.split(r"\n\n", text.rstrip("\n"))
+
+
+def names_missing(paragraph):
+    """The names, at two blanks, of what is missing."""
+    return re.findall(r"[a-z_]+\.\w+", " ".join(re.findall(r"^  (\S.*)$", paragraph, re.M)))
+
+
+@pytest.mark.parametrize("tree", [None, *TREES])
+def test_text(tool, tree):
+    """80 columns, every metric once, what is missing last, with the reason of each."""
+    root = ["--root", ROOT / "tests" / "trees" / tree] if tree else []
+    done = tool.run("doctor", *root)
+    assert done.returncode == 0 and done.stderr == ""
+    assert not [l for l in done.stdout.splitlines() if len(l) > 80 and len(l.split()) > 2]  # a path of 70 stays whole
+    found = report(tool, *root)
+    parts = paragraphs(done.stdout)
+    had, total = map(int, re.fullmatch(r"(\d+) of (\d+) metrics can be measured here", parts[-1]).groups())
+    assert had == len(available(found)) and total == len(found["metrics"])
+    for part in parts[1:-1]:
+        entity, n = re.match(r"(\w+): (\d+) of ", part).groups() if not part.startswith("missing") else (None, None)
+        if entity:
+            mine = [name.split(".")[1] for name in available(found) if name.startswith(f"{entity}.")]
+            named = re.findall(r"\w+", re.sub(r"^(.{0,37}).*", r"\1", part, flags=re.M).split("\n", 1)[1])
+            assert sorted(named) == sorted(mine) and len(mine) == int(n)
+        else:
+            assert sorted(names_missing(part)) == sorted(why_not(found))
+    for reason in why_not(found).values():
+        assert reason and " ".join(reason.split()) in " ".join(done.stdout.split())
