@@ -59,21 +59,33 @@ static void tell(void *ctx, const struct source_probe *probe)
 	doctor->see(doctor->ctx, &check);
 }
 
-/* What the job makes of its processes can be had where that of a process can: the one of the same name ("private" for
- * "ram_private"), else rss. */
+/* What a metric of the job is made of: a process's memory on GPUs, what a process has by the same name ("private" for
+ * "ram_private"), or else rss. */
+static enum metric made_of(enum metric of_job)
+{
+	const char *name = metrics[of_job].name;
+
+	if (strncmp(name, "gpu_", 4) == 0)
+		return M_GPROC_MEM;
+	int found = metric_find(ENTITY_PROCESS, strncmp(name, "ram_", 4) == 0 ? name + 4 : name);
+
+	return found >= 0 ? (enum metric) found : M_PROC_RSS;
+}
+
+/* The job's totals can be had where that can which they are made of. */
 static void tell_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		const char *name = metrics[m].name;
-		int of = metric_find(ENTITY_PROCESS, strncmp(name, "ram_", 4) == 0 ? name + 4 : name);
 		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
 
 		if (metrics[m].entity != ENTITY_JOB || doctor->told[m])
 			continue;
-		probe.available = doctor->available[of >= 0 ? of : M_PROC_RSS];
+		const enum metric of = made_of((enum metric) m);
+
+		probe.available = doctor->available[of];
 		if (!probe.available) {
 			probe.how = "";
-			probe.why_not = "that of a process cannot be had";
+			probe.why_not = of == M_GPROC_MEM ? "that of a process on a GPU cannot be had" : "that of a process cannot be had";
 		}
 		tell(doctor, &probe);
 	}
