@@ -97,6 +97,11 @@ static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
 	return old[b_len];
 }
 
+size_t opt_edits(const char *a, const char *b)
+{
+	return edits(a, strlen(a), b, strlen(b));
+}
+
 static void near_try(struct near *near, const char *name, size_t len)
 {
 	size_t distance = edits(near->word, near->len, name, len);

@@ -64,6 +64,9 @@ int opt_choice(const char *value, const char *choices, struct err *err);
  * third of the word's length, rounded up). */
 const char *opt_nearest(const char *word, const char *const *names, size_t n);
 
+/* Insertions, deletions, changes and swaps of neighbours that make b of a; SIZE_MAX if either is very long. */
+size_t opt_edits(const char *a, const char *b);
+
 /* --help of one command; examples first; 80 columns. */
 void opt_help(const struct command *command, FILE *out);
 

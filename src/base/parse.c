@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The value of a digit, or 255. */
@@ -80,6 +83,24 @@ int parse_ppm(const char **p, uint64_t *ret)
 		}
 	}
 	*p = s;
+	*ret = value;
+	return 0;
+}
+
+/* The C library has the C locale ready: nothing is allocated. */
+int parse_double(const char **p, double *ret)
+{
+	const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+	double value;
+	char *end;
+
+	if (!c_locale)
+		return -ENOMEM;
+	value = strtod_l(*p, &end, c_locale);
+	freelocale(c_locale);
+	if (end == *p || isspace((unsigned char) **p))
+		return -EBADMSG;
+	*p = end;
 	*ret = value;
 	return 0;
 }

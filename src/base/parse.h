@@ -21,6 +21,10 @@ int parse_hex(const char **p, uint64_t *ret);
 /* A decimal fraction "12.34" as millionths; further digits are cut. */
 int parse_ppm(const char **p, uint64_t *ret);
 
+/* A number as strtod(3) has it in the C locale, whatever locale the process has: "1.5e-3", "nan", "-inf"; no blanks
+ * before it. Returns 0, -EBADMSG if there is none, or -ENOMEM. */
+int parse_double(const char **p, double *ret);
+
 /* True and moved if the text at *p begins with word. */
 bool parse_word(const char **p, const char *word);
 

@@ -2,7 +2,6 @@
 #include "source/pushed.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,20 +106,6 @@ static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struc
 	return err_set(err, -EBADMSG, "phase: '%s' is not open", text);
 }
 
-/* The C locale's decimal point whatever locale the process has. The C library has that one ready: nothing is
- * allocated. */
-static int parse_double(const char *text, double *ret)
-{
-	const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-	char *end;
-
-	if (!c_locale)
-		return -ENOMEM;
-	*ret = strtod_l(text, &end, c_locale);
-	freelocale(c_locale);
-	return *text && *end == '\0' ? 0 : -EBADMSG;
-}
-
 struct pair {
 	const char *name;
 	double value;
@@ -142,8 +127,9 @@ static char *next_word(char **rest)
 static int parse_pair(char *word, struct pair *ret, struct err *err)
 {
 	char *equals = strchr(word, '=');
+	const char *p = equals ? equals + 1 : word;
 
-	if (!equals || equals == word || parse_double(equals + 1, &ret->value) < 0)
+	if (!equals || equals == word || parse_double(&p, &ret->value) < 0 || *p)
 		return err_set(err, -EBADMSG, "log: '%.60s' is no NAME=NUMBER", word);
 	*equals = '\0';
 	ret->name = word;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a rule means of given values, and how those are told.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "watch/rule.h"
+
+double rule_threshold(const struct rule_term *term, const struct rule_value *value)
+{
+	if (term->whole == WHOLE_NONE)
+		return term->value;
+	if (!value->whole_known)
+		return (double) NAN;
+	/* "+5%" is upwards also where the base is below zero. */
+	if (term->whole == WHOLE_BASE)
+		return value->whole + fabs(value->whole) * (term->value - 100) / 100;
+	return value->whole * term->value / 100;
+}
+
+static bool compares(enum rule_op op, double a, double b)
+{
+	switch (op) {
+	case OP_LT:
+		return a < b;
+	case OP_LE:
+		return a <= b;
+	case OP_GT:
+		return a > b;
+	case OP_GE:
+		return a >= b;
+	case OP_EQ:
+		return a == b;
+	case OP_NE:
+		return a < b || a > b; /* nothing is told from what is no number */
+	}
+	return false;
+}
+
+/* Of a span of time with extremes: did it hold at some moment, or (sustained) at all of them? */
+static double side_of(enum rule_op op, const struct rule_value *v, bool sustained)
+{
+	switch (op) {
+	case OP_GT:
+	case OP_GE:
+		return sustained ? v->low : v->high;
+	case OP_LT:
+	case OP_LE:
+		return sustained ? v->high : v->low;
+	case OP_EQ:
+	case OP_NE:
+		break;
+	}
+	return v->value;
+}
+
+static bool term_holds(const struct rule_term *t, const struct rule_value *v, bool sustained)
+{
+	if (t->test == TEST_ABSENT)
+		return v->known == t->negated;
+	if (!v->known)
+		return false;
+	switch (t->test) {
+	case TEST_COMPARE:
+	case TEST_GROWTH:
+		return compares(t->op, side_of(t->op, v, sustained), rule_threshold(t, v));
+	case TEST_NAN:
+		return !isnan(v->value) == t->negated;
+	case TEST_INF:
+		return !isinf(v->value) == t->negated;
+	case TEST_SILENT:
+		return (v->value >= (double) t->span_ns) != t->negated;
+	case TEST_MATCH:
+		return v->text && (regexec(t->pattern, v->text, 0, NULL, 0) == 0) != t->negated;
+	case TEST_ABSENT:
+		break;
+	}
+	return false;
+}
+
+/* Is what the term needs there? */
+static bool is_had(const struct rule_term *t, const struct rule_value *v)
+{
+	return t->test == TEST_ABSENT || (v->known && (t->whole == WHOLE_NONE || v->whole_known));
+}
+
+bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *ret)
+{
+	bool stack[RULE_TERMS], decided = false;
+	struct rule_seen seen = { .term = NULL };
+	size_t depth = 0;
+
+	for (size_t i = 0; i < rule->n_code; i++) {
+		const int code = rule->code[i];
+
+		if (code < 0) {
+			depth--;
+			stack[depth - 1] = code == CODE_AND ? stack[depth - 1] && stack[depth] : stack[depth - 1] || stack[depth];
+			continue;
+		}
+		const struct rule_term *t = &rule->terms[code];
+		const struct rule_value value = look(ctx, rule, (size_t) code);
+		const bool holds = term_holds(t, &value, rule->for_ns > 0), had = is_had(t, &value);
+
+		stack[depth++] = holds;
+		seen.missing |= !had;
+		if ((holds && !decided) || (had && !seen.term)) {
+			seen.term = t;
+			seen.value = value;
+			decided |= holds;
+		}
+	}
+	if (ret)
+		*ret = seen;
+	return depth == 1 && stack[0];
+}
+
+/* ---- texts --------------------------------------------------------------------------------------------------------- */
+
+static int64_t whole_number(double value)
+{
+	return value >= 9e18 ? INT64_MAX : value <= -9e18 ? INT64_MIN
+							  : (int64_t) value;
+}
+
+static void amount_text(const struct rule_term *t, enum unit unit, double value, char *buf)
+{
+	char text[UNITS_LEN];
+
+	switch (unit) {
+	case UNIT_BYTES:
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_bytes(whole_number(value), UNITS_IEC, text));
+		break;
+	case UNIT_NS:
+		if (t->rate)
+			(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
+		else
+			(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
+		break;
+	case UNIT_PPM:
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%%", value / 1e4);
+		break;
+	case UNIT_UJ:
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g %s", value / 1e6, t->rate ? "W" : "J");
+		break;
+	case UNIT_COUNT:
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.6g", value);
+		break;
+	}
+}
+
+static bool is_metric(const struct rule_term *t)
+{
+	return t->name.what == RULE_METRIC;
+}
+
+char *rule_value_text(const struct rule_term *t, const struct rule_value *v, char buf[RULE_VALUE_TEXT])
+{
+	const bool per_minute = t->test == TEST_GROWTH;
+	const double value = v->value * (per_minute ? 60 : 1);
+	size_t len;
+
+	if (!v->known)
+		(void) snprintf(buf, RULE_VALUE_TEXT, "absent");
+	else if (v->text)
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", v->text);
+	else if (t->test == TEST_SILENT)
+		amount_text(t, UNIT_NS, value, buf);
+	else if (t->name.what == RULE_TIME)
+		amount_text(t, UNIT_NS, value, buf);
+	else if (is_metric(t) && isfinite(value))
+		amount_text(t, metrics[t->name.metric].unit, value, buf);
+	else
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.6g", value);
+	for (len = 0; buf[len];)
+		len++;
+	if (v->known && per_minute)
+		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/min");
+	else if (v->known && t->test == TEST_COMPARE && t->rate && is_metric(t) && metrics[t->name.metric].unit != UNIT_NS &&
+		 metrics[t->name.metric].unit != UNIT_UJ)
+		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/s");
+	return buf;
+}
+
+bool rule_is_memory(const struct rule *rule)
+{
+	for (size_t i = 0; i < rule->n_terms; i++) {
+		const struct rule_name *n = &rule->terms[i].name;
+
+		if (n->what == RULE_METRIC && metrics[n->metric].unit == UNIT_BYTES && metrics[n->metric].kind != KIND_COUNTER)
+			return true;
+	}
+	return false;
+}
