@@ -163,7 +163,7 @@ struct rule_value {
 	double whole;            /* of what a percentage is */
 	const char *text;        /* of a text; borrowed */
 };
-typedef struct rule_value rule_look(void *ctx, const struct rule *rule, size_t term);
+typedef void rule_look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret); /* *ret: all zero */
 
 /* What decided: the first true term of a rule that holds, else the first that is known. */
 struct rule_seen {

@@ -101,7 +101,9 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 			continue;
 		}
 		const struct rule_term *t = &rule->terms[code];
-		const struct rule_value value = look(ctx, rule, (size_t) code);
+		struct rule_value value = { .known = false };
+
+		look(ctx, rule, (size_t) code, &value);
 		const bool holds = term_holds(t, &value, rule->for_ns > 0), had = is_had(t, &value);
 
 		stack[depth++] = holds;

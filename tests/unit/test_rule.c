@@ -280,15 +280,14 @@ struct values {
 	struct rule_value of[26];
 };
 
-static struct rule_value look(void *ctx, const struct rule *rule, size_t term)
+static void look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret)
 {
 	const struct values *v = ctx;
 	const struct rule_name *name = &rule->terms[term].name;
-	struct rule_value value = v->of[name->what == RULE_SERIES ? name->series[0] - 'a' : 25];
 
-	value.whole_known = true;
-	value.whole = 200;
-	return value;
+	*ret = v->of[name->what == RULE_SERIES ? name->series[0] - 'a' : 25];
+	ret->whole_known = true;
+	ret->whole = 200;
 }
 
 static struct rule_value at(double value)
