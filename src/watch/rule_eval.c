@@ -129,28 +129,29 @@ static int64_t whole_number(double value)
 
 static void amount_text(const struct rule_term *t, enum unit unit, double value, char *buf)
 {
+	/* Those that have no units of their own in base/units. */
+	static const struct {
+		double size;
+		const char *name;
+	} plain[] = {
+		[UNIT_COUNT] = { 1, "" },
+		[UNIT_PPM] = { 1e4, "%" },
+		[UNIT_UJ] = { 1e6, " J" },
+		[UNIT_UW] = { 1e6, " W" },
+		[UNIT_MCEL] = { 1e3, " C" },
+		[UNIT_HZ] = { 1e6, " MHz" },
+	};
 	char text[UNITS_LEN];
 
-	switch (unit) {
-	case UNIT_BYTES:
+	if (unit == UNIT_BYTES)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_bytes(whole_number(value), UNITS_IEC, text));
-		break;
-	case UNIT_NS:
-		if (t->rate)
-			(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
-		else
-			(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
-		break;
-	case UNIT_PPM:
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%%", value / 1e4);
-		break;
-	case UNIT_UJ:
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g %s", value / 1e6, t->rate ? "W" : "J");
-		break;
-	case UNIT_COUNT:
-		(void) snprintf(buf, RULE_VALUE_TEXT, "%.6g", value);
-		break;
-	}
+	else if (unit == UNIT_NS && !t->rate)
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
+	else if (unit == UNIT_NS)
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
+	else
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.4g%s", value / plain[unit].size,
+			unit == UNIT_UJ && t->rate ? " W" : plain[unit].name);
 }
 
 static bool is_metric(const struct rule_term *t)

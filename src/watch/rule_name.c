@@ -160,7 +160,7 @@ static int name_series(const char *word, bool quoted, enum rule_kind kind, struc
 	if (near && kind != RULE_FILTER)
 		return rule_refuse(why, "there is no '%s'; did you mean '%s'? A series that the job pushes under this name is written \"%s\"",
 			word, near, word);
-	if (kind == RULE_LIMIT || kind == RULE_FILTER)
+	if (kind == RULE_LIMIT || kind == RULE_FILTER || (!quoted && strpbrk(word, "[]")))
 		return unknown_name(word, kind, why);
 	ret->what = RULE_SERIES;
 	ret->metric = ret->also = -1;

@@ -120,13 +120,16 @@ static const struct {
 	enum rule_dim dim;
 	double size;          /* of the metric's unit in one of the dimension's */
 	double bare;          /* of it in a number without a unit */
-	const char *example, *rate;
+	const char *example;
 } amounts[] = {
-	[UNIT_BYTES] = { DIM_BYTES, 1, 1, "24GiB or 500MB", "10MiB/s" },
-	[UNIT_NS] = { DIM_TIME, 1, 1e9, "90s or 10m", "2 cores" },
-	[UNIT_COUNT] = { DIM_BARE, 1, 1, "100", "5/s" },
-	[UNIT_PPM] = { DIM_BARE, 1e6, 1e6, "90% or 0.9", "1%/min" },
-	[UNIT_UJ] = { DIM_ENERGY, 1, 1e6, "500kJ", "200W" },
+	[UNIT_BYTES] = { DIM_BYTES, 1, 1, "24GiB or 500MB" },
+	[UNIT_NS] = { DIM_TIME, 1, 1e9, "90s or 10m" },
+	[UNIT_COUNT] = { DIM_BARE, 1, 1, "100" },
+	[UNIT_PPM] = { DIM_BARE, 1e6, 1e6, "90% or 0.9" },
+	[UNIT_UJ] = { DIM_ENERGY, 1, 1e6, "500kJ" },
+	[UNIT_UW] = { DIM_POWER, 1, 1e6, "300W" },
+	[UNIT_MCEL] = { DIM_HEAT, 1, 1e3, "85C" },
+	[UNIT_HZ] = { DIM_FREQUENCY, 1, 1, "1.2GHz" },
 };
 
 static enum rule_whole whole_of(const struct rule_name *name)

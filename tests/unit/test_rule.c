@@ -83,6 +83,15 @@ static const struct {
 	{ "no step for 5m", "step", RULE_ALERT, TEST_SILENT, OP_LT, 0, WHOLE_NONE, false },
 	{ "process.name ~ ^py", "process.name", RULE_ALERT, TEST_MATCH, OP_LT, 0, WHOLE_NONE, false },
 	{ "command ~ 'train [a-z]+'", "process.command", RULE_FILTER, TEST_MATCH, OP_LT, 0, WHOLE_NONE, false },
+	{ "gpu.mem > 95%", "gpu.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 95, WHOLE_GPU, false },
+	{ "gpu0.mem > 8GiB", "gpu0.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 8 * GIB, WHOLE_NONE, false },
+	{ "gpu[7].mem > 8GiB", "gpu7.mem", RULE_ALERT, TEST_COMPARE, OP_GT, 8 * GIB, WHOLE_NONE, false },
+	{ "gpu.busy < 5%", "gpu.busy", RULE_ALERT, TEST_COMPARE, OP_LT, 5e4, WHOLE_NONE, false },
+	{ "gpu.temp > 85C", "gpu.temp", RULE_ALERT, TEST_COMPARE, OP_GT, 85e3, WHOLE_NONE, false },
+	{ "gpu.power > 300W", "gpu.power", RULE_ALERT, TEST_COMPARE, OP_GT, 3e8, WHOLE_NONE, false },
+	{ "gpu.clock_sm < 1.2GHz", "gpu.clock_sm", RULE_ALERT, TEST_COMPARE, OP_LT, 1.2e9, WHOLE_NONE, false },
+	{ "gpu.mem = 8GiB", "gpu.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 8 * GIB, WHOLE_NONE, false },
+	{ "gpu1.mem = 90%", "gpu1.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 90, WHOLE_GPU, false },
 	{ "rss > 1GiB", "process.rss", RULE_FILTER, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
 	{ "pid == 4711", "process.pid", RULE_FILTER, TEST_COMPARE, OP_EQ, 4711, WHOLE_NONE, false },
 	{ "ram = 24GiB", "ram", RULE_LIMIT, TEST_COMPARE, OP_GE, 24 * GIB, WHOLE_NONE, false },
@@ -153,6 +162,9 @@ static void test_subject(void **state)
 		{ "host.mem_used > 1 and loss > 1", ENTITY_JOB },
 		{ "ram > 1 and process.rss > 1", ENTITY_PROCESS },
 		{ "process.name ~ x", ENTITY_PROCESS },
+		{ "gpu.mem > 1 and ram > 1", ENTITY_GPU },
+		{ "gpu0.mem > 1 and gpu1.mem > 1", ENTITY_JOB },
+		{ "gpu0.mem > 1 and process.rss > 1", ENTITY_PROCESS },
 	};
 
 	(void) state;
@@ -173,6 +185,11 @@ static const struct {
 	const char *says;
 } refused[] = {
 	{ "", RULE_ALERT, 0, "empty" },
+	{ "gpu.memm > 5GiB", RULE_ALERT, 1, "did you mean 'gpu.mem'?" },
+	{ "busy < 5%", RULE_ALERT, 1, "did you mean 'gpu.busy'?" },
+	{ "gpu.mem > 5% of limit", RULE_ALERT, 17, "nothing limits" },
+	{ "gpu.mem > 5GiB and process.rss > 1GiB", RULE_ALERT, 20, "not at both" },
+	{ "gpu[1.mem > 1", RULE_ALERT, 1, "there is no" },
 	{ "  ", RULE_LIMIT, 0, "ram = 24GiB" },
 	{ "ram", RULE_ALERT, 4, "what of it?" },
 	{ "ram >", RULE_ALERT, 6, "a number belongs here" },
@@ -404,6 +421,8 @@ static void test_texts_of_values(void **state)
 		{ "host.core_busiest > 1%", 52000, "5.2%" },
 		{ "host.energy > 1W", 5e7, "50 W" },
 		{ "loss > 1", 0.125, "0.125" },
+		{ "gpu.power > 1", 3e8, "300 W" },
+		{ "gpu.temp > 1", 85e3, "85 C" },
 	};
 
 	(void) state;
