@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The end of a run: who lives on, and that everybody ends once.
+ */
+#include "sampler_rig.h"
+
+/* ---- the end --------------------------------------------------------------------------------------------------------- */
+
+/* Starts one that stays and ends itself when told to. */
+static void leave_a_daemon(const struct child *c, void *arg)
+{
+	pid_t pid = fork();
+
+	(void) arg;
+	if (pid == 0) {
+		(void) prctl(PR_SET_NAME, "left-behind");
+		(void) close(c->to);
+		for (;;)
+			(void) pause();
+	}
+	child_done(c, pid);
+	child_wait(c);
+	_exit(7);
+}
+
+static void who_lives_on_is_counted_and_named(void **state)
+{
+	char expected[64];
+	struct rig r;
+
+	(void) state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1UL), 0);
+	rig_prepare(&r, NULL, 10 * MS, true);
+	rig_make(&r);
+	struct child main = child_start(leave_a_daemon, NULL);
+	const pid_t daemon = child_take(&main);
+
+	rig_start(&r, main.pid);
+	while (!was_born(&r, daemon)) /* its name too */
+		steps(&r, 1);
+	steps(&r, 1);
+	child_go(&main);
+	reap_main(&r, main.pid);
+	assert_int_equal(WEXITSTATUS(facts_of(&r)->exit_status.value), 7);
+	const struct maybe ended = facts_of(&r)->ended_ns;
+
+	assert_true(ended.known);
+	sampler_end(r.s);
+	(void) snprintf(expected, sizeof(expected), "left-behind (%d)", (int) daemon);
+	assert_int_equal(facts_of(&r)->processes_left.value, 1);
+	assert_string_equal(facts_of(&r)->left_names, expected);
+	assert_int_equal(facts_of(&r)->ended_ns.value, ended.value);
+	assert_int_equal(r.n_left, 1);
+	assert_int_equal(job_process_by_id(sampler_job(r.s), r.left_id)->pid, daemon);
+	assert_int_equal(kill(daemon, 0), 0); /* nobody touched it */
+	assert_int_equal(facts_of(&r)->cpu_is_exact.value, 0);
+	/* It is over once, and nothing is due any more. */
+	const size_t frames = r.n_frames;
+
+	sampler_end(r.s);
+	sampler_now(r.s);
+	wait_for(30 * MS);
+	struct pollfd fd = { .fd = sampler_fd(r.s), .events = POLLIN };
+
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	sampler_step(r.s);
+	assert_int_equal(r.n_frames, frames);
+	child_close(&main);
+	rig_done(&r);
+}
+
+/* Its number may be used again, by an orphan of the job. */
+static void main_ends_once(void **state)
+{
+	struct child main = waiting_child();
+	struct rig r;
+
+	(void) state;
+	rig_prepare(&r, NULL, 10 * MS, true);
+	rig_make(&r);
+	rig_start(&r, main.pid);
+	child_go(&main);
+	reap_main(&r, main.pid);
+	const struct maybe ended = facts_of(&r)->ended_ns;
+
+	assert_int_equal(facts_of(&r)->exit_status.value, 0);
+	sampler_reaped(r.s, main.pid, &(struct end) { .how = END_REAPED, .status_known = true, .status = SIGKILL });
+	assert_int_equal(facts_of(&r)->exit_status.value, 0);
+	assert_int_equal(facts_of(&r)->ended_ns.value, ended.value);
+	child_close(&main);
+	sampler_end(r.s);
+	assert_int_equal(facts_of(&r)->processes_left.value, 0);
+	assert_null(facts_of(&r)->left_names);
+	assert_int_equal(facts_of(&r)->cpu_is_exact.value, 1);
+	rig_done(&r);
+}
+
+/* Lives shorter than a tick and is not waited for at once: seen as a zombie or known by its exit record, never both. */
+static void leave_zombies(const struct child *c, void *arg)
+{
+	const unsigned n = *(const unsigned *) arg;
+	pid_t pids[16];
+
+	child_done(c, 0);
+	child_wait(c);
+	for (unsigned i = 0; i < n; i++) {
+		siginfo_t info;
+
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(0);
+		(void) waitid(P_PID, (id_t) pids[i], &info, WEXITED | WNOWAIT);
+	}
+	child_done(c, 0);
+	child_wait(c);
+	for (unsigned i = 0; i < n; i++)
+		(void) waitpid(pids[i], NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+static void a_zombie_is_one_process(void **state)
+{
+	unsigned n = 10;
+	struct rig r;
+
+	(void) state;
+	rig_prepare(&r, NULL, 5 * MS, true);
+	rig_make(&r);
+	struct child main = child_start(leave_zombies, &n);
+
+	(void) child_take(&main);
+	rig_start(&r, main.pid);
+	child_go(&main);
+	(void) child_take(&main);
+	/* Whoever ends elsewhere on the machine wakes nobody: only looks and records that take turns. */
+	steps(&r, 6);
+	child_go(&main);
+	(void) child_take(&main);
+	steps(&r, 6);
+	child_go(&main);
+	reap_main(&r, main.pid);
+	sampler_end(r.s);
+	assert_int_equal(facts_of(&r)->processes_seen.value, n + 1);
+	assert_int_equal(r.n_births, n + 1);
+	child_close(&main);
+	rig_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CHILDREN_TEST(who_lives_on_is_counted_and_named),
+		CHILDREN_TEST(main_ends_once),
+		CHILDREN_TEST(a_zombie_is_one_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
