@@ -75,8 +75,9 @@ extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups m
  * ids   GPUs (MIG instances too) and processes on GPUs are numbered by each source from 1, never used again; the recorder
  *       gives them the run's own. Births come with the first readings, from any group. A gpu_process's birth leaves
  *       process, uid and name empty: the recorder knows whose pid it is. It ends (END_SEEN) when it is in no list.
- * mem   of a gpu_process is one figure a process and device. job_mem, foreign_mem, unattributed_mem are the recorder's.
- *       A list that could not be read is no empty list: nobody ends, mem is unknown.
+ * lists Each time the processes on a device were listed there is a reading of gpu.processes (how many; unknown: the list
+ *       could not be read, which is no empty list: nobody ends, their mem is unknown) and mem of each process in it: one
+ *       figure a process and device. From these the recorder makes job_mem, foreign_mem, unattributed_mem.
  * lost  A GPU that is lost has unknown readings, once, and an EVENT_NOTE ("gpu: GPU-8a56... fell off the bus"); it is
  *       tried again rarely, the other GPUs go on. So does whatever else had answered and does not any more.
  * now   A frame's time is when read was called. read is given the groups that are due; what each costs is measured, and
