@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "$NAME/rest" with the variable's value; false if there is no such variable. */
+static bool expanded(const char *text, char *ret, size_t size)
+{
+	size_t len = text[0] == '$' ? strcspn(text + 1, "/") : 0;
+	char name[64];
+	const char *value;
+
+	if (text[0] != '$') {
+		snprintf(ret, size, "%s", text);
+		return true;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int) len, text + 1);
+	value = getenv(name);
+	if (value)
+		snprintf(ret, size, "%s%s", value, text + 1 + len);
+	return value != NULL;
+}
+
+static bool file_get(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	ret[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid)
+{
+	const char *text = fake_bag_text(&process->bag, "pid", "0");
+	bool is_named = text[0] == '$' || text[0] == '@';
+	char path[4096], word[4096];
+
+	if (t < fake_bag_number(&process->bag, "from", t, t) || t >= fake_bag_number(&process->bag, "until", t, t + 1))
+		return false;
+	if (!expanded(text + (text[0] == '@'), path, sizeof(path)))
+		return false;
+	if (text[0] == '@' ? !file_get(path, word, sizeof(word)) : snprintf(word, sizeof(word), "%s", path) < 0)
+		return false;
+	*ret_pid = (unsigned) strtoul(word, NULL, 10);
+	return !is_named || (*ret_pid > 0 && (kill((pid_t) *ret_pid, 0) == 0 || errno == EPERM));
+}
+
+double fake_process_memory(const struct fake_scenario *s, const struct fake_gpu *gpu, double t)
+{
+	double sum = 0;
+	unsigned pid;
+
+	for (size_t i = 0; i < s->processes.n; i++) {
+		const struct fake_item *process = &s->processes.items[i];
+		if ((process->gpu == gpu || process->gpu->parent == gpu) && fake_process_lives(process, t, &pid))
+			sum += fake_bag_number(&process->bag, "memory", t, 0);
+	}
+	return sum;
+}
