@@ -38,19 +38,26 @@ static bool file_get(const char *path, char *ret, size_t size)
 	return n > 0;
 }
 
+/* The pid that text stands for: a number, $NAME, @FILE; and the value of $NAME may be an @FILE. */
+static unsigned pid_parse(const char *text)
+{
+	char value[4096], digits[32];
+
+	if (!expanded(text + (text[0] == '@'), value, sizeof(value)))
+		return 0;
+	if (text[0] == '@' || value[0] == '@')
+		return file_get(value + (value[0] == '@'), digits, sizeof(digits)) ? (unsigned) strtoul(digits, NULL, 10) : 0;
+	return (unsigned) strtoul(value, NULL, 10);
+}
+
 bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid)
 {
 	const char *text = fake_bag_text(&process->bag, "pid", "0");
 	bool is_named = text[0] == '$' || text[0] == '@';
-	char path[4096], word[4096];
 
 	if (t < fake_bag_number(&process->bag, "from", t, t) || t >= fake_bag_number(&process->bag, "until", t, t + 1))
 		return false;
-	if (!expanded(text + (text[0] == '@'), path, sizeof(path)))
-		return false;
-	if (text[0] == '@' ? !file_get(path, word, sizeof(word)) : snprintf(word, sizeof(word), "%s", path) < 0)
-		return false;
-	*ret_pid = (unsigned) strtoul(word, NULL, 10);
+	*ret_pid = pid_parse(text);
 	return !is_named || (*ret_pid > 0 && (kill((pid_t) *ret_pid, 0) == 0 || errno == EPERM));
 }
 
