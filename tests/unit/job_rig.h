@@ -56,6 +56,39 @@ static inline void rig_done(struct rig *r)
 	job_free(r->job);
 }
 
+/* ---- a rig for each test: *state, done with whatever becomes of the test ------------------------------------------- */
+
+struct rig_kind {
+	bool ours;
+	int64_t huge;
+};
+
+static inline int rig_setup(void **state)
+{
+	const struct rig_kind *kind = *state;
+	struct rig *r = malloc(sizeof(*r));
+
+	assert_non_null(r);
+	rig_new(r, kind->ours, kind->huge);
+	*state = r;
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	rig_done(*state);
+	free(*state);
+	return 0;
+}
+
+#define RIG_TEST_OF(name, ours, huge) \
+	cmocka_unit_test_prestate_setup_teardown(name, rig_setup, rig_teardown, (&(struct rig_kind) { ours, huge }))
+#define RIG_TEST(name)          RIG_TEST_OF(name, true, 0)
+#define ATTACHED_RIG_TEST(name) RIG_TEST_OF(name, false, 0)
+#define HUGE_RIG_TEST(name)     RIG_TEST_OF(name, true, HUGE_PAGE)
+
+/* ---- what is said --------------------------------------------------------------------------------------------------- */
+
 /* Applies what was said so far as one frame. */
 static inline void push_as(struct rig *r, struct framebuf *buf, enum frame_source source)
 {

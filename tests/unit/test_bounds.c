@@ -56,193 +56,172 @@ static void test_eight_forks_share_what_they_were_given(void **state)
 
 static void test_without_their_faults_the_sum_is_the_bound(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, 0);
-	tick(&r);
-	born(&r, 2, 1, 77);
-	rss(&r, 1, 300 * MB, 0);
-	rss(&r, 2, 300 * MB, 0);
-	tick(&r);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 600 * MB);
-	rig_done(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	tick(r);
+	born(r, 2, 1, 77);
+	rss(r, 1, 300 * MB, 0);
+	rss(r, 2, 300 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
 static void test_a_child_that_fills_huge_pages_is_caught(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, HUGE_PAGE);
-	fork_eight(&r, true);
+	fork_eight(r, true);
 	/* 150 huge pages of its own in 150 faults; the other seven still share. */
 	for (uint32_t id = 1; id <= 9; id++)
-		rss(&r, id, (id == 5 ? 600 : 300) * MB, MB / 2);
-	push(&r);
-	faults(&r, 1, FILL + 128);
+		rss(r, id, (id == 5 ? 600 : 300) * MB, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
 	for (uint32_t id = 2; id <= 9; id++)
-		faults(&r, id, id == 5 ? 170 : 20);
-	huge_pages(&r, 1150);
-	tick(&r);
-	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 620 * MB);
-	rig_done(&r);
+		faults(r, id, id == 5 ? 170 : 20);
+	huge_pages(r, 1150);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 620 * MB);
 }
 
 /* Huge pages that were given out after the last count must not be missed: then the sum is what there is. */
 static void test_an_old_count_of_huge_pages_is_not_believed(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, HUGE_PAGE);
-	fork_eight(&r, true);
+	fork_eight(r, true);
 	for (uint32_t id = 1; id <= 9; id++)
-		rss(&r, id, (id == 5 ? 600 : 300) * MB, 0);
-	push(&r);
+		rss(r, id, (id == 5 ? 600 : 300) * MB, 0);
+	push(r);
 	for (uint32_t id = 1; id <= 9; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 5 ? 170
-							      : 20);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 8 * 300 * MB + 600 * MB);
-	rig_done(&r);
+		faults(r, id, id == 1 ? FILL + 128 : id == 5 ? 170
+							     : 20);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 8 * 300 * MB + 600 * MB);
 }
 
 static void test_a_parent_that_writes_everything_anew_is_caught(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 300 * MB, 0);
-	push(&r);
-	faults(&r, 1, FILL);
-	tick(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB, 0);
+	push(r);
+	faults(r, 1, FILL);
+	tick(r);
 	/* Two ticks alone, then a fork: one child keeps the old pages while main gets new ones. */
-	rss(&r, 1, 300 * MB, 0);
-	tick(&r);
-	born(&r, 2, 1, 77);
-	rss(&r, 1, 300 * MB, 0);
-	rss(&r, 2, 300 * MB, 0);
-	push(&r);
-	faults(&r, 1, 2 * FILL);
-	faults(&r, 2, 10);
-	tick(&r);
-	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 600 * MB + 10 * PAGE);
-	rig_done(&r);
+	rss(r, 1, 300 * MB, 0);
+	tick(r);
+	born(r, 2, 1, 77);
+	rss(r, 1, 300 * MB, 0);
+	rss(r, 2, 300 * MB, 0);
+	push(r);
+	faults(r, 1, 2 * FILL);
+	faults(r, 2, 10);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 600 * MB + 10 * PAGE);
 }
 
 /* The child was forked before the look that saw main shrink, and shows only after it: that look bounds nothing. */
 static void test_a_child_that_was_missed_takes_pages_along(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 300 * MB, 0);
-	push(&r);
-	faults(&r, 1, FILL);
-	tick(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB, 0);
+	push(r);
+	faults(r, 1, FILL);
+	tick(r);
 	/* Forked here, main gave its memory back; the look missed the child. */
-	uint64_t forked = BOOT + r.now - 10 * MS;
+	uint64_t forked = BOOT + r->now - 10 * MS;
 
-	rss(&r, 1, 1 * MB, 0);
-	tick(&r);
-	born_of(&r, 2, 1, 77, forked);
-	rss(&r, 1, 101 * MB, 0);
-	rss(&r, 2, 300 * MB, 0);
-	push(&r);
-	faults(&r, 1, FILL + 100 * MB / PAGE);
-	faults(&r, 2, 1);
-	tick(&r);
+	rss(r, 1, 1 * MB, 0);
+	tick(r);
+	born_of(r, 2, 1, 77, forked);
+	rss(r, 1, 101 * MB, 0);
+	rss(r, 2, 300 * MB, 0);
+	push(r);
+	faults(r, 1, FILL + 100 * MB / PAGE);
+	faults(r, 2, 1);
+	tick(r);
 	/* Main has 100 MB that are new. */
-	assert_within(last(&r, M_JOB_RAM_HIGH), 400 * MB, 401 * MB);
-	rig_done(&r);
+	assert_within(last(r, M_JOB_RAM_HIGH), 400 * MB, 401 * MB);
 }
 
 /* What an ended member faulted in lives on in its children. */
 static void test_an_ended_members_faults_stay(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, 0);
-	push(&r);
-	faults(&r, 1, 256);
-	tick(&r);
-	born(&r, 2, 1, 77);
-	rss(&r, 1, MB, 0);
-	rss(&r, 2, 101 * MB, 0);
-	push(&r);
-	faults(&r, 1, 256);
-	faults(&r, 2, 100 * MB / PAGE);
-	tick(&r);
-	born(&r, 3, 2, 77);
-	rss(&r, 1, MB, 0);
-	rss(&r, 2, 201 * MB, 0);
-	rss(&r, 3, 201 * MB, 0);
-	push(&r);
-	faults(&r, 1, 256);
-	faults(&r, 2, 200 * MB / PAGE);
-	faults(&r, 3, 0);
-	tick(&r);
-	framebuf_end(&r.buf, &(struct end) {
-				     .entity = ENTITY_PROCESS,
-				     .id = 2,
-				     .how = END_TASKSTATS,
-				     .faults_minor = known(200 * MB / PAGE + 5),
-			     });
-	rss(&r, 1, 50 * MB, 0);
-	rss(&r, 3, 201 * MB, 0);
-	push(&r);
-	faults(&r, 1, 256 + 49 * MB / PAGE);
-	faults(&r, 3, 0);
-	tick(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	push(r);
+	faults(r, 1, 256);
+	tick(r);
+	born(r, 2, 1, 77);
+	rss(r, 1, MB, 0);
+	rss(r, 2, 101 * MB, 0);
+	push(r);
+	faults(r, 1, 256);
+	faults(r, 2, 100 * MB / PAGE);
+	tick(r);
+	born(r, 3, 2, 77);
+	rss(r, 1, MB, 0);
+	rss(r, 2, 201 * MB, 0);
+	rss(r, 3, 201 * MB, 0);
+	push(r);
+	faults(r, 1, 256);
+	faults(r, 2, 200 * MB / PAGE);
+	faults(r, 3, 0);
+	tick(r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_TASKSTATS,
+				      .faults_minor = known(200 * MB / PAGE + 5),
+			      });
+	rss(r, 1, 50 * MB, 0);
+	rss(r, 3, 201 * MB, 0);
+	push(r);
+	faults(r, 1, 256 + 49 * MB / PAGE);
+	faults(r, 3, 0);
+	tick(r);
 	/* Truth: 200 of the ended one in its child, 50 of main. */
-	assert_within(last(&r, M_JOB_RAM_HIGH), 250 * MB, 252 * MB);
-	rig_done(&r);
+	assert_within(last(r, M_JOB_RAM_HIGH), 250 * MB, 252 * MB);
 }
 
 static void test_exec_leaves_the_family(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	fork_eight(&r, false);
+	fork_eight(r, false);
 	/* The second one runs another program, and that fills 200 MB of its own. */
-	born(&r, 2, 1, 88);
+	born(r, 2, 1, 88);
 	for (uint32_t id = 1; id <= 9; id++)
-		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
-	push(&r);
+		rss(r, id, (id == 2 ? 200 : 300) * MB, 0);
+	push(r);
 	for (uint32_t id = 1; id <= 9; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
-							      : 20);
-	tick(&r);
-	assert_within(last(&r, M_JOB_RAM_HIGH), 500 * MB, 503 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 300 * MB);
+		faults(r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
+							     : 20);
+	tick(r);
+	assert_within(last(r, M_JOB_RAM_HIGH), 500 * MB, 503 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 300 * MB);
 	/* Both new ones with the same stack are strangers all the same: no parenthood links them. */
-	born(&r, 10, 0, 77);
+	born(r, 10, 0, 77);
 	for (uint32_t id = 1; id <= 10; id++)
-		rss(&r, id, (id == 2 ? 200 : 300) * MB, 0);
-	push(&r);
+		rss(r, id, (id == 2 ? 200 : 300) * MB, 0);
+	push(r);
 	for (uint32_t id = 1; id <= 10; id++)
-		faults(&r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
-							      : 20);
-	tick(&r);
-	assert_within(last(&r, M_JOB_RAM_HIGH), 800 * MB, 803 * MB);
-	rig_done(&r);
+		faults(r, id, id == 1 ? FILL + 128 : id == 2 ? 20 + 200 * MB / PAGE
+							     : 20);
+	tick(r);
+	assert_within(last(r, M_JOB_RAM_HIGH), 800 * MB, 803 * MB);
 }
 
 static void test_smaller_large_pages_count_for_each_fault(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct job_config config = {
 		.page_bytes = PAGE,
 		.fault_page_bytes = 64 * KB,
@@ -250,167 +229,149 @@ static void test_smaller_large_pages_count_for_each_fault(void **state)
 		.ours = true,
 	};
 
-	(void) state;
-	rig_new(&r, true, 0);
-	job_free(r.job);
-	r.job = job_new(&config);
-	assert_non_null(r.job);
-	job_facts(r.job)->started_boot_ns = known((int64_t) BOOT);
-	born(&r, 1, 0, 77);
-	push(&r);
-	huge_pages(&r, 50);
-	rss(&r, 1, MB, 0);
-	tick(&r);
-	born(&r, 2, 1, 77);
-	rss(&r, 1, 101 * MB, 0);
-	rss(&r, 2, 101 * MB, 0);
-	push(&r);
-	faults(&r, 1, 100 * MB / (64 * KB));
-	faults(&r, 2, 16);
-	huge_pages(&r, 50);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 102 * MB);
-	rig_done(&r);
+	job_free(r->job);
+	r->job = job_new(&config);
+	assert_non_null(r->job);
+	job_facts(r->job)->started_boot_ns = known((int64_t) BOOT);
+	born(r, 1, 0, 77);
+	push(r);
+	huge_pages(r, 50);
+	rss(r, 1, MB, 0);
+	tick(r);
+	born(r, 2, 1, 77);
+	rss(r, 1, 101 * MB, 0);
+	rss(r, 2, 101 * MB, 0);
+	push(r);
+	faults(r, 1, 100 * MB / (64 * KB));
+	faults(r, 2, 16);
+	huge_pages(r, 50);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 102 * MB);
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
 
 static void test_a_shared_mapping_counts_once(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 4; id++)
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
 	for (uint32_t id = 1; id <= 4; id++)
-		rss(&r, id, MB, 500 * MB);
-	push(&r);
-	job_files_done(r.job, 500 * MB);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 504 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 501 * MB);
+		rss(r, id, MB, 500 * MB);
+	push(r);
+	job_files_done(r->job, 500 * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 504 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 501 * MB);
 	/* One of them maps 10 MB more, and a fifth comes: what is new counts whole. */
-	born(&r, 5, 1, 200);
+	born(r, 5, 1, 200);
 	for (uint32_t id = 1; id <= 5; id++)
-		rss(&r, id, MB, id == 5 ? 20 * MB : (id == 2 ? 510 : 500) * MB);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 535 * MB);
-	rig_done(&r);
+		rss(r, id, MB, id == 5 ? 20 * MB : (id == 2 ? 510 : 500) * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 535 * MB);
 }
 
 static void test_different_files_add_up(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 3; id++)
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, MB, 200 * MB);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 603 * MB);
+		rss(r, id, MB, 200 * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 603 * MB);
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, MB, 200 * MB);
-	push(&r);
-	job_files_done(r.job, 600 * MB);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 603 * MB);
-	rig_done(&r);
+		rss(r, id, MB, 200 * MB);
+	push(r);
+	job_files_done(r->job, 600 * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 603 * MB);
 }
 
 /* ---- bursts ------------------------------------------------------------------------------------------------------- */
 
 static void test_a_burst_of_a_lone_process(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 10 * MB, 0);
-	tick(&r);
-	rss(&r, 1, 11 * MB, 0);
-	push(&r);
-	say(&r, M_PROC_HWM, 1, 500 * MB);
-	tick(&r);
-	assert_int_equal(most(&r, M_JOB_RAM), 500 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_LOW), 500 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 500 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_MAIN), 500 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM), 11 * MB);
-	assert_int_equal(job_main(r.job)->peak_bytes, 500 * MB);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	rss(r, 1, 11 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 500 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_MAIN), 500 * MB);
+	assert_int_equal(last(r, M_JOB_RAM), 11 * MB);
+	assert_int_equal(job_main(r->job)->peak_bytes, 500 * MB);
 	/* The source tells of the same burst with the next rss: no news. */
 	struct reading again = reading_of(M_PROC_RSS, 1, 11 * MB);
 
 	again.max = 500 * MB;
-	framebuf_reading(&r.buf, again);
-	say(&r, M_PROC_HWM, 1, 500 * MB);
-	tick(&r);
-	assert_int_equal(job_acc(r.job, M_JOB_RAM, 0)->max_at_ns, 100 * MS);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 500 * MB);
-	rig_done(&r);
+	framebuf_reading(&r->buf, again);
+	say(r, M_PROC_HWM, 1, 500 * MB);
+	tick(r);
+	assert_int_equal(job_acc(r->job, M_JOB_RAM, 0)->max_at_ns, 100 * MS);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 500 * MB);
 }
 
 static void test_bursts_of_several_may_coincide(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 3; id++)
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, 100 * MB, 0);
-	tick(&r);
+		rss(r, id, 100 * MB, 0);
+	tick(r);
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, 50 * MB, 0);
-	push(&r);
-	say(&r, M_PROC_HWM, 2, 150 * MB);
-	say(&r, M_PROC_HWM, 3, 120 * MB);
-	tick(&r);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 370 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_LOW), 150 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM), 350 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_REST_HIGH), 270 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 150 * MB);
+		rss(r, id, 50 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 2, 150 * MB);
+	say(r, M_PROC_HWM, 3, 120 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 370 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 150 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 350 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 270 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 150 * MB);
 	/* Marks that rise with what is seen are no bursts. */
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, 200 * MB, 0);
-	push(&r);
+		rss(r, id, 200 * MB, 0);
+	push(r);
 	for (uint32_t id = 1; id <= 3; id++)
-		say(&r, M_PROC_HWM, id, 200 * MB);
-	tick(&r);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 600 * MB);
-	rig_done(&r);
+		say(r, M_PROC_HWM, id, 200 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
 static void test_a_burst_that_only_the_exit_record_knows(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 78);
-	rss(&r, 1, 10 * MB, 0);
-	rss(&r, 2, 10 * MB, 0);
-	tick(&r);
-	framebuf_end(&r.buf, &(struct end) {
-				     .entity = ENTITY_PROCESS,
-				     .id = 2,
-				     .how = END_TASKSTATS,
-				     .hwm_bytes = known(400 * MB),
-			     });
-	rss(&r, 1, 10 * MB, 0);
-	tick(&r);
-	assert_int_equal(most(&r, M_JOB_RAM_LOW), 400 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_HIGH), 410 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_REST), 400 * MB);
-	assert_true(job_process_by_id(r.job, 2)->peak_exact);
-	assert_int_equal(job_process_by_id(r.job, 2)->peak_bytes, 400 * MB);
-	rig_done(&r);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, 10 * MB, 0);
+	rss(r, 2, 10 * MB, 0);
+	tick(r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(400 * MB),
+			      });
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 400 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 410 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST), 400 * MB);
+	assert_true(job_process_by_id(r->job, 2)->peak_exact);
+	assert_int_equal(job_process_by_id(r->job, 2)->peak_bytes, 400 * MB);
 }
 
 /* Lived and died between two looks: what it had of its parent is no more memory, what its faults brought is. */
@@ -485,75 +446,66 @@ static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool v
 
 static void test_a_valid_pass_raises_low_and_leads_the_estimate(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, false, 0);
 	/* Nine that share 300 MB, attached to: nothing is known of their past. */
 	for (uint32_t id = 1; id <= 9; id++)
-		born_of(&r, id, id == 1 ? 0 : 1, 77, BOOT - 1000 * MS);
+		born_of(r, id, id == 1 ? 0 : 1, 77, BOOT - 1000 * MS);
 	for (uint32_t id = 1; id <= 9; id++)
-		rss(&r, id, 301 * MB, 0);
-	push(&r);
-	assert_true(job_needs(r.job) & NEED_PSS);
-	pass(&r, 9, 36 * MB, 1 * MB, true);
-	assert_false(job_needs(r.job) & NEED_PSS);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM), 324 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 324 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 9 * 301 * MB);
-	assert_within(last(&r, M_JOB_PRIVATE), 9 * MB - 1, 9 * MB);
-	assert_within(last(&r, M_JOB_SHARED), 315 * MB, 315 * MB + 1);
+		rss(r, id, 301 * MB, 0);
+	push(r);
+	assert_true(job_needs(r->job) & NEED_PSS);
+	pass(r, 9, 36 * MB, 1 * MB, true);
+	assert_false(job_needs(r->job) & NEED_PSS);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 324 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 324 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 9 * 301 * MB);
+	assert_within(last(r, M_JOB_PRIVATE), 9 * MB - 1, 9 * MB);
+	assert_within(last(r, M_JOB_SHARED), 315 * MB, 315 * MB + 1);
 	/* The pass told of one instant: later low is what one process holds, and the estimate moves with high. */
 	for (uint32_t id = 1; id <= 9; id++)
-		rss(&r, id, (id == 1 ? 311 : 301) * MB, 0);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM), 334 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 311 * MB);
-	rig_done(&r);
+		rss(r, id, (id == 1 ? 311 : 301) * MB, 0);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 334 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 311 * MB);
 }
 
 static void test_a_spoilt_pass_changes_nothing(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 3; id++)
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
 	for (uint32_t id = 1; id <= 3; id++)
-		rss(&r, id, 301 * MB, 0);
-	push(&r);
-	pass(&r, 3, 1000 * MB, 1 * MB, false);
-	assert_true(job_needs(r.job) & NEED_PSS);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM), 903 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 301 * MB);
-	assert_null(job_acc(r.job, M_JOB_PRIVATE, 0));
+		rss(r, id, 301 * MB, 0);
+	push(r);
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	assert_true(job_needs(r->job) & NEED_PSS);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 903 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 301 * MB);
+	assert_null(job_acc(r->job, M_JOB_PRIVATE, 0));
 	/* Spoilt again and again: it is left alone until the job grows. */
-	pass(&r, 3, 1000 * MB, 1 * MB, false);
-	pass(&r, 3, 1000 * MB, 1 * MB, false);
-	assert_false(job_needs(r.job) & NEED_PSS);
-	rig_done(&r);
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	assert_false(job_needs(r->job) & NEED_PSS);
 }
 
 /* A pass that proves more than the bound said raises the bound. */
 static void test_high_is_never_below_a_pass(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 2; id++) {
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
-		rss(&r, id, 300 * MB, 0);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(r, id, 300 * MB, 0);
 	}
-	push(&r);
-	pass(&r, 2, 310 * MB, 290 * MB, true);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_HIGH), 620 * MB);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 620 * MB);
-	rig_done(&r);
+	push(r);
+	pass(r, 2, 310 * MB, 290 * MB, true);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 620 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 620 * MB);
 }
 
 static void test_when_a_pass_is_wanted(void **state)
@@ -604,28 +556,25 @@ static void test_when_a_pass_is_wanted(void **state)
 
 static void test_what_a_cgroup_holds_is_a_lower_bound(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct facts *f;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	f = job_facts(r.job);
+	f = job_facts(r->job);
 	for (uint32_t id = 1; id <= 3; id++) {
-		born(&r, id, id == 1 ? 0 : 1, 100 + id);
-		rss(&r, id, 100 * MB, 0);
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(r, id, 100 * MB, 0);
 	}
-	push(&r);
-	say(&r, M_JOB_CGROUP_ANON, 0, 260 * MB);
-	total(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 100 * MB); /* others may be in it */
+	push(r);
+	say(r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 100 * MB); /* others may be in it */
 	f->cgroup_exclusive = known(1);
 	f->own_rss_bytes = known(10 * MB);
-	say(&r, M_JOB_CGROUP_ANON, 0, 260 * MB);
-	total(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 250 * MB);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RAM_LOW), 100 * MB); /* it told of one instant */
-	rig_done(&r);
+	say(r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 250 * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 100 * MB); /* it told of one instant */
 }
 
 /* ---- anything at all ----------------------------------------------------------------------------------------------- */
@@ -740,25 +689,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_forks_share_what_they_were_given),
-		cmocka_unit_test(test_without_their_faults_the_sum_is_the_bound),
-		cmocka_unit_test(test_a_child_that_fills_huge_pages_is_caught),
-		cmocka_unit_test(test_an_old_count_of_huge_pages_is_not_believed),
-		cmocka_unit_test(test_a_parent_that_writes_everything_anew_is_caught),
-		cmocka_unit_test(test_a_child_that_was_missed_takes_pages_along),
-		cmocka_unit_test(test_an_ended_members_faults_stay),
-		cmocka_unit_test(test_exec_leaves_the_family),
-		cmocka_unit_test(test_smaller_large_pages_count_for_each_fault),
-		cmocka_unit_test(test_a_shared_mapping_counts_once),
-		cmocka_unit_test(test_different_files_add_up),
-		cmocka_unit_test(test_a_burst_of_a_lone_process),
-		cmocka_unit_test(test_bursts_of_several_may_coincide),
-		cmocka_unit_test(test_a_burst_that_only_the_exit_record_knows),
+		RIG_TEST(test_without_their_faults_the_sum_is_the_bound),
+		HUGE_RIG_TEST(test_a_child_that_fills_huge_pages_is_caught),
+		HUGE_RIG_TEST(test_an_old_count_of_huge_pages_is_not_believed),
+		RIG_TEST(test_a_parent_that_writes_everything_anew_is_caught),
+		RIG_TEST(test_a_child_that_was_missed_takes_pages_along),
+		RIG_TEST(test_an_ended_members_faults_stay),
+		RIG_TEST(test_exec_leaves_the_family),
+		RIG_TEST(test_smaller_large_pages_count_for_each_fault),
+		RIG_TEST(test_a_shared_mapping_counts_once),
+		RIG_TEST(test_different_files_add_up),
+		RIG_TEST(test_a_burst_of_a_lone_process),
+		RIG_TEST(test_bursts_of_several_may_coincide),
+		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
-		cmocka_unit_test(test_a_valid_pass_raises_low_and_leads_the_estimate),
-		cmocka_unit_test(test_a_spoilt_pass_changes_nothing),
-		cmocka_unit_test(test_high_is_never_below_a_pass),
+		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
+		RIG_TEST(test_a_spoilt_pass_changes_nothing),
+		RIG_TEST(test_high_is_never_below_a_pass),
 		cmocka_unit_test(test_when_a_pass_is_wanted),
-		cmocka_unit_test(test_what_a_cgroup_holds_is_a_lower_bound),
+		RIG_TEST(test_what_a_cgroup_holds_is_a_lower_bound),
 		cmocka_unit_test(test_low_peak_high_whatever_comes),
 	};
 

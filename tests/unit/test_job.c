@@ -41,21 +41,19 @@ static void host_reading(struct rig *r, uint64_t now, uint64_t hold, struct read
 
 static void test_a_gauge_is_weighted_by_time(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct acc *acc;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	assert_null(job_acc(r.job, M_HOST_MEM_USED, 0));
-	host_reading(&r, 0, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 100));
-	host_reading(&r, 1 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 400));
-	host_reading(&r, 3 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 10));
+	assert_null(job_acc(r->job, M_HOST_MEM_USED, 0));
+	host_reading(r, 0, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 100));
+	host_reading(r, 1 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 400));
+	host_reading(r, 3 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 10));
 	/* Silence for ten seconds: 10 stands for three of them. */
-	host_reading(&r, 13 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
+	host_reading(r, 13 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
 	/* What cannot be had ends what stood. */
-	host_reading(&r, 14 * SECOND, 3 * SECOND, (struct reading) { .metric = M_HOST_MEM_USED });
-	host_reading(&r, 20 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
-	acc = job_acc(r.job, M_HOST_MEM_USED, 0);
+	host_reading(r, 14 * SECOND, 3 * SECOND, (struct reading) { .metric = M_HOST_MEM_USED });
+	host_reading(r, 20 * SECOND, 3 * SECOND, reading_of(M_HOST_MEM_USED, 0, 50));
+	acc = job_acc(r->job, M_HOST_MEM_USED, 0);
 	assert_non_null(acc);
 	assert_int_equal(acc->n, 5);
 	assert_int_equal(acc->min, 10);
@@ -65,15 +63,14 @@ static void test_a_gauge_is_weighted_by_time(void **state)
 	assert_int_equal(acc->span_ns, 7 * SECOND);
 	assert_true(fabs(acc->sum / 1e9 - (100 + 2 * 400 + 3 * 10 + 50)) < 1e-6);
 	/* A core's readings are not the machine's. */
-	host_reading(&r, 21 * SECOND, SECOND, reading_of(M_HOST_CPU_USER, 3, 1));
-	assert_null(job_acc(r.job, M_HOST_CPU_USER, 0));
-	assert_int_equal(job_now(r.job), 21 * SECOND);
-	rig_done(&r);
+	host_reading(r, 21 * SECOND, SECOND, reading_of(M_HOST_CPU_USER, 3, 1));
+	assert_null(job_acc(r->job, M_HOST_CPU_USER, 0));
+	assert_int_equal(job_now(r->job), 21 * SECOND);
 }
 
 static void test_a_window_brings_its_own_span(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct acc *acc;
 	struct reading window = {
 		.metric = M_HOST_MEM_USED,
@@ -85,60 +82,52 @@ static void test_a_window_brings_its_own_span(void **state)
 		.span_ns = SECOND,
 	};
 
-	(void) state;
-	rig_new(&r, true, 0);
-	host_reading(&r, SECOND, 0, window);
+	host_reading(r, SECOND, 0, window);
 	window.value = 50;
 	window.max = 80;
 	window.span_ns = 3 * SECOND;
-	host_reading(&r, 4 * SECOND, 0, window);
-	acc = job_acc(r.job, M_HOST_MEM_USED, 0);
+	host_reading(r, 4 * SECOND, 0, window);
+	acc = job_acc(r->job, M_HOST_MEM_USED, 0);
 	assert_int_equal(acc->n, 20);
 	assert_int_equal(acc->min, 5);
 	assert_int_equal(acc->max, 90);
 	assert_int_equal(acc->span_ns, 4 * SECOND);
 	assert_true(fabs(acc->sum / (double) acc->span_ns - 45) < 1e-9);
-	rig_done(&r);
 }
 
 static void test_counters_keep_first_and_last(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct acc *acc;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	host_reading(&r, 0, SECOND, reading_of(M_HOST_ENERGY, 0, 1000));
-	host_reading(&r, SECOND, SECOND, reading_of(M_HOST_ENERGY, 0, 1500));
-	acc = job_acc(r.job, M_HOST_ENERGY, 0);
+	host_reading(r, 0, SECOND, reading_of(M_HOST_ENERGY, 0, 1000));
+	host_reading(r, SECOND, SECOND, reading_of(M_HOST_ENERGY, 0, 1500));
+	acc = job_acc(r->job, M_HOST_ENERGY, 0);
 	assert_int_equal(acc->min, 1000);
 	assert_int_equal(acc->max, 1500);
 	assert_int_equal(acc->last, 1500);
-	rig_done(&r);
 }
 
 /* ---- who is in it -------------------------------------------------------------------------------------------------- */
 
 static void test_birth_exec_and_end(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct process *p;
 	struct birth exec = { .entity = ENTITY_PROCESS, .id = 2, .process = { .pid = 9999, .startstack = 5, .name = "a-name-that-is-far-too-long", .command = "other --x", .uid = 8 } };
 
-	(void) state;
-	rig_new(&r, true, 0);
-	assert_null(job_main(r.job));
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 77);
-	rss(&r, 1, MB, MB);
-	rss(&r, 2, 3 * MB, MB);
-	tick(&r);
-	assert_int_equal(job_alive(r.job), 2);
-	assert_int_equal(job_main(r.job)->id, 1);
-	framebuf_birth(&r.buf, &exec);
-	rss(&r, 2, MB, 0);
-	tick(&r);
-	p = job_process_by_id(r.job, 2);
+	assert_null(job_main(r->job));
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	rss(r, 1, MB, MB);
+	rss(r, 2, 3 * MB, MB);
+	tick(r);
+	assert_int_equal(job_alive(r->job), 2);
+	assert_int_equal(job_main(r->job)->id, 1);
+	framebuf_birth(&r->buf, &exec);
+	rss(r, 2, MB, 0);
+	tick(r);
+	p = job_process_by_id(r->job, 2);
 	assert_non_null(p);
 	assert_string_equal(p->name, "a-name-that-is-");
 	assert_string_equal(p->command, "other --x");
@@ -148,225 +137,203 @@ static void test_birth_exec_and_end(void **state)
 	assert_int_equal(p->startstack, 5);
 	assert_int_equal(p->peak_bytes, 4 * MB);
 	assert_int_equal(p->rss_bytes, MB);
-	assert_int_equal(job_facts(r.job)->processes_seen.value, 2);
-	gone(&r, 2);
-	push(&r);
-	assert_true(job_process_by_id(r.job, 2)->ended);
-	assert_int_equal(job_process_by_id(r.job, 2)->ended_ns, r.now);
-	assert_int_equal(job_process_by_id(r.job, 2)->rss_bytes, 0);
-	assert_int_equal(job_alive(r.job), 1);
+	assert_int_equal(job_facts(r->job)->processes_seen.value, 2);
+	gone(r, 2);
+	push(r);
+	assert_true(job_process_by_id(r->job, 2)->ended);
+	assert_int_equal(job_process_by_id(r->job, 2)->ended_ns, r->now);
+	assert_int_equal(job_process_by_id(r->job, 2)->rss_bytes, 0);
+	assert_int_equal(job_alive(r->job), 1);
 	/* Readings and ends of the ended and of strangers do no harm. */
-	rss(&r, 2, 100 * MB, 0);
-	rss(&r, 77, 100 * MB, 0);
-	gone(&r, 77);
-	gone(&r, 2);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_RSS_SUM), 2 * MB);
-	assert_int_equal(last(&r, M_JOB_PROCESSES), 1);
-	assert_int_equal(job_process_count(r.job), 2);
-	rig_done(&r);
+	rss(r, 2, 100 * MB, 0);
+	rss(r, 77, 100 * MB, 0);
+	gone(r, 77);
+	gone(r, 2);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RSS_SUM), 2 * MB);
+	assert_int_equal(last(r, M_JOB_PROCESSES), 1);
+	assert_int_equal(job_process_count(r->job), 2);
 }
 
 static void test_many_come_and_go(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, 0);
-	tick(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	tick(r);
 	for (uint32_t id = 2; id < 3000; id++) {
-		born(&r, id, 1, id % 2 ? 77 : id);
-		rss(&r, 1, MB, 0);
-		rss(&r, id, (int64_t) id * PAGE, 0);
-		total(&r);
+		born(r, id, 1, id % 2 ? 77 : id);
+		rss(r, 1, MB, 0);
+		rss(r, id, (int64_t) id * PAGE, 0);
+		total(r);
 		if (id >= 12)
-			gone(&r, id - 10);
+			gone(r, id - 10);
 		if (id >= 12)
-			push(&r);
+			push(r);
 	}
-	assert_int_equal(job_alive(r.job), 11);
-	assert_int_equal(job_process_count(r.job), 2999);
+	assert_int_equal(job_alive(r->job), 11);
+	assert_int_equal(job_process_count(r->job), 2999);
 	for (uint32_t id = 1; id < 3000; id++) {
-		assert_int_equal(job_process_by_id(r.job, id)->id, id);
-		assert_int_equal(job_process_by_id(r.job, id)->peak_bytes, id == 1 ? MB : (int64_t) id * PAGE);
+		assert_int_equal(job_process_by_id(r->job, id)->id, id);
+		assert_int_equal(job_process_by_id(r->job, id)->peak_bytes, id == 1 ? MB : (int64_t) id * PAGE);
 	}
-	rig_done(&r);
 }
 
 static void test_the_largest_are_kept_by_name(void **state)
 {
 	const struct job_config config = { .page_bytes = PAGE, .ours = true, .max_processes = 16 };
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	job_free(r.job);
-	r.job = job_new(&config);
-	assert_non_null(r.job);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, PAGE, 0);
-	tick(&r);
+	job_free(r->job);
+	r->job = job_new(&config);
+	assert_non_null(r->job);
+	born(r, 1, 0, 77);
+	rss(r, 1, PAGE, 0);
+	tick(r);
 	/* Sizes in an order that is neither up nor down; the largest are those of ids that 100 k + 1 gives. */
 	for (uint32_t id = 2; id <= 500; id++) {
-		born(&r, id, 1, id);
-		rss(&r, id, (int64_t) (1 + id * 37 % 501) * PAGE, 0);
-		push(&r);
-		gone(&r, id);
-		push(&r);
-		assert_true(job_process_count(r.job) <= 16 + 1);
+		born(r, id, 1, id);
+		rss(r, id, (int64_t) (1 + id * 37 % 501) * PAGE, 0);
+		push(r);
+		gone(r, id);
+		push(r);
+		assert_true(job_process_count(r->job) <= 16 + 1);
 	}
-	assert_int_equal(job_facts(r.job)->processes_seen.value, 500);
-	assert_true(job_process_count(r.job) >= 14);
-	assert_non_null(job_main(r.job));
-	assert_int_equal(job_process_by_id(r.job, 1)->id, 1);
+	assert_int_equal(job_facts(r->job)->processes_seen.value, 500);
+	assert_true(job_process_count(r->job) >= 14);
+	assert_non_null(job_main(r->job));
+	assert_int_equal(job_process_by_id(r->job, 1)->id, 1);
 	/* The ten largest of all are among them. */
 	for (uint32_t id = 2; id <= 500; id++) {
 		if (1 + id * 37 % 501 > 491)
-			assert_non_null(job_process_by_id(r.job, id));
+			assert_non_null(job_process_by_id(r->job, id));
 	}
-	rig_done(&r);
 }
 
 /* ---- processor time ------------------------------------------------------------------------------------------------ */
 
 static void test_waited_children_count_once(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 78);
-	cpu(&r, 1, 100, 10);
-	cpu(&r, 2, 500, 50);
-	waited(&r, 1, 0, 0);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 600);
-	assert_int_equal(last(&r, M_JOB_CPU_SYSTEM), 60 * (int64_t) MS);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	cpu(r, 1, 100, 10);
+	cpu(r, 2, 500, 50);
+	waited(r, 1, 0, 0);
+	tick(r);
+	assert_int_equal(user_ms(r), 600);
+	assert_int_equal(last(r, M_JOB_CPU_SYSTEM), 60 * (int64_t) MS);
 	/* It ends after 20 ms more; its parent waits later. */
-	gone(&r, 2);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 600);
-	cpu(&r, 1, 110, 10);
-	waited(&r, 1, 520, 52);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 630);
+	gone(r, 2);
+	tick(r);
+	assert_int_equal(user_ms(r), 600);
+	cpu(r, 1, 110, 10);
+	waited(r, 1, 520, 52);
+	tick(r);
+	assert_int_equal(user_ms(r), 630);
 	/* Children that no look found show in waited alone. */
-	waited(&r, 1, 1520, 52);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 1630);
-	rig_done(&r);
+	waited(r, 1, 1520, 52);
+	tick(r);
+	assert_int_equal(user_ms(r), 1630);
 }
 
 static void test_children_of_the_careless_count_too(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	tick(&r);
+	born(r, 1, 0, 77);
+	tick(r);
 	for (uint32_t id = 2; id < 12; id++) {
-		born(&r, id, 1, id);
-		cpu(&r, id, 30, 0);
-		push(&r);
-		gone(&r, id);
-		cpu(&r, 1, 5, 0);
-		waited(&r, 1, 0, 0);
-		tick(&r);
+		born(r, id, 1, id);
+		cpu(r, id, 30, 0);
+		push(r);
+		gone(r, id);
+		cpu(r, 1, 5, 0);
+		waited(r, 1, 0, 0);
+		tick(r);
 	}
-	assert_int_equal(user_ms(&r), 305);
-	rig_done(&r);
+	assert_int_equal(user_ms(r), 305);
 }
 
 /* sh ends right behind its child: what it was reaped with has the child's time in it. */
 static void test_a_parent_that_ends_first_has_told(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 78);
-	rss(&r, 1, MB, 0);
-	rss(&r, 2, MB, 0);
-	cpu(&r, 1, 10, 0);
-	cpu(&r, 2, 500, 0);
-	tick(&r);
-	main_reaped(&r, 10 * MB, 5, 560 * (int64_t) MS, 10 * (int64_t) MS);
-	gone(&r, 2);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 560);
-	job_facts(r.job)->cpu_is_exact = known(1);
-	finish(&r);
-	s = summary_of(&r);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	cpu(r, 1, 10, 0);
+	cpu(r, 2, 500, 0);
+	tick(r);
+	main_reaped(r, 10 * MB, 5, 560 * (int64_t) MS, 10 * (int64_t) MS);
+	gone(r, 2);
+	tick(r);
+	assert_int_equal(user_ms(r), 560);
+	job_facts(r->job)->cpu_is_exact = known(1);
+	finish(r);
+	s = summary_of(r);
 	assert_true(s.cpu_exact);
 	assert_int_equal(s.user_ns.value, 560 * MS);
 	assert_int_equal(s.system_ns.value, 10 * MS);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* A daemon outlives main and is reaped by hiwater: both count. */
 static void test_an_orphan_counts_beside_its_parent(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct facts *f;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	f = job_facts(r.job);
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 78);
-	rss(&r, 1, MB, 0);
-	rss(&r, 2, MB, 0);
-	cpu(&r, 1, 10, 0);
-	cpu(&r, 2, 500, 0);
-	tick(&r);
-	main_reaped(&r, 10 * MB, 0, 60 * (int64_t) MS, 0);
-	rss(&r, 2, MB, 0);
-	cpu(&r, 2, 600, 0);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 660);
+	f = job_facts(r->job);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	cpu(r, 1, 10, 0);
+	cpu(r, 2, 500, 0);
+	tick(r);
+	main_reaped(r, 10 * MB, 0, 60 * (int64_t) MS, 0);
+	rss(r, 2, MB, 0);
+	cpu(r, 2, 600, 0);
+	tick(r);
+	assert_int_equal(user_ms(r), 660);
 	f->reaped_user_ns = known(f->reaped_user_ns.value + 700 * (int64_t) MS);
-	framebuf_end(&r.buf, &(struct end) {
-				     .entity = ENTITY_PROCESS,
-				     .id = 2,
-				     .how = END_REAPED,
-				     .cpu_user_ns = known(700 * (int64_t) MS),
-				     .cpu_system_ns = known(0),
-			     });
-	tick(&r);
-	assert_int_equal(user_ms(&r), 760);
-	finish(&r);
-	assert_int_equal(user_ms(&r), 760);
-	rig_done(&r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_REAPED,
+				      .cpu_user_ns = known(700 * (int64_t) MS),
+				      .cpu_system_ns = known(0),
+			      });
+	tick(r);
+	assert_int_equal(user_ms(r), 760);
+	finish(r);
+	assert_int_equal(user_ms(r), 760);
 }
 
 static void test_counters_do_not_go_back(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	uint64_t seed = 11;
 	int64_t before = 0;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
+	born(r, 1, 0, 77);
 	for (uint32_t id = 2; id < 300; id++) {
 		seed = seed * 6364136223846793005U + 1442695040888963407U;
-		born(&r, id, seed >> 60 ? id - 1 : 1, id);
-		cpu(&r, id, (int64_t) (seed >> 50 & 255), 0);
-		waited(&r, id - 1, (int64_t) (seed >> 40 & 255), 0);
+		born(r, id, seed >> 60 ? id - 1 : 1, id);
+		cpu(r, id, (int64_t) (seed >> 50 & 255), 0);
+		waited(r, id - 1, (int64_t) (seed >> 40 & 255), 0);
 		if (seed >> 33 & 1)
-			gone(&r, id / 2 + 1);
-		tick(&r);
-		assert_true(last(&r, M_JOB_CPU_USER) >= before);
-		before = last(&r, M_JOB_CPU_USER);
+			gone(r, id / 2 + 1);
+		tick(r);
+		assert_true(last(r, M_JOB_CPU_USER) >= before);
+		before = last(r, M_JOB_CPU_USER);
 	}
-	rig_done(&r);
 }
 
 static int64_t read_kb(const struct rig *r)
@@ -377,137 +344,125 @@ static int64_t read_kb(const struct rig *r)
 /* The kernel adds a child's I/O to its parent's own when the parent waits for it. */
 static void test_io_of_waited_children_counts_once(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	born(&r, 2, 1, 78);
-	say(&r, M_PROC_READ_BYTES, 1, 100 * KB);
-	say(&r, M_PROC_READ_BYTES, 2, 1000 * KB);
-	rss(&r, 1, MB, 0);
-	rss(&r, 2, MB, 0);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 1100);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	say(r, M_PROC_READ_BYTES, 1, 100 * KB);
+	say(r, M_PROC_READ_BYTES, 2, 1000 * KB);
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	tick(r);
+	assert_int_equal(read_kb(r), 1100);
 	/* It ends; its parent has not waited yet, then waits and reads 50 more. */
-	gone(&r, 2);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 1100);
-	say(&r, M_PROC_READ_BYTES, 1, 1170 * KB);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 1170);
-	assert_int_equal(job_main(r.job)->read_bytes, 170 * KB);
+	gone(r, 2);
+	tick(r);
+	assert_int_equal(read_kb(r), 1100);
+	say(r, M_PROC_READ_BYTES, 1, 1170 * KB);
+	tick(r);
+	assert_int_equal(read_kb(r), 1170);
+	assert_int_equal(job_main(r->job)->read_bytes, 170 * KB);
 	/* The next one is in its parent's number before its end is told. */
-	born(&r, 3, 1, 79);
-	say(&r, M_PROC_READ_BYTES, 3, 500 * KB);
-	rss(&r, 1, MB, 0);
-	rss(&r, 3, MB, 0);
-	tick(&r);
-	say(&r, M_PROC_READ_BYTES, 1, 1670 * KB);
-	gone(&r, 3);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 1670);
+	born(r, 3, 1, 79);
+	say(r, M_PROC_READ_BYTES, 3, 500 * KB);
+	rss(r, 1, MB, 0);
+	rss(r, 3, MB, 0);
+	tick(r);
+	say(r, M_PROC_READ_BYTES, 1, 1670 * KB);
+	gone(r, 3);
+	tick(r);
+	assert_int_equal(read_kb(r), 1670);
 	/* The last one ends with its parent, which had waited: what was reaped says so. */
-	born(&r, 4, 1, 80);
-	say(&r, M_PROC_READ_BYTES, 4, 300 * KB);
-	rss(&r, 1, MB, 0);
-	rss(&r, 4, MB, 0);
-	tick(&r);
-	framebuf_end(&r.buf, &(struct end) {
-				     .entity = ENTITY_PROCESS,
-				     .id = 1,
-				     .how = END_SEEN,
-				     .read_bytes = known(1980 * KB),
-			     });
-	gone(&r, 4);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 1980);
-	rig_done(&r);
+	born(r, 4, 1, 80);
+	say(r, M_PROC_READ_BYTES, 4, 300 * KB);
+	rss(r, 1, MB, 0);
+	rss(r, 4, MB, 0);
+	tick(r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 1,
+				      .how = END_SEEN,
+				      .read_bytes = known(1980 * KB),
+			      });
+	gone(r, 4);
+	tick(r);
+	assert_int_equal(read_kb(r), 1980);
 }
 
 static void test_io_that_nobody_waits_for_counts(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	say(&r, M_PROC_READ_BYTES, 1, 10 * KB);
+	born(r, 1, 0, 77);
+	say(r, M_PROC_READ_BYTES, 1, 10 * KB);
 	for (uint32_t id = 2; id < 7; id++) {
-		born(&r, id, 1, id);
-		say(&r, M_PROC_READ_BYTES, id, 100 * KB);
-		rss(&r, id, MB, 0);
-		tick(&r);
-		gone(&r, id);
+		born(r, id, 1, id);
+		say(r, M_PROC_READ_BYTES, id, 100 * KB);
+		rss(r, id, MB, 0);
+		tick(r);
+		gone(r, id);
 	}
-	tick(&r);
-	assert_int_equal(read_kb(&r), 510);
+	tick(r);
+	assert_int_equal(read_kb(r), 510);
 	/* An orphan. */
-	born(&r, 7, 1, 9);
-	say(&r, M_PROC_READ_BYTES, 7, 40 * KB);
-	rss(&r, 7, MB, 0);
-	tick(&r);
-	gone(&r, 1);
-	push(&r);
-	rss(&r, 7, MB, 0);
-	say(&r, M_PROC_READ_BYTES, 7, 60 * KB);
-	tick(&r);
-	gone(&r, 7);
-	tick(&r);
-	assert_int_equal(read_kb(&r), 570);
-	rig_done(&r);
+	born(r, 7, 1, 9);
+	say(r, M_PROC_READ_BYTES, 7, 40 * KB);
+	rss(r, 7, MB, 0);
+	tick(r);
+	gone(r, 1);
+	push(r);
+	rss(r, 7, MB, 0);
+	say(r, M_PROC_READ_BYTES, 7, 60 * KB);
+	tick(r);
+	gone(r, 7);
+	tick(r);
+	assert_int_equal(read_kb(r), 570);
 }
 
 /* What an older process used before it was attached to is not this run's. */
 static void test_attached_counts_from_its_start(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, false, 0);
-	born_of(&r, 1, 0, 77, BOOT - 3600 * SECOND);
-	cpu(&r, 1, 900000, 0);
-	say(&r, M_PROC_READ_BYTES, 1, 5 * MB);
-	say(&r, M_PROC_FAULTS_MAJOR, 1, 7);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 0);
-	cpu(&r, 1, 900250, 0);
-	say(&r, M_PROC_READ_BYTES, 1, 6 * MB);
-	born(&r, 2, 1, 78);
-	cpu(&r, 2, 40, 0);
-	tick(&r);
-	assert_int_equal(user_ms(&r), 290);
-	assert_int_equal(last(&r, M_JOB_READ_BYTES), MB);
-	assert_int_equal(last(&r, M_JOB_FAULTS_MAJOR), 0);
-	assert_int_equal(job_main(r.job)->cpu_user_ns, 250 * MS);
-	rig_done(&r);
+	born_of(r, 1, 0, 77, BOOT - 3600 * SECOND);
+	cpu(r, 1, 900000, 0);
+	say(r, M_PROC_READ_BYTES, 1, 5 * MB);
+	say(r, M_PROC_FAULTS_MAJOR, 1, 7);
+	tick(r);
+	assert_int_equal(user_ms(r), 0);
+	cpu(r, 1, 900250, 0);
+	say(r, M_PROC_READ_BYTES, 1, 6 * MB);
+	born(r, 2, 1, 78);
+	cpu(r, 2, 40, 0);
+	tick(r);
+	assert_int_equal(user_ms(r), 290);
+	assert_int_equal(last(r, M_JOB_READ_BYTES), MB);
+	assert_int_equal(last(r, M_JOB_FAULTS_MAJOR), 0);
+	assert_int_equal(job_main(r->job)->cpu_user_ns, 250 * MS);
 }
 
 static void test_levels_are_of_the_living(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (uint32_t id = 1; id <= 3; id++) {
-		born(&r, id, id == 1 ? 0 : 1, id);
-		say(&r, M_PROC_THREADS, id, 4);
-		say(&r, M_PROC_SWAP, id, id * MB);
-		say(&r, M_PROC_READ_BYTES, id, 100);
+		born(r, id, id == 1 ? 0 : 1, id);
+		say(r, M_PROC_THREADS, id, 4);
+		say(r, M_PROC_SWAP, id, id * MB);
+		say(r, M_PROC_READ_BYTES, id, 100);
 	}
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_THREADS), 12);
-	assert_int_equal(last(&r, M_JOB_SWAP), 6 * MB);
-	assert_null(job_acc(r.job, M_JOB_HUGETLB, 0));
-	assert_null(job_acc(r.job, M_JOB_CPU_USER, 0));
-	assert_null(job_acc(r.job, M_JOB_WRITE_BYTES, 0));
-	say(&r, M_PROC_THREADS, 2, 10);
-	gone(&r, 3);
-	tick(&r);
-	assert_int_equal(last(&r, M_JOB_THREADS), 14);
-	assert_int_equal(last(&r, M_JOB_SWAP), 3 * MB);
-	assert_int_equal(last(&r, M_JOB_READ_BYTES), 300);
-	rig_done(&r);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_THREADS), 12);
+	assert_int_equal(last(r, M_JOB_SWAP), 6 * MB);
+	assert_null(job_acc(r->job, M_JOB_HUGETLB, 0));
+	assert_null(job_acc(r->job, M_JOB_CPU_USER, 0));
+	assert_null(job_acc(r->job, M_JOB_WRITE_BYTES, 0));
+	say(r, M_PROC_THREADS, 2, 10);
+	gone(r, 3);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_THREADS), 14);
+	assert_int_equal(last(r, M_JOB_SWAP), 3 * MB);
+	assert_int_equal(last(r, M_JOB_READ_BYTES), 300);
 }
 
 /* ---- events, phases, series ---------------------------------------------------------------------------------------- */
@@ -526,49 +481,44 @@ static void event(struct rig *r, enum event_kind kind, uint32_t phase, const cha
 
 static void test_the_last_events_are_kept(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	char text[32];
 
-	(void) state;
-	rig_new(&r, true, 0);
-	assert_null(job_event(r.job, 0));
+	assert_null(job_event(r->job, 0));
 	for (int i = 0; i < 2500; i++) {
 		(void) snprintf(text, sizeof(text), "e%d", i);
-		event(&r, EVENT_MARK, 0, text);
+		event(r, EVENT_MARK, 0, text);
 	}
-	assert_int_equal(job_event_count(r.job), 1000);
-	assert_string_equal(job_event(r.job, 0)->text, "e1500");
-	assert_string_equal(job_event(r.job, 999)->text, "e2499");
-	assert_null(job_event(r.job, 1000));
-	rig_done(&r);
+	assert_int_equal(job_event_count(r->job), 1000);
+	assert_string_equal(job_event(r->job, 0)->text, "e1500");
+	assert_string_equal(job_event(r->job, 999)->text, "e2499");
+	assert_null(job_event(r->job, 1000));
 }
 
 static void test_phases_nest(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const struct phase *outer, *inner;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 10 * MB, 0);
-	tick(&r);
-	event(&r, EVENT_PHASE_BEGIN, 1, "epoch");
-	rss(&r, 1, 20 * MB, 0);
-	tick(&r);
-	event(&r, EVENT_PHASE_BEGIN, 2, "batch");
-	rss(&r, 1, 90 * MB, 0);
-	push(&r);
-	say(&r, M_PROC_HWM, 1, 95 * MB);
-	tick(&r);
-	rss(&r, 1, 30 * MB, 0);
-	tick(&r);
-	event(&r, EVENT_PHASE_END, 2, "");
-	rss(&r, 1, 40 * MB, 0);
-	tick(&r);
-	assert_int_equal(job_phase_count(r.job), 2);
-	outer = job_phase(r.job, 0);
-	inner = job_phase(r.job, 1);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	event(r, EVENT_PHASE_BEGIN, 1, "epoch");
+	rss(r, 1, 20 * MB, 0);
+	tick(r);
+	event(r, EVENT_PHASE_BEGIN, 2, "batch");
+	rss(r, 1, 90 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 95 * MB);
+	tick(r);
+	rss(r, 1, 30 * MB, 0);
+	tick(r);
+	event(r, EVENT_PHASE_END, 2, "");
+	rss(r, 1, 40 * MB, 0);
+	tick(r);
+	assert_int_equal(job_phase_count(r->job), 2);
+	outer = job_phase(r->job, 0);
+	inner = job_phase(r->job, 1);
 	assert_string_equal(inner->name, "batch");
 	assert_int_equal(outer->parent, 0);
 	assert_int_equal(inner->parent, 1);
@@ -579,33 +529,29 @@ static void test_phases_nest(void **state)
 	assert_int_equal(outer->end_ns, 0);
 	assert_int_equal(outer->ram_before, 10 * MB);
 	assert_int_equal(outer->ram_peak, 95 * MB);
-	finish(&r);
-	assert_int_equal(job_phase(r.job, 0)->end_ns, 500 * MS);
-	assert_int_equal(job_phase(r.job, 0)->ram_after, 40 * MB);
-	rig_done(&r);
+	finish(r);
+	assert_int_equal(job_phase(r->job, 0)->end_ns, 500 * MS);
+	assert_int_equal(job_phase(r->job, 0)->ram_after, 40 * MB);
 }
 
 static void test_series(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	const double values[] = { 5, NAN, 1, 9, 3 };
 	const struct series *s;
 
-	(void) state;
-	rig_new(&r, true, 0);
 	for (int i = 0; i < 5; i++) {
-		framebuf_series(&r.buf, &(struct series_value) { .name = "loss", .value = values[i], .has_step = true, .step = i });
-		framebuf_series(&r.buf, &(struct series_value) { .name = "other", .value = 2 });
-		push(&r);
+		framebuf_series(&r->buf, &(struct series_value) { .name = "loss", .value = values[i], .has_step = true, .step = i });
+		framebuf_series(&r->buf, &(struct series_value) { .name = "other", .value = 2 });
+		push(r);
 	}
-	assert_int_equal(job_series_count(r.job), 2);
-	s = job_series(r.job, 0);
+	assert_int_equal(job_series_count(r->job), 2);
+	s = job_series(r->job, 0);
 	assert_string_equal(s->name, "loss");
 	assert_int_equal(s->n, 5);
 	assert_true(s->first == 5 && s->last == 3 && s->min == 1 && s->max == 9);
 	assert_int_equal(s->last_step, 4);
-	assert_false(job_series(r.job, 1)->has_step);
-	rig_done(&r);
+	assert_false(job_series(r->job, 1)->has_step);
 }
 
 /* ---- cost ----------------------------------------------------------------------------------------------------------- */
@@ -613,54 +559,51 @@ static void test_series(void **state)
 /* A sanitizer's allocator tells nothing here; the plain build does. */
 static void test_a_steady_tick_allocates_nothing(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	size_t before = 0;
 
-	(void) state;
-	rig_new(&r, true, HUGE_PAGE);
 	for (uint32_t id = 1; id <= 100; id++)
-		born(&r, id, id == 1 ? 0 : 1, id % 3 ? 77 : id);
+		born(r, id, id == 1 ? 0 : 1, id % 3 ? 77 : id);
 	for (int i = 0; i < 100; i++) {
 		if (i == 10)
 			before = mallinfo2().uordblks;
 		for (uint32_t id = 1; id <= 100; id++)
-			rss(&r, id, (id + i % 7) * MB, MB);
-		push(&r);
-		(void) job_needs(r.job);
+			rss(r, id, (id + i % 7) * MB, MB);
+		push(r);
+		(void) job_needs(r->job);
 		for (uint32_t id = 1; id <= 100; id++) {
-			faults(&r, id, i * 10);
-			cpu(&r, id, i, i);
-			say(&r, M_PROC_HWM, id, (id + 8) * MB);
+			faults(r, id, i * 10);
+			cpu(r, id, i, i);
+			say(r, M_PROC_HWM, id, (id + 8) * MB);
 		}
-		huge_pages(&r, i);
-		tick(&r);
+		huge_pages(r, i);
+		tick(r);
 	}
 	assert_int_equal(mallinfo2().uordblks, before);
-	rig_done(&r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_gauge_is_weighted_by_time),
-		cmocka_unit_test(test_a_window_brings_its_own_span),
-		cmocka_unit_test(test_counters_keep_first_and_last),
-		cmocka_unit_test(test_birth_exec_and_end),
-		cmocka_unit_test(test_many_come_and_go),
-		cmocka_unit_test(test_the_largest_are_kept_by_name),
-		cmocka_unit_test(test_waited_children_count_once),
-		cmocka_unit_test(test_children_of_the_careless_count_too),
-		cmocka_unit_test(test_a_parent_that_ends_first_has_told),
-		cmocka_unit_test(test_an_orphan_counts_beside_its_parent),
-		cmocka_unit_test(test_counters_do_not_go_back),
-		cmocka_unit_test(test_io_of_waited_children_counts_once),
-		cmocka_unit_test(test_io_that_nobody_waits_for_counts),
-		cmocka_unit_test(test_attached_counts_from_its_start),
-		cmocka_unit_test(test_levels_are_of_the_living),
-		cmocka_unit_test(test_the_last_events_are_kept),
-		cmocka_unit_test(test_phases_nest),
-		cmocka_unit_test(test_series),
-		cmocka_unit_test(test_a_steady_tick_allocates_nothing),
+		RIG_TEST(test_a_gauge_is_weighted_by_time),
+		RIG_TEST(test_a_window_brings_its_own_span),
+		RIG_TEST(test_counters_keep_first_and_last),
+		RIG_TEST(test_birth_exec_and_end),
+		RIG_TEST(test_many_come_and_go),
+		RIG_TEST(test_the_largest_are_kept_by_name),
+		RIG_TEST(test_waited_children_count_once),
+		RIG_TEST(test_children_of_the_careless_count_too),
+		RIG_TEST(test_a_parent_that_ends_first_has_told),
+		RIG_TEST(test_an_orphan_counts_beside_its_parent),
+		RIG_TEST(test_counters_do_not_go_back),
+		RIG_TEST(test_io_of_waited_children_counts_once),
+		RIG_TEST(test_io_that_nobody_waits_for_counts),
+		ATTACHED_RIG_TEST(test_attached_counts_from_its_start),
+		RIG_TEST(test_levels_are_of_the_living),
+		RIG_TEST(test_the_last_events_are_kept),
+		RIG_TEST(test_phases_nest),
+		RIG_TEST(test_series),
+		HUGE_RIG_TEST(test_a_steady_tick_allocates_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,6 @@ static void assert_figure(const struct ram_figure *f, enum method method, const 
 
 static void start(struct rig *r)
 {
-	rig_new(r, true, 0);
 	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
 	job_facts(r->job)->rss_error_bytes = known(0);
 	born(r, 1, 0, 77);
@@ -31,73 +30,66 @@ static void start(struct rig *r)
 
 static void test_a_lone_main_is_exact_by_rusage(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
-	main_reaped(&r, 50 * MB, 0, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	start(r);
+	main_reaped(r, 50 * MB, 0, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_true(s.complete);
 	assert_figure(&s.main, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
 	assert_figure(&s.combined, METHOD_EXACT, "ru_maxrss", 50 * MB, 50 * MB, 50 * MB);
 	assert_figure(&s.descendants, METHOD_EXACT, "procfs", 0, 0, 0);
 	/* The totals say so too, for whoever reads those. */
-	assert_int_equal(most(&r, M_JOB_RAM_MAIN), 50 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM), 50 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM_LOW), 50 * MB);
-	assert_true(job_main(r.job)->peak_exact);
-	assert_int_equal(job_main(r.job)->peak_bytes, 50 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_MAIN), 50 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 50 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 50 * MB);
+	assert_true(job_main(r->job)->peak_exact);
+	assert_int_equal(job_main(r->job)->peak_bytes, 50 * MB);
 	assert_int_equal(s.peak_alive.value, 1);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* What hiwater itself was between fork and exec is in ru_maxrss. */
 static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, MB / 2);
-	tick(&r);
-	main_reaped(&r, 4 * MB + 100 * KB, 0, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, MB / 2);
+	tick(r);
+	main_reaped(r, 4 * MB + 100 * KB, 0, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_BOUNDED, "statm", 3 * MB / 2, 3 * MB / 2, 4 * MB + 100 * KB);
 	assert_figure(&s.combined, METHOD_BOUNDED, "statm", 3 * MB / 2, 3 * MB / 2, 4 * MB + 100 * KB);
-	assert_int_equal(most(&r, M_JOB_RAM), 3 * MB / 2);
+	assert_int_equal(most(r, M_JOB_RAM), 3 * MB / 2);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_a_shell_with_a_large_child(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, MB / 2);
-	tick(&r);
-	born(&r, 2, 1, 78);
-	rss(&r, 1, MB, MB / 2);
-	rss(&r, 2, 295 * MB, 5 * MB);
-	push(&r);
-	say(&r, M_PROC_HWM, 1, 1700 * KB);
-	say(&r, M_PROC_HWM, 2, 305 * MB);
-	tick(&r);
-	gone(&r, 2);
-	main_reaped(&r, 308 * MB, 76000, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, MB / 2);
+	tick(r);
+	born(r, 2, 1, 78);
+	rss(r, 1, MB, MB / 2);
+	rss(r, 2, 295 * MB, 5 * MB);
+	push(r);
+	say(r, M_PROC_HWM, 1, 1700 * KB);
+	say(r, M_PROC_HWM, 2, 305 * MB);
+	tick(r);
+	gone(r, 2);
+	main_reaped(r, 308 * MB, 76000, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_BOUNDED, "VmHWM", 1700 * KB, 1700 * KB, 308 * MB);
 	/* Some process was 308 MB large. */
 	assert_int_equal(s.combined.low.value, 308 * MB);
@@ -107,22 +99,20 @@ static void test_a_shell_with_a_large_child(void **state)
 	assert_within(s.descendants.peak.value, 305 * MB, 306 * MB);
 	assert_int_equal(s.descendants.low.value, 305 * MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Children that were smaller leave ru_maxrss to main. */
 static void test_rusage_that_says_no_more_than_the_mark(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
-	say(&r, M_PROC_HWM, 1, 600 * MB);
-	tick(&r);
-	main_reaped(&r, 600 * MB, 500, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	start(r);
+	say(r, M_PROC_HWM, 1, 600 * MB);
+	tick(r);
+	main_reaped(r, 600 * MB, 500, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_EXACT, "VmHWM", 600 * MB, 600 * MB, 600 * MB);
 	/* Children came and went between two looks. */
 	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
@@ -132,58 +122,52 @@ static void test_rusage_that_says_no_more_than_the_mark(void **state)
 	assert_int_equal(s.combined.peak.value, 600 * MB);
 	assert_int_equal(s.n_notes, 2);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_the_exit_record_is_exact(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
-	framebuf_end(&r.buf, &(struct end) {
-				     .entity = ENTITY_PROCESS,
-				     .id = 1,
-				     .how = END_TASKSTATS,
-				     .hwm_bytes = known(70 * MB),
-			     });
-	push(&r);
-	assert_int_equal(job_facts(r.job)->main_exit_hwm_bytes.value, 70 * MB);
-	main_reaped(&r, 300 * MB, 76000, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	start(r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 1,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(70 * MB),
+			      });
+	push(r);
+	assert_int_equal(job_facts(r->job)->main_exit_hwm_bytes.value, 70 * MB);
+	main_reaped(r, 300 * MB, 76000, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_EXACT, "taskstats", 70 * MB, 70 * MB, 70 * MB);
 	assert_int_equal(s.combined.low.value, 300 * MB);
 	assert_true(s.combined.high.value >= 300 * MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_attached_to_a_mark_that_did_not_rise(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, false, 0);
-	born_of(&r, 1, 0, 77, BOOT - 9000 * MS);
-	rss(&r, 1, 20 * MB, 0);
-	push(&r);
-	say(&r, M_PROC_HWM, 1, 900 * MB);
-	tick(&r);
-	rss(&r, 1, 30 * MB, 0);
-	push(&r);
-	say(&r, M_PROC_HWM, 1, 900 * MB);
-	tick(&r);
-	left(&r, 1);
-	finish(&r);
-	s = summary_of(&r);
+	born_of(r, 1, 0, 77, BOOT - 9000 * MS);
+	rss(r, 1, 20 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 900 * MB);
+	tick(r);
+	rss(r, 1, 30 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 900 * MB);
+	tick(r);
+	left(r, 1);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_BOUNDED, "statm", 30 * MB, 30 * MB, 900 * MB);
-	assert_int_equal(job_main(r.job)->peak_bytes, 30 * MB);
-	assert_int_equal(most(&r, M_JOB_RAM), 30 * MB);
+	assert_int_equal(job_main(r->job)->peak_bytes, 30 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 30 * MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void attach_and_rise(bool reset, int64_t first, int64_t then, enum method method)
@@ -231,130 +215,117 @@ static void test_attached_to_a_mark_that_counts(void **state)
 
 static void test_a_lost_recorder_leaves_what_was_sampled(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
-	say(&r, M_PROC_HWM, 1, 15 * MB);
-	tick(&r);
-	s = summary_of(&r);
+	start(r);
+	say(r, M_PROC_HWM, 1, 15 * MB);
+	tick(r);
+	s = summary_of(r);
 	assert_false(s.complete);
 	assert_int_equal(s.main.method, METHOD_SAMPLED);
 	assert_int_equal(s.main.peak.value, 15 * MB);
 	assert_false(s.main.high.known);
 	assert_int_equal(s.wall_ns.value, 100 * MS);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_nothing_was_seen(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_int_equal(s.main.method, METHOD_UNKNOWN);
 	assert_int_equal(s.combined.method, METHOD_UNKNOWN);
 	assert_false(s.main.peak.known || s.combined.peak.known || s.descendants.peak.known);
 	assert_false(s.user_ns.known || s.wall_ns.known || s.swap_peak.known || s.cgroup_peak.known);
 	assert_false(s.oom_killed);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Gone before the first look at its memory. */
 static void test_a_main_of_a_moment(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	job_facts(r.job)->fork_rss_bytes = known(4 * MB);
-	born(&r, 1, 0, 77);
-	push(&r);
-	r.now += MS;
-	main_reaped(&r, 20 * MB, 0, 5, 6);
-	total(&r);
-	finish(&r);
-	s = summary_of(&r);
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	born(r, 1, 0, 77);
+	push(r);
+	r->now += MS;
+	main_reaped(r, 20 * MB, 0, 5, 6);
+	total(r);
+	finish(r);
+	s = summary_of(r);
 	assert_figure(&s.main, METHOD_EXACT, "ru_maxrss", 20 * MB, 20 * MB, 20 * MB);
 	assert_figure(&s.combined, METHOD_EXACT, "ru_maxrss", 20 * MB, 20 * MB, 20 * MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* ---- private and shared --------------------------------------------------------------------------------------------- */
 
 static void test_a_file_that_one_process_maps_is_private(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 10 * MB, 202 * MB);
-	push(&r);
-	say(&r, M_PROC_PSS, 1, 211 * MB);
-	say(&r, M_PROC_PRIVATE, 1, 210 * MB);
-	say(&r, M_PROC_SHARED, 1, 2 * MB);
-	push(&r);
-	job_pss_done(r.job, r.now, true);
-	tick(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 202 * MB);
+	push(r);
+	say(r, M_PROC_PSS, 1, 211 * MB);
+	say(r, M_PROC_PRIVATE, 1, 210 * MB);
+	say(r, M_PROC_SHARED, 1, 2 * MB);
+	push(r);
+	job_pss_done(r->job, r->now, true);
+	tick(r);
 	/* A later pass when most is given back changes nothing about the peak. */
-	rss(&r, 1, 10 * MB, 2 * MB);
-	push(&r);
-	say(&r, M_PROC_PSS, 1, 11 * MB);
-	say(&r, M_PROC_PRIVATE, 1, 0);
-	say(&r, M_PROC_SHARED, 1, 12 * MB);
-	push(&r);
-	job_pss_done(r.job, r.now, true);
-	tick(&r);
-	main_reaped(&r, 212 * MB, 0, 5, 6);
-	finish(&r);
-	s = summary_of(&r);
+	rss(r, 1, 10 * MB, 2 * MB);
+	push(r);
+	say(r, M_PROC_PSS, 1, 11 * MB);
+	say(r, M_PROC_PRIVATE, 1, 0);
+	say(r, M_PROC_SHARED, 1, 12 * MB);
+	push(r);
+	job_pss_done(r->job, r->now, true);
+	tick(r);
+	main_reaped(r, 212 * MB, 0, 5, 6);
+	finish(r);
+	s = summary_of(r);
 	assert_within(s.main.private_bytes.value, 210 * MB - 1, 210 * MB);
 	assert_int_equal(s.main.private_bytes.value + s.main.shared_bytes.value, s.main.peak.value);
 	assert_within(s.combined.private_bytes.value, 210 * MB - 1, 210 * MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Four map one file that main mapped alone before: at the peak it is shared. */
 static void test_the_split_is_the_one_of_the_peak(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, MB, 130 * MB);
-	push(&r);
-	say(&r, M_PROC_PSS, 1, 131 * MB);
-	say(&r, M_PROC_PRIVATE, 1, 131 * MB);
-	say(&r, M_PROC_SHARED, 1, 0);
-	push(&r);
-	job_pss_done(r.job, r.now, true);
-	tick(&r);
-	born(&r, 2, 1, 78);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 130 * MB);
+	push(r);
+	say(r, M_PROC_PSS, 1, 131 * MB);
+	say(r, M_PROC_PRIVATE, 1, 131 * MB);
+	say(r, M_PROC_SHARED, 1, 0);
+	push(r);
+	job_pss_done(r->job, r->now, true);
+	tick(r);
+	born(r, 2, 1, 78);
 	for (uint32_t id = 1; id <= 2; id++)
-		rss(&r, id, MB, 200 * MB);
-	push(&r);
-	job_files_done(r.job, 200 * MB);
+		rss(r, id, MB, 200 * MB);
+	push(r);
+	job_files_done(r->job, 200 * MB);
 	for (uint32_t id = 1; id <= 2; id++) {
-		say(&r, M_PROC_PSS, id, 101 * MB);
-		say(&r, M_PROC_PRIVATE, id, MB);
-		say(&r, M_PROC_SHARED, id, 200 * MB);
+		say(r, M_PROC_PSS, id, 101 * MB);
+		say(r, M_PROC_PRIVATE, id, MB);
+		say(r, M_PROC_SHARED, id, 200 * MB);
 	}
-	push(&r);
-	job_pss_done(r.job, r.now, true);
-	tick(&r);
-	s = summary_of(&r);
+	push(r);
+	job_pss_done(r->job, r->now, true);
+	tick(r);
+	s = summary_of(r);
 	assert_int_equal(s.combined.peak.value, 202 * MB);
 	assert_within(s.combined.private_bytes.value, 2 * MB - 1, 2 * MB);
 	assert_within(s.combined.shared_bytes.value, 200 * MB, 200 * MB + 1);
@@ -363,51 +334,45 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 	assert_int_equal(s.descendants.peak.value, 201 * MB);
 	assert_within(s.descendants.private_bytes.value, MB - 1, MB);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 10 * MB, 2 * MB);
-	tick(&r);
-	s = summary_of(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 2 * MB);
+	tick(r);
+	s = summary_of(r);
 	assert_int_equal(s.combined.private_bytes.value, 10 * MB);
 	assert_int_equal(s.combined.shared_bytes.value, 2 * MB);
 	assert_int_equal(s.main.private_bytes.value, 10 * MB);
 	summary_done(&s);
-	say(&r, M_PROC_HWM, 1, 500 * MB);
-	tick(&r);
-	s = summary_of(&r);
+	say(r, M_PROC_HWM, 1, 500 * MB);
+	tick(r);
+	s = summary_of(r);
 	assert_int_equal(s.combined.peak.value, 500 * MB);
 	assert_false(s.combined.private_bytes.known);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_means_and_times(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 10 * MB, 0);
-	tick(&r);
-	rss(&r, 1, 40 * MB, 0);
-	tick(&r);
-	rss(&r, 1, 10 * MB, 0);
-	tick(&r);
-	main_reaped(&r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
-	job_facts(r.job)->cpu_is_exact = known(1);
-	finish(&r);
-	s = summary_of(&r);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	rss(r, 1, 40 * MB, 0);
+	tick(r);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	main_reaped(r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
+	job_facts(r->job)->cpu_is_exact = known(1);
+	finish(r);
+	s = summary_of(r);
 	assert_int_equal(s.main.mean.value, 20 * MB);
 	assert_int_equal(s.main.at_ns.value, 100 * MS);
 	assert_int_equal(s.combined.mean.value, 20 * MB);
@@ -415,80 +380,75 @@ static void test_means_and_times(void **state)
 	assert_true(s.cpu_exact);
 	assert_int_equal(s.cores_mean_ppm.value, 300000);
 	/* A second end changes nothing. */
-	r.now += 500 * MS;
-	finish(&r);
+	r->now += 500 * MS;
+	finish(r);
 	summary_done(&s);
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_int_equal(s.main.mean.value, 20 * MB);
 	assert_int_equal(s.wall_ns.value, 300 * MS);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------ */
 
 static void test_out_of_memory(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 	struct facts *f;
 
-	(void) state;
-	start(&r);
-	f = job_facts(r.job);
-	say(&r, M_JOB_OOM_KILLS, 0, 3);
-	say(&r, M_HOST_OOM_KILLS, 0, 70);
-	tick(&r);
+	start(r);
+	f = job_facts(r->job);
+	say(r, M_JOB_OOM_KILLS, 0, 3);
+	say(r, M_HOST_OOM_KILLS, 0, 70);
+	tick(r);
 	f->exit_status = known(SIGKILL);
 	f->cgroup_exclusive = known(1);
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_int_equal(s.cgroup_oom_kills.value, 0);
 	assert_int_equal(s.oom_kills.value, 0);
 	assert_int_equal(s.host_oom_kills.value, 0);
 	assert_false(s.oom_killed);
 	summary_done(&s);
-	say(&r, M_JOB_OOM_KILLS, 0, 4);
-	say(&r, M_HOST_OOM_KILLS, 0, 75);
-	tick(&r);
-	s = summary_of(&r);
+	say(r, M_JOB_OOM_KILLS, 0, 4);
+	say(r, M_HOST_OOM_KILLS, 0, 75);
+	tick(r);
+	s = summary_of(r);
 	assert_int_equal(s.cgroup_oom_kills.value, 1);
 	assert_int_equal(s.oom_kills.value, 1);
 	assert_int_equal(s.host_oom_kills.value, 5);
 	assert_true(s.oom_killed);
 	summary_done(&s);
 	f->exit_status = known(0); /* a descendant, then */
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_true(s.oom_killed);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Others in the cgroup may be whom the kernel killed, unless SIGKILL ended main. */
 static void test_out_of_memory_where_others_are(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 	struct facts *f;
 
-	(void) state;
-	start(&r);
-	f = job_facts(r.job);
+	start(r);
+	f = job_facts(r->job);
 	f->cgroup_exclusive = known(0);
 	f->exit_status = known(0);
-	say(&r, M_JOB_OOM_KILLS, 0, 3);
-	tick(&r);
-	say(&r, M_JOB_OOM_KILLS, 0, 4);
-	tick(&r);
-	s = summary_of(&r);
+	say(r, M_JOB_OOM_KILLS, 0, 3);
+	tick(r);
+	say(r, M_JOB_OOM_KILLS, 0, 4);
+	tick(r);
+	s = summary_of(r);
 	assert_false(s.cgroup_oom_kills.known);
 	assert_int_equal(s.oom_kills.value, 1);
 	assert_false(s.oom_killed);
 	summary_done(&s);
 	f->exit_status = known(SIGKILL);
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_true(s.oom_killed);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Whom the kernel named was killed, counted or not. */
@@ -496,55 +456,51 @@ static void test_out_of_memory_named(void **state)
 {
 	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
 	const struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
-	tick(&r);
-	s = summary_of(&r);
+	start(r);
+	tick(r);
+	s = summary_of(r);
 	assert_false(s.oom_killed);
 	assert_false(s.oom_kills.known);
 	summary_done(&s);
-	assert_int_equal(job_apply(r.job, &frame), 0);
-	s = summary_of(&r);
+	assert_int_equal(job_apply(r->job, &frame), 0);
+	s = summary_of(r);
 	assert_true(s.oom_killed);
 	assert_int_equal(s.oom_kills.value, 1);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 	struct facts *f;
 
-	(void) state;
-	start(&r);
-	f = job_facts(r.job);
+	start(r);
+	f = job_facts(r->job);
 	f->limit_bytes = known(100 * MB);
-	say(&r, M_JOB_CGROUP_MEM, 0, 50 * MB);
-	say(&r, M_JOB_CGROUP_FILE, 0, 20 * MB);
-	tick(&r);
-	s = summary_of(&r);
+	say(r, M_JOB_CGROUP_MEM, 0, 50 * MB);
+	say(r, M_JOB_CGROUP_FILE, 0, 20 * MB);
+	tick(r);
+	s = summary_of(r);
 	assert_false(s.cgroup_peak.known);
 	assert_false(s.cgroup_limit.known);
 	assert_int_equal(s.facts->limit_bytes.value, 100 * MB);
 	summary_done(&s);
 	f->cgroup_exclusive = known(1);
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_int_equal(s.cgroup_limit.value, 100 * MB);
 	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* no mark of this run was had */
 	assert_int_equal(s.cgroup_file_at_peak.value, 20 * MB);
 	summary_done(&s);
-	say(&r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
-	tick(&r);
-	s = summary_of(&r);
+	say(r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
+	tick(r);
+	s = summary_of(r);
 	assert_int_equal(s.cgroup_peak.value, 80 * MB);
 	assert_false(s.cgroup_file_at_peak.known); /* what the job itself held is not known, either */
 	summary_done(&s);
-	rig_done(&r);
 }
 
 /* Anonymous memory is read less often than the charge: its last reading says nothing of the peak. */
@@ -559,6 +515,7 @@ static void test_page_cache_is_what_nobody_else_held(void **state)
 		struct summary s;
 		struct facts *f;
 
+		rig_new(&r, true, 0);
 		start(&r);
 		f = job_facts(r.job);
 		f->cgroup_exclusive = known(1);
@@ -581,51 +538,49 @@ static void test_page_cache_is_what_nobody_else_held(void **state)
 
 static void test_the_machine(void **state)
 {
-	struct rig r;
+	struct rig *r = *state;
 	struct summary s;
 
-	(void) state;
-	start(&r);
+	start(r);
 	for (int i = 0; i < 2; i++) {
-		say(&r, M_HOST_ENERGY, 0, 1000 + i * 500);
-		say(&r, M_HOST_MEM_USED, 0, (3 - i) * MB);
-		say(&r, M_HOST_CPU_USER, 0, i * 60);
-		say(&r, M_HOST_CPU_SYSTEM, 0, i * 10);
-		say(&r, M_HOST_CPU_IDLE, 0, i * 10);
-		say(&r, M_HOST_CPU_IOWAIT, 0, i * 20);
-		tick(&r);
+		say(r, M_HOST_ENERGY, 0, 1000 + i * 500);
+		say(r, M_HOST_MEM_USED, 0, (3 - i) * MB);
+		say(r, M_HOST_CPU_USER, 0, i * 60);
+		say(r, M_HOST_CPU_SYSTEM, 0, i * 10);
+		say(r, M_HOST_CPU_IDLE, 0, i * 10);
+		say(r, M_HOST_CPU_IOWAIT, 0, i * 20);
+		tick(r);
 	}
-	s = summary_of(&r);
+	s = summary_of(r);
 	assert_int_equal(s.cpu_energy_uj.value, 500);
 	assert_int_equal(s.system_peak.value, 3 * MB);
 	assert_int_equal(s.iowait_ppm.value, 200000);
 	summary_done(&s);
-	rig_done(&r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_lone_main_is_exact_by_rusage),
-		cmocka_unit_test(test_a_small_main_is_bounded_by_hiwaters_own_size),
-		cmocka_unit_test(test_a_shell_with_a_large_child),
-		cmocka_unit_test(test_rusage_that_says_no_more_than_the_mark),
-		cmocka_unit_test(test_the_exit_record_is_exact),
-		cmocka_unit_test(test_attached_to_a_mark_that_did_not_rise),
+		RIG_TEST(test_a_lone_main_is_exact_by_rusage),
+		RIG_TEST(test_a_small_main_is_bounded_by_hiwaters_own_size),
+		RIG_TEST(test_a_shell_with_a_large_child),
+		RIG_TEST(test_rusage_that_says_no_more_than_the_mark),
+		RIG_TEST(test_the_exit_record_is_exact),
+		ATTACHED_RIG_TEST(test_attached_to_a_mark_that_did_not_rise),
 		cmocka_unit_test(test_attached_to_a_mark_that_counts),
-		cmocka_unit_test(test_a_lost_recorder_leaves_what_was_sampled),
-		cmocka_unit_test(test_nothing_was_seen),
-		cmocka_unit_test(test_a_main_of_a_moment),
-		cmocka_unit_test(test_a_file_that_one_process_maps_is_private),
-		cmocka_unit_test(test_the_split_is_the_one_of_the_peak),
-		cmocka_unit_test(test_nobody_knows_what_a_burst_was_made_of),
-		cmocka_unit_test(test_means_and_times),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_out_of_memory_where_others_are),
-		cmocka_unit_test(test_out_of_memory_named),
-		cmocka_unit_test(test_the_cgroup_counts_only_if_it_is_the_jobs),
+		RIG_TEST(test_a_lost_recorder_leaves_what_was_sampled),
+		RIG_TEST(test_nothing_was_seen),
+		RIG_TEST(test_a_main_of_a_moment),
+		RIG_TEST(test_a_file_that_one_process_maps_is_private),
+		RIG_TEST(test_the_split_is_the_one_of_the_peak),
+		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
+		RIG_TEST(test_means_and_times),
+		RIG_TEST(test_out_of_memory),
+		RIG_TEST(test_out_of_memory_where_others_are),
+		RIG_TEST(test_out_of_memory_named),
+		RIG_TEST(test_the_cgroup_counts_only_if_it_is_the_jobs),
 		cmocka_unit_test(test_page_cache_is_what_nobody_else_held),
-		cmocka_unit_test(test_the_machine),
+		RIG_TEST(test_the_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,149 +331,139 @@ static void the_full_rate_has_its_share(void **state)
 	folder_done(&f);
 }
 
+/* A run of one process with more in it than the limit lets stay: beside each tick, a frame of the test's own. */
+struct flood {
+	struct rig_folder f;
+	struct sim s;
+	struct writer_rig w;
+	struct framebuf b; /* the next frame */
+};
+
+enum {
+	FLOOD_LIMIT = 700000
+};
+
+static void flood_begin(struct flood *o)
+{
+	*o = (struct flood) { 0 };
+	folder_new(&o->f);
+	sim_new(&o->s, 500 * MS, SEC, 1, false);
+	writer_rig_new(&o->w, &o->s, o->f.file, FLOOD_LIMIT, 5 * SEC, 200);
+}
+
+static void flood_tick(struct flood *o, enum frame_source source, uint64_t hold_ns)
+{
+	const struct frame frame = framebuf_frame(&o->b, source, sim_time(&o->s, o->s.k), hold_ns);
+
+	writer_rig_frame(&o->w, &frame);
+	framebuf_clear(&o->b);
+	sim_tick(&o->s);
+	if (o->s.k % 2) {
+		writer_rig_give(&o->w, false);
+		expect_within(o->f.file, FLOOD_LIMIT, &o->s);
+	}
+}
+
+/* The file may be looked at from here on. */
+static void flood_end(struct flood *o)
+{
+	writer_rig_finish(&o->w);
+	assert_int_equal(o->w.writer.result, 0);
+	writer_rig_done(&o->w);
+	framebuf_done(&o->b);
+	expect_sound(o->f.file);
+}
+
+static void flood_done(struct flood *o)
+{
+	sim_done(&o->s);
+	folder_done(&o->f);
+}
+
 static void extremes_of_series_stay(void **state)
 {
-	const uint64_t limit = 700000;
-	struct framebuf b = { 0 };
-	struct rig_folder f;
-	struct writer_rig w;
-	struct sim s;
+	struct flood o;
 
 	(void) state;
-	folder_new(&f);
-	sim_new(&s, 500 * MS, SEC, 1, false);
-	writer_rig_new(&w, &s, f.file, limit, 5 * SEC, 200);
+	flood_begin(&o);
 	for (uint64_t k = 0; k < 5000; k++) {
 		for (unsigned i = 0; i < 40; i++) {
 			double value = sin((double) (k * 40 + i)) + (k == 1234 && i == 20 ? 1e6 : 0) - (k == 99 && i == 3 ? 1e6 : 0);
 
-			framebuf_series(&b, &(struct series_value) { i % 2 ? "a" : "b", k == 777 && i == 8 ? (double) NAN : value,
-						    true, (int64_t) (k * 40 + i) });
+			framebuf_series(&o.b, &(struct series_value) { i % 2 ? "a" : "b", k == 777 && i == 8 ? (double) NAN : value,
+						      true, (int64_t) (k * 40 + i) });
 		}
-		const struct frame frame = framebuf_frame(&b, FRAME_USER, sim_time(&s, s.k), 0);
-
-		writer_rig_frame(&w, &frame);
-		framebuf_clear(&b);
-		sim_tick(&s);
-		if (s.k % 2) {
-			writer_rig_give(&w, false);
-			expect_within(f.file, limit, &s);
-		}
+		flood_tick(&o, FRAME_USER, 0);
 	}
-	sim_end(&s);
-	writer_rig_finish(&w);
-	assert_int_equal(w.writer.result, 0);
-	writer_rig_done(&w);
-	framebuf_done(&b);
-	expect_sound(f.file);
-	assert_true(sql_int(f.file, "SELECT count(*) FROM series_value") < 20000);
-	assert_true(sql_int(f.file, "SELECT count(*) FROM series_value") > 500);
-	assert_int_equal(sql_int(f.file, "SELECT step FROM series_value ORDER BY value DESC LIMIT 1"), 1234 * 40 + 20);
-	assert_int_equal(sql_int(f.file, "SELECT step FROM series_value WHERE value IS NOT NULL ORDER BY value LIMIT 1"),
+	sim_end(&o.s);
+	flood_end(&o);
+	assert_true(sql_int(o.f.file, "SELECT count(*) FROM series_value") < 20000);
+	assert_true(sql_int(o.f.file, "SELECT count(*) FROM series_value") > 500);
+	assert_int_equal(sql_int(o.f.file, "SELECT step FROM series_value ORDER BY value DESC LIMIT 1"), 1234 * 40 + 20);
+	assert_int_equal(sql_int(o.f.file, "SELECT step FROM series_value WHERE value IS NOT NULL ORDER BY value LIMIT 1"),
 		99 * 40 + 3);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 777 * 40 + 8"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM series_value WHERE value IS NULL AND step = 777 * 40 + 8"), 1);
 	/* No value was changed. */
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM series_value WHERE abs(value) > 1.0 AND abs(value) < 900000"), 0);
-	sim_done(&s);
-	folder_done(&f);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM series_value WHERE abs(value) > 1.0 AND abs(value) < 900000"), 0);
+	flood_done(&o);
 }
 
 static void events_are_bounded_and_a_kill_stays(void **state)
 {
-	const uint64_t limit = 700000;
-	struct framebuf b = { 0 };
-	struct rig_folder f;
-	struct writer_rig w;
-	struct sim s;
+	struct flood o;
 
 	(void) state;
-	folder_new(&f);
-	sim_new(&s, 500 * MS, SEC, 1, false);
-	writer_rig_new(&w, &s, f.file, limit, 5 * SEC, 200);
+	flood_begin(&o);
 	for (uint64_t k = 0; k < 4000; k++) {
-		const uint64_t now = sim_time(&s, s.k);
+		const uint64_t now = sim_time(&o.s, o.s.k);
 
 		for (unsigned i = 0; i < 8; i++)
-			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "a mark of some length, to fill the table" });
-		framebuf_event(&b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "a mark of some length, to fill the table" });
+		framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
 		if (k == 10)
-			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
 		if (k == 0)
-			framebuf_event(&b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 100000, .text = "all" });
-		const struct frame frame = framebuf_frame(&b, FRAME_USER, now, 0);
-
-		writer_rig_frame(&w, &frame);
-		framebuf_clear(&b);
-		sim_tick(&s);
-		if (s.k % 2) {
-			writer_rig_give(&w, false);
-			expect_within(f.file, limit, &s);
-		}
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 100000, .text = "all" });
+		flood_tick(&o, FRAME_USER, 0);
 	}
-	writer_rig_finish(&w);
-	assert_int_equal(w.writer.result, 0);
-	writer_rig_done(&w);
-	framebuf_done(&b);
-	expect_sound(f.file);
-	assert_true(sql_int(f.file, "SELECT count(*) FROM event") < 20000);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
-					 " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
+	flood_end(&o);
+	assert_true(sql_int(o.f.file, "SELECT count(*) FROM event") < 20000);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
+					   " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
 		0);
-	sim_done(&s);
-	folder_done(&f);
+	flood_done(&o);
 }
 
 /* One process after the other, each with a long command. */
 static void short_processes_are_bounded(void **state)
 {
-	const uint64_t limit = 700000;
-	struct framebuf b = { 0 };
-	struct rig_folder f;
-	struct writer_rig w;
-	struct sim s;
+	struct flood o;
 	char command[300];
 
 	(void) state;
 	memset(command, 'c', sizeof(command) - 1);
 	command[sizeof(command) - 1] = '\0';
-	folder_new(&f);
-	sim_new(&s, 500 * MS, SEC, 1, false);
-	writer_rig_new(&w, &s, f.file, limit, 5 * SEC, 200);
+	flood_begin(&o);
 	for (uint64_t k = 0; k < 3000; k++) {
-		const uint64_t now = sim_time(&s, s.k);
-
-		sim_tick(&s);
 		for (unsigned i = 0; i < 4; i++) {
 			const uint32_t id = 10 + 4 * (uint32_t) k + i;
 			struct birth birth = { .entity = ENTITY_PROCESS, .id = id };
 
 			birth.process.name = "short";
 			birth.process.command = command;
-			framebuf_birth(&b, &birth);
-			framebuf_value(&b, M_PROC_RSS, id, id == 999 ? 9000 * MB : MB);
-			framebuf_end(&b, &(struct end) { .entity = ENTITY_PROCESS, .id = id });
+			framebuf_birth(&o.b, &birth);
+			framebuf_value(&o.b, M_PROC_RSS, id, id == 999 ? 9000 * MB : MB);
+			framebuf_end(&o.b, &(struct end) { .entity = ENTITY_PROCESS, .id = id });
 		}
-		const struct frame frame = framebuf_frame(&b, FRAME_PROCFS, now, SEC);
-
-		writer_rig_frame(&w, &frame);
-		framebuf_clear(&b);
-		if (s.k % 2) {
-			writer_rig_give(&w, false);
-			expect_within(f.file, limit, &s);
-		}
+		flood_tick(&o, FRAME_PROCFS, SEC);
 	}
-	writer_rig_finish(&w);
-	assert_int_equal(w.writer.result, 0);
-	writer_rig_done(&w);
-	framebuf_done(&b);
-	expect_sound(f.file);
-	assert_true(sql_int(f.file, "SELECT count(*) FROM process") < 1800);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM process WHERE is_main"), 1);
-	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM job_sample WHERE t < 2000000000"), 1);
-	sim_done(&s);
-	folder_done(&f);
+	flood_end(&o);
+	assert_true(sql_int(o.f.file, "SELECT count(*) FROM process") < 1800);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM process WHERE is_main"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM job_sample WHERE t < 2000000000"), 1);
+	flood_done(&o);
 }
 
 /* More processes than are named: the others' row is merged like any. */
