@@ -65,8 +65,7 @@ void fake_clock_start(const struct fake_scenario *s)
 		the.kind = CLOCK_FIXED;
 		the.zero = strtod(wanted, NULL);
 	}
-	the.epoch = the.kind == CLOCK_RUNS ? seconds(CLOCK_REALTIME) - fake_now() : 1700000000;
-	the.epoch = fake_bag_number(&s->driver, "epoch", 0, the.epoch);
+	the.epoch = fake_bag_number(&s->driver, "epoch", 0, seconds(CLOCK_REALTIME) - fake_now());
 }
 
 double fake_now(void)

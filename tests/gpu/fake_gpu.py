@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Runs programs on the fake drivers of tests/fake. HIWATER_BUILD is the build folder, build/ without it."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("HIWATER_BUILD", ROOT / "build")).resolve()
+DRIVERS = BUILD / "tests" / "fake" / "drivers"
+SCENARIOS = ROOT / "tests" / "fake" / "scenarios"
+LEVELS = ("450", "470", "535.43", "535.98", "550", "580", "615")
+
+
+def level_of(scenario):
+    """The driver that a scenario is for, also where it says so in a file that it includes."""
+    for line in pathlib.Path(scenario).read_text().splitlines():
+        key, _, value = (part.strip() for part in line.partition("="))
+        if key == "level":
+            return value
+        if key == "include":
+            found = level_of(pathlib.Path(scenario).parent / value)
+            if found:
+                return found
+    return None
+
+
+class Fake:
+    """A driver with a scenario: the name of one of tests/fake/scenarios, or its text."""
+
+    def __init__(self, folder, scenario, level=None):
+        self.scenario = SCENARIOS / f"{scenario}.conf"
+        if "\n" in scenario:
+            self.scenario = folder / "scenario.conf"
+            self.scenario.write_text(scenario)
+        self.level = level or level_of(self.scenario) or "550"
+
+    def environment(self, time=None, pid=None, log=None):
+        """Variables for a program: the fake driver is the one that it finds."""
+        env = {"LD_LIBRARY_PATH": str(DRIVERS / self.level), "HIWATER_FAKE_NVML": str(self.scenario)}
+        for name, value in (("TIME", time), ("PID", pid), ("LOG", log)):
+            env |= {f"HIWATER_FAKE_{name}": str(value)} if value is not None else {}
+        return env
+
+    def run(self, *command, **moment):
+        """The standard output of a command that must succeed."""
+        done = self.run_any(*command, **moment)
+        assert done.returncode == 0, f"{command[0]}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def run_any(self, *command, **moment):
+        return subprocess.run([str(c) for c in command], env={**os.environ, **self.environment(**moment)},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+    def python(self, code, **moment):
+        """What code, run with nvidia-ml-py as `nvml` and initialised, leaves in `answer`."""
+        text = f"import json, pynvml as nvml\nnvml.nvmlInit()\n{code}\nprint(json.dumps(answer))"
+        return json.loads(self.run(sys.executable, "-c", text, **moment))
