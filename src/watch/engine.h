@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The watching engine: sees frames, live or replayed, and tells when rules begin and cease to hold, for the job, for
+ * each process or for each GPU. It needs nothing but frames and, for percentages, the facts of the run. Once the
+ * entities are known it allocates nothing.
+ *
+ * A rule is raised once it has held for its time without interruption, and cleared once it has not held for as long (a
+ * second at least), or when what it is about has ended. A value that nobody renewed in its time is absent; absent
+ * fires nothing. A series' value stands until the next one.
+ *
+ * Threads: one at a time.
+ */
+#pragma once
+
+#include "frame.h"
+#include "job/job.h"
+#include "watch/rule.h"
+
+enum {
+	WATCH_RULES = 64,
+	ALERT_TEXT = 400,
+	ALERT_VALUE = RULE_VALUE_TEXT,
+};
+
+/* Something to tell. */
+struct alert {
+	size_t rule;            /* its number */
+	bool raised;            /* else it is cleared */
+	enum rule_level level;
+	enum entity entity;     /* about whom: JOB, PROCESS, GPU, GPU_PROCESS */
+	uint32_t id;
+	int32_t pid;            /* of a process; 0: none */
+	uint64_t time_ns;       /* since the run's start */
+	double number;          /* what was seen, in the metric's unit; NaN too */
+	char value[ALERT_VALUE];/* the same for people: "23.1 GiB" */
+	char text[ALERT_TEXT];  /* the rule and what it saw: "ram > 90% for 30s: 23.1 GiB of 25.0 GiB" */
+};
+
+/* What became of a rule so far. */
+struct watch_story {
+	uint64_t raised;        /* how often */
+	uint64_t first_ns;      /* when first */
+	char first[ALERT_TEXT]; /* and its text */
+	bool had;               /* every value that it needs was there at some time */
+};
+
+struct watch;
+
+/* facts are borrowed until the end and looked at when needed. NULL: out of memory. */
+struct watch *watch_new(const struct facts *facts);
+void watch_free(struct watch *w);
+
+/* Adds a rule, which is copied with its pattern: *rule is the engine's from here on, also on failure. Before the first
+ * frame. Returns its number, or -E2BIG or -ENOMEM. */
+int watch_add(struct watch *w, struct rule *rule);
+const struct rule *watch_rule(const struct watch *w, size_t number);
+
+/* A frame_seer; ctx is the watch. */
+void watch_see(void *ctx, const struct frame *frame);
+/* Time passes without a frame. */
+void watch_tick(struct watch *w, uint64_t time_ns);
+
+/* The next thing to tell; false if there is none. */
+bool watch_next(struct watch *w, struct alert *ret);
+/* How many were dropped because nobody asked in time. */
+uint64_t watch_lost(const struct watch *w);
+/* True while a rule about memory is raised. */
+bool watch_about_memory(const struct watch *w);
+const struct watch_story *watch_story(const struct watch *w, size_t number);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to the engine: its state, and what is at hand while a rule is judged.
+ */
+#pragma once
+
+#include "watch/cells.h"
+
+enum {
+	ALERTS_WAITING = 128
+};
+
+/* Of a rule and one whom it is judged for. */
+struct state {
+	bool is_holding, raised, is_quiet; /* is_quiet: raised, but it does not hold */
+	uint64_t since_ns, quiet_ns;
+};
+
+struct watched {
+	struct rule rule;
+	uint16_t slots[RULE_TERMS];
+	struct state *states;              /* one a place of its subject */
+	size_t cap;
+	uint64_t next_ns;                  /* when it must be judged though nothing new came */
+	struct watch_story story;
+};
+
+struct watch {
+	const struct facts *facts;
+	struct cells cells;
+	unsigned entities;                 /* whom the rules look at: bit n is entity n */
+	struct watched rules[WATCH_RULES];
+	size_t n;
+	bool begun;
+	uint64_t first_ns, now_ns;
+	int memory_raised;
+	struct alert waiting[ALERTS_WAITING]; /* a ring */
+	size_t first_waiting, n_waiting;
+	uint64_t lost;
+};
+
+/* A rule is judged for somebody. */
+struct judging {
+	struct watch *w;
+	struct watched *watched;
+	size_t number;
+	enum entity subject;
+	size_t place, looked_at;
+	uint64_t now, next;                /* next: the earliest time at which something changes by itself */
+	uint64_t span;                     /* that the values stand for: from a recording, a window's */
+};
+
+/* Puts what is to tell into the queue. seen NULL: whom it was about has ended. */
+void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen);
