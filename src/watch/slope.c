@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch/slope.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -47,21 +47,33 @@ static double select_kth(double *v, size_t n, size_t k)
 	return v[k];
 }
 
-/* The part that is still filled is left out: its smallest value may be to come. */
-static void compute(struct slope *s)
+/* The median of the slopes between all pairs of full parts from first on, a part; *n is how many pairs there are. The
+ * part that is still filled is left out: its smallest value may be to come. */
+static double median_slope(const struct slope *s, uint64_t first, size_t *n)
 {
 	double slopes[PAIRS];
-	size_t n = 0;
 
-	for (uint64_t a = s->first; a < s->last; a++) {
+	*n = 0;
+	for (uint64_t a = first; a < s->last; a++) {
 		for (uint64_t b = a + 1; b < s->last && s->has[a % SLOPE_PARTS]; b++) {
 			if (s->has[b % SLOPE_PARTS])
-				slopes[n++] = (s->least[b % SLOPE_PARTS] - s->least[a % SLOPE_PARTS]) / (double) (b - a);
+				slopes[(*n)++] = (s->least[b % SLOPE_PARTS] - s->least[a % SLOPE_PARTS]) / (double) (b - a);
 		}
 	}
-	s->known = n >= PAIRS / 8 && s->last - s->first >= SLOPE_LEAST;
-	if (s->known)
-		s->per_s = select_kth(slopes, n, n / 2) / ((double) s->part_ns / 1e9);
+	return *n ? select_kth(slopes, *n, *n / 2) : 0;
+}
+
+static void compute(struct slope *s)
+{
+	size_t n, n_late;
+	const double all = median_slope(s, s->first, &n);
+	const double late = median_slope(s, s->first + (s->last - s->first) / 2, &n_late);
+	double slope = 0;
+
+	if (all * late > 0)
+		slope = fabs(all) < fabs(late) ? all : late;
+	s->known = n >= PAIRS / 8 && n_late > 0 && s->last - s->first >= SLOPE_LEAST;
+	s->per_s = slope / ((double) s->part_ns / 1e9);
 }
 
 /* Empties the parts up to number. The ring holds the one that is filled and SLOPE_PARTS - 1 full ones. */

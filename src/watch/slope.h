@@ -2,8 +2,9 @@
  *
  * How fast something rises over the last while, in a way that neither a peak nor a dip decides: the time is divided
  * into SLOPE_PARTS equal parts, each keeps its smallest value (the valleys: what is given back between two steps is no
- * growth), and the median of the slopes between all pairs of parts is taken (Theil and Sen). All zero but for part_ns
- * is an empty one.
+ * growth), and the median of the slopes between all pairs of parts is taken (Theil and Sen), of all of it and of the
+ * later half: the gentler one counts, because what has warmed up does not grow any more. All zero but for part_ns is an
+ * empty one.
  */
 #pragma once
 
