@@ -129,6 +129,14 @@ bool parse_line(const char **p)
 	return **p != '\0';
 }
 
+const char *parse_next_line(const char **p)
+{
+	const char *line = *p;
+
+	(void) parse_line(p);
+	return *line ? line : NULL;
+}
+
 /* Finds the line that begins with key and then separator, and gives the place behind it; NULL if there is none. */
 static const char *find_line(const char *text, const char *key, const char *separator)
 {

@@ -34,6 +34,9 @@ void parse_blanks(const char **p);
 /* Moves to the first byte of the next line; false (and at the NUL) if there is none. */
 bool parse_line(const char **p);
 
+/* The line that begins at *p, which moves to the next one; NULL at the end of the text. */
+const char *parse_next_line(const char **p);
+
 /* The value of "Key:   123 kB" in a file of such lines (meminfo, status), in bytes where the line ends in kB, else as
  * it stands. key is without the colon. Returns 0, -ENOENT without such a line, -EBADMSG or -ERANGE. */
 int parse_key(const char *text, const char *key, uint64_t *ret);

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 /* Where the machine's files lie below a root: the one place that knows. */
 static const char proc_dir[] = "proc";
@@ -44,6 +47,12 @@ int root_open(const char *path, struct root *ret, struct err *err)
 	if (root.top < 0)
 		return err_set(err, root.top, "cannot open the machine's root %s: %s", path,
 			strerror(-root.top));
+	root.mounts = calloc(1, sizeof(*root.mounts));
+	if (!root.mounts) {
+		root_done(&root);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	root.mounts->fd = -1;
 	root.proc = open_dir(root.top, proc_dir);
 	root.sys = open_dir(root.top, sys_dir);
 	if (root.live && root.proc < 0) {
@@ -64,6 +73,12 @@ int root_open(const char *path, struct root *ret, struct err *err)
 
 void root_done(struct root *root)
 {
+	if (root->mounts) {
+		cleanup_close(&root->mounts->fd);
+		longfile_done(&root->mounts->text);
+		free(root->mounts);
+		root->mounts = NULL;
+	}
 	close_dir(&root->proc);
 	close_dir(&root->sys);
 	close_dir(&root->top);

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "cgroup_path.h"
-#include "longfile.h"
 #include "teller.h"
 
 /* v1 writes "no limit" as the largest multiple of the page size (PAGE_COUNTER_MAX). */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/longfile.h"
 #include "base/parse.h"
-#include "longfile.h"
 
 /* The controller that makes a v1 hierarchy the one meant. */
 static const char *const controllers[] = {
@@ -82,12 +82,11 @@ enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts)
 
 int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret)
 {
-	struct longfile text = { 0 };
+	const char *text = mountinfo_text(root);
 	struct cgroup_mounts mounts = { 0 };
 
-	if (longfile_read(&text, root->proc, "self/mountinfo") > 0)
-		cgroup_mounts_parse(text.data, &mounts);
-	longfile_done(&text);
+	if (text)
+		cgroup_mounts_parse(text, &mounts);
 	if (cgroup_charging(&mounts) == CGROUP_HIERARCHIES)
 		usual_mounts(root, &mounts);
 	if (cgroup_charging(&mounts) == CGROUP_HIERARCHIES)
@@ -117,11 +116,7 @@ static bool take_line(const char *p, struct cgroup_line *ret)
 
 bool cgroup_line_next(const char **p, struct cgroup_line *ret)
 {
-	while (**p) {
-		const char *line = *p;
-
-		if (!parse_line(p))
-			*p = line + strlen(line);
+	for (const char *line; (line = parse_next_line(p));) {
 		if (take_line(line, ret))
 			return true;
 	}

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "cgroup_path.h"
-#include "longfile.h"
 
 enum {
 	MAX_DEPTH = 32

@@ -11,10 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "host_parse.h"
-#include "longfile.h"
 #include "mountinfo.h"
 #include "source.h"
 #include "teller.h"
@@ -303,17 +303,15 @@ static bool may_hang(const char *type)
 
 /* Opens the folder for statvfs. mountinfo tells its file system's type without a call to that file system: even
  * statfs never returns from a hung network mount. Returns the descriptor, -EREMOTE for such a type, or -errno. */
-static int open_workdir(const struct source_env *env, struct longfile *text)
+static int open_workdir(const struct source_env *env)
 {
 	struct mount mount;
 
 	if (!env->workdir || env->workdir[0] != '/' || !env->root->live)
 		return -ENOENT;
-	ssize_t n = longfile_read(text, env->root->proc, "self/mountinfo");
+	const char *text = mountinfo_text(env->root);
 
-	if (n < 0)
-		return (int) n;
-	if (!mountinfo_type_at(text->data, env->workdir, &mount))
+	if (!text || !mountinfo_type_at(text, env->workdir, &mount))
 		return -ENOENT;
 	if (may_hang(mount.type))
 		return -EREMOTE;
@@ -361,7 +359,7 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 		s->errors[i] = s->fds[i] < 0 ? s->fds[i] : 0;
 		any |= s->fds[i] >= 0;
 	}
-	s->fds[FILE_WORKDIR] = open_workdir(env, &s->text);
+	s->fds[FILE_WORKDIR] = open_workdir(env);
 	s->errors[FILE_WORKDIR] = s->fds[FILE_WORKDIR] < 0 ? s->fds[FILE_WORKDIR] : 0;
 	if (!any) {
 		int r = s->errors[FILE_MEMINFO];

@@ -192,7 +192,7 @@ void diskstats_parse(const char *text, struct traffic *ret)
 	bool any = false;
 
 	*ret = (struct traffic) { 0 };
-	for (const char *p = text; *p;) {
+	for (const char *p; (p = parse_next_line(&text));) {
 		if (disk_line_parse(p, &line) < 0)
 			return; /* a sum without one of its disks would be a counter that went back */
 		if (!is_partition(&line, &disk)) {
@@ -202,8 +202,6 @@ void diskstats_parse(const char *text, struct traffic *ret)
 				any = true;
 			}
 		}
-		if (!parse_line(&p))
-			break;
 	}
 	if (any)
 		*ret = sum;
@@ -228,15 +226,12 @@ static int net_line_parse(const char *p, bool *ret_is_lo, uint64_t *ret_in, uint
 void net_dev_parse(const char *text, struct traffic *ret)
 {
 	struct traffic sum = { known(0), known(0) };
-	const char *p = text;
 	bool any = false;
 
 	*ret = (struct traffic) { 0 };
-	for (int heading = 0; heading < 2; heading++) {
-		if (!parse_line(&p))
-			return;
-	}
-	while (*p) {
+	for (int heading = 0; heading < 2; heading++)
+		(void) parse_next_line(&text);
+	for (const char *p; (p = parse_next_line(&text));) {
 		uint64_t in = 0, out = 0;
 		bool is_lo = false;
 
@@ -245,8 +240,6 @@ void net_dev_parse(const char *text, struct traffic *ret)
 		if (!is_lo)
 			add_traffic(&sum, in, out, 1);
 		any = true;
-		if (!parse_line(&p))
-			break;
 	}
 	if (any)
 		*ret = sum;
@@ -257,23 +250,18 @@ static struct maybe pressure_total(const char *text, const char *kind)
 {
 	static const char label[] = " total=";
 
-	for (const char *p = text; *p;) {
-		const char *line = p;
-		size_t len = strcspn(line, "\n");
-
+	for (const char *line; (line = parse_next_line(&text));) {
 		if (parse_word(&line, kind) && *line == ' ') {
 			const char *total = strstr(line, label);
 			uint64_t us = 0;
 
-			if (!total || total >= p + len)
+			if (!total || total >= text)
 				return UNKNOWN;
 			total += sizeof(label) - 1;
 			int r = parse_u64(&total, &us);
 
 			return maybe_count(*total == '\n' ? r : -EBADMSG, us, 1000);
 		}
-		if (!parse_line(&p))
-			break;
 	}
 	return UNKNOWN;
 }

@@ -8,7 +8,6 @@
 
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "longfile.h"
 #include "mountinfo.h"
 
 static const char *find(const char *text, size_t n, const char *const (*rows)[2])
@@ -81,20 +80,16 @@ static const char *better(const char *a, const char *b)
 /* Also says whether the root directory lies on a disk of its own. */
 static const char *by_mounts(const struct root *root, bool *ret_on_disk)
 {
-	struct longfile text = { 0 };
+	const char *text = mountinfo_text(root), *found = "";
 	struct mount mount;
-	const char *found = "";
 
-	if (longfile_read(&text, root->proc, "self/mountinfo") > 0) {
-		for (const char *p = text.data; mountinfo_next(&p, &mount);) {
-			const char *name = by_mount(&mount);
+	while (text && mountinfo_next(&text, &mount)) {
+		const char *name = by_mount(&mount);
 
-			found = *name ? better(found, name) : found;
-			if (strcmp(mount.point, "/") == 0)
-				*ret_on_disk = strncmp(mount.source, "/dev/", 5) == 0;
-		}
+		found = *name ? better(found, name) : found;
+		if (strcmp(mount.point, "/") == 0)
+			*ret_on_disk = strncmp(mount.source, "/dev/", 5) == 0;
 	}
-	longfile_done(&text);
 	return found;
 }
 

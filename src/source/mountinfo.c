@@ -2,9 +2,37 @@
 #include "mountinfo.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/smallfile.h"
+
+/* proc_pid_mounts(5): a change shows as POLLPRI, once. A captured file has no such thing. */
+static bool is_current(const struct root *root, int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLPRI };
+
+	return root->live && fd >= 0 && poll(&poll_fd, 1, 0) == 0;
+}
+
+const char *mountinfo_text(const struct root *root)
+{
+	struct root_text *kept = root->mounts;
+
+	if (!kept)
+		return NULL;
+	if (is_current(root, kept->fd))
+		return kept->text.data;
+	cleanup_close(&kept->fd);
+	kept->fd = smallfile_open(root->proc, "self/mountinfo");
+	if (kept->fd >= 0 && longfile_pread(&kept->text, kept->fd) > 0)
+		return kept->text.data;
+	cleanup_close(&kept->fd);
+	kept->fd = -1;
+	return NULL;
+}
 
 /* A field up to the next blank or the line's end. */
 static size_t field_len(const char *p)
@@ -84,11 +112,7 @@ static bool take_line(const char *p, struct mount *ret)
 
 bool mountinfo_next(const char **p, struct mount *ret)
 {
-	while (**p) {
-		const char *line = *p;
-
-		if (!parse_line(p))
-			*p = line + strlen(line);
+	for (const char *line; (line = parse_next_line(p));) {
 		if (take_line(line, ret))
 			return true;
 	}

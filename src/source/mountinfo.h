@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/root.h"
+
 #define MOUNTINFO_PATH 512
 
 struct mount {
@@ -17,6 +19,10 @@ struct mount {
 	const char *options;        /* the third, of the file system; borrowed likewise */
 	size_t source_len, options_len;
 };
+
+/* The mountinfo of this process as it is now: read again only where the kernel says that a mount has changed, as there may
+ * be thousands. NULL where it cannot be read. Borrowed until the next call for this root. */
+const char *mountinfo_text(const struct root *root);
 
 /* Reads the next line that is one, moving *p behind it; lines that are none, or with a path that is too long, are
  * passed over. False at the end of the text; then *ret means nothing. */

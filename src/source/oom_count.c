@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "cgroup_path.h"
 #include "host_parse.h"
-#include "longfile.h"
 #include "teller.h"
 
 static struct maybe of_machine(const struct root *root)

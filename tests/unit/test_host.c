@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "source/host_parse.h"
@@ -378,6 +381,63 @@ static void lines_that_are_none_are_passed_over(void **state)
 	assert_false(mountinfo_next(&p, &mount));
 }
 
+static int mount_tmpfs(const char *folder)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -1;
+	return mount("none", folder, "tmpfs", 0, "size=64k");
+}
+
+static bool is_mounted(const struct root *root, const char *folder)
+{
+	const char *text = mountinfo_text(root);
+	struct mount mount;
+
+	return text && mountinfo_type_at(text, folder, &mount) && strcmp(mount.point, folder) == 0;
+}
+
+enum {
+	UNSEEN = 255
+};
+
+/* In a mount namespace of its own, gone with the child. Returns 0 if the list that is kept shows what comes and goes, errno
+ * where nothing can be mounted, or UNSEEN. */
+static int mount_and_look(const char *folder)
+{
+	struct root root;
+
+	if (unshare(CLONE_NEWNS) < 0)
+		return errno;
+	if (root_open("/", &root, NULL) < 0 || is_mounted(&root, folder) || mountinfo_text(&root) != mountinfo_text(&root))
+		return UNSEEN;
+	if (mount_tmpfs(folder) < 0)
+		return errno;
+	if (!is_mounted(&root, folder) || umount(folder) < 0 || is_mounted(&root, folder))
+		return UNSEEN;
+	root_done(&root);
+	return 0;
+}
+
+static void a_mount_that_comes_and_goes_is_seen(void **state)
+{
+	struct temp_tree t;
+	int status;
+
+	(void) state;
+	temp_tree_new(&t);
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(mount_and_look(t.path));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	temp_tree_done(&t);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != UNSEEN);
+	if (WEXITSTATUS(status)) {
+		print_message("no tmpfs can be mounted here: %s\n", strerror(WEXITSTATUS(status)));
+		skip();
+	}
+}
+
 static void free_space_is_that_of_the_folder(void **state)
 {
 	(void) state;
@@ -552,6 +612,7 @@ int main(void)
 		cmocka_unit_test(pressure_needs_its_line),
 		cmocka_unit_test(the_file_system_is_that_of_the_longest_mount),
 		cmocka_unit_test(lines_that_are_none_are_passed_over),
+		cmocka_unit_test(a_mount_that_comes_and_goes_is_seen),
 		cmocka_unit_test(free_space_is_that_of_the_folder),
 		cmocka_unit_test(a_network_file_system_is_not_asked),
 		cmocka_unit_test(this_machine_adds_up),

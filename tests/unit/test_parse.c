@@ -108,6 +108,12 @@ static void test_words_and_lines(void **state)
 	p = "last\n";
 	assert_false(parse_line(&p));
 	assert_int_equal(*p, '\0');
+	p = text = "a\n\nb";
+	assert_ptr_equal(parse_next_line(&p), text);
+	assert_ptr_equal(parse_next_line(&p), text + 2); /* an empty one is one */
+	assert_ptr_equal(parse_next_line(&p), text + 3);
+	assert_null(parse_next_line(&p));
+	assert_int_equal(*p, '\0');
 }
 
 static void test_keys(void **state)

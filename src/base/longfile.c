@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "longfile.h"
+#include "base/longfile.h"
 
 #include <errno.h>
 #include <stdlib.h>
