@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("HIWATER_BUILD", ROOT / "build")).resolve()
 DRIVERS = BUILD / "tests" / "fake" / "drivers"
 SCENARIOS = ROOT / "tests" / "fake" / "scenarios"
-LEVELS = ("450", "470", "535.43", "535.98", "550", "580", "615")
+LEVELS = ("450", "470", "535.43", "535.98", "535.104", "550", "580", "615")
 
 
 def level_of(scenario):
