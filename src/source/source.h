@@ -65,6 +65,8 @@ extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), 
 extern const struct source_ops source_energy; /* energy.c: RAPL */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events. The peak
                                                * is known where it is this run's: begun with it, or risen since */
+extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA's GPUs. Unlike the others it may block in the driver: it belongs
+                                               * into a process of its own */
 
 /* ---- GPUs ---------------------------------------------------------------------------------------------------------
  *
