@@ -17,10 +17,9 @@ static const bool followed[METRIC_COUNT] = {
 	[M_JOB_ANON] = true,
 	[M_JOB_CPU_USER] = true,
 	[M_JOB_CPU_SYSTEM] = true,
-	[M_JOB_THREADS] = true,
-	[M_HOST_CPU_USER] = true,
-	[M_HOST_CPU_SYSTEM] = true,
-	[M_HOST_CPU_IOWAIT] = true,
+	[M_JOB_GPU_MEM] = true,
+	[M_GPU_BUSY] = true,
+	[M_GPU_JOB_MEM] = true,
 };
 
 double course_mean(const struct course_bucket *bucket)

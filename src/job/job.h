@@ -63,6 +63,8 @@ struct process {
 	int64_t read_bytes, write_bytes;
 	int64_t private_bytes, shared_bytes; /* last PSS pass */
 	bool cpu_known, io_known, split_known;
+	int64_t grown_bytes;       /* by how much its anonymous memory was larger at its last look than at grown_since_ns, */
+	uint64_t grown_since_ns;   /* which lies between a quarter and half of the run until then, or at its birth */
 };
 
 /* A phase, open or closed. */
@@ -78,6 +80,7 @@ struct series {
 	char *name;
 	uint64_t n;
 	double first, last, min, max;
+	double sum;                /* of the values that are numbers */
 	bool has_step;
 	int64_t last_step;
 };
@@ -116,9 +119,8 @@ unsigned job_needs(struct job *job);
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before (their sum is off by moved bytes at
- * most); files: processes_files' bound. */
-void job_pss_done(struct job *job, int64_t moved, bool valid);
+/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
+void job_pss_done(struct job *job, uint64_t time_ns, bool valid);
 void job_files_done(struct job *job, uint64_t bytes);
 
 /* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is

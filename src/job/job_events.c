@@ -185,6 +185,8 @@ int series_take(struct job *job, const struct series_value *value)
 	if (series->n++ == 0)
 		series->first = value->value;
 	series->last = value->value;
+	if (isfinite(value->value))
+		series->sum += value->value;
 	/* fmin and fmax leave a NaN out if the other is a number. */
 	series->min = fmin(series->min, value->value);
 	series->max = fmax(series->max, value->value);

@@ -97,6 +97,10 @@ struct member {
 	struct maybe level[LEVELS];
 	int64_t private_bytes; /* of the last PSS pass */
 	struct maybe mark;     /* VmHWM of this program, as last read */
+	struct level_at {
+		uint64_t time_ns;
+		int64_t anon;
+	} mid, old;            /* its anonymous memory at about half and a quarter of the run, or at its first look */
 	int64_t program_peak;  /* largest of rss and counted marks of this program */
 	/* Of struct live, once it ended: */
 	int64_t others[SETS], seen;

@@ -102,6 +102,28 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 		phases_see_main(job, r->value, r->max);
 }
 
+/* What it held at some time in the first half of the run stays to be compared with. */
+static void growth_take(const struct job *job, struct member *m, int64_t anon)
+{
+	const struct level_at now = { job->now_ns, anon };
+
+	if (m->mid.time_ns == 0)
+		m->mid = m->old = now;
+	if (now.time_ns >= 2 * m->mid.time_ns) {
+		m->old = m->mid;
+		m->mid = now;
+	}
+	m->p.grown_bytes = anon - m->old.anon;
+	m->p.grown_since_ns = m->old.time_ns;
+}
+
+static void file_take(const struct job *job, struct live *l, const struct reading *r)
+{
+	l->file = l->m->p.rss_file_bytes = r->value;
+	if (r->known && l->rss_known)
+		growth_take(job, l->m, l->rss - l->file);
+}
+
 /* A mark that was there before the run counts only once it rises. */
 static void hwm_take(struct job *job, struct live *l, int64_t value)
 {
@@ -217,7 +239,7 @@ int process_take(struct job *job, const struct reading *r)
 		rss_take(job, l, r);
 		break;
 	case TO_FILE:
-		l->file = l->m->p.rss_file_bytes = r->value;
+		file_take(job, l, r);
 		break;
 	case TO_LEVEL:
 		level_take(job, l->m, rows[r->metric].which, r);

@@ -41,15 +41,27 @@ static const char *within(struct putting *p, const char *text)
 	return text;
 }
 
-/* Calls put with each row of sql, at most so many. A table that is not there has none. */
-static int each(struct putting *p, const char *table, const char *sql, int most,
-	int (*put)(struct putting *p, sqlite3_stmt *st))
+/* What is read of a table: sql, or what stands behind FROM where the columns are listed. */
+struct table {
+	const char *name, *sql;
+	int most;
+	int (*put)(struct putting *p, sqlite3_stmt *st);
+	const char *const *columns; /* NULL behind the last; what the file lacks is NULL, too */
+};
+
+/* Calls put with each row, at most so many. A table that is not there has none. */
+static int each(struct putting *p, const struct table *table)
 {
-	sqlite3_stmt *st = reader_has_table(p->r, table) ? reader_prepare(p->r, sql) : NULL;
-	int rc = SQLITE_DONE, code = 0;
+	sqlite3_stmt *st = NULL;
+	int rc = SQLITE_DONE, code = 0, most = table->most;
+
+	if (table->columns)
+		st = reader_table(p->r, table->name, table->columns, table->sql);
+	else if (reader_has_table(p->r, table->name))
+		st = reader_prepare(p->r, table->sql);
 
 	while (st && code == 0 && most-- > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW)
-		code = put(p, st);
+		code = table->put(p, st);
 	(void) sqlite3_finalize(st);
 	if (code < 0)
 		return err_set(p->err, code, "%s: %s", p->r->path, strerror(-code));
@@ -160,6 +172,8 @@ static int put_process(struct putting *p, sqlite3_stmt *st)
 	read_end(st, &process);
 	(void) snprintf(process.name, sizeof(process.name), "%s", reader_text(st, 12));
 	read_figures(st, &process);
+	if (reader_time(st, 27, &process.grown_since_ns))
+		process.grown_bytes = reader_int_or(st, 26, 0);
 	command = strdup(within(p, reader_text(st, 25)));
 	process.command = command;
 	return command ? job_restore_process(p->job, &process) : -ENOMEM;
@@ -191,6 +205,7 @@ static int put_series(struct putting *p, sqlite3_stmt *st)
 		return 0;
 	series.name = name;
 	series.has_step = reader_int(st, 6, &series.last_step);
+	series.sum = isfinite(read_double(st, 7)) ? read_double(st, 7) : 0;
 	return job_restore_series(p->job, &series);
 }
 
@@ -232,24 +247,25 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 
 /* ---- the job -------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *table, *sql;
-	int most;
-	int (*put)(struct putting *p, sqlite3_stmt *st);
-} tables[] = {
-	{ "meta", "SELECT key, value FROM meta", 1000, put_fact },
-	{ "process", "SELECT id, parent, pid, ppid, uid, start, startstack, born, ended, how, status, is_main, name, rss,"
-		     " rss_file, peak, peak_exact, cpu_user, cpu_system, faults_minor, faults_waited, read_bytes, write_bytes,"
-		     " private, shared, command FROM process ORDER BY id",
-		MOST_PROCESSES, put_process },
-	{ "series", "SELECT name, n, first, last, min, max, step FROM series ORDER BY id", MOST_SERIES, put_series },
-	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event },
+static const char *const process_columns[] = {
+	"id", "parent", "pid", "ppid", "uid", "start", "startstack", "born", "ended", "how", "status", "is_main", "name", "rss",
+	"rss_file", "peak", "peak_exact", "cpu_user", "cpu_system", "faults_minor", "faults_waited", "read_bytes", "write_bytes",
+	"private", "shared", "command", "grown", "grown_since", NULL
+};
+
+static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", NULL };
+
+static const struct table tables[] = {
+	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },
+	{ "process", "ORDER BY id", MOST_PROCESSES, put_process, process_columns },
+	{ "series", "ORDER BY id", MOST_SERIES, put_series, series_columns },
+	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event, NULL },
 	{ "phase", "SELECT number, parent, name, began, ended, ram_before, ram_peak, ram_after, peak_exact FROM phase"
 		   " ORDER BY number",
-		MOST_PHASES, put_phase },
+		MOST_PHASES, put_phase, NULL },
 	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
-		MOST_ACCS, put_acc },
-	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket },
+		MOST_ACCS, put_acc, NULL },
+	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket, NULL },
 };
 
 static int put_all(struct putting *p)
@@ -259,7 +275,7 @@ static int put_all(struct putting *p)
 	int code = 0;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && code == 0; i++)
-		code = each(p, tables[i].table, tables[i].sql, tables[i].most, tables[i].put);
+		code = each(p, &tables[i]);
 	if (code == 0)
 		code = job_set_text(&job_facts(p->job)->recording, p->r->path);
 	/* The clock of the job stands where the recording ends. */

@@ -40,6 +40,8 @@ static int put_process(struct store *s, const struct process *p)
 	store_bind_if(st, 24, p->split_known, p->private_bytes);
 	store_bind_if(st, 25, p->split_known, p->shared_bytes);
 	store_bind_text(st, 26, p->command);
+	store_bind_if(st, 27, p->grown_since_ns > 0, p->grown_bytes);
+	store_bind_if(st, 28, p->grown_since_ns > 0, (int64_t) p->grown_since_ns);
 	return store_step(s, st);
 }
 
@@ -119,6 +121,7 @@ static int put_series_state(struct store *s, const struct series *series)
 	for (int i = 0; i < 4; i++)
 		(void) sqlite3_bind_double(st, 3 + i, values[i]);
 	store_bind_if(st, 7, series->has_step, series->last_step);
+	(void) sqlite3_bind_double(st, 8, series->sum);
 	return store_step(s, st);
 }
 

@@ -70,6 +70,7 @@ static uint64_t process_print(const struct process *p)
 		(uint64_t) p->write_bytes,
 		(uint64_t) p->private_bytes,
 		(uint64_t) p->shared_bytes,
+		(uint64_t) p->grown_bytes,
 	};
 	uint64_t hash = p->id;
 

@@ -40,6 +40,7 @@ struct row {
 };
 
 #define NO_CPU_V2 "the cpu controller is not enabled for this group"
+#define NO_CPU_V1 "no cpu group has just these processes"
 #define NO_TWIN   "no cpuacct group has just these processes"
 
 static const struct row rows_v2[] = {
@@ -59,6 +60,10 @@ static const struct row rows_v2[] = {
 		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "throttled_usec", 1000,
 		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
+		NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "nr_throttled", 1,
+		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the group above" },
 };
 
 /* total_*: with the groups below. memory.oom_control counts the kills in this group alone; so does the kernel. */
@@ -79,7 +84,11 @@ static const struct row rows_v1[] = {
 	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
 		"" },
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "throttled_time", 1,
-		"cgroup v1 cpu.stat throttled_time", "no cpu group has just these processes", "" },
+		"cgroup v1 cpu.stat throttled_time", NO_CPU_V1, "" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
+		NO_CPU_V1, "" },
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "nr_throttled", 1,
+		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
 };
 
 enum {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine: memory twice a second and whenever the job's moves, the rest once a second. Every file is opened once and read with pread.
+ * The machine: memory at every tick, the rest once a second. Every file is opened once and read with pread.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -14,8 +12,8 @@
 #include "base/longfile.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
+#include "host_folders.h"
 #include "host_parse.h"
-#include "mountinfo.h"
 #include "source.h"
 #include "teller.h"
 
@@ -26,8 +24,7 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	/* meminfo: 30 us on a processor that just woke, as much as twenty statm */
-	{ .name = "fast", .period_ns = 500000000 },
+	{ .name = "fast" },
 	{ .name = "slow", .period_ns = 1000000000 },
 	/* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
 	{ .name = "pages", .period_ns = 1000000000 },
@@ -44,7 +41,8 @@ enum host_file {
 	FILE_PSI_MEM,
 	FILE_PSI_IO,
 	FILE_COUNT,
-	FILE_WORKDIR = FILE_COUNT, /* no file: the folder that env names */
+	FILE_WORKDIR = FILE_COUNT, /* no files: the folder that env names, */
+	FILE_SHM,                  /* and that of POSIX shared memory */
 	FILE_SLOTS,
 };
 
@@ -264,71 +262,12 @@ static const struct {
 	[FILE_PSI_IO] = { "pressure/io", SLOW, take_psi_io },
 };
 
-/* ---- the working directory ---------------------------------------------------------------------------------------- */
+/* ---- folders ------------------------------------------------------------------------------------------------------- */
 
-/* File systems whose every call may wait for another machine or a daemon, without end when that one hangs. */
-static bool may_hang(const char *type)
+static void read_folders(struct source *s, struct framebuf *out)
 {
-	static const char *const types[] = {
-		"nfs",
-		"nfs4",
-		"cifs",
-		"smb3",
-		"smbfs",
-		"ceph",
-		"lustre",
-		"gpfs",
-		"beegfs",
-		"glusterfs",
-		"afs",
-		"9p",
-		"panfs",
-		"pvfs2",
-		"orangefs",
-		"coda",
-		"ocfs2",
-		"gfs2",
-		"autofs",
-		"virtiofs",
-		"wekafs",
-	};
-
-	if (strncmp(type, "fuse", 4) == 0)
-		return true;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Opens the folder for statvfs. mountinfo tells its file system's type without a call to that file system: even
- * statfs never returns from a hung network mount. Returns the descriptor, -EREMOTE for such a type, or -errno. */
-static int open_workdir(const struct source_env *env)
-{
-	struct mount mount;
-
-	if (!env->workdir || env->workdir[0] != '/' || !env->root->live)
-		return -ENOENT;
-	const char *text = mountinfo_text(env->root);
-
-	if (!text || !mountinfo_type_at(text, env->workdir, &mount))
-		return -ENOENT;
-	if (may_hang(mount.type))
-		return -EREMOTE;
-	int fd = open(env->workdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static void read_workdir(struct source *s, struct framebuf *out)
-{
-	struct maybe free_bytes = UNKNOWN;
-	struct statvfs st;
-
-	if (s->fds[FILE_WORKDIR] >= 0 && fstatvfs(s->fds[FILE_WORKDIR], &st) == 0)
-		free_bytes = maybe_count(0, st.f_bavail, st.f_frsize);
-	teller_tell(&s->teller, out, M_HOST_DISK_FREE, free_bytes);
+	teller_tell(&s->teller, out, M_HOST_DISK_FREE, folder_free(s->fds[FILE_WORKDIR]));
+	teller_tell(&s->teller, out, M_HOST_SHM, folder_used(s->fds[FILE_SHM]));
 }
 
 /* ---- the source --------------------------------------------------------------------------------------------------- */
@@ -360,8 +299,10 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 		s->errors[i] = s->fds[i] < 0 ? s->fds[i] : 0;
 		any |= s->fds[i] >= 0;
 	}
-	s->fds[FILE_WORKDIR] = open_workdir(env);
-	s->errors[FILE_WORKDIR] = s->fds[FILE_WORKDIR] < 0 ? s->fds[FILE_WORKDIR] : 0;
+	s->fds[FILE_WORKDIR] = folder_open_work(env);
+	s->fds[FILE_SHM] = folder_open_shm(env);
+	for (int i = FILE_COUNT; i < FILE_SLOTS; i++)
+		s->errors[i] = s->fds[i] < 0 ? s->fds[i] : 0;
 	if (!any) {
 		int r = s->errors[FILE_MEMINFO];
 
@@ -397,7 +338,7 @@ static int host_read(struct source *s, unsigned what, struct framebuf *out)
 			read_file(s, (enum host_file) i, out);
 	}
 	if (what & SLOW)
-		read_workdir(s, out);
+		read_folders(s, out);
 	return 0;
 }
 
@@ -426,6 +367,7 @@ static const struct host_row {
 	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two looks", NO_LINE("stat"), "" },
 	ROW(LOAD1, FILE_LOADAVG, "procfs loadavg", NO_LINE("loadavg"), ""),
 	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory to look at (a captured machine has none)", ""),
+	ROW(SHM, FILE_SHM, "statvfs of /dev/shm", "there is no /dev/shm (a captured machine has none)", ""),
 	ROW(DISK_READ, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(DISK_WRITE, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(NET_RX, FILE_NET_DEV, "procfs net/dev, without lo", "no interface is listed", ""),

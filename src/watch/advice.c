@@ -147,6 +147,11 @@ static void judge_cpus(const struct known_of_run *k, struct advice *a)
 	const struct maybe used = maybe_max(k->s->cores_mean_ppm, k->earlier->cores_ppm);
 	const struct maybe asked = k->s->facts->request_cpus;
 
+	/* Where it is known how the use went, a busy stretch counts. */
+	if (k->s->job && job_course(k->s->job, M_JOB_CPU_USER, 0)) {
+		a->cpus = cpus_enough(k->s);
+		return;
+	}
 	if (!used.known || !asked.known || (double) used.value / 1e6 >= (double) asked.value * CPU_PERCENT / 100)
 		return;
 	const int64_t enough = used.value > 0 ? (used.value + 999999) / 1000000 : 1;

@@ -13,11 +13,27 @@
 
 #define SECONDS(n) (INT64_C(1000000000) * (n))
 
+/* In the order in which those of one severity are shown. */
 static const struct rule rules[] = {
 	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
+	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
 	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
+	{ "host-leak", SEVERITY_WARN, SECONDS(600), rule_host_leak },
+	{ "gpu-leak", SEVERITY_WARN, SECONDS(600), rule_gpu_leak },
+	{ "data-starved", SEVERITY_WARN, SECONDS(60), rule_data_starved },
+	{ "gpu-idle", SEVERITY_WARN, SECONDS(300), rule_gpu_idle },
+	{ "gpu-throttle", SEVERITY_WARN, SECONDS(60), rule_gpu_throttle },
+	{ "gpu-low-use", SEVERITY_WARN, SECONDS(60), rule_gpu_low_use },
+	{ "cpu-throttled", SEVERITY_WARN, SECONDS(10), rule_cpu_throttled },
+	{ "swap", SEVERITY_WARN, SECONDS(10), rule_swap },
+	{ "cpu-oversubscribed", SEVERITY_WARN, SECONDS(120), rule_cpu_oversubscribed },
+	{ "io-bound", SEVERITY_WARN, SECONDS(60), rule_io_bound },
 	{ "memory-request", SEVERITY_HINT, SECONDS(300), rule_memory_request },
+	{ "cpu-request", SEVERITY_HINT, SECONDS(300), rule_cpu_request },
 	{ "time-request", SEVERITY_HINT, SECONDS(60), rule_time_request },
+	{ "gpu-memory", SEVERITY_HINT, SECONDS(300), rule_gpu_memory },
+	{ "gpu-bound-by", SEVERITY_HINT, SECONDS(60), rule_gpu_bound_by },
+	{ "foreign-load", SEVERITY_HINT, SECONDS(30), rule_foreign_load },
 	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
 };
 

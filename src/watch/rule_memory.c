@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
+#include "watch/figures_of.h"
 #include "watch/rules.h"
 
 enum {
@@ -17,8 +18,7 @@ enum {
 static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
 static const int64_t before_end_ns = 10000000000;     /* the last stretch before the peak is what to look at */
 
-/* The smallest of what may stop the job from getting more: its cgroup's limit, one above it, the machine. */
-static struct maybe limit_of(const struct summary *s)
+struct maybe memory_limit(const struct summary *s)
 {
 	return maybe_min(maybe_min(s->facts->limit_bytes, s->cgroup_limit), s->facts->capacity_bytes);
 }
@@ -75,12 +75,40 @@ static struct victim victim_of(const struct summary *s)
 	return named;
 }
 
-/* How fast it grew on the way to its peak. The summary keeps no more of the way than its end. */
+/* The last stretch over which the job's anonymous memory only grew, in buckets of its course: how fast, since when. */
+static double last_growth(const struct job *job, int64_t *ret_since_ns)
+{
+	const struct course *c = job ? job_course(job, M_JOB_ANON, 0) : NULL;
+	const double span_s = job ? (double) job_course_span(job) / 1e9 : 0;
+	int top = -1, first;
+
+	for (int i = 0; c && i < COURSE_BUCKETS; i++) {
+		if (c->buckets[i].cover_ns > 0 && (top < 0 || c->buckets[i].max >= c->buckets[top].max))
+			top = i;
+	}
+	for (first = top; first > 0 && c->buckets[first - 1].cover_ns > 0 && course_mean(&c->buckets[first - 1]) < course_mean(&c->buckets[first]);)
+		first--;
+	if (first >= top)
+		return 0;
+	*ret_since_ns = (int64_t) ((uint64_t) first * job_course_span(job));
+	return (course_mean(&c->buckets[top]) - course_mean(&c->buckets[first])) / (span_s * (top - first));
+}
+
+/* How fast it grew at the last; where it came too fast for that to be known, on the way to its peak. */
 static void growth(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct ram_figure *all = &s->combined;
 	char rate[UNITS_LEN], time[UNITS_LEN];
+	int64_t since_ns = 0;
+	const double last = last_growth(s->job, &since_ns);
 
+	if (last > 0) {
+		finding_evidence(f, "growth_bytes_per_s", last);
+		finding_evidence(f, "growing_since_s", (double) since_ns / 1e9);
+		buf_printf(text, " It had been growing %s/s since %s.", units_bytes((int64_t) last, UNITS_IEC, rate),
+			units_duration(since_ns, time));
+		return;
+	}
 	if (!all->peak.known || !all->at_ns.known || all->at_ns.value < 1000000000)
 		return;
 	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
@@ -92,7 +120,7 @@ static void growth(const struct summary *s, struct finding *f, struct buf *text)
 
 static void memory_evidence(const struct summary *s, struct finding *f)
 {
-	const struct maybe limit = limit_of(s);
+	const struct maybe limit = memory_limit(s);
 
 	if (limit.known)
 		finding_evidence(f, "limit_bytes", (double) limit.value);
@@ -103,7 +131,7 @@ static void memory_evidence(const struct summary *s, struct finding *f)
 /* "peak 31.9 GiB of 32.0 (100 %)" */
 static void peak_of_limit(const struct summary *s, const char *before, struct buf *text)
 {
-	const struct maybe peak = s->combined.peak, limit = limit_of(s);
+	const struct maybe peak = s->combined.peak, limit = memory_limit(s);
 	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
 
 	if (!peak.known)
@@ -141,7 +169,7 @@ static enum verdict verdict_of(const struct summary *s)
 		return NEARBY;
 	if (!main_was_killed(s))
 		return NO_SIGN;
-	return machine_ran_out(s) || percent_of(s->combined.peak, limit_of(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
+	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
 }
 
 static void machine_count(const struct summary *s, struct buf *text)
@@ -226,11 +254,11 @@ bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct 
 /* Millionths of the wall time in which some task of the machine waited for memory. */
 static struct maybe pressure_ppm(const struct summary *s)
 {
-	const struct acc *acc = s->job ? job_acc(s->job, M_HOST_PSI_MEM, 0) : NULL;
+	const struct maybe waited = figures_rise(s, M_HOST_PSI_MEM);
 
-	if (!acc || acc->n == 0 || !s->wall_ns.known || s->wall_ns.value < pressure_least_ns)
+	if (!waited.known || !s->wall_ns.known || s->wall_ns.value < pressure_least_ns)
 		return UNKNOWN;
-	return known((int64_t) ((double) (acc->max - acc->min) * 1e6 / (double) s->wall_ns.value));
+	return known((int64_t) ((double) waited.value * 1e6 / (double) s->wall_ns.value));
 }
 
 static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressure, struct buf *text)
@@ -255,7 +283,7 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 {
 	const struct summary *s = k->s;
 	const struct maybe pressure = pressure_ppm(s);
-	const bool near = percent_of(s->combined.peak, limit_of(s)) > NEAR_PERCENT;
+	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
 	const bool pressed = pressure.known && pressure.value > PRESSURE_PERCENT * 10000;
 	const bool is_oom = verdict_of(s) != NO_SIGN;
 	char share[UNITS_LEN];

@@ -27,6 +27,21 @@ bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct 
 bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_memory_request(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_time_request(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_swap(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_shm_full(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_data_starved(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text);
 
 /* key ends in _bytes, _s or _ratio, or is a plain number; it must live for ever. */
@@ -34,6 +49,12 @@ void finding_evidence(struct finding *f, const char *key, double value);
 /* text must live as long as the summary. */
 void finding_text(struct finding *f, const char *key, const char *text);
 void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns);
+
+/* The smallest of what may stop the job from getting more RAM: its cgroup's limit, one above it, the machine. */
+struct maybe memory_limit(const struct summary *s);
+
+/* How many processors would have been enough, where those requested were far too many; else unknown. */
+struct maybe cpus_enough(const struct summary *s);
 
 /* True if main ended with status 0, by itself. */
 bool run_succeeded(const struct summary *s);

@@ -22,6 +22,7 @@ struct expected {
 	ssize_t pids;
 	pid_t pid[3];
 	struct maybe mem, peak, anon, file, kernel, cpu_ns, throttled_ns, oom_kills;
+	struct maybe periods, held;
 };
 
 #define K(n) { (n), true }
@@ -29,23 +30,23 @@ struct expected {
 static const struct expected machines[] = {
 	{ "cgroup-v2", "/user.slice/user-1000.slice/user@1000.service/app.slice/run-4242.scope", "systemd", true,
 		K(8589934592), K(1500000), 3, { 4242, 4250, 4251 }, K(734003200), K(734003200), K(524288000), K(157286400),
-		K(41943040), K(12500000000), K(45000000), K(1) },
+		K(41943040), K(12500000000), K(45000000), K(1), K(100), K(3) },
 	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 }, K(209715200),
-		NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2) },
+		NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2), K(10), K(4) },
 	/* cpuacct:/ holds more processes than the memory group: not the job's processor time */
 	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800), K(41943040),
-		K(8388608), K(524288), NONE, NONE, K(0) },
+		K(8388608), K(524288), NONE, NONE, K(0), NONE, NONE },
 	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE, K(73400320),
-		K(20971520), K(6291456), K(900000), K(7000), K(0) },
+		K(20971520), K(6291456), K(900000), K(7000), K(0), K(5), K(1) },
 	{ "no-permission", "/job", "", true, NONE, NONE, 1, { 4242 }, NONE, NONE, NONE, NONE, NONE, K(1000000), NONE,
-		NONE },
-	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE, NONE },
+		NONE, NONE, NONE },
+	{ "wsl", "/", "", true, NONE, NONE, 2, { 1, 4242 }, NONE, NONE, NONE, NONE, NONE, K(77000), NONE, NONE, NONE, NONE },
 	{ "slurm-v1", "/slurm/uid_1001/job_77/step_0/task_0", "slurm", false, K(2147483648), NONE, 1, { 4242 },
-		K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000), K(60000000000), K(0), K(1) },
+		K(1073741824), K(1073741824), K(1000000000), K(50000000), K(2000000), K(60000000000), K(0), K(1), K(0), K(0) },
 	{ "slurm-v2", "/system.slice/node018_slurmstepd.scope/job_77/step_0/user/task_0", "slurm", true, K(3221225472),
-		NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3) },
+		NONE, 1, { 4242 }, K(300), NONE, K(200), K(60), NONE, K(5000), NONE, K(3), NONE, NONE },
 	{ "kubernetes", "/", "kubernetes", false, K(1073741824), K(2500000), 2, { 1, 4242 }, K(400000), NONE, K(300000),
-		K(90000), K(1000), K(42), K(99), K(0) },
+		K(90000), K(1000), K(42), K(99), K(0), K(1), K(1) },
 };
 
 static void check_maybe(const struct framebuf *out, enum metric metric, struct maybe value)
@@ -73,9 +74,9 @@ static void check_readings(const struct root *root, const struct expected *e)
 	assert_int_equal(source_cgroup.read(s, MEMORY, &out), 0);
 	assert_int_equal(out.n_readings, 2);
 	assert_int_equal(source_cgroup.read(s, DETAIL, &out), 0);
-	assert_int_equal(out.n_readings, 7);
+	assert_int_equal(out.n_readings, 9);
 	assert_int_equal(source_cgroup.read(s, EVENTS, &out), 0);
-	assert_int_equal(out.n_readings, 8);
+	assert_int_equal(out.n_readings, 10);
 	check_maybe(&out, M_JOB_CGROUP_MEM, e->mem);
 	check_maybe(&out, M_JOB_CGROUP_PEAK, e->peak);
 	check_maybe(&out, M_JOB_CGROUP_ANON, e->anon);
@@ -84,6 +85,8 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_CPU, e->cpu_ns);
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED, e->throttled_ns);
 	check_maybe(&out, M_JOB_OOM_KILLS, e->oom_kills);
+	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
+	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->held);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* what could not be had was told once */
@@ -424,7 +427,7 @@ static void every_cgroup_metric_is_told_of(void **state)
 		struct source_env env = { .root = &root, .cgroup = facts.path };
 
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 8);
+		assert_int_equal(p.n, 10);
 		bool all = i < 2;
 
 		assert_true(p.of[M_JOB_CGROUP_PEAK].available == all);
@@ -437,7 +440,7 @@ static void every_cgroup_metric_is_told_of(void **state)
 		memset(&p, 0, sizeof(p));
 		env.cgroup = NULL;
 		source_cgroup.probe(&env, probes_take, &p);
-		assert_int_equal(p.n, 8);
+		assert_int_equal(p.n, 10);
 		assert_non_null(strstr(p.of[M_JOB_CGROUP_MEM].remedy, "--cgroup=new"));
 		root_done(&root);
 	}

@@ -188,7 +188,7 @@ static bool apply_frame(void *ctx, const struct frame *frame)
 /* Windows hold the same amounts as the looks that went into them. */
 static void replayed_windows_make_it_too(void **state)
 {
-	const enum metric which[] = { M_JOB_ANON, M_JOB_CPU_USER, M_HOST_CPU_IOWAIT };
+	const enum metric which[] = { M_JOB_ANON, M_JOB_CPU_USER, M_JOB_CPU_SYSTEM };
 	struct rig_folder f;
 	struct replay *r;
 	struct job *job = job_new(&config);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "watch/gpus.h"
+
+static void see_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
+{
+	struct gpus *gpus = ctx;
+
+	(void) acc;
+	if (metrics[metric].entity != ENTITY_GPU)
+		return;
+	for (size_t i = 0; i < gpus->n; i++) {
+		if (gpus->ids[i] == id)
+			return;
+	}
+	if (gpus->n < GPUS_MOST)
+		gpus->ids[gpus->n++] = id;
+}
+
+struct gpus gpus_all(const struct job *job)
+{
+	struct gpus gpus = { 0 };
+
+	job_each_acc(job, see_acc, &gpus);
+	return gpus;
+}
+
+struct gpus gpus_used(const struct job *job)
+{
+	const struct gpus all = gpus_all(job);
+	struct gpus used = { 0 };
+	bool told = false;
+
+	for (size_t i = 0; i < all.n; i++) {
+		const double most = gpu_most(job, M_GPU_JOB_MEM, all.ids[i]);
+
+		told = told || most >= 0;
+		if (most > 0)
+			used.ids[used.n++] = all.ids[i];
+	}
+	return told ? used : all;
+}
+
+double gpu_mean(const struct job *job, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = job_acc(job, metric, id);
+
+	return acc && acc->span_ns > 0 ? acc->sum / (double) acc->span_ns : -1;
+}
+
+double gpu_most(const struct job *job, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = job_acc(job, metric, id);
+
+	return acc ? (double) acc->max : -1;
+}
+
+double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = job_acc(job, metric, id);
+
+	return acc ? (double) acc->last - (double) acc->min : -1;
+}
+
+double gpu_memory(const struct job *job, uint32_t id)
+{
+	const struct acc *used = job_acc(job, M_GPU_MEM, id), *left = job_acc(job, M_GPU_MEM_FREE, id);
+
+	return used && left ? (double) used->last + (double) left->last : -1;
+}
+
+double gpus_mean(const struct job *job, enum metric metric)
+{
+	const struct gpus used = gpus_used(job);
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < used.n; i++) {
+		const double mean = gpu_mean(job, metric, used.ids[i]);
+
+		sum += mean >= 0 ? mean / 1e6 : 0;
+		n += mean >= 0;
+	}
+	return n > 0 ? sum / (double) n : -1;
+}
+
+double gpus_busy(const struct job *job)
+{
+	return gpus_mean(job, M_GPU_BUSY);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rules about GPUs, on frames made by hand: what a driver would have said over an hour.
+ */
+#include "findings_rig.h"
+
+#include <math.h>
+
+enum {
+	STEP_S = 10,
+	HOUR_S = 3600
+};
+
+/* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
+struct gpu {
+	double busy, sm, dram, power, held_gib, used_gib, heat, pcie;
+};
+
+typedef struct gpu gpu_at(int second);
+
+static void apply(struct made *m, struct framebuf *buf, int second)
+{
+	const struct frame frame = framebuf_frame(buf, FRAME_NVML, (uint64_t) second * 1000000000, UINT64_C(30000000000));
+
+	assert_int_equal(job_apply(m->job, &frame), 0);
+	framebuf_clear(buf);
+}
+
+static void put(struct framebuf *buf, enum metric metric, uint32_t id, double value)
+{
+	if (value >= 0)
+		framebuf_value(buf, metric, id, (int64_t) value);
+}
+
+static void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int second)
+{
+	put(buf, M_GPU_BUSY, id, g->busy * 1e6);
+	put(buf, M_GPU_SM_ACTIVE, id, g->sm * 1e6);
+	put(buf, M_GPU_DRAM_ACTIVE, id, g->dram * 1e6);
+	put(buf, M_GPU_POWER, id, g->power * 700e6);
+	put(buf, M_GPU_POWER_LIMIT, id, 700e6);
+	put(buf, M_GPU_JOB_MEM, id, g->held_gib * 1073741824.0);
+	put(buf, M_GPU_MEM, id, g->used_gib * 1073741824.0);
+	put(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
+	put(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
+	put(buf, M_GPU_THROTTLE_HW, id, 0);
+	put(buf, M_GPU_PCIE_RX, id, g->pcie * second);
+	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
+}
+
+/* An hour with these GPUs; NULL behind the last. */
+static void made_gpus(struct made *m, gpu_at *const *gpus)
+{
+	struct framebuf buf = { 0 };
+
+	made_new(m);
+	m->s.wall_ns = m->f->ended_ns = known(SECONDS(HOUR_S));
+	for (int t = 0; t <= HOUR_S; t += STEP_S) {
+		double held = 0;
+
+		for (uint32_t id = 1; gpus[id - 1]; id++) {
+			const struct gpu g = gpus[id - 1](t);
+
+			say(&buf, id, &g, t);
+			held += g.held_gib;
+		}
+		put(&buf, M_JOB_GPU_MEM, 0, held * 1073741824.0);
+		apply(m, &buf, t);
+	}
+	framebuf_done(&buf);
+}
+
+static void made_gpu(struct made *m, gpu_at *gpu)
+{
+	made_gpus(m, (gpu_at *const[]) { gpu, NULL });
+}
+
+/* All is well with it. */
+static struct gpu good(int second)
+{
+	(void) second;
+	return (struct gpu) { .busy = 0.95, .sm = 0.5, .dram = 0.4, .power = 0.7, .held_gib = 60, .used_gib = 61 };
+}
+
+static void silent(gpu_at *gpu, const char *code)
+{
+	struct made m;
+
+	made_gpu(&m, gpu);
+	if (fires(&m, code))
+		fail_msg("%s: %s", code, finding_of(&m, code)->message);
+	made_done(&m);
+}
+
+/* *m is the caller's to end. */
+static const struct finding *loud(struct made *m, gpu_at *gpu, const char *code)
+{
+	made_gpu(m, gpu);
+	const struct finding *f = judged(m, code, NULL);
+
+	if (!f->fired)
+		fail_msg("%s: %s", code, f->why_not);
+	return f;
+}
+
+static void test_all_is_well(void **state)
+{
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "data-starved",
+		"gpu-bound-by", "foreign-load" };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		silent(good, codes[i]);
+}
+
+static void test_without_a_gpu(void **state)
+{
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-bound-by" };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.s.wall_ns = known(SECONDS(HOUR_S));
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		assert_says(judged(&m, codes[i], NULL)->why_not, "no GPU was used");
+	made_done(&m);
+}
+
+static struct gpu leaking(int second)
+{
+	struct gpu g = good(second);
+
+	g.held_gib = 20 + 0.006 * second / 60 * 10;
+	return g;
+}
+
+static struct gpu caching(int second)
+{
+	struct gpu g = good(second);
+
+	g.held_gib = 20 + 20 * (1 - exp(-second / 600.0));
+	return g;
+}
+
+static void test_leak(void **state)
+{
+	struct made m;
+	const struct finding *f = loud(&m, leaking, "gpu-leak");
+
+	(void) state;
+	assert_says(f->message, "a leak is suspected");
+	assert_true(fabs(evidence_of(f, "growth_bytes_per_s") * 60 / (double) MIB(1) - 61.4) < 2);
+	made_done(&m);
+	silent(caching, "gpu-leak");
+}
+
+static struct gpu idle_for_11_minutes(int second)
+{
+	struct gpu g = good(second);
+
+	if (second >= 1000 && second < 1720)
+		g.busy = 0.01;
+	return g;
+}
+
+static struct gpu idle_for_9_minutes(int second)
+{
+	struct gpu g = good(second);
+
+	if (second >= 1000 && second < 1540)
+		g.busy = 0.01;
+	return g;
+}
+
+static struct gpu idle_and_free(int second)
+{
+	struct gpu g = idle_for_11_minutes(second);
+
+	if (g.busy < 0.5)
+		g.held_gib = 0;
+	return g;
+}
+
+static struct gpu unused(int second)
+{
+	(void) second;
+	return (struct gpu) { .used_gib = 0.5 };
+}
+
+static void test_idle(void **state)
+{
+	struct made m;
+	const struct finding *f = loud(&m, idle_for_11_minutes, "gpu-idle");
+
+	(void) state;
+	assert_in_range((int) evidence_of(f, "idle_s"), 630, 720);
+	assert_in_range(f->from_ns / 1000000000, 1000, 1090);
+	assert_says(f->message, "held 60.0 GiB");
+	made_done(&m);
+	silent(idle_for_9_minutes, "gpu-idle");
+	silent(idle_and_free, "gpu-idle");
+}
+
+static void test_unused(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_gpus(&m, (gpu_at *const[]) { good, unused, NULL });
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
+	made_done(&m);
+	/* Whoever needs none and asked for none has done nothing wrong. */
+	made_gpu(&m, unused);
+	assert_false(fires(&m, "gpu-idle"));
+	set_text(&m.f->scheduler, "slurm");
+	assert_true(fires(&m, "gpu-idle"));
+	made_done(&m);
+}
+
+static struct gpu few_sms(int second)
+{
+	struct gpu g = good(second);
+
+	g.sm = 0.29;
+	return g;
+}
+
+static struct gpu low_power(int second)
+{
+	struct gpu g = good(second);
+
+	g.sm = -1;
+	g.power = 0.39;
+	return g;
+}
+
+static struct gpu not_busy(int second)
+{
+	struct gpu g = few_sms(second);
+
+	g.busy = 0.79;
+	return g;
+}
+
+static void test_low_use(void **state)
+{
+	struct made m;
+
+	(void) state;
+	assert_says(loud(&m, few_sms, "gpu-low-use")->message, "busy 95 % of the time, which only says that some kernel ran");
+	made_done(&m);
+	assert_says(loud(&m, low_power, "gpu-low-use")->message, "it drew 39 % of its power limit");
+	made_done(&m);
+	silent(not_busy, "gpu-low-use");
+}
+
+static struct gpu small(int second)
+{
+	struct gpu g = good(second);
+
+	g.used_gib = 55;
+	return g;
+}
+
+static struct gpu large(int second)
+{
+	struct gpu g = good(second);
+
+	g.used_gib = second == 1000 ? 57 : 20;
+	return g;
+}
+
+static void test_memory(void **state)
+{
+	struct made m;
+
+	(void) state;
+	assert_says(loud(&m, small, "gpu-memory")->message, "25.0 GiB of GPU memory were never used (peak 55.0 GiB of 80.0, 69 %)");
+	made_done(&m);
+	silent(large, "gpu-memory");
+}
+
+static struct gpu hot(int second)
+{
+	struct gpu g = good(second);
+
+	g.heat = 0.06;
+	return g;
+}
+
+static struct gpu warm(int second)
+{
+	struct gpu g = good(second);
+
+	g.heat = 0.05;
+	return g;
+}
+
+static void test_throttle(void **state)
+{
+	struct made m;
+
+	(void) state;
+	assert_says(loud(&m, hot, "gpu-throttle")->message, "held back 6 % of the time because it was too hot");
+	made_done(&m);
+	silent(warm, "gpu-throttle");
+}
+
+static struct gpu waiting(int second)
+{
+	struct gpu g = good(second);
+
+	g.busy = 0.4;
+	g.sm = 0.3;
+	return g;
+}
+
+/* A starved loader against a GPU that is merely half idle, and against a full one. */
+static void test_starved(void **state)
+{
+	struct made m;
+
+	(void) state;
+	silent(waiting, "data-starved");
+	made_gpu(&m, waiting);
+	m.s.iowait_ppm = known(210000);
+	assert_says(judged(&m, "data-starved", NULL)->message, "busy 40 % of the time: it may be waiting for data; processors wait for the disk");
+	/* Then more of its memory would not help. */
+	assert_false(fires(&m, "gpu-memory"));
+	made_done(&m);
+	made_gpu(&m, good);
+	m.s.iowait_ppm = known(210000);
+	assert_false(fires(&m, "data-starved"));
+	made_done(&m);
+}
+
+static struct gpu by_memory(int second)
+{
+	struct gpu g = good(second);
+
+	g.dram = 0.61;
+	return g;
+}
+
+static struct gpu by_compute(int second)
+{
+	struct gpu g = good(second);
+
+	g.sm = 0.61;
+	return g;
+}
+
+static struct gpu by_copies(int second)
+{
+	struct gpu g = good(second);
+
+	g.pcie = 9e9;
+	return g;
+}
+
+static void test_bound_by(void **state)
+{
+	static const struct {
+		gpu_at *gpu;
+		const char *by;
+	} cases[] = {
+		{ by_memory, "memory" },
+		{ by_compute, "compute" },
+		{ by_copies, "copy" },
+		{ few_sms, "launch" },
+		{ waiting, "input" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made m;
+		const struct finding *f = loud(&m, cases[i].gpu, "gpu-bound-by");
+
+		assert_string_equal(f->evidence[0].text, cases[i].by);
+		made_done(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_is_well),
+		cmocka_unit_test(test_without_a_gpu),
+		cmocka_unit_test(test_leak),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_unused),
+		cmocka_unit_test(test_low_use),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_throttle),
+		cmocka_unit_test(test_starved),
+		cmocka_unit_test(test_bound_by),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
