@@ -22,6 +22,7 @@
 enum {
 	HISTORY_RUNS = 200,
 	MESSAGES_A_STEP = 64, /* pushed messages taken between two looks at the clock */
+	STEPS_DEAF = 8,       /* ticks in a row that may keep messages waiting */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
@@ -350,8 +351,10 @@ void hiw_recorder_step(struct hiw_recorder *r)
 {
 	if (r->ended)
 		return;
-	take_messages(r);
-	sampler_step(r->sampler);
+	/* What waits in the socket keeps the descriptor readable: the next step finds it. Where every step is a tick, one
+	 * in a few asks all the same. */
+	if (!sampler_step(r->sampler) || r->steps++ % STEPS_DEAF == 0)
+		take_messages(r);
 	if (!sampler_window_closed(r->sampler) || !r->record)
 		return;
 	sampler_cost(r->sampler);

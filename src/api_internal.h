@@ -32,6 +32,7 @@ struct hiw_recorder {
 	struct record *record;     /* NULL: none is kept, or it is finished */
 	struct pushed pushed;
 	struct framebuf pushed_frame;
+	unsigned steps;
 	struct scheduler scheduler;
 	struct hiw_run run;
 	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;

@@ -37,6 +37,7 @@ struct command {
 	const char
 		*name; /* "": hiwater itself (what stands in front of a command); "_...": hidden */
 	const char *usage; /* behind the name: "[options] [--] COMMAND..." */
+	const char *operands; /* what they may be, a sentence or two, where it needs one; NULL */
 	const char *sentence;
 	const char *const *prose; /* paragraphs for the man page; NULL-terminated; may be NULL */
 	const char *const

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/opt_row.h"
 
 enum {
@@ -99,6 +100,10 @@ void opt_help(const struct command *command, FILE *out)
 	column += strlen("Usage: ") + 1;
 	fprintf(out, "\nUsage: %s%s%s ", OPT_PROGRAM, blank, command->name);
 	wrap(out, command->usage ? command->usage : "", column, column);
+	if (command->operands) {
+		fputc('\n', out);
+		wrap(out, command->operands, 0, 0);
+	}
 	fputs("\nOptions:\n", out);
 	for (const struct opt *o = NULL; (o = opt_next(command, o));) {
 		if (o->sentence)
@@ -167,19 +172,15 @@ static void roff_words(FILE *out, const char *text, const char *end)
 /* A table's sentence as one of running text: a capital in front, a full stop behind. */
 static void roff_sentence(FILE *out, const char *text)
 {
-	char first = (char) toupper((unsigned char) text[0]);
-	size_t len = strlen(text);
+	autofree char *sentence = strdup(text);
+	const size_t len = strlen(text), word = strspn(text, "abcdefghijklmnopqrstuvwxyz'-");
 
-	if (len == 0)
+	if (len == 0 || !sentence)
 		return;
 	/* A word that holds more than small letters ("hiwater.h", "iGPU") is a name and stays. */
-	if (text[strspn(text, "abcdefghijklmnopqrstuvwxyz'-")] == ' ' ||
-		len == strspn(text, "abcdefghijklmnopqrstuvwxyz")) {
-		fputc(first, out);
-		text++;
-		len--;
-	}
-	roff_words(out, text, len > 0 && strchr(".?!:", text[len - 1]) ? "" : ".");
+	if (strchr(" ,;:", text[word]))
+		sentence[0] = (char) toupper((unsigned char) text[0]);
+	roff_words(out, sentence, strchr(".?!:", text[len - 1]) ? "" : ".");
 }
 
 static void man_option(const struct opt *o, FILE *out)
@@ -220,6 +221,10 @@ static void man_prose(const struct command *command, FILE *out, bool follows_hea
 			fputs(".PP\n", out);
 		roff_words(out, *p, "");
 		follows_heading = false;
+	}
+	if (command->operands) {
+		fputs(".PP\n", out);
+		roff_words(out, command->operands, "");
 	}
 }
 

@@ -18,6 +18,11 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
+/* For --help and man pages of whoever takes a RUN (src/record/history.c finds it). */
+#define WHAT_A_RUN_IS \
+	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run), the " \
+	"path of a recording, or slurm:JOB."
+
 extern const struct command command_run, command_attach, command_runs, command_show, command_mark, command_doctor,
 	command_generate;
 

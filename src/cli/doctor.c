@@ -349,8 +349,10 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Says of each metric whether it can be had on this machine, with the rights of this user, and from where; or why not, "
-	"and what would change that. It changes nothing.",
+	"Says of each metric whether it can be had on this machine, with the rights of this user, and from where; and at the end "
+	"what is missing, why, and what would change that. It changes nothing. The metrics are those of docs/metrics.md.",
+	"In front stand the facts that decide how well things are known: how far sizes may be off, whose cgroup this is, how new "
+	"processes are found, and whether the kernel tells of each one's end.",
 	"The exit status is 0 (also where much is missing), 1 if the machine could not be looked at, 2 for a command line that "
 	"makes no sense.",
 	NULL,
@@ -359,6 +361,8 @@ static const char *const prose[] = {
 static const char *const examples[] = {
 	"hiwater doctor",
 	"why is there no energy in my summary?",
+	"hiwater run --cgroup=new -- hiwater doctor",
+	"what is there for a job in a cgroup of its own?",
 	"hiwater doctor --json",
 	"the same, for a program",
 	NULL,

@@ -310,6 +310,7 @@ static const char *const examples[] = {
 const struct command command_runs = {
 	.name = "runs",
 	.usage = "[options] | --rm RUN...",
+	.operands = WHAT_A_RUN_IS,
 	.sentence = "list the history",
 	.prose = prose,
 	.examples = examples,

@@ -94,8 +94,6 @@ static const struct opt opts[] = {
 static const char *const prose[] = {
 	"Prints the summary of RUN on stdout, also of one that still runs or whose recorder was killed: then up to its last "
 	"second.",
-	"A RUN is a number of the history (see hiwater-runs(1)), last (which is what is taken without one), a name (its latest "
-	"run), the path of a recording, or slurm:JOB.",
 	"The exit status is 0, 1 if there is no such run or it cannot be read, 2 for a command line that makes no sense.",
 	NULL,
 };
@@ -115,6 +113,7 @@ static const char *const examples[] = {
 const struct command command_show = {
 	.name = "show",
 	.usage = "[options] [RUN]",
+	.operands = WHAT_A_RUN_IS " Without one it is the last.",
 	.sentence = "show a run's summary",
 	.prose = prose,
 	.examples = examples,

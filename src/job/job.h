@@ -119,8 +119,9 @@ unsigned job_needs(struct job *job);
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
-void job_pss_done(struct job *job, uint64_t time_ns, bool valid);
+/* Result of a valid or spoilt PSS pass whose readings were applied just before (their sum is off by moved bytes at
+ * most); files: processes_files' bound. */
+void job_pss_done(struct job *job, int64_t moved, bool valid);
 void job_files_done(struct job *job, uint64_t bytes);
 
 /* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is

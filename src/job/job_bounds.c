@@ -232,19 +232,20 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 
 /* ---- the PSS pass --------------------------------------------------------------------------------------------------- */
 
-void job_pss_done(struct job *job, uint64_t time_ns, bool valid)
+void job_pss_done(struct job *job, int64_t moved, bool valid)
 {
 	struct pass *pass = &job->pass;
 	struct growth *growth = &job->growth;
 	const struct look *look = job_look(job);
 
-	(void) time_ns;
 	if (valid) {
 		pass->valid = pass->fresh = true;
-		for (enum set s = ALL; s < SETS; s++)
-			pass->pss[s] = pass->held[s] = pass->adding[s];
+		for (enum set s = ALL; s < SETS; s++) {
+			pass->held[s] = pass->adding[s];
+			pass->pss[s] = larger(pass->adding[s] - moved, 0);
+		}
 		/* What main shares with the others counts for them whole. */
-		pass->held[REST] = larger(pass->pss[REST], pass->pss[ALL] - pass->main_private);
+		pass->held[REST] = larger(pass->held[REST], pass->held[ALL] - pass->main_private);
 		pass->whole = pass->adding[ALL];
 		pass->private_part = pass->adding_private;
 	}

@@ -2,7 +2,6 @@
 #include "sample/sampler.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -103,13 +102,6 @@ static uint64_t window_hold(const struct sampler *s)
 
 /* ---- exit records --------------------------------------------------------------------------------------------------- */
 
-static bool record_waits(const struct sampler *s)
-{
-	struct pollfd fd = { .fd = taskstats_fd(s->taskstats), .events = POLLIN };
-
-	return poll(&fd, 1, 0) > 0;
-}
-
 static void note(struct sampler *s, uint64_t now, const char *text)
 {
 	const struct event event = { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_JOB, .text = text };
@@ -134,13 +126,11 @@ static void take_records(struct sampler *s, uint64_t now)
  * whose parent is no member any more is a stranger. */
 void sampler_records(struct sampler *s, uint64_t now)
 {
-	bool more = s->taskstats && record_waits(s);
-
 	if (!s->taskstats)
 		return;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	take_records(s, now);
-	if (!more)
+	if (!taskstats_waits(s->taskstats))
 		return;
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
@@ -177,6 +167,7 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		sampler_plan_pages(s, now);
 	job_total(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
+	sampler_plan_moved(s, now);
 }
 
 static bool is_due(uint64_t *next, uint64_t now, uint64_t period)
@@ -281,12 +272,12 @@ int sampler_start_clock(struct sampler *s)
 	return interval > SECOND ? sampler_set_timer(s, SECOND, 0) : sampler_set_timer(s, interval, interval);
 }
 
-void sampler_step(struct sampler *s)
+bool sampler_step(struct sampler *s)
 {
 	uint64_t expirations, now;
 
 	if (!s->started || s->ended || read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
-		return;
+		return false;
 	now = sampler_time(s);
 	if (now >= s->due_ns) {
 		count_tick(s, now);
@@ -296,6 +287,7 @@ void sampler_step(struct sampler *s)
 	}
 	if (s->options.interval_ns > SECOND)
 		(void) sampler_set_timer(s, s->due_ns < now + SECOND ? s->due_ns : now + SECOND, 0);
+	return true;
 }
 
 int sampler_fd(const struct sampler *s)

@@ -37,14 +37,15 @@ struct sampler;
 int sampler_new(const struct sampler_options *options, struct sampler **ret, struct err *err);
 void sampler_free(struct sampler *s);
 
-/* The job is about to be forked: whom the kernel has killed for lack of memory until now is none of its. */
+/* The job is about to be forked: whom the kernel has killed for lack of memory until now is none of its; who ends from
+ * now on may be. */
 void sampler_forking(struct sampler *s);
 
 /* Begins with pid as main (with attach: again for every further pid). Reads everything once. */
 int sampler_start(struct sampler *s, pid_t pid, struct err *err);
 
 int sampler_fd(const struct sampler *s);     /* poll for POLLIN; the same one for life */
-void sampler_step(struct sampler *s);        /* what is due now: a tick, exit records */
+bool sampler_step(struct sampler *s);        /* what is due now: a tick, exit records. False: nothing was */
 void sampler_now(struct sampler *s);         /* a frame at once (a mark, a phase's edge) */
 
 struct job *sampler_job(struct sampler *s);

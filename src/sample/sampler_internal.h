@@ -51,6 +51,8 @@ struct sampler {
 	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
 	uint64_t last_tick_ns, last_frame_ns;
 	uint64_t next_window_ns, next_full_look_ns, next_cgroup_check_ns;
+	int64_t rss_sum_at_host;         /* of the members, when the machine's memory was read for it */
+	uint64_t next_moved_ns;
 	uint64_t next_now_ns;            /* a look that somebody asks for is made from here on */
 	uint64_t ticks, late, longest_gap_ns;
 	uint64_t own_cpu_at_start_ns;
@@ -69,8 +71,9 @@ void sampler_records(struct sampler *s, uint64_t now_ns);
 int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns);
 int sampler_start_clock(struct sampler *s);
 
-/* sampler_oom.c: what was counted before the job began, as first readings: of the machine (before any other), of the
+/* sampler_oom.c: counts what was before the job begins; as first readings, of the machine (before any other), of the
  * job's cgroup; at the end, an event for each member that the kernel's log names. */
+void sampler_oom_begin(struct sampler *s);
 void sampler_oom_machine(struct sampler *s);
 void sampler_oom_cgroup(struct sampler *s);
 void sampler_oom_end(struct sampler *s, uint64_t now_ns);
@@ -84,6 +87,8 @@ void sampler_plan_open_host(struct sampler *s);
 void sampler_plan_open(struct sampler *s);
 void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all);
 void sampler_plan_close(struct sampler *s);
+/* Reads the machine's memory where the job's has moved since: the peaks of both belong together. */
+void sampler_plan_moved(struct sampler *s, uint64_t now_ns);
 /* Reads how many huge pages were given out until now: what fork families hold at most depends on it. */
 void sampler_plan_pages(struct sampler *s, uint64_t now_ns);
 /* Does the job still have its cgroup to itself? */

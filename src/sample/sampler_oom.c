@@ -8,7 +8,7 @@
 
 #include "sample/sampler_internal.h"
 
-void sampler_forking(struct sampler *s)
+void sampler_oom_begin(struct sampler *s)
 {
 	oom_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->oom.before);
 	s->oom.began = true;
@@ -19,7 +19,7 @@ void sampler_forking(struct sampler *s)
 void sampler_oom_machine(struct sampler *s)
 {
 	if (!s->oom.began)
-		sampler_forking(s);
+		sampler_oom_begin(s);
 	if (s->oom.log < 0)
 		s->oom.log = oom_log_open(s->options.root);
 	if (s->oom.before.machine.known)

@@ -14,7 +14,8 @@ enum {
 	PLAN_CGROUP
 };
 
-#define HOST_PERIOD_NS 100000000 /* nothing of the machine is read more often */
+#define HOST_PERIOD_NS   100000000 /* nothing of the machine is read more often */
+#define HOST_MOVES_BYTES (16 << 20) /* by so much the job's memory moves before the machine's is read out of turn */
 
 static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_HOST] = &source_host,
@@ -74,17 +75,33 @@ void sampler_plan_open(struct sampler *s)
 	}
 }
 
-void sampler_plan_pages(struct sampler *s, uint64_t now_ns)
+/* The group of that name of the machine's source, at once. */
+static void read_host(struct sampler *s, const char *group, uint64_t now_ns)
 {
 	struct plan *plan = &s->plans[PLAN_HOST];
 
-	if (!plan->source)
-		return;
-	for (unsigned g = 0; g < plan->ops->n_groups; g++) {
-		if (strcmp(plan->ops->groups[g].name, "pages") == 0)
+	for (unsigned g = 0; plan->source && g < plan->ops->n_groups; g++) {
+		if (strcmp(plan->ops->groups[g].name, group) == 0)
 			(void) plan->ops->read(plan->source, 1u << g, &s->buf);
 	}
 	sampler_show(s, &s->buf, FRAME_HOST, now_ns, 3 * s->options.window_ns);
+}
+
+void sampler_plan_pages(struct sampler *s, uint64_t now_ns)
+{
+	read_host(s, "pages", now_ns);
+}
+
+void sampler_plan_moved(struct sampler *s, uint64_t now_ns)
+{
+	const struct acc *sum = job_acc(s->job, M_JOB_RSS_SUM, 0);
+	const int64_t moved = (sum ? sum->last : 0) - s->rss_sum_at_host;
+
+	if ((moved < HOST_MOVES_BYTES && moved > -HOST_MOVES_BYTES) || now_ns < s->next_moved_ns)
+		return;
+	s->rss_sum_at_host += moved;
+	s->next_moved_ns = now_ns + HOST_PERIOD_NS;
+	read_host(s, "fast", now_ns);
 }
 
 static bool is_shared_cgroup(const struct sampler *s, const struct plan *plan)

@@ -8,6 +8,7 @@
 static const int64_t credit_most_ns = 100000000; /* what may be saved up */
 static const uint64_t share = 100;               /* one hundredth of a core */
 static const uint64_t walk_ns_per_gib = 13000000;/* the dear end of what was measured (DESIGN §4) */
+static const uint64_t still_share = 32;          /* of what they hold, at most so small a part may move meanwhile */
 static const uint64_t lock_most_ns = 20000000;   /* longest that one process may be held up */
 
 static void earn(struct pss_budget *budget, uint64_t now)
@@ -64,18 +65,18 @@ static void look_at_files(struct sampler *s)
 static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct sizes *sizes)
 {
 	struct facts *facts = job_facts(s->job);
-	uint64_t cost = 0;
-	bool valid = false;
+	struct pss_pass made = { .valid = false };
 
 	if (most && sizes->largest_bytes > most) { /* without that one it would say nothing: nobody is held up for it */
 		count(&facts->pss_skipped);
 	} else {
-		(void) processes_pss(s->processes, most, &valid, &cost, &s->buf);
-		count(valid ? &facts->pss_passes : &facts->pss_invalid);
+		(void) processes_pss(s->processes, most, &made, &s->buf);
+		made.valid = made.valid && made.moved_bytes * still_share <= sizes->sum_bytes;
+		count(made.valid ? &facts->pss_passes : &facts->pss_invalid);
 	}
-	s->pss.credit_ns -= (int64_t) cost;
+	s->pss.credit_ns -= (int64_t) made.cost_ns;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
-	job_pss_done(s->job, now_ns, valid);
+	job_pss_done(s->job, (int64_t) made.moved_bytes, made.valid);
 }
 
 void sampler_pss(struct sampler *s, uint64_t now_ns)

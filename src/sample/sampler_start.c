@@ -102,6 +102,19 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 		(void) job_set_text(&f->host, s->machine.hostname);
 }
 
+static void listen_to_ends(struct sampler *s)
+{
+	if (s->options.root->live && !s->taskstats)
+		(void) taskstats_open(&s->taskstats, NULL);
+}
+
+/* A job's first children may end before there was a look at it: from here on the kernel tells of them. */
+void sampler_forking(struct sampler *s)
+{
+	sampler_oom_begin(s);
+	listen_to_ends(s);
+}
+
 static int start_first(struct sampler *s, pid_t pid, struct err *err)
 {
 	int r;
@@ -117,8 +130,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	if (r < 0)
 		return r;
 	set_start_facts(s, pid);
-	if (s->options.root->live)
-		(void) taskstats_open(&s->taskstats, NULL);
+	listen_to_ends(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
 	s->pss.credit_ns = 100000000;
 	s->next_window_ns = s->options.window_ns;

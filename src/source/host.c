@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine: memory at every tick, the rest once a second. Every file is opened once and read with pread.
+ * The machine: memory twice a second and whenever the job's moves, the rest once a second. Every file is opened once and read with pread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "fast" },
+	/* meminfo: 30 us on a processor that just woke, as much as twenty statm */
+	{ .name = "fast", .period_ns = 500000000 },
 	{ .name = "slow", .period_ns = 1000000000 },
 	/* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
 	{ .name = "pages", .period_ns = 1000000000 },

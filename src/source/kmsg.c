@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "machine_container.h"
 
 /* A record may be this long (CONSOLE_EXT_LOG_MAX); a shorter buffer loses it. */
 enum {
@@ -99,20 +100,10 @@ bool kmsg_victim_parse(const char *record, struct oom_victim *ret)
 
 /* ---- the log ------------------------------------------------------------------------------------------------------ */
 
-/* The log has the numbers that processes have in the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO);
- * in another one they would be other processes. */
-static bool has_first_pids(const struct root *root)
-{
-	static const char first[] = "pid:[4026531836]";
-	char space[64];
-	ssize_t n = readlinkat(root->proc, "self/ns/pid", space, sizeof(space));
-
-	return n == (ssize_t) sizeof(first) - 1 && memcmp(space, first, sizeof(first) - 1) == 0;
-}
-
+/* The log has the numbers that processes have in the first pid namespace; in another one they would be other processes. */
 int oom_log_open(const struct root *root)
 {
-	if (!root->live || !has_first_pids(root))
+	if (!root->live || !machine_first_pids(root))
 		return -EOPNOTSUPP;
 	autoclose int fd = openat(root->top, "dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 

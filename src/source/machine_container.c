@@ -94,7 +94,7 @@ static const char *by_mounts(const struct root *root, bool *ret_on_disk)
 }
 
 /* PROC_PID_INIT_INO of include/linux/proc_ns.h: the pid namespace that the machine was booted with. */
-static bool in_first_pid_namespace(const struct root *root)
+bool machine_first_pids(const struct root *root)
 {
 	static const char first[] = "pid:[4026531836]";
 	char link[64];
@@ -134,7 +134,7 @@ const char *machine_container(const struct root *root, const char *release)
 
 	if (*found == '\0')
 		found = by_environment(root);
-	if (*found == '\0' && !(on_disk && in_first_pid_namespace(root)))
+	if (*found == '\0' && !(on_disk && machine_first_pids(root)))
 		found = by_file(root);
 	if (*found == '\0' && (strstr(release, "microsoft") || strstr(release, "Microsoft")))
 		found = "wsl";

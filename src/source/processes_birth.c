@@ -87,10 +87,11 @@ static bool member_open(struct processes *p, struct member *m)
 
 	fd_limit_update(p);
 	member_keep(p, m, KEEP_STATM);
-	if (p->n_wide < WIDE_MEMBERS && m->fd[KEEP_STATM] >= 0 && p->n_kept + KEEP_COUNT <= p->fd_limit) {
-		for (enum keep k = KEEP_STAT; k < KEEP_COUNT; k++)
-			member_keep(p, m, k);
-		p->n_wide += m->fd[KEEP_STAT] >= 0;
+	member_keep(p, m, KEEP_STAT);
+	if (p->n_wide < WIDE_MEMBERS && m->fd[KEEP_STAT] >= 0) {
+		member_keep(p, m, KEEP_STATUS);
+		member_keep(p, m, KEEP_IO);
+		p->n_wide += m->fd[KEEP_STATUS] >= 0;
 	}
 	return process_stat(p, m->pid, &st) == 0 && st.start_ticks == m->start_ticks;
 }

@@ -14,7 +14,7 @@
 #include "source/source.h"
 
 enum {
-	WIDE_MEMBERS = 256,     /* members whose stat, status and io are kept open as well */
+	WIDE_MEMBERS = 256,     /* members whose status and io are kept open as well; statm and stat are of all */
 	SPARE_FDS = 96,      /* descriptors left to the rest of the recorder */
 	ENDED_KEPT = 1024,    /* ended members that late facts can still be added to */
 	ZOMBIES_KEPT = 8192,    /* more at once are told of again */
@@ -45,7 +45,7 @@ struct member {
 	bool young;              /* born after the run's start: its whole VmHWM is the run's */
 	bool gone;               /* found ended in this read */
 	bool ignores_sigchld;
-	bool marked;             /* its status was read in this call */
+	bool visited;            /* what is dear was read in this call */
 	unsigned got;            /* PROCESSES_*: what this read brought */
 	uint32_t silent;         /* bit metric - M_PROC_RSS: "unknown" was said already */
 	uint64_t rss, rss_file;  /* bytes, last reading */
@@ -78,6 +78,7 @@ struct gate {
 	uint32_t pid_max;
 	uint32_t last_full;      /* at the last look that went through all */
 	bool walked;             /* there was one */
+	uint64_t walked_ns;      /* when it began */
 	uint64_t looked_ns;      /* when the last look began */
 };
 
@@ -98,7 +99,7 @@ struct processes {
 	uint32_t last_id;
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
-	size_t marks_changed, marks_rest; /* where the next PROCESSES_MARKS goes on */
+	size_t round_changed, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
 	int children;            /* children files: 1 there, -1 missing, 0 not known yet */
 	unsigned looks, scans;   /* full looks that could be left out; scans of all of proc */
@@ -162,11 +163,20 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 /* Sends its birth again with what st says: an exec or a new name. */
 void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
 
-/* processes_look.c */
+/* processes_gate.c */
 
 void gate_init(struct processes *p);
 /* Whether the last pid can be read; *ret is it. */
-bool gate_read(const struct processes *p, uint32_t *ret);
+bool gate_read(struct processes *p, uint32_t *ret);
+/* The pid that is handed out after pid, on the way to to. */
+uint32_t gate_pid_after(const struct gate *g, uint32_t pid, uint32_t to);
+/* How many pids were handed out after from, up to to. */
+uint32_t gate_pids_between(const struct gate *g, uint32_t from, uint32_t to);
+/* Turns the gate off if it has not told of the members whose ids are above before_id. */
+void gate_doubt(struct processes *p, uint32_t before_id);
+
+/* processes_look.c */
+
 /* Whether each of the pids handed out since the last look is alive and no member: then nothing forked unseen. */
 bool gate_quiet(struct processes *p);
 /* Calls seen with each all-digits name in a directory below /proc. Returns 0 or -errno. */

@@ -23,9 +23,9 @@ enum {
 	COST_PID = 4000,
 	COST_THREAD = 6000,   /* its children file, its part of the task directory */
 	COST_BLIND = 500000, /* most that a tick may cost where the gate is off */
-	PIDS_RESERVED = 300,    /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
 	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
 	DOUBT_EVERY = 32,     /* full looks until what need not be looked at is */
+	WALK_SHARE = 500,     /* of a core, walks through the tree take one part in so many where the gate is proven */
 	QUIET_MAX = 64,     /* most pids that a PSS pass examines */
 };
 
@@ -265,69 +265,12 @@ static int look_scan(struct processes *p, struct framebuf *out)
 	return r;
 }
 
-/* ---- the gate ----------------------------------------------------------------------------------------------------- */
-
-static uint32_t pid_max_read(const struct processes *p)
-{
-	char text[64];
-	const char *at = text;
-	uint64_t value;
-
-	if (smallfile_read(p->env.root->proc, "sys/kernel/pid_max", text, sizeof(text)) < 0 || parse_u64(&at, &value) < 0 ||
-		value > 1 << 22)
-		return 1 << 22; /* PID_MAX_LIMIT */
-	return (uint32_t) value;
-}
-
-bool gate_read(const struct processes *p, uint32_t *ret)
-{
-	char text[256];
-
-	return p->gate.fd >= 0 && smallfile_pread(p->gate.fd, text, sizeof(text)) > 0 &&
-	       procfs_lastpid_parse(text, ret) == 0;
-}
-
-void gate_init(struct processes *p)
-{
-	struct gate *g = &p->gate;
-
-	g->why_not = "";
-	g->pid_max = pid_max_read(p);
-	g->fd = smallfile_open(p->env.root->proc, "loadavg");
-	if (g->fd < 0 || !gate_read(p, &g->last)) {
-		g->off = true;
-		g->why_not = "loadavg does not tell the last pid";
-	}
-	g->first = g->before = g->last;
-	g->looked_ns = clock_boot_ns();
-}
-
-static uint32_t pid_after(const struct gate *g, uint32_t pid, uint32_t to)
-{
-	if (pid + 1 < g->pid_max)
-		return pid + 1;
-	return to < PIDS_RESERVED ? 1 : PIDS_RESERVED;
-}
-
-/* How many pids were handed out after from, up to to. */
-static uint32_t pids_between(const struct gate *g, uint32_t from, uint32_t to)
-{
-	uint32_t again = to < PIDS_RESERVED ? 1 : PIDS_RESERVED;
-
-	if (to >= from)
-		return to - from;
-	return (from + 1 < g->pid_max ? g->pid_max - 1 - from : 0) + (to - again + 1);
-}
-
-static bool is_between(const struct gate *g, uint32_t from, uint32_t pid, uint32_t to)
-{
-	return to >= from ? pid > from && pid <= to : (pid > from && pid < g->pid_max) || pid <= to;
-}
+/* ---- through the gate --------------------------------------------------------------------------------------------- */
 
 /* A pid that was handed out anew is no known stranger any more. */
 static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 {
-	uint32_t n = pids_between(&p->gate, from, to);
+	uint32_t n = gate_pids_between(&p->gate, from, to);
 
 	if (p->strangers.used == 0)
 		return;
@@ -336,18 +279,18 @@ static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 		return;
 	}
 	for (uint32_t pid = from; n > 0; n--) {
-		pid = pid_after(&p->gate, pid, to);
+		pid = gate_pid_after(&p->gate, pid, to);
 		map_remove(&p->strangers, pid);
 	}
 }
 
 static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
 {
-	uint32_t n = pids_between(&p->gate, from, to);
+	uint32_t n = gate_pids_between(&p->gate, from, to);
 	int r = 0;
 
 	for (uint32_t pid = from; n > 0 && r >= 0; n--) {
-		pid = pid_after(&p->gate, pid, to);
+		pid = gate_pid_after(&p->gate, pid, to);
 		r = consider(p, (int32_t) pid, false, out);
 	}
 	return r;
@@ -361,47 +304,33 @@ static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
 
 	if (now == g->last && now == g->before)
 		return 0;
-	if (now >= g->pid_max)
-		g->pid_max = pid_max_read(p);
-	if (p->children > 0 && (uint64_t) pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
+	if (p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
 		return look_tree(p, out);
 	return look_pids(p, g->before, now, out);
 }
 
-/* A member that was born since the last look and whose pid is none of those handed out since shows that loadavg
- * speaks of another pid namespace, or of none (lxcfs). */
-static void gate_doubt(struct processes *p, uint32_t before_id)
+/* A gate that worked finds whoever a walk would; a walk through a large tree waits until it is paid for. */
+static bool walk_waits(const struct processes *p, uint64_t now_ns)
 {
-	struct gate *g = &p->gate;
-	uint32_t now, i;
+	const struct gate *g = &p->gate;
 
-	if (g->off || !p->env.root->live || !gate_read(p, &now))
-		return;
-	for (uint32_t id = before_id + 1; id <= p->last_id; id++) {
-		if (!map_get(&p->by_id, id, &i))
-			continue;
-		const struct member *m = &p->members[i];
-
-		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
-			!is_between(g, g->before, (uint32_t) m->pid, now)) {
-			g->off = true;
-			g->why_not = "the last pid in loadavg is not one of this pid namespace (lxcfs?)";
-			return;
-		}
-	}
+	return g->proven && g->walked && p->children > 0 && now_ns - g->walked_ns < tree_cost_ns(p) * WALK_SHARE;
 }
 
 /* now: the last pid, if gated. Where it has not moved since the last walk, there is nobody to be found; but a gate that
  * worked once is not trusted for ever. */
-static int look_full(struct processes *p, bool gated, uint32_t now, struct framebuf *out)
+static int look_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
 	int r;
 
 	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->looks++ % DOUBT_EVERY != 0)
 		return 0;
+	if (gated && walk_waits(p, began_ns))
+		return look_new(p, now, out);
 	g->last_full = now;
 	g->walked = gated;
+	g->walked_ns = began_ns;
 	r = p->children >= 0 ? look_tree(p, out) : 0;
 	if (r >= 0 && (!p->ours || p->children < 0))
 		r = look_scan(p, out);
@@ -419,7 +348,7 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)
-		r = look_full(p, gated, now, out);
+		r = look_full(p, gated, now, began, out);
 	else if (gated)
 		r = look_new(p, now, out);
 	else if (p->children > 0 && tree_cost_ns(p) < COST_BLIND)
@@ -432,30 +361,6 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 	}
 	g->looked_ns = began;
 	return r < 0 ? r : (int) (p->last_id - before_id);
-}
-
-void processes_test_gate(struct processes *p, pid_t pid)
-{
-	struct gate *g = &p->gate;
-	uint32_t now;
-
-	if (g->off || !p->env.root->live || pid <= 0)
-		return;
-	/* It was forked since the source was opened, or just before. */
-	if (gate_read(p, &now) &&
-		(is_between(g, g->first, (uint32_t) pid, now) || pids_between(g, (uint32_t) pid, now) < FORGET_MAX)) {
-		g->proven = true;
-		return;
-	}
-	g->proven = false;
-	g->off = true;
-	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
-}
-
-bool processes_gate_works(const struct processes *p, const char **ret_why_not)
-{
-	*ret_why_not = p->gate.why_not;
-	return !p->gate.off;
 }
 
 /* ---- for the PSS pass --------------------------------------------------------------------------------------------- */
@@ -477,11 +382,11 @@ bool gate_quiet(struct processes *p)
 
 	if (g->off || !gate_read(p, &now))
 		return false;
-	n = pids_between(g, g->last, now);
+	n = gate_pids_between(g, g->last, now);
 	if (n > QUIET_MAX)
 		return false;
 	for (uint32_t pid = g->last; n > 0; n--) {
-		pid = pid_after(g, pid, now);
+		pid = gate_pid_after(g, pid, now);
 		if (member_of_pid(p, (int32_t) pid))
 			continue;
 		if (process_stat(p, (int32_t) pid, &st) < 0)

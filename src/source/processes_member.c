@@ -105,7 +105,7 @@ void member_keep(struct processes *p, struct member *m, enum keep which)
 
 void member_close(struct processes *p, struct member *m)
 {
-	p->n_wide -= m->fd[KEEP_STAT] >= 0;
+	p->n_wide -= m->fd[KEEP_STATUS] >= 0;
 	for (enum keep k = 0; k < KEEP_COUNT; k++)
 		member_drop(p, m, k);
 }

@@ -22,14 +22,10 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	struct procfs_rollup rollup;
 	char path[PATH_LEN];
 	ssize_t n;
-	int r;
 
 	/* What runs in another's memory is counted there. */
 	if (m->lender && member_borrows(p, m))
 		return true;
-	r = member_memory(p, m);
-	if (r < 0)
-		return false;
 	if (max_bytes > 0 && m->rss > max_bytes)
 		return false;
 	n = member_read_path(p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
@@ -46,26 +42,52 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	return false;
 }
 
-int processes_pss(struct processes *p, uint64_t max_bytes, bool *ret_valid, uint64_t *ret_cost_ns, struct framebuf *out)
+static bool sizes_read(struct processes *p)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+
+		if (!m->lender || !member_borrows(p, m))
+			all &= member_memory(p, m) == 0;
+	}
+	return all;
+}
+
+/* A page that one more process maps, or one less, while the pass goes round is told in parts that add up to something
+ * else than one page, by half a page for each such change. Who ended early in the pass was read as alive; who ended
+ * late may have been read for nothing. */
+static uint64_t sizes_moved(struct processes *p)
+{
+	uint64_t moved = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+		uint64_t before = m->rss;
+
+		if (m->gone || !member_check(p, m) || member_memory(p, m) < 0)
+			continue;
+		moved += m->rss > before ? m->rss - before : before - m->rss;
+	}
+	return moved;
+}
+
+int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out)
 {
 	uint64_t began = thread_cpu_ns();
 	int r = processes_look(p, LOOK_FULL, out);
 	size_t ended;
-	bool valid = true;
 
 	if (r < 0)
 		return r;
 	ended = p->n_ended;
+	ret->valid = sizes_read(p);
 	for (size_t i = 0; i < p->n; i++)
-		valid &= member_pss(p, &p->members[i], max_bytes, out);
-	/* Who ended early in the pass was read as alive; who ended late may have been read for nothing. */
-	for (size_t i = 0; i < p->n; i++) {
-		if (!p->members[i].gone)
-			(void) member_check(p, &p->members[i]);
-	}
+		ret->valid &= member_pss(p, &p->members[i], max_bytes, out);
+	ret->moved_bytes = sizes_moved(p);
 	members_sweep(p, out);
-	valid = valid && p->n_ended == ended && gate_quiet(p);
-	*ret_valid = valid;
-	*ret_cost_ns = thread_cpu_ns() - began;
+	ret->valid = ret->valid && p->n_ended == ended && gate_quiet(p);
+	ret->cost_ns = thread_cpu_ns() - began;
 	return out->error;
 }

@@ -13,8 +13,8 @@
 #include "source/procfs_status.h"
 
 enum {
-	MARKS_BUDGET_NS = 5 * 1000 * 1000,
-	MARKS_BATCH = 16, /* statuses between two looks at the clock */
+	ROUND_BUDGET_NS = 4 * 1000 * 1000,
+	ROUND_BATCH = 16, /* members between two looks at the clock */
 };
 
 /* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
@@ -174,7 +174,6 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 	ssize_t n;
 	int r;
 
-	m->marked = true;
 	m->rss_at_marks = m->rss;
 	if (m->lender && member_borrows(p, m))
 		return;
@@ -199,7 +198,17 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 	m->got |= PROCESSES_MARKS;
 }
 
-/* ---- the marks' budget -------------------------------------------------------------------------------------------- */
+/* ---- what is dear, on a budget ------------------------------------------------------------------------------------ */
+
+/* Io is read with the rest where its file is kept open; by path it takes three times as long, and a round with it. */
+static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+{
+	m->visited = true;
+	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0)
+		io_read(p, m, out);
+	if ((what & PROCESSES_MARKS) && !m->gone)
+		marks_read(p, m, out);
+}
 
 struct budget {
 	uint64_t until_ns;
@@ -208,12 +217,13 @@ struct budget {
 
 static bool budget_left(struct budget *b)
 {
-	return ++b->n % MARKS_BATCH != 0 || clock_boot_ns() < b->until_ns;
+	return ++b->n % ROUND_BATCH != 0 || clock_boot_ns() < b->until_ns;
 }
 
-/* Goes once round from *cursor over the members that are not yet marked, only those whose rss changed where changed
+/* Goes once round from *cursor over the members that were not yet visited, only those whose rss changed where changed
  * is set. Leaves the cursor at the first one that it had no time for. */
-static bool marks_round(struct processes *p, size_t *cursor, bool changed, struct budget *b, struct framebuf *out)
+static bool round_go(struct processes *p, size_t *cursor, bool changed, unsigned what, struct budget *b,
+	struct framebuf *out)
 {
 	size_t from = p->n > 0 ? *cursor % p->n : 0;
 
@@ -221,29 +231,29 @@ static bool marks_round(struct processes *p, size_t *cursor, bool changed, struc
 		size_t i = (from + k) % p->n;
 		struct member *m = &p->members[i];
 
-		if (m->marked || m->gone || (changed && m->rss == m->rss_at_marks))
+		if (m->visited || m->gone || (changed && m->rss == m->rss_at_marks))
 			continue;
 		if (!budget_left(b)) {
 			*cursor = i;
 			return false;
 		}
-		marks_read(p, m, out);
+		dear_read(p, m, what, out);
 	}
 	return true;
 }
 
-static void marks_all(struct processes *p, struct framebuf *out)
+static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 {
-	struct budget b = { .until_ns = clock_boot_ns() + MARKS_BUDGET_NS };
+	struct budget b = { .until_ns = clock_boot_ns() + ROUND_BUDGET_NS };
 
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].is_main && !p->members[i].gone)
-			marks_read(p, &p->members[i], out);
+			dear_read(p, &p->members[i], what, out);
 	}
-	if (marks_round(p, &p->marks_changed, true, &b, out))
-		(void) marks_round(p, &p->marks_rest, false, &b, out);
+	if (round_go(p, &p->round_changed, true, what, &b, out))
+		(void) round_go(p, &p->round_rest, false, what, &b, out);
 	for (size_t i = 0; i < p->n; i++)
-		p->members[i].marked = false;
+		p->members[i].visited = false;
 }
 
 /* ---- telling ------------------------------------------------------------------------------------------------------ */
@@ -281,7 +291,7 @@ static void groups_read(struct processes *p, struct member *m, unsigned what, st
 		memory_read(p, m, out);
 	if ((what & PROCESSES_CPU) && !m->gone)
 		cpu_read(p, m, out);
-	if ((what & PROCESSES_IO) && !m->gone)
+	if ((what & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
 
@@ -289,8 +299,8 @@ int processes_read(struct processes *p, unsigned what, struct framebuf *out)
 {
 	for (size_t i = 0; i < p->n; i++)
 		groups_read(p, &p->members[i], what, out);
-	if (what & PROCESSES_MARKS)
-		marks_all(p, out);
+	if (what & (PROCESSES_IO | PROCESSES_MARKS))
+		round_all(p, what, out);
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].got)
 			got_tell(&p->members[i], out);
@@ -309,10 +319,9 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 		struct member *m = &p->members[i];
 
 		groups_read(p, m, what, out);
-		if ((what & PROCESSES_MARKS) && !m->gone) {
-			marks_read(p, m, out);
-			m->marked = false;
-		}
+		if (!m->gone)
+			dear_read(p, m, what, out);
+		m->visited = false;
 		got_tell(m, out);
 	}
 	members_sweep(p, out);

@@ -65,6 +65,8 @@ extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), 
 extern const struct source_ops source_energy; /* energy.c: RAPL */
 extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events. The peak
                                                * is known where it is this run's: begun with it, or risen since */
+extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA's GPUs. Unlike the others it may block in the driver: it belongs
+                                               * into a process of its own */
 
 /* ---- GPUs ---------------------------------------------------------------------------------------------------------
  *
@@ -126,8 +128,8 @@ int cgroup_remove(const struct root *root, const char *path);
 enum processes_what {
 	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
 	PROCESSES_CPU = 1 << 1, /* stat: cpu, faults, threads; notices an exec (EVENT_EXEC, and its birth again) */
-	PROCESSES_IO = 1 << 2, /* io: storage and calls */
-	PROCESSES_MARKS = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; bounded by a budget, round-robin, main always */
+	PROCESSES_IO = 1 << 2, /* io: storage and calls; past a few hundred members on a budget, round-robin */
+	PROCESSES_MARKS = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget, main always */
 };
 
 /* How to look for new members. */
@@ -167,9 +169,13 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 
 /* The smaps_rollup pass over all members: pss, private, shared; begins with a full look. Processes whose rss is over
  * max_bytes are left out and make it invalid (0: no limit). *ret_valid: all were read, members were the same before
- * and after, and so was the last pid, or each of the pids handed out meanwhile is alive and no member's child.
- * *ret_cost_ns is the processor time it took. */
-int processes_pss(struct processes *p, uint64_t max_bytes, bool *ret_valid, uint64_t *ret_cost_ns, struct framebuf *out);
+ * and after, and so was the last pid, or each of the pids handed out meanwhile is alive and no member's child. */
+struct pss_pass {
+	bool valid;
+	uint64_t moved_bytes;    /* by so much the members' rss, added up, changed meanwhile: no more is their sum off */
+	uint64_t cost_ns;        /* processor time it took */
+};
+int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out);
 
 /* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
  * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. */
@@ -211,6 +217,8 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
  * then it is that of a child which lived and died between two looks: if its parent is a member, it gets a birth with
  * its end. Returns 0, or -ENOBUFS: some were lost. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
+/* Whether a record waits for one more call. */
+bool taskstats_waits(const struct taskstats *t);
 
 /* ---- whom the kernel killed for lack of memory -------------------------------------------------------------------- */
 

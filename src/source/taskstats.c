@@ -430,6 +430,11 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	}
 }
 
+bool taskstats_waits(const struct taskstats *t)
+{
+	return t->n_late > 0;
+}
+
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
 	bool lost = false;

@@ -34,6 +34,9 @@ def test_2000_processes(stress, tool):
     wait_recorded(path)
     wait_for(lambda: value(path, "SELECT max(coalesce(processes_max, processes)) FROM job_sample") == 2001, "all are seen")
     truth = pss_of_all(child_of(process.pid))
+    # A look at 2,000 maps is paid for from a share of the processor, so on a busy machine it comes a while later.
+    wait_for(lambda: value(path, "SELECT coalesce(min(1.0 * ram_high / rss_sum), 1) FROM job_sample WHERE processes = 2001") < 0.5,
+             "they share nearly all")
     middle = time.monotonic()
     summary = shown(tool, path)
     assert time.monotonic() - middle < 10
@@ -48,8 +51,6 @@ def test_2000_processes(stress, tool):
     combined = end["ram"]["combined"]
     assert combined["low_bytes"] <= 1.03 * truth and 0.97 * truth <= combined["high_bytes"], (truth, combined)
     assert end["ram"]["main"]["peak_bytes"] <= combined["low_bytes"] <= combined["peak_bytes"] <= combined["high_bytes"]
-    sizes = value(path, "SELECT max(coalesce(rss_sum_max, rss_sum)) FROM job_sample")
-    assert combined["high_bytes"] < sizes / 2, "they share nearly all"
     assert value(path, "SELECT count(*) FROM process") >= 2001 or value(path, "SELECT count(*) FROM process WHERE name = 'others'")
     most = value(path, "SELECT max(n) FROM (SELECT count(*) AS n FROM process_sample GROUP BY t)")
     assert most <= 202, "the smallest are one row"

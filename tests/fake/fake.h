@@ -138,5 +138,10 @@ int fake_call(struct fake_scenario *s, const char *call, const struct fake_gpu *
 /* True if the process of the item exists at t; its pid. */
 bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid);
 
-/* Memory of all processes of the device at t, in bytes. */
-double fake_process_memory(const struct fake_scenario *s, const struct fake_gpu *gpu, double t);
+/* ---- fake_figure.c ---- */
+
+/* A figure of a device at t: a code, FAKE_UNKNOWN among them; *ret is set for 0. No such key is NOT_SUPPORTED (3). */
+int fake_figure(const struct fake_scenario *s, const struct fake_gpu *gpu, const char *key, double t, double *ret);
+
+/* Its mean from one time to another: as at their end where that is an error or nan; nan where no time has passed. */
+int fake_figure_mean(const struct fake_gpu *gpu, const char *key, double from, double until, double *ret);

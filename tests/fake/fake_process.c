@@ -60,16 +60,3 @@ bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret
 	*ret_pid = pid_parse(text);
 	return !is_named || (*ret_pid > 0 && (kill((pid_t) *ret_pid, 0) == 0 || errno == EPERM));
 }
-
-double fake_process_memory(const struct fake_scenario *s, const struct fake_gpu *gpu, double t)
-{
-	double sum = 0;
-	unsigned pid;
-
-	for (size_t i = 0; i < s->processes.n; i++) {
-		const struct fake_item *process = &s->processes.items[i];
-		if ((process->gpu == gpu || process->gpu->parent == gpu) && fake_process_lives(process, t, &pid))
-			sum += fake_bag_number(&process->bag, "memory", t, 0);
-	}
-	return sum;
-}

@@ -226,7 +226,8 @@ static bool is_text(const struct reading *r, const char *name)
 		if (strcmp(known_keys[i].section, r->section) == 0 && strcmp(known_keys[i].name, name) == 0)
 			return known_keys[i].is_text;
 	}
-	if (strcmp(r->section, "gpu") != 0 || (strncmp(name, "field ", 6) != 0 && strncmp(name, "gpm ", 4) != 0))
+	if (strcmp(r->section, "gpu") != 0 ||
+		(strncmp(name, "field ", 6) != 0 && strncmp(name, "gpm ", 4) != 0 && strncmp(name, "dcgm ", 5) != 0))
 		bad(r, "no such key in this section", name);
 	return false;
 }

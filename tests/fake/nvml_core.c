@@ -152,23 +152,7 @@ EXPORT const char *nvmlErrorString(int code)
 
 int nvml_figure_at(const struct fake_gpu *gpu, const char *key, double t, double *ret)
 {
-	const struct fake_key *found = fake_bag_find(&gpu->bag, key);
-	const struct fake_value *v = found ? &found->value : NULL;
-
-	if (!v)
-		return NVML_NOT_SUPPORTED;
-	if (v->kind == FAKE_PROCESSES) {
-		*ret = v->a + fake_process_memory(&scenario, gpu, t);
-		return 0;
-	}
-	if (v->kind == FAKE_INTEGRAL) {
-		const struct fake_key *of = fake_bag_find(&gpu->bag, v->of);
-		if (!of)
-			fake_die("%s: no key %s to integrate", key, v->of);
-		*ret = v->a + fake_value_integral(&of->value, t);
-		return 0;
-	}
-	return fake_value_at(v, t, ret);
+	return fake_figure(&scenario, gpu, key, t, ret);
 }
 
 int nvml_figure(const struct fake_gpu *gpu, const char *key, double *ret)

@@ -113,27 +113,11 @@ EXPORT int nvmlGpmMigSampleGet(struct fake_gpu *gpu, unsigned gi, struct nvml_gp
 			   : NVML_INVALID_ARGUMENT;
 }
 
-/* Percentages and rates are means; an error or nan at the end of the interval counts for all of it. */
-static uint32_t metric_mean(const struct fake_gpu *gpu, uint32_t id, double from, double until, double *ret)
-{
-	char name[32];
-	const struct fake_key *key;
-	double last = 0;
-	int code;
-
-	snprintf(name, sizeof(name), "gpm %u", id);
-	key = fake_bag_find(&gpu->bag, name);
-	code = key ? fake_value_at(&key->value, until, &last) : NVML_NOT_SUPPORTED;
-	if (code != 0)
-		return (uint32_t) code;
-	*ret = until <= from || isnan(last) ? NAN : (fake_value_integral(&key->value, until) - fake_value_integral(&key->value, from)) / (until - from);
-	return NVML_SUCCESS;
-}
-
 EXPORT int nvmlGpmMetricsGet(struct nvml_gpm_get *get)
 {
 	int code = nvml_enter(__func__, NULL);
 	const struct nvml_gpm_sample *a, *b;
+	char key[32];
 
 	if (code != 0 || !get)
 		return code ?: NVML_INVALID_ARGUMENT;
@@ -147,7 +131,11 @@ EXPORT int nvmlGpmMetricsGet(struct nvml_gpm_get *get)
 		return NVML_INVALID_ARGUMENT;
 	for (unsigned i = 0; i < get->n; i++) {
 		struct nvml_gpm_metric *m = &get->metrics[i];
-		m->code = metric_mean(a->gpu, m->id, a->t, b->t, &m->value);
+		snprintf(key, sizeof(key), "gpm %u", m->id);
+		code = fake_figure_mean(a->gpu, key, a->t, b->t, &m->value);
+		m->code = code == FAKE_UNKNOWN ? 0 : (uint32_t) code;
+		if (code == FAKE_UNKNOWN)
+			m->value = NAN;
 		m->short_name = m->long_name = "";
 		m->unit = "";
 	}

@@ -13,17 +13,21 @@ SCENARIOS = ROOT / "tests" / "fake" / "scenarios"
 LEVELS = ("450", "470", "535.43", "535.98", "535.104", "550", "580", "615")
 
 
-def level_of(scenario):
-    """The driver that a scenario is for, also where it says so in a file that it includes."""
+def value_of(scenario, key):
+    """What a scenario, or the last file that it includes, says of a key; None if it says nothing."""
+    found = None
     for line in pathlib.Path(scenario).read_text().splitlines():
-        key, _, value = (part.strip() for part in line.partition("="))
-        if key == "level":
-            return value
-        if key == "include":
-            found = level_of(pathlib.Path(scenario).parent / value)
-            if found:
-                return found
-    return None
+        name, _, value = (part.strip() for part in line.partition("#")[0].partition("="))
+        if name == "include":
+            found = value_of(pathlib.Path(scenario).parent / value, key) or found
+        elif name == key:
+            found = value
+    return found
+
+
+def level_of(scenario):
+    """The driver that a scenario is for; None: any."""
+    return value_of(scenario, "level")
 
 
 class Fake:
@@ -37,8 +41,9 @@ class Fake:
         self.level = level or level_of(self.scenario) or "550"
 
     def environment(self, time=None, pid=None, log=None):
-        """Variables for a program: the fake driver is the one that it finds."""
-        env = {"LD_LIBRARY_PATH": str(DRIVERS / self.level), "HIWATER_FAKE_NVML": str(self.scenario)}
+        """Variables for a program: the fake driver is the one that it finds, with DCGM if there is an engine."""
+        folders = [DRIVERS / self.level, *([DRIVERS / "dcgm"] if value_of(self.scenario, "engine") else [])]
+        env = {"LD_LIBRARY_PATH": ":".join(map(str, folders)), "HIWATER_FAKE_NVML": str(self.scenario)}
         for name, value in (("TIME", time), ("PID", pid), ("LOG", log)):
             env |= {f"HIWATER_FAKE_{name}": str(value)} if value is not None else {}
         return env

@@ -150,6 +150,14 @@ def test_a_child_that_no_look_saw_counts(run, workload):
     assert summary["ram"]["descendants"]["high_bytes"] >= 400 * MB
 
 
+def test_children_of_the_first_moment_are_counted(run):
+    """They may have ended before hiwater had its first look; the kernel's exit records tell of them."""
+    for _ in range(20):
+        summary = run("/bin/sh", "-c", "(exit 1); (exit 1); (exit 1); (exit 1); exec sleep 0.05")
+        seen = summary["processes"]["seen"]
+        assert seen == 5 if run.rights == "root" else 1 <= seen <= 5
+
+
 def test_io_counts_once(run, tmp_path):
     """A child writes, its parent waits for it: the kernel adds the child's to the parent's, hiwater must not."""
     code = f"dd if=/dev/zero of={tmp_path}/f bs=1M count=64 conv=fsync 2>/dev/null; sleep 0.3; sleep 1.2; true"

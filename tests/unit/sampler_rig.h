@@ -22,7 +22,7 @@ struct rig {
 	struct sampler *s;
 	/* what was seen */
 	uint64_t last_ns;
-	size_t n_frames, n_births, n_left, n_gaps, n_rss;
+	size_t n_frames, n_births, n_left, n_gaps, n_rss, n_mem_used;
 	int64_t gap_ns;
 	pid_t born[64];
 	uint32_t left_id;
@@ -53,8 +53,10 @@ static inline void see(void *ctx, const struct frame *frame)
 			r->gap_ns = frame->events[i].value_ns;
 		}
 	}
-	for (size_t i = 0; i < frame->n_readings; i++)
+	for (size_t i = 0; i < frame->n_readings; i++) {
 		r->n_rss += frame->readings[i].metric == M_PROC_RSS;
+		r->n_mem_used += frame->readings[i].metric == M_HOST_MEM_USED;
+	}
 }
 
 /* Options that keep to the job's own processes; path NULL: this machine. */

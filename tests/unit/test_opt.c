@@ -85,6 +85,8 @@ static const char *const run_examples[] = {
 	"hiwater run -o a.hiw ./train.py",
 	"keep the recording in a file whose name you choose, which may then be copied "
 	"to another machine and shown there",
+	"hiwater run true",
+	"likewise, in a script",
 	NULL,
 };
 
@@ -110,6 +112,7 @@ static const struct command commands[] = {
 		.stops_at_operand = true },
 	{ .name = "show",
 		.usage = "[options] [RUN]",
+		.operands = "RUN: a number, or last.",
 		.sentence = "a run's summary",
 		.opts = run_opts },
 	{ .name = "doctor", .usage = "[options]", .sentence = "what can be measured here" },
@@ -389,6 +392,9 @@ static void test_help_text(void **state)
 	contains(text, "\n  -h, --help                show this text\n");
 	assert_null(strstr(text, "--jso "));
 	free(text);
+	text = written(write_help, show);
+	contains(text, "\nUsage: hiwater show [options] [RUN]\n\nRUN: a number, or last.\n\nOptions:\n");
+	free(text);
 }
 
 /* Runs a shell command in which $FILE is a file that holds text. Returns its exit status, -1 if the program is not
@@ -426,9 +432,12 @@ static void test_man_pages(void **state)
 	contains(all, "back\\eslashes\nand \\- dashes");
 	contains(all, "\n\\fB\\-\\-progress\\fR[=\\fIPERIOD\\fR]\nPrint a line each PERIOD.\n");
 	contains(all, ".BR hiwater\\-run (1)");
+	contains(all, "\nA run\\(aqs summary.\n"); /* a word of one letter */
+	contains(all, "\nRUN: a number, or last.\n");
 	assert_null(strstr(all, "_generate"));
 	contains(one, "\n.TH HIWATER-RUN 1 ");
 	contains(one, "\nhiwater\\-run \\- measure a command\n");
+	contains(one, "\nLikewise, in a script.\n");
 	contains(one,
 		"\n.SH EXAMPLES\n.TP\n\\fBhiwater run \\-\\- make \\-j8\\fR\nMeasure a build.\n");
 	contains(one, ".BR hiwater (1)");

@@ -46,17 +46,16 @@ static void read_and_wait(const struct child *c, void *arg)
 
 static bool pss_pass(struct bench *b, uint64_t max_bytes)
 {
-	uint64_t cost = 0;
-	bool valid = false;
+	struct pss_pass pass = { .valid = false };
 
-	for (int i = 0; i < PASSES && !valid; i++) {
+	for (int i = 0; i < PASSES && !pass.valid; i++) {
 		framebuf_clear(&b->out);
-		assert_int_equal(processes_pss(b->p, max_bytes, &valid, &cost, &b->out), 0);
-		assert_true(cost > 0);
+		assert_int_equal(processes_pss(b->p, max_bytes, &pass, &b->out), 0);
+		assert_true(pass.cost_ns > 0);
 		if (max_bytes > 0)
 			break;
 	}
-	return valid;
+	return pass.valid;
 }
 
 static void a_pss_pass_counts_shared_pages_once(void **state)
@@ -88,11 +87,10 @@ static void a_pss_pass_counts_shared_pages_once(void **state)
 	/* An end in between too. */
 	(void) kill(children[1].pid, SIGKILL);
 	zombie_wait(children[1].pid);
-	uint64_t cost;
-	bool valid = true;
+	struct pss_pass pass = { .valid = true };
 
-	assert_int_equal(processes_pss(b.p, 0, &valid, &cost, &b.out), 0);
-	assert_false(valid);
+	assert_int_equal(processes_pss(b.p, 0, &pass, &b.out), 0);
+	assert_false(pass.valid);
 	assert_int_equal(processes_count(b.p), 1);
 	assert_true(pss_pass(&b, 0));
 	bench_end(&b);
@@ -262,7 +260,7 @@ static void a_hostile_proc(void **state)
 {
 	uint64_t bytes, cost;
 	const char *why;
-	bool valid = true;
+	struct pss_pass pass = { .valid = true };
 	struct bench b;
 
 	(void) state;
@@ -304,8 +302,8 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
 	for (size_t i = 0; i < b.out.n_readings; i++)
 		assert_true(b.out.readings[i].known);
-	assert_int_equal(processes_pss(b.p, 0, &valid, &cost, &b.out), 0);
-	assert_false(valid);
+	assert_int_equal(processes_pss(b.p, 0, &pass, &b.out), 0);
+	assert_false(pass.valid);
 	assert_int_equal(value_in(&b.out, M_PROC_PSS, 1), 1024 * 1024);
 	assert_int_equal(processes_files(b.p, &bytes, &cost), 0);
 	assert_true(bytes >= 2 * 4096);

@@ -115,6 +115,39 @@ static void a_steady_tick_opens_and_allocates_nothing(void **state)
 	temp_tree_done(&t);
 }
 
+/* The machine's memory is dear to read: out of turn only where the job's has moved, and not at once again. */
+static void the_machines_memory_is_read_when_the_jobs_moves(void **state)
+{
+	struct temp_tree t;
+	struct rig r;
+	size_t read;
+
+	(void) state;
+	put_machine(&t, 6, 10000);
+	machine_start(&r, &t, false);
+	read = r.n_mem_used;
+	sampler_plan_moved(r.s, sampler_time(r.s)); /* from nothing to what it is */
+	r.s->next_moved_ns = 0;
+	assert_true(read > 0);
+	read = r.n_mem_used;
+	sampler_plan_moved(r.s, sampler_time(r.s));
+	assert_int_equal(r.n_mem_used, read);
+	for (int sign = -1; sign <= 1; sign += 2) {
+		r.s->rss_sum_at_host += sign * (64 << 20);
+		sampler_plan_moved(r.s, sampler_time(r.s));
+		assert_int_equal(r.n_mem_used, ++read);
+		sampler_plan_moved(r.s, sampler_time(r.s));
+		assert_int_equal(r.n_mem_used, read);
+		r.s->rss_sum_at_host += sign * (64 << 20); /* too soon */
+		sampler_plan_moved(r.s, sampler_time(r.s));
+		assert_int_equal(r.n_mem_used, read);
+		r.s->next_moved_ns = 0;
+		r.s->rss_sum_at_host -= sign * (64 << 20);
+	}
+	rig_done(&r);
+	temp_tree_done(&t);
+}
+
 /* On this machine others fork, which costs openings but no memory. */
 static void a_live_tick_allocates_nothing(void **state)
 {
@@ -278,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(a_steady_tick_opens_and_allocates_nothing),
+		CHILDREN_TEST(the_machines_memory_is_read_when_the_jobs_moves),
 		CHILDREN_TEST(a_live_tick_allocates_nothing),
 		CHILDREN_TEST(a_pass_that_is_cheap_is_made),
 		CHILDREN_TEST(what_costs_more_than_the_credit_is_left_out),

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * NVIDIA's GPUs, by NVML. Every call may block in the driver, so this source lives in a process that nobody waits for.
+ *
+ * Periods. What the driver's shared page answers (utilisation, clocks, power, reasons, temperature, memory) it refreshes
+ * each 100 ms on data-center cards and each 500 ms on others: reading faster repeats values. Everything else takes the
+ * driver's global lock, which the measured program waits for too.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "machine_container.h"
+#include "nvml_internal.h"
+
+static const struct source_group groups[NVML_GROUPS] = {
+	/* What a job needs is its peak: as often as the driver's page moves; 12 us a device. */
+	[NVML_GROUP_MEMORY] = { "memory", 100000000 },
+	/* Utilisation is a mean of up to 1 s by itself, the driver's own samples tell what came between, energy is a
+	 * counter: twice a second loses nothing. */
+	[NVML_GROUP_ACTIVITY] = { "activity", 500000000 },
+	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
+	[NVML_GROUP_STATE] = { "state", 1000000000 },
+	/* Milliseconds a device, under locks: never faster, and only where memory has moved (nvml_processes.c). */
+	[NVML_GROUP_PROCESSES] = { "processes", 1000000000 },
+	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
+	[NVML_GROUP_GPM] = { "gpm", 1000000000 },
+	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
+	[NVML_GROUP_RARE] = { "rare", 5000000000 },
+	/* Collected by the driver meanwhile. */
+	[NVML_GROUP_EVENTS] = { "events", 1000000000 },
+};
+
+#define RESCAN_NS 1000000000ULL /* looking for MIG instances again, where a handle is no more */
+
+static bool is_wsl(const struct root *root)
+{
+	char text[256];
+
+	return smallfile_read(root->proc, "version", text, sizeof(text)) > 0 &&
+	       (strstr(text, "microsoft") || strstr(text, "Microsoft"));
+}
+
+/* Since 535.113.01 the driver tells each caller the pids of its own namespace. */
+static bool translates_pids(const char *driver)
+{
+	uint64_t major = 0, minor = 0;
+
+	if (parse_u64(&driver, &major) < 0 || !parse_word(&driver, ".") || parse_u64(&driver, &minor) < 0)
+		return false;
+	return major > 535 || (major == 535 && minor >= 113);
+}
+
+static void nvml_close(struct source *s)
+{
+	if (!s)
+		return;
+	nvml_events_close(s);
+	nvml_gpus_free(s);
+	free(s->room.bytes);
+	free(s->room.listed);
+	free(s->gpm_metrics);
+	nvml_unload(&s->nvml);
+	free(s);
+}
+
+static int nvml_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	/* A captured machine has no driver; one that is named stands for it. */
+	if (!env->root->live && !getenv("HIWATER_NVML"))
+		return err_set(err, -ENODEV, "NVML tells of this machine only, not of a captured one");
+	struct source *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "NVML: out of memory");
+	s->env = env;
+	s->now_ns = clock_boot_ns();
+	s->is_wsl = is_wsl(env->root);
+	int r = nvml_load(env->root, &s->nvml, err);
+
+	if (r == 0) {
+		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && env->root->live && !machine_first_pids(env->root);
+		r = nvml_gpus_find(s, err);
+	}
+	if (r < 0) {
+		nvml_close(s);
+		return r;
+	}
+	nvml_events_open(s);
+	*ret = s;
+	return 0;
+}
+
+static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
+{
+	static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
+
+	s->now_ns = clock_boot_ns();
+	s->look++;
+	if (what & 1u << NVML_GROUP_RARE || (s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
+		s->checked_ns = s->now_ns;
+		nvml_gpus_check(s, out);
+	}
+	nvml_tell_births(s, out);
+	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
+		if (what & 1u << by_rows[i])
+			nvml_read_group(s, by_rows[i], out);
+	}
+	if (what & 1u << NVML_GROUP_PROCESSES)
+		nvml_processes_read(s, out);
+	if (what & 1u << NVML_GROUP_GPM)
+		nvml_gpm_read(s, out);
+	if (what & 1u << NVML_GROUP_EVENTS)
+		nvml_events_read(s, out);
+	return 0;
+}
+
+const struct source_ops source_nvml = {
+	.name = "nvml",
+	.frame = FRAME_NVML,
+	.groups = groups,
+	.n_groups = NVML_GROUPS,
+	.open = nvml_open,
+	.read = nvml_read,
+	.probe = nvml_probe,
+	.close = nvml_close,
+};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "nvml_integrals.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "nvml_internal.h"
+
+/* Between two looks further apart than this nobody knows what was. */
+#define LONGEST_NS 10000000000ULL
+
+static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
+{
+	uint64_t span = counter_delta(before_ns, now_ns);
+
+	return before_ns && span < LONGEST_NS ? span : 0;
+}
+
+/* ---- energy --------------------------------------------------------------------------------------------------------- */
+
+/* Cards before Volta and some virtual ones have no counter. Between two readings power is taken to go in a line. */
+void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw)
+{
+	struct nvml_power *p = &d->power;
+
+	p->code = code;
+	if (uw.known && p->uw.known) {
+		__int128 sum = (__int128) (uw.value + p->uw.value) * (int64_t) span_of(p->read_ns, s->now_ns) + p->left;
+
+		p->energy_uj += (int64_t) (sum / 2000000000);
+		p->left = (int64_t) (sum % 2000000000);
+	}
+	p->uw = uw;
+	p->read_ns = s->now_ns;
+}
+
+int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	const struct nvml_power *p = &d->power;
+
+	if (p->code == NVML_SUCCESS && !(p->uw.known && p->read_ns == s->now_ns))
+		return NVML_NO_DATA;
+	nvml_set(r, (uint64_t) p->energy_uj, 1);
+	return p->code;
+}
+
+/* ---- throttling ----------------------------------------------------------------------------------------------------- */
+
+/* Idle (0x1), clocks that somebody chose (0x2) and displays (0x100) are no throttling. */
+static const uint64_t reason_bits[NVML_REASONS] = {
+	[REASON_POWER] = 0x4,          /* software power cap */
+	[REASON_THERMAL] = 0x20 | 0x40, /* software and hardware thermal slowdown */
+	[REASON_HW] = 0x8 | 0x80,      /* hardware slowdown, power brake */
+	[REASON_OTHER] = 0x10 | 0x200 | 0x400, /* sync boost, board limit, reliability */
+};
+
+void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS])
+{
+	for (int i = 0; i < NVML_REASONS; i++)
+		ret[i] = mask & reason_bits[i];
+}
+
+/* Once a look. A reason that holds at both ends held all the time between, at one end half of it. */
+static void look(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_reasons *reasons = &d->reasons;
+	uint64_t mask = NVML_NONE_U64, span = span_of(reasons->read_ns, s->now_ns);
+	bool held[NVML_REASONS];
+
+	reasons->look = s->look;
+	reasons->code = NVML_CALL(&s->nvml, reasons, d->handle, &mask);
+	if (reasons->code == NVML_SUCCESS && mask == NVML_NONE_U64)
+		reasons->code = NVML_NO_DATA;
+	if (reasons->code != NVML_SUCCESS) {
+		reasons->read_ns = 0;
+		return;
+	}
+	nvml_reasons_of(mask, held);
+	for (int i = 0; i < NVML_REASONS; i++)
+		reasons->total_ns[i] += span * (unsigned) (held[i] + reasons->held[i]) / 2;
+	memcpy(reasons->held, held, sizeof(held));
+	reasons->read_ns = s->now_ns;
+}
+
+static int read_reason(struct source *s, struct nvml_gpu *d, enum nvml_reason reason, struct reading *r)
+{
+	if (d->reasons.look != s->look)
+		look(s, d);
+	nvml_set(r, d->reasons.total_ns[reason], 1);
+	return d->reasons.code;
+}
+
+int nvml_reasons_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_POWER, r);
+}
+
+int nvml_reasons_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_THERMAL, r);
+}
+
+int nvml_reasons_hw(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_HW, r);
+}
+
+int nvml_reasons_other(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_OTHER, r);
+}
+
+/* The driver's own time, in ns. */
+static int read_field(const struct nvml_gpu *d, enum nvml_field field, struct reading *r)
+{
+	nvml_set(r, d->fields.value[field], 1);
+	return d->fields.code[field];
+}
+
+int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	return read_field(d, FIELD_THROTTLE_POWER, r);
+}
+
+int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	return read_field(d, FIELD_THROTTLE_THERMAL, r);
+}
+
+/* All three or none: a sum that lacks one would say less than the mask does. */
+int nvml_throttle_other(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	static const enum nvml_field fields[] = { FIELD_THROTTLE_SYNC_BOOST, FIELD_THROTTLE_BOARD, FIELD_THROTTLE_RELIABILITY };
+	uint64_t sum = 0;
+
+	(void) s;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (d->fields.code[fields[i]] != NVML_SUCCESS)
+			return d->fields.code[fields[i]];
+		sum += d->fields.value[fields[i]];
+	}
+	nvml_set(r, sum, 1);
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the NVML source share. nvml.c is the source, nvml_gpus.c finds devices, nvml_rows.c says what is
+ * read and nvml_read.c how, nvml_processes.c, nvml_gpm.c and nvml_events.c have ways of their own.
+ *
+ * A device is a GPU or a MIG instance. Every call may fail for one device alone: what it gave is remembered per device,
+ * and one that is lost or asleep keeps the others as they are.
+ */
+#pragma once
+
+#include "nvml_code.h"
+#include "nvml_fields.h"
+#include "nvml_gpm.h"
+#include "nvml_integrals.h"
+#include "nvml_load.h"
+#include "nvml_processes.h"
+#include "source.h"
+
+enum nvml_group {
+	NVML_GROUP_MEMORY,
+	NVML_GROUP_ACTIVITY,
+	NVML_GROUP_STATE,
+	NVML_GROUP_PROCESSES,
+	NVML_GROUP_GPM,
+	NVML_GROUP_RARE,
+	NVML_GROUP_EVENTS,
+	NVML_GROUPS,
+};
+
+enum {
+	NVML_MAX_WAYS = 3,    /* of reading one figure */
+	NVML_MAX_METRICS = 3, /* that one call gives */
+	NVML_MAX_ROWS = 32,
+	NVML_MAX_DEVICES = 512, /* MIG instances of all reconfigurations included */
+};
+
+enum nvml_state {
+	NVML_AWAKE,
+	NVML_ASLEEP, /* the kernel has powered it down: nothing is asked */
+	NVML_CLOSED, /* it exists, we may not open it */
+	NVML_AWAY,   /* lost: asked again rarely */
+	NVML_ENDED,  /* a MIG instance that is no more */
+};
+
+/* What was last told of a metric: unknown is said once. */
+enum nvml_told {
+	TOLD_NEVER,
+	TOLD_KNOWN,
+	TOLD_UNKNOWN,
+};
+
+/* How far one row of nvml_rows has got on one device. */
+struct nvml_try {
+	uint8_t way;   /* the one in use */
+	bool absent;   /* no way is left: not asked again */
+	bool noted;    /* the note of that way was told */
+	bool counted;  /* an error that says nothing was told */
+	int code;      /* what the last call answered */
+};
+
+struct nvml_gpu {
+	uint32_t id; /* 0: not born yet */
+	enum nvml_state state;
+	void *handle;
+	struct nvml_gpu *parent; /* of a MIG instance; NULL */
+	unsigned index, gpu_instance, compute_instance;
+	char uuid[NVML_NAME], name[NVML_NAME];
+	char pci[32];  /* "0000:3b:00.0", as sysfs has it; "" unknown */
+	char bus_id[32]; /* as NVML has it */
+	bool mig;      /* it is divided: its instances are asked for what they can tell */
+	bool unified;  /* its memory is the host's */
+	bool is_module;
+	struct maybe memory_bytes;
+	struct maybe capability; /* 10 * major + minor */
+	bool may_sleep;    /* the kernel powers it down when nobody uses it */
+	bool state_noted;  /* it was told that it is asleep, closed or away */
+	uint64_t retry_ns; /* AWAY: when to ask again */
+	int lost_code;
+
+	struct nvml_try tries[NVML_MAX_ROWS];
+	enum nvml_told told[METRIC_COUNT];
+	struct nvml_fields fields;
+	struct nvml_reasons reasons;
+	struct nvml_power power;
+	uint64_t samples_seen_us[NVML_SAMPLES]; /* by NVML_SAMPLES_*: the newest that was told, wall clock */
+	bool samples_absent[NVML_SAMPLES];
+	struct nvml_gpm gpm;
+
+	struct nvml_processes processes;
+	uint64_t xids;
+	bool has_events; /* Xids reach the event set */
+	int event_code;  /* why not */
+	bool met;        /* an instance: it was found at the last look for them */
+};
+
+struct source {
+	struct nvml nvml;
+	const struct source_env *env;
+	struct nvml_gpu **gpus;
+	size_t n_gpus, cap_gpus;
+	uint32_t last_id, last_process_id;
+	uint64_t now_ns; /* of this look, CLOCK_BOOTTIME */
+	uint64_t look;
+	bool is_wsl;
+	bool rescan;     /* MIG instances may have changed */
+	uint64_t checked_ns;
+	bool pids_mean_nothing; /* an old driver tells a container the pids of the host */
+	struct nvml_room room;
+	void *event_set;
+	bool events_stale; /* a device came back */
+	int event_code;
+	struct nvml_gpm_metrics *gpm_metrics;
+};
+
+/* ---- nvml_gpus.c ---------------------------------------------------------------------------------------------------- */
+
+/* Finds the devices. Returns 0, -ENODEV or -ENOMEM with text. */
+int nvml_gpus_find(struct source *s, struct err *err);
+/* Looks after devices that are asleep, lost or divided anew; births, ends and notes go to out. */
+void nvml_gpus_check(struct source *s, struct framebuf *out);
+/* d answered code, which means that it is lost: unknown readings once, a note, then silence. */
+void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
+void nvml_gpus_free(struct source *s);
+/* A device more, all zero; NULL without memory. */
+struct nvml_gpu *nvml_gpu_add(struct source *s);
+
+/* ---- nvml_identity.c ------------------------------------------------------------------------------------------------ */
+
+/* Reads what does not change of a device with a handle: name, uuid, place, memory. Returns NVML's code. */
+int nvml_identify(struct source *s, struct nvml_gpu *d);
+/* Births of all devices that have none yet, parents first. */
+void nvml_tell_births(struct source *s, struct framebuf *out);
+
+/* ---- nvml_sleep.c --------------------------------------------------------------------------------------------------- */
+
+/* NVIDIA's GPUs as sysfs lists them. Returns how many there are; at most n are stored. */
+struct nvml_pci_gpu {
+	char id[16]; /* "0000:3b:00.0" */
+	bool asleep, may_sleep;
+};
+size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n);
+/* The same of one; false if there is none. */
+bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret);
+
+/* ---- nvml_instances.c ----------------------------------------------------------------------------------------------- */
+
+/* Finds the instances of d; those that are gone end. */
+void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *out);
+
+/* ---- nvml_read.c ---------------------------------------------------------------------------------------------------- */
+
+/* Tells of a metric of d: a value always, unknown once. */
+void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
+void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, const char *text);
+/* Reads the rows of group of every device that can be asked. */
+void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out);
+/* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */
+enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
+
+/* ---- nvml_events.c -------------------------------------------------------------------------------------------------- */
+
+/* Registers for Xids; takes what waits, without waiting. */
+void nvml_events_open(struct source *s);
+void nvml_events_read(struct source *s, struct framebuf *out);
+void nvml_events_close(struct source *s);
+
+/* ---- nvml_probe.c --------------------------------------------------------------------------------------------------- */
+
+void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx);
+
+/* ---- nvml_rows.c ---------------------------------------------------------------------------------------------------- */
+
+/* Fills the readings of a row, which are unknown before; r[i] is for metrics[i]. Returns NVML's code. */
+typedef int nvml_reader(struct source *s, struct nvml_gpu *d, struct reading *r);
+
+/* Figures that come together. The first way that the device knows is used. */
+struct nvml_row {
+	enum nvml_group group;
+	bool of_instance; /* a MIG instance can be asked */
+	enum metric metrics[NVML_MAX_METRICS];
+	unsigned n;
+	struct {
+		nvml_reader *read;
+		const char *how;
+		const char *note; /* NULL, or what to tell when this way is the one: "about: text" */
+	} ways[NVML_MAX_WAYS];
+};
+
+extern const struct nvml_row nvml_rows[];
+extern const size_t nvml_n_rows;
+/* The row that gives metric; NULL. */
+const struct nvml_row *nvml_row_of(enum metric metric);
+
+/* A value that was had. */
+void nvml_set(struct reading *r, uint64_t value, uint64_t scale);
+
+/* Codes of hiwater's own that a reader may return. */
+enum {
+	NVML_ELSEWHERE = -1, /* another group tells of it: silence */
+};

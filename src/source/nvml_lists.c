@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The three lists of a device, each by the newest call that it knows.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nvml_internal.h"
+
+enum {
+	VERSIONS = 3,
+	FIRST_ROOM = 64,
+	MOST = 1 << 16, /* processes: a driver that says more says nonsense */
+	TRIES = 5       /* the list may grow between two calls */
+};
+
+typedef int list_call(void *device, unsigned *n, void *list);
+
+/* What the driver writes: version 0 is the newest; only the oldest has entries without instances. */
+static list_call *call_of(const struct nvml *nvml, enum nvml_list which, unsigned version)
+{
+	list_call *const calls[NVML_LISTS][VERSIONS] = {
+		[NVML_LIST_COMPUTE] = { nvml->compute_v3, nvml->compute_v2, nvml->compute_v1 },
+		[NVML_LIST_GRAPHICS] = { nvml->graphics_v3, nvml->graphics_v2, nvml->graphics_v1 },
+		[NVML_LIST_MPS] = { nvml->mps_v3, nvml->mps_v2, nvml->mps_v1 },
+	};
+
+	return calls[which][version];
+}
+
+/* Drivers with the long entries: they have _v3 and confidential computing, and no list of details yet. */
+static bool maybe_long(const struct nvml *nvml)
+{
+	return nvml->compute_v3 && nvml->conf_compute && !nvml->process_details;
+}
+
+static int make_room(struct nvml_room *room, size_t n)
+{
+	if (n <= room->cap)
+		return 0;
+	uint8_t *bytes = realloc(room->bytes, n * NVML_ENTRY_LONG);
+
+	if (!bytes)
+		return -ENOMEM;
+	room->bytes = bytes;
+	struct nvml_listed *listed = reallocarray(room->listed, n * NVML_LISTS, sizeof(*listed));
+
+	if (!listed)
+		return -ENOMEM;
+	room->listed = listed;
+	room->cap = n;
+	return 0;
+}
+
+/* One call with as much room as it needs. *ret_n: entries that it wrote. */
+static int call(struct source *s, struct nvml_gpu *d, list_call *list, unsigned *ret_n)
+{
+	struct nvml_room *room = &s->room;
+
+	for (int i = 0; i < TRIES; i++) {
+		unsigned n = (unsigned) room->cap;
+
+		memset(room->bytes, NVML_PATTERN, room->cap * NVML_ENTRY_LONG);
+		int code = list(d->handle, &n, room->bytes);
+
+		if (code == NVML_SUCCESS && n > room->cap)
+			return NVML_UNKNOWN;
+		if (code != NVML_INSUFFICIENT_SIZE) {
+			*ret_n = n;
+			return code;
+		}
+		if (n > MOST || make_room(room, (n > room->cap ? n : room->cap) * 3 / 2) < 0)
+			return NVML_INSUFFICIENT_SIZE;
+	}
+	return NVML_INSUFFICIENT_SIZE;
+}
+
+static bool is_of(const struct nvml_gpu *d, const struct nvml_listed *l)
+{
+	if (!d->parent || l->gpu_instance == NVML_NONE_U32)
+		return true;
+	return l->gpu_instance == d->gpu_instance &&
+	       (l->compute_instance == NVML_NONE_U32 || l->compute_instance == d->compute_instance);
+}
+
+static void keep(struct source *s, const struct nvml_gpu *d, enum nvml_list which, unsigned n)
+{
+	struct nvml_room *room = &s->room;
+	size_t stride = d->processes.version[which] == VERSIONS - 1 ? NVML_ENTRY_V1
+								    : nvml_list_stride(room->bytes, room->cap * NVML_ENTRY_LONG, n, maybe_long(&s->nvml));
+	struct nvml_listed *list = room->listed + room->n;
+	size_t found = nvml_list_decode(room->bytes, n, stride, list), kept = 0;
+
+	for (size_t i = 0; i < found; i++) {
+		if (!is_of(d, &list[i]))
+			continue;
+		list[kept] = list[i];
+		list[kept].graphics = which == NVML_LIST_GRAPHICS;
+		list[kept++].compute = which != NVML_LIST_GRAPHICS;
+	}
+	room->n += kept;
+}
+
+/* The older calls are tried where this one is not here. */
+static int read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which)
+{
+	struct nvml_processes *p = &d->processes;
+	unsigned n = 0;
+	int code = NVML_FUNCTION_NOT_FOUND;
+
+	for (;; p->version[which]++) {
+		list_call *list = call_of(&s->nvml, which, p->version[which]);
+
+		code = list ? call(s, d, list, &n) : NVML_FUNCTION_NOT_FOUND;
+		if (nvml_code(code)->meaning != NVML_ABSENT || p->version[which] + 1 == VERSIONS)
+			break;
+	}
+	if (code == NVML_SUCCESS)
+		keep(s, d, which, n);
+	p->code[which] = code;
+	enum nvml_meaning meaning = nvml_code(code)->meaning;
+
+	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
+	return code;
+}
+
+int nvml_lists_read(struct source *s, struct nvml_gpu *d)
+{
+	bool any = false;
+
+	if (make_room(&s->room, FIRST_ROOM) < 0)
+		return NVML_INSUFFICIENT_SIZE;
+	s->room.n = 0;
+	for (int which = 0; which < NVML_LISTS; which++) {
+		if (d->processes.absent[which])
+			continue;
+		int code = read_list(s, d, (enum nvml_list) which);
+
+		if (code != NVML_SUCCESS && !d->processes.absent[which])
+			return code;
+		any |= code == NVML_SUCCESS;
+	}
+	if (!any)
+		return d->processes.code[NVML_LIST_COMPUTE];
+	s->room.n = nvml_list_merge(s->room.listed, s->room.n);
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * NVML's library, loaded at run time: each call by its own name, so that a missing one costs one metric.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/root.h"
+#include "nvml_abi.h"
+
+struct nvml {
+	void *library;
+	char driver[NVML_VERSION_LEN]; /* "550.54.15"; "" if it is not told */
+#define X(member, parameters, ...) int(*member) parameters; /* NULL: the library has none of its names */
+	NVML_CALLS(X)
+#undef X
+};
+
+/* What a call answers; NVML_FUNCTION_NOT_FOUND where the library does not have it. */
+#define NVML_CALL(nvml, member, ...) ((nvml)->member ? (nvml)->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
+
+/* Loads and initialises; HIWATER_NVML in the environment names another library and then the only one. The driver's own
+ * files below root are looked at for a better text. Returns 0, -ENOENT (no such library), -ENODEV (no driver), -ELIBBAD
+ * (library and kernel module differ), -EPERM or -EIO, with text. */
+int nvml_load(const struct root *root, struct nvml *ret, struct err *err);
+
+/* Undoes the initialisation. The library stays: it may have threads of its own by now. */
+void nvml_unload(struct nvml *nvml);
+
+/* Initialises once more, after the driver was reloaded. Returns NVML's code. */
+int nvml_init_again(struct nvml *nvml);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "nvml_processes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/smallfile.h"
+#include "nvml_internal.h"
+#include "procfs_status.h"
+
+/* Memory that did not move says that nobody came, went or took more; once in this long the lists are read even so. */
+#define RELIST_NS 5000000000ULL
+
+/* ---- one process ---------------------------------------------------------------------------------------------------- */
+
+/* Whose it is, where it can be seen. */
+static void describe(const struct source *s, uint32_t pid, char *ret_name, size_t size, struct gpu_process_birth *ret)
+{
+	struct procfs_status status;
+	char path[32], text[4096];
+
+	ret_name[0] = '\0';
+	if (s->pids_mean_nothing)
+		return;
+	ret->pid = known(pid);
+	(void) snprintf(path, sizeof(path), "%u/status", pid);
+	if (smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 || procfs_status_parse(text, &status) < 0)
+		return;
+	ret->uid = status.uid;
+	(void) snprintf(ret_name, size, "%s", status.name);
+}
+
+static void tell_birth(struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
+{
+	char name[64];
+	struct birth birth = {
+		.entity = ENTITY_GPU_PROCESS,
+		.id = p->id,
+		.gpu_process = { .gpu = d->id, .name = name, .compute = p->compute, .graphics = p->graphics },
+	};
+
+	describe(s, p->pid, name, sizeof(name), &birth.gpu_process);
+	framebuf_birth(out, &birth);
+}
+
+/* The driver's own mark, where accounting is on: exact, also for what came between two looks. A pid that was used again
+ * would answer for another process. */
+static void tell_peak(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
+{
+	struct nvml_accounting a = { .max_bytes = NVML_NONE_U64 };
+
+	if (!d->processes.accounting || NVML_CALL(&s->nvml, accounting, d->handle, p->pid, &a) != NVML_SUCCESS)
+		return;
+	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || (p->accounted_us && p->accounted_us != a.start_us))
+		return;
+	p->accounted_us = a.start_us;
+	framebuf_value(out, M_GPROC_MEM_PEAK, p->id, (int64_t) a.max_bytes);
+}
+
+static void tell_end(const struct nvml_process *p, struct framebuf *out)
+{
+	const struct end end = { .entity = ENTITY_GPU_PROCESS, .id = p->id, .how = END_SEEN };
+
+	framebuf_end(out, &end);
+}
+
+static void tell_memory(const struct nvml_process *p, struct framebuf *out)
+{
+	if (p->bytes.known)
+		framebuf_value(out, M_GPROC_MEM, p->id, p->bytes.value);
+	else
+		framebuf_unknown(out, M_GPROC_MEM, p->id);
+}
+
+/* ---- the processes of one device ------------------------------------------------------------------------------------ */
+
+static void set(struct nvml_process *p, const struct nvml_listed *l)
+{
+	p->bytes = l->bytes <= INT64_MAX ? known((int64_t) l->bytes) : UNKNOWN;
+	p->compute |= l->compute;
+	p->graphics |= l->graphics;
+}
+
+static int make_room(struct nvml_processes *p, size_t n)
+{
+	if (n <= p->cap)
+		return 0;
+	struct nvml_process *list = reallocarray(p->list, n * 2, sizeof(*list));
+
+	if (!list)
+		return -1;
+	p->list = list;
+	struct nvml_process *next = reallocarray(p->next, n * 2, sizeof(*next));
+
+	if (!next)
+		return -1;
+	p->next = next;
+	p->cap = n * 2;
+	return 0;
+}
+
+static void gone(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
+{
+	tell_peak(s, d, p, out);
+	tell_end(p, out);
+}
+
+/* Both lists are in the order of pids: who is in the old one alone has ended, who is in the new one alone is born.
+ * Returns 0, or -1 without memory and all as it was. */
+static int replace(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *now = &d->processes;
+	size_t old = 0;
+
+	if (make_room(now, s->room.n) < 0)
+		return -1;
+	for (size_t i = 0; i < s->room.n; i++) {
+		const struct nvml_listed *l = &s->room.listed[i];
+		struct nvml_process *p = &now->next[i];
+
+		while (old < now->n && now->list[old].pid < l->pid)
+			gone(s, d, &now->list[old++], out);
+		if (old < now->n && now->list[old].pid == l->pid) {
+			*p = now->list[old++];
+			set(p, l);
+			continue;
+		}
+		*p = (struct nvml_process) { .pid = l->pid, .id = ++s->last_process_id };
+		set(p, l);
+		tell_birth(s, d, p, out);
+	}
+	while (old < now->n)
+		gone(s, d, &now->list[old++], out);
+	struct nvml_process *spare = now->list;
+
+	now->list = now->next;
+	now->next = spare;
+	now->n = s->room.n;
+	return 0;
+}
+
+struct nvml_process *nvml_process_find(const struct nvml_processes *p, uint32_t pid)
+{
+	for (size_t low = 0, high = p->n; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->list[middle].pid == pid)
+			return &p->list[middle];
+		if (p->list[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out)
+{
+	for (size_t i = 0; i < d->processes.n; i++)
+		tell_end(&d->processes.list[i], out);
+	d->processes.n = 0;
+}
+
+void nvml_processes_free(struct nvml_gpu *d)
+{
+	free(d->processes.list);
+	free(d->processes.next);
+	d->processes = (struct nvml_processes) { 0 };
+}
+
+/* ---- a look --------------------------------------------------------------------------------------------------------- */
+
+/* Device memory in use, by the way that works; unknown also where the host's memory is the device's. */
+static struct maybe memory_used(struct source *s, struct nvml_gpu *d)
+{
+	const struct nvml_row *row = nvml_row_of(M_GPU_MEM);
+	const struct nvml_try *t = &d->tries[row - nvml_rows];
+	struct reading r[NVML_MAX_METRICS] = { { .metric = M_GPU_MEM } };
+
+	if (t->absent || row->ways[t->way].read(s, d, r) != NVML_SUCCESS || !r[0].known)
+		return UNKNOWN;
+	return known(r[0].value);
+}
+
+/* Device memory before and after the lists: what was held all the while is the smaller one, and no more than that can
+ * be anybody's. */
+static void tell_used(struct nvml_gpu *d, struct maybe before, struct maybe after, struct framebuf *out)
+{
+	struct reading r = reading_of(M_GPU_MEM, d->id, maybe_min(before, after).value);
+
+	if (!before.known || !after.known)
+		return;
+	r.max = maybe_max(before, after).value;
+	nvml_tell(d, out, &r);
+}
+
+/* Where the driver tells no device memory, what its processes hold stands for it. */
+static void tell_sum(struct nvml_gpu *d, struct framebuf *out)
+{
+	struct maybe sum = known(0);
+
+	for (size_t i = 0; i < d->processes.n; i++)
+		sum = maybe_sum(sum, d->processes.list[i].bytes);
+	nvml_tell_value(d, out, M_GPU_MEM, sum);
+}
+
+static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *p = &d->processes;
+
+	nvml_tell_value(d, out, M_GPU_PROCESSES, known((int64_t) p->n));
+	for (size_t i = 0; i < p->n; i++)
+		tell_memory(&p->list[i], out);
+	if (d->unified)
+		tell_sum(d, out);
+	for (size_t i = 0; p->accounting && p->listed_ns == s->now_ns && i < p->n; i++)
+		tell_peak(s, d, &p->list[i], out);
+}
+
+static bool must_list(const struct source *s, const struct nvml_processes *p, struct maybe used)
+{
+	return p->listed_ns == 0 || p->list_code != NVML_SUCCESS || !used.known || !p->listed_used.known ||
+	       used.value != p->listed_used.value || counter_delta(p->listed_ns, s->now_ns) >= RELIST_NS;
+}
+
+static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *p = &d->processes;
+	struct maybe before = memory_used(s, d), after = before;
+
+	if (must_list(s, p, before)) {
+		p->list_code = nvml_lists_read(s, d);
+		if (p->list_code == NVML_SUCCESS && replace(s, d, out) < 0)
+			p->list_code = NVML_NO_DATA;
+		p->listed_ns = s->now_ns;
+		p->listed_used = before;
+		after = memory_used(s, d);
+	}
+	if (p->list_code == NVML_SUCCESS) {
+		tell_used(d, before, after, out);
+		tell_all(s, d, out);
+		nvml_use_read(s, d, out);
+	} else if (nvml_judge(s, d, p->list_code, out) != NVML_LOST) {
+		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+		if (d->unified)
+			nvml_tell_value(d, out, M_GPU_MEM, UNKNOWN);
+	}
+}
+
+/* A divided GPU's instances tell of its processes. In WSL lists are empty or partial, without memory, and calls about
+ * processes have crashed inside the library. */
+void nvml_processes_read(struct source *s, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (d->state != NVML_AWAKE)
+			continue;
+		if (s->is_wsl || d->mig)
+			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+		else
+			read_device(s, d, out);
+	}
+}

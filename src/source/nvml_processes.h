@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is on a device: the driver's lists, its samples of who had the engines, and its own accounting.
+ *
+ * Lists cost milliseconds and hold a lock of the driver that the measured program waits for: they are read when the
+ * device's memory has moved since the last time, and now and then in any case.
+ */
+#pragma once
+
+#include "framebuf.h"
+#include "nvml_list.h"
+
+struct source;
+struct nvml_gpu;
+
+enum nvml_list {
+	NVML_LIST_COMPUTE,
+	NVML_LIST_GRAPHICS,
+	NVML_LIST_MPS,
+	NVML_LISTS,
+};
+
+/* A process on a device. */
+struct nvml_process {
+	uint32_t pid, id;
+	struct maybe bytes;
+	bool compute, graphics;
+	uint64_t accounted_us; /* when it began, as accounting says it: a pid may be used again */
+};
+
+/* Of one device. */
+struct nvml_processes {
+	struct nvml_process *list; /* by pid */
+	struct nvml_process *next; /* as much room for the list after it */
+	size_t n, cap;
+	uint64_t listed_ns;        /* when lists were read last; 0: never */
+	struct maybe listed_used;  /* the device's memory then */
+	uint8_t version[NVML_LISTS]; /* of the call in use: 0 is the newest */
+	bool absent[NVML_LISTS];
+	int code[NVML_LISTS];
+	int list_code;             /* of the last look: NVML_SUCCESS where who is on it is known */
+	uint8_t use_version;
+	bool use_absent;
+	int use_code;
+	uint64_t use_seen_us;      /* newest sample that was told, wall clock */
+	bool accounting;           /* the driver keeps each process's peak */
+};
+
+/* Room that all devices share. */
+struct nvml_room {
+	uint8_t *bytes;             /* cap entries of any kind */
+	struct nvml_listed *listed; /* NVML_LISTS * cap */
+	size_t cap, n;              /* n: in listed */
+};
+
+/* Reads lists and samples of every device; births, ends, readings go to out. */
+void nvml_processes_read(struct source *s, struct framebuf *out);
+
+/* All processes of d are gone, or nobody can tell any more. */
+void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out);
+void nvml_processes_free(struct nvml_gpu *d);
+
+/* The process of that pid; NULL. */
+struct nvml_process *nvml_process_find(const struct nvml_processes *p, uint32_t pid);
+
+/* nvml_use.c: which processes had the engines, by the driver's samples since the last look. */
+void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out);
+
+/* nvml_lists.c: fills s->room with who is on d, merged. Returns NVML's code: that of a list which failed though the device
+ * has it, or why it has none. */
+int nvml_lists_read(struct source *s, struct nvml_gpu *d);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a row is read: the first way that works is kept, what a device does not give is asked for once, and what it does
+ * not tell is said to be unknown once. Codes and what they mean: nvml_code.c.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "nvml_internal.h"
+
+void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading)
+{
+	enum nvml_told *told = &d->told[reading->metric];
+
+	if (reading->known)
+		framebuf_reading(out, *reading);
+	else if (*told != TOLD_UNKNOWN)
+		framebuf_unknown(out, (enum metric) reading->metric, d->id);
+	*told = reading->known ? TOLD_KNOWN : TOLD_UNKNOWN;
+}
+
+void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value)
+{
+	struct reading r = reading_of(metric, d->id, value.value);
+
+	r.known = value.known;
+	nvml_tell(d, out, &r);
+}
+
+void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
+{
+	int64_t scaled;
+
+	if (!__builtin_mul_overflow(value, scale, &scaled))
+		*r = reading_of((enum metric) r->metric, r->id, scaled);
+}
+
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, const char *text)
+{
+	char words[256], instance[48] = "";
+	const struct event event = {
+		.time_ns = counter_delta(s->env->start_boot_ns, s->now_ns),
+		.kind = EVENT_NOTE,
+		.entity = d->id ? ENTITY_GPU : ENTITY_JOB, /* one that could not be opened has no birth */
+		.id = d->id,
+		.text = words,
+	};
+
+	if (d->parent)
+		(void) snprintf(instance, sizeof(instance), ", MIG instance %u", d->index);
+	(void) snprintf(words, sizeof(words), "%s: GPU %u%s: %s", about, d->parent ? d->parent->index : d->index, instance, text);
+	framebuf_event(out, &event);
+}
+
+/* ---- what a code asks for ------------------------------------------------------------------------------------------- */
+
+enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+{
+	enum nvml_meaning meaning = nvml_code(code)->meaning;
+
+	if (meaning == NVML_STALE && d->parent) {
+		s->rescan = true; /* a MIG handle is valid until the GPU is divided anew */
+		return NVML_NOT_NOW;
+	}
+	if (meaning == NVML_STALE && code == NVML_INVALID_ARGUMENT)
+		return NVML_NOT_NOW;
+	if (meaning == NVML_LOST || meaning == NVML_STALE) {
+		nvml_gpu_lost(s, d->parent ? d->parent : d, code, out);
+		return NVML_LOST;
+	}
+	return meaning;
+}
+
+/* An error that says nothing is told once: it may be the first sign of something. */
+static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
+{
+	char text[128];
+
+	if (nvml_code(t->code)->code != NVML_UNKNOWN || t->counted)
+		return;
+	t->counted = true;
+	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	nvml_note(s, d, out, "gpu", text);
+}
+
+static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
+{
+	const char *note = row->ways[t->way].note, *colon = note ? strchr(note, ':') : NULL;
+	char about[32];
+
+	if (t->noted || !colon)
+		return;
+	t->noted = true;
+	(void) snprintf(about, sizeof(about), "%.*s", (int) (colon - note), note);
+	nvml_note(s, d, out, about, colon + 2);
+}
+
+/* ---- one row of one device ------------------------------------------------------------------------------------------ */
+
+/* Asks the way in use, and the next ones where it is not here. Returns what the last answer means. */
+static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
+	struct reading *r, struct framebuf *out)
+{
+	for (;;) {
+		for (unsigned i = 0; i < row->n; i++)
+			r[i] = (struct reading) { .id = d->id, .metric = (uint16_t) row->metrics[i], .n = 1 };
+		t->code = row->ways[t->way].read(s, d, r);
+		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_judge(s, d, t->code, out);
+
+		if (meaning != NVML_ABSENT && meaning != NVML_FORBIDDEN)
+			return meaning;
+		if (t->way + 1 == NVML_MAX_WAYS || !row->ways[t->way + 1].read) {
+			t->absent = true;
+			return meaning;
+		}
+		t->way++;
+	}
+}
+
+static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
+{
+	struct nvml_try *t = &d->tries[row - nvml_rows];
+	struct reading r[NVML_MAX_METRICS];
+
+	if (t->absent || (d->parent && !row->of_instance))
+		return;
+	enum nvml_meaning meaning = ask(s, d, row, t, r, out);
+
+	if (meaning == NVML_LOST)
+		return;
+	if (meaning == NVML_FINE || t->code == NVML_ELSEWHERE)
+		note_way(s, d, row, t, out);
+	else
+		note_odd(s, d, row, t, out);
+	if (t->code == NVML_ELSEWHERE)
+		return;
+	for (unsigned i = 0; i < row->n; i++) {
+		r[i].known &= meaning == NVML_FINE;
+		nvml_tell(d, out, &r[i]);
+	}
+}
+
+void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out)
+{
+	for (size_t g = 0; g < s->n_gpus; g++) {
+		struct nvml_gpu *d = s->gpus[g];
+
+		if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
+			(void) nvml_judge(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
+		for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
+			if (nvml_rows[i].group == group)
+				read_row(s, d, &nvml_rows[i], out);
+		}
+	}
+}

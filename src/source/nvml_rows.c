@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is read of a device: a row a call, its metrics, and the ways to have them, best first. Units of NVML: bytes, mW,
+ * mJ, MHz, degrees, per cent. nvmlDeviceGetPcieThroughput is never used: it takes 20 ms.
+ */
+#include <string.h>
+
+#include "nvml_integrals.h"
+#include "nvml_internal.h"
+#include "nvml_samples.h"
+
+enum {
+	PCT = 10000, /* of millionths */
+	MILLI = 1000,
+	MEGA = 1000000,
+	KIB = 1024,
+};
+
+static void set_u32(struct reading *r, uint32_t value, uint64_t scale)
+{
+	if (value != NVML_NONE_U32)
+		nvml_set(r, value, scale);
+}
+
+static void set_pct(struct reading *r, uint32_t value)
+{
+	if (value <= 100) /* more is garbage, seen in the field */
+		nvml_set(r, value, PCT);
+}
+
+static void set_bytes(struct reading *r, uint64_t value)
+{
+	if (value != NVML_NONE_U64)
+		nvml_set(r, value, 1);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
+	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
+
+	set_bytes(&r[0], m.used);
+	set_bytes(&r[1], m.free);
+	set_bytes(&r[2], m.reserved);
+	return code;
+}
+
+static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_memory m = { NVML_NONE_U64, NVML_NONE_U64, NVML_NONE_U64 };
+	int code = NVML_CALL(&s->nvml, memory, d->handle, &m);
+
+	set_bytes(&r[0], m.used);
+	set_bytes(&r[1], m.free);
+	return code;
+}
+
+/* nvml_processes.c tells of it. */
+static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	(void) r;
+	return d->unified ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+}
+
+/* ---- activity ------------------------------------------------------------------------------------------------------- */
+
+/* The driver keeps what it sampled between two looks: mean and extremes of that are told. Without newer samples, the
+ * value of the moment. */
+static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t scale, struct reading *r)
+{
+	struct nvml_samples now;
+	int code = NVML_NOT_FOUND;
+
+	if (r->known && !d->samples_absent[what])
+		code = nvml_samples_read(&s->nvml, d->handle, what, &d->samples_seen_us[what], &now);
+	d->samples_absent[what] |= nvml_code(code)->meaning == NVML_ABSENT;
+	if (code != NVML_SUCCESS || (scale == PCT && now.max > 100))
+		return;
+	r->value = (int64_t) (now.sum * scale / now.n);
+	r->min = (int64_t) (now.min * scale);
+	r->max = (int64_t) (now.max * scale);
+}
+
+static int read_utilization(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_utilization u = { NVML_NONE_U32, NVML_NONE_U32 };
+	int code = NVML_CALL(&s->nvml, utilization, d->handle, &u);
+
+	set_pct(&r[0], u.gpu);
+	set_pct(&r[1], u.memory);
+	if (code == NVML_SUCCESS) {
+		set_samples(s, d, NVML_SAMPLES_GPU, PCT, &r[0]);
+		set_samples(s, d, NVML_SAMPLES_MEMORY, PCT, &r[1]);
+	}
+	return code;
+}
+
+static int read_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t mw = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, power, d->handle, &mw);
+
+	set_u32(r, mw, MILLI);
+	if (code == NVML_SUCCESS)
+		set_samples(s, d, NVML_SAMPLES_POWER, MILLI, r);
+	nvml_power_seen(s, d, code, code == NVML_SUCCESS && r->known ? known(r->value) : UNKNOWN);
+	return code;
+}
+
+static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint64_t mj = NVML_NONE_U64;
+	int code = NVML_CALL(&s->nvml, energy, d->handle, &mj);
+
+	if (mj != NVML_NONE_U64)
+		nvml_set(r, mj, MILLI);
+	return code;
+}
+
+/* ---- state ---------------------------------------------------------------------------------------------------------- */
+
+static void set_celsius(struct reading *r, int64_t celsius)
+{
+	if (celsius > 0 && celsius < 500) /* 0 and less is no sensor that answers */
+		nvml_set(r, (uint64_t) celsius, MILLI);
+}
+
+static int read_temperature_v(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_temperature t = { .version = NVML_VERSION(t, 1), .sensor = NVML_TEMPERATURE_GPU };
+	int code = NVML_CALL(&s->nvml, temperature_v, d->handle, &t);
+
+	set_celsius(r, t.celsius);
+	return code;
+}
+
+static int read_temperature(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t celsius = 0;
+	int code = NVML_CALL(&s->nvml, temperature, d->handle, NVML_TEMPERATURE_GPU, &celsius);
+
+	set_celsius(r, celsius);
+	return code;
+}
+
+static int read_temperature_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	set_celsius(r, d->fields.value[FIELD_TEMP_MEMORY] < 500 ? (int64_t) d->fields.value[FIELD_TEMP_MEMORY] : 0);
+	return d->fields.code[FIELD_TEMP_MEMORY];
+}
+
+static int read_clock(struct source *s, struct nvml_gpu *d, int which, struct reading *r)
+{
+	uint32_t mhz = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, clock, d->handle, which, &mhz);
+
+	set_u32(r, mhz, MEGA);
+	return code;
+}
+
+static int read_clock_sm(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_clock(s, d, NVML_CLOCK_SM, r);
+}
+
+static int read_clock_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_clock(s, d, NVML_CLOCK_MEMORY, r);
+}
+
+static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int state = NVML_PSTATES;
+	int code = NVML_CALL(&s->nvml, pstate, d->handle, &state);
+
+	if (state >= 0 && state < NVML_PSTATES) /* 32 is "unknown" */
+		nvml_set(r, (uint64_t) state, 1);
+	return code;
+}
+
+/* ---- engines -------------------------------------------------------------------------------------------------------- */
+
+static int set_engine(int code, uint32_t pct, struct reading *r)
+{
+	set_pct(r, pct);
+	return code;
+}
+
+#define READ_ENGINE(member) \
+	static int read_##member(struct source *s, struct nvml_gpu *d, struct reading *r) \
+	{ \
+		uint32_t pct = NVML_NONE_U32, period_us = 0; \
+		int code = NVML_CALL(&s->nvml, member, d->handle, &pct, &period_us); \
+\
+		return set_engine(code, pct, r); \
+	}
+READ_ENGINE(encoder)
+READ_ENGINE(decoder)
+READ_ENGINE(jpeg)
+READ_ENGINE(optical_flow)
+#undef READ_ENGINE
+
+/* ---- traffic -------------------------------------------------------------------------------------------------------- */
+
+static int read_counter(const struct nvml_gpu *d, enum nvml_field field, uint64_t scale, struct reading *r)
+{
+	nvml_set(r, d->fields.value[field], scale);
+	return d->fields.code[field];
+}
+
+/* Where there is GPM, its rates over time are taken: these counters wrap, and nobody says at which width. */
+static int read_pcie(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code;
+
+	(void) s;
+	if (nvml_gpm_gives(s, d, M_GPU_PCIE_TX))
+		return NVML_ELSEWHERE;
+	code = read_counter(d, FIELD_PCIE_RX, 1, &r[0]);
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_PCIE_TX, 1, &r[1]) : code;
+}
+
+static int read_nvlink_kib(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code = read_counter(d, FIELD_NVLINK_RX_KIB, KIB, &r[0]);
+
+	(void) s;
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_NVLINK_TX_KIB, KIB, &r[1]) : code;
+}
+
+static int read_nvlink_bytes(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code = read_counter(d, FIELD_NVLINK_RX, 1, &r[0]);
+
+	(void) s;
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_NVLINK_TX, 1, &r[1]) : code;
+}
+
+static int read_nvlink_gpm(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	(void) r;
+	return nvml_gpm_gives(s, d, M_GPU_NVLINK_TX) ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+}
+
+/* ---- what seldom changes -------------------------------------------------------------------------------------------- */
+
+static int read_power_limit(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t mw = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, power_limit, d->handle, &mw);
+
+	set_u32(r, mw, MILLI);
+	return code;
+}
+
+static int read_fan(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t pct = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, fan, d->handle, &pct);
+
+	if (pct <= 200) /* of the intended fastest: over 100 is meant */
+		set_u32(r, pct, PCT);
+	return code;
+}
+
+static int read_ecc(struct source *s, struct nvml_gpu *d, int kind, struct reading *r)
+{
+	uint64_t count = NVML_NONE_U64;
+	int code = NVML_CALL(&s->nvml, ecc, d->handle, kind, NVML_ECC_VOLATILE, &count);
+
+	if (count != NVML_NONE_U64)
+		nvml_set(r, count, 1);
+	return code;
+}
+
+static int read_ecc_corrected(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_ecc(s, d, NVML_ECC_CORRECTED, r);
+}
+
+static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_ecc(s, d, NVML_ECC_UNCORRECTED, r);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+#define ROW_OF(group, of_instance, ...) NVML_GROUP_##group, of_instance, { __VA_ARGS__ }, sizeof((int[]) { __VA_ARGS__ }) / sizeof(int)
+#define GPU(group, ...)                 ROW_OF(group, false, __VA_ARGS__)
+#define ANY(group, ...)                 ROW_OF(group, true, __VA_ARGS__)
+
+const struct nvml_row nvml_rows[] = {
+	{ ANY(MEMORY, M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED),
+		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
+			{ read_memory, "nvmlDeviceGetMemoryInfo: since driver 510 with what the driver reserved", NULL },
+			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
+				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
+	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_POWER), { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_ENERGY),
+		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
+			{ nvml_power_integral, "power integrated over time",
+				"gpu.energy: no energy counter: power is integrated over time" } } },
+	{ GPU(STATE, M_GPU_TEMP),
+		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
+	{ GPU(STATE, M_GPU_TEMP_MEM), { { read_temperature_memory, "NVML field 82", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_SM), { { read_clock_sm, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_MEM), { { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_PSTATE), { { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_POWER),
+		{ { nvml_throttle_power, "NVML field 74", NULL }, { nvml_reasons_power, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_THERMAL),
+		{ { nvml_throttle_thermal, "NVML field 75", NULL }, { nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_HW), { { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_OTHER),
+		{ { nvml_throttle_other, "NVML fields 76, 77, 79", NULL }, { nvml_reasons_other, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), { { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
+	{ GPU(STATE, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX),
+		{ { read_nvlink_kib, "NVML fields 138, 139", NULL },
+			{ read_nvlink_bytes, "NVML fields 202, 204", NULL },
+			{ read_nvlink_gpm, "GPM over time", NULL } } },
+	{ GPU(STATE, M_GPU_ENC_BUSY), { { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_DEC_BUSY), { { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_JPG_BUSY), { { read_jpeg, "nvmlDeviceGetJpgUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_OFA_BUSY), { { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
+	{ GPU(RARE, M_GPU_POWER_LIMIT), { { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
+	{ GPU(RARE, M_GPU_FAN), { { read_fan, "nvmlDeviceGetFanSpeed", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_CORRECTED), { { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), { { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+};
+
+const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);
+static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu holds a try a row");
+
+const struct nvml_row *nvml_row_of(enum metric metric)
+{
+	for (size_t i = 0; i < nvml_n_rows; i++) {
+		for (unsigned m = 0; m < nvml_rows[i].n; m++) {
+			if (nvml_rows[i].metrics[m] == metric)
+				return &nvml_rows[i];
+		}
+	}
+	return NULL;
+}
