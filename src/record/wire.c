@@ -142,3 +142,51 @@ struct frame *wire_frame_get(void *where)
 		series[i].name = get_text(&at);
 	return frame;
 }
+
+/* ---- from a process that may have lost its senses -------------------------------------------------------------------- */
+
+/* Moves *at over an array; false if it reaches past size. */
+static bool skip(size_t *at, size_t size, size_t n, size_t each)
+{
+	if (n > size / each)
+		return false;
+	*at += round_up(n * each);
+	return *at <= size;
+}
+
+static bool skip_texts(const char *bytes, size_t *at, size_t size, size_t n)
+{
+	for (; n > 0; n--) {
+		const char *end = *at < size ? memchr(bytes + *at, '\0', size - *at) : NULL;
+
+		if (!end)
+			return false;
+		*at = (size_t) (end - bytes) + 1;
+	}
+	return true;
+}
+
+bool wire_frame_is_whole(const void *where, size_t size)
+{
+	const char *bytes = where;
+	const struct wire_head *head = where;
+	size_t at = round_up(sizeof(*head)) + round_up(sizeof(struct frame));
+	const struct frame *f = (const void *) (bytes + round_up(sizeof(*head)));
+
+	if (size < at || head->size != size || head->kind != WIRE_FRAME)
+		return false;
+	const struct birth *births = (const void *) (bytes + at);
+
+	if (!skip(&at, size, f->n_births, sizeof(*f->births)) || !skip(&at, size, f->n_readings, sizeof(*f->readings)) ||
+		!skip(&at, size, f->n_ends, sizeof(*f->ends)) || !skip(&at, size, f->n_events, sizeof(*f->events)) ||
+		!skip(&at, size, f->n_series, sizeof(*f->series)))
+		return false;
+	for (size_t i = 0; i < f->n_births; i++) {
+		struct birth copy = births[i];
+		const char **texts[BIRTH_TEXTS];
+
+		if (!skip_texts(bytes, &at, size, birth_texts(&copy, texts)))
+			return false;
+	}
+	return skip_texts(bytes, &at, size, f->n_events) && skip_texts(bytes, &at, size, f->n_series);
+}

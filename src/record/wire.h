@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ struct wire_head {
 size_t wire_frame_size(const struct frame *frame);
 void wire_frame_put(void *at, const struct frame *frame); /* wire_frame_size bytes */
 struct frame *wire_frame_get(void *at);                   /* lies in the message; once only */
+/* Is what lies there, size bytes from another process, a message with a frame in it that can be got? */
+bool wire_frame_is_whole(const void *at, size_t size);
 
 struct wire_acc {
 	enum metric metric;

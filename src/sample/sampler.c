@@ -189,6 +189,7 @@ static void look(struct sampler *s, uint64_t now)
 
 	sampler_plan_read(s, now, false);
 	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
+	sampler_gpu_step(s, now);
 	if (window)
 		s->window_closed = true;
 	if (is_due(&s->next_cgroup_check_ns, now, 10 * SECOND))
@@ -284,6 +285,7 @@ bool sampler_step(struct sampler *s)
 		look(s, now);
 	} else {
 		look_for_new(s, now);
+		sampler_gpu_step(s, now);
 	}
 	if (s->options.interval_ns > SECOND)
 		(void) sampler_set_timer(s, s->due_ns < now + SECOND ? s->due_ns : now + SECOND, 0);

@@ -17,6 +17,13 @@ enum sampler_cgroup {
 	CGROUP_NONE
 };
 
+enum sampler_gpu {
+	GPU_AUTO,
+	GPU_NONE
+};
+
+struct gpu_vendor; /* gpu.h */
+
 struct sampler_options {
 	const struct root *root;
 	uint64_t interval_ns;       /* 1 ms or more; 100 ms */
@@ -27,6 +34,8 @@ struct sampler_options {
 	enum sampler_cgroup cgroup;
 	const char *cgroup_made;    /* --cgroup=new: the group made for this run; NULL */
 	const char *cgroup_path;    /* attached to a group: which; NULL: main's */
+	enum sampler_gpu gpu;
+	const struct gpu_vendor *vendors; /* what may read GPUs; NULL: all that there are */
 	const char *workdir;
 	frame_seer *see;            /* shown every frame, after the job has applied it */
 	void *see_ctx;
@@ -56,6 +65,9 @@ void sampler_push(struct sampler *s, const struct frame *frame);
 
 /* A child of the recorder's own that is no part of the job. */
 void sampler_ignore(struct sampler *s, pid_t pid);
+
+/* A child of the recorder's own that it made itself and ends itself (it reads GPUs); 0: none. */
+pid_t sampler_helper(const struct sampler *s);
 
 /* main became a zombie that is not yet reaped: reads the last of it. */
 void sampler_main_zombie(struct sampler *s, pid_t pid);

@@ -70,6 +70,7 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		forget_ignored(s, pid);
 		return;
 	}
+	sampler_gpu_reaped(s, pid, end.status);
 	if (!processes_is_ignored(s->processes, pid)) {
 		add(&facts->reaped_user_ns, end.cpu_user_ns);
 		add(&facts->reaped_system_ns, end.cpu_system_ns);
@@ -152,11 +153,12 @@ void sampler_cost(struct sampler *s)
 	facts->ticks = known((int64_t) s->ticks);
 	facts->late_ticks = known((int64_t) s->late);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
-	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()));
+	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()) +
+				  facts->gpu_helper_cpu_ns.value);
 	if (s->processes)
 		facts->gate = known(processes_gate_works(s->processes, &why_not));
 	if (self_memory(s->options.root, &rss, &hwm) == 0)
-		facts->own_rss_bytes = known((int64_t) hwm);
+		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);
 }
 
 void sampler_end(struct sampler *s)
@@ -167,6 +169,7 @@ void sampler_end(struct sampler *s)
 
 	if (!s->started || s->ended)
 		return;
+	sampler_gpu_ask_last(s);
 	now = sampler_time(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
@@ -177,6 +180,7 @@ void sampler_end(struct sampler *s)
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
 	sampler_check_cgroup(s);
 	sampler_oom_end(s, now);
+	sampler_gpu_end(s, now);
 	if (!facts->ended_ns.known)
 		facts->ended_ns = known((int64_t) now);
 	end_left(s, now);

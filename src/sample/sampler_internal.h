@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "sample/gpu.h"
+#include "sample/gpu_ids.h"
 #include "sample/sampler.h"
 
 #define SAMPLER_SOURCES 3
@@ -31,6 +33,14 @@ struct oom {
 	struct oom_counts before;
 };
 
+/* The helper that reads GPUs. */
+struct sampler_gpus {
+	struct gpu *helper;              /* NULL: none */
+	struct gpu_ids ids;
+	uint64_t hold_ns;                /* of the last list of processes */
+	bool begun;
+};
+
 struct sampler {
 	struct sampler_options options;
 	struct source_env env;
@@ -42,6 +52,7 @@ struct sampler {
 	struct cgroup_facts cgroup;
 	struct oom oom;
 	struct pss_budget pss;
+	struct sampler_gpus gpus;
 	struct framebuf buf, totals;
 	struct end zombie;               /* what main said before it was reaped */
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
@@ -93,3 +104,12 @@ void sampler_plan_moved(struct sampler *s, uint64_t now_ns);
 void sampler_plan_pages(struct sampler *s, uint64_t now_ns);
 /* Does the job still have its cgroup to itself? */
 void sampler_check_cgroup(struct sampler *s);
+
+/* sampler_gpu.c: starts the helper when the first tick comes: a job that is shorter is not measured on GPUs, and pays
+ * nothing for it. Then what the helper has told since the last tick. */
+void sampler_gpu_step(struct sampler *s, uint64_t now_ns);
+/* The run is over: the last reading is under way; then it is taken, and the helper ended. */
+void sampler_gpu_ask_last(struct sampler *s);
+void sampler_gpu_end(struct sampler *s, uint64_t now_ns);
+void sampler_gpu_reaped(struct sampler *s, pid_t pid, int status);
+void sampler_gpu_free(struct sampler *s);

@@ -69,6 +69,7 @@ void sampler_free(struct sampler *s)
 {
 	if (!s)
 		return;
+	sampler_gpu_free(s);
 	close_sources(s);
 	job_free(s->job);
 	framebuf_done(&s->buf);

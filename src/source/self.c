@@ -62,6 +62,46 @@ int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask)
 	return 0;
 }
 
+int process_owner(const struct root *root, pid_t pid, char ret_name[16], uint32_t *ret_uid)
+{
+	char path[32], text[STATUS_SIZE];
+	const char *name, *uid;
+	uint64_t value;
+	ssize_t n;
+
+	(void) snprintf(path, sizeof(path), "%d/status", (int) pid);
+	n = smallfile_read(root->proc, path, text, sizeof(text));
+	if (n < 0)
+		return (int) n;
+	name = strstr(text, "Name:\t");
+	uid = strstr(text, "\nUid:\t");
+	if (name != text || !uid)
+		return -EBADMSG;
+	name += strlen("Name:\t");
+	uid += strlen("\nUid:\t");
+	if (parse_u64(&uid, &value) < 0)
+		return -EBADMSG;
+	(void) snprintf(ret_name, 16, "%.*s", (int) strcspn(name, "\n"), name);
+	*ret_uid = (uint32_t) value;
+	return 0;
+}
+
+int self_has_children(const struct root *root, pid_t but)
+{
+	char text[4096];
+	const char *at = text;
+	uint64_t pid;
+	ssize_t n = smallfile_read(root->proc, "thread-self/children", text, sizeof(text));
+
+	if (n < 0)
+		return (int) n;
+	while (parse_blanks(&at), parse_u64(&at, &pid) == 0) {
+		if (pid != (uint64_t) but)
+			return 1;
+	}
+	return 0;
+}
+
 static int end_at_once(void *arg)
 {
 	(void) arg;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+#include "sample/gpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "record/wire.h"
+#include "sample/gpu_shared.h"
+
+#define SECOND UINT64_C(1000000000)
+
+enum {
+	CHANNEL_BYTES = 1 << 20,
+	LAST_WAIT_MS = 40,
+	END_WAIT_MS = 40,
+};
+static const uint64_t silence_ns = 5 * SECOND; /* a call that takes longer is told of */
+
+struct gpu {
+	struct gpu_start start;
+	struct gpu_shared *shared;
+	pid_t pid;               /* 0: waited for */
+	int fd;                  /* -1: nothing comes any more */
+	bool told_end;
+	uint64_t asked_last_ns;  /* 0: not yet */
+	int status;              /* once pid is 0 */
+	bool status_known;
+	uint64_t silent[GPU_VENDORS]; /* what in_call_ns was when it was told of; 0: it answers */
+	void *message;           /* the last that was taken; wire_frame_get leaves it changed */
+};
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static struct gpu *made(void)
+{
+	struct gpu *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->fd = -1;
+	g->message = malloc(GPU_MESSAGE);
+	g->shared = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g->shared == MAP_FAILED)
+		g->shared = NULL;
+	if (g->message && g->shared)
+		return g;
+	gpu_free(g);
+	return NULL;
+}
+
+static int start_helper(struct gpu *g)
+{
+	const int room = CHANNEL_BYTES;
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	(void) setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	g->fd = fds[0];
+	g->start.channel = fds[1];
+	g->start.recorder = getpid();
+	g->pid = fork();
+	if (g->pid == 0)
+		gpu_helper(&g->start);
+	const int code = g->pid < 0 ? -errno : 0;
+
+	(void) close(fds[1]);
+	if (code < 0)
+		g->pid = 0;
+	return code;
+}
+
+struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
+	struct err *err)
+{
+	struct gpu *g = vendors->ops ? made() : NULL;
+	int r;
+
+	if (!g) {
+		(void) err_set(err, -ENOENT, "%s", vendors->ops ? "out of memory" : "nothing here can read one");
+		return NULL;
+	}
+	g->start = (struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns, .shared = g->shared };
+	while (vendors[g->start.n_vendors].ops && g->start.n_vendors < GPU_VENDORS)
+		g->start.n_vendors++;
+	r = start_helper(g);
+	if (r == 0)
+		return g;
+	(void) err_set(err, r, "no process for them: %s", strerror(-r));
+	gpu_free(g);
+	return NULL;
+}
+
+static void hang_up(struct gpu *g)
+{
+	if (g->fd >= 0)
+		(void) close(g->fd);
+	g->fd = -1;
+}
+
+void gpu_free(struct gpu *g)
+{
+	if (!g)
+		return;
+	hang_up(g);
+	if (g->pid > 0) {
+		(void) kill(g->pid, SIGKILL);
+		(void) waitpid(g->pid, NULL, WNOHANG);
+	}
+	if (g->shared)
+		(void) munmap(g->shared, sizeof(*g->shared));
+	free(g->message);
+	free(g);
+}
+
+pid_t gpu_pid(const struct gpu *g)
+{
+	return g->pid;
+}
+
+void gpu_reaped(struct gpu *g, int status)
+{
+	g->pid = 0;
+	g->status = status;
+	g->status_known = true;
+}
+
+/* True once it is gone. */
+static bool reap(struct gpu *g)
+{
+	int status = 0;
+	pid_t pid = g->pid > 0 ? waitpid(g->pid, &status, WNOHANG) : 0;
+
+	if (pid == g->pid && pid > 0)
+		gpu_reaped(g, status);
+	else if (pid < 0) /* somebody else has waited for it */
+		g->pid = 0;
+	return g->pid == 0;
+}
+
+/* ---- frames --------------------------------------------------------------------------------------------------------- */
+
+static bool is_of_gpus(const struct frame *f)
+{
+	for (size_t i = 0; i < f->n_births; i++) {
+		if (f->births[i].entity != ENTITY_GPU && f->births[i].entity != ENTITY_GPU_PROCESS)
+			return false;
+	}
+	for (size_t i = 0; i < f->n_readings; i++) {
+		const unsigned m = f->readings[i].metric;
+
+		if (m >= METRIC_COUNT || (metrics[m].entity != ENTITY_GPU && metrics[m].entity != ENTITY_GPU_PROCESS))
+			return false;
+	}
+	for (size_t i = 0; i < f->n_ends; i++) {
+		if (f->ends[i].entity != ENTITY_GPU && f->ends[i].entity != ENTITY_GPU_PROCESS)
+			return false;
+	}
+	for (size_t i = 0; i < f->n_events; i++) {
+		if (f->events[i].kind != EVENT_NOTE)
+			return false;
+	}
+	return f->n_series == 0 && f->source < FRAME_SOURCE_COUNT;
+}
+
+const struct frame *gpu_take(struct gpu *g)
+{
+	while (g->fd >= 0) {
+		const ssize_t n = recv(g->fd, g->message, GPU_MESSAGE, MSG_DONTWAIT);
+		const struct frame *frame;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return NULL;
+		if (n <= 0) {
+			hang_up(g);
+			return NULL;
+		}
+		if (!wire_frame_is_whole(g->message, (size_t) n))
+			continue;
+		frame = wire_frame_get(g->message);
+		if (is_of_gpus(frame))
+			return frame;
+	}
+	return NULL;
+}
+
+/* ---- is it there? ---------------------------------------------------------------------------------------------------- */
+
+static void note(const struct gpu *g, struct framebuf *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void note(const struct gpu *g, struct framebuf *out, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	(void) vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	framebuf_event(out, &(struct event) {
+				    .time_ns = clock_boot_ns() - g->start.env->start_boot_ns,
+				    .kind = EVENT_NOTE,
+				    .entity = ENTITY_GPU,
+				    .text = text,
+			    });
+}
+
+/* "1:02" into the run. */
+static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[32])
+{
+	const uint64_t start = g->start.env->start_boot_ns, s = boot_ns > start ? (boot_ns - start) / SECOND : 0;
+
+	(void) snprintf(text, 32, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
+	return text;
+}
+
+static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
+{
+	const uint64_t since = atomic_load(&g->shared->slots[i].in_call_ns), now = clock_boot_ns();
+	const char *label = g->start.vendors[i].label;
+	char text[32];
+
+	if (g->silent[i] && since != g->silent[i]) {
+		note(g, out, "gpu: %s answers again since %s", label, instant(g, now, text));
+		g->silent[i] = 0;
+	}
+	if (since && !g->silent[i] && now > since && now - since > silence_ns) {
+		note(g, out, "gpu: %s has not answered since %s; its readings are missing from then on", label,
+			instant(g, since, text));
+		g->silent[i] = since;
+	}
+}
+
+/* Whoever was called when the helper ended. */
+static const char *culprit(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (atomic_load(&g->shared->slots[i].in_call_ns))
+			return g->start.vendors[i].label;
+	}
+	return NULL;
+}
+
+static void watch_end(struct gpu *g, struct framebuf *out)
+{
+	const char *label = culprit(g);
+	char text[32];
+
+	g->told_end = true;
+	if (g->asked_last_ns || (gpu_is_settled(g) && gpu_n_open(g) == 0))
+		return;
+	if (g->status_known && WIFSIGNALED(g->status))
+		note(g, out, "gpu: the helper was ended by signal %d%s%s at %s; nothing is read from then on", WTERMSIG(g->status),
+			label ? " in a call of " : "", label ? label : "", instant(g, clock_boot_ns(), text));
+	else
+		note(g, out, "gpu: the helper ended%s%s at %s; nothing is read from then on", label ? " in a call of " : "",
+			label ? label : "", instant(g, clock_boot_ns(), text));
+}
+
+void gpu_watch(struct gpu *g, struct framebuf *out)
+{
+	if (g->fd >= 0) {
+		for (unsigned i = 0; i < g->start.n_vendors; i++)
+			watch_slot(g, i, out);
+	} else if (!g->told_end && reap(g)) {
+		watch_end(g, out);
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+void gpu_ask_last(struct gpu *g)
+{
+	if (g->fd >= 0 && !g->asked_last_ns && gpu_n_open(g) > 0)
+		(void) send(g->fd, "l", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	g->asked_last_ns = clock_boot_ns();
+}
+
+/* Is there somebody left who may still say something? Who is silent may not. */
+static bool is_awaited(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (atomic_load(&g->shared->slots[i].state) == GPU_OPEN && !g->silent[i])
+			return true;
+	}
+	return false;
+}
+
+bool gpu_await_last(struct gpu *g)
+{
+	const uint64_t until = g->asked_last_ns + LAST_WAIT_MS * SECOND / 1000;
+	struct pollfd fd = { .fd = g->fd, .events = POLLIN };
+
+	while (g->fd >= 0 && is_awaited(g) && clock_boot_ns() < until) {
+		if (poll(&fd, 1, 1) > 0)
+			return true;
+	}
+	return false;
+}
+
+bool gpu_end(struct gpu *g)
+{
+	static const struct timespec moment = { .tv_nsec = 500000 };
+	const uint64_t until = clock_boot_ns() + END_WAIT_MS * SECOND / 1000;
+
+	hang_up(g);
+	if (g->pid > 0)
+		(void) kill(g->pid, SIGKILL);
+	while (!reap(g)) {
+		if (clock_boot_ns() >= until)
+			return false;
+		(void) ppoll(NULL, 0, &moment, NULL);
+	}
+	return true;
+}
+
+/* ---- what came of it ------------------------------------------------------------------------------------------------- */
+
+bool gpu_is_settled(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (atomic_load(&g->shared->slots[i].state) == GPU_OPENING)
+			return false;
+	}
+	return true;
+}
+
+size_t gpu_n_open(const struct gpu *g)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		const int state = atomic_load(&g->shared->slots[i].state);
+
+		n += state == GPU_OPEN || state == GPU_OVER;
+	}
+	return n;
+}
+
+bool gpu_any_seen(const struct gpu *g)
+{
+	return atomic_load(&g->shared->any_seen);
+}
+
+const char *gpu_why_not(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (atomic_load(&g->shared->slots[i].state) == GPU_FAILED)
+			return g->shared->slots[i].why;
+	}
+	return "";
+}
+
+uint64_t gpu_cpu_ns(const struct gpu *g)
+{
+	return atomic_load(&g->shared->cpu_ns);
+}
+
+uint64_t gpu_rss_bytes(const struct gpu *g)
+{
+	return atomic_load(&g->shared->rss_bytes);
+}
+
+uint64_t gpu_dropped(const struct gpu *g)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < g->start.n_vendors; i++)
+		n += atomic_load(&g->shared->slots[i].dropped);
+	return n;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs are read by a process of the recorder's own, the helper: a library of a driver may hang, crash or keep its
+ * process from ending, and none of that may reach the recorder or the job. This is the recorder's side of it: start it,
+ * take its frames, see that it is silent, end it or leave it behind.
+ *
+ * Nothing here blocks, but for gpu_await_last and gpu_end, each as long as it says. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "frame.h"
+#include "framebuf.h"
+#include "source/source.h"
+
+/* What the helper loads. Each has a thread of its own there. */
+struct gpu_vendor {
+	const struct source_ops *ops;
+	const char *label;       /* for people: "NVML" */
+};
+
+/* Ends with a row without ops. */
+extern const struct gpu_vendor gpu_vendors[];
+
+struct gpu;
+
+/* Forks the helper; env->root stays open in it. NULL: there is nothing to load, or no process for it (with text). */
+struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
+	struct err *err);
+/* Frees what the recorder holds; the helper is told to end, and killed where it was not. NULL is fine. */
+void gpu_free(struct gpu *g);
+
+pid_t gpu_pid(const struct gpu *g);
+
+/* A frame that waits, made with ids of its source; valid until the next call. NULL: none waits. */
+const struct frame *gpu_take(struct gpu *g);
+
+/* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. */
+void gpu_watch(struct gpu *g, struct framebuf *out);
+
+/* The helper was waited for by somebody else. */
+void gpu_reaped(struct gpu *g, int status);
+
+/* Asks for a last reading. Then: waits until there is something to take, 40 ms after the question at most; false: nothing
+ * more comes in time. */
+void gpu_ask_last(struct gpu *g);
+bool gpu_await_last(struct gpu *g);
+
+/* Ends the helper and waits for that, 40 ms at most. False: it stays. */
+bool gpu_end(struct gpu *g);
+
+/* Did everything that could be asked answer yes or no? Then what came of it: */
+bool gpu_is_settled(const struct gpu *g);
+size_t gpu_n_open(const struct gpu *g);
+bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
+const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
+
+/* What the helper has cost so far. */
+uint64_t gpu_cpu_ns(const struct gpu *g);
+uint64_t gpu_rss_bytes(const struct gpu *g);  /* beyond what it shares with the recorder since the fork */
+uint64_t gpu_dropped(const struct gpu *g);    /* frames for which the channel had no room */

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The helper: a child of the recorder, in a session of its own, that loads what drivers give and reads GPUs. A thread
+ * for each source; the first one waits for the recorder's word or its end. It writes nothing but its channel and the
+ * shared page, and it never returns into what it was forked from.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "record/wire.h"
+#include "sample/gpu_pace.h"
+#include "sample/gpu_shared.h"
+
+enum {
+	/* Of one message, which stays below GPU_MESSAGE: births and events with their texts, readings, ends. A list of
+	 * processes should come in one. */
+	PART_TEXTS = 32,
+	PART_READINGS = 3000,
+	STACK_BYTES = 1 << 20,
+	MOVED = 128,             /* device memory is moving: by more than one part in so many */
+};
+static const uint64_t memory_period_ns = UINT64_C(10000000000);
+
+struct helper {
+	const struct gpu_start *start;
+	int last_rd, last_wr;    /* a pipe whose end tells the threads that their last reading is due */
+	_Atomic unsigned running, open;
+	uint64_t rss_at_fork;
+	_Atomic uint64_t memory_read_ns;
+};
+
+/* A source and its thread. */
+struct teller {
+	struct helper *helper;
+	const struct source_ops *ops;
+	struct gpu_slot *slot;
+	struct source *source;
+	struct pace pace;
+	struct framebuf buf;
+	int64_t mem_listed, mem_now; /* device memory in use: at the last list, now */
+	void *message;
+	size_t cap;
+};
+
+/* ---- what is sent --------------------------------------------------------------------------------------------------- */
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes the first entries out of rest: births before the readings that speak of them, ends and events last. */
+static struct frame first_part(struct frame *rest)
+{
+	struct frame part = *rest;
+
+	part.n_births = least(rest->n_births, PART_TEXTS);
+	part.n_readings = rest->n_births > PART_TEXTS ? 0 : least(rest->n_readings, PART_READINGS);
+	part.n_ends = part.n_readings < rest->n_readings ? 0 : least(rest->n_ends, PART_READINGS / 10);
+	part.n_events = part.n_ends < rest->n_ends || part.n_births ? 0 : least(rest->n_events, PART_TEXTS);
+	part.n_series = 0;
+	rest->births += part.n_births;
+	rest->n_births -= part.n_births;
+	rest->readings += part.n_readings;
+	rest->n_readings -= part.n_readings;
+	rest->ends += part.n_ends;
+	rest->n_ends -= part.n_ends;
+	rest->events += part.n_events;
+	rest->n_events -= part.n_events;
+	return part;
+}
+
+/* What says who is who has to arrive; a look that does not is lost, and counted. */
+static void send_part(struct teller *t, const struct frame *part)
+{
+	const bool must = part->n_births + part->n_ends + part->n_events > 0;
+	const size_t size = wire_frame_size(part);
+	const int channel = t->helper->start->channel;
+
+	if (size > t->cap) {
+		void *more = realloc(t->message, size);
+
+		if (!more)
+			return;
+		t->message = more;
+		t->cap = size;
+	}
+	memset(t->message, 0, size);
+	wire_frame_put(t->message, part);
+	while (send(channel, t->message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		struct pollfd room = { .fd = channel, .events = POLLOUT };
+
+		if (errno != EINTR && (errno != EAGAIN || !must)) {
+			atomic_fetch_add(&t->slot->dropped, 1);
+			return;
+		}
+		(void) poll(&room, 1, -1);
+	}
+}
+
+static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
+{
+	struct frame rest = framebuf_frame(&t->buf, t->ops->frame, time_ns, hold_ns);
+
+	while (rest.n_births + rest.n_readings + rest.n_ends + rest.n_events > 0) {
+		const struct frame part = first_part(&rest);
+
+		send_part(t, &part);
+	}
+	framebuf_clear(&t->buf);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	(void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
+}
+
+/* Process lists are dear, and worth their price while memory comes or goes. */
+static void see_memory(struct teller *t, bool listed)
+{
+	int64_t sum = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < t->buf.n_readings; i++) {
+		const struct reading *r = &t->buf.readings[i];
+
+		if (r->metric == M_GPU_MEM && r->known) {
+			sum += r->value;
+			any = true;
+		}
+	}
+	if (any)
+		t->mem_now = sum;
+	t->pace.moving = llabs(t->mem_now - t->mem_listed) > t->mem_listed / MOVED;
+	if (listed)
+		t->mem_listed = t->mem_now;
+}
+
+static void read_group(struct teller *t, unsigned group)
+{
+	struct helper *h = t->helper;
+	const unsigned sources = atomic_load(&h->open);
+	const uint64_t began = clock_boot_ns(), start = h->start->env->start_boot_ns, cpu = thread_cpu_ns();
+	uint64_t wall;
+
+	atomic_store(&t->slot->in_call_ns, began);
+	(void) t->ops->read(t->source, 1u << group, &t->buf);
+	wall = clock_boot_ns() - began;
+	atomic_store(&t->slot->in_call_ns, 0);
+	see_memory(t, t->ops->groups[group].moving_ns > 0);
+	send_all(t, began - start, 3 * pace_period(&t->pace, group, sources) + wall);
+	pace_done(&t->pace, group, sources, began - start, thread_cpu_ns() - cpu, wall);
+}
+
+static void note_own_cost(struct helper *h)
+{
+	struct gpu_shared *shared = h->start->shared;
+	const uint64_t now = clock_boot_ns();
+	uint64_t pages, rss;
+	char text[128];
+	const char *at = text;
+
+	atomic_store(&shared->cpu_ns, clock_process_cpu_ns());
+	if (now < atomic_load(&h->memory_read_ns))
+		return;
+	atomic_store(&h->memory_read_ns, now + memory_period_ns);
+	if (smallfile_read(h->start->env->root->proc, "self/statm", text, sizeof(text)) < 0 || parse_u64(&at, &pages) < 0 ||
+		(parse_blanks(&at), parse_u64(&at, &pages)) < 0)
+		return;
+	rss = pages * (uint64_t) sysconf(_SC_PAGESIZE);
+	if (h->rss_at_fork == 0)
+		h->rss_at_fork = rss;
+	if (rss - h->rss_at_fork > atomic_load(&shared->rss_bytes) && rss > h->rss_at_fork)
+		atomic_store(&shared->rss_bytes, rss - h->rss_at_fork);
+}
+
+/* Until the next group is due. True if the last reading is asked for. */
+static bool wait_until(const struct teller *t, uint64_t due_ns)
+{
+	struct pollfd last = { .fd = t->helper->last_rd, .events = POLLIN };
+	const uint64_t now = clock_boot_ns() - t->helper->start->env->start_boot_ns;
+	const uint64_t ns = due_ns > now ? due_ns - now : 0;
+	const struct timespec wait = { .tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000) };
+
+	return ppoll(&last, 1, &wait, NULL) > 0;
+}
+
+static void read_on(struct teller *t)
+{
+	uint64_t due = 0;
+
+	while (!wait_until(t, due)) {
+		for (unsigned g = 0; g < t->pace.n_groups; g++) {
+			if (t->pace.groups[g].next_ns <= clock_boot_ns() - t->helper->start->env->start_boot_ns)
+				read_group(t, g);
+		}
+		note_own_cost(t->helper);
+		due = pace_next(&t->pace);
+	}
+	for (unsigned g = 0; g < t->pace.n_groups; g++)
+		read_group(t, g);
+}
+
+static int open_source(struct teller *t)
+{
+	struct err err = { "" };
+	int r;
+
+	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
+	r = t->ops->open(t->helper->start->env, &t->source, &err);
+	atomic_store(&t->slot->in_call_ns, 0);
+	if (r < 0) {
+		(void) snprintf(t->slot->why, sizeof(t->slot->why), "%.*s", GPU_WHY - 1, err.text[0] ? err.text : strerror(-r));
+		atomic_store(&t->slot->state, GPU_FAILED);
+		return r;
+	}
+	atomic_fetch_add(&t->helper->open, 1);
+	atomic_store(&t->slot->state, GPU_OPEN);
+	return 0;
+}
+
+/* The last one ends the process: nothing of a driver is closed, that may take long or hang. */
+static void *tell(void *arg)
+{
+	struct teller *t = arg;
+	struct helper *h = t->helper;
+
+	if (open_source(t) == 0) {
+		pace_init(&t->pace, t->ops, h->start->interval_ns);
+		read_on(t);
+		atomic_store(&t->slot->state, GPU_OVER);
+	}
+	note_own_cost(h);
+	if (atomic_fetch_sub(&h->running, 1) == 1) {
+		(void) shutdown(h->start->channel, SHUT_RDWR);
+		_exit(0);
+	}
+	return NULL;
+}
+
+/* ---- becoming the helper -------------------------------------------------------------------------------------------- */
+
+static void close_between(int first, int last)
+{
+	if (first > last)
+		return;
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, (unsigned) first, (unsigned) last, 0U) == 0)
+		return;
+#endif
+	for (int fd = first; fd <= last && fd < 65536; fd++)
+		(void) close(fd);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return *(const int *) a - *(const int *) b;
+}
+
+/* The job's pipes must not see this process; a library that writes to stderr must not hit what it opened itself. */
+static void keep_only(const struct gpu_start *start)
+{
+	const struct root *root = start->env->root;
+	int keep[] = { start->channel, root->proc, root->sys, root->top };
+	int next = 0, null;
+
+	qsort(keep, sizeof(keep) / sizeof(keep[0]), sizeof(keep[0]), compare);
+	for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++) {
+		close_between(next, keep[i] - 1);
+		if (keep[i] >= next)
+			next = keep[i] + 1;
+	}
+	close_between(next, INT32_MAX);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd <= 2 && null >= 0; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			(void) dup2(null, fd);
+	}
+	if (null > 2)
+		(void) close(null);
+}
+
+/* No signal that is meant for others reaches it; what it does wrong itself ends it without a core in the job's folder. */
+static void leave_others(pid_t recorder)
+{
+	static const struct rlimit no_core = { 0, 0 };
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	for (int s = 1; s < SIGRTMIN; s++)
+		(void) sigaction(s, &by_default, NULL);
+	(void) sigfillset(&set);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		(void) sigdelset(&set, own[i]);
+	(void) sigprocmask(SIG_SETMASK, &set, NULL);
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != recorder)
+		_exit(0);
+	(void) prctl(PR_SET_NAME, "hiwater-gpu");
+	(void) setrlimit(RLIMIT_CORE, &no_core);
+	(void) setsid();
+}
+
+static void start_thread(struct helper *h, unsigned i)
+{
+	struct teller *t = calloc(1, sizeof(*t));
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!t)
+		_exit(1);
+	*t = (struct teller) { .helper = h, .ops = h->start->vendors[i].ops, .slot = &h->start->shared->slots[i] };
+	(void) pthread_attr_init(&attr);
+	(void) pthread_attr_setstacksize(&attr, STACK_BYTES);
+	if (pthread_create(&thread, &attr, tell, t) != 0)
+		_exit(1);
+	(void) pthread_attr_destroy(&attr);
+}
+
+/* Any word is the one that asks for the last reading; the end of the channel is the recorder's. */
+static _Noreturn void obey(struct helper *h)
+{
+	for (;;) {
+		struct pollfd fd = { .fd = h->start->channel, .events = POLLIN };
+		char word;
+
+		if (poll(&fd, 1, -1) < 0)
+			continue;
+		if (recv(fd.fd, &word, 1, MSG_DONTWAIT) != 1)
+			break;
+		if (h->last_wr >= 0)
+			(void) close(h->last_wr);
+		h->last_wr = -1;
+	}
+	/* The last thread closes the channel and ends the process; the recorder's end is the end of all. */
+	if (atomic_load(&h->running) > 0)
+		_exit(0);
+	for (;;)
+		(void) pause();
+}
+
+_Noreturn void gpu_helper(const struct gpu_start *start)
+{
+	static struct helper h;
+	int fds[2];
+
+	leave_others(start->recorder);
+	keep_only(start);
+	h = (struct helper) { .start = start, .running = start->n_vendors };
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		_exit(1);
+	h.last_rd = fds[0];
+	h.last_wr = fds[1];
+	note_own_cost(&h);
+	atomic_store(&h.memory_read_ns, 0);
+	atomic_store(&start->shared->any_seen, gpu_is_present(start->env->root));
+	for (unsigned i = 0; i < start->n_vendors; i++)
+		start_thread(&h, i);
+	obey(&h);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "sample/gpu_ids.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+enum {
+	MOST_DEVICES = 1 << 12,
+	MOST_USERS = 1 << 16,
+	NAME = 16,
+	TEXT = 96,
+};
+
+/* What a process holds, on a device or in a sum. */
+struct amount {
+	int64_t bytes;
+	bool unknown;            /* some of it could not be read */
+};
+
+struct gpu_device {
+	char uuid[TEXT], pci[TEXT];
+	bool unified;
+	struct maybe mem;
+	bool listed;             /* in the frame at hand */
+	struct amount visible;   /* at the last list, whoever holds it */
+	struct maybe mem_then;   /* until unattributed is told: what mem was at the list */
+	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
+};
+
+struct gpu_user {
+	uint64_t key;
+	uint32_t id, device, process;
+	int32_t pid;             /* 0: unknown */
+	bool visible;            /* somebody of that number is here */
+	struct gpu_process_birth birth;
+	struct maybe mem;
+};
+
+void gpu_ids_done(struct gpu_ids *ids)
+{
+	free(ids->devices);
+	free(ids->users);
+	map_done(&ids->device_places);
+	map_done(&ids->user_places);
+	*ids = (struct gpu_ids) { 0 };
+}
+
+size_t gpu_ids_count(const struct gpu_ids *ids)
+{
+	return ids->n_devices;
+}
+
+static uint64_t key_of(enum frame_source source, uint32_t id)
+{
+	return (uint64_t) source << 32 | id;
+}
+
+static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id, uint32_t *ret_id)
+{
+	uint32_t place;
+
+	if (!map_get(&ids->device_places, key_of(source, id), &place))
+		return NULL;
+	*ret_id = place + 1;
+	return &ids->devices[place];
+}
+
+static struct gpu_user *user_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
+{
+	uint32_t place;
+
+	return map_get(&ids->user_places, key_of(source, id), &place) ? &ids->users[place] : NULL;
+}
+
+/* The first that had it gives it from then on. */
+static bool gives(uint8_t *giver, const struct reading *r, enum frame_source source)
+{
+	if (giver[r->metric] == 0 && r->known)
+		giver[r->metric] = (uint8_t) (source + 1);
+	return giver[r->metric] == 0 || giver[r->metric] == source + 1;
+}
+
+/* ---- devices -------------------------------------------------------------------------------------------------------- */
+
+static bool is_same(const struct gpu_device *d, const struct gpu_birth *b)
+{
+	if (*b->uuid && strcmp(d->uuid, b->uuid) == 0)
+		return true;
+	return *b->pci && !*b->parent && strcmp(d->pci, b->pci) == 0;
+}
+
+static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct birth *b, struct framebuf *out)
+{
+	struct birth birth = *b;
+	size_t place = 0;
+
+	while (place < ids->n_devices && !is_same(&ids->devices[place], &b->gpu))
+		place++;
+	if (place == ids->n_devices) {
+		if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices), MOST_DEVICES) < 0)
+			return;
+		struct gpu_device *d = &ids->devices[ids->n_devices++];
+
+		*d = (struct gpu_device) { .unified = b->gpu.unified };
+		(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->gpu.uuid);
+		(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->gpu.parent ? "" : b->gpu.pci);
+		birth.id = (uint32_t) place + 1;
+		framebuf_birth(out, &birth);
+	}
+	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
+}
+
+static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, struct framebuf *out)
+{
+	struct reading mine = *r;
+	struct gpu_device *d = device_of(ids, f->source, r->id, &mine.id);
+
+	if (!d || !gives(d->giver, r, f->source))
+		return;
+	framebuf_reading(out, mine);
+	if (r->metric == M_GPU_PROCESSES) {
+		d->listed = ids->listed = true;
+		d->visible = (struct amount) { .unknown = !r->known };
+	} else if (r->metric == M_GPU_MEM) {
+		d->mem = r->known ? known(r->value) : UNKNOWN;
+	}
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------ */
+
+/* Its birth, the first or a later one: a stranger may turn out to be the job's. */
+static void tell_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
+{
+	char name[NAME] = "";
+	uint32_t uid;
+	struct birth birth = { .entity = ENTITY_GPU_PROCESS, .gpu_process = u->birth };
+
+	u->id = birth.id = ++ids->last_user;
+	birth.gpu_process.gpu = u->device;
+	birth.gpu_process.process = u->process;
+	u->visible = u->process != 0;
+	if (u->pid > 0 && process_owner(ids->root, u->pid, name, &uid) == 0) {
+		u->visible = true;
+		birth.gpu_process.uid = known(uid);
+	}
+	birth.gpu_process.name = name;
+	framebuf_birth(out, &birth);
+}
+
+static void end_user(struct gpu_user *u, struct framebuf *out)
+{
+	framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = u->id, .how = END_SEEN });
+}
+
+static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct birth *b, const struct processes *members,
+	struct framebuf *out)
+{
+	const struct maybe pid = b->gpu_process.pid;
+	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
+
+	if (!device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
+		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
+		return;
+	for (size_t i = 0; i < ids->n_users; i++) {
+		if (pid.known && ids->users[i].pid == u.pid && ids->users[i].device == u.device)
+			return; /* another source tells of it */
+	}
+	u.process = pid.known ? processes_id(members, u.pid) : 0;
+	tell_user(ids, &u, out);
+	if (map_put(&ids->user_places, u.key, (uint32_t) ids->n_users) == 0)
+		ids->users[ids->n_users++] = u;
+}
+
+static void forget_user(struct gpu_ids *ids, const struct frame *f, uint32_t id, struct framebuf *out)
+{
+	struct gpu_user *u = user_of(ids, f->source, id), *last = &ids->users[ids->n_users - 1];
+
+	if (!u)
+		return;
+	map_remove(&ids->user_places, u->key);
+	end_user(u, out);
+	if (u != last) {
+		*u = *last;
+		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
+	}
+	ids->n_users--;
+}
+
+static void take_user(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct processes *members,
+	struct framebuf *out)
+{
+	struct gpu_user *u = user_of(ids, f->source, r->id);
+	struct reading mine = *r;
+
+	if (!u)
+		return;
+	if (r->metric == M_GPROC_MEM) {
+		const uint32_t process = u->process || !u->pid ? 0 : processes_id(members, u->pid);
+
+		if (process) { /* the list came before it was known */
+			end_user(u, out);
+			u->process = process;
+			tell_user(ids, u, out);
+		}
+		u->mem = r->known ? known(r->value) : UNKNOWN;
+	}
+	mine.id = u->id;
+	framebuf_reading(out, mine);
+}
+
+/* ---- sums ----------------------------------------------------------------------------------------------------------- */
+
+static void add(struct amount *sum, struct maybe mem)
+{
+	sum->bytes += mem.known ? mem.value : 0;
+	sum->unknown = sum->unknown || !mem.known;
+}
+
+/* The memory of a process that ended is gone, whenever the driver's list says so. */
+static bool holds(const struct job *job, const struct gpu_user *u)
+{
+	const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
+
+	return u->process ? p && !p->ended : true;
+}
+
+static void put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a)
+{
+	if (a->unknown)
+		framebuf_unknown(out, metric, id);
+	else
+		framebuf_value(out, metric, id, a->bytes);
+}
+
+static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out)
+{
+	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
+	struct amount ours = d->visible, others = d->visible;
+
+	for (size_t i = 0; i < ids->n_users; i++) {
+		const struct gpu_user *u = &ids->users[i];
+
+		if (u->device != id || !u->visible || !holds(job, u))
+			continue;
+		add(u->process ? &ours : &others, u->mem);
+		add(&d->visible, u->mem);
+	}
+	put(out, M_GPU_JOB_MEM, id, &ours);
+	put(out, M_GPU_FOREIGN_MEM, id, &others);
+	d->listed = false;
+	d->mem_then = d->mem;
+	if (d->visible.unknown && !d->unified)
+		framebuf_unknown(out, M_GPU_UNATTRIBUTED_MEM, id);
+}
+
+/* Memory may have come or gone between the look at the device and the list: of the looks before and after it, the one
+ * that leaves less over counts. */
+static void tell_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
+{
+	const int64_t mem = d->mem.value < d->mem_then.value ? d->mem.value : d->mem_then.value;
+
+	if (d->mem.known && d->mem_then.known && !d->visible.unknown && !d->unified)
+		framebuf_value(out, M_GPU_UNATTRIBUTED_MEM, (uint32_t) (d - ids->devices) + 1,
+			mem > d->visible.bytes ? mem - d->visible.bytes : 0);
+	d->mem_then = UNKNOWN;
+}
+
+void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
+	struct framebuf *out)
+{
+	for (size_t i = 0; i < frame->n_births; i++) {
+		if (frame->births[i].entity == ENTITY_GPU)
+			bear_device(ids, frame, &frame->births[i], out);
+		else
+			bear_user(ids, frame, &frame->births[i], members, out);
+	}
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		const struct reading *r = &frame->readings[i];
+		uint32_t id;
+
+		if (metrics[r->metric].entity == ENTITY_GPU)
+			take_device(ids, frame, r, out);
+		else
+			take_user(ids, frame, r, members, out);
+		struct gpu_device *d = r->metric == M_GPU_MEM ? device_of(ids, frame->source, r->id, &id) : NULL;
+
+		if (d && d->mem_then.known)
+			tell_unattributed(ids, d, out);
+	}
+	for (size_t i = 0; i < frame->n_ends; i++) {
+		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
+			forget_user(ids, frame, frame->ends[i].id, out);
+	}
+	for (size_t i = 0; i < ids->n_devices; i++) {
+		if (ids->devices[i].listed)
+			sum_device(ids, &ids->devices[i], job, out);
+	}
+	for (size_t i = 0; i < frame->n_events; i++)
+		framebuf_event(out, &frame->events[i]);
+}
+
+void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out)
+{
+	struct amount all = { 0 }, main = { 0 }, rest = { 0 };
+
+	if (!ids->listed)
+		return;
+	ids->listed = false;
+	for (size_t i = 0; i < ids->n_devices; i++)
+		all.unknown = all.unknown || ids->devices[i].visible.unknown;
+	main.unknown = rest.unknown = all.unknown;
+	for (size_t i = 0; i < ids->n_users; i++) {
+		const struct gpu_user *u = &ids->users[i];
+		const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
+
+		if (!p || p->ended)
+			continue;
+		add(&all, u->mem);
+		add(p->is_main ? &main : &rest, u->mem);
+	}
+	put(out, M_JOB_GPU_MEM, 0, &all);
+	put(out, M_JOB_GPU_MEM_MAIN, 0, &main);
+	put(out, M_JOB_GPU_MEM_REST, 0, &rest);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is who on the GPUs: sources number devices and processes each for itself, a run has one number for each. Several
+ * sources may speak of one device; the first to give a metric of it goes on giving it. And what the lists of processes
+ * add up to: the job's, that of others, what belongs to nobody who can be seen.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "framebuf.h"
+#include "job/job.h"
+#include "source/source.h"
+
+struct gpu_device;
+struct gpu_user;
+
+struct gpu_ids {
+	const struct root *root;
+	struct gpu_device *devices;  /* id - 1 is the place */
+	struct gpu_user *users;      /* those that live */
+	size_t n_devices, cap_devices, n_users, cap_users;
+	uint32_t last_user;
+	struct map device_places, user_places; /* source << 32 | its id, to places */
+	bool listed;                 /* processes were, in the frame that was taken last */
+};
+
+void gpu_ids_done(struct gpu_ids *ids);
+
+/* Puts frame into out with the run's ids; births of what is new, job_mem and the like where processes were listed. */
+void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
+	struct framebuf *out);
+
+/* What the job holds over all devices, if that may have changed. */
+void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out);
+
+size_t gpu_ids_count(const struct gpu_ids *ids); /* devices */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to gpu*.c: the page that recorder and helper share, mapped before the fork. It says what a process that is
+ * stuck cannot say any more.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "sample/gpu.h"
+
+enum {
+	GPU_VENDORS = 8,
+	GPU_WHY = 256,
+	GPU_MESSAGE = 256 << 10, /* bytes of a message at most */
+};
+
+enum gpu_state {
+	GPU_OPENING,
+	GPU_OPEN,
+	GPU_FAILED,             /* why says it */
+	GPU_OVER,               /* the last reading is sent */
+};
+
+/* A source and its thread. */
+struct gpu_slot {
+	_Atomic int state;
+	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called; 0: it is not in a call */
+	_Atomic uint64_t dropped;
+	char why[GPU_WHY];      /* written before state says GPU_FAILED */
+};
+
+struct gpu_shared {
+	struct gpu_slot slots[GPU_VENDORS];
+	_Atomic uint64_t cpu_ns, rss_bytes;
+	_Atomic int any_seen;
+};
+
+/* What the helper is started with. */
+struct gpu_start {
+	const struct gpu_vendor *vendors;
+	unsigned n_vendors;
+	const struct source_env *env;
+	uint64_t interval_ns;
+	struct gpu_shared *shared;
+	int channel;
+	pid_t recorder;
+};
+
+/* gpu_helper.c: in the child of the fork. */
+_Noreturn void gpu_helper(const struct gpu_start *start);
+
+/* gpu_present.c: does this machine show a GPU, by its files alone? */
+bool gpu_is_present(const struct root *root);

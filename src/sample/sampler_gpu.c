@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs in the clock: what the helper tells is put among the frames, and the job's memory on devices is added up.
+ */
+#include <stdio.h>
+
+#include "sample/sampler_internal.h"
+
+enum {
+	FRAMES_A_TICK = 256,     /* taken at one tick at most */
+};
+
+static void start(struct sampler *s)
+{
+	const struct gpu_vendor *vendors = s->options.vendors ? s->options.vendors : gpu_vendors;
+	struct facts *facts = job_facts(s->job);
+	struct err err = { "" };
+
+	s->gpus.begun = true;
+	s->gpus.ids.root = s->options.root;
+	if (s->options.gpu == GPU_NONE)
+		facts->gpu_asked = known(0);
+	if (s->options.gpu == GPU_NONE || (!s->options.root->live && !s->options.vendors))
+		return;
+	s->gpus.helper = gpu_start(vendors, &s->env, s->options.interval_ns, &err);
+	if (s->gpus.helper)
+		processes_ignore(s->processes, gpu_pid(s->gpus.helper));
+	else
+		(void) job_set_text(&facts->gpu_why, err.text);
+}
+
+static void take(struct sampler *s, const struct frame *frame)
+{
+	const uint64_t time_ns = frame->time_ns, hold_ns = frame->hold_ns;
+	const enum frame_source source = frame->source;
+
+	gpu_ids_take(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
+	sampler_show(s, &s->buf, source, time_ns, hold_ns);
+	gpu_ids_total(&s->gpus.ids, s->job, &s->totals);
+	sampler_show(s, &s->totals, FRAME_TOTALS, time_ns, hold_ns);
+}
+
+static void take_all(struct sampler *s)
+{
+	const struct frame *frame;
+
+	for (int i = 0; i < FRAMES_A_TICK && (frame = gpu_take(s->gpus.helper)); i++)
+		take(s, frame);
+}
+
+static void set_facts(struct sampler *s)
+{
+	const struct gpu *helper = s->gpus.helper;
+	struct facts *facts = job_facts(s->job);
+
+	facts->gpu_helper_cpu_ns = known((int64_t) gpu_cpu_ns(helper));
+	if (gpu_n_open(helper) > 0)
+		facts->gpu_helper_rss_bytes = known((int64_t) gpu_rss_bytes(helper));
+	if (facts->gpu_asked.known || !gpu_is_settled(helper))
+		return;
+	facts->gpu_asked = known(1);
+	facts->gpu_seen = known(gpu_any_seen(helper));
+	if (gpu_n_open(helper) == 0)
+		(void) job_set_text(&facts->gpu_why, gpu_why_not(helper));
+}
+
+void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
+{
+	if (!s->gpus.begun)
+		start(s);
+	if (!s->gpus.helper)
+		return;
+	take_all(s);
+	gpu_watch(s->gpus.helper, &s->buf);
+	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
+	set_facts(s);
+}
+
+void sampler_gpu_ask_last(struct sampler *s)
+{
+	if (s->options.gpu == GPU_NONE)
+		job_facts(s->job)->gpu_asked = known(0);
+	if (s->gpus.helper)
+		gpu_ask_last(s->gpus.helper);
+}
+
+static void note_left(struct sampler *s, pid_t pid, uint64_t now_ns)
+{
+	char text[128];
+
+	(void) snprintf(text, sizeof(text), "gpu: the helper (process %d) is stuck in a driver and stays behind", (int) pid);
+	framebuf_event(&s->buf, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text });
+}
+
+void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
+{
+	struct gpu *helper = s->gpus.helper;
+
+	if (!helper)
+		return;
+	take_all(s);
+	while (gpu_await_last(helper))
+		take_all(s);
+	take_all(s);
+	gpu_watch(helper, &s->buf);
+	set_facts(s);
+	const pid_t pid = gpu_pid(helper);
+
+	if (!gpu_end(helper))
+		note_left(s, pid, now_ns);
+	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
+}
+
+void sampler_gpu_reaped(struct sampler *s, pid_t pid, int status)
+{
+	if (s->gpus.helper && pid == gpu_pid(s->gpus.helper))
+		gpu_reaped(s->gpus.helper, status);
+}
+
+void sampler_gpu_free(struct sampler *s)
+{
+	gpu_free(s->gpus.helper);
+	gpu_ids_done(&s->gpus.ids);
+	s->gpus.helper = NULL;
+}
+
+pid_t sampler_helper(const struct sampler *s)
+{
+	return s->gpus.helper ? gpu_pid(s->gpus.helper) : 0;
+}
