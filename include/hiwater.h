@@ -50,6 +50,11 @@ enum hiw_cgroup {
 	HIW_CGROUP_NONE, /* use none */
 };
 
+enum hiw_gpu {
+	HIW_GPU_AUTO, /* whatever GPUs there are; a process of its own asks their drivers (hiw_recorder_helper) */
+	HIW_GPU_NONE, /* no driver is asked, no library of one loaded */
+};
+
 /* Fill with HIW_OPTIONS_INIT, then set what differs. All strings are copied. */
 struct hiw_options {
 	size_t size;                 /* of this struct, for later versions */
@@ -69,6 +74,7 @@ struct hiw_options {
 	int64_t fork_rss_bytes;      /* resident size of this process when it forked the job: a floor of ru_maxrss; 0 */
 	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
+	enum hiw_gpu gpu;
 };
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
@@ -97,6 +103,12 @@ HIW_API void hiw_recorder_step(struct hiw_recorder *recorder);
 
 /* A child of the caller that is no part of the job. */
 HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
+
+/* The recorder's own child that reads GPUs; 0: none (any more). Whoever waits for all children meets it, and may reap it
+ * (hiw_recorder_reaped). hiw_recorder_end ends it; where it is stuck in a driver it stays behind, and the summary says so. */
+HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
+/* Has the caller a child besides that one? Where the kernel does not tell: does a process of the job live? */
+HIW_API bool hiw_recorder_has_children(const struct hiw_recorder *recorder);
 
 /* The caller saw (waitid WNOWAIT) that main is a zombie: its last facts are read. Call before reaping it. */
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);

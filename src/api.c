@@ -211,6 +211,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
 		.cgroup_made = r->cgroup_made,
 		.cgroup_path = r->cgroup_path,
+		.gpu = r->options.gpu == HIW_GPU_NONE ? GPU_NONE : GPU_AUTO,
 		.workdir = r->directory,
 		.see = see_frame,
 		.see_ctx = r,
@@ -365,6 +366,18 @@ void hiw_recorder_step(struct hiw_recorder *r)
 void hiw_recorder_ignore(struct hiw_recorder *r, pid_t pid)
 {
 	sampler_ignore(r->sampler, pid);
+}
+
+pid_t hiw_recorder_helper(const struct hiw_recorder *r)
+{
+	return sampler_helper(r->sampler);
+}
+
+bool hiw_recorder_has_children(const struct hiw_recorder *r)
+{
+	const int has = self_has_children(&r->root, sampler_helper(r->sampler));
+
+	return has < 0 ? job_alive(sampler_job(r->sampler)) > 0 : has > 0;
 }
 
 void hiw_recorder_zombie(struct hiw_recorder *r, pid_t pid)

@@ -61,6 +61,16 @@ int take_summary(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
+int take_gpu(const char *value, void *dest, struct err *err)
+{
+	int i = opt_choice(value, GPU_CHOICES, err);
+
+	if (i < 0)
+		return i;
+	*(enum hiw_gpu *) dest = (enum hiw_gpu) i;
+	return 0;
+}
+
 int take_units(const char *value, void *dest, struct err *err)
 {
 	int i = opt_choice(value, UNITS_CHOICES, err);

@@ -20,6 +20,7 @@ enum summary_kind {
 
 #define SUMMARY_CHOICES "full|line|none"
 #define UNITS_CHOICES   "iec|si|bytes"
+#define GPU_CHOICES     "auto|none"
 
 /* What the options say. */
 struct measure {
@@ -44,6 +45,8 @@ struct measure {
 			opt_text, (void *) &(m).recorder.name }, \
 		{ 'i', "interval", OPT_TEXT, "INTERVAL", "look at memory this often, from 1ms to 1h (100ms)", \
 			take_interval, &(m).recorder.interval_ns }, \
+		{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "measure the GPUs there are, or ask no driver (auto)", take_gpu, \
+			&(m).recorder.gpu }, \
 		{ 0, "pss", OPT_NONE, NULL, \
 			"also split processes over 1.5 GiB into private and shared memory, which holds them up for 10 ms a GiB", \
 			opt_flag, &(m).recorder.pss }, \
@@ -63,6 +66,7 @@ struct measure {
 
 int take_interval(const char *value, void *dest, struct err *err);
 int take_progress(const char *value, void *dest, struct err *err);
+int take_gpu(const char *value, void *dest, struct err *err);
 int take_request(const char *value, void *dest, struct err *err);
 int take_summary(const char *value, void *dest, struct err *err);
 int take_units(const char *value, void *dest, struct err *err);

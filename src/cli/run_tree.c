@@ -55,8 +55,11 @@ void tree_reap(struct tree *t, struct signals *signals)
 			t->childless = errno == ECHILD;
 			return;
 		}
-		if (info.si_pid == 0)
+		if (info.si_pid == 0) {
+			if (t->main_ended && t->recorder && hiw_recorder_helper(t->recorder) > 0)
+				t->childless = !hiw_recorder_has_children(t->recorder);
 			return;
+		}
 		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
 			reap_ended(t, signals, info.si_pid);
 		else

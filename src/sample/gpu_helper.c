@@ -308,11 +308,11 @@ static void leave_others(pid_t recorder)
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
-	for (int s = 1; s < SIGRTMIN; s++)
-		(void) sigaction(s, &by_default, NULL);
 	(void) sigfillset(&set);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		(void) sigaction(own[i], &by_default, NULL);
 		(void) sigdelset(&set, own[i]);
+	}
 	(void) sigprocmask(SIG_SETMASK, &set, NULL);
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != recorder)

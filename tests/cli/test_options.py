@@ -85,7 +85,7 @@ def test_examples_say_run_with_two_dashes(tool):
     (["rnu", "true"], 125, ["'rnu'", "hiwater run"]),
     (["python", "x.py"], 125, ["'python'", "hiwater run -- python"]),
     (["run", "--intreval", "1s", "true"], 125, ["--intreval", "--interval"]),
-    (["run", "--gpu", "true"], 125, ["unknown option --gpu"]),
+    (["run", "--live", "true"], 125, ["unknown option --live"]),
     (["run", "--live", "true"], 125, ["unknown option --live"]),
     (["run", "--summary", "fulll", "true"], 125, ["fulll", "full|line|none", "full"]),
     (["run", "-i", "10", "--units=kb", "true"], 125, ["kb", "iec|si|bytes"]),

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs in the clock, with made-up sources that answer, hang, crash and flood. What they answer is on a page that the
+ * test shares with the helper.
+ */
+#include "sampler_rig.h"
+
+#include <stdatomic.h>
+
+enum {
+	USERS = 4,
+	CROWD = 3000,
+};
+
+static struct stage {
+	_Atomic int64_t mem, user_mem[USERS];
+	_Atomic int pid[USERS]; /* 0: nobody */
+	_Atomic int list_fails, hangs, crashes, crowd, opens_never;
+	_Atomic unsigned reads;
+} *stage;
+
+/* ---- a source -------------------------------------------------------------------------------------------------------- */
+
+struct source {
+	bool born;
+	int pid[USERS];
+	uint32_t id[USERS], last_id;
+};
+
+static const struct source_group groups[] = {
+	{ .name = "fast" },
+	{ .name = "lists", .period_ns = 200 * MS, .moving_ns = 100 * MS },
+};
+
+static int fake_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	static struct source source;
+
+	(void) env;
+	while (stage->opens_never == 1)
+		wait_for(MS);
+	if (stage->opens_never == 2)
+		return err_set(err, -ENOENT, "no driver: libfake.so.1 not found");
+	*ret = &source;
+	return 0;
+}
+
+static void list(struct source *s, struct framebuf *out)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < USERS; i++) {
+		const int pid = stage->pid[i];
+
+		if (s->pid[i] && s->pid[i] != pid)
+			framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = s->id[i] });
+		if (pid && s->pid[i] != pid) {
+			s->id[i] = ++s->last_id;
+			framebuf_birth(out, &(struct birth) {
+						    .entity = ENTITY_GPU_PROCESS,
+						    .id = s->id[i],
+						    .gpu_process = { .gpu = 1, .pid = known(pid), .compute = true },
+					    });
+		}
+		s->pid[i] = pid;
+		if (pid)
+			framebuf_value(out, M_GPROC_MEM, s->id[i], stage->user_mem[i]);
+		n += pid != 0;
+	}
+	for (int i = 0; i < stage->crowd; i++) {
+		framebuf_birth(out, &(struct birth) {
+					    .entity = ENTITY_GPU_PROCESS,
+					    .id = ++s->last_id,
+					    .gpu_process = { .gpu = 1, .pid = known(4194304 + i) },
+				    });
+		framebuf_value(out, M_GPROC_MEM, s->last_id, 1);
+	}
+	stage->crowd = 0;
+	framebuf_value(out, M_GPU_PROCESSES, 1, n);
+}
+
+static int fake_read(struct source *s, unsigned what, struct framebuf *out)
+{
+	stage->reads++;
+	while (stage->hangs)
+		wait_for(MS);
+	if (stage->crashes)
+		(void) raise(SIGSEGV);
+	if (!s->born)
+		framebuf_birth(out, &(struct birth) {
+					    .entity = ENTITY_GPU,
+					    .id = 1,
+					    .gpu = { .uuid = "GPU-1", .name = "Fake", .vendor = "nvidia", .memory_bytes = known(1 << 30) },
+				    });
+	s->born = true;
+	if (what & 1)
+		framebuf_value(out, M_GPU_MEM, 1, stage->mem);
+	if (what & 2 && !stage->list_fails)
+		list(s, out);
+	else if (what & 2)
+		framebuf_unknown(out, M_GPU_PROCESSES, 1);
+	return 0;
+}
+
+static const struct source_ops fake = {
+	.name = "fake",
+	.frame = FRAME_NVML,
+	.groups = groups,
+	.n_groups = 2,
+	.open = fake_open,
+	.read = fake_read,
+};
+static const struct gpu_vendor vendors[] = { { &fake, "FAKE" }, { NULL, NULL } };
+
+/* ---- a run ----------------------------------------------------------------------------------------------------------- */
+
+struct gpu_rig {
+	struct rig rig;
+	struct child main;
+	struct maybe last[METRIC_COUNT];   /* of host, job, and the GPU; of GPU processes the last one */
+	size_t n_gpus, n_users, n_user_ends, n_ours;
+	struct gpu_process_birth user;     /* born last */
+	char user_name[32], notes[2048];
+	bool went_back;
+	uint64_t last_ns;
+};
+
+static void see_gpus(void *ctx, const struct frame *f)
+{
+	struct gpu_rig *g = ctx;
+
+	g->went_back |= f->time_ns < g->last_ns;
+	g->last_ns = f->time_ns;
+	for (size_t i = 0; i < f->n_readings; i++) {
+		if (metrics[f->readings[i].metric].entity != ENTITY_HOST)
+			g->last[f->readings[i].metric] = f->readings[i].known ? known(f->readings[i].value) : UNKNOWN;
+	}
+	for (size_t i = 0; i < f->n_births; i++) {
+		g->n_gpus += f->births[i].entity == ENTITY_GPU;
+		if (f->births[i].entity != ENTITY_GPU_PROCESS)
+			continue;
+		g->n_users++;
+		g->user = f->births[i].gpu_process;
+		g->n_ours += g->user.process != 0;
+		(void) snprintf(g->user_name, sizeof(g->user_name), "%s", g->user.name);
+	}
+	for (size_t i = 0; i < f->n_ends; i++)
+		g->n_user_ends += f->ends[i].entity == ENTITY_GPU_PROCESS;
+	for (size_t i = 0; i < f->n_events; i++) {
+		const size_t len = strlen(g->notes);
+
+		if (f->events[i].kind == EVENT_NOTE)
+			(void) snprintf(g->notes + len, sizeof(g->notes) - len, "%s\n", f->events[i].text);
+	}
+}
+
+static int set_up(void **state)
+{
+	struct gpu_rig *g = calloc(1, sizeof(*g));
+
+	assert_non_null(g);
+	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(stage != MAP_FAILED);
+	g->main = waiting_child();
+	rig_prepare(&g->rig, NULL, 10 * MS, true);
+	g->rig.options.vendors = vendors;
+	g->rig.options.see = see_gpus;
+	g->rig.options.see_ctx = g;
+	rig_make(&g->rig);
+	rig_start(&g->rig, g->main.pid);
+	*state = g;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	assert_false(g->went_back);
+	child_close(&g->main);
+	rig_done(&g->rig);
+	(void) munmap(stage, sizeof(*stage));
+	free(g);
+	return 0;
+}
+
+#define until(g, condition) \
+	do { \
+		const uint64_t begun_ = clock_boot_ns(); \
+		while (!(condition)) { \
+			if (clock_boot_ns() - begun_ > 60000 * MS) \
+				fail_msg("not within a minute: %s\n%s", #condition, (g)->notes); \
+			steps(&(g)->rig, 1); \
+		} \
+	} while (0)
+
+#define is(g, metric, number) ((g)->last[metric].known && (g)->last[metric].value == (number))
+
+/* ---- what it tells ---------------------------------------------------------------------------------------------------- */
+
+static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->mem = 100 * MIB;
+	until(g, is(g, M_GPU_MEM, 100 * MIB) && is(g, M_JOB_GPU_MEM, 0));
+	assert_int_equal(g->n_gpus, 1);
+	assert_int_equal(g->n_users, 0);
+	stage->user_mem[0] = 30 * MIB;
+	stage->pid[0] = g->main.pid;
+	until(g, is(g, M_JOB_GPU_MEM, 30 * MIB));
+	assert_int_equal(g->n_ours, 1);
+	assert_true(is(g, M_JOB_GPU_MEM_MAIN, 30 * MIB) && is(g, M_JOB_GPU_MEM_REST, 0) && is(g, M_GPU_JOB_MEM, 30 * MIB));
+	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
+	/* One that is no member, with its name and owner; one that nobody can see. */
+	stage->user_mem[1] = 50 * MIB;
+	stage->pid[1] = getpid();
+	until(g, is(g, M_GPU_FOREIGN_MEM, 50 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB));
+	assert_int_equal(g->user.process, 0);
+	assert_true(g->user.uid.known && g->user.uid.value == getuid());
+	assert_string_not_equal(g->user_name, "");
+	stage->user_mem[2] = 5 * MIB;
+	stage->pid[2] = 4194304 + 1; /* PID_MAX_LIMIT: there is none of that number */
+	until(g, g->n_users == 3);
+	until(g, is(g, M_GPU_UNATTRIBUTED_MEM, 20 * MIB) && is(g, M_GPU_FOREIGN_MEM, 50 * MIB));
+	assert_false(g->user.uid.known);
+	/* A list that fails is no empty one. */
+	stage->list_fails = 1;
+	until(g, !g->last[M_GPU_JOB_MEM].known);
+	assert_false(g->last[M_JOB_GPU_MEM].known || g->last[M_GPU_UNATTRIBUTED_MEM].known);
+	stage->list_fails = 0;
+	stage->pid[1] = stage->pid[2] = 0;
+	until(g, is(g, M_GPU_FOREIGN_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
+	assert_int_equal(g->n_user_ends, 2);
+	assert_string_equal(g->notes, "");
+}
+
+/* A process that ended holds nothing, whatever the driver still lists. */
+static void memory_of_the_dead_is_nobodys(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->mem = stage->user_mem[0] = 30 * MIB;
+	stage->pid[0] = g->main.pid;
+	until(g, is(g, M_JOB_GPU_MEM, 30 * MIB));
+	child_go(&g->main);
+	reap_main(&g->rig, g->main.pid);
+	until(g, is(g, M_JOB_GPU_MEM, 0) && is(g, M_GPU_JOB_MEM, 0));
+}
+
+/* Thousands at once: everybody is born. */
+static void a_crowd_is_told_of(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->crowd = CROWD;
+	until(g, g->n_users == CROWD);
+}
+
+/* ---- the helper -------------------------------------------------------------------------------------------------------- */
+
+static void it_keeps_to_itself(void **state)
+{
+	struct gpu_rig *g = *state;
+	pid_t helper;
+	char path[64];
+	unsigned n = 0;
+	DIR *dir;
+
+	until(g, stage->reads > 2);
+	helper = sampler_helper(g->rig.s);
+	assert_true(helper > 0);
+	assert_int_equal(getsid(helper), helper);
+	assert_int_equal(processes_id(g->rig.s->processes, helper), 0);
+	assert_int_equal(processes_count(g->rig.s->processes), 1);
+	(void) snprintf(path, sizeof(path), "/proc/%d/fd", (int) helper);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	(void) closedir(dir);
+	assert_in_range(n, 2 + 3 + 4, 2 + 3 + 6); /* . and ..; null thrice; channel, root; the pipe */
+	assert_int_equal(kill(helper, SIGTERM), 0); /* not meant for it */
+	n = stage->reads;
+	until(g, stage->reads > n + 2);
+	until(g, facts_of(&g->rig)->gpu_asked.value == 1);
+	assert_true(facts_of(&g->rig)->gpu_helper_cpu_ns.value > 0);
+	sampler_end(g->rig.s);
+	assert_int_equal(kill(helper, 0), -1);
+	assert_int_equal(sampler_helper(g->rig.s), 0);
+}
+
+/* The last reading is of the end, not of a second before it. */
+static void the_end_is_read(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, is(g, M_GPU_MEM, 0));
+	stage->mem = 7 * MIB;
+	sampler_end(g->rig.s);
+	assert_true(is(g, M_GPU_MEM, 7 * MIB));
+}
+
+static uint64_t end_takes(struct gpu_rig *g)
+{
+	const uint64_t began = clock_boot_ns();
+
+	sampler_end(g->rig.s);
+	return clock_boot_ns() - began;
+}
+
+static void silence_is_told_of_and_holds_up_nothing(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 2);
+	stage->hangs = 1;
+	until(g, strstr(g->notes, "gpu: FAKE has not answered since 0:0"));
+	stage->hangs = 0;
+	until(g, strstr(g->notes, "gpu: FAKE answers again since 0:0"));
+	const unsigned n = stage->reads;
+
+	until(g, stage->reads > n + 2);
+	stage->hangs = 1;
+	assert_true(end_takes(g) < 1000 * MS);
+	assert_null(strstr(g->notes, "stays behind")); /* a sleeper can be killed */
+}
+
+static void a_library_that_never_opens_holds_up_nothing(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->opens_never = 1;
+	steps(&g->rig, 10);
+	assert_false(facts_of(&g->rig)->gpu_asked.known);
+	assert_true(end_takes(g) < 1000 * MS);
+	assert_false(facts_of(&g->rig)->gpu_asked.known);
+}
+
+static void a_crash_is_the_helpers_alone(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 2);
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
+	assert_int_equal(sampler_helper(g->rig.s), 0);
+	steps(&g->rig, 3);
+	assert_int_equal(kill(g->main.pid, 0), 0);
+	sampler_end(g->rig.s);
+}
+
+/* As above, but the command was first to wait for it. */
+static void whoever_waits_for_it(void **state)
+{
+	struct gpu_rig *g = *state;
+	struct end end = { .entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true };
+	pid_t helper;
+
+	until(g, stage->reads > 2);
+	helper = sampler_helper(g->rig.s);
+	stage->crashes = 1;
+	assert_int_equal(waitpid(helper, &end.status, 0), helper);
+	sampler_reaped(g->rig.s, helper, &end);
+	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11"));
+}
+
+static void why_there_is_none_is_known(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->opens_never = 2;
+	until(g, facts_of(&g->rig)->gpu_asked.value == 1 && sampler_helper(g->rig.s) == 0);
+	assert_string_equal(facts_of(&g->rig)->gpu_why, "no driver: libfake.so.1 not found");
+	assert_true(facts_of(&g->rig)->gpu_seen.known);
+	assert_string_equal(g->notes, "");
+}
+
+static void nobody_is_asked_unless_wanted(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	g->rig.s->options.gpu = GPU_NONE;
+	steps(&g->rig, 5);
+	assert_int_equal(sampler_helper(g->rig.s), 0);
+	assert_int_equal(facts_of(&g->rig)->gpu_asked.value, 0);
+	assert_true(facts_of(&g->rig)->gpu_asked.known);
+	assert_int_equal(stage->reads, 0);
+}
+
+/* A run that is over before its first tick never has one. */
+static void a_short_run_has_none(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	sampler_end(g->rig.s);
+	assert_int_equal(sampler_helper(g->rig.s), 0);
+	assert_int_equal(stage->reads, 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(memory_is_the_jobs_or_anothers_or_nobodys),
+		TEST(memory_of_the_dead_is_nobodys),
+		TEST(a_crowd_is_told_of),
+		TEST(it_keeps_to_itself),
+		TEST(the_end_is_read),
+		TEST(silence_is_told_of_and_holds_up_nothing),
+		TEST(a_library_that_never_opens_holds_up_nothing),
+		TEST(a_crash_is_the_helpers_alone),
+		TEST(whoever_waits_for_it),
+		TEST(why_there_is_none_is_known),
+		TEST(nobody_is_asked_unless_wanted),
+		TEST(a_short_run_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
