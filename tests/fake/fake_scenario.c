@@ -259,6 +259,9 @@ static void key_set(struct reading *r, size_t i, const char *name, const char *t
 		at++;
 	if (at < bag->n && strcmp(bag->keys[at].name, name) == 0) {
 		key.name = bag->keys[at].name;
+		free(bag->keys[at].text);
+		free(bag->keys[at].value.points);
+		free(bag->keys[at].value.of);
 	} else {
 		key.name = strdup(name);
 		bag->keys = grown(bag->keys, ++bag->n, sizeof(*bag->keys));

@@ -69,8 +69,12 @@ until = 3
 
 def test_costs_are_rules_of_the_scenario(tmp_path):
     out = tmp_path / "costs.conf"
-    Fake(tmp_path, "gpm").run(CAPTURE, "--fast", "--seconds", "0.3", "--costs", out, time=1)
-    assert "[call nvmlDeviceGetPowerUsage]" in out.read_text()
+    slow = "include = {}\n[call nvmlDeviceGetName]\ndelay = 0.03\n[call nvmlDeviceGetUUID]\nburn = 0.03\n"
+    Fake(tmp_path, slow.format(SCENARIOS / "gpm.conf")).run(CAPTURE, "--fast", "--seconds", "0.3", "--costs", out, time=1)
+    costs = dict(part.split("]", 1) for part in out.read_text().split("[call ")[1:])
+    figures = {name: dict(line.split(" = ") for line in text.splitlines() if " = " in line) for name, text in costs.items()}
+    assert float(figures["nvmlDeviceGetName"]["delay"]) > 0.02 and float(figures["nvmlDeviceGetUUID"]["burn"]) > 0.02
+    assert "nvmlDeviceGetPowerUsage" in costs
     assert Fake(tmp_path, f"include = {out}\n", "550").python("answer = nvml.nvmlDeviceGetCount()") == 2
 
 

@@ -2,10 +2,12 @@
 """The fake driver keeps to the driver's protocols: figures over time, lists and buffers, GPM, MIG, events, faults."""
 import math
 import os
+import re
+import subprocess
 import sys
 
 import pytest
-from fake_gpu import Fake
+from fake_gpu import DRIVERS, Fake
 
 DEVICE = "h = nvml.nvmlDeviceGetHandleByIndex(0)\n"
 CODE = """
@@ -289,6 +291,15 @@ stuck.join(0.2)
 answer = [stuck.is_alive(), figure("nvmlDeviceGetPowerUsage", a) > 0]
 print(json.dumps(answer), flush=True)
 os._exit(0)""", time=3) == [True, True]
+
+
+def test_every_function_stands_in_the_table_of_symbols():
+    """One that does not would be there, and no program would find it."""
+    for level in ("615", "dcgm"):
+        library = next((DRIVERS / level).glob("lib*.so.*"))
+        names = subprocess.run(["nm", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert re.findall(r" t (nvml[A-Z]\w*|dcgm[A-Z]\w*)$", names, re.M) == []
+        assert len(re.findall(r" [TW] (nvml[A-Z]|dcgm[A-Z])", names)) > 20
 
 
 @pytest.mark.parametrize("scenario, said", [("no-driver", "Driver Not Loaded"), ("mismatch", "version mismatch")])
