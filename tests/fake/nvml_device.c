@@ -161,7 +161,7 @@ static int memory_get(const struct fake_gpu *gpu, struct nvml_memory_v2 *ret)
 	int code = nvml_u64(gpu, "memory_total", &ret->total) ?: nvml_u64(gpu, "memory_used", &ret->used);
 
 	ret->reserved = nvml_number(gpu, "memory_reserved", 0);
-	ret->free = ret->total == UINT64_MAX || ret->used == UINT64_MAX ? UINT64_MAX : ret->total - ret->used - ret->reserved;
+	ret->free = ret->total == UINT64_MAX || ret->used == UINT64_MAX || ret->reserved == UINT64_MAX ? UINT64_MAX : ret->total - ret->used - ret->reserved;
 	return code;
 }
 
@@ -171,7 +171,7 @@ static int memory_v1(const struct fake_gpu *gpu, struct nvml_memory *ret)
 	int code = ret ? memory_get(gpu, &m) : NVML_INVALID_ARGUMENT;
 
 	if (code == 0)
-		*ret = (struct nvml_memory) { m.total, m.free, m.used == UINT64_MAX ? m.used : m.used + m.reserved };
+		*ret = (struct nvml_memory) { m.total, m.free, m.free == UINT64_MAX ? m.used : m.used + m.reserved };
 	return code;
 }
 

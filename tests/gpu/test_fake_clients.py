@@ -132,7 +132,7 @@ answer = [[get(nvml.nvmlDeviceGetName, h), get(nvml.nvmlDeviceGetUUID, h), get(n
         assert re.match(r"NVIDIA|Tesla|GRID", card) and uuid.startswith("GPU-")
         assert power == -3 or 1000 < power < 1_000_000
         assert energy == -3 or energy > 0
-        assert temperature == -3 or 20 < temperature < 100
+        assert temperature < 0 or 20 < temperature < 100
 
 
 def test_what_a_driver_would_corrupt_ends_the_process(plain):
