@@ -164,8 +164,9 @@ EXPORT int dcgmProfResume(uintptr_t handle)
 
 static size_t entities(unsigned entity_group)
 {
-	return entity_group == DCGM_GPU ? the.scenario.n_gpus : entity_group == DCGM_INSTANCE || entity_group == DCGM_COMPUTE_INSTANCE ? the.scenario.n_migs
-																       : 0;
+	if (entity_group == DCGM_INSTANCE || entity_group == DCGM_COMPUTE_INSTANCE)
+		return the.scenario.n_migs;
+	return entity_group == DCGM_GPU ? the.scenario.n_gpus : 0;
 }
 
 static const struct fake_gpu *entity_find(unsigned entity_group, unsigned entity)
@@ -445,7 +446,16 @@ EXPORT int dcgmEntitiesGetLatestValues(uintptr_t handle, const struct dcgm_pair 
 		const struct dcgm_pair *pair = &pairs[i / n_fields];
 		code = value_get(pair->entity_group, pair->entity, fields[i % n_fields], &v1);
 		if (code == 0)
-			values[i] = (struct dcgm_value_v2) { .version = sizeof(*values) | 2 << 24, .entity_group = pair->entity_group, .entity = pair->entity, .field = v1.field, .type = v1.type, .status = v1.status, .stamp = v1.stamp, .value = v1.value };
+			values[i] = (struct dcgm_value_v2) {
+				.version = sizeof(*values) | 2 << 24,
+				.entity_group = pair->entity_group,
+				.entity = pair->entity,
+				.field = v1.field,
+				.type = v1.type,
+				.status = v1.status,
+				.stamp = v1.stamp,
+				.value = v1.value,
+			};
 	}
 	return code;
 }

@@ -96,11 +96,11 @@ void dcgm_value_fill(const struct fake_scenario *s, const struct fake_gpu *gpu, 
 		at++;
 	*ret = (struct dcgm_value_v1) { .version = sizeof(*ret) | 1 << 24, .field = field };
 	ret->type = (uint16_t) (at < N_FIELDS ? fields[at].type : 'i');
-	ret->status = !update.is_watched ? DCGM_NOT_WATCHED : !update.is_there ? DCGM_NO_DATA
-									       : DCGM_OK;
+	ret->status = update.is_watched ? DCGM_NO_DATA : DCGM_NOT_WATCHED;
 	blank_put(ret, BLANK);
-	if (ret->status != DCGM_OK)
+	if (!update.is_there)
 		return;
+	ret->status = DCGM_OK;
 	ret->stamp = (int64_t) fake_stamp(update.at);
 	if (ret->type == 's') {
 		snprintf(ret->value.str, sizeof(ret->value.str), "%s",

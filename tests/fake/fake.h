@@ -73,7 +73,7 @@ struct fake_item {
 };
 
 struct fake_list {
-	struct fake_item *items;
+	struct fake_item **items;
 	size_t n;
 };
 

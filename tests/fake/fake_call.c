@@ -91,8 +91,8 @@ int fake_call(struct fake_scenario *s, const char *call, const struct fake_gpu *
 	fake_clock_called(call, gpu);
 	log_write(call, gpu);
 	for (size_t i = 0; i < s->rules.n && code == 0; i++) {
-		if (rule_holds(&s->rules.items[i], call, gpu))
-			code = rule_apply(&s->rules.items[i], is_locked);
+		if (rule_holds(s->rules.items[i], call, gpu))
+			code = rule_apply(s->rules.items[i], is_locked);
 	}
 	return code;
 }

@@ -10,7 +10,7 @@ static double process_memory(const struct fake_scenario *s, const struct fake_gp
 	unsigned pid;
 
 	for (size_t i = 0; i < s->processes.n; i++) {
-		const struct fake_item *process = &s->processes.items[i];
+		const struct fake_item *process = s->processes.items[i];
 		if ((process->gpu == gpu || process->gpu->parent == gpu) && fake_process_lives(process, t, &pid))
 			sum += fake_bag_number(&process->bag, "memory", t, 0);
 	}
@@ -46,6 +46,8 @@ int fake_figure_mean(const struct fake_gpu *gpu, const char *key, double from, d
 
 	if (code != 0)
 		return code;
-	*ret = until <= from || isnan(last) ? NAN : (fake_value_integral(&found->value, until) - fake_value_integral(&found->value, from)) / (until - from);
+	*ret = NAN;
+	if (until > from && !isnan(last))
+		*ret = (fake_value_integral(&found->value, until) - fake_value_integral(&found->value, from)) / (until - from);
 	return 0;
 }

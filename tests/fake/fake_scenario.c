@@ -26,7 +26,7 @@ struct reading {
 	struct fake_scenario *s;
 	const char *path;
 	unsigned line;
-	char section[16];
+	const char *section; /* whose keys */
 	struct fake_bag **bags; /* one for each device of the section */
 	struct fake_gpu **gpus; /* whose, or NULL */
 	size_t n;
@@ -140,38 +140,44 @@ static struct fake_gpu *mig_get(struct fake_scenario *s, struct fake_gpu *parent
 
 static struct fake_bag *item_add(struct fake_list *list, struct fake_gpu *gpu, const char *call)
 {
-	struct fake_item *item;
+	struct fake_item *item = made(sizeof(*item));
 
-	list->items = grown(list->items, ++list->n, sizeof(*list->items));
-	item = &list->items[list->n - 1];
 	item->gpu = gpu;
 	item->call = call ? strdup(call) : NULL;
+	list->items = grown(list->items, ++list->n, sizeof(struct fake_item *));
+	list->items[list->n - 1] = item;
 	return &item->bag;
 }
 
-/* Begins a section that is about one device: its bag, or that of a new item. */
-static void section_of_gpu(struct reading *r, struct fake_gpu *gpu)
-{
-	/* Lists move when they grow, so a process of several devices is given its bags at the end: see items_settle. */
-	section_take(r, strcmp(r->section, "gpu") == 0 ? &gpu->bag : NULL, gpu);
-}
+/* The kinds of sections, with whose keys they have. */
+enum of {
+	OF_DRIVER,
+	OF_GPU,
+	OF_PROCESS,
+	OF_EVENT,
+	OF_CALL
+};
+static const struct {
+	const char *name, *keys;
+	enum of of;
+} sections[] = {
+	{ "driver", "driver", OF_DRIVER },
+	{ "clock", "driver", OF_DRIVER },
+	{ "gpu", "gpu", OF_GPU },
+	{ "mig", "gpu", OF_GPU },
+	{ "process", "process", OF_PROCESS },
+	{ "event", "event", OF_EVENT },
+	{ "call", "call", OF_CALL },
+};
 
-/* Processes and events are added once all their devices are known, and bags of a list are looked up anew. */
-static void items_settle(struct reading *r)
+/* A section that is about this device: its own bag, or that of a new item. */
+static void device_take(struct reading *r, enum of of, struct fake_gpu *gpu)
 {
-	struct fake_list *list = strcmp(r->section, "process") == 0 ? &r->s->processes : strcmp(r->section, "event") == 0 ? &r->s->events
-															  : NULL;
-
-	if (!list)
-		return;
-	for (size_t i = 0; i < r->n; i++)
-		(void) item_add(list, r->gpus[i], NULL);
-	for (size_t i = 0; i < r->n; i++)
-		r->bags[i] = &list->items[list->n - r->n + i].bag;
+	section_take(r, of == OF_GPU ? &gpu->bag : item_add(of == OF_PROCESS ? &r->s->processes : &r->s->events, gpu, NULL), gpu);
 }
 
 /* "0", "0-7", "0.1": devices or one instance. */
-static void devices_parse(struct reading *r, const char *text)
+static void devices_take(struct reading *r, enum of of, const char *text)
 {
 	char *p;
 	unsigned long first = strtoul(text, &p, 10), last = first;
@@ -179,42 +185,39 @@ static void devices_parse(struct reading *r, const char *text)
 	if (p == text || first > 1000)
 		bad(r, "a device is a number", text);
 	if (*p == '.') {
-		section_of_gpu(r, mig_get(r->s, gpu_get(r->s, (unsigned) first), (unsigned) strtoul(p + 1, &p, 10)));
+		device_take(r, of, mig_get(r->s, gpu_get(r->s, (unsigned) first), (unsigned) strtoul(p + 1, &p, 10)));
 	} else {
 		if (*p == '-')
 			last = strtoul(p + 1, &p, 10);
 		if (last > 1000)
 			bad(r, "too many devices", text);
 		for (unsigned long i = first; i <= last; i++)
-			section_of_gpu(r, gpu_get(r->s, (unsigned) i));
+			device_take(r, of, gpu_get(r->s, (unsigned) i));
 	}
 	if (*p != '\0')
 		bad(r, "a device is N, N-M or N.M", text);
-	items_settle(r);
 }
 
-/* "[gpu 0-7]", without the brackets. */
-static void section_begin(struct reading *r, char *text)
+/* "gpu 0-7": what stands between the brackets. */
+static void section_begin(struct reading *r, char *header)
 {
-	char *argument = strchr(text, ' ');
-	const char *header = text;
+	char *argument = strchr(header, ' ');
+	size_t i = 0;
 
 	if (argument)
 		*argument++ = '\0';
-	r->n = 0;
-	if (strcmp(header, "mig") == 0)
-		header = "gpu";
-	if (strcmp(header, "clock") == 0)
-		header = "driver";
-	snprintf(r->section, sizeof(r->section), "%s", header);
-	if (strcmp(header, "driver") == 0 && !argument)
-		section_take(r, &r->s->driver, NULL);
-	else if (strcmp(header, "call") == 0 && argument)
-		section_take(r, item_add(&r->s->rules, NULL, argument), NULL);
-	else if ((strcmp(header, "gpu") == 0 || strcmp(header, "process") == 0 || strcmp(header, "event") == 0) && argument)
-		devices_parse(r, argument);
-	else
+	while (i < COUNT(sections) && strcmp(sections[i].name, header) != 0)
+		i++;
+	if (i == COUNT(sections) || !argument != (sections[i].of == OF_DRIVER))
 		bad(r, "no such section", header);
+	r->section = sections[i].keys;
+	r->n = 0;
+	if (sections[i].of == OF_DRIVER)
+		section_take(r, &r->s->driver, NULL);
+	else if (sections[i].of == OF_CALL)
+		section_take(r, item_add(&r->s->rules, NULL, argument), NULL);
+	else
+		devices_take(r, sections[i].of, argument);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------- */

@@ -206,8 +206,7 @@ int fake_value_at(const struct fake_value *v, double t, double *ret)
 			*ret = point->v;
 		return point->code;
 	case FAKE_RAMP:
-		*ret = t <= v->c ? v->a : t >= v->d ? v->b
-						    : v->a + (v->b - v->a) * (t - v->c) / (v->d - v->c);
+		*ret = v->a + (v->b - v->a) * (fmin(fmax(t, v->c), v->d) - v->c) / (v->d - v->c);
 		return 0;
 	case FAKE_SINE:
 		*ret = v->a + v->b * sin(TAU * t / v->c);

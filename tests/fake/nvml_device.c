@@ -92,14 +92,30 @@ EXPORT int nvmlDeviceGetIndex(struct fake_gpu *gpu, uint32_t *ret)
 
 EXPORT int nvmlDeviceGetMinorNumber(struct fake_gpu *gpu, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: gpu->parent ? NVML_NOT_SUPPORTED
-							: set_u32(ret, nvml_number(gpu, "minor", gpu->index));
+	int code = nvml_enter(__func__, gpu);
+
+	if (code != 0 || gpu->parent)
+		return code ?: NVML_NOT_SUPPORTED;
+	return set_u32(ret, nvml_number(gpu, "minor", gpu->index));
 }
 
-EXPORT int nvmlDeviceGetCudaComputeCapability(struct fake_gpu *gpu, int *major, int *minor)
+/* The key of an index, or an invalid argument. */
+static int chosen(const struct fake_gpu *gpu, const char *const keys[], int n, int index, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: nvml_u32(gpu, "cc_major", (uint32_t *) major) ?
-											  : nvml_u32(gpu, "cc_minor", (uint32_t *) minor);
+	return index < 0 || index >= n ? NVML_INVALID_ARGUMENT : nvml_u32(gpu, keys[index], ret);
+}
+
+/* Two figures, or the error of the first that has one. */
+static int two(const struct fake_gpu *gpu, const char *key, uint32_t *ret, const char *other, uint32_t *ret_other)
+{
+	int code = nvml_u32(gpu, key, ret);
+
+	return code ?: nvml_u32(gpu, other, ret_other);
+}
+
+EXPORT int nvmlDeviceGetCudaComputeCapability(struct fake_gpu *gpu, uint32_t *major, uint32_t *minor)
+{
+	return nvml_enter(__func__, gpu) ?: two(gpu, "cc_major", major, "cc_minor", minor);
 }
 
 /* ---- PCI ------------------------------------------------------------------------------------------------------------ */
@@ -149,25 +165,28 @@ EXPORT int nvmlDeviceGetPciInfo_v3(struct fake_gpu *gpu, struct nvml_pci_v3 *ret
 
 EXPORT int nvmlDeviceGetPcieThroughput(struct fake_gpu *gpu, int counter, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: counter < 0 || counter > 1 ? NVML_INVALID_ARGUMENT
-								       : nvml_u32(gpu, counter == 0 ? "pcie_tx" : "pcie_rx", ret);
+	static const char *const keys[] = { "pcie_tx", "pcie_rx" };
+
+	return nvml_enter(__func__, gpu) ?: chosen(gpu, keys, 2, counter, ret);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
-/* total, reserved and used; an unknown one is all ones. */
+/* Total, reserved, used and what is left of them; an unknown one is all ones. */
 static int memory_get(const struct fake_gpu *gpu, struct nvml_memory_v2 *ret)
 {
 	int code = nvml_u64(gpu, "memory_total", &ret->total) ?: nvml_u64(gpu, "memory_used", &ret->used);
 
 	ret->reserved = nvml_number(gpu, "memory_reserved", 0);
-	ret->free = ret->total == UINT64_MAX || ret->used == UINT64_MAX || ret->reserved == UINT64_MAX ? UINT64_MAX : ret->total - ret->used - ret->reserved;
+	ret->free = UINT64_MAX;
+	if (ret->total != UINT64_MAX && ret->used != UINT64_MAX && ret->reserved != UINT64_MAX)
+		ret->free = ret->total - ret->used - ret->reserved;
 	return code;
 }
 
 static int memory_v1(const struct fake_gpu *gpu, struct nvml_memory *ret)
 {
-	struct nvml_memory_v2 m;
+	struct nvml_memory_v2 m = { 0 };
 	int code = ret ? memory_get(gpu, &m) : NVML_INVALID_ARGUMENT;
 
 	if (code == 0)
@@ -202,10 +221,11 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(struct fake_gpu *gpu, struct nvml_memory_v
 
 EXPORT int nvmlDeviceGetBAR1MemoryInfo(struct fake_gpu *gpu, struct nvml_memory *ret)
 {
-	int code = nvml_enter(__func__, gpu) ?: !ret                               ? NVML_INVALID_ARGUMENT
-					: nvml_u64(gpu, "bar1_total", &ret->total) ?
-										   : nvml_u64(gpu, "bar1_used", &ret->used);
+	int code = nvml_enter(__func__, gpu);
 
+	if (code != 0 || !ret)
+		return code ?: NVML_INVALID_ARGUMENT;
+	code = nvml_u64(gpu, "bar1_total", &ret->total) ?: nvml_u64(gpu, "bar1_used", &ret->used);
 	if (code == 0)
 		ret->free = ret->total - ret->used;
 	return code;
@@ -215,28 +235,30 @@ EXPORT int nvmlDeviceGetBAR1MemoryInfo(struct fake_gpu *gpu, struct nvml_memory 
 
 EXPORT int nvmlDeviceGetUtilizationRates(struct fake_gpu *gpu, struct nvml_utilization *ret)
 {
-	return nvml_enter(__func__, gpu) ?: !ret                       ? NVML_INVALID_ARGUMENT
-				    : nvml_u32(gpu, "util", &ret->gpu) ?
-								       : nvml_u32(gpu, "util_memory", &ret->memory);
+	int code = nvml_enter(__func__, gpu);
+
+	if (code != 0 || !ret)
+		return code ?: NVML_INVALID_ARGUMENT;
+	return two(gpu, "util", &ret->gpu, "util_memory", &ret->memory);
+}
+
+static int engine(const struct fake_gpu *gpu, const char *key, uint32_t *ret, uint32_t *ret_period_us)
+{
+	int code = nvml_u32(gpu, key, ret);
+
+	return code ?: set_u32(ret_period_us, 166666);
 }
 
 #define ENGINE(name, key) \
 	EXPORT int nvml##name(struct fake_gpu *gpu, uint32_t *ret, uint32_t *ret_period_us) \
 	{ \
-		return nvml_enter(__func__, gpu) ?: nvml_u32(gpu, key, ret) ? \
-									    : set_u32(ret_period_us, 166666); \
+		return nvml_enter(__func__, gpu) ?: engine(gpu, key, ret, ret_period_us); \
 	}
 
 ENGINE(DeviceGetEncoderUtilization, "util_encoder")
 ENGINE(DeviceGetDecoderUtilization, "util_decoder")
 ENGINE(DeviceGetJpgUtilization, "util_jpg")
 ENGINE(DeviceGetOfaUtilization, "util_ofa")
-
-/* The key of an index, or an invalid argument. */
-static int chosen(const struct fake_gpu *gpu, const char *const keys[], int n, int index, uint32_t *ret)
-{
-	return index < 0 || index >= n ? NVML_INVALID_ARGUMENT : nvml_u32(gpu, keys[index], ret);
-}
 
 EXPORT int nvmlDeviceGetClockInfo(struct fake_gpu *gpu, int type, uint32_t *ret)
 {
@@ -254,8 +276,9 @@ EXPORT int nvmlDeviceGetMaxClockInfo(struct fake_gpu *gpu, int type, uint32_t *r
 
 EXPORT int nvmlDeviceGetTemperature(struct fake_gpu *gpu, int sensor, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: sensor != 0 ? NVML_INVALID_ARGUMENT
-							: nvml_u32(gpu, "temperature", ret);
+	static const char *const keys[] = { "temperature" };
+
+	return nvml_enter(__func__, gpu) ?: chosen(gpu, keys, 1, sensor, ret);
 }
 
 EXPORT int nvmlDeviceGetTemperatureV(struct fake_gpu *gpu, struct nvml_temperature *ret)
@@ -305,8 +328,11 @@ EXPORT int nvmlDeviceGetC2cModeInfoV(struct fake_gpu *gpu, uint32_t *ret)
 
 EXPORT int nvmlDeviceGetFanSpeed_v2(struct fake_gpu *gpu, uint32_t fan, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: fan >= nvml_number(gpu, "fans", 1) ? NVML_INVALID_ARGUMENT
-									       : nvml_u32(gpu, "fan", ret);
+	int code = nvml_enter(__func__, gpu);
+
+	if (code != 0 || fan >= nvml_number(gpu, "fans", 1))
+		return code ?: NVML_INVALID_ARGUMENT;
+	return nvml_u32(gpu, "fan", ret);
 }
 
 EXPORT int nvmlDeviceGetFanSpeedRPM(struct fake_gpu *gpu, struct nvml_fan_rpm *ret)
@@ -320,14 +346,12 @@ EXPORT int nvmlDeviceGetFanSpeedRPM(struct fake_gpu *gpu, struct nvml_fan_rpm *r
 
 EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(struct fake_gpu *gpu, uint32_t *least, uint32_t *most)
 {
-	return nvml_enter(__func__, gpu) ?: nvml_u32(gpu, "power_min_limit", least) ?
-										    : nvml_u32(gpu, "power_max_limit", most);
+	return nvml_enter(__func__, gpu) ?: two(gpu, "power_min_limit", least, "power_max_limit", most);
 }
 
 EXPORT int nvmlDeviceGetEccMode(struct fake_gpu *gpu, uint32_t *now, uint32_t *pending)
 {
-	return nvml_enter(__func__, gpu) ?: nvml_u32(gpu, "ecc_mode", now) ?
-									   : nvml_u32(gpu, "ecc_mode", pending);
+	return nvml_enter(__func__, gpu) ?: two(gpu, "ecc_mode", now, "ecc_mode", pending);
 }
 
 EXPORT int nvmlDeviceGetTotalEccErrors(struct fake_gpu *gpu, int type, int counter, uint64_t *ret)
@@ -335,6 +359,9 @@ EXPORT int nvmlDeviceGetTotalEccErrors(struct fake_gpu *gpu, int type, int count
 	static const char *const keys[2][2] = { { "ecc_corrected_volatile", "ecc_corrected_aggregate" },
 		{ "ecc_uncorrected_volatile", "ecc_uncorrected_aggregate" } };
 
-	return nvml_enter(__func__, gpu) ?: type < 0 || type > 1 || counter < 0 || counter > 1 ? NVML_INVALID_ARGUMENT
-											       : nvml_u64(gpu, keys[type][counter], ret);
+	int code = nvml_enter(__func__, gpu);
+
+	if (code != 0 || type < 0 || type > 1 || counter < 0 || counter > 1)
+		return code ?: NVML_INVALID_ARGUMENT;
+	return nvml_u64(gpu, keys[type][counter], ret);
 }

@@ -92,7 +92,7 @@ static bool event_take(struct nvml_event_set *set, struct nvml_event_v2 *ret)
 	double t = fake_now();
 
 	for (size_t i = 0; i < events->n; i++) {
-		const struct fake_item *event = &events->items[i];
+		const struct fake_item *event = events->items[i];
 		uint64_t type = strtoull(fake_bag_text(&event->bag, "type", "0"), NULL, 0);
 		double at = fake_bag_number(&event->bag, "at", t, 0);
 		if (set->told[i] || at > t || at < set->since || !is_watched(set, event->gpu, type))

@@ -67,16 +67,23 @@ EXPORT int nvmlDeviceIsMigDeviceHandle(struct fake_gpu *gpu, unsigned *ret)
 	return NVML_SUCCESS;
 }
 
+static int instance_get(const char *call, const struct fake_gpu *gpu, const char *key, uint32_t *ret)
+{
+	int code = nvml_enter(call, gpu);
+
+	if (code != 0 || !gpu->parent)
+		return code ?: NVML_NOT_SUPPORTED;
+	return nvml_u32(gpu, key, ret);
+}
+
 EXPORT int nvmlDeviceGetGpuInstanceId(struct fake_gpu *gpu, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: gpu->parent ? nvml_u32(gpu, "gi", ret)
-							: NVML_NOT_SUPPORTED;
+	return instance_get(__func__, gpu, "gi", ret);
 }
 
 EXPORT int nvmlDeviceGetComputeInstanceId(struct fake_gpu *gpu, uint32_t *ret)
 {
-	return nvml_enter(__func__, gpu) ?: gpu->parent ? nvml_u32(gpu, "ci", ret)
-							: NVML_NOT_SUPPORTED;
+	return instance_get(__func__, gpu, "ci", ret);
 }
 
 EXPORT int nvmlDeviceGetAttributes_v2(struct fake_gpu *gpu, struct nvml_attributes *ret)

@@ -61,7 +61,7 @@ static unsigned list_fill(const struct fake_gpu *gpu, const char *list, struct n
 	unsigned n = 0, pid;
 
 	for (size_t i = 0; i < all->n && n < MOST_ROWS; i++) {
-		const struct fake_item *process = &all->items[i];
+		const struct fake_item *process = all->items[i];
 		if (!is_on(process, gpu) || !strstr(fake_bag_text(&process->bag, "lists", "compute"), list) ||
 			!fake_process_lives(process, t, &pid))
 			continue;
@@ -123,12 +123,13 @@ EXPORT int nvmlDeviceGetRunningProcessDetailList(struct fake_gpu *gpu, struct nv
 {
 	static const char *const names[] = { "compute", "graphics", "mps", "" };
 	unsigned modes = nvml_level >= 610000 ? 4 : 3;
-	bool is_known = list && list->version == NVML_VERSION(nvml_detail_list, 1);
+	int code = NVML_INVALID_ARGUMENT;
 
-	if (list && is_known && list->mode < modes)
+	if (list && list->version != NVML_VERSION(nvml_detail_list, 1))
+		code = NVML_ARGUMENT_VERSION_MISMATCH;
+	else if (list && list->mode < modes)
 		return list_get(__func__, gpu, names[list->mode], sizeof(struct nvml_process_detail), &list->n, list->rows);
-	return nvml_enter(__func__, gpu) ?: list && !is_known ? NVML_ARGUMENT_VERSION_MISMATCH
-							      : NVML_INVALID_ARGUMENT;
+	return nvml_enter(__func__, gpu) ?: code;
 }
 
 /* ---- utilisation ---------------------------------------------------------------------------------------------------- */
@@ -157,7 +158,7 @@ static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml
 	unsigned n = 0, pid;
 
 	for (size_t i = 0; i < all->n && n < MOST_ROWS; i++) {
-		const struct fake_item *process = &all->items[i];
+		const struct fake_item *process = all->items[i];
 		if (!is_on(process, gpu) || !has_util(process))
 			continue;
 		is_supported = true;
@@ -175,8 +176,9 @@ static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml
 		};
 	}
 	*ret_n = n;
-	return !is_supported ? NVML_NOT_SUPPORTED : n == 0 ? NVML_NOT_FOUND
-							   : NVML_SUCCESS;
+	if (!is_supported)
+		return NVML_NOT_SUPPORTED;
+	return n == 0 ? NVML_NOT_FOUND : NVML_SUCCESS;
 }
 
 EXPORT int nvmlDeviceGetProcessUtilization(struct fake_gpu *gpu, struct nvml_process_sample *rows, unsigned *n,
@@ -232,6 +234,15 @@ EXPORT int nvmlDeviceGetProcessesUtilizationInfo(struct fake_gpu *gpu, struct nv
 
 /* ---- accounting ----------------------------------------------------------------------------------------------------- */
 
+static int accounting_enter(const char *call, const struct fake_gpu *gpu)
+{
+	int code = nvml_enter(call, gpu);
+
+	if (code == 0 && nvml_number(gpu, "accounting_mode", 0) != 1)
+		code = NVML_NOT_SUPPORTED;
+	return code;
+}
+
 static bool is_accounted(const struct fake_item *process, const struct fake_gpu *gpu, double t)
 {
 	return process->gpu == gpu && fake_bag_find(&process->bag, "account_memory") &&
@@ -253,8 +264,7 @@ static unsigned pid_of(const struct fake_item *process, double t, bool *ret_is_r
 EXPORT int nvmlDeviceGetAccountingStats(struct fake_gpu *gpu, unsigned pid, struct nvml_account *ret)
 {
 	const struct fake_list *all = &nvml_scenario()->processes;
-	int code = nvml_enter(__func__, gpu) ?: nvml_number(gpu, "accounting_mode", 0) != 1 ? NVML_NOT_SUPPORTED
-											    : 0;
+	int code = accounting_enter(__func__, gpu);
 	double t = fake_now(), from, until;
 	bool is_running;
 
@@ -262,7 +272,7 @@ EXPORT int nvmlDeviceGetAccountingStats(struct fake_gpu *gpu, unsigned pid, stru
 		return code ?: NVML_INVALID_ARGUMENT;
 	code = NVML_NOT_FOUND;
 	for (size_t i = 0; i < all->n; i++) {
-		const struct fake_item *process = &all->items[i];
+		const struct fake_item *process = all->items[i];
 		if (!is_accounted(process, gpu, t) || pid_of(process, t, &is_running) != pid)
 			continue;
 		from = fake_bag_number(&process->bag, "from", t, 0);
@@ -283,8 +293,7 @@ EXPORT int nvmlDeviceGetAccountingStats(struct fake_gpu *gpu, unsigned pid, stru
 EXPORT int nvmlDeviceGetAccountingPids(struct fake_gpu *gpu, unsigned *n, unsigned *pids)
 {
 	const struct fake_list *all = &nvml_scenario()->processes;
-	int code = nvml_enter(__func__, gpu) ?: nvml_number(gpu, "accounting_mode", 0) != 1 ? NVML_NOT_SUPPORTED
-											    : 0;
+	int code = accounting_enter(__func__, gpu);
 	unsigned count = 0, capacity, pid;
 	bool is_running;
 	double t = fake_now();
@@ -293,9 +302,9 @@ EXPORT int nvmlDeviceGetAccountingPids(struct fake_gpu *gpu, unsigned *n, unsign
 		return code ?: NVML_INVALID_ARGUMENT;
 	capacity = pids ? *n : 0;
 	for (size_t i = 0; i < all->n; i++) {
-		if (!is_accounted(&all->items[i], gpu, t))
+		if (!is_accounted(all->items[i], gpu, t))
 			continue;
-		pid = pid_of(&all->items[i], t, &is_running);
+		pid = pid_of(all->items[i], t, &is_running);
 		if (count < capacity)
 			row_put(pids, count, &pid, sizeof(pid));
 		count++;
