@@ -2,6 +2,7 @@
 """The fake driver keeps to the driver's protocols: figures over time, lists and buffers, GPM, MIG, events, faults."""
 import math
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -291,6 +292,16 @@ stuck.join(0.2)
 answer = [stuck.is_alive(), figure("nvmlDeviceGetPowerUsage", a) > 0]
 print(json.dumps(answer), flush=True)
 os._exit(0)""", time=3) == [True, True]
+
+
+def test_rows_of_the_wrong_length_show_in_a_checked_program(tmp_path):
+    program = tmp_path / "short_rows"
+    source = pathlib.Path(__file__).with_name("short_rows.c")
+    subprocess.run(["gcc", "-fsanitize=address", "-o", program, source, "-ldl"], check=True)
+    text = "[gpu 0]\nutil = 1\n[process 0]\npid = 11\n[process 0]\npid = 12\n"
+    assert fake(tmp_path, text, "550").run(program) == "2 processes\n"
+    done = fake(tmp_path, text, "535.43").run_any(program)
+    assert done.returncode != 0 and "heap-buffer-overflow" in done.stderr
 
 
 def test_every_function_stands_in_the_table_of_symbols():
