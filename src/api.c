@@ -227,7 +227,7 @@ static int poll_together(struct hiw_recorder *r, struct err *err)
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, sampler_fd(r->sampler), &event) < 0)
 		return err_set(err, -errno, "no event descriptor: %s", strerror(errno));
-	if (r->pushed.fd >= 0)
+	if (pushed_open(&r->pushed) == 0)
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->pushed.fd, &event);
 	return 0;
 }
@@ -246,10 +246,8 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 		error = open_record(r, err);
 	if (error == 0)
 		error = open_sampler(r, err);
-	if (error == 0) {
-		(void) pushed_open(&r->pushed);
+	if (error == 0)
 		error = poll_together(r, err);
-	}
 	return error;
 }
 
