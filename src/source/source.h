@@ -88,6 +88,9 @@ extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA's GPUs. Unlike t
  *
  * Each declares its groups beside its name, here. */
 
+extern const struct source_ops source_amdgpu; /* amdgpu.c: memory, sensors, processes */
+extern const struct source_ops source_drm;    /* drm.c: every driver but amdgpu and NVIDIA's own: sensors, processes */
+
 /* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */
 
 struct cgroup_facts {
