@@ -5,5 +5,7 @@
 #include "sample/gpu.h"
 
 const struct gpu_vendor gpu_vendors[] = {
+	{ &source_amdgpu, "amdgpu" },
+	{ &source_drm, "DRM" },
 	{ NULL, NULL },
 };
