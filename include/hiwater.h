@@ -75,6 +75,9 @@ struct hiw_options {
 	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
 	enum hiw_gpu gpu;
+	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s" (hiwater-run(1)); NULL: none */
+	const char *const *limits;   /* likewise: "ram = 24GiB", "time = 2h" */
+	uint64_t grace_ns;           /* between being told to end because of a limit and being killed; 0: 30 s */
 };
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
@@ -115,7 +118,7 @@ HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
 /* The caller reaped pid (wait4): main, or an orphan of the job. usage may be NULL. */
 HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);
 
-/* The job was sent signal because of a limit (exit status 124). */
+/* The job was sent a signal because of a limit: why is in the summary from here on, exit status 124. */
 HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why);
 
 /* A mark at this instant; a frame is read at once. */
@@ -126,6 +129,55 @@ HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
 
 /* A warning that a person should see now (disk full, queue overflow, ...): its text, once; NULL if there is none. */
 HIW_API const char *hiw_recorder_warning(struct hiw_recorder *recorder);
+
+enum hiw_rule_kind {
+	HIW_RULE_ALERT, /* "ram > 90% for 30s" */
+	HIW_RULE_LIMIT, /* "ram = 24GiB" */
+	HIW_RULE_CHECK, /* "ram.peak < 20GiB" */
+	HIW_RULE_COMPARE, /* "ram.peak > +5%" */
+	HIW_RULE_FILTER, /* "rss > 1GiB and name ~ ^py" */
+};
+
+/* Can the rule be read? Returns 0, or -EINVAL with a text of three lines: what is wrong, the rule, a caret below. */
+HIW_API int hiw_rule_check(const char *rule, enum hiw_rule_kind kind, struct hiw_err *err);
+
+enum hiw_level {
+	HIW_INFO,
+	HIW_WARN,
+	HIW_ERROR,
+};
+
+/* What an alert asks its reader to do: limits do not send signals themselves. */
+enum hiw_act {
+	HIW_ACT_NONE,
+	HIW_ACT_END,  /* hiw_recorder_signal(recorder, alert.pid, SIGTERM), hiw_recorder_stopped(recorder, alert.text) */
+	HIW_ACT_KILL, /* the same with SIGKILL: it did not end in time */
+};
+
+/* A rule began to hold (raised) or ceased to (cleared). */
+struct hiw_alert {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	bool raised;
+	enum hiw_level level;
+	enum hiw_act act;
+	pid_t pid;                   /* whom it is about, to whom act belongs; 0: the job */
+	uint64_t time_ns;            /* since the run's start */
+	double value;                /* what was seen: bytes, seconds, joules, watts, degrees, ratios; NaN too */
+	const char *rule;            /* as it was given */
+	const char *text;            /* the rule and what it saw, one line */
+};
+
+/* The next alert, each once; false: there is none. To be asked after each step and after the end. */
+HIW_API bool hiw_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
+/* How many alerts were left out because there were too many at once. */
+HIW_API uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *recorder);
+
+/* Sends signal to a living member of the job, or with pid 0 to each, main first. Nobody else is hit, also where numbers
+ * were given out again. Returns how many got it, or -ESRCH. */
+HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int signal);
+
+/* The recording's file; "" if there is none, or none yet. */
+HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);
 
 /* The run is over: last looks, the recording is finished (waiting for the disk two seconds at most). The run stays
  * readable through hiw_recorder_run until _free. A failure to write is a warning, not an error. */

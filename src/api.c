@@ -166,6 +166,8 @@ static void see_frame(void *ctx, const struct frame *frame)
 
 	if (r->record)
 		record_frame(r->record, frame);
+	if (r->watch)
+		watch_see(r->watch, frame);
 }
 
 /* Under a scheduler only the ranks that speak for others keep a recording, unless a file is asked for. */
@@ -247,6 +249,8 @@ static int open_all(struct hiw_recorder *r, const struct hiw_options *options, s
 	if (error == 0)
 		error = open_sampler(r, err);
 	if (error == 0)
+		error = open_watch(r, err);
+	if (error == 0)
 		error = poll_together(r, err);
 	return error;
 }
@@ -279,6 +283,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	run_clear(&r->run);
 	if (r->record)
 		record_forget(r->record);
+	watch_free(r->watch);
 	sampler_free(r->sampler);
 	pushed_done(&r->pushed);
 	framebuf_done(&r->pushed_frame);
@@ -354,6 +359,7 @@ void hiw_recorder_step(struct hiw_recorder *r)
 	 * in a few asks all the same. */
 	if (!sampler_step(r->sampler) || r->steps++ % STEPS_DEAF == 0)
 		take_messages(r);
+	take_alerts(r);
 	if (!sampler_window_closed(r->sampler) || !r->record)
 		return;
 	sampler_cost(r->sampler);
@@ -414,6 +420,7 @@ void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
 	struct job *job = sampler_job(r->sampler);
 
 	job_facts(job)->stopped_by = known(124);
+	(void) job_set_text(&job_facts(job)->stopped_why, why);
 	(void) hiw_recorder_mark(r, why);
 }
 
@@ -487,6 +494,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 		return 0;
 	take_messages(r);
 	sampler_end(r->sampler);
+	take_alerts(r);
 	r->ended = true;
 	if (r->record)
 		finish_record(r);

@@ -15,6 +15,8 @@
 #include "sink/sink.h"
 #include "source/pushed.h"
 #include "source/scheduler.h"
+#include "watch/engine.h"
+#include "watch/limit.h"
 
 struct hiw_run {
 	struct job *job;
@@ -42,7 +44,20 @@ struct hiw_recorder {
 	char warning[sizeof(((struct err *) 0)->text)];
 	char told[sizeof(((struct err *) 0)->text)]; /* the warning that was given out last */
 	bool warned_of_note;
+	struct watch *watch;       /* NULL: nothing is asked for */
+	struct limits limits;
+	struct told_alert {
+		struct alert alert;
+		enum hiw_act act;
+	} alerts[64], alert;       /* those that wait for hiw_recorder_alert, a ring; the one given out last */
+	size_t first_alert, n_alerts;
+	uint64_t alerts_lost;
+	bool hurries;              /* a rule about memory is raised: commits at each tick */
 };
+
+/* api_watch.c: reads the rules of the options; what is to be told after each step, now_ns since the run's start. */
+int open_watch(struct hiw_recorder *r, struct err *err);
+void take_alerts(struct hiw_recorder *r);
 
 /* Copies the text; returns code. */
 int api_err(struct hiw_err *err, const struct err *from, int code);

@@ -158,7 +158,7 @@ static const char *blank_of(const struct command *command)
 	return command->name[0] ? " " : "";
 }
 
-/* Writes "WHAT; see hiwater run --help". */
+/* Writes "WHAT; see hiwater run --help"; what has several lines says enough. */
 __attribute__((format(printf, 2, 3))) static int complain(
 	const struct reader *r, const char *format, ...)
 {
@@ -168,6 +168,8 @@ __attribute__((format(printf, 2, 3))) static int complain(
 	va_start(ap, format);
 	(void) vsnprintf(why.text, sizeof(why.text) - 80, format, ap);
 	va_end(ap);
+	if (strchr(why.text, '\n'))
+		return err_set(r->err, -EINVAL, "%s", why.text);
 	return err_set(r->err, -EINVAL, "%s%s see %s%s%s --help", why.text,
 		why.text[0] && why.text[strlen(why.text) - 1] == '?' ? "" : ";", OPT_PROGRAM,
 		blank_of(r->command), r->command->name);

@@ -122,7 +122,9 @@ static int choose(int argc, char **argv, struct pids *ret)
 /* ---- measuring ---- */
 
 struct attach {
-	const struct measure *measure;
+	struct measure *measure;
+	pid_t main;
+	bool limited;                  /* a limit ended it */
 	struct hiw_recorder *recorder;
 	int signals, deadline, timer;  /* descriptors; -1: none */
 };
@@ -173,9 +175,14 @@ static int start(struct attach *a, const struct pids *pids)
 		if (r < 0)
 			complain("cannot attach to %d: %s", (int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
 		else
-			started++;
+			a->main = started++ ? a->main : pids->pid[i];
 	}
 	return started ? 0 : EXIT_FAILED;
+}
+
+static void take_alerts(struct attach *a)
+{
+	a->limited |= measure_alerts(a->measure, a->recorder, a->main);
 }
 
 static void follow(struct attach *a)
@@ -203,6 +210,7 @@ static void follow(struct attach *a)
 			return;
 		if (fds[STEP].revents) {
 			hiw_recorder_step(a->recorder);
+			take_alerts(a);
 			measure_warnings(a->measure, a->recorder);
 		}
 		if (fds[TIMER].revents && read(a->timer, &expirations, sizeof(expirations)) > 0)
@@ -217,6 +225,7 @@ static void finish(struct attach *a)
 
 	if (r < 0 && !a->measure->quiet)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
+	take_alerts(a);
 	measure_warnings(a->measure, a->recorder);
 	measure_report(a->measure, hiw_recorder_run(a->recorder));
 }
@@ -230,6 +239,8 @@ static int measure_them(struct attach *a, const struct pids *pids)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return EXIT_FAILED;
 	}
+	actions_begin(&a->measure->actions);
+	(void) signal(SIGCHLD, SIG_IGN); /* of what --on-alert starts */
 	raise_file_limit();
 	r = start(a, pids);
 	if (r == 0) {
@@ -237,7 +248,7 @@ static int measure_them(struct attach *a, const struct pids *pids)
 		finish(a);
 	}
 	hiw_recorder_free(a->recorder);
-	return r;
+	return r == 0 && a->limited ? EXIT_LIMIT : r;
 }
 
 static int attach_main(int argc, char **argv)
@@ -284,7 +295,8 @@ static const char *const prose[] = {
 	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
 	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
 	"one of now.",
-	"The exit status is 0, 1 if nothing could be measured, 2 for a command line that makes no sense.",
+	RULE_PROSE,
+	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for a command line that makes no sense.",
 	NULL,
 };
 
@@ -293,6 +305,8 @@ static const char *const examples[] = {
 	"what does process 4711 use from now on?",
 	"hiwater attach --name 'python .*train' --for 10m",
 	"all of that command, for ten minutes",
+	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert 'notify-send \"$HIWATER_ALERT\"'",
+	"be told when it leaks",
 	"hiwater attach --cgroup /user.slice/job.scope --progress",
 	"a whole cgroup, a line each ten seconds",
 	NULL,

@@ -13,6 +13,7 @@
 enum {
 	EXIT_FAILED = 1,        /* what was asked for could not be done */
 	EXIT_USAGE = 2,         /* a command line that makes no sense; of run: EXIT_BEFORE_JOB */
+	EXIT_LIMIT = 124,       /* ended by --limit */
 	EXIT_BEFORE_JOB = 125,  /* hiwater failed before the job began */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,

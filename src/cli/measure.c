@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,33 @@ int take_units(const char *value, void *dest, struct err *err)
 		return i;
 	*(enum hiw_units *) dest = (enum hiw_units) i;
 	return 0;
+}
+
+int take_rule(const char *value, void *dest, struct err *err)
+{
+	struct rules *rules = dest;
+	struct hiw_err why = { "" };
+	size_t n = 0;
+	int r = hiw_rule_check(value, rules->kind, &why);
+
+	if (r < 0)
+		return err_set(err, r, "%s", why.text);
+	while (rules->text[n])
+		n++;
+	if (n + 1 == sizeof(rules->text) / sizeof(rules->text[0]))
+		return err_set(err, -EINVAL, "more than %zu of them; leave some out", n);
+	rules->text[n] = value;
+	return 0;
+}
+
+int take_grace(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	int r = units_parse_duration(value, &ns, err);
+
+	if (r == 0)
+		*(uint64_t *) dest = ns > 0 ? (uint64_t) ns : 1; /* 0 stands for what is usual */
+	return r;
 }
 
 static int request_ram(const char *text, struct hiw_options *o, struct err *err)
@@ -175,6 +203,8 @@ int measure_prepare(struct measure *m)
 	int r;
 
 	m->quiet = environment_says("HIWATER_QUIET");
+	m->recorder.alerts = m->alerts.text;
+	m->recorder.limits = m->limits.text;
 	if (m->quiet)
 		m->summary = SUMMARY_NONE;
 	if (m->json_file && strcmp(m->json_file, "-") == 0) {
@@ -209,6 +239,85 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 
 	if (hiw_run_text(hiw_recorder_run(recorder), HIW_PROGRESS, &style, &text, &len, NULL) == 0)
 		(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_NONE_MS);
+}
+
+/* Lines that nobody reads hold nothing up. */
+static void say_line(const char *what, const char *text)
+{
+	char line[640];
+	const int len = snprintf(line, sizeof(line), "hiwater: %s%s\n", what, text);
+
+	if (len > 0 && (size_t) len < sizeof(line))
+		(void) terminal_write(STDERR_FILENO, line, (size_t) len, PATIENCE_NONE_MS);
+}
+
+static void say_held(struct measure *m)
+{
+	char text[80];
+
+	if (m->alert_lines.held == 0 || m->quiet)
+		return;
+	(void) snprintf(text, sizeof(text), "%" PRIu64 " more alerts are in the recording", m->alert_lines.held);
+	say_line("", text);
+	m->alert_lines.held = 0;
+}
+
+/* Ten lines a second at most, but for those that tell what is done to the job. */
+static void say_alert(struct measure *m, const struct hiw_alert *a)
+{
+	enum {
+		LINES_A_SECOND = 10
+	};
+
+	if (m->quiet)
+		return;
+	if (a->time_ns >= m->alert_lines.since_ns + second_ns) {
+		say_held(m);
+		m->alert_lines.since_ns = a->time_ns;
+		m->alert_lines.said = 0;
+	}
+	if (a->act == HIW_ACT_NONE && m->alert_lines.said >= LINES_A_SECOND) {
+		m->alert_lines.held++;
+		return;
+	}
+	m->alert_lines.said++;
+	say_line(a->act != HIW_ACT_NONE ? "limit: " : a->raised ? "alert: "
+								: "cleared: ",
+		a->text);
+}
+
+static bool enforce(const struct measure *m, struct hiw_recorder *recorder, const struct hiw_alert *a)
+{
+	/* Text is borrowed until the next call. */
+	char why[512];
+
+	if (a->act == HIW_ACT_NONE)
+		return false;
+	(void) snprintf(why, sizeof(why), "%s", a->text);
+	if (hiw_recorder_signal(recorder, a->pid, a->act == HIW_ACT_END ? SIGTERM : SIGKILL) < 0) {
+		if (!m->quiet && a->act == HIW_ACT_END)
+			complain("warning: nobody could be told to end: it has ended, or belongs to another user");
+		return false;
+	}
+	if (a->act == HIW_ACT_END) /* a job that is stopped ends only once it goes on */
+		(void) hiw_recorder_signal(recorder, a->pid, SIGCONT);
+	hiw_recorder_stopped(recorder, why);
+	return true;
+}
+
+bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main)
+{
+	struct hiw_alert a = { .size = sizeof(a) };
+	bool ended = false;
+
+	while (hiw_recorder_alert(recorder, &a)) {
+		say_alert(m, &a);
+		actions_run(&m->actions, &a, recorder, main, m->quiet);
+		ended |= enforce(m, recorder, &a);
+	}
+	if (m->actions.n)
+		(void) actions_check(&m->actions, m->quiet);
+	return ended;
 }
 
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "cli/action.h"
 
 enum summary_kind {
 	SUMMARY_DEFAULT = -1,
@@ -22,6 +23,12 @@ enum summary_kind {
 #define UNITS_CHOICES   "iec|si|bytes"
 #define GPU_CHOICES     "auto|none"
 
+/* Rules of an option that may be given several times; ends with a NULL. */
+struct rules {
+	enum hiw_rule_kind kind;
+	const char *text[65];
+};
+
 /* What the options say. */
 struct measure {
 	struct hiw_options recorder;
@@ -31,9 +38,17 @@ struct measure {
 	uint64_t progress_ns;   /* 0: none */
 	bool plain;
 	bool quiet;             /* HIWATER_QUIET: not a word */
+	struct rules alerts, limits;
+	struct actions actions;
+	struct {
+		uint64_t since_ns; /* of the second that is under way */
+		unsigned said;     /* lines in it */
+		uint64_t held;     /* that would have been too many */
+	} alert_lines;
 };
 
-#define MEASURE_INIT { .recorder = HIW_OPTIONS_INIT, .summary = SUMMARY_DEFAULT }
+#define MEASURE_INIT \
+	{ .recorder = HIW_OPTIONS_INIT, .summary = SUMMARY_DEFAULT, .alerts.kind = HIW_RULE_ALERT, .limits.kind = HIW_RULE_LIMIT }
 
 /* Rows of both commands; m is a static struct measure. */
 #define MEASURE_ROWS(m) \
@@ -53,6 +68,17 @@ struct measure {
 		{ 0, "request", OPT_TEXT, "ram=SIZE,cpus=N,time=SPAN", \
 			"what was asked for, where the scheduler does not say it: what was used is compared with it", \
 			take_request, &(m).recorder }, \
+		{ 0, "alert", OPT_TEXT, "RULE", \
+			"say when RULE begins to hold and when it no longer does, for example 'ram > 90% for 30s'; may be repeated", \
+			take_rule, &(m).alerts }, \
+		{ 0, "on-alert", OPT_TEXT, "CMD", \
+			"run CMD in a shell when an alert is raised, or send the job a signal: 'signal USR1'; may be repeated", \
+			take_action, &(m).actions }, \
+		{ 0, "limit", OPT_TEXT, "RULE", \
+			"end the job when a limit is reached, for example 'ram = 24GiB' or 'time = 2h'; may be repeated", \
+			take_rule, &(m).limits }, \
+		{ 0, "grace", OPT_TEXT, "SPAN", "from SIGTERM to SIGKILL where a limit ends the job (30s)", \
+			take_grace, &(m).recorder.grace_ns }, \
 		{ 0, "summary", OPT_CHOICE, SUMMARY_CHOICES, "how much to print at the end, on stderr (full)", \
 			take_summary, &(m).summary }, \
 		{ 0, "summary-file", OPT_FILE, "FILE", "write the summary into FILE as well; %r is the rank", \
@@ -64,9 +90,34 @@ struct measure {
 		{ 0, "plain", OPT_NONE, NULL, "one fact a line, for screen readers (also: ACCESSIBLE=1)", opt_flag, &(m).plain }, \
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &(m).units }
 
+/* Paragraphs of both manuals. Each rule in it is tested to be one. */
+#define RULE_PROSE \
+	"A rule compares what is measured now: 'ram > 24GiB', 'ram > 90% of limit for 30s', 'cpu < 5% for 10m', " \
+	"'gpu.mem > 95%', 'gpu0.busy < 5% for 10m', 'process.rss > 8GiB and process.name ~ ^python', 'host.mem_used > 95%', " \
+	"'read_bytes > 100MB/s', 'time > 2h', or a series that the job pushes: 'loss is nan', 'loss > 10 or loss is inf'. " \
+	"Names are those of docs/metrics.md, what belongs to the job without its 'job.'; behind one .peak, .mean or .last " \
+	"stand for the run so far: 'ram > 1GiB and not loss.last < 0.5'. 'growth(ram) > 10MiB/min' looks back five minutes, " \
+	"'growth(ram, 30m) > 1MiB/min' thirty; 'no step for 5m' holds when nothing new came for so long. There are < <= > >= == " \
+	"!= ~ (a regular expression, for texts), is nan, is inf, is absent, and, or, not and parentheses. In front of it may " \
+	"stand its level: 'error: ram > 95%', else it is warn.", \
+		"% is of the memory limit of the job's cgroup, else of what was asked for, else of the machine; of the GPU's memory; " \
+		"of the processors the job may use. A number that cannot be had fires nothing, nor does one that was not renewed in " \
+		"time. A rule with a process or a GPU in it is judged for each of them. It is told once when it begins to hold, and " \
+		"once when it has not held for as long as its for says (a second at least).", \
+		"--on-alert runs its command when an alert is raised, with HIWATER_ALERT (what is told), HIWATER_RULE, " \
+		"HIWATER_VALUE (in bytes, seconds, ratios), HIWATER_LEVEL, HIWATER_TIME_S, HIWATER_RUN (the recording) and " \
+		"HIWATER_PID (the process that it is about, else main) in its environment. It is not part of the job, nothing waits " \
+		"for it; four may run at once, each for a minute at most. Its output goes where hiwater writes, unless that is a pipe.", \
+		"--limit 'ram = 24GiB', 'time = 2h', 'gpu.mem = 8GiB' or 'process.rss = 8GiB' warns at 90%; when the limit is " \
+		"reached, every process of the job gets SIGTERM, and SIGKILL after the grace; what belongs to a process or a GPU " \
+		"only the process that is over it, or holds most of what the job holds there. The summary says so, and the exit " \
+		"status is 124."
+
 int take_interval(const char *value, void *dest, struct err *err);
 int take_progress(const char *value, void *dest, struct err *err);
 int take_gpu(const char *value, void *dest, struct err *err);
+int take_rule(const char *value, void *dest, struct err *err);
+int take_grace(const char *value, void *dest, struct err *err);
 int take_request(const char *value, void *dest, struct err *err);
 int take_summary(const char *value, void *dest, struct err *err);
 int take_units(const char *value, void *dest, struct err *err);
@@ -77,6 +128,10 @@ int measure_prepare(struct measure *m);
 
 /* Prints a line about the present. */
 void measure_progress(const struct measure *m, struct hiw_recorder *recorder);
+
+/* Says what alerts there are, does what they and the limits ask for. main: the job's main process, 0 when it has ended.
+ * Returns true if the job was told to end. */
+bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main);
 
 /* Prints what the recorder has to warn of. */
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder);

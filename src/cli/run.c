@@ -81,7 +81,9 @@ static int run_main(int argc, char **argv)
 		run_repeatedly(&arg_run, argv, &outcome);
 	else
 		run_once(&arg_run, argv, &outcome);
-	return outcome.own ? outcome.own : end_like(outcome.status);
+	if (outcome.own || outcome.limited)
+		return outcome.own ? outcome.own : EXIT_LIMIT;
+	return end_like(outcome.status);
 }
 
 /* ---- the table ---- */
@@ -103,12 +105,14 @@ static const char *const prose[] = {
 	"Runs COMMAND and prints at its end what it used, with everything that it started: the peak of memory and how it is "
 	"known, processor time, I/O, what to request next time. The summary goes to stderr; stdin, stdout and stderr are the "
 	"command's own.",
-	"hiwater ends as the command did: with its exit status, or killed by the same signal. 125 means that hiwater failed "
-	"before the command began, 126 that the command cannot be executed, 127 that there is none of that name.",
+	"hiwater ends as the command did: with its exit status, or killed by the same signal. 124 means that a limit ended it, "
+	"125 that hiwater failed before the command began, 126 that the command cannot be executed, 127 that there is none of "
+	"that name.",
 	"A signal reaches the command exactly once, whether it is sent to hiwater alone, to the process group, or by the "
 	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command.",
 	"The run ends with the command itself. What it leaves running is counted and named, neither killed nor waited for, "
 	"unless --wait is given.",
+	RULE_PROSE,
 	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). Of a parallel job only "
 	"the first rank of each node keeps one, unless -o says so.",
 	"Environment: HIWATER_QUIET=1 prints nothing of hiwater's own, ACCESSIBLE=1 is --plain, HIWATER_DIR is the folder of "
@@ -125,6 +129,10 @@ static const char *const examples[] = {
 	"a line each minute about the present",
 	"srun hiwater run -o r%r.hiw -- python train.py",
 	"a recording for each rank",
+	"hiwater run --alert 'ram > 90% for 30s' --on-alert 'signal USR1' -- python train.py",
+	"a checkpoint before the memory is full",
+	"hiwater run --limit 'time = 2h' --limit 'ram = 24GiB' -- ./solve",
+	"end it there rather than let the machine suffer",
 	"hiwater run --json used.json --summary none -- ./job",
 	"for a script",
 	NULL,

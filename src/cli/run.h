@@ -31,6 +31,7 @@ struct run_options {
 struct outcome {
 	int own;             /* hiwater's own exit status where the job never began; else 0 */
 	int status;          /* main's, as waitpid gives it */
+	bool limited;        /* a limit ended it */
 	bool end_asked;      /* somebody asked for an end: no further repetition */
 	bool measured;       /* figures are known; they are asked for with --repeat only */
 	struct hiw_figures figures;

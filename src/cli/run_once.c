@@ -29,6 +29,8 @@ struct run {
 	struct signals signals;
 	struct tree tree;
 	int timer;
+	struct measure watching;   /* a copy: what alerts were said, which commands run */
+	bool limited;              /* a limit ended it */
 };
 
 /* ---- before ---- */
@@ -131,6 +133,7 @@ static void begin_measuring(struct run *r)
 	int error;
 
 	signals_begin(&r->signals, r->tree.main, r->recorder);
+	actions_begin(&r->watching.actions);
 	raise_file_limit(&r->options->inherited.files);
 	error = hiw_recorder_start(r->recorder, r->tree.main, &err);
 	r->measuring = error == 0;
@@ -148,9 +151,15 @@ static void drain(int fd)
 		;
 }
 
+static void take_alerts(struct run *r)
+{
+	r->limited |= measure_alerts(&r->watching, r->recorder, r->tree.main_ended ? 0 : r->tree.main);
+}
+
 static void take_step(struct run *r)
 {
 	hiw_recorder_step(r->recorder);
+	take_alerts(r);
 	measure_warnings(&r->options->measure, r->recorder);
 }
 
@@ -164,7 +173,10 @@ static bool is_over(const struct run *r)
 {
 	if (!r->tree.main_ended)
 		return false;
-	return !r->options->wait || r->tree.childless || r->signals.end_asked;
+	if (!r->options->wait || r->tree.childless || r->signals.end_asked)
+		return true;
+	/* What --on-alert started are children, too. */
+	return r->watching.actions.n > 0 && r->measuring && hiw_recorder_over(r->recorder);
 }
 
 /* Stops where the job stopped in a way that the shell should know of. */
@@ -226,6 +238,7 @@ static void report(struct run *r, struct outcome *ret)
 
 	if (error < 0 && !m->quiet)
 		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
+	take_alerts(r);
 	measure_warnings(m, r->recorder);
 	measure_report(m, hiw_recorder_run(r->recorder));
 	if (r->options->repeat == 1)
@@ -277,6 +290,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.cgroup_procs = -1,
 		.cgroup_dir = -1,
 		.timer = -1,
+		.watching = options->measure,
 		.signals = { .fd = -1, .child_fd = -1 },
 	};
 
@@ -291,5 +305,6 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		if (r.measuring)
 			report(&r, ret);
 	}
+	ret->limited = r.limited;
 	clean_up(&r);
 }

@@ -101,7 +101,7 @@ static void print_table(const struct run_options *o, const struct comparison *c,
 /* Says why there are no more of them. True if so. */
 static bool is_last(const struct run_options *o, uint64_t i, const struct outcome *outcome)
 {
-	const bool failed = outcome->own || outcome->status != 0;
+	const bool failed = outcome->own || outcome->limited || outcome->status != 0;
 
 	if (i + 1 == o->repeat)
 		return true;

@@ -70,6 +70,13 @@ static int note_descendants(struct summary *s)
 	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
 }
 
+static int note_limit(struct summary *s)
+{
+	if (!s->facts->stopped_by.known || !s->facts->stopped_why)
+		return 0;
+	return summary_note(s, "exit", "%s", s->facts->stopped_why);
+}
+
 /* ---- the figures ---------------------------------------------------------------------------------------------------- */
 
 static struct maybe last_of(const struct job *job, enum metric metric)
@@ -202,6 +209,8 @@ int summary_make(struct job *job, struct summary *ret)
 	r = note_cpu(&s);
 	if (r == 0)
 		r = note_descendants(&s);
+	if (r == 0)
+		r = note_limit(&s);
 	if (r < 0) {
 		summary_done(&s);
 		return r;

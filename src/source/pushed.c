@@ -172,6 +172,8 @@ static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struc
 		else if (take_step(&pairs[n], &value, err) < 0)
 			return -EBADMSG;
 	}
+	if (n == 0 && value.has_step) /* a step by itself is a series of that name */
+		pairs[n++] = (struct pair) { "step", (double) value.step };
 	for (size_t i = 0; i < n; i++) {
 		value.name = pairs[i].name;
 		value.value = pairs[i].value;

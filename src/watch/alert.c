@@ -67,6 +67,19 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	(void) snprintf(buf + len, size - len, " of %s", rule_value_text(&amount, &of, whole));
 }
 
+/* In base units, as programs get it everywhere. */
+static double base_number(const struct rule_seen *seen)
+{
+	static const double sizes[] = { [UNIT_BYTES] = 1, [UNIT_NS] = 1e9, [UNIT_COUNT] = 1, [UNIT_PPM] = 1e6, [UNIT_UJ] = 1e6, [UNIT_UW] = 1e6, [UNIT_MCEL] = 1e3, [UNIT_HZ] = 1 };
+	const struct rule_term *t = seen ? seen->term : NULL;
+
+	if (!t || !seen->value.known)
+		return (double) NAN;
+	if (t->test == TEST_SILENT || t->name.what == RULE_TIME)
+		return seen->value.value / 1e9;
+	return seen->value.value / (t->name.what == RULE_METRIC ? sizes[metrics[t->name.metric].unit] : 1);
+}
+
 static void fill(struct alert *a, struct judging *j, bool raised, const struct rule_seen *seen)
 {
 	const struct rule *rule = &j->watched->rule;
@@ -81,7 +94,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		.id = j->subject == ENTITY_JOB ? 0 : p->id,
 		.pid = p->pid,
 		.time_ns = j->now,
-		.number = seen && seen->term && seen->value.known ? seen->value.value : (double) NAN,
+		.number = base_number(seen),
 	};
 	who_text(p, j->subject, who, sizeof(who));
 	if (seen)

@@ -317,6 +317,17 @@ static void take_series(struct slot *s, double value, uint64_t now)
 	take(s, cell, now);
 }
 
+/* A step comes with any series; the same one again is none. */
+static bool takes(const struct slot *s, const struct series_value *v, double *ret)
+{
+	const bool is_step = strcmp(s->name.series, "step") == 0, is_it = strcmp(s->name.series, v->name) == 0;
+
+	if (!is_it && !(is_step && v->has_step))
+		return false;
+	*ret = is_it ? v->value : (double) v->step;
+	return !is_step || !s->cells[0].known || s->cells[0].value != *ret;
+}
+
 uint64_t cells_series(struct cells *c, const struct series_value *v, uint64_t now)
 {
 	uint64_t rules = 0;
@@ -325,15 +336,11 @@ uint64_t cells_series(struct cells *c, const struct series_value *v, uint64_t no
 		return 0;
 	for (size_t i = 0; i < c->n_slots; i++) {
 		struct slot *s = &c->slots[i];
+		double value;
 
-		if (s->name.what != RULE_SERIES)
+		if (s->name.what != RULE_SERIES || !takes(s, v, &value))
 			continue;
-		if (strcmp(s->name.series, v->name) == 0)
-			take_series(s, v->value, now);
-		else if (v->has_step && strcmp(s->name.series, "step") == 0 && (!s->cells[0].known || s->cells[0].value != (double) v->step))
-			take_series(s, (double) v->step, now);
-		else
-			continue;
+		take_series(s, value, now);
 		rules |= s->rules;
 	}
 	return rules;

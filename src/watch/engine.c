@@ -201,7 +201,7 @@ static void holds_now(struct judging *j, struct state *s, const struct rule_seen
 
 static void holds_not(struct judging *j, struct state *s, const struct rule_seen *seen)
 {
-	const uint64_t span = j->watched->rule.for_ns, least = span > least_quiet_ns ? span : least_quiet_ns;
+	const uint64_t least = j->watched->quiet_ns;
 
 	s->is_holding = false;
 	if (!s->raised)
@@ -414,6 +414,16 @@ static int add_slots(struct watch *w, struct watched *r, size_t number)
 	return 0;
 }
 
+/* How long it must not hold before it is cleared. A silence is over with the first word. */
+static uint64_t quiet_of(const struct rule *rule)
+{
+	for (size_t i = 0; i < rule->n_terms; i++) {
+		if (rule->terms[i].test == TEST_SILENT && rule->for_ns == 0)
+			return 0;
+	}
+	return rule->for_ns > least_quiet_ns ? rule->for_ns : least_quiet_ns;
+}
+
 int watch_add(struct watch *w, struct rule *rule)
 {
 	const size_t number = w->n;
@@ -423,13 +433,48 @@ int watch_add(struct watch *w, struct rule *rule)
 		rule_done(rule);
 		return -E2BIG;
 	}
-	*r = (struct watched) { .rule = *rule };
+	*r = (struct watched) { .rule = *rule, .quiet_ns = quiet_of(rule) };
 	*rule = (struct rule) { 0 };
 	w->n++; /* watch_free has it from here on */
 	look_at(w, &r->rule);
 	if (add_slots(w, r, number) < 0 || make_states(w, r->rule.subject) < 0)
 		return -ENOMEM;
 	return (int) number;
+}
+
+int watch_keep_holders(struct watch *w)
+{
+	const struct rule_term held = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
+
+	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
+	w->holders = cells_slot(&w->cells, &held);
+	w->has_holders = true;
+	return 0;
+}
+
+int32_t watch_holder(const struct watch *w, uint32_t gpu)
+{
+	const struct crowd *crowd = &w->cells.crowds[ENTITY_GPU_PROCESS];
+	double most = 0;
+	int32_t pid = 0;
+
+	for (size_t i = 0; w->has_holders && i < crowd->n; i++) {
+		const struct place *p = &crowd->places[i];
+		const struct cell *cell = &w->cells.slots[w->holders].cells[i];
+
+		if (!p->id || p->gpu != gpu || !p->ours || p->pid == 0 || !cell->known || cell->value <= most)
+			continue;
+		most = cell->value;
+		pid = p->pid;
+	}
+	return pid;
+}
+
+int32_t watch_holder_of_index(const struct watch *w, uint32_t index)
+{
+	const int place = cells_gpu(&w->cells, index);
+
+	return place < 0 ? 0 : watch_holder(w, w->cells.crowds[ENTITY_GPU].places[place].id);
 }
 
 const struct rule *watch_rule(const struct watch *w, size_t number)

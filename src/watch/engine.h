@@ -5,7 +5,7 @@
  * entities are known it allocates nothing.
  *
  * A rule is raised once it has held for its time without interruption, and cleared once it has not held for as long (a
- * second at least), or when what it is about has ended. A value that nobody renewed in its time is absent; absent
+ * second at least; a silence is over at once), or when what it is about has ended. A value that nobody renewed in its time is absent; absent
  * fires nothing. A series' value stands until the next one.
  *
  * Threads: one at a time.
@@ -31,7 +31,7 @@ struct alert {
 	uint32_t id;
 	int32_t pid;            /* of a process; 0: none */
 	uint64_t time_ns;       /* since the run's start */
-	double number;          /* what was seen, in the metric's unit; NaN too */
+	double number;          /* what was seen in base units (bytes, seconds, joules, watts, degrees, ratios); NaN too */
 	char value[ALERT_VALUE];/* the same for people: "23.1 GiB" */
 	char text[ALERT_TEXT];  /* the rule and what it saw: "ram > 90% for 30s: 23.1 GiB of 25.0 GiB" */
 };
@@ -66,4 +66,9 @@ bool watch_next(struct watch *w, struct alert *ret);
 uint64_t watch_lost(const struct watch *w);
 /* True while a rule about memory is raised. */
 bool watch_about_memory(const struct watch *w);
+/* The pid of the member of the job that holds most of a GPU's memory: of the GPU with this id, or with this number of
+ * the driver's; 0: none is known. Known where watch_keep_holders was called before the first frame. */
+int watch_keep_holders(struct watch *w);
+int32_t watch_holder(const struct watch *w, uint32_t gpu);
+int32_t watch_holder_of_index(const struct watch *w, uint32_t index);
 const struct watch_story *watch_story(const struct watch *w, size_t number);

@@ -21,6 +21,7 @@ struct watched {
 	uint16_t slots[RULE_TERMS];
 	struct state *states;              /* one a place of its subject */
 	size_t cap;
+	uint64_t quiet_ns;                 /* it must not hold for so long before it is cleared */
 	uint64_t next_ns;                  /* when it must be judged though nothing new came */
 	struct watch_story story;
 };
@@ -34,6 +35,8 @@ struct watch {
 	bool begun;
 	uint64_t first_ns, now_ns;
 	int memory_raised;
+	bool has_holders;
+	size_t holders;                    /* the slot of what processes hold on GPUs */
 	struct alert waiting[ALERTS_WAITING]; /* a ring */
 	size_t first_waiting, n_waiting;
 	uint64_t lost;

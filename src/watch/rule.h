@@ -165,7 +165,7 @@ struct rule_value {
 };
 typedef void rule_look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret); /* *ret: all zero */
 
-/* What decided: the first true term of a rule that holds, else the first that is known. */
+/* What decided: the first true term of a rule that holds, the first false one of a rule that does not. */
 struct rule_seen {
 	const struct rule_term *term; /* NULL: nothing was known */
 	struct rule_value value;

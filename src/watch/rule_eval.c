@@ -88,8 +88,8 @@ static bool is_had(const struct rule_term *t, const struct rule_value *v)
 
 bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *ret)
 {
-	bool stack[RULE_TERMS], decided = false;
-	struct rule_seen seen = { .term = NULL };
+	bool stack[RULE_TERMS], missing = false;
+	struct rule_seen seen[2] = { { .term = NULL }, { .term = NULL } }; /* the first that does not hold, that does */
 	size_t depth = 0;
 
 	for (size_t i = 0; i < rule->n_code; i++) {
@@ -107,16 +107,19 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 		const bool holds = term_holds(t, &value, rule->for_ns > 0), had = is_had(t, &value);
 
 		stack[depth++] = holds;
-		seen.missing |= !had;
-		if ((holds && !decided) || (had && !seen.term)) {
-			seen.term = t;
-			seen.value = value;
-			decided |= holds;
+		missing |= !had;
+		if (had && !seen[holds].term) {
+			seen[holds].term = t;
+			seen[holds].value = value;
 		}
 	}
-	if (ret)
-		*ret = seen;
-	return depth == 1 && stack[0];
+	const bool result = depth == 1 && stack[0];
+
+	if (ret) {
+		*ret = seen[seen[result].term ? result : !result];
+		ret->missing = missing;
+	}
+	return result;
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------------------- */

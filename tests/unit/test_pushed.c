@@ -178,6 +178,10 @@ static void values_have_names_and_one_step(void **state)
 	}
 	assert_int_equal(tell(&t, "log loss=1"), 0);
 	assert_false(t.out.series[0].has_step); /* the last message's is not this one's */
+	assert_int_equal(tell(&t, "log step=9"), 0); /* by itself it is a series */
+	assert_int_equal(t.out.n_series, 1);
+	assert_string_equal(t.out.series[0].name, "step");
+	assert_true(t.out.series[0].value == 9 && t.out.series[0].step == 9);
 	assert_int_equal(tell(&t, "log steps=2"), 0);
 	assert_string_equal(t.out.series[0].name, "steps");
 	framebuf_done(&t.out);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater.h over the folders: rules while a job runs, and what they ask for.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "api_internal.h"
+#include "base/cleanup.h"
+#include "base/smallfile.h"
+#include "source/procfs_stat.h"
+
+static const uint64_t default_grace_ns = UINT64_C(30000000000);
+
+int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *ret_err)
+{
+	static const enum rule_kind kinds[] = {
+		[HIW_RULE_ALERT] = RULE_ALERT,
+		[HIW_RULE_LIMIT] = RULE_LIMIT,
+		[HIW_RULE_CHECK] = RULE_CHECK,
+		[HIW_RULE_COMPARE] = RULE_COMPARE,
+		[HIW_RULE_FILTER] = RULE_FILTER,
+	};
+	struct err err = { "" };
+	struct rule rule;
+	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "no such kind of rule");
+
+	if (r == 0)
+		rule_done(&rule);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- before -------------------------------------------------------------------------------------------------------- */
+
+static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
+{
+	struct rule rule;
+	int error = rule_parse(text, RULE_ALERT, &rule, err);
+
+	if (error < 0)
+		return error;
+	error = watch_add(r->watch, &rule);
+	if (error == -E2BIG)
+		return err_set(err, error, "there are more than %d rules; leave some out", WATCH_RULES);
+	return error < 0 ? error : 0;
+}
+
+int open_watch(struct hiw_recorder *r, struct err *err)
+{
+	const struct hiw_options *o = &r->options;
+	int error = 0;
+
+	if (!(o->alerts && *o->alerts) && !(o->limits && *o->limits))
+		return 0;
+	r->watch = watch_new(job_facts_const(sampler_job(r->sampler)));
+	if (!r->watch)
+		return -ENOMEM;
+	r->limits.grace_ns = o->grace_ns ? o->grace_ns : default_grace_ns;
+	for (const char *const *p = o->alerts; error == 0 && p && *p; p++)
+		error = add_alert(r, *p, err);
+	for (const char *const *p = o->limits; error == 0 && p && *p; p++)
+		error = limits_add(&r->limits, r->watch, *p, err);
+	return error;
+}
+
+/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+
+static void keep(struct hiw_recorder *r, const struct alert *alert, enum hiw_act act)
+{
+	enum {
+		MOST = sizeof(r->alerts) / sizeof(r->alerts[0])
+	};
+
+	/* What must be done is not lost to what is only told. */
+	if (r->n_alerts == MOST && act == HIW_ACT_NONE) {
+		r->alerts_lost++;
+		return;
+	}
+	if (r->n_alerts == MOST) {
+		r->alerts_lost++;
+		r->n_alerts--;
+	}
+	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct told_alert) { *alert, act };
+}
+
+/* An event of the recording. */
+static void push_event(struct hiw_recorder *r, const struct alert *a)
+{
+	const struct event event = {
+		.time_ns = a->time_ns,
+		.kind = a->raised ? EVENT_ALERT : EVENT_CLEARED,
+		.entity = a->entity,
+		.id = a->id,
+		.text = a->text,
+	};
+	const struct frame frame = {
+		.time_ns = sampler_time(r->sampler),
+		.source = FRAME_RECORDER,
+		.live = true,
+		.n_events = 1,
+		.events = &event,
+	};
+
+	sampler_push(r->sampler, &frame);
+}
+
+static enum hiw_act act_of(enum limit_act act)
+{
+	return act == LIMIT_END ? HIW_ACT_END : act == LIMIT_KILL ? HIW_ACT_KILL
+								  : HIW_ACT_NONE;
+}
+
+/* While a rule about memory is raised, what is known must be on the disk before the kernel kills (record.h). */
+static void hurry(struct hiw_recorder *r)
+{
+	const bool now = watch_about_memory(r->watch);
+
+	if (now != r->hurries && r->record)
+		record_hurry(r->record, now);
+	r->hurries = now;
+}
+
+void take_alerts(struct hiw_recorder *r)
+{
+	const uint64_t now = sampler_time(r->sampler);
+	struct alert alert;
+
+	if (!r->watch)
+		return;
+	watch_tick(r->watch, now);
+	while (watch_next(r->watch, &alert)) {
+		const enum limit_act act = limits_take(&r->limits, r->watch, &alert);
+
+		push_event(r, &alert);
+		keep(r, &alert, act_of(act));
+	}
+	while (limits_due(&r->limits, now, &alert)) {
+		push_event(r, &alert);
+		keep(r, &alert, HIW_ACT_KILL);
+	}
+	hurry(r);
+}
+
+bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
+{
+	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
+
+	if (r->n_alerts == 0)
+		return false;
+	r->alert = r->alerts[r->first_alert];
+	r->first_alert = (r->first_alert + 1) % (sizeof(r->alerts) / sizeof(r->alerts[0]));
+	r->n_alerts--;
+	const struct alert *a = &r->alert.alert;
+	const struct hiw_alert alert = {
+		.size = ret->size,
+		.raised = a->raised,
+		.level = (enum hiw_level) a->level,
+		.act = r->alert.act,
+		.pid = a->pid,
+		.time_ns = a->time_ns,
+		.value = a->number,
+		.rule = watch_rule(r->watch, a->rule)->text,
+		.text = a->text,
+	};
+
+	memcpy(ret, &alert, size);
+	return true;
+}
+
+uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *r)
+{
+	return r->alerts_lost + (r->watch ? watch_lost(r->watch) : 0);
+}
+
+const char *hiw_recorder_path(const struct hiw_recorder *r)
+{
+	const char *path = r->record ? record_path(r->record) : NULL;
+
+	if (!path && r->record)
+		path = r->output; /* it is made when the first window closes */
+	return path ? path : "";
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------------------- */
+
+/* When a process began, as its birth says it (processes_birth.c). */
+static uint64_t start_ns_of(const struct procfs_stat *st)
+{
+	const long a_second = sysconf(_SC_CLK_TCK);
+
+	return a_second > 0 ? st->start_ticks * (UINT64_C(1000000000) / (uint64_t) a_second) : 0;
+}
+
+/* pidfd_open(2), then a look whether it still is the one that was measured: from then on nobody else can be hit. */
+static int signal_one(const struct hiw_recorder *r, const struct process *p, int signal)
+{
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+	autoclose int fd = (int) syscall(SYS_pidfd_open, p->pid, 0U);
+#else
+	autoclose int fd = -1;
+#endif
+	char path[40], text[1024];
+	struct procfs_stat st;
+
+	if (fd < 0 && errno == ESRCH)
+		return -ESRCH;
+	(void) snprintf(path, sizeof(path), "%d/stat", (int) p->pid);
+	if (smallfile_read(r->root.proc, path, text, sizeof(text)) <= 0 || procfs_stat_parse(text, &st) < 0 ||
+		start_ns_of(&st) != p->start_ns)
+		return -ESRCH;
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+	if (fd >= 0)
+		return syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0U) < 0 ? -errno : 0;
+#endif
+	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
+}
+
+int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
+{
+	const struct job *job = sampler_job(r->sampler);
+	int n = 0;
+
+	/* Main first: who cares for its children must not see them fall before. */
+	for (int rest = 0; rest <= 1; rest++) {
+		for (size_t i = 0; i < job_process_count(job); i++) {
+			const struct process *p = job_process(job, i);
+
+			if (p->ended || p->is_main == (rest == 1) || (pid != 0 && p->pid != pid))
+				continue;
+			n += signal_one(r, p, signal) == 0;
+		}
+	}
+	return n > 0 ? n : -ESRCH;
+}

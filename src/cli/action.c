@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/action.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/smallfile.h"
+#include "cli/cli.h"
+
+extern char **environ;
+
+/* ---- what is asked for --------------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int number;
+} signals[] = {
+	{ "HUP", SIGHUP },
+	{ "INT", SIGINT },
+	{ "QUIT", SIGQUIT },
+	{ "USR1", SIGUSR1 },
+	{ "USR2", SIGUSR2 },
+	{ "TERM", SIGTERM },
+	{ "CONT", SIGCONT },
+	{ "STOP", SIGSTOP },
+	{ "TSTP", SIGTSTP },
+	{ "ALRM", SIGALRM },
+	{ "WINCH", SIGWINCH },
+	{ "KILL", SIGKILL },
+};
+
+/* "signal USR1", "signal SIGUSR1": its number; 0: this is a command. -1: no such signal. */
+static int signal_of(const char *action)
+{
+	const char *p = action;
+
+	if (!parse_word(&p, "signal "))
+		return 0;
+	parse_blanks(&p);
+	(void) parse_word(&p, "SIG");
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (strcmp(signals[i].name, p) == 0)
+			return signals[i].number;
+	}
+	return -1;
+}
+
+int take_action(const char *value, void *dest, struct err *err)
+{
+	struct actions *a = dest;
+
+	if (value[strspn(value, " \t")] == '\0')
+		return err_set(err, -EINVAL, "it is empty; give a command, or signal USR1");
+	if (signal_of(value) < 0)
+		return err_set(err, -EINVAL, "'%.80s' names no signal; one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL", value);
+	if (a->n == ACTIONS_MOST)
+		return err_set(err, -EINVAL, "more than %d actions; put them into a script", ACTIONS_MOST);
+	a->given[a->n++] = value;
+	return 0;
+}
+
+void actions_begin(struct actions *a)
+{
+	a->has_files = getrlimit(RLIMIT_NOFILE, &a->files) == 0;
+}
+
+/* ---- the environment of a command ---------------------------------------------------------------------------------- */
+
+enum {
+	VARIABLES = 7,
+	VARIABLE_SIZE = 4200
+};
+
+/* All that a command is started with, made before the fork. */
+struct environment {
+	char text[VARIABLES][VARIABLE_SIZE];
+	char shell[3], option[3], *command;
+	char **list;
+};
+
+/* What hiwater was given, without what a surrounding hiwater said, and what this alert says. */
+static int environment_make(struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
+{
+	static const char *const levels[] = { [HIW_INFO] = "info", [HIW_WARN] = "warn", [HIW_ERROR] = "error" };
+	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
+		"HIWATER_TIME_S=", "HIWATER_RUN=", "HIWATER_PID=" };
+	const pid_t pid = alert->pid ? alert->pid : main;
+	size_t n = 0, kept = 0;
+
+	(void) snprintf(e->text[0], VARIABLE_SIZE, "%s%s", names[0], alert->text);
+	(void) snprintf(e->text[1], VARIABLE_SIZE, "%s%s", names[1], alert->rule);
+	(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%.17g", names[2], alert->value);
+	(void) snprintf(e->text[3], VARIABLE_SIZE, "%s%s", names[3], levels[alert->level]);
+	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4], (unsigned long long) (alert->time_ns / 1000000000),
+		(unsigned long long) (alert->time_ns / 1000000 % 1000));
+	(void) snprintf(e->text[5], VARIABLE_SIZE, "%s%s", names[5], path);
+	(void) snprintf(e->text[6], VARIABLE_SIZE, "%s%d", names[6], (int) pid);
+	while (environ[n])
+		n++;
+	e->list = calloc(n + VARIABLES + 1, sizeof(*e->list));
+	if (!e->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		bool replaced = false;
+
+		for (size_t k = 0; k < VARIABLES; k++)
+			replaced |= strncmp(environ[i], names[k], strlen(names[k])) == 0;
+		if (!replaced)
+			e->list[kept++] = environ[i];
+	}
+	for (size_t k = 0; k < VARIABLES; k++)
+		e->list[kept++] = e->text[k];
+	return 0;
+}
+
+/* ---- the keeper: a fork of a process with threads, so nothing but system calls ------------------------------------- */
+
+enum {
+	TELL = 3 /* the keeper's only descriptor besides the first three */
+};
+
+static void close_from(unsigned first)
+{
+	enum {
+		LAST = 4096
+	};
+
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, first, ~0U, 0U) == 0)
+		return;
+#endif
+	for (int fd = (int) first; fd <= LAST; fd++)
+		(void) close(fd);
+}
+
+/* The job's output is not the command's: it writes where hiwater does, but into no pipe, whose reader would wait for the
+ * slowest command to end. */
+static void set_streams(int tell)
+{
+	const int null = open("/dev/null", O_RDWR);
+	struct stat st;
+
+	if (null >= 0)
+		(void) dup2(null, STDIN_FILENO);
+	if (null >= 0 && (fstat(STDERR_FILENO, &st) < 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+		(void) dup2(null, STDERR_FILENO);
+	(void) dup2(STDERR_FILENO, STDOUT_FILENO);
+	if (tell != TELL)
+		(void) dup2(tell, TELL);
+	(void) fcntl(TELL, F_SETFD, FD_CLOEXEC);
+	close_from(TELL + 1);
+}
+
+static _Noreturn void become_command(struct environment *e)
+{
+	char *const argv[] = { e->shell, e->option, e->command, NULL };
+	sigset_t none;
+
+	(void) sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	(void) signal(SIGCHLD, SIG_DFL);
+	(void) signal(SIGPIPE, SIG_DFL);
+	(void) setsid();
+	(void) execve("/bin/sh", argv, e->list);
+	_exit(127);
+}
+
+/* Whatever the command left has become a child of the keeper; a few at a time. */
+static void end_children(void)
+{
+	char text[512];
+	struct root root;
+	const char *p = text;
+	uint64_t pid;
+	ssize_t n;
+
+	if (root_open("/", &root, NULL) < 0)
+		return;
+	n = smallfile_read(root.proc, "thread-self/children", text, sizeof(text));
+	text[n > 0 ? n : 0] = '\0';
+	/* A number that was cut off is not taken: the next turn has it whole. */
+	while (parse_u64(&p, &pid) == 0 && *p == ' ' && pid > 1 && pid < INT32_MAX) {
+		(void) kill((pid_t) pid, SIGKILL);
+		p++;
+	}
+	root_done(&root);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void) clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
+}
+
+/* Until nobody is left; past the limit, nobody is left soon. Tells the command's status as soon as it is known. */
+static _Noreturn void keep(pid_t command)
+{
+	const uint64_t end_ms = now_ms() + ACTION_LIMIT_S * UINT64_C(1000);
+	const struct timespec moment = { .tv_nsec = 50000000 };
+	sigset_t child;
+
+	(void) sigemptyset(&child);
+	(void) sigaddset(&child, SIGCHLD);
+	for (;;) {
+		int status;
+		const uint64_t now = now_ms();
+		const struct timespec rest = { .tv_sec = now < end_ms ? (time_t) ((end_ms - now) / 1000 + 1) : 0 };
+		const pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid < 0)
+			_exit(0);
+		if (pid == command)
+			(void) !write(TELL, &status, sizeof(status));
+		if (pid > 0)
+			continue;
+		if (now >= end_ms) {
+			(void) kill(-command, SIGKILL);
+			end_children();
+		}
+		(void) sigtimedwait(&child, NULL, now >= end_ms ? &moment : &rest);
+	}
+}
+
+static _Noreturn void live(const struct actions *a, struct environment *e, int tell)
+{
+	sigset_t all;
+	pid_t pid;
+
+	(void) sigfillset(&all);
+	(void) sigprocmask(SIG_SETMASK, &all, NULL);
+	(void) signal(SIGCHLD, SIG_DFL);
+	(void) prctl(PR_SET_NAME, "hiwater-alert");
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1UL);
+	(void) setsid();
+	if (a->has_files)
+		(void) setrlimit(RLIMIT_NOFILE, &a->files);
+	set_streams(tell);
+	pid = fork();
+	if (pid == 0)
+		become_command(e);
+	if (pid < 0)
+		_exit(1);
+	keep(pid);
+}
+
+/* ---- starting and hearing of them ---------------------------------------------------------------------------------- */
+
+static void complain_once(bool *told, bool quiet, const char *text, const char *what)
+{
+	if (!*told && !quiet)
+		complain("warning: --on-alert: %s '%.200s'; this is said once", text, what);
+	*told = true;
+}
+
+/* ACTIONS_AT_ONCE: there is none. */
+static size_t free_place(const struct actions *a)
+{
+	size_t i = 0;
+
+	while (i < ACTIONS_AT_ONCE && a->running[i].tells)
+		i++;
+	return i;
+}
+
+static void start(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
+{
+	const size_t place = free_place(a);
+	int fds[2];
+	pid_t pid;
+
+	if (place == ACTIONS_AT_ONCE) {
+		complain_once(&a->told_busy, quiet, "the commands before it still run, nothing is started for", command);
+		return;
+	}
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		live(a, e, fds[1]);
+	(void) close(fds[1]);
+	if (pid < 0) {
+		(void) close(fds[0]);
+		complain_once(&a->told_failure, quiet, "no process can be started for", command);
+		return;
+	}
+	hiw_recorder_ignore(recorder, pid);
+	a->running[place].tells = fds[0] + 1;
+	a->running[place].command = command;
+}
+
+static void run_command(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
+{
+	e->command = strdup(command);
+	if (e->command)
+		start(a, e, command, recorder, quiet);
+	free(e->command);
+}
+
+void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main, bool quiet)
+{
+	struct environment *e;
+
+	if (a->n == 0 || !alert->raised)
+		return;
+	(void) actions_check(a, quiet);
+	e = calloc(1, sizeof(*e));
+	if (e)
+		*e = (struct environment) { .shell = "sh", .option = "-c" };
+	if (!e || environment_make(e, alert, hiw_recorder_path(recorder), main) < 0) {
+		free(e);
+		return;
+	}
+	for (size_t i = 0; i < a->n; i++) {
+		const int signal = signal_of(a->given[i]);
+
+		if (signal == 0)
+			run_command(a, e, a->given[i], recorder, quiet);
+		else if (main > 0)
+			(void) hiw_recorder_signal(recorder, main, signal);
+	}
+	free(e->list);
+	free(e);
+}
+
+size_t actions_check(struct actions *a, bool quiet)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ACTIONS_AT_ONCE; i++) {
+		const int fd = a->running[i].tells - 1;
+		int status = 0;
+		ssize_t got;
+
+		if (fd < 0)
+			continue;
+		while ((got = read(fd, &status, sizeof(status))) == sizeof(status)) {
+			if (status != 0)
+				complain_once(&a->told_failure, quiet, WIFEXITED(status) ? "it ended with a failure:" : "it was killed:",
+					a->running[i].command);
+		}
+		if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+			n++;
+			continue;
+		}
+		(void) close(fd);
+		a->running[i].tells = 0;
+	}
+	return n;
+}

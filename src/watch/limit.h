@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Limits: "ram = 24GiB", "time = 2h", "gpu.mem = 8GiB". At LIMIT_NEAR_PCT of one there is a warning; when it is reached,
+ * somebody is to be told to end, and after the grace to be killed: the job, or for what belongs to a process or a GPU
+ * the process, or the member that holds most of that GPU's memory. What it takes to do so is the owner's.
+ *
+ * Threads: one at a time.
+ */
+#pragma once
+
+#include "watch/engine.h"
+
+enum {
+	LIMITS_MOST = 8,
+	LIMITS_PENDING = 16,
+	LIMIT_NEAR_PCT = 90
+};
+
+enum limit_act {
+	LIMIT_NOTHING,
+	LIMIT_END,    /* send SIGTERM */
+	LIMIT_KILL,   /* send SIGKILL */
+};
+
+/* Who was told to end and is killed if it does not. */
+struct limit_pending {
+	int32_t pid;         /* 0: the whole job */
+	uint64_t kill_ns;
+	size_t limit;
+};
+
+struct limits {
+	uint64_t grace_ns;
+	size_t n, n_pending;
+	struct {
+		size_t near, reached; /* their rules in the watch */
+		char text[RULE_TEXT];
+	} limit[LIMITS_MOST];
+	struct limit_pending pending[LIMITS_PENDING];
+};
+
+/* Adds a limit to both. Returns 0; -EINVAL, -E2BIG with text; or -ENOMEM. */
+int limits_add(struct limits *l, struct watch *w, const char *text, struct err *err);
+
+/* Looks at an alert of the watch: says what is to be done (alert->pid is to whom, 0: the whole job) and puts that into
+ * its text. */
+enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *alert);
+
+/* Whose grace is over: true with an alert to be told like the others, once each. */
+bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret);

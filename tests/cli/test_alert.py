@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: MIT
+"""--alert and --on-alert on real jobs."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from cli_helpers import HERE, ended, processes, wait_for
+from watched_jobs import Watched
+
+MIB = 1 << 20
+
+
+# ---- raised and cleared ----
+
+def test_memory(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB")
+    job.say("hold 20")
+    job.say("hold 200")
+    line, = job.wait_lines("alert")
+    assert re.fullmatch(r"ram > 150MiB: 2\d\d MiB|ram > 150MiB: 1[5-9]\d MiB", line)
+    job.say("hold 1")
+    assert job.wait_lines("cleared")
+    assert job.finish(3) == 3
+    assert job.process.stdout.read() == ""
+    assert [kind for kind, _ in job.events("alert", "cleared")] == ["alert", "cleared"]
+    assert job.events("alert")[0][1] == line
+
+
+def test_what_does_not_last_is_not_told(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB for 1h", "--alert", "ram > 150MiB")
+    job.say("hold 200")
+    assert len(job.wait_lines("alert")) == 1
+    assert job.finish() == 0
+    assert len(job.lines("alert")) == 1
+
+
+def test_for_a_while(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB for 500ms")
+    began = time.monotonic()
+    job.say("hold 200")
+    job.wait_lines("alert")
+    assert time.monotonic() - began >= 0.5
+    assert job.finish() == 0
+
+
+def test_series(tool):
+    job = Watched(tool, "--alert", "error: loss is nan", "--alert", "loss > 5 and accuracy < 50%")
+    job.say("log loss=0.5 accuracy=0.9 step=1")
+    job.say("log loss=7 accuracy=0.1 step=2")
+    assert job.wait_lines("alert") == ["loss > 5 and accuracy < 50%: loss 7"]
+    job.say("log loss=nan step=3")
+    assert job.wait_lines("alert", 2)[1] == "error: loss is nan: nan"
+    assert job.finish() == 0
+
+
+def test_no_step(tool):
+    job = Watched(tool, "--alert", "no step for 1s")
+    job.say("log step=1")
+    wait_for(lambda: job.lines("alert"), "nothing came for a second")
+    job.say("log step=2")
+    job.wait_lines("cleared")
+    assert job.finish() == 0
+
+
+def test_growth(tool):
+    job = Watched(tool, "--alert", "growth(ram, 2s) > 10MiB/s")
+    for mib in range(20, 2000, 4):
+        job.say(f"hold {mib}")
+        if job.lines("alert") or job.process.poll() is not None:
+            break
+        time.sleep(0.02)
+    assert re.fullmatch(r"growth\(ram, 2s\) > 10MiB/s: [\d.]+ [MG]iB/min", job.wait_lines("alert")[0])
+    assert job.finish() == 0
+
+
+def test_each_process(tool):
+    job = Watched(tool, "--alert", "process.name ~ ^sleep and process.rss > 100kB")
+    pid = job.say("child")
+    line, = job.wait_lines("alert")
+    assert f"sleep ({pid})" in line
+    os.kill(int(pid), signal.SIGKILL)
+    assert "has ended" in job.wait_lines("cleared")[0]
+    assert job.finish() == 0
+
+
+def test_percent_of_the_machine(tool):
+    job = Watched(tool, "--alert", "ram > 0.1% of capacity", "--cgroup=none")
+    job.say("hold 100")
+    total = int(re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) * 1024
+    if total * 0.001 > 100 * MIB:
+        pytest.skip("a machine of over 100 GiB")
+    assert re.search(r" of [\d.]+ [GT]iB$", job.wait_lines("alert")[0])
+    assert job.finish() == 0
+
+
+# ---- a rule that makes no sense ----
+
+@pytest.mark.parametrize("option, rule, says", [
+    ("--alert", "rma > 5GiB", "did you mean 'ram'?"),
+    ("--alert", "ram > 5", None),
+    ("--alert", "ram > 5 GBi", "ends before"),
+    ("--limit", "ram > 5GiB", "NAME = VALUE"),
+    ("--on-alert", "signal BOB", "names no signal"),
+])
+def test_refused_before_the_job(tool, option, rule, says):
+    done = tool.run("run", option, rule, "--", "touch", "began")
+    if says is None:
+        assert done.returncode == 0
+        return
+    assert done.returncode == 125
+    assert says in done.stderr
+    assert not (tool.folder / "began").exists()
+    if option != "--on-alert":
+        what, shown, caret = done.stderr.splitlines()
+        column = int(re.search(r"column (\d+)", what)[1])
+        assert shown == f"  {rule}" and caret == " " * (column + 1) + "^"
+
+
+def quoted(tool, command):
+    """What a manual has in quotes."""
+    page = tool.run("_generate", f"man-{command}").stdout
+    page = re.sub(r"\\f[A-Z]|\\&", "", page).replace("\\(aq", "'").replace("\\-", "-").replace("\\(dq", '"')
+    page = page.replace("\\(ti", "~").replace("\\(ha", "^")
+    return set(re.findall(r"(?<![A-Za-z])'([^']+)'(?![A-Za-z])", page.replace("\n", " ")))
+
+
+@pytest.mark.parametrize("command", ["run", "attach"])
+def test_every_rule_of_the_manual_can_be_read(tool, command):
+    no_rules = {"job.", "signal USR1", 'notify-send "$HIWATER_ALERT"', "python .*train"}
+    rules = quoted(tool, command) - no_rules
+    assert len(rules) > 15
+    for rule in rules:
+        option = "--limit" if re.search(r"[a-z] = ", rule) else "--alert"
+        done = tool.run("run", "--summary", "none", "--no-record", option, rule, "--", "true")
+        assert done.returncode == 0, (rule, done.stderr)
+
+
+# ---- actions ----
+
+def test_command_and_its_environment(tool):
+    out = tool.folder / "told"
+    job = Watched(tool, "--alert", "error: ram > 150MiB", "--on-alert", f"env > {out}.new; echo noise; mv {out}.new {out}",
+                  env={"HIWATER_VALUE": "old"})
+    job.say("hold 200")
+    wait_for(out.exists, "the command ran")
+    said = dict(l.split("=", 1) for l in out.read_text().splitlines() if "=" in l)
+    assert said["HIWATER_RULE"] == "error: ram > 150MiB"
+    assert said["HIWATER_ALERT"] == job.wait_lines("alert")[0]
+    assert 150 * MIB < int(said["HIWATER_VALUE"]) < 300 * MIB
+    assert said["HIWATER_LEVEL"] == "error"
+    assert 0 <= float(said["HIWATER_TIME_S"]) < 60
+    assert said["HIWATER_RUN"] == str(job.path)
+    assert said["HIWATER_PID"] == job.say("pid")
+    assert job.finish() == 0
+    assert job.process.stdout.read() == "", "the command's output is not the job's"
+    assert "noise" not in job.text, "nor is it written into a pipe, whose reader would wait for it"
+
+
+def test_output_of_a_command(tool):
+    with open(tool.folder / "stderr", "w") as stderr:
+        done = tool.run("run", "--summary", "none", "--alert", "ram > 0B", "--on-alert", "echo heard; echo too >&2", "--",
+                        "sh", "-c", "echo job; sleep 0.5", stdout=subprocess.PIPE, stderr=stderr)
+    assert done.returncode == 0 and done.stdout == "job\n"
+    wait_for(lambda: {"heard", "too"} <= set((tool.folder / "stderr").read_text().splitlines()), "it is where hiwater writes")
+
+
+def test_signal(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB", "--on-alert", "signal USR1")
+    assert job.say("count") == "0"
+    job.say("hold 200")
+    job.wait_lines("alert")
+    wait_for(lambda: job.say("count") == "1", "the job got it")
+    assert job.finish() == 0
+
+
+def names(*wanted):
+    return [pid for pid, name, state, _, _ in processes() if name in wanted and state != "Z"]
+
+
+def test_a_slow_command_delays_nothing(tool):
+    before = set(names("hiwater-alert"))
+    mark = tool.folder / "slow"
+    job = Watched(tool, "--alert", "ram > 150MiB", "--on-alert", f"echo $$ > {mark}; exec sleep 600")
+    job.say("hold 200")
+    job.wait_lines("alert")
+    slow = int(wait_for(lambda: mark.exists() and mark.read_text().strip(), "the command runs"))
+    began = time.monotonic()
+    job.say("hold 1")
+    assert job.finish() == 0
+    assert time.monotonic() - began < 5
+    assert not ended(slow), "it lives on to the end of its time"
+    shown = json.loads(tool.run("show", "--json", job.path).stdout)
+    assert shown["processes"]["seen"] == 1, "it is none of the job's"
+    assert shown["exit"]["code"] == 0
+    for keeper in set(names("hiwater-alert")) - before:
+        os.kill(keeper, signal.SIGKILL)
+    os.kill(slow, signal.SIGKILL)
+
+
+def test_what_a_command_leaves_is_none_of_the_job(tool):
+    mark = tool.folder / "left"
+    job = Watched(tool, "--alert", "ram > 150MiB", "--wait", "--on-alert", f"(sleep 600 & echo $! > {mark}) & exit 0")
+    job.say("hold 200")
+    left = int(wait_for(lambda: mark.exists() and mark.read_text().strip(), "the command left somebody"))
+    keeper = int(pathlib.Path(f"/proc/{left}/stat").read_text().rpartition(")")[2].split()[1])
+    assert pathlib.Path(f"/proc/{keeper}/comm").read_text() == "hiwater-alert\n"
+    assert job.finish() == 0, "--wait does not wait for it"
+    assert json.loads(tool.run("show", "--json", job.path).stdout)["processes"]["seen"] == 1
+    os.kill(left, signal.SIGKILL)
+    wait_for(lambda: ended(keeper), "the keeper goes with the last one")
+
+
+def test_a_failing_command_is_told_once(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB", "--alert", "ram > 151MiB", "--on-alert", "exit 7")
+    job.say("hold 200")
+    job.wait_lines("alert", 2)
+    job.wait_lines("warning")
+    assert job.finish() == 0
+    assert len(job.lines("warning")) == 1
+    assert "exit 7" in job.lines("warning")[0]
+
+
+def test_not_more_than_a_few_at_once(tool):
+    log = tool.folder / "started"
+    before = set(names("hiwater-alert"))
+    rules = [option for n in range(20) for option in ("--alert", f"ram > {150 + n}MiB")]
+    job = Watched(tool, *rules, "--on-alert", f"echo x >> {log}; sleep 600")
+    job.say("hold 200")
+    wait_for(lambda: log.exists() and len(log.read_text()) == 8, "four of them")
+    wait_for(lambda: job.lines("warning"), "it is said that there are no more")
+    assert job.finish() == 0
+    assert len(log.read_text()) == 8
+    assert len([e for e in job.events("alert")]) == 20, "all are in the recording"
+    for keeper in set(names("hiwater-alert")) - before:
+        children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        os.kill(keeper, signal.SIGKILL)
+        for child in children:
+            os.killpg(int(child), signal.SIGKILL)
+
+
+# ---- many, and what may go wrong ----
+
+def test_thousands_of_alerts(tool):
+    """A rule about each process, and a job that starts 3000 of them."""
+    script = "for i in $(seq 3000); do /bin/true; done"
+    done = tool.run("run", "-i", "1ms", "--no-record", "--summary", "line", "--alert", "process.rss >= 0B", "--on-alert", "true",
+                    "--", "sh", "-c", script)
+    assert done.returncode == 0
+    said = done.stderr.splitlines()
+    assert len(said) < 600, "the lines are held to a few a second"
+    assert any("more alerts" in l for l in said)
+
+
+def test_quiet(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB", env={"HIWATER_QUIET": "1"})
+    job.say("hold 200")
+    wait_for(lambda: job.events("alert"), "it is in the recording")
+    assert job.finish() == 0
+    assert job.text == ""
+
+
+def test_nobody_reads_stderr(tool):
+    """A full pipe holds nothing up."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    while True:
+        try:
+            os.write(writer, b"x" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(writer, True)
+    began = time.monotonic()
+    done = tool.run("run", "--summary", "none", "--alert", "ram > 0B", "--", "sleep", "0.5", stderr=writer,
+                    stdout=subprocess.PIPE)
+    assert done.returncode == 0
+    assert time.monotonic() - began < 5
+    os.close(reader)
+    os.close(writer)
+
+
+def test_after_kill_9_the_alert_is_in_the_recording(tool):
+    """While a rule about memory is raised, each tick is committed."""
+    job = Watched(tool, "--alert", "ram > 150MiB")
+    wait_for(job.path.exists, "the recording")
+    job.say("hold 200")
+    wait_for(lambda: job.events("alert"), "the alert is on the disk")
+    job.process.kill()
+    job.process.wait()
+    assert [kind for kind, _ in job.events("alert", "cleared")] == ["alert"]
+    job.process.stdin.close()  # ends the puppet
+
+
+def test_attach(tool):
+    puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    puppet.stdout.readline()
+    out = tool.folder / "told"
+    hiwater = tool.start("attach", "-i", "20ms", "--summary", "none", "--no-record", "--alert", "ram > 150MiB", "--on-alert",
+                         f"echo $HIWATER_PID > {out}", str(puppet.pid), text=True)
+    puppet.stdin.write("hold 200\n")
+    puppet.stdin.flush()
+    wait_for(lambda: out.exists() and out.read_text().strip() == str(puppet.pid), "the command ran")
+    puppet.stdin.close()
+    puppet.wait()
+    assert hiwater.wait(30) == 0
+    assert "hiwater: alert: ram > 150MiB: " in hiwater.stderr.read()
+    puppet.stdout.close()
+
+
