@@ -415,15 +415,6 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 	sampler_reaped(r->sampler, pid, &end);
 }
 
-void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
-{
-	struct job *job = sampler_job(r->sampler);
-
-	job_facts(job)->stopped_by = known(124);
-	(void) job_set_text(&job_facts(job)->stopped_why, why);
-	(void) hiw_recorder_mark(r, why);
-}
-
 int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 {
 	const struct event event = {

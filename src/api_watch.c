@@ -236,3 +236,12 @@ int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 	}
 	return n > 0 ? n : -ESRCH;
 }
+
+void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
+{
+	struct job *job = sampler_job(r->sampler);
+
+	job_facts(job)->stopped_by = known(124);
+	(void) job_set_text(&job_facts(job)->stopped_why, why);
+	(void) hiw_recorder_mark(r, why);
+}

@@ -305,7 +305,7 @@ static const char *const examples[] = {
 	"what does process 4711 use from now on?",
 	"hiwater attach --name 'python .*train' --for 10m",
 	"all of that command, for ten minutes",
-	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert 'notify-send \"$HIWATER_ALERT\"'",
+	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert ./tell-me",
 	"be told when it leaks",
 	"hiwater attach --cgroup /user.slice/job.scope --progress",
 	"a whole cgroup, a line each ten seconds",

@@ -129,7 +129,7 @@ static const char *const examples[] = {
 	"a line each minute about the present",
 	"srun hiwater run -o r%r.hiw -- python train.py",
 	"a recording for each rank",
-	"hiwater run --alert 'ram > 90% for 30s' --on-alert 'signal USR1' -- python train.py",
+	"hiwater run --alert 'ram > 90% for 30s' --on-alert 'signal USR1' -- ./train",
 	"a checkpoint before the memory is full",
 	"hiwater run --limit 'time = 2h' --limit 'ram = 24GiB' -- ./solve",
 	"end it there rather than let the machine suffer",
