@@ -97,7 +97,7 @@ void nvml_events_read(struct source *s, struct framebuf *out)
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
 
-		if (d->state == NVML_AWAKE && !d->parent)
+		if (d->id && !d->parent && (d->state == NVML_AWAKE || d->state == NVML_AWAY))
 			nvml_tell_value(d, out, M_GPU_XID, known_count && d->has_events ? known((int64_t) d->xids) : UNKNOWN);
 	}
 }

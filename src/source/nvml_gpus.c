@@ -142,11 +142,11 @@ int nvml_gpus_find(struct source *s, struct err *err)
 
 /* ---- what becomes of them ------------------------------------------------------------------------------------------- */
 
-/* Nothing is known of d from here on: said once. */
+/* Nothing is known of d from here on: said once. The driver goes on to collect its errors. */
 static void fall_silent(struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (d->told[m] == TOLD_KNOWN)
+		if (d->told[m] == TOLD_KNOWN && m != M_GPU_XID)
 			nvml_tell_value(d, out, (enum metric) m, UNKNOWN);
 	}
 	nvml_processes_end(d, out);

@@ -103,7 +103,7 @@ static void keep(struct source *s, const struct nvml_gpu *d, enum nvml_list whic
 }
 
 /* The older calls are tried where this one is not here. */
-static int read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which)
+static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which)
 {
 	struct nvml_processes *p = &d->processes;
 	unsigned n = 0;
@@ -122,27 +122,28 @@ static int read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which)
 	enum nvml_meaning meaning = nvml_code(code)->meaning;
 
 	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
-	return code;
+}
+
+/* Without the compute list, or where one is not ours to read, nobody knows who is on the device. Old drivers have no list
+ * of MPS clients, some devices none of graphics. */
+static bool is_needed(const struct nvml_processes *p, enum nvml_list which)
+{
+	return which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning == NVML_FORBIDDEN;
 }
 
 int nvml_lists_read(struct source *s, struct nvml_gpu *d)
 {
-	bool any = false;
+	struct nvml_processes *p = &d->processes;
 
 	if (make_room(&s->room, FIRST_ROOM) < 0)
 		return NVML_INSUFFICIENT_SIZE;
 	s->room.n = 0;
 	for (int which = 0; which < NVML_LISTS; which++) {
-		if (d->processes.absent[which])
-			continue;
-		int code = read_list(s, d, (enum nvml_list) which);
-
-		if (code != NVML_SUCCESS && !d->processes.absent[which])
-			return code;
-		any |= code == NVML_SUCCESS;
+		if (!p->absent[which])
+			(void) read_list(s, d, (enum nvml_list) which);
+		if (p->code[which] != NVML_SUCCESS && (!p->absent[which] || is_needed(p, (enum nvml_list) which)))
+			return p->code[which];
 	}
-	if (!any)
-		return d->processes.code[NVML_LIST_COMPUTE];
 	s->room.n = nvml_list_merge(s->room.listed, s->room.n);
 	return NVML_SUCCESS;
 }

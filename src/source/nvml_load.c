@@ -115,10 +115,8 @@ int nvml_load(const struct root *root, struct nvml *ret, struct err *err)
 	find_symbols(&nvml);
 	int code = nvml_init_again(&nvml);
 
-	if (code != NVML_SUCCESS) {
-		(void) dlclose(nvml.library); /* nothing of it runs yet */
-		return init_failed(code, err);
-	}
+	if (code != NVML_SUCCESS)
+		return init_failed(code, err); /* and it is never closed: who knows what it has begun */
 	if (NVML_CALL(&nvml, driver_version, nvml.driver, sizeof(nvml.driver)) != NVML_SUCCESS)
 		nvml.driver[0] = '\0';
 	nvml.driver[sizeof(nvml.driver) - 1] = '\0';

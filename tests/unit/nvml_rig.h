@@ -114,6 +114,36 @@ static inline void rig_read(struct nvml_rig *rig, unsigned what)
 	assert_int_equal(rig->out.error, 0);
 }
 
+/* From here on the fake writes down who is called. */
+static inline void rig_log(struct nvml_rig *rig)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/log", rig->tree.path);
+	assert_int_equal(setenv("HIWATER_FAKE_LOG", path, 1), 0);
+	temp_tree_put(&rig->tree, "log", "");
+}
+
+/* How many calls of a name that holds words there were for that device ("0"), since the last rig_log. */
+static inline int rig_calls(const struct nvml_rig *rig, const char *words, const char *device)
+{
+	char path[128], line[256];
+	int n = 0;
+
+	snprintf(path, sizeof(path), "%s/log", rig->tree.path);
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		const char *last = strrchr(line, ' ');
+
+		line[strcspn(line, "\n")] = '\0';
+		n += strstr(line, words) && last && strcmp(last + 1, device) == 0;
+	}
+	(void) fclose(f);
+	return n;
+}
+
 /* Two samples of GPM are at least this far apart, by the real clock. */
 static inline void rig_wait_gpm(void)
 {
@@ -184,8 +214,8 @@ static inline void check_absent(const struct framebuf *b, enum metric metric, ui
 		fail_msg("%s of %u: %lld, nothing expected", metrics[metric].name, (unsigned) id, (long long) r->value);
 }
 
-/* Runs body in a child, as a test of its own. */
-static inline void in_child(void (*body)(void **state), void *state)
+/* Runs body in a child, as a test of its own. Looking for leaks takes most of the time, where there are hundreds. */
+static inline void in_child(void (*body)(void **state), void *state, bool leaks)
 {
 	pid_t pid = fork();
 	int status;
@@ -195,7 +225,11 @@ static inline void in_child(void (*body)(void **state), void *state)
 		const struct CMUnitTest test = { "in a child", body, NULL, NULL, state };
 
 		(void) dup2(STDERR_FILENO, STDOUT_FILENO);
-		exit(_cmocka_run_group_tests("child", &test, 1, NULL, NULL));
+		int failed = _cmocka_run_group_tests("child", &test, 1, NULL, NULL);
+
+		if (!leaks)
+			_exit(failed);
+		exit(failed);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (status != 0)
@@ -207,6 +241,6 @@ static inline void in_child(void (*body)(void **state), void *state)
 	static void name##_body(void **state); \
 	static void name(void **state) \
 	{ \
-		in_child(name##_body, *state); \
+		in_child(name##_body, *state, true); \
 	} \
 	static void name##_body(void **state)

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The NVML source on machines of many kinds. What is expected stands in the scenarios (tests/fake/scenarios).
+ */
+#include "base/clock.h"
+#include "nvml_rig.h"
+
+/* ---- Hopper and later ----------------------------------------------------------------------------------------------- */
+
+CHILD_TEST(gpm_tells_the_mean_between_two_looks)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "gpm.conf", 0);
+	rig_open(&rig);
+	uint64_t begin = clock_boot_ns();
+
+	rig_read(&rig, ALL_GROUPS);
+	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1); /* one sample is no pair */
+	rig_at(&rig, 1);
+	rig_read(&rig, GPM); /* too soon after the first by the real clock */
+	assert_int_equal(rig.out.n_readings, 0);
+	rig_wait_gpm();
+	rig_read(&rig, GPM);
+	uint64_t longest = clock_boot_ns() - begin;
+
+	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 510000);
+	check_value(&rig.out, M_GPU_SM_OCCUPANCY, 1, 240000);
+	check_value(&rig.out, M_GPU_TENSOR_ACTIVE, 1, 310000);
+	check_value(&rig.out, M_GPU_DRAM_ACTIVE, 1, 360000);
+	check_value(&rig.out, M_GPU_FP64_ACTIVE, 1, 0);
+	check_value(&rig.out, M_GPU_FP32_ACTIVE, 1, 90000);
+	check_value(&rig.out, M_GPU_FP16_ACTIVE, 1, 20000);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 0); /* idle, and read so */
+	const struct reading *sent = find_reading(&rig.out, M_GPU_PCIE_TX, 1);
+
+	assert_true(sent && sent->known && sent->value >= 286 * MIB / 10 && (double) sent->value <= 286.0 * MIB * (double) longest / 1e9);
+	check_absent(&rig.out, M_GPU_NVLINK_TX, 1); /* the driver's own counter tells that, in another group */
+	rig_at(&rig, 4);
+	rig_wait_gpm();
+	rig_read(&rig, GPM);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 340000); /* two of three seconds at 51% */
+	rig_done(&rig);
+}
+
+CHILD_TEST(counters_and_states_of_a_card)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "gpm.conf", 0);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_at(&rig, 15);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 5000000000);
+	check_value(&rig.out, M_GPU_THROTTLE_THERMAL, 1, 0);
+	check_value(&rig.out, M_GPU_NVLINK_TX, 1, 15 * 200000000LL * 1024);
+	check_value(&rig.out, M_GPU_NVLINK_RX, 1, 15 * 200000000LL * 1024);
+	check_value(&rig.out, M_GPU_TEMP, 1, 40000); /* 39.75, whole degrees */
+	check_value(&rig.out, M_GPU_TEMP_MEM, 1, 47000);
+	check_value(&rig.out, M_GPU_CLOCK_SM, 1, 1755000000);
+	check_value(&rig.out, M_GPU_CLOCK_MEM, 1, 2619000000);
+	check_value(&rig.out, M_GPU_POWER_LIMIT, 1, 700000000);
+	check_value(&rig.out, M_GPU_ECC_CORRECTED, 1, 0);
+	check_value(&rig.out, M_GPU_XID, 1, 0);
+	check_absent(&rig.out, M_GPU_FAN, 1); /* it has none */
+	/* energy is the integral of power from 1 MJ: three of four periods at 552 W, 118 W else, and 3 s of the fourth */
+	int64_t joules = 1000 + 552 * 12 + 118 * 3;
+
+	check_value(&rig.out, M_GPU_ENERGY, 1, joules * 1000000);
+	rig_done(&rig);
+}
+
+CHILD_TEST(processes_come_and_go)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "gpm.conf", 4);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *born = find_process(&rig.out, 1, getpid());
+
+	assert_non_null(born);
+	uint32_t mine = born->id;
+
+	assert_null(find_process(&rig.out, 1, 4100000));
+	check_value(&rig.out, M_GPROC_MEM, mine, 23 * GIB);
+	check_mean(&rig.out, M_GPROC_SM_BUSY, mine, 950000, 950000, 950000);
+	rig_at(&rig, 6);
+	rig_read(&rig, PROCESSES);
+	born = find_process(&rig.out, 1, 4100000);
+	assert_non_null(born);
+	uint32_t other = born->id;
+
+	assert_true(other > mine);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
+	check_value(&rig.out, M_GPROC_MEM, other, 1540 * MIB);
+	check_mean(&rig.out, M_GPROC_SM_BUSY, other, 20000, 20000, 20000);
+	check_value(&rig.out, M_GPU_MEM, 1, 23 * GIB + 1544 * MIB);
+	rig_read(&rig, PROCESSES); /* no newer sample: nothing is said of utilisation, and nothing is zero */
+	assert_null(find_reading(&rig.out, M_GPROC_SM_BUSY, mine));
+	check_value(&rig.out, M_GPROC_MEM, mine, 23 * GIB);
+	rig_at(&rig, 46);
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig.out.n_ends, 1);
+	assert_int_equal(rig.out.ends[0].entity, ENTITY_GPU_PROCESS);
+	assert_int_equal(rig.out.ends[0].id, other);
+	check_value(&rig.out, M_GPROC_MEM, mine, 31 * GIB);
+	rig_done(&rig);
+}
+
+/* ---- what the driver keeps by itself -------------------------------------------------------------------------------- */
+
+CHILD_TEST(bursts_between_two_looks_are_told)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+		"util = square 20 80 2 0.5\nutil_memory = 10\npower = square 300000 100000 2 0.5\n");
+	rig_at(&rig, 1.05);
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_BUSY, 1, 200000);
+	check_value(&rig.out, M_GPU_POWER, 1, 300000000);
+	rig_at(&rig, 2.95); /* samples each 0.1 s: nine of 20% (1.1 to 1.9), ten of 80% */
+	rig_read(&rig, ACTIVITY);
+	check_mean(&rig.out, M_GPU_BUSY, 1, 200000, (9 * 200000 + 10 * 800000) / 19, 800000);
+	check_mean(&rig.out, M_GPU_POWER, 1, 100000000, (9 * 300000000LL + 10 * 100000000LL) / 19, 300000000);
+	check_value(&rig.out, M_GPU_MEM_BUSY, 1, 100000);
+	rig_done(&rig);
+}
+
+CHILD_TEST(accounting_is_the_drivers_own_mark)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "580", "accounting.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, PROCESSES);
+	const struct birth *born = find_process(&rig.out, 1, 4100002);
+
+	assert_non_null(born);
+	uint32_t id = born->id;
+
+	check_value(&rig.out, M_GPROC_MEM_PEAK, id, 1300 * MIB);
+	check_value(&rig.out, M_GPROC_MEM, id, 1 * GIB);
+	rig_at(&rig, 6);
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig.out.n_ends, 1);
+	assert_int_equal(rig.out.ends[0].id, id);
+	check_value(&rig.out, M_GPROC_MEM_PEAK, id, 1300 * MIB); /* asked once more when it was gone */
+	rig_done(&rig);
+}
+
+/* ---- integrals ------------------------------------------------------------------------------------------------------ */
+
+CHILD_TEST(without_counters_time_is_added_up)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	/* 0x68: hardware slowdown, software and hardware thermal */
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+		"power = 100000\nevent_reasons = 0x68\n");
+	rig_open(&rig);
+	uint64_t begin = clock_boot_ns();
+
+	rig_read(&rig, ACTIVITY | STATE);
+	check_value(&rig.out, M_GPU_ENERGY, 1, 0);
+	assert_true(has_note(&rig.out, "gpu.energy", "integrated"));
+	rig_wait_gpm();
+	rig_read(&rig, ACTIVITY | STATE);
+	int64_t longest = (int64_t) (clock_boot_ns() - begin), shortest = 100000000;
+	const struct reading *energy = find_reading(&rig.out, M_GPU_ENERGY, 1), *thermal = find_reading(&rig.out, M_GPU_THROTTLE_THERMAL, 1),
+			     *hw = find_reading(&rig.out, M_GPU_THROTTLE_HW, 1);
+
+	assert_true(energy->known && energy->value >= shortest / 10 && energy->value <= longest / 10); /* 100 W: 1 uJ each 10 ns */
+	assert_true(thermal->known && thermal->value >= shortest && thermal->value <= longest);
+	assert_true(hw->known && hw->value == thermal->value);
+	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
+	check_value(&rig.out, M_GPU_THROTTLE_OTHER, 1, 0);
+	assert_int_equal(rig.out.n_events, 0); /* said once */
+	rig_done(&rig);
+}
+
+/* ---- MIG ------------------------------------------------------------------------------------------------------------ */
+
+CHILD_TEST(instances_are_devices)
+{
+	(void) state;
+	static const char *const uuids[] = {
+		"GPU-80000000-0000-4000-8000-000000000000", "GPU-80000000-0000-4000-8000-000000000001",
+		"MIG-11111111-0000-5000-8000-000000000001", "MIG-22222222-0000-5000-8000-000000000001",
+		"MIG-22222222-0000-5000-8000-000000000002"
+	};
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "mig.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < 5; i++) {
+		const struct birth *b = find_birth(&rig.out, ENTITY_GPU, i);
+
+		assert_non_null(b);
+		assert_int_equal(b->id, i + 1);
+		assert_string_equal(b->gpu.uuid, uuids[i]);
+		assert_string_equal(b->gpu.parent, i < 2 ? "" : uuids[0]);
+		assert_string_equal(b->gpu.pci, i == 1 ? "0000:11:00.0" : "0000:10:00.0");
+	}
+	assert_false(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.cuda_index.known);
+	assert_int_equal(find_birth(&rig.out, ENTITY_GPU, 2)->gpu.cuda_index.value, 0);
+	assert_int_equal(find_birth(&rig.out, ENTITY_GPU, 1)->gpu.cuda_index.value, 1);
+	check_value(&rig.out, M_GPU_POWER, 1, 210000000);
+	check_absent(&rig.out, M_GPU_BUSY, 1);
+	check_absent(&rig.out, M_GPU_BUSY, 3);
+	check_absent(&rig.out, M_GPU_PROCESSES, 1); /* the instances tell */
+	check_value(&rig.out, M_GPU_PROCESSES, 3, 1);
+	check_value(&rig.out, M_GPU_PROCESSES, 4, 1);
+	check_value(&rig.out, M_GPU_PROCESSES, 5, 0);
+	check_value(&rig.out, M_GPU_MEM, 3, 17 * GIB + 24 * MIB);
+	check_value(&rig.out, M_GPU_MEM, 4, 3016 * MIB);
+	check_value(&rig.out, M_GPROC_MEM, find_process(&rig.out, 3, getpid())->id, 17 * GIB);
+	rig_wait_gpm();
+	rig_at(&rig, 4);
+	rig_read(&rig, GPM);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 3, 630000);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 4, 70000);
+	check_value(&rig.out, M_GPU_DRAM_ACTIVE, 5, 20000);
+	check_absent(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1);
+	check_absent(&rig.out, M_GPU_PCIE_TX, 3);
+	rig_done(&rig);
+}
+
+CHILD_TEST(a_gpu_is_divided_anew)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\nmig_mode = 1\nmig_max = 7\n"
+		"[mig 0.0]\nname = A1\nuuid = MIG-1\ngi = 1\nci = 0\nmemory_total = 8Gi\nmemory_used = 1Gi\nuntil = 5\n"
+		"[mig 0.1]\nname = A2\nuuid = MIG-2\ngi = 2\nci = 0\nmemory_total = 8Gi\nmemory_used = 2Gi\n"
+		"[mig 0.2]\nname = A3\nuuid = MIG-3\ngi = 3\nci = 0\nmemory_total = 8Gi\nmemory_used = 3Gi\nfrom = 5\n"
+		"[process 0.0]\npid = 4100001\nmemory = 1Gi\nuntil = 5\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_null(find_birth(&rig.out, ENTITY_GPU, 3));
+	uint32_t process = find_process(&rig.out, 2, 4100001)->id;
+
+	rig_at(&rig, 6);
+	rig_read(&rig, RARE | MEMORY);
+	assert_int_equal(rig.out.n_ends, 2);
+	assert_int_equal(rig.out.ends[0].id, process);
+	assert_int_equal(rig.out.ends[1].id, 2);
+	assert_int_equal(rig.out.ends[1].entity, ENTITY_GPU);
+	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "MIG-3");
+	check_value(&rig.out, M_GPU_MEM, 3, 2 * GIB);
+	check_value(&rig.out, M_GPU_MEM, 4, 3 * GIB);
+	check_absent(&rig.out, M_GPU_MEM, 2);
+	rig_done(&rig);
+}
+
+/* ---- other places --------------------------------------------------------------------------------------------------- */
+
+CHILD_TEST(unified_memory_is_what_processes_hold)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "580", "gb10.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *b = find_birth(&rig.out, ENTITY_GPU, 0);
+
+	assert_true(b->gpu.unified);
+	assert_int_equal(b->gpu.memory_bytes.value, 127000000LL * 1024);
+	assert_string_equal(b->gpu.pci, "000f:01:00.0");
+	check_value(&rig.out, M_GPU_MEM, 1, 21 * GIB + 172 * MIB);
+	check_absent(&rig.out, M_GPU_MEM_FREE, 1);
+	check_absent(&rig.out, M_GPU_MEM_RESERVED, 1);
+	assert_true(has_note(&rig.out, "gpu.memory", "stands in"));
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
+	assert_true(find_process(&rig.out, 1, 4100001)->gpu_process.graphics);
+	rig_done(&rig);
+}
+
+CHILD_TEST(memory_that_is_not_available_is_absent)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "wsl.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_MEM, 1, 6300 * MIB);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids are kept */
+	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id);
+	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, 22)->id);
+	check_absent(&rig.out, M_GPU_FAN, 1);
+	check_absent(&rig.out, M_GPU_XID, 1);
+	rig_done(&rig);
+}
+
+CHILD_TEST(wsl_is_not_asked_for_processes)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "wsl.conf", 3);
+	temp_tree_put(&rig.tree, "proc/version", "Linux version 5.15.90.1-microsoft-standard-WSL2 (gcc)\n");
+	rig_log(&rig);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_BUSY, 1, 910000);
+	check_absent(&rig.out, M_GPU_PROCESSES, 1);
+	assert_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
+	assert_true(rig_calls(&rig, "Utilization", "0") > 0);
+	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
+	assert_int_equal(rig_calls(&rig, "ProcessUtilization", "0"), 0);
+	assert_int_equal(rig_calls(&rig, "EventSet", "-"), 0);
+	rig_done(&rig);
+}
+
+CHILD_TEST(a_virtual_gpu_has_gaps)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "vgpu.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_MEM, 1, 6 * GIB + 2 * MIB);
+	check_value(&rig.out, M_GPU_MEM_RESERVED, 1, 512 * MIB);
+	check_value(&rig.out, M_GPU_BUSY, 1, 770000);
+	static const enum metric absent[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_ENERGY, M_GPU_TEMP, M_GPU_TEMP_MEM, M_GPU_FAN,
+		M_GPU_PCIE_RX, M_GPU_NVLINK_TX, M_GPU_SM_ACTIVE, M_GPU_XID, M_GPU_THROTTLE_POWER, M_GPU_THROTTLE_HW,
+		M_GPU_ECC_CORRECTED };
+
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		check_absent(&rig.out, absent[i], 1);
+	rig_done(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gpm_tells_the_mean_between_two_looks),
+		cmocka_unit_test(counters_and_states_of_a_card),
+		cmocka_unit_test(processes_come_and_go),
+		cmocka_unit_test(bursts_between_two_looks_are_told),
+		cmocka_unit_test(accounting_is_the_drivers_own_mark),
+		cmocka_unit_test(without_counters_time_is_added_up),
+		cmocka_unit_test(instances_are_devices),
+		cmocka_unit_test(a_gpu_is_divided_anew),
+		cmocka_unit_test(unified_memory_is_what_processes_hold),
+		cmocka_unit_test(memory_that_is_not_available_is_absent),
+		cmocka_unit_test(wsl_is_not_asked_for_processes),
+		cmocka_unit_test(a_virtual_gpu_has_gaps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
