@@ -5,6 +5,7 @@
 #include "sample/gpu.h"
 
 const struct gpu_vendor gpu_vendors[] = {
+	{ &source_nvml, "NVML" },
 	{ &source_amdgpu, "amdgpu" },
 	{ &source_drm, "DRM" },
 	{ NULL, NULL },
