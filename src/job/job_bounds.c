@@ -40,6 +40,16 @@ void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 	burst->any = true;
 }
 
+void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value)
+{
+	if (value <= seen)
+		return;
+	if (value > burst->low)
+		burst->low = value;
+	burst->any = true;
+	burst_add(burst, others, given > seen ? given : seen, value);
+}
+
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 {
 	if (value <= seen)
@@ -96,7 +106,7 @@ static void live_bursts(struct job *job, struct live *l, const int64_t *high)
 		if (others > l->others[s])
 			l->others[s] = others;
 		if (l->burst > 0)
-			burst_add(&job->burst[s], l->others[s], l->seen, l->burst);
+			burst_take(&job->burst[s], l->others[s], l->seen, l->given, l->burst);
 		if (l->marked)
 			l->others[s] = others;
 	}
@@ -190,20 +200,23 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 	const size_t n = look->n - (s == REST && look->main_alive);
 	struct pass *pass = &job->pass;
 
+	int64_t likely;
+
 	b->low[s] = look->largest[s];
-	b->high[s] = n <= 1 ? look->largest[s] : families_anon(job, s) + files_most(job, s);
-	b->high[s] = larger(b->high[s], b->low[s]);
+	families_anon(job, s, &b->high[s], &likely);
+	b->high[s] = n <= 1 ? look->largest[s] : larger(b->high[s] + files_most(job, s), b->low[s]);
 	if (s == ALL)
 		b->low[s] = clamp(cgroup_least(job), b->low[s], b->high[s]);
 	if (pass->fresh && n > 1) {
 		b->low[s] = larger(b->low[s], pass->pss[s]);
 		b->high[s] = larger(b->high[s], b->low[s]);
 	}
+	likely = clamp(likely + files_most(job, s), b->low[s], b->high[s]);
 	if (pass->fresh)
-		pass->high[s] = b->high[s];
-	b->value[s] = b->high[s];
+		pass->likely[s] = likely;
+	b->value[s] = likely;
 	if (pass->valid)
-		b->value[s] = clamp(pass->held[s] + b->high[s] - pass->high[s], b->low[s], b->high[s]);
+		b->value[s] = clamp(pass->held[s] + likely - pass->likely[s], b->low[s], b->high[s]);
 	b->low_max[s] = b->low[s];
 	b->high_max[s] = b->high[s];
 	b->max[s] = b->value[s];

@@ -48,6 +48,7 @@ static void live_remove(struct job *job, struct member *m)
 		job->level_known[k] -= m->level[k].known;
 	}
 	m->seen = l->seen;
+	m->given = l->given;
 	m->last_seq = l->rss_seq;
 	m->ended_seq = job->seq;
 	memcpy(m->others, l->others, sizeof(m->others));
@@ -58,7 +59,7 @@ static void live_remove(struct job *job, struct member *m)
 		if (l->seen == 0 && !l->is_main && m->tree[TREE_FAULTS].own.known)
 			burst_missed(job, s, l->burst, counter_value(&m->tree[TREE_FAULTS].own));
 		else
-			burst_add(&job->burst[s], l->others[s], l->seen, l->burst);
+			burst_take(&job->burst[s], l->others[s], l->seen, l->given, l->burst);
 	}
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;

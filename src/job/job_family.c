@@ -11,6 +11,11 @@
  * wins (a founder's last reading before its first fork, or nothing at all for a main that was watched from its exec).
  * To err on the safe side, faults that are subtracted were read before the memory, those that are added after it. An
  * anchor from a look that may have missed a child, which took pages along at its fork, is dropped when the child shows.
+ *
+ * The huge pages are those of the whole machine, so where others take many, that bound is far too high. What a family
+ * probably holds needs no such count: of what its faults brought, small pages are counted by the faults, and huge ones
+ * show in its members' sizes, so the larger of the two is what was added since a look (but for a member that copies
+ * shared small pages and takes huge ones at the same time: a PSS pass then puts the figure right).
  */
 #include "base/buf.h"
 #include "job/job_internal.h"
@@ -100,11 +105,51 @@ void family_found(struct job *job, struct member *m)
 		.time_ns = 0,
 	};
 	f->n_anchors = 1;
+	f->since.set = true;
+	if (m->live != NOT_ALIVE) {
+		job->live[m->live].anon_then = job->live[m->live].given = 0;
+		job->live[m->live].looked = true;
+	}
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
 
-static void look_at(struct job *job, struct look *look, const struct live *l)
+static int64_t anon_of(const struct live *l)
+{
+	return l->rss - (l->file < l->rss ? l->file : l->rss);
+}
+
+/* What a child shows first, memory or mark, it was given by its parent. */
+static void given_take(const struct job *job, struct live *l)
+{
+	const struct member *parent = l->m->is_kin ? member_find(job, l->m->p.parent) : NULL;
+
+	l->anon_then = anon_of(l);
+	if (!parent || parent->live == NOT_ALIVE)
+		return;
+	l->anon_then = anon_of(&job->live[parent->live]);
+	if (job->live[parent->live].rss > l->given)
+		l->given = job->live[parent->live].rss;
+}
+
+/* By what it grew since the last look, in steps of a huge page: of less the faults tell, and rss is not that exact
+ * everywhere. */
+static int64_t growth_of(const struct job *job, struct live *l)
+{
+	const int64_t step = (int64_t) job->config.huge_page_bytes, anon = anon_of(l);
+	int64_t growth;
+
+	if (!l->looked)
+		given_take(job, l);
+	if (!l->rss_known)
+		return 0;
+	l->looked = true;
+	growth = anon - l->anon_then;
+	l->anon_then = anon;
+	return step > 0 && growth >= step ? growth : 0;
+}
+
+static void look_at(struct job *job, struct look *look, struct live *l)
 {
 	struct family *f = &job->families[l->family];
 	const int64_t file = l->file < l->rss ? l->file : l->rss, anon = l->rss - file;
@@ -112,6 +157,7 @@ static void look_at(struct job *job, struct look *look, const struct live *l)
 
 	look->rss_sum += l->rss;
 	look->anon_sum += anon;
+	f->grown += growth_of(job, l);
 	f->n++;
 	f->faults += l->faults;
 	f->stale |= l->faults_seq < job->memory_seq;
@@ -170,6 +216,25 @@ static void anchor_take(struct family *f, int64_t value, uint64_t time_ns)
 	f->anchors[f->n_anchors++] = (struct anchor) { value, time_ns > 0 ? time_ns : 1 };
 }
 
+/* What a family probably holds; it may be more than the sum of its members. */
+static int64_t family_likely(const struct job *job, const struct family *f)
+{
+	const int64_t faults = job->page_bytes * (f->faults - f->since.faults);
+	const int64_t grown = f->grown - f->since.grown;
+
+	return f->since.anon + (faults > grown ? faults : grown);
+}
+
+static void likely_from_here(const struct job *job, struct family *f)
+{
+	if (f->since.set && f->anon[ALL] >= family_likely(job, f))
+		return;
+	f->since.set = true;
+	f->since.anon = f->anon[ALL];
+	f->since.faults = f->stale ? f->faults_before : f->faults;
+	f->since.grown = f->grown;
+}
+
 void families_anchor(struct job *job, uint64_t time_ns)
 {
 	const int64_t huge = (int64_t) job->config.huge_page_bytes;
@@ -177,6 +242,12 @@ void families_anchor(struct job *job, uint64_t time_ns)
 	if (job->memory_seq <= job->anchored_seq)
 		return;
 	job->anchored_seq = job->memory_seq;
+	for (size_t i = 0; i < job->n_families; i++) {
+		struct family *f = &job->families[i];
+
+		if (f->used && f->n > 0 && !f->uncounted)
+			likely_from_here(job, f);
+	}
 	if (huge > 0 && !job->huge_before.known)
 		return;
 	for (size_t i = 0; i < job->n_families; i++) {
@@ -207,25 +278,31 @@ static bool is_huge_fresh(const struct job *job)
 	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
 }
 
-int64_t families_anon(const struct job *job, enum set set)
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
 {
 	const int64_t huge = (int64_t) job->config.huge_page_bytes * job->huge.value;
 	const bool fresh = is_huge_fresh(job);
-	int64_t sum = 0;
 
+	*ret_most = *ret_likely = 0;
 	for (size_t i = 0; i < job->n_families; i++) {
 		const struct family *f = &job->families[i];
-		int64_t most = f->anon[set];
+		const bool shares = f->n > 1 && !f->stale;
+		int64_t most = f->anon[set], likely = most;
 
-		if (f->n > 1 && fresh && !f->stale && f->n_anchors > 0) {
-			const int64_t bound = f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
-					      (job->config.huge_page_bytes > 0 ? huge : 0);
-
-			most = bound < most ? bound : most;
-		}
-		sum += most > 0 ? most : 0;
+		if (shares && fresh && f->n_anchors > 0)
+			most = smaller(most, f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
+						     (job->config.huge_page_bytes > 0 ? huge : 0));
+		if (shares && f->since.set)
+			likely = family_likely(job, f);
+		likely = smaller(likely, most);
+		*ret_most += most > 0 ? most : 0;
+		*ret_likely += likely > 0 ? likely : 0;
 	}
-	return sum;
 }
 
 bool families_are_stale(const struct job *job)

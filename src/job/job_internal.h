@@ -103,7 +103,7 @@ struct member {
 	} mid, old;            /* its anonymous memory at about half and a quarter of the run, or at its first look */
 	int64_t program_peak;  /* largest of rss and counted marks of this program */
 	/* Of struct live, once it ended: */
-	int64_t others[SETS], seen;
+	int64_t others[SETS], seen, given;
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
 
@@ -113,12 +113,14 @@ struct live {
 	uint32_t id, family;
 	int64_t rss, file;
 	int64_t file_then;     /* file at the last job_files_done */
+	int64_t anon_then;     /* at the last look, if it was looked at */
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
 	int64_t others[SETS];  /* the most that the others can have held at a look since its mark was read last */
 	int64_t seen;          /* its largest rss since then */
+	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
-	bool is_main, rss_known;
+	bool is_main, rss_known, looked;
 	bool marked;           /* its mark was read since the last total */
 	bool counted;          /* faults are complete: since its birth, or read before the last total */
 };
@@ -138,6 +140,11 @@ struct family {
 	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
 	struct anchor anchors[ANCHORS]; /* older and looser first */
 	unsigned n_anchors;
+	int64_t grown;         /* by what its members' anonymous memory has risen, look by look */
+	struct {
+		bool set;
+		int64_t anon, faults, grown; /* then */
+	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
 	uint32_t n;
@@ -177,7 +184,7 @@ struct pass {
 	int64_t pss[SETS];     /* the least that they hold */
 	int64_t held[SETS];    /* what they hold; pages that strangers map too are in it in part */
 	int64_t private_part, whole; /* private_part of whole is private */
-	int64_t high[SETS];
+	int64_t likely[SETS];  /* what the families said then */
 	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
 	int64_t main_private;  /* likewise; all there is if it was not read */
 };
@@ -319,8 +326,8 @@ const struct look *job_look(struct job *job);
 void families_anchor(struct job *job, uint64_t time_ns);
 /* Faults read now are those from before whatever memory is read from here on. */
 void families_settle(struct job *job);
-/* Anonymous memory of a set at most, by what is known of the faults. */
-int64_t families_anon(const struct job *job, enum set set);
+/* Anonymous memory of a set by what is known of the faults: at most, and probably. */
+void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
 /* Might that be less if the faults were read now? */
 bool families_are_stale(const struct job *job);
 
@@ -332,6 +339,8 @@ struct bounds {
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value);
+/* The same of a child that shares what it was given. */
+void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value);
 /* The same where it is not sure that it was one of the set: only what is held at most rises. */
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */

@@ -76,9 +76,9 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 			l->burst = value;
 		return;
 	}
-	burst_add(&job->burst[ALL], m->others[ALL], m->seen, value);
+	burst_take(&job->burst[ALL], m->others[ALL], m->seen, m->given, value);
 	if (!m->p.is_main)
-		burst_add(&job->burst[REST], m->others[REST], m->seen, value);
+		burst_take(&job->burst[REST], m->others[REST], m->seen, m->given, value);
 	m->seen = value;
 }
 

@@ -25,6 +25,14 @@ def workload(tmp_path_factory):
     return program
 
 
+def huge_bytes():
+    """What the machine has given out in huge pages; an upper bound cannot tell whose they were."""
+    counts = dict(line.split() for line in pathlib.Path("/proc/vmstat").read_text().splitlines())
+    size = pathlib.Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+    pages = sum(int(counts.get(name, 0)) for name in ("thp_fault_alloc", "thp_collapse_alloc"))
+    return pages * int(size.read_text()) if size.exists() else 0
+
+
 def unprivileged(command):
     """The same without root's rights: no exit records, no other people's processes."""
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *command]
@@ -46,8 +54,12 @@ class Runner:
         if self.rights == "user":
             line = unprivileged(line)
         env = dict(os.environ, HIWATER_DIR=str(self.folder / "history"), TMPDIR=str(self.folder))
+        before = huge_bytes()
         self.done = subprocess.run(line, env=env, timeout=120, check=False)
-        return json.loads(out.read_text())
+        summary = json.loads(out.read_text())
+        for name in ("main", "descendants", "combined"):
+            summary["ram"][name]["huge_bytes"] = huge_bytes() - before
+        return summary
 
 
 @pytest.fixture(params=["root", "user"])

@@ -171,6 +171,19 @@ static void forks_rewrite(void)
 	(void) waitpid(pid, NULL, 0);
 }
 
+/* Takes huge pages and gives them back, until it is ended: it is none of any job's. */
+static void neighbour(void)
+{
+	const size_t size = 8 * (size_t) MB;
+
+	for (;;) {
+		char *p = fill_huge(size);
+
+		nap(10);
+		(void) munmap(p, size);
+	}
+}
+
 /* A grandchild in a session of its own whose parents are gone holds 200 MB; main waits for it by a pipe. */
 static void daemon_job(void)
 {
@@ -317,6 +330,8 @@ int main(int argc, char **argv)
 		forks_huge();
 	else if (strcmp(job, "forks-rewrite") == 0)
 		forks_rewrite();
+	else if (strcmp(job, "neighbour") == 0)
+		neighbour();
 	else if (strcmp(job, "daemon") == 0)
 		daemon_job();
 	else if (strcmp(job, "short-children") == 0)

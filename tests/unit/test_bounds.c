@@ -86,6 +86,50 @@ static void test_a_child_that_fills_huge_pages_is_caught(void **state)
 }
 
 /* Huge pages that were given out after the last count must not be missed: then the sum is what there is. */
+/* A child comes with a mark as high as its parent's memory, maybe before its own memory is read. */
+static void test_a_childs_first_mark_is_its_parents_memory(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	push(r);
+	rss(r, 1, 10 * MB, 0);
+	faults(r, 1, 10 * MB / PAGE);
+	tick(r);
+	born(r, 2, 1, 77);
+	rss(r, 1, 300 * MB, 0);
+	faults(r, 1, 300 * MB / PAGE);
+	say(r, M_PROC_HWM, 2, 300 * MB);
+	faults(r, 2, 10);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM), 300 * MB, 301 * MB);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 301 * MB);
+}
+
+/* Others take huge pages without end: that loosens what the job holds at most, not what it probably holds. */
+static void test_huge_pages_of_others_are_not_the_jobs(void **state)
+{
+	struct rig *r = *state;
+
+	fork_eight(r, true);
+	for (int k = 1; k <= 20; k++) {
+		for (uint32_t id = 1; id <= 9; id++)
+			rss(r, id, (id == 5 && k >= 10 ? 400 : 300) * MB + MB / 2, MB / 2);
+		push(r);
+		faults(r, 1, FILL + 128);
+		for (uint32_t id = 2; id <= 9; id++)
+			faults(r, id, id == 5 && k >= 10 ? 70 : 20);
+		huge_pages(r, 1000 + 100 * k);
+		tick(r);
+		if (k == 9) {
+			assert_within(most(r, M_JOB_RAM), 300 * MB, 307 * MB);
+			assert_true(last(r, M_JOB_RAM_HIGH) >= 1000 * MB);
+		}
+	}
+	/* One did grow by 100 MB meanwhile, in huge pages. */
+	assert_within(last(r, M_JOB_RAM), 400 * MB, 407 * MB);
+}
+
 static void test_an_old_count_of_huge_pages_is_not_believed(void **state)
 {
 	struct rig *r = *state;
@@ -710,6 +754,8 @@ int main(void)
 		cmocka_unit_test(test_eight_forks_share_what_they_were_given),
 		RIG_TEST(test_without_their_faults_the_sum_is_the_bound),
 		HUGE_RIG_TEST(test_a_child_that_fills_huge_pages_is_caught),
+		RIG_TEST(test_a_childs_first_mark_is_its_parents_memory),
+		HUGE_RIG_TEST(test_huge_pages_of_others_are_not_the_jobs),
 		HUGE_RIG_TEST(test_an_old_count_of_huge_pages_is_not_believed),
 		RIG_TEST(test_a_parent_that_writes_everything_anew_is_caught),
 		RIG_TEST(test_a_child_that_was_missed_takes_pages_along),
