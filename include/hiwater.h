@@ -234,6 +234,27 @@ enum hiw_format {
 	HIW_PROGRESS, /* one line about the present */
 };
 
+/* What a rule says of a run. */
+enum hiw_verdict {
+	HIW_PASS,
+	HIW_FAIL,
+	HIW_INCOMPLETE,              /* it depends on what is not known of the run */
+};
+
+struct hiw_checked {
+	enum hiw_verdict verdict;
+	const char *rule;
+	const char *text;            /* what was seen, for people */
+	double value;                /* likewise, in base units; NaN: nothing, or no number */
+	struct hiw_maybe at_ns;      /* when it first held, of a rule about what was there at a time */
+};
+
+/* Judges n rules (HIW_RULE_CHECK) by a run that was opened from a file; see is called for each, in their order. Names with
+ * .peak, .mean or .last are figures of the summary; else it counts whether the rule ever held. Returns 0; -EINVAL with
+ * text for a rule that cannot be read, then see is called for none; or -errno. */
+HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
+	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *err);
+
 enum hiw_units {
 	HIW_IEC,
 	HIW_SI,

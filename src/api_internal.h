@@ -67,6 +67,9 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 	return (struct hiw_maybe) { m.value, m.known };
 }
 
+/* api_run.c: makes run->summary anew. A line about the present needs no advice. Returns 0 or -errno. */
+int run_summarise(struct hiw_run *run, bool with_findings);
+
 /* Forgets what a run's last call gave out. */
 void run_clear(struct hiw_run *run);
 

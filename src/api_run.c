@@ -65,7 +65,7 @@ void run_clear(struct hiw_run *run)
 }
 
 /* A line about the present needs no advice. */
-static int run_summarise(struct hiw_run *run, bool with_findings)
+int run_summarise(struct hiw_run *run, bool with_findings)
 {
 	struct earlier_runs earlier;
 	int r;

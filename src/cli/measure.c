@@ -244,7 +244,7 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 /* Lines that nobody reads hold nothing up. */
 static void say_line(const char *what, const char *text)
 {
-	char line[640];
+	char line[800];
 	const int len = snprintf(line, sizeof(line), "hiwater: %s%s\n", what, text);
 
 	if (len > 0 && (size_t) len < sizeof(line))
@@ -289,7 +289,7 @@ static void say_alert(struct measure *m, const struct hiw_alert *a)
 static bool enforce(const struct measure *m, struct hiw_recorder *recorder, const struct hiw_alert *a)
 {
 	/* Text is borrowed until the next call. */
-	char why[512];
+	char why[800];
 
 	if (a->act == HIW_ACT_NONE)
 		return false;

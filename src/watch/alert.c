@@ -67,24 +67,11 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	(void) snprintf(buf + len, size - len, " of %s", rule_value_text(&amount, &of, whole));
 }
 
-/* In base units, as programs get it everywhere. */
-static double base_number(const struct rule_seen *seen)
-{
-	static const double sizes[] = { [UNIT_BYTES] = 1, [UNIT_NS] = 1e9, [UNIT_COUNT] = 1, [UNIT_PPM] = 1e6, [UNIT_UJ] = 1e6, [UNIT_UW] = 1e6, [UNIT_MCEL] = 1e3, [UNIT_HZ] = 1 };
-	const struct rule_term *t = seen ? seen->term : NULL;
-
-	if (!t || !seen->value.known)
-		return (double) NAN;
-	if (t->test == TEST_SILENT || t->name.what == RULE_TIME)
-		return seen->value.value / 1e9;
-	return seen->value.value / (t->name.what == RULE_METRIC ? sizes[metrics[t->name.metric].unit] : 1);
-}
-
 static void fill(struct alert *a, struct judging *j, bool raised, const struct rule_seen *seen)
 {
 	const struct rule *rule = &j->watched->rule;
 	const struct place *p = &j->w->cells.crowds[j->subject].places[j->place];
-	char who[64], what[200];
+	char who[64], what[sizeof(a->what) - sizeof(who)];
 
 	*a = (struct alert) {
 		.rule = j->number,
@@ -94,7 +81,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		.id = j->subject == ENTITY_JOB ? 0 : p->id,
 		.pid = p->pid,
 		.time_ns = j->now,
-		.number = base_number(seen),
+		.number = seen ? rule_number(seen->term, &seen->value) : (double) NAN,
 	};
 	who_text(p, j->subject, who, sizeof(who));
 	if (seen)
@@ -103,7 +90,9 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		(void) snprintf(what, sizeof(what), "it has ended");
 	if (seen && seen->term)
 		(void) rule_value_text(seen->term, &seen->value, a->value);
-	(void) snprintf(a->text, sizeof(a->text), "%s: %s%s", rule->text, who, what);
+	(void) snprintf(a->what, sizeof(a->what), "%s%s", who, what);
+	printable(a->what);
+	(void) snprintf(a->text, sizeof(a->text), "%s: %s", rule->text, a->what);
 	printable(a->text);
 	printable(a->value);
 }
@@ -114,7 +103,8 @@ static void remember(struct watch_story *story, const struct alert *a)
 		return;
 	if (story->raised++ == 0) {
 		story->first_ns = a->time_ns;
-		(void) snprintf(story->first, sizeof(story->first), "%s", a->text);
+		story->number = a->number;
+		(void) snprintf(story->first, sizeof(story->first), "%s", a->what);
 	}
 }
 

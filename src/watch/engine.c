@@ -251,6 +251,23 @@ static void judge(struct watch *w, size_t number, uint64_t now)
 	r->next_ns = j.next;
 }
 
+bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *ret)
+{
+	struct watched *r = &w->rules[number];
+	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
+	struct judging j = { .w = w, .watched = r, .number = number, .subject = r->rule.subject, .now = w->now_ns };
+	bool all = true, any = false;
+
+	*ret = (struct rule_seen) { .missing = true };
+	for (j.place = 0; all && j.place < crowd->n; j.place++) {
+		if (!crowd->places[j.place].id)
+			continue;
+		any = true;
+		all = rule_holds(&r->rule, look, &j, ret);
+	}
+	return any && all;
+}
+
 static void judge_due(struct watch *w, uint64_t rules, uint64_t now)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -440,41 +457,6 @@ int watch_add(struct watch *w, struct rule *rule)
 	if (add_slots(w, r, number) < 0 || make_states(w, r->rule.subject) < 0)
 		return -ENOMEM;
 	return (int) number;
-}
-
-int watch_keep_holders(struct watch *w)
-{
-	const struct rule_term held = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
-
-	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
-	w->holders = cells_slot(&w->cells, &held);
-	w->has_holders = true;
-	return 0;
-}
-
-int32_t watch_holder(const struct watch *w, uint32_t gpu)
-{
-	const struct crowd *crowd = &w->cells.crowds[ENTITY_GPU_PROCESS];
-	double most = 0;
-	int32_t pid = 0;
-
-	for (size_t i = 0; w->has_holders && i < crowd->n; i++) {
-		const struct place *p = &crowd->places[i];
-		const struct cell *cell = &w->cells.slots[w->holders].cells[i];
-
-		if (!p->id || p->gpu != gpu || !p->ours || p->pid == 0 || !cell->known || cell->value <= most)
-			continue;
-		most = cell->value;
-		pid = p->pid;
-	}
-	return pid;
-}
-
-int32_t watch_holder_of_index(const struct watch *w, uint32_t index)
-{
-	const int place = cells_gpu(&w->cells, index);
-
-	return place < 0 ? 0 : watch_holder(w, w->cells.crowds[ENTITY_GPU].places[place].id);
 }
 
 const struct rule *watch_rule(const struct watch *w, size_t number)

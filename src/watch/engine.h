@@ -18,7 +18,8 @@
 
 enum {
 	WATCH_RULES = 64,
-	ALERT_TEXT = 400,
+	ALERT_WHAT = 300,
+	ALERT_TEXT = ALERT_WHAT + RULE_TEXT + 2,
 	ALERT_VALUE = RULE_VALUE_TEXT,
 };
 
@@ -33,6 +34,7 @@ struct alert {
 	uint64_t time_ns;       /* since the run's start */
 	double number;          /* what was seen in base units (bytes, seconds, joules, watts, degrees, ratios); NaN too */
 	char value[ALERT_VALUE];/* the same for people: "23.1 GiB" */
+	char what[ALERT_WHAT];  /* whom it is about and what it saw: "gpu 0: 7.90 GiB of 8.00 GiB" */
 	char text[ALERT_TEXT];  /* the rule and what it saw: "ram > 90% for 30s: 23.1 GiB of 25.0 GiB" */
 };
 
@@ -40,7 +42,8 @@ struct alert {
 struct watch_story {
 	uint64_t raised;        /* how often */
 	uint64_t first_ns;      /* when first */
-	char first[ALERT_TEXT]; /* and its text */
+	double number;          /* what was seen then, in base units */
+	char first[ALERT_WHAT];
 	bool had;               /* every value that it needs was there at some time */
 };
 
@@ -66,6 +69,10 @@ bool watch_next(struct watch *w, struct alert *ret);
 uint64_t watch_lost(const struct watch *w);
 /* True while a rule about memory is raised. */
 bool watch_about_memory(const struct watch *w);
+/* Does the rule hold now, for each whom it is judged for, and is there one? *seen is of one for whom it does not, else of
+ * the last. Tells nothing. */
+bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *seen);
+
 /* The pid of the member of the job that holds most of a GPU's memory: of the GPU with this id, or with this number of
  * the driver's; 0: none is known. Known where watch_keep_holders was called before the first frame. */
 int watch_keep_holders(struct watch *w);

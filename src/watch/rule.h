@@ -165,9 +165,10 @@ struct rule_value {
 };
 typedef void rule_look(void *ctx, const struct rule *rule, size_t term, struct rule_value *ret); /* *ret: all zero */
 
-/* What decided: the first true term of a rule that holds, the first false one of a rule that does not. */
+/* What decided: the first true term of a rule that holds, the first false one of a rule that does not;
+ * where all that was asked for is missing, the first. */
 struct rule_seen {
-	const struct rule_term *term; /* NULL: nothing was known */
+	const struct rule_term *term; /* never NULL of a rule that was read */
 	struct rule_value value;
 	bool missing;                 /* something was not known */
 };
@@ -178,6 +179,9 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 
 /* What a comparison is against, percentages and all, in the metric's unit; NaN: not known. */
 double rule_threshold(const struct rule_term *term, const struct rule_value *value);
+
+/* The value in base units, as programs get it: bytes, seconds, joules, watts, degrees, ratios; NaN: there is none. */
+double rule_number(const struct rule_term *term, const struct rule_value *value);
 
 /* "23.1 GiB", "12.0 MiB/min", "nan", "absent". Returns buf. */
 char *rule_value_text(const struct rule_term *term, const struct rule_value *value, char buf[RULE_VALUE_TEXT]);

@@ -89,6 +89,7 @@ static bool is_had(const struct rule_term *t, const struct rule_value *v)
 bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule_seen *ret)
 {
 	bool stack[RULE_TERMS], missing = false;
+	struct rule_seen first = { .term = NULL };
 	struct rule_seen seen[2] = { { .term = NULL }, { .term = NULL } }; /* the first that does not hold, that does */
 	size_t depth = 0;
 
@@ -108,6 +109,8 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 
 		stack[depth++] = holds;
 		missing |= !had;
+		if (!first.term)
+			first = (struct rule_seen) { .term = t, .value = value };
 		if (had && !seen[holds].term) {
 			seen[holds].term = t;
 			seen[holds].value = value;
@@ -116,7 +119,8 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 	const bool result = depth == 1 && stack[0];
 
 	if (ret) {
-		*ret = seen[seen[result].term ? result : !result];
+		*ret = seen[result].term ? seen[result] : seen[!result].term ? seen[!result]
+									     : first;
 		ret->missing = missing;
 	}
 	return result;
@@ -188,6 +192,17 @@ char *rule_value_text(const struct rule_term *t, const struct rule_value *v, cha
 		 metrics[t->name.metric].unit != UNIT_UJ)
 		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/s");
 	return buf;
+}
+
+double rule_number(const struct rule_term *t, const struct rule_value *value)
+{
+	static const double sizes[] = { [UNIT_BYTES] = 1, [UNIT_NS] = 1e9, [UNIT_COUNT] = 1, [UNIT_PPM] = 1e6, [UNIT_UJ] = 1e6, [UNIT_UW] = 1e6, [UNIT_MCEL] = 1e3, [UNIT_HZ] = 1 };
+
+	if (!t || !value->known)
+		return (double) NAN;
+	if (t->test == TEST_SILENT || t->name.what == RULE_TIME)
+		return value->value / 1e9;
+	return value->value / (t->name.what == RULE_METRIC ? sizes[metrics[t->name.metric].unit] : 1);
 }
 
 bool rule_is_memory(const struct rule *rule)

@@ -5,7 +5,9 @@
 #include <string.h>
 
 enum {
-	PAIRS = SLOPE_PARTS * (SLOPE_PARTS - 1) / 2
+	PAIRS = SLOPE_PARTS * (SLOPE_PARTS - 1) / 2,
+	PAIRS_LEAST = 28, /* eight parts with a value */
+	PAIRS_LATE = 3
 };
 
 static void swap(double *a, double *b)
@@ -72,7 +74,7 @@ static void compute(struct slope *s)
 
 	if (all * late > 0)
 		slope = fabs(all) < fabs(late) ? all : late;
-	s->known = n >= PAIRS / 8 && n_late > 0 && s->last - s->first >= SLOPE_LEAST;
+	s->known = n >= PAIRS_LEAST && n_late >= PAIRS_LATE && s->last - s->first >= SLOPE_LEAST;
 	s->per_s = slope / ((double) s->part_ns / 1e9);
 }
 

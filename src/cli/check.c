@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater check: a gate for CI.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "cli/cli.h"
+
+enum {
+	CHECK_PASS = 0,
+	CHECK_FAIL = 1,
+	CHECK_BAD_RULE = 2,
+	CHECK_INCOMPLETE = 3,
+	TEXT_MOST = 1 << 20
+};
+
+static struct {
+	bool json;
+} arg_check;
+
+struct report {
+	struct buf out;
+	struct json json;
+	bool failed, incomplete;
+};
+
+static const char *const words[] = { [HIW_PASS] = "pass", [HIW_FAIL] = "FAIL", [HIW_INCOMPLETE] = "?" };
+static const char *const keys[] = { [HIW_PASS] = "pass", [HIW_FAIL] = "fail", [HIW_INCOMPLETE] = "incomplete" };
+
+static void add_json(struct json *j, const struct hiw_checked *c)
+{
+	json_object(j);
+	json_key(j, "rule");
+	json_str(j, c->rule);
+	json_key(j, "verdict");
+	json_str(j, keys[c->verdict]);
+	json_key(j, "value");
+	if (isnan(c->value) && !c->at_ns.known) /* it was seen to be no number only at a time */
+		json_null(j);
+	else
+		json_num(j, c->value);
+	json_key(j, "at_s");
+	json_seconds(j, (struct maybe) { c->at_ns.value, c->at_ns.known });
+	json_key(j, "text");
+	json_str(j, c->text);
+	json_end(j);
+}
+
+static void see(void *ctx, const struct hiw_checked *c)
+{
+	struct report *r = ctx;
+
+	r->failed |= c->verdict == HIW_FAIL;
+	r->incomplete |= c->verdict == HIW_INCOMPLETE;
+	if (arg_check.json)
+		add_json(&r->json, c);
+	else
+		(void) buf_printf(&r->out, "%-4s  %s: %s\n", words[c->verdict], c->rule, c->text);
+}
+
+static int status_of(const struct report *r)
+{
+	return r->failed ? CHECK_FAIL : r->incomplete ? CHECK_INCOMPLETE
+						      : CHECK_PASS;
+}
+
+static void begin_json(struct report *r, const char *path)
+{
+	json_init(&r->json, &r->out, false);
+	json_object(&r->json);
+	json_key(&r->json, "recording");
+	json_str(&r->json, path);
+	json_key(&r->json, "rules");
+	json_array(&r->json);
+}
+
+static void end_json(struct report *r)
+{
+	json_end(&r->json);
+	json_key(&r->json, "pass");
+	json_bool(&r->json, status_of(r) == CHECK_PASS);
+	json_end(&r->json);
+	(void) buf_str(&r->out, "\n");
+}
+
+static int check_run(struct hiw_run *run, const char *path, const char *const *rules, size_t n, struct hiw_err *err)
+{
+	struct report r = { .out = BUF_INIT(TEXT_MOST) };
+	int code;
+
+	if (arg_check.json)
+		begin_json(&r, path);
+	code = hiw_run_check(run, rules, n, see, &r, err);
+	if (code == 0 && arg_check.json)
+		end_json(&r);
+	if (code == 0)
+		code = r.out.error ? r.out.error : print_out(r.out.data, r.out.len) ? CHECK_INCOMPLETE
+										    : status_of(&r);
+	buf_done(&r.out);
+	return code;
+}
+
+/* Bad rules first: they are bad for any run. Returns 0 or an exit status. */
+static int read_rules(const char *const *rules, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct hiw_err err = { "" };
+
+		if (hiw_rule_check(rules[i], HIW_RULE_CHECK, &err) < 0) {
+			complain("%s", err.text);
+			return CHECK_BAD_RULE;
+		}
+	}
+	return 0;
+}
+
+static int check_main(int argc, char **argv)
+{
+	const char *const *rules = (const char *const *) argv + 1;
+	autofree char *path = NULL;
+	struct hiw_run *run = NULL;
+	struct hiw_err err = { "" };
+	int r;
+
+	if (argc < 2) {
+		complain("which RUN, and by what rules? for example: hiwater check last 'ram.peak < 20GiB'");
+		return CHECK_BAD_RULE;
+	}
+	r = read_rules(rules, argc - 1);
+	if (r)
+		return r;
+	r = hiw_find(argv[0], &path, &err);
+	if (r == 0)
+		r = hiw_run_open(path, &run, &err);
+	if (r == 0)
+		r = check_run(run, path, rules, (size_t) argc - 1, &err);
+	hiw_run_close(run);
+	if (r < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? CHECK_INCOMPLETE : r;
+}
+
+static const struct opt opts[] = {
+	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_check.json },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Says of each RULE whether RUN keeps it, a line each: pass, FAIL, or ? where that depends on what is not known of the run.",
+	"Rules are those of --alert (see hiwater-run(1)). With .peak, .mean or .last behind its names a rule is about the "
+	"summary's figures: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 cores', 'time < 2h', "
+	"'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the largest process), 'gpu.mem.peak < 95%' (each GPU).",
+	"Any other rule is about what was there at a time: it is kept if it ever held, as it would have been told while the job "
+	"ran: 'ram > 1GiB for 30s'. Write 'always ram < 20GiB' for one that must hold the whole time, 'never loss is nan' or "
+	"'never growth(ram) > 10MiB/min' for one that must not hold at any.",
+	"The exit status is 0 if every rule is kept, 1 if one is not, 2 for a rule that cannot be read, 3 where the data does not "
+	"tell: there is no such run, its end is not recorded, or a value was not had.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater check last 'ram.peak < 20GiB' 'time < 2h'",
+	"did the last run keep to its budget?",
+	"hiwater check base 'never loss is nan' 'always host.mem_used < 95%'",
+	"a gate for a nightly run",
+	"hiwater check --json run.hiw 'ram.peak < 80% of limit'",
+	"for a program",
+	NULL,
+};
+
+const struct command command_check = {
+	.name = "check",
+	.usage = "[options] RUN RULE...",
+	.sentence = "a gate for CI: does a run keep to its rules?",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = check_main,
+};
