@@ -70,6 +70,7 @@ static inline void rig_prepare(struct rig *r, const char *path, uint64_t interva
 		.window_ns = 1000 * MS,
 		.ours = ours,
 		.cgroup = CGROUP_NONE,
+		.gpu = GPU_NONE,
 		.see = see,
 		.see_ctx = r,
 	};
