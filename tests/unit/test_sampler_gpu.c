@@ -163,6 +163,7 @@ static int set_up(void **state)
 	assert_true(stage != MAP_FAILED);
 	g->main = waiting_child();
 	rig_prepare(&g->rig, NULL, 10 * MS, true);
+	g->rig.options.gpu = GPU_AUTO;
 	g->rig.options.vendors = vendors;
 	g->rig.options.see = see_gpus;
 	g->rig.options.see_ctx = g;
