@@ -35,7 +35,8 @@ static const struct source_group groups[NVML_GROUPS] = {
 	[NVML_GROUP_EVENTS] = { "events", 1000000000, 0 },
 };
 
-#define RESCAN_NS 1000000000ULL /* looking for MIG instances again, where a handle is no more */
+#define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */
+#define RETRY_NS  30000000000ULL /* asking a GPU that is lost may take seconds */
 
 static bool is_wsl(const struct root *root)
 {
@@ -79,11 +80,12 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 		return err_set(err, -ENOMEM, "NVML: out of memory");
 	s->env = env;
 	s->now_ns = clock_boot_ns();
+	s->retry_after_ns = RETRY_NS;
 	s->is_wsl = is_wsl(env->root);
 	int r = nvml_load(env->root, &s->nvml, err);
 
 	if (r == 0) {
-		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && env->root->live && !machine_first_pids(env->root);
+		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && !machine_first_pids(env->root);
 		r = nvml_gpus_find(s, err);
 	}
 	if (r < 0) {

@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "nvml_internal.h"
 
-#define RETRY_NS 30000000000ULL /* asking a GPU that is lost may take seconds */
-
 struct nvml_gpu *nvml_gpu_add(struct source *s)
 {
 	struct nvml_gpu *d = NULL;
@@ -49,7 +47,7 @@ static void settle(struct source *s, struct nvml_gpu *d, int code)
 	d->state = code == NVML_SUCCESS                         ? NVML_AWAKE
 		   : nvml_code(code)->meaning == NVML_FORBIDDEN ? NVML_CLOSED
 								: NVML_AWAY;
-	d->retry_ns = clock_boot_ns() + RETRY_NS;
+	d->retry_ns = clock_boot_ns() + s->retry_after_ns;
 }
 
 static int find_by_index(struct source *s, unsigned n)
@@ -179,7 +177,7 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	d->lost_code = code;
-	d->retry_ns = clock_boot_ns() + RETRY_NS;
+	d->retry_ns = clock_boot_ns() + s->retry_after_ns;
 	fall_silent_all(s, d, NVML_AWAY, out);
 	note_state(s, d, out);
 }
@@ -214,6 +212,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		d->id = 0;
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));
+		memset(d->counters, 0, sizeof(d->counters));
 	} else if (was_known) {
 		nvml_note(s, d, out, "gpu", "it answers again");
 	}

@@ -58,6 +58,11 @@ struct nvml_try {
 	int code;      /* what the last call answered */
 };
 
+/* A counter of the driver, as it was last read, and what it had counted before it began again. */
+struct nvml_counter {
+	int64_t last, before;
+};
+
 struct nvml_gpu {
 	uint32_t id; /* 0: not born yet */
 	enum nvml_state state;
@@ -79,6 +84,7 @@ struct nvml_gpu {
 
 	struct nvml_try tries[NVML_MAX_ROWS];
 	enum nvml_told told[METRIC_COUNT];
+	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;
 	struct nvml_reasons reasons;
 	struct nvml_power power;
@@ -104,6 +110,7 @@ struct source {
 	bool is_wsl;
 	bool rescan;     /* MIG instances may have changed */
 	uint64_t checked_ns;
+	uint64_t retry_after_ns; /* how long a GPU that is lost is left alone */
 	bool pids_mean_nothing; /* an old driver tells a container the pids of the host */
 	struct nvml_room room;
 	void *event_set;

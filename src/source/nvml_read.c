@@ -9,12 +9,23 @@
 #include "base/clock.h"
 #include "nvml_internal.h"
 
+/* A counter that begins again (a GPU that was reset, a driver that was reloaded) goes on from where it was. */
+static struct reading gone_on(struct nvml_gpu *d, struct reading r)
+{
+	struct nvml_counter *c = &d->counters[r.metric];
+
+	if (r.value < c->last)
+		c->before += c->last;
+	c->last = r.value;
+	return reading_of((enum metric) r.metric, r.id, c->before + r.value);
+}
+
 void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading)
 {
 	enum nvml_told *told = &d->told[reading->metric];
 
 	if (reading->known)
-		framebuf_reading(out, *reading);
+		framebuf_reading(out, metrics[reading->metric].kind == KIND_COUNTER ? gone_on(d, *reading) : *reading);
 	else if (*told != TOLD_UNKNOWN)
 		framebuf_unknown(out, (enum metric) reading->metric, d->id);
 	*told = reading->known ? TOLD_KNOWN : TOLD_UNKNOWN;

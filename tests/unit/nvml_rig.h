@@ -69,6 +69,16 @@ static inline void rig_env(struct nvml_rig *rig, const char *level, const char *
 	assert_int_equal(setenv("HIWATER_FAKE_PID", text, 1), 0);
 }
 
+/* Where pids are the kernel's own. */
+static inline void rig_first_pids(struct nvml_rig *rig)
+{
+	char path[128];
+
+	temp_tree_put(&rig->tree, "proc/self/ns/x", "");
+	snprintf(path, sizeof(path), "%s/proc/self/ns/pid", rig->tree.path);
+	assert_int_equal(symlink("pid:[4026531836]", path), 0);
+}
+
 /* A machine on which this process is called "train" and belongs to user 1234. */
 static inline void rig_new(struct nvml_rig *rig, const char *level, const char *scenario, double t)
 {
@@ -78,6 +88,7 @@ static inline void rig_new(struct nvml_rig *rig, const char *level, const char *
 	temp_tree_new(&rig->tree);
 	snprintf(file, sizeof(file), "proc/%d/status", (int) getpid());
 	temp_tree_put(&rig->tree, file, "Name:\ttrain\nTgid:\t7\nPPid:\t1\nUid:\t1234\t1234\t1234\t1234\n");
+	rig_first_pids(rig);
 	temp_tree_put(&rig->tree, "proc/meminfo", "MemTotal:       127000000 kB\n");
 	rig_env(rig, level, scenario);
 	rig_at(rig, t);

@@ -3,7 +3,7 @@
  * The NVML source where something is wrong: no driver, a GPU that is lost, asleep or closed, calls that fail.
  */
 #include "nvml_rig.h"
-#include "source/nvml_abi.h"
+#include "source/nvml_internal.h"
 
 /* ---- nothing to open ------------------------------------------------------------------------------------------------ */
 
@@ -76,6 +76,69 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 	assert_int_equal(rig.out.n_events, 0);
 	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0); /* asked again only now and then */
 	assert_true(find_reading(&rig.out, M_GPU_MEM, 1)->known);
+	rig_done(&rig);
+}
+
+CHILD_TEST(a_gpu_that_was_reset_goes_on)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "reset.conf", 4);
+	rig_open(&rig);
+	rig.s->retry_after_ns = 0;
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000);
+	check_value(&rig.out, M_GPU_ECC_CORRECTED, 2, 3);
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost"));
+	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 2)->known);
+	rig_read(&rig, ALL_GROUPS); /* asked again in vain: nothing more is said */
+	assert_int_equal(rig.out.n_events, 0);
+	assert_null(find_reading(&rig.out, M_GPU_ENERGY, 2));
+	rig_at(&rig, 9);
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: it answers again"));
+	assert_int_equal(rig.out.n_births, 0); /* the same one */
+	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 70100000); /* its counters began anew */
+	check_value(&rig.out, M_GPU_ECC_CORRECTED, 2, 3);
+	check_value(&rig.out, M_GPU_POWER, 2, 70000000);
+	check_value(&rig.out, M_GPU_XID, 2, 1);
+	rig_at(&rig, 10);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 140100000);
+	rig_done(&rig);
+}
+
+CHILD_TEST(what_nobody_should_believe)
+{
+	(void) state;
+	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM, M_GPU_THROTTLE_HW,
+		M_GPU_MEM_RESERVED, M_GPU_SM_ACTIVE, M_GPU_SM_OCCUPANCY, M_GPU_TENSOR_ACTIVE, M_GPU_DRAM_ACTIVE };
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "hostile.conf", 6);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *mine = find_process(&rig.out, 1, getpid());
+
+	assert_non_null(mine);
+	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
+	assert_true(has_note(&rig.out, "gpu", "error 77"));
+	rig_at(&rig, 7);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		check_absent(&rig.out, none[i], 1);
+	for (size_t i = 0; i < rig.out.n_readings; i++) {
+		const struct reading *r = &rig.out.readings[i];
+
+		if (metrics[r->metric].unit == UNIT_PPM && r->known && (r->value < 0 || r->max > 1000000))
+			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
+	}
+	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are there */
 	rig_done(&rig);
 }
 
@@ -372,6 +435,8 @@ int main(void)
 		{ "no-driver", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(a_lost_gpu_leaves_the_other),
+		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
+		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),

@@ -329,6 +329,44 @@ CHILD_TEST(wsl_is_not_asked_for_processes)
 	rig_done(&rig);
 }
 
+CHILD_TEST(a_container_sees_its_own_processes)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "580", "container.conf", 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	check_value(&rig.out, M_GPU_MEM, 1, 9 * GIB); /* what is missing belongs to nobody here */
+	check_value(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id, 3 * GIB);
+	rig_done(&rig);
+}
+
+/* The host's pids are other processes here, or none. */
+CHILD_TEST(an_old_driver_tells_a_container_pids_that_mean_nothing)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_new(&rig, "470", "container-old.conf", 3);
+	temp_tree_put(&rig.tree, "proc/1/status", "Name:\tinit\nTgid:\t1\nUid:\t0\t0\t0\t0\n");
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/proc/self/ns/pid", rig.tree.path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("pid:[4026532001]", path), 0);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_null(find_process(&rig.out, 1, 1));
+	const struct birth *b = find_birth(&rig.out, ENTITY_GPU_PROCESS, 0);
+
+	assert_true(b && !b->gpu_process.pid.known && !b->gpu_process.uid.known && *b->gpu_process.name == '\0');
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
+	check_value(&rig.out, M_GPROC_MEM, b->id, 3 * GIB);
+	rig_done(&rig);
+}
+
 CHILD_TEST(a_virtual_gpu_has_gaps)
 {
 	(void) state;
@@ -363,6 +401,8 @@ int main(void)
 		cmocka_unit_test(unified_memory_is_what_processes_hold),
 		cmocka_unit_test(memory_that_is_not_available_is_absent),
 		cmocka_unit_test(wsl_is_not_asked_for_processes),
+		cmocka_unit_test(a_container_sees_its_own_processes),
+		cmocka_unit_test(an_old_driver_tells_a_container_pids_that_mean_nothing),
 		cmocka_unit_test(a_virtual_gpu_has_gaps),
 	};
 
