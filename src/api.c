@@ -13,6 +13,7 @@
 
 #include "api_internal.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mask.h"
 #include "record/history.h"
@@ -27,6 +28,7 @@ enum {
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
 static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = 2 * SECOND;
+static const uint64_t last_messages_ns = SECOND / 10;
 static const size_t queue_bytes = 8 << 20;
 
 const char *hiw_version(void)
@@ -330,25 +332,38 @@ int hiw_recorder_fd(const struct hiw_recorder *r)
 	return r->epoll;
 }
 
-/* A phase's edge or a mark asks for a frame at once, so that what happened lies between two looks. */
+/* Takes one that waits, if any. A phase's edge or a mark asks for a frame at once, so that what happened lies between
+ * two looks. */
+static bool take_message(struct hiw_recorder *r)
+{
+	const uint64_t now = sampler_time(r->sampler);
+	struct frame frame;
+
+	if (pushed_receive(&r->pushed, now, &r->pushed_frame) == 0)
+		return false;
+	frame = framebuf_frame(&r->pushed_frame, FRAME_USER, now, 0);
+	if (frame.n_events > 0)
+		sampler_now(r->sampler);
+	frame.time_ns = sampler_time(r->sampler);
+	if (!framebuf_is_empty(&r->pushed_frame))
+		sampler_push(r->sampler, &frame);
+	framebuf_clear(&r->pushed_frame);
+	return true;
+}
+
 static void take_messages(struct hiw_recorder *r)
 {
-	for (int i = 0; i < MESSAGES_A_STEP; i++) {
-		uint64_t now = sampler_time(r->sampler);
-		struct frame frame;
-		bool look;
+	for (int i = 0; i < MESSAGES_A_STEP && take_message(r); i++)
+		;
+}
 
-		if (pushed_receive(&r->pushed, now, &r->pushed_frame) == 0)
-			return;
-		look = r->pushed_frame.n_events > 0;
-		frame = framebuf_frame(&r->pushed_frame, FRAME_USER, now, 0);
-		if (look)
-			sampler_now(r->sampler);
-		frame.time_ns = sampler_time(r->sampler);
-		if (!framebuf_is_empty(&r->pushed_frame))
-			sampler_push(r->sampler, &frame);
-		framebuf_clear(&r->pushed_frame);
-	}
+/* All that were sent before the end. Who lives on may go on sending. */
+static void take_last_messages(struct hiw_recorder *r)
+{
+	const uint64_t until = clock_boot_ns() + last_messages_ns;
+
+	while (take_message(r) && clock_boot_ns() < until)
+		;
 }
 
 void hiw_recorder_step(struct hiw_recorder *r)
@@ -483,7 +498,7 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 	(void) err;
 	if (r->ended)
 		return 0;
-	take_messages(r);
+	take_last_messages(r);
 	sampler_end(r->sampler);
 	take_alerts(r);
 	r->ended = true;

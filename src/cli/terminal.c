@@ -166,10 +166,26 @@ static bool is_special(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* Where nobody reads a FIFO yet, somebody may come within the usual patience (ENXIO: fifo(7)). */
+static int open_special(const char *path)
+{
+	enum {
+		MOMENT_MS = 10
+	};
+	int fd;
+
+	for (int waited_ms = 0;; waited_ms += MOMENT_MS) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
+		if (fd >= 0 || errno != ENXIO || waited_ms >= PATIENCE_END_MS)
+			return fd < 0 ? -errno : fd;
+		(void) poll(NULL, 0, MOMENT_MS);
+	}
+}
+
 static int write_special(const char *path, const char *text, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
-	int r = fd < 0 ? -errno : terminal_write(fd, text, len, PATIENCE_END_MS);
+	int fd = open_special(path);
+	int r = fd < 0 ? fd : terminal_write(fd, text, len, PATIENCE_END_MS);
 
 	if (fd >= 0)
 		(void) close(fd);

@@ -120,8 +120,8 @@ class Tool:
         if not {"stdout", "stderr"} & set(options):
             options["capture_output"] = True
         full = dict(self.env, **(env or {}))
-        return subprocess.run([HIWATER, *map(str, args)], env=full, cwd=self.folder, text=True, timeout=2 * DEADLINE,
-                              errors="surrogateescape", **options)
+        return subprocess.run([HIWATER, *map(str, args)], env=full, cwd=self.folder, text=True, errors="surrogateescape",
+                              **{"timeout": 2 * DEADLINE, **options})
 
     def counter(self, name="counter"):
         return Counter(self.folder, name)

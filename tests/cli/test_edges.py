@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""The edges of a run: one that is over before a look, its last messages, files that nobody reads."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+from cli_helpers import HIWATER, state_of, wait_for
+from stress_jobs import query, valid
+
+QUEUE = pathlib.Path("/proc/sys/net/unix/max_dgram_qlen")
+
+# Stops its recorder, sends what the socket takes, and ends.
+LAST_WORDS = """
+import os, signal, socket
+recorder, name = os.getppid(), os.environ["HIWATER_SOCKET"]
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as s:
+    s.connect("\\0" + name[1:])
+    os.kill(recorder, signal.SIGSTOP)
+    sent = 0
+    try:
+        while sent < 300:
+            s.send(f"mark word {sent}".encode())
+            sent += 1
+    except BlockingIOError:
+        pass
+open("sent", "w").write(f"{os.getpid()} {sent}\\n")
+"""
+
+
+def test_the_last_messages_are_all_taken(tool):
+    """Also where the kernel lets hundreds wait: in a network namespace of its own that may be set."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: no network namespace")
+    run = f"echo 512 > {QUEUE} && exec {HIWATER} run -o x.hiw --summary none -- {sys.executable} -c '{LAST_WORDS}'"
+    process = subprocess.Popen(["unshare", "-n", "sh", "-c", run], cwd=tool.folder, env=tool.env, start_new_session=True)
+    tool.started.append(process)
+    said = tool.folder / "sent"
+    wait_for(lambda: said.exists() and said.read_text().endswith("\n"), "it has sent what it could")
+    job, sent = map(int, said.read_text().split())
+    wait_for(lambda: state_of(job) == "Z" and state_of(process.pid) == "T", "the job has ended, hiwater is stopped")
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(30) == 0
+    words = [text for text, in query(tool.folder / "x.hiw", "SELECT text FROM event WHERE kind = 'mark' ORDER BY rowid")]
+    assert sent > 200 and words == [f"word {n}" for n in range(sent)]
+
+
+def test_attached_to_a_zombie(tool):
+    """Whatever is not there any more is unknown, not 0."""
+    with subprocess.Popen(["true"]) as zombie:
+        wait_for(lambda: state_of(zombie.pid) == "Z", "it is a zombie")
+        assert tool.run("attach", "--summary", "none", "--json", "run.json", str(zombie.pid)).returncode == 0
+    ram = valid((tool.folder / "run.json").read_text())["ram"]
+    assert [ram["combined"][key] for key in ("peak_bytes", "low_bytes", "high_bytes", "mean_bytes")] == [None] * 4
+    assert ram["combined"]["method"] is None
+
+
+def test_a_fifo_that_nobody_reads_holds_nobody_up(tool):
+    os.mkfifo(tool.folder / "fifo")
+    done = tool.run("run", "--json", "fifo", "--summary", "none", "--", "sh", "-c", "exit 3", timeout=30)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1 and "fifo was not written" in done.stderr
+
+
+def test_a_fifo_that_is_read_gets_it_all(tool):
+    os.mkfifo(tool.folder / "fifo")
+    process = tool.start("run", "--json", "fifo", "--summary", "none", "--", "sh", "-c", "exit 3")
+    with open(tool.folder / "fifo") as fifo:
+        assert valid(fifo.read())["exit"]["code"] == 3
+    assert process.wait(30) == 3
