@@ -224,6 +224,7 @@ struct job {
 	int64_t level_sum[LEVELS];
 	size_t level_known[LEVELS];
 	bool counters_read, marks_read; /* since the last total */
+	bool memory_known;     /* ever */
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
 	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */

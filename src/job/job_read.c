@@ -93,6 +93,7 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 	l->rss_seq = job->seq;
 	if (!r->known)
 		return;
+	job->memory_known = true;
 	if (r->value > l->seen)
 		l->seen = r->value;
 	peak_take(job, l->m, r->value);

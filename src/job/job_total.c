@@ -148,6 +148,18 @@ static void tell_private(struct job *job, const struct bounds *b, struct framebu
 		tell_split(job, out, b, job->pass.private_part, job->pass.whole);
 }
 
+static void tell_memory(struct job *job, const struct look *look, const struct bounds *b, struct framebuf *out)
+{
+	tell_ram(b, out);
+	if (look->main_known) {
+		tell(out, M_JOB_RAM_MAIN, look->main_rss, job->main_burst);
+		job->main_burst = 0;
+	}
+	framebuf_value(out, M_JOB_RSS_SUM, 0, look->rss_sum);
+	framebuf_value(out, M_JOB_ANON, 0, look->anon_sum);
+	tell_private(job, b, out);
+}
+
 static void tell_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *told)
 {
 	/* What is only known better later must not make a counter go back. */
@@ -193,14 +205,8 @@ void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 
 	growth_take(&job->growth, look->rss_sum);
 	bounds_make(job, time_ns, &b);
-	tell_ram(&b, out);
-	if (look->main_known) {
-		tell(out, M_JOB_RAM_MAIN, look->main_rss, job->main_burst);
-		job->main_burst = 0;
-	}
-	framebuf_value(out, M_JOB_RSS_SUM, 0, look->rss_sum);
-	framebuf_value(out, M_JOB_ANON, 0, look->anon_sum);
-	tell_private(job, &b, out);
+	if (job->memory_known || b.max[ALL] > 0)
+		tell_memory(job, look, &b, out);
 	framebuf_value(out, M_JOB_PROCESSES, 0, (int64_t) look->n);
 	for (enum level k = 0; k < LEVELS; k++) {
 		if (job->level_known[k] > 0 || (job->accs[level_metrics[k]].n > 0 && look->n == 0))

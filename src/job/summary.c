@@ -65,8 +65,11 @@ static int note_cpu(struct summary *s)
 
 static int note_descendants(struct summary *s)
 {
-	if (s->descendants.peak.known || !s->descendants.high.known)
+	if (s->descendants.peak.known || !s->descendants.low.known)
 		return 0;
+	if (s->facts->main_ignored_sigchld.value == 1)
+		return summary_note(s, "ram.descendants", "if there were any, each ended before a look at it, and main ignored SIGCHLD: "
+							  "nobody was told of them");
 	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
 }
 
@@ -206,6 +209,8 @@ int summary_make(struct job *job, struct summary *ret)
 	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);
 	s.iowait_ppm = iowait(job);
 	s.peak_alive = most_of(job, M_JOB_PROCESSES);
+	if (job_main(job)) /* also where no look found it alive */
+		s.peak_alive = maybe_max(s.peak_alive, known(1));
 	r = note_cpu(&s);
 	if (r == 0)
 		r = note_descendants(&s);

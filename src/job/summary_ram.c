@@ -5,9 +5,16 @@
 #include "job/job_internal.h"
 #include "job/summary_internal.h"
 
+enum {
+	PAGE = 4096 /* the least that a fault brings */
+};
+
+/* A sum of 0 beside a peak means that no look found what was there. */
 static struct maybe mean_of(const struct acc *acc)
 {
-	return acc && acc->span_ns > 0 ? known((int64_t) (acc->sum / (double) acc->span_ns)) : UNKNOWN;
+	if (!acc || acc->span_ns == 0 || (acc->sum <= 0 && acc->max > 0))
+		return UNKNOWN;
+	return known((int64_t) (acc->sum / (double) acc->span_ns));
 }
 
 static void figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
@@ -145,15 +152,88 @@ static void main_figure(const struct job *job, struct ram_figure *figure)
 
 /* ---- all, and all but main ------------------------------------------------------------------------------------------ */
 
-/* Were there children that no look found? Each of them had faults, and main, if it waited for them, counts those. */
-static bool had_unseen(const struct job *job)
+/* Faults of the children that main waited for, and of theirs. */
+static int64_t faults_waited(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 	const struct process *main = job_main(job);
 
-	if (f->main_zombie_cminflt.known)
-		return f->main_zombie_cminflt.value > 0;
-	return main && main->faults_waited > 0;
+	return f->main_zombie_cminflt.known ? f->main_zombie_cminflt.value : main ? main->faults_waited
+										  : 0;
+}
+
+/* Where exit records tell of everybody, nobody is missed. */
+static bool is_blind(const struct facts *f)
+{
+	return f->taskstats.known && f->taskstats.value == 0;
+}
+
+/* Were there children that no look found, or may there have been? Each of them had faults, and main, if it waited for
+ * them, counts those. */
+static bool had_unseen(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+
+	return faults_waited(job) > 0 || (is_blind(f) && f->main_ignored_sigchld.value == 1);
+}
+
+/* Of those that main's children had, what one that was seen explains. Orphans are waited for by hiwater. Counters may be
+ * a window old, while the largest size was seen: pages of it that the counters lack are explained by it; and a program's
+ * end takes a few. */
+static int64_t faults_explained(const struct process *p)
+{
+	enum {
+		AT_THE_END = 512
+	};
+	const int64_t pages = p->peak_bytes / PAGE;
+
+	if (p->is_main || p->how == END_REAPED)
+		return 0;
+	return (p->faults_minor > pages ? p->faults_minor : pages) + AT_THE_END;
+}
+
+static int64_t faults_unseen(const struct job *job)
+{
+	int64_t faults = faults_waited(job);
+
+	for (size_t i = 0; i < job_process_count(job); i++)
+		faults -= faults_explained(job_process(job, i));
+	return faults > 0 ? faults : 0;
+}
+
+/* What children can have held, all at once, where no look found any: a fault brings a page, a piece of a file
+ * (fault_around_bytes, 64 KiB) or a huge page. Unknown where nobody counted their faults. */
+static struct maybe unseen_most(const struct job *job)
+{
+	enum {
+		PIECE = 65536
+	};
+	const struct facts *f = job_facts_const(job);
+	const struct acc *thp = job_acc(job, M_HOST_THP_FAULTS, 0);
+	const int64_t faults = faults_waited(job), given = thp ? thp->max - thp->min : 0;
+	int64_t most, huge;
+
+	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(faults, PIECE, &most) ||
+		__builtin_mul_overflow(given < faults ? given : faults, f->huge_page_bytes.value, &huge) ||
+		__builtin_add_overflow(most, huge, &most))
+		return UNKNOWN;
+	return known(most);
+}
+
+/* May those that no look found have held enough to matter beside the others? */
+static bool unseen_matter(const struct job *job, const struct ram_figure *figure)
+{
+	const struct facts *f = job_facts_const(job);
+	const bool none_seen = f->processes_seen.known && f->processes_seen.value <= 1;
+	const struct maybe most = none_seen ? unseen_most(job) : UNKNOWN;
+
+	if (!is_blind(f))
+		return false;
+	if (f->main_ignored_sigchld.value == 1)
+		return true;
+	if (none_seen)
+		return !most.known || most.value > 0;
+	return faults_unseen(job) > figure->peak.value / 10 / PAGE;
 }
 
 static int64_t largest_process(const struct job *job, bool with_main)
@@ -173,6 +253,21 @@ struct ram_accs {
 	const struct acc *low, *value, *high;
 	int64_t least;         /* no figure is below it */
 };
+
+/* Then the figure is what looks found, and no more. */
+static void unseen_take(const struct job *job, struct ram_figure *figure)
+{
+	if (!figure->high.known || !unseen_matter(job, figure))
+		return;
+	/* One that was found, and gone before its memory was read. */
+	if (figure->peak.value == 0) {
+		*figure = (struct ram_figure) { .low = known(0) };
+		return;
+	}
+	figure->method = METHOD_SAMPLED;
+	figure->source = "statm";
+	figure->high = UNKNOWN;
+}
 
 static void bounded_figure(const struct job *job, const struct ram_accs *a, struct ram_figure *figure)
 {
@@ -209,6 +304,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 			figure->peak = maybe_max(figure->peak, main->peak);
 			figure->high = maybe_max(figure->high, main->high);
 		}
+		unseen_take(job, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
 		figure_split(figure, private.value, figure->peak.value);
@@ -252,9 +348,10 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	} else if (f->processes_seen.known && f->processes_seen.value <= 1) {
 		/* All were too short for a look. */
 		figure->low = known(0);
-		figure->high = f->main_maxrss_bytes;
+		figure->high = is_blind(f) ? unseen_most(job) : f->main_maxrss_bytes;
 	} else {
 		bounded_figure(job, &accs, figure);
+		unseen_take(job, figure);
 		descendants_split(job, figure);
 	}
 }

@@ -24,10 +24,14 @@ void sampler_main_zombie(struct sampler *s, pid_t pid)
 {
 	struct facts *facts = job_facts(s->job);
 
+	bool ignored_sigchld;
+
 	if (!s->started)
 		return;
-	if (processes_zombie(s->processes, pid, &s->zombie) == 0)
+	if (processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld) == 0) {
 		facts->main_zombie_cminflt = s->zombie.faults_waited;
+		facts->main_ignored_sigchld = known(ignored_sigchld);
+	}
 	if (!s->taskstats)
 		return;
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);

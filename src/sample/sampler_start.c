@@ -94,6 +94,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	if (s->machine.mem_total_bytes)
 		f->capacity_bytes = known((int64_t) s->machine.mem_total_bytes);
 	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
+	f->huge_page_bytes = known((int64_t) s->machine.huge_page_bytes);
 	if (s->options.ours)
 		f->main_hwm_at_start_bytes = known(0);
 	(void) job_set_text(&f->kernel, s->machine.kernel);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/smallfile.h"
+#include "source/procfs_status.h"
 
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err)
 {
@@ -105,7 +106,16 @@ uint64_t thread_cpu_ns(void)
 	return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
 }
 
-int processes_zombie(struct processes *p, pid_t pid, struct end *ret)
+static bool ignores_sigchld(struct processes *p, pid_t pid)
+{
+	struct procfs_status st;
+	char path[PATH_LEN];
+
+	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) > 0 &&
+	       procfs_status_parse(p->text, &st) == 0 && st.ignores_sigchld;
+}
+
+int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_ignored_sigchld)
 {
 	const struct member *m = member_of_pid(p, pid);
 	struct procfs_stat st;
@@ -124,6 +134,8 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret)
 		.faults_minor = st.faults_minor <= INT64_MAX ? known((int64_t) st.faults_minor) : UNKNOWN,
 		.faults_waited = st.faults_waited <= INT64_MAX ? known((int64_t) st.faults_waited) : UNKNOWN,
 	};
+	*ret_ignored_sigchld = ignores_sigchld(p, pid);
+	p->unwaited += *ret_ignored_sigchld && !(m && m->ignores_sigchld);
 	return 0;
 }
 

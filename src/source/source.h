@@ -184,8 +184,9 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
  * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. */
 int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns);
 
-/* What a zombie that is not yet reaped still says: end.faults_waited, cpu (stat). Returns 0 or -errno. */
-int processes_zombie(struct processes *p, pid_t pid, struct end *ret);
+/* What a zombie that is not yet reaped still says: end.faults_waited, cpu (stat), and whether it ignored SIGCHLD (status).
+ * Returns 0 or -errno. */
+int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_ignored_sigchld);
 
 /* Marks the end of a member that was reaped, with its facts. No-op (returns false) for a stranger. */
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out);

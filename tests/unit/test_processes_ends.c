@@ -29,6 +29,7 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 {
 	struct child main = child_start(burn_and_end, NULL);
 	struct end zombie = { 0 }, facts = { .status_known = true, .status = 7 << 8 };
+	bool ignored = true;
 	const struct end *end;
 	struct bench b;
 
@@ -39,8 +40,9 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
 	child_go(&main);
 	zombie_wait(main.pid);
-	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), 0);
+	assert_int_equal(processes_zombie(b.p, main.pid, &zombie, &ignored), 0);
 	assert_int_equal(zombie.id, 1);
+	assert_false(ignored);
 	assert_true(zombie.faults_waited.known && zombie.faults_waited.value == 0);
 	assert_true(zombie.cpu_user_ns.known);
 	framebuf_clear(&b.out);
@@ -66,7 +68,7 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	bench_end(&b);
 	child_end(&main);
 	bench_start(&b, NULL, true);
-	assert_int_equal(processes_zombie(b.p, main.pid, &zombie), -ESRCH);
+	assert_int_equal(processes_zombie(b.p, main.pid, &zombie, &ignored), -ESRCH);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), -ESRCH);
 	bench_end(&b);
 }

@@ -392,6 +392,34 @@ static void who_ignores_sigchld_is_counted(void **state)
 	bench_end(&b);
 }
 
+static void ignore_and_end(const struct child *c, void *arg)
+{
+	just_wait(c, arg);
+	(void) signal(SIGCHLD, SIG_IGN);
+}
+
+/* Between two looks, and ended since. */
+static void a_zombie_that_ignored_sigchld_is_counted(void **state)
+{
+	struct child main = child_start(ignore_and_end, NULL);
+	struct end zombie;
+	struct bench b;
+	bool ignored = false;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_unwaited(b.p), 0);
+	child_go(&main);
+	zombie_wait(main.pid);
+	assert_int_equal(processes_zombie(b.p, main.pid, &zombie, &ignored), 0);
+	assert_true(ignored);
+	assert_int_equal(processes_unwaited(b.p), 1);
+	bench_end(&b);
+	child_end(&main);
+}
+
 /* As another user its io is closed: unknown once, then silence. */
 static void what_is_not_permitted_is_unknown(void **state)
 {
@@ -470,6 +498,7 @@ int main(void)
 		CHILDREN_TEST(an_older_mark_proves_nothing),
 		CHILDREN_TEST(borrowed_memory_counts_once),
 		CHILDREN_TEST(who_ignores_sigchld_is_counted),
+		CHILDREN_TEST(a_zombie_that_ignored_sigchld_is_counted),
 		CHILDREN_TEST(what_is_not_permitted_is_unknown),
 		CHILDREN_TEST(every_metric_is_probed),
 	};

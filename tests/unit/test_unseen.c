@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What was not read, and children that no look found: unknown, not 0, and no bound where there is none.
+ */
+#include "job_rig.h"
+
+static void start(struct rig *r, bool has_records)
+{
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	job_facts(r->job)->rss_error_bytes = known(0);
+	job_facts(r->job)->taskstats = known(has_records);
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, MB);
+	tick(r);
+}
+
+/* ---- nothing was read ------------------------------------------------------------------------------------------------ */
+
+/* Totals over nothing are none, and neither is their mean. */
+static void test_nothing_was_read(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	push(r);
+	gone(r, 1);
+	tick(r);
+	tick(r);
+	finish(r);
+	assert_null(job_acc(r->job, M_JOB_RAM, 0));
+	assert_null(job_acc(r->job, M_JOB_RSS_SUM, 0));
+	assert_null(job_acc(r->job, M_JOB_RAM_MAIN, 0));
+	s = summary_of(r);
+	assert_false(s.combined.peak.known || s.combined.low.known || s.combined.mean.known);
+	assert_int_equal(s.combined.method, METHOD_UNKNOWN);
+	assert_int_equal(s.peak_alive.value, 1);
+	summary_done(&s);
+}
+
+/* What is known of its end alone has a peak, and no mean. */
+static void test_a_peak_without_a_look_has_no_mean(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	push(r);
+	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = 1, .how = END_TASKSTATS, .hwm_bytes = known(9 * MB) });
+	tick(r);
+	tick(r);
+	finish(r);
+	assert_int_equal(most(r, M_JOB_RAM), 9 * MB);
+	s = summary_of(r);
+	assert_int_equal(s.combined.peak.value, 9 * MB);
+	assert_false(s.combined.mean.known);
+	summary_done(&s);
+}
+
+/* ---- children that no look found ------------------------------------------------------------------------------------- */
+
+/* Main of 10 MB and a child of 100, whose faults are read; both end, and main's zombie counts waited faults of its
+ * children. */
+static struct summary with_a_child(struct rig *r, bool has_records, int64_t waited)
+{
+	start(r, has_records);
+	born(r, 2, 1, 78);
+	rss(r, 2, 100 * MB, 0);
+	faults(r, 2, 30000);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 101 * MB, waited, 5, 6);
+	finish(r);
+	return summary_of(r);
+}
+
+static void expect_bounded(struct rig *r, bool has_records, int64_t waited)
+{
+	struct summary s = with_a_child(r, has_records, waited);
+
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_int_equal(s.descendants.method, METHOD_BOUNDED);
+	assert_true(s.combined.high.value >= s.combined.peak.value && s.combined.high.value < 115 * MB);
+	summary_done(&s);
+}
+
+static void test_the_childs_own_faults_change_nothing(void **state)
+{
+	expect_bounded(*state, false, 30000);
+}
+
+static void test_few_unseen_faults_change_nothing(void **state)
+{
+	expect_bounded(*state, false, 32000);
+}
+
+static void test_exit_records_tell_of_everybody(void **state)
+{
+	expect_bounded(*state, true, 60000);
+}
+
+static void test_much_unseen_is_sampled(void **state)
+{
+	struct summary s = with_a_child(*state, false, 60000);
+
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_int_equal(s.descendants.method, METHOD_SAMPLED);
+	assert_true(s.combined.peak.value >= 100 * MB && !s.combined.high.known && !s.descendants.high.known);
+	summary_done(&s);
+}
+
+/* None was found, and each fault may have brought a piece of a file. */
+static void test_where_none_was_seen_faults_bound_them(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	main_reaped(r, 50 * MB, 100, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_true(s.combined.peak.value >= 50 * MB && !s.combined.high.known);
+	assert_int_equal(s.descendants.low.value, 0);
+	assert_int_equal(s.descendants.high.value, 100 * 65536);
+	summary_done(&s);
+}
+
+/* One was found, and was gone before it was read. */
+static void test_what_was_found_and_not_read_is_unknown(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	born(r, 2, 1, 78);
+	push(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 50 * MB, 10000, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_false(s.descendants.peak.known || s.descendants.mean.known || s.descendants.high.known);
+	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	summary_done(&s);
+}
+
+/* Nobody counted the faults of its children. */
+static void deaf_main(struct rig *r, bool has_records)
+{
+	struct summary s;
+
+	start(r, has_records);
+	job_facts(r->job)->main_ignored_sigchld = known(1);
+	main_reaped(r, 50 * MB, 0, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.main.method, METHOD_EXACT);
+	assert_int_equal(s.combined.method, has_records ? METHOD_EXACT : METHOD_SAMPLED);
+	assert_int_equal(s.combined.peak.value, 50 * MB);
+	assert_int_equal(s.combined.high.known, has_records);
+	assert_int_equal(s.descendants.peak.known, has_records);
+	summary_done(&s);
+}
+
+static void test_a_main_that_ignores_sigchld_may_have_had_children(void **state)
+{
+	deaf_main(*state, false);
+}
+
+static void test_its_children_would_have_had_exit_records(void **state)
+{
+	deaf_main(*state, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_nothing_was_read),
+		RIG_TEST(test_a_peak_without_a_look_has_no_mean),
+		RIG_TEST(test_the_childs_own_faults_change_nothing),
+		RIG_TEST(test_few_unseen_faults_change_nothing),
+		RIG_TEST(test_exit_records_tell_of_everybody),
+		RIG_TEST(test_much_unseen_is_sampled),
+		RIG_TEST(test_where_none_was_seen_faults_bound_them),
+		RIG_TEST(test_what_was_found_and_not_read_is_unknown),
+		RIG_TEST(test_a_main_that_ignores_sigchld_may_have_had_children),
+		RIG_TEST(test_its_children_would_have_had_exit_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
