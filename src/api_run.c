@@ -9,12 +9,14 @@
 
 #include "api_internal.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "record/history.h"
 #include "sink/sink.h"
 #include "watch/findings.h"
 
 /* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
 static const int64_t earlier_matters_ns = INT64_C(60000000000);
+static const uint64_t earlier_patience_ns = 50000000;
 
 /* ---- earlier runs of the same name or command ---------------------------------------------------------------------- */
 
@@ -40,19 +42,29 @@ static void add_earlier(struct earlier_runs *sum, const struct history_entry *en
 	sum->cores_ppm = maybe_max(sum->cores_ppm, entry->cores_ppm);
 }
 
+struct reading_earlier {
+	struct earlier_runs *sum;
+	const struct facts *facts;
+	uint64_t until_ns;
+};
+
+static bool see_earlier(void *ctx, const struct history_entry *entry)
+{
+	struct reading_earlier *r = ctx;
+
+	if (is_earlier(entry, r->facts))
+		add_earlier(r->sum, entry);
+	return clock_boot_ns() < r->until_ns;
+}
+
+/* The latest of them tell the most; the end of a job does not wait for a slow disk. */
 static void read_earlier(const struct summary *summary, struct earlier_runs *ret)
 {
-	struct history history = { 0 };
+	struct reading_earlier reading = { ret, summary->facts, clock_boot_ns() + earlier_patience_ns };
 
 	*ret = (struct earlier_runs) { 0 };
-	if (!summary->wall_ns.known || summary->wall_ns.value < earlier_matters_ns ||
-		history_read(&history, NULL) < 0)
-		return;
-	for (size_t i = 0; i < history.n; i++) {
-		if (is_earlier(&history.entries[i], summary->facts))
-			add_earlier(ret, &history.entries[i]);
-	}
-	history_done(&history);
+	if (summary->wall_ns.known && summary->wall_ns.value >= earlier_matters_ns)
+		(void) history_newest(see_earlier, &reading, NULL);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------ */
@@ -237,7 +249,7 @@ static struct hiw_entry entry_of(const struct history_entry *e)
 		.command = e->command,
 		.started_wall_ns = e->started_wall_ns,
 		.wall_ns = e->wall_ns,
-		.exit_status = { e->status, e->complete },
+		.exit_status = { e->status.value, e->complete && e->status.known },
 		.complete = e->complete,
 		.running = e->running,
 		.pinned = e->pinned,

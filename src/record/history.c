@@ -191,11 +191,41 @@ void history_done(struct history *h)
 	*h = (struct history) { 0 };
 }
 
+/* False: it has only begun, or is none of ours. */
+static bool entry_of(const struct listing *list, size_t i, struct history_entry *ret)
+{
+	const struct listed *run = &list->runs[i];
+	char path[PATH_MAX];
+
+	path_of(list, run->number, path, sizeof(path));
+	if (run->bytes == 0 || history_entry_read(path, ret) < 0)
+		return false;
+	ret->number = run->number;
+	ret->file_bytes = run->bytes;
+	return true;
+}
+
+int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err)
+{
+	autolist struct listing list;
+	bool more = true;
+	int r = list_read(&list, err);
+
+	for (size_t i = r < 0 ? 0 : list.n; more && i > 0; i--) {
+		struct history_entry entry = { 0 };
+
+		if (!entry_of(&list, i - 1, &entry))
+			continue;
+		more = see(ctx, &entry);
+		history_entry_done(&entry);
+	}
+	return r;
+}
+
 int history_read(struct history *ret, struct err *err)
 {
 	autolist struct listing list;
 	struct history h = { 0 };
-	char path[PATH_MAX];
 	int r = list_read(&list, err);
 
 	if (r < 0)
@@ -203,13 +233,8 @@ int history_read(struct history *ret, struct err *err)
 	h.entries = calloc(list.n ? list.n : 1, sizeof(*h.entries));
 	if (!h.entries)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < list.n; i++) {
-		path_of(&list, list.runs[i].number, path, sizeof(path));
-		if (list.runs[i].bytes == 0 || history_entry_read(path, &h.entries[h.n]) < 0)
-			continue;
-		h.entries[h.n].number = list.runs[i].number;
-		h.entries[h.n++].file_bytes = list.runs[i].bytes;
-	}
+	for (size_t i = 0; i < list.n; i++)
+		h.n += entry_of(&list, i, &h.entries[h.n]);
 	*ret = h;
 	return 0;
 }
@@ -287,13 +312,13 @@ static bool is_name(const struct history_run *run, const char *what)
 	return run->name && strcmp(run->name, what) == 0;
 }
 
-/* "4711" is also the job of its step "4711.0". */
+/* "4711" is also the job of its step "4711.0", and of its array's tasks "4711_7". */
 static bool is_slurm(const struct history_run *run, const char *what)
 {
 	size_t n = strlen(what);
 
 	return run->scheduler && strcmp(run->scheduler, "slurm") == 0 && run->scheduler_job &&
-	       strncmp(run->scheduler_job, what, n) == 0 && (run->scheduler_job[n] == '\0' || run->scheduler_job[n] == '.');
+	       n > 0 && strncmp(run->scheduler_job, what, n) == 0 && strchr("._", run->scheduler_job[n]);
 }
 
 static bool is_last(const char *run, uint64_t *ret_back)

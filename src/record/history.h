@@ -18,7 +18,7 @@ struct history_entry {
 	char *name, *command;    /* of the run; "" if unknown */
 	uint64_t started_wall_ns;
 	int64_t wall_ns;         /* so far, if it runs */
-	int32_t status;          /* of main */
+	struct maybe status;     /* of main */
 	bool complete, running, pinned;
 	struct maybe peak_bytes; /* combined RAM */
 	struct maybe cores_ppm;  /* mean use of processors, in millionths of a core */
@@ -36,6 +36,9 @@ int history_dir(char *ret, size_t size, struct err *err);
 /* Reads the folder; files that are not ours are left out. A folder that does not exist is an empty history. */
 int history_read(struct history *ret, struct err *err);
 void history_done(struct history *h);
+
+/* Reads one after the other, the newest first, as long as see says true; an entry is borrowed until see returns. */
+int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err);
 
 /* Finds a RUN: a number, "last", "last-1", a name (its latest run), a path, "slurm:JOB". ret_path is the caller's to
  * free. Returns 0, -ENOENT with a text that says what was looked for and where, or -errno. */

@@ -138,7 +138,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 	e->wall_ns = e->complete ? facts->ended_ns.value : facts->last_ns.value;
 	if (facts->started_wall_ns.value > 0)
 		e->started_wall_ns = (uint64_t) facts->started_wall_ns.value;
-	e->status = (int32_t) facts->exit_status.value;
+	e->status = facts->exit_status;
 	e->pinned = facts->pinned.value != 0;
 	e->peak_bytes = l.ram;
 	e->cores_ppm = cores(facts, &l, e->wall_ns);

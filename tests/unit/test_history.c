@@ -112,6 +112,7 @@ static void runs_are_kept_and_found(void **state)
 	expect_found("slurm:4711", "/2.hiw");
 	expect_found("slurm:4711.2", "/2.hiw");
 	expect_missing("slurm:471");
+	expect_missing("slurm:");
 	expect_found(two, "/2.hiw");
 	expect_missing("./none.hiw");
 	assert_int_equal(history_find("", &one, NULL), -EINVAL);
@@ -134,6 +135,48 @@ static void runs_are_kept_and_found(void **state)
 	free(one);
 	free(two);
 	free(three);
+}
+
+static void an_arrays_tasks_are_found(void **state)
+{
+	static const char *const jobs[] = { "100_7", "100_70", "100_8.0", "1000_7" };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		free(add_run("task", jobs[i], 25, true));
+	expect_found("slurm:100", "/3.hiw");
+	expect_found("slurm:100_7", "/1.hiw");
+	expect_found("slurm:100_70", "/2.hiw");
+	expect_found("slurm:100_8", "/3.hiw");
+	expect_found("slurm:1000", "/4.hiw");
+	expect_missing("slurm:10");
+	expect_missing("slurm:100_");
+}
+
+struct seen {
+	uint64_t numbers[4];
+	size_t n, most;
+};
+
+static bool see_one(void *ctx, const struct history_entry *entry)
+{
+	struct seen *seen = ctx;
+
+	seen->numbers[seen->n++] = entry->number;
+	return seen->n < seen->most;
+}
+
+static void the_newest_are_read_first(void **state)
+{
+	struct seen seen = { .most = 2 };
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+		free(add_run("run", NULL, 25, true));
+	assert_int_equal(history_newest(see_one, &seen, NULL), 0);
+	assert_int_equal(seen.n, 2);
+	assert_int_equal(seen.numbers[0], 3);
+	assert_int_equal(seen.numbers[1], 2);
 }
 
 static void a_short_run_is_not_kept(void **state)
@@ -368,6 +411,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_HISTORY(a_folder_that_is_not_there_is_empty),
 		WITH_HISTORY(runs_are_kept_and_found),
+		WITH_HISTORY(an_arrays_tasks_are_found),
+		WITH_HISTORY(the_newest_are_read_first),
 		WITH_HISTORY(a_short_run_is_not_kept),
 		WITH_HISTORY(a_history_on_a_share_gets_copies),
 		WITH_HISTORY(a_file_is_found_where_nothing_else_is),
