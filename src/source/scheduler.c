@@ -67,19 +67,25 @@ static struct maybe first_number(const struct environment *env, const char *cons
 	return value;
 }
 
-/* sbatch(1): SLURM_MEM_PER_NODE and SLURM_MEM_PER_CPU are in MiB; 0 asks for the whole node. */
+/* So many MiB for each of n. */
+static bool times(struct maybe mib, struct maybe n, int64_t *ret)
+{
+	return mib.known && n.known && mib.value > 0 && n.value > 0 && !__builtin_mul_overflow(mib.value, n.value, ret) &&
+	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
+}
+
+/* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 asks for the whole node. */
 static struct maybe slurm_memory(const struct environment *env)
 {
 	struct maybe node = number_of(env, "SLURM_MEM_PER_NODE");
 	struct maybe cpu = number_of(env, "SLURM_MEM_PER_CPU");
 	struct maybe cpus = number_of(env, "SLURM_CPUS_ON_NODE");
+	struct maybe gpu = number_of(env, "SLURM_MEM_PER_GPU"), gpus = number_of(env, "SLURM_GPUS_ON_NODE");
 	int64_t bytes;
 
 	if (node.known && node.value > 0 && !__builtin_mul_overflow(node.value, 1 << 20, &bytes))
 		return known(bytes);
-	if (cpu.known && cpus.known && cpu.value > 0 &&
-		!__builtin_mul_overflow(cpu.value, cpus.value, &bytes) &&
-		!__builtin_mul_overflow(bytes, 1 << 20, &bytes))
+	if (times(cpu, cpus, &bytes) || times(gpu, gpus, &bytes))
 		return known(bytes);
 	return UNKNOWN;
 }
