@@ -102,13 +102,21 @@ static void explain_run(const struct explainer *e)
 	explain(e, lacks_sampling(f), "sampling", "the recorder was lost before it could say");
 }
 
-static const char *no_cgroup(const struct summary *s)
+static void explain_cgroup(const struct explainer *e)
 {
+	const struct summary *s = e->s;
+	const bool counts = s->cgroup_peak.known && s->cgroup_oom_kills.known;
+
+	if (counts && s->cgroup_limit.known)
+		return;
 	if (!s->facts->cgroup)
-		return "no cgroup was read";
-	if (s->facts->cgroup_exclusive.value != 1)
-		return "the job did not have its cgroup to itself";
-	return "no limit was seen, or this kernel keeps no such figure";
+		explain(e, true, "ram.cgroup", "no cgroup was read");
+	else if (s->facts->cgroup_exclusive.value != 1)
+		explain(e, true, "ram.cgroup", "the job did not have its cgroup to itself");
+	else if (!counts)
+		explain(e, true, "ram.cgroup", "this kernel keeps no such figure");
+	else
+		explain(e, true, "ram.cgroup.limit_bytes", "the job's cgroup has no limit, nor have those above it");
 }
 
 static void explain_memory(const struct explainer *e)
@@ -121,7 +129,7 @@ static void explain_memory(const struct explainer *e)
 	explain_figure(e, &s->main, "ram.main", "the main process was gone before the first look, or not readable");
 	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was seen, or none was readable");
 	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
-	explain(e, !s->cgroup_peak.known || !s->cgroup_limit.known || !s->cgroup_oom_kills.known, "ram.cgroup", no_cgroup(s));
+	explain_cgroup(e);
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 

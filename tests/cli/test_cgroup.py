@@ -138,6 +138,18 @@ def test_what_the_kernel_charged(measured, group, hog):
     assert note(summary, "ram.cgroup") == []
 
 
+def test_no_limit_is_said_as_such(measured, group, hog):
+    for name in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes"):
+        if (group.folder / name).exists():
+            (group.folder / name).write_text("-1", encoding="ascii")
+    _, summary = measured(hog, "fill", 20)
+    cgroup = summary["ram"]["cgroup"]
+    if cgroup["limit_bytes"] is None:  # a group above it may have one
+        assert cgroup["peak_bytes"] >= 20 * MIB
+        assert note(summary, "ram.cgroup") == []
+        assert note(summary, "ram.cgroup.limit_bytes") == ["the job's cgroup has no limit, nor have those above it"]
+
+
 def test_the_mark_of_an_earlier_job_is_not_this_ones(measured, group, hog):
     subprocess.run([hog, "fill", "100"], preexec_fn=group.enter, check=False)
     assert group.number("memory.max_usage_in_bytes") >= 100 * MIB
