@@ -14,8 +14,6 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/mask.h"
 #include "record/history.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -44,34 +42,6 @@ int api_err(struct hiw_err *err, const struct err *from, int code)
 }
 
 /* ---- what a job is called ------------------------------------------------------------------------------------------ */
-
-/* The command as text and as a JSON array, secrets masked in both. */
-static int copy_command(struct hiw_recorder *r, const char *const *argv)
-{
-	enum {
-		ARGUMENT_SIZE = 4096,
-		COMMAND_MOST = 1 << 16
-	};
-	struct buf text = BUF_INIT(COMMAND_MOST), array = BUF_INIT(4 * COMMAND_MOST);
-	struct mask mask = { 0 };
-	struct json json;
-
-	json_init(&json, &array, true);
-	json_array(&json);
-	for (size_t i = 0; argv[i] && !text.error; i++) {
-		char word[ARGUMENT_SIZE];
-
-		(void) mask_argument(&mask, argv[i], strlen(argv[i]), word, sizeof(word));
-		(void) buf_printf(&text, "%s%s", i ? " " : "", word);
-		json_str(&json, word);
-	}
-	json_end(&json);
-	r->argv_text = strdup(text.data);
-	r->argv_json = strdup(array.error ? "[]" : array.data);
-	buf_done(&text);
-	buf_done(&array);
-	return r->argv_text && r->argv_json ? 0 : -ENOMEM;
-}
 
 static void set_id(struct facts *f)
 {
@@ -158,7 +128,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (error == 0 && o->cgroup_path)
 		error = (r->cgroup_path = strdup(o->cgroup_path)) ? 0 : -ENOMEM;
 	if (error == 0 && o->argv)
-		error = copy_command(r, o->argv);
+		error = command_texts(o->argv, &r->argv_text, &r->argv_json);
 	return error;
 }
 

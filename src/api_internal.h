@@ -78,3 +78,6 @@ void read_scheduler(struct scheduler *ret);
 
 /* PATTERN with each %r replaced by the rank ("0" without one). *ret is the caller's. Returns 0 or -ENOMEM. */
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);
+
+/* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure. Returns 0 or -ENOMEM. */
+int command_texts(const char *const *argv, char **ret_text, char **ret_json);

@@ -80,8 +80,10 @@ static int prepare(struct run *r)
 	}
 	const char *socket = hiw_recorder_socket(r->recorder);
 
-	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0)
+	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0) {
+		complain("cannot set HIWATER_SOCKET: %s; the job was not started", strerror(errno));
 		return -ENOMEM;
+	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
 	return 0;
 }
@@ -137,7 +139,7 @@ static void begin_measuring(struct run *r)
 	raise_file_limit(&r->options->inherited.files);
 	error = hiw_recorder_start(r->recorder, r->tree.main, &err);
 	r->measuring = error == 0;
-	if (error < 0)
+	if (error < 0 && !r->options->measure.quiet)
 		complain("warning: the job is not measured: %s", err.text[0] ? err.text : strerror(-error));
 	r->tree.recorder = r->measuring ? r->recorder : NULL;
 	r->timer = r->measuring ? measure_timer(&r->options->measure) : -1;

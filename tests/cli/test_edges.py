@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The edges of a run: one that is over before a look, its last messages, files that nobody reads."""
+import json
 import os
 import pathlib
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -70,3 +73,21 @@ def test_a_fifo_that_is_read_gets_it_all(tool):
     with open(tool.folder / "fifo") as fifo:
         assert valid(fifo.read())["exit"]["code"] == 3
     assert process.wait(30) == 3
+
+
+def test_an_exit_status_that_nobody_saw_is_unknown_in_the_list(tool):
+    with subprocess.Popen(["sleep", "30"]) as job:
+        assert tool.run("attach", "--summary", "none", "--for", "1.2s", str(job.pid)).returncode == 0
+        job.kill()
+    listed = json.loads(tool.run("runs", "--json").stdout)
+    assert [run["exit"] for run in listed] == [{"code": None, "signal": None}]
+    assert re.search(r" - +[0-9.]+ .iB", tool.run("runs").stdout)
+
+
+def test_quiet_is_quiet_where_nothing_can_be_measured(tool):
+    """So few descriptors that the job runs alone."""
+    for files in range(12, 30):
+        done = tool.run("run", "--", "sh", "-c", "exit 7", env={"HIWATER_QUIET": "1"},
+                        preexec_fn=lambda n=files: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+        if done.returncode == 7:
+            assert done.stderr == "", files
