@@ -435,6 +435,8 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 	} else if (r->record && !r->warned_of_note && (note = record_note(r->record))) {
 		r->warned_of_note = true;
 		(void) snprintf(err.text, sizeof(err.text), "%s", note);
+	} else {
+		(void) watch_warning(r, &err);
 	}
 	if (!err.text[0])
 		return NULL;

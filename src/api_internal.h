@@ -52,12 +52,15 @@ struct hiw_recorder {
 	} alerts[64], alert;       /* those that wait for hiw_recorder_alert, a ring; the one given out last */
 	size_t first_alert, n_alerts;
 	uint64_t alerts_lost;
+	size_t rules_reviewed;     /* at the end: did they ever have something to look at? */
 	bool hurries;              /* a rule about memory is raised: commits at each tick */
 };
 
 /* api_watch.c: reads the rules of the options; what is to be told after each step, now_ns since the run's start. */
 int open_watch(struct hiw_recorder *r, struct err *err);
 void take_alerts(struct hiw_recorder *r);
+/* At the end: the next rule that had nothing to look at all the time. False: there is no (more). */
+bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
 /* Copies the text; returns code. */
 int api_err(struct hiw_err *err, const struct err *from, int code);

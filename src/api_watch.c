@@ -145,6 +145,34 @@ void take_alerts(struct hiw_recorder *r)
 	hurry(r);
 }
 
+/* The two rules of a limit have one text. */
+static bool is_said(const struct hiw_recorder *r, size_t number)
+{
+	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
+}
+
+bool watch_warning(struct hiw_recorder *r, struct err *ret)
+{
+	const struct facts *f = job_facts_const(sampler_job(r->sampler));
+
+	/* What is read once a window need not be there in less than one. */
+	if (!r->watch || !r->ended || !f->ended_ns.known || (uint64_t) f->ended_ns.value < 2 * r->options.window_ns)
+		return false;
+	for (; watch_rule(r->watch, r->rules_reviewed); r->rules_reviewed++) {
+		const struct rule_name *name = watch_never_had(r->watch, r->rules_reviewed);
+		char text[RULE_NAME];
+
+		if (!name || is_said(r, r->rules_reviewed))
+			continue;
+		(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
+			watch_rule(r->watch, r->rules_reviewed)->text, rule_name_text(name, text),
+			name->what == RULE_SERIES ? "pushed" : "measured");
+		r->rules_reviewed++;
+		return true;
+	}
+	return false;
+}
+
 bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 {
 	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);

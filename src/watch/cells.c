@@ -245,7 +245,7 @@ static void take(struct slot *s, struct cell *cell, uint64_t now)
 		cell->first = cell->value;
 		cell->peak = cell->high;
 	}
-	cell->ever = cell->known = true;
+	cell->ever = cell->known = s->ever = true;
 	cell->at_ns = now;
 	if (cell->high > cell->peak || isnan(cell->peak))
 		cell->peak = cell->high;

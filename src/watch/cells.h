@@ -37,6 +37,7 @@ struct cell {
 struct slot {
 	struct rule_name name;
 	uint64_t growth_ns;             /* 0: none is asked for */
+	bool ever;                      /* somebody had a value of it */
 	uint64_t rules;                 /* who looks at it: bit n is rule n */
 	uint16_t next[2];               /* the next slot of the same metric, of the one that is added to it */
 	struct cell *cells;             /* one a place of its entity */

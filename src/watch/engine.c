@@ -461,7 +461,20 @@ int watch_add(struct watch *w, struct rule *rule)
 
 const struct rule *watch_rule(const struct watch *w, size_t number)
 {
-	return &w->rules[number].rule;
+	return number < w->n ? &w->rules[number].rule : NULL;
+}
+
+const struct rule_name *watch_never_had(const struct watch *w, size_t number)
+{
+	const struct watched *r = &w->rules[number];
+
+	for (size_t i = 0; i < r->rule.n_terms && !r->story.had && r->story.raised == 0; i++) {
+		const struct rule_term *t = &r->rule.terms[i];
+
+		if ((t->name.what == RULE_METRIC || t->name.what == RULE_SERIES) && !w->cells.slots[r->slots[i]].ever)
+			return &t->name;
+	}
+	return NULL;
 }
 
 bool watch_about_memory(const struct watch *w)

@@ -56,7 +56,7 @@ void watch_free(struct watch *w);
 /* Adds a rule, which is copied with its pattern: *rule is the engine's from here on, also on failure. Before the first
  * frame. Returns its number, or -E2BIG or -ENOMEM. */
 int watch_add(struct watch *w, struct rule *rule);
-const struct rule *watch_rule(const struct watch *w, size_t number);
+const struct rule *watch_rule(const struct watch *w, size_t number); /* NULL: there are not so many */
 
 /* A frame_seer; ctx is the watch. */
 void watch_see(void *ctx, const struct frame *frame);
@@ -69,6 +69,9 @@ bool watch_next(struct watch *w, struct alert *ret);
 uint64_t watch_lost(const struct watch *w);
 /* True while a rule about memory is raised. */
 bool watch_about_memory(const struct watch *w);
+/* The first of the rule's names that nobody ever had a value of, where that keeps it from saying anything; NULL: none. */
+const struct rule_name *watch_never_had(const struct watch *w, size_t number);
+
 /* Does the rule hold now, for each whom it is judged for, and is there one? *seen is of one for whom it does not, else of
  * the last. Tells nothing. */
 bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *seen);

@@ -99,6 +99,15 @@ def test_percent_of_the_machine(tool):
     assert job.finish() == 0
 
 
+def test_nothing_to_look_at_is_said_at_the_end(tool):
+    done = tool.run("run", "--summary", "none", "--gpu=none", "--alert", "lost > 5", "--alert", "ram > 1TiB", "--limit", "gpu.mem = 1GiB",
+                    "--", "sleep", "2.1")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "hiwater: warning: the rule 'lost > 5' had nothing to look at: 'lost' was never pushed",
+        "hiwater: warning: the rule 'gpu.mem = 1GiB' had nothing to look at: 'gpu.job_mem' was never measured"]
+
+
 # ---- a rule that makes no sense ----
 
 @pytest.mark.parametrize("option, rule, says", [
