@@ -306,8 +306,10 @@ static void test_no_locale(void **state)
 	(void) state;
 	while (i < 5 && !setlocale(LC_NUMERIC, with_comma[i]))
 		i++;
-	if (i == 5)
-		skip(); /* this machine has none of them */
+	if (i == 5) {
+		print_message("# no locale here writes a decimal comma\n");
+		skip();
+	}
 	json_init(&j, &out, true);
 	json_num(&j, 1234.5);
 	assert_string_equal(out.data, "1234.5");
