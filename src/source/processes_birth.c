@@ -172,13 +172,24 @@ void member_rebirth(struct processes *p, struct member *m, const struct procfs_s
 	birth_tell(p, m, st, uid, out);
 }
 
+/* Of a parent that was a member and is no more: its pid is nobody else's now. 0: none. */
+static uint32_t ended_parent(const struct processes *p, int32_t ppid)
+{
+	struct procfs_stat st;
+	uint64_t start;
+	uint32_t id = ended_find(p, ppid, &start);
+
+	return id && (process_stat(p, ppid, &st) < 0 || st.start_ticks == start) ? id : 0;
+}
+
 uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t uid, const char *name,
 	struct framebuf *out)
 {
 	const struct member *parent = member_of_pid(p, ppid);
+	const uint32_t parent_id = parent ? parent->id : ended_parent(p, ppid);
 	bool orphan = p->ours && ppid == p->env.recorder_pid;
 
-	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent && !orphan))
+	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan))
 		return 0;
 	framebuf_birth(out, &(struct birth) {
 				    .entity = ENTITY_PROCESS,
@@ -186,7 +197,7 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 				    .process = {
 					    .pid = pid,
 					    .ppid = ppid,
-					    .parent = parent ? parent->id : 0,
+					    .parent = parent_id,
 					    .uid = uid,
 					    .name = name,
 					    .command = "",

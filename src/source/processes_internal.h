@@ -157,7 +157,7 @@ uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_
  * -errno. */
 int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
 /* A process that lived and died between two looks, by the word of the kernel's exit record. If its parent (pid ppid) is
- * a member or, for a job of ours, the recorder, its birth goes to out. Returns its id, 0 if it is a stranger. */
+ * or was a member or, for a job of ours, is the recorder, its birth goes to out. Returns its id, 0 if it is a stranger. */
 uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t uid, const char *name,
 	struct framebuf *out);
 /* Sends its birth again with what st says: an exec or a new name. */

@@ -212,6 +212,52 @@ static void threads_add_up_to_one_end(void **state)
 	bench_end(&b);
 }
 
+static void start_another_and_end(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(5);
+	(void) waitpid(pid, NULL, 0);
+	_exit(0);
+}
+
+/* A child that no look found, whose parent was seen to end before the records were read. */
+static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
+{
+	struct taskstats *t = records_open();
+	const struct end *end;
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
+		;
+	bench_start(&b, NULL, true);
+	main = child_start(start_another_and_end, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	zombie_wait(main.pid);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(processes_count(b.p), 0);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	end = end_of(&b.out, 2);
+	assert_non_null(end);
+	assert_int_equal(end->status, 5 << 8);
+	assert_int_equal(b.out.births[b.out.n_births - 1].process.parent, 1);
+	taskstats_close(t);
+	bench_end(&b);
+	child_end(&main);
+}
+
 static void without_permission_it_says_so(void **state)
 {
 	struct taskstats *t = NULL;
@@ -384,6 +430,7 @@ int main(void)
 		CHILDREN_TEST(a_late_record_adds_to_the_end),
 		CHILDREN_TEST(a_record_waits_for_its_process),
 		CHILDREN_TEST(threads_add_up_to_one_end),
+		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
 		CHILDREN_TEST(without_permission_it_says_so),
 		CHILDREN_TEST(every_kernel_has_its_layout),
 		CHILDREN_TEST(cut_messages_are_refused),
