@@ -3,11 +3,10 @@
  * Who uses which GPU, by the fdinfo of DRM clients (drm_fdinfo.h). A client is one opened file: forks, dup and programs
  * started from its holder share it, so it counts once, for the process that began first of those that hold it.
  *
- * All processes that may be looked at are. What a look costs, on this class of machine: 2 us a process that is known and
- * unchanged, 1 us a descriptor where they are listed (readlink), 6 us a descriptor that may be a device (one read).
- * Processes are listed when they are new, when their number of descriptors changed (st_size of fd/, Linux 6.2), and else
- * more and more rarely: where the number is not told, a descriptor opened later is found at most 8 looks later, and
- * where one was exchanged for another at most 16. Descriptors of clients are read at every look.
+ * All processes that may be looked at are. A known process costs 2 us a look; where it is listed 10 us, 1 us more a
+ * descriptor, 6 us more one that may be a device; a client 6 us. Measured: 600 processes of 30 descriptors, 60 ms for the
+ * first look, then 3 ms each. Processes are listed when they are new, when their number of descriptors has changed
+ * (st_size of fd/, Linux 6.2), else every 32 looks; where that number is not told, within 8 looks.
  */
 #pragma once
 
