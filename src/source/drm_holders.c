@@ -182,14 +182,9 @@ static bool is_due(const struct drm_clients *c, struct holder *h, int64_t n_open
 /* Reads the clients of a process that is known to have some. */
 static void holder_read(struct drm_clients *c, struct holder *h)
 {
-	uint64_t start = drm_start_ticks(c->root, h->pid);
 	struct drm_fdinfo f;
 
-	if (h->start_ticks && h->start_ticks != start) { /* another process by the same number */
-		h->n_fds = 0;
-		h->rest = h->wait = 0;
-	}
-	h->start_ticks = start;
+	h->start_ticks = drm_start_ticks(c->root, h->pid); /* it may be another process by the same number */
 	for (size_t i = 0; i < h->n_fds;) {
 		struct held *held = &h->fds[i];
 		bool asleep = c->asleep[held->card];
@@ -206,8 +201,6 @@ static void holder_read(struct drm_clients *c, struct holder *h)
 		drm_client_seen(c, held, asleep ? NULL : &f, h);
 		i++;
 	}
-	if (h->n_fds == 0)
-		h->start_ticks = 0;
 }
 
 static int process_look(struct drm_clients *c, int32_t pid)

@@ -139,6 +139,43 @@ static void an_npu_is_a_device_too(void **state)
 	temp_tree_done(&t);
 }
 
+/* What is seen of the clients is not all: how busy the device is cannot be told, nor that nobody works on it. */
+static void a_sum_over_some_is_not_the_device(void **state)
+{
+	(void) state;
+	static const char uevent[] = "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n";
+	struct temp_tree t;
+	struct gpu_rig rig;
+	uid_t uid = geteuid();
+	char path[256];
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "sys/class/drm/card0/device/uevent", uevent);
+	temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", uevent);
+	temp_tree_put(&t, "proc/30/fd/x", "");
+	assert_int_equal(chmod(t.path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/proc/30/fd", t.path);
+	for (int may = 1; may >= 0; may--) {
+		assert_int_equal(chmod(path, may ? 0755 : uid == 0 ? 0700
+								   : 0),
+			0);
+		gpu_rig_new(&rig, &source_drm, temp_tree_root(&t));
+		if (uid == 0)
+			assert_int_equal(seteuid(65534), 0);
+		gpu_rig_read(&rig);
+		if (uid == 0)
+			assert_int_equal(seteuid(0), 0);
+		if (may)
+			check_value(&rig.out, M_GPU_BUSY, 1, 0);
+		else
+			check_lacks(&rig.out, M_GPU_BUSY, 1);
+		check_value(&rig.out, M_GPU_PROCESSES, 1, 0); /* as far as they can be seen */
+		gpu_rig_done(&rig);
+	}
+	assert_int_equal(chmod(path, 0755), 0);
+	temp_tree_done(&t);
+}
+
 static void power_is_what_energy_rises_by(void **state)
 {
 	(void) state;
@@ -206,6 +243,7 @@ int main(void)
 		cmocka_unit_test(hostile_files_give_no_figure),
 		cmocka_unit_test(cards_of_others_are_left_to_them),
 		cmocka_unit_test(an_npu_is_a_device_too),
+		cmocka_unit_test(a_sum_over_some_is_not_the_device),
 		cmocka_unit_test(power_is_what_energy_rises_by),
 		cmocka_unit_test(probes_say_how_or_why_not),
 	};
