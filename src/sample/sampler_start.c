@@ -186,20 +186,16 @@ static void start_of_main(struct sampler *s, pid_t pid)
 	}
 }
 
-/* One more than main: it alone is read, with what it started. The others' turn comes with the clock. */
+/* One more than main: it alone is read. The others' turn comes with the clock, and so does what it started: a look at
+ * all of proc for each of thousands would take minutes. */
 static void look_at_further(struct sampler *s, uint64_t now)
 {
-	enum {
-		MOST = 64
-	};
 	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
-	uint32_t ids[MOST];
-	size_t n = 0;
+	const uint32_t id = s->buf.n_births > 0 ? s->buf.births[0].id : 0; /* 0: it was a member before */
 
-	for (size_t i = 0; i < s->buf.n_births && n < MOST; i++)
-		ids[n++] = s->buf.births[i].id;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.interval_ns);
-	(void) processes_read_some(s->processes, all, ids, n, &s->buf);
+	s->next_full_look_ns = 0;
+	(void) processes_read_some(s->processes, all, &id, id != 0, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.window_ns);
 }
 

@@ -73,7 +73,8 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	/* What was a stranger may descend from this one. */
 	map_done(&p->strangers);
 	p->gate.walked = false;
-	r = processes_look(p, LOOK_FULL, out);
+	/* One look finds what further ones started, however many they are. */
+	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
 	return r < 0 ? r : 0;
 }
 

@@ -147,8 +147,8 @@ struct processes;
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err);
 void processes_free(struct processes *p);
 
-/* Makes pid a member (the first one: main, or with attach each one asked for) and looks for its descendants.
- * Returns 0, -ESRCH, or -errno; births go to out. */
+/* Makes pid a member (the first one: main, or with attach each one asked for) and looks for main's descendants; those of
+ * a further one are found by the next LOOK_FULL. Returns 0, -ESRCH, or -errno; births go to out. */
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
 
 /* A child of the recorder's own that is no part of the job (canary, GPU helper). */

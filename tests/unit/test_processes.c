@@ -35,6 +35,35 @@ static void fork_when_told(const struct child *c, void *arg)
 	}
 }
 
+/* However many are attached to: one look for what all of them started. */
+static void what_further_ones_started_is_found_by_the_next_look(void **state)
+{
+	enum {
+		FURTHER = 3
+	};
+	struct child main = child_start(fork_when_told, NULL), further[FURTHER];
+	pid_t started[FURTHER];
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	for (int i = 0; i < FURTHER; i++) {
+		further[i] = child_start(fork_when_told, NULL);
+		started[i] = child_take(&further[i]);
+	}
+	bench_start(&b, NULL, false);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_count(b.p), 2);
+	for (int i = 0; i < FURTHER; i++) {
+		assert_int_equal(processes_adopt(b.p, further[i].pid, false, &b.out), 0);
+		assert_int_equal(processes_count(b.p), 3 + i);
+	}
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), FURTHER);
+	for (int i = 0; i < FURTHER; i++)
+		assert_int_equal(birth_of(&b.out, started[i])->process.parent, processes_id(b.p, further[i].pid));
+	bench_end(&b);
+}
+
 static void children_are_members(void **state)
 {
 	struct child main = child_start(fork_when_told, NULL);
@@ -395,6 +424,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(children_are_members),
+		CHILDREN_TEST(what_further_ones_started_is_found_by_the_next_look),
 		CHILDREN_TEST(the_gate_knows_of_a_fork),
 		CHILDREN_TEST(what_is_ignored_is_no_member),
 		CHILDREN_TEST(a_grandchild_whose_parents_died_is_a_member),
