@@ -38,7 +38,11 @@ void text_largest(struct text *t)
 
 	if (!t->s->job || job_process_count(t->s->job) < 2 || figure_processes(t->s->job, &list, &n) < 0)
 		return;
-	layout_row(&t->l, TONE_LABEL, "Largest", TEXT_INDENT);
+	/* They come last of whom nobody knows how large they were. */
+	while (n > 0 && list[n - 1]->peak_bytes <= 0)
+		n--;
+	if (n > 0)
+		layout_row(&t->l, TONE_LABEL, "Largest", TEXT_INDENT);
 	for (size_t i = 0; i < n && i < LARGEST_SHOWN; i++) {
 		struct buf name = BUF_INIT(256);
 		char amount[UNITS_LEN];
@@ -49,7 +53,8 @@ void text_largest(struct text *t)
 			keep_together(units_bytes(list[i]->peak_bytes, t->o->units, amount)));
 		buf_done(&name);
 	}
-	layout_end(&t->l);
+	if (n > 0)
+		layout_end(&t->l);
 	free(list);
 }
 

@@ -178,6 +178,27 @@ static void test_colored(void **state)
 	buf_done(&all);
 }
 
+static void test_a_size_that_nobody_knows_is_not_told(void **state)
+{
+	struct buf text = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	for (uint32_t i = 1; i <= 3; i++)
+		made_process(&m, i, "brief", 0, false);
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &usual, &text), 0);
+	assert_null(strstr(text.data, "Largest"));
+	assert_null(strstr(text.data, "brief["));
+	made_process(&m, 4, "long", MIB(9), false);
+	buf_clear(&text);
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &usual, &text), 0);
+	assert_non_null(strstr(text.data, "long["));
+	assert_null(strstr(text.data, "brief["));
+	made_done(&m);
+	buf_done(&text);
+}
+
 static void test_units(void **state)
 {
 	struct sink_options o = usual;
@@ -323,6 +344,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_colored),
+		cmocka_unit_test(test_a_size_that_nobody_knows_is_not_told),
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_every_width),
 		cmocka_unit_test(test_json),
