@@ -13,9 +13,9 @@
 
 /* A look at the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
-	{ .name = "memory", .period_ns = 200000000, .moving_ns = 100000000 },
+	{ .name = "memory", .period_ns = 200000000 },
 	{ .name = "sensors", .period_ns = 1000000000 },
-	{ .name = "processes", .period_ns = 1000000000 },
+	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
 };
 
 static bool is_ours(const struct drm_card *card)

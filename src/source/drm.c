@@ -21,7 +21,7 @@ enum {
 
 static const struct source_group groups[] = {
 	{ .name = "sensors", .period_ns = 1000000000 },
-	{ .name = "processes", .period_ns = 1000000000 },
+	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)

@@ -1,6 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_rig.h"
 
+/* A device that is taken away, by the folder that its files are in: they stay open, and reading them gives ENODEV. */
+static const char *taken_away;
+
+ssize_t __real_pread64(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset);
+
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t offset)
+{
+	char link[64], path[512];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = taken_away ? readlink(link, path, sizeof(path) - 1) : 0;
+
+	path[len > 0 ? len : 0] = '\0';
+	if (taken_away && strstr(path, taken_away) && !strstr(path, "/power/")) {
+		errno = ENODEV;
+		return -1;
+	}
+	return __real_pread64(fd, buf, size, offset);
+}
+
+/* Which of the two it is called depends on the size of an off_t. */
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset)
+{
+	return __wrap_pread64(fd, buf, size, offset);
+}
+
 #define GIB (INT64_C(1) << 30)
 #define MIB (INT64_C(1) << 20)
 
@@ -192,6 +220,33 @@ static void a_sleeping_gpu_is_left_alone(void **state)
 	gpu_rig_done(&rig);
 }
 
+/* One card falls off the bus: said once, and the other goes on. */
+static void a_card_that_is_taken_away(void **state)
+{
+	(void) state;
+	struct gpu_rig rig;
+
+	gpu_rig_new(&rig, &source_amdgpu, tree_open("amd-mi"));
+	gpu_rig_read(&rig);
+	check_value(&rig.out, M_GPU_POWER, 1, 612000000);
+	taken_away = "/card1/";
+	gpu_rig_read(&rig);
+	check_lacks(&rig.out, M_GPU_MEM, 1);
+	check_lacks(&rig.out, M_GPU_POWER, 1);
+	check_lacks(&rig.out, M_GPU_ENERGY, 1);
+	check_value(&rig.out, M_GPU_POWER, 2, 141000000);
+	assert_int_equal(rig.out.n_events, 1);
+	assert_int_equal(rig.out.events[0].kind, EVENT_NOTE);
+	assert_int_equal(rig.out.events[0].id, 1);
+	assert_string_equal(rig.out.events[0].text, "gpu: amd-a1b2c3d4e5f60718 is gone");
+	gpu_rig_read(&rig);
+	check_silent(&rig.out, M_GPU_POWER, 1);
+	check_value(&rig.out, M_GPU_POWER, 2, 141000000);
+	assert_int_equal(rig.out.n_events, 0);
+	taken_away = NULL;
+	gpu_rig_done(&rig);
+}
+
 static void processes_come_and_go(void **state)
 {
 	(void) state;
@@ -308,6 +363,7 @@ int main(void)
 		cmocka_unit_test(rocm_by_kfd),
 		cmocka_unit_test(pids_of_another_namespace_are_refused),
 		cmocka_unit_test(a_sleeping_gpu_is_left_alone),
+		cmocka_unit_test(a_card_that_is_taken_away),
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(hostile_files_give_no_figure),
 		cmocka_unit_test(probes_say_how_or_why_not),
