@@ -194,6 +194,12 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(uuid, (void *, char *, unsigned size), "nvmlDeviceGetUUID") \
 	X(compute_capability, (void *, int *, int *), "nvmlDeviceGetCudaComputeCapability") \
 	X(cores, (void *, unsigned *), "nvmlDeviceGetNumGpuCores") \
+	X(bus_width, (void *, unsigned *bits), "nvmlDeviceGetMemoryBusWidth") \
+	X(max_clock, (void *, int which, unsigned *mhz), "nvmlDeviceGetMaxClockInfo") \
+	X(power_range, (void *, unsigned *min_mw, unsigned *max_mw), "nvmlDeviceGetPowerManagementLimitConstraints") \
+	X(power_default, (void *, unsigned *mw), "nvmlDeviceGetPowerManagementDefaultLimit") \
+	X(pcie_generation, (void *, unsigned *), "nvmlDeviceGetMaxPcieLinkGeneration") \
+	X(pcie_width, (void *, unsigned *), "nvmlDeviceGetMaxPcieLinkWidth") \
 	X(memory_v2, (void *, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2") \
 	X(memory, (void *, struct nvml_memory *), "nvmlDeviceGetMemoryInfo") \
 	X(utilization, (void *, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates") \

@@ -92,14 +92,12 @@ static bool is_of_module(struct source *s, const struct nvml_gpu *d)
 static void read_modes(struct source *s, struct nvml_gpu *d)
 {
 	unsigned mig = 0, pending;
-	int accounting = 0, major, minor;
+	int accounting = 0;
 	struct nvml_pci_gpu pci;
 
 	d->mig = NVML_CALL(&s->nvml, mig_mode, d->handle, &mig, &pending) == NVML_SUCCESS && mig == 1;
 	d->processes.accounting = NVML_CALL(&s->nvml, accounting_mode, d->handle, &accounting) == NVML_SUCCESS && accounting == 1;
 	d->is_module = is_of_module(s, d);
-	if (NVML_CALL(&s->nvml, compute_capability, d->handle, &major, &minor) == NVML_SUCCESS)
-		d->capability = known(10 * major + minor);
 	d->may_sleep = nvml_pci_look(s->env->root, d->pci, &pci) && pci.may_sleep;
 }
 

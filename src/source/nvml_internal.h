@@ -76,7 +76,6 @@ struct nvml_gpu {
 	bool unified;  /* its memory is the host's */
 	bool is_module;
 	struct maybe memory_bytes;
-	struct maybe capability; /* 10 * major + minor */
 	bool may_sleep;    /* the kernel powers it down when nobody uses it */
 	bool state_noted;  /* it was told that it is asleep, closed or away */
 	uint64_t retry_ns; /* AWAY: when to ask again */

@@ -4,6 +4,7 @@
  * read. What is expected stands in the scenarios (tests/fake/scenarios).
  */
 #include "nvml_rig.h"
+#include "source/nvml_spec.h"
 
 /* ---- drivers -------------------------------------------------------------------------------------------------------- */
 
@@ -93,6 +94,67 @@ CHILD_TEST(every_driver)
 	rig_done(&rig);
 }
 
+/* ---- what a card is made of ------------------------------------------------------------------------------------------ */
+
+static void take_spec(void *ctx, const struct nvml_device_spec *spec)
+{
+	int *n = ctx;
+
+	assert_string_equal(spec->name, "NVIDIA H100 80GB HBM3");
+	assert_string_equal(spec->pci, *n == 0 ? "0000:10:00.0" : "0000:11:00.0");
+	assert_int_equal(spec->index, *n);
+	assert_true(spec->major.value == 9 && spec->minor.value == 0);
+	assert_string_equal(spec->of_sm->architecture, "Hopper");
+	assert_int_equal(spec->cores.value, 16896);
+	assert_int_equal(spec->sms.value, 132);
+	assert_int_equal(spec->memory_bytes.value, 81559 * MIB);
+	assert_int_equal(spec->bus_bits.value, 5120);
+	assert_int_equal(spec->max_sm_hz.value, 1980000000);
+	assert_int_equal(spec->max_memory_hz.value, 2619000000);
+	assert_int_equal(spec->power_limit_uw.value, 700000000);
+	assert_int_equal(spec->power_default_uw.value, 700000000);
+	assert_int_equal(spec->power_min_uw.value, 200000000);
+	assert_int_equal(spec->power_max_uw.value, 700000000);
+	assert_int_equal(spec->pcie_generation.value, 5);
+	assert_int_equal(spec->pcie_lanes.value, 16);
+	assert_false(spec->divided || spec->unified);
+	++*n;
+}
+
+CHILD_TEST(what_a_card_is_made_of)
+{
+	(void) state;
+	struct nvml_rig rig;
+	int n = 0;
+
+	rig_new(&rig, "550", "gpm.conf", 0);
+	rig.root = temp_tree_root(&rig.tree);
+	rig.env = (struct source_env) { .root = &rig.root };
+	assert_int_equal(nvml_specs(&rig.env, take_spec, &n, &rig.err), 2);
+	assert_int_equal(n, 2);
+	rig_done(&rig);
+}
+
+static void take_bare_spec(void *ctx, const struct nvml_device_spec *spec)
+{
+	(void) ctx;
+	assert_false(spec->major.known || spec->cores.known || spec->sms.known || spec->bus_bits.known || spec->max_sm_hz.known ||
+		     spec->power_limit_uw.known || spec->power_min_uw.known || spec->pcie_lanes.known);
+	assert_null(spec->of_sm);
+}
+
+CHILD_TEST(a_card_that_tells_nothing_of_itself)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n");
+	rig.root = temp_tree_root(&rig.tree);
+	rig.env = (struct source_env) { .root = &rig.root };
+	assert_int_equal(nvml_specs(&rig.env, take_bare_spec, NULL, &rig.err), 1);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	struct CMUnitTest tests[64] = { { 0 } };
@@ -100,5 +162,7 @@ int main(void)
 
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
 		tests[n++] = (struct CMUnitTest) { drivers[i].scenario, every_driver, NULL, NULL, (void *) (uintptr_t) &drivers[i] };
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(what_a_card_is_made_of);
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(a_card_that_tells_nothing_of_itself);
 	return _cmocka_run_group_tests("nvml", tests, n, NULL, NULL);
 }

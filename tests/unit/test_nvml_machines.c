@@ -74,6 +74,57 @@ CHILD_TEST(counters_and_states_of_a_card)
 	rig_done(&rig);
 }
 
+#define BARE_GPU "[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+
+/* What a rate brought lies between that of the shortest and the longest time that it can have been. */
+static void check_rate(const struct framebuf *out, enum metric metric, int64_t mib_s, uint64_t longest_ns)
+{
+	const struct reading *r = find_reading(out, metric, 1);
+
+	assert_true(r && r->known);
+	assert_true(r->value >= mib_s * MIB / 10 && (double) r->value <= (double) (mib_s * MIB) * (double) longest_ns / 1e9);
+}
+
+CHILD_TEST(traffic_without_counters_is_gpm_over_time)
+{
+	(void) state;
+	struct nvml_rig rig;
+	uint64_t begin = clock_boot_ns();
+
+	rig_scenario(&rig, "580", BARE_GPU "gpm 20 = 300\ngpm 21 = 700\ngpm 60 = 2000\ngpm 61 = 100\nfield 197 = 5\nfield 198 = 5\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_wait_gpm();
+	rig_at(&rig, 1);
+	rig_read(&rig, ALL_GROUPS);
+	uint64_t longest = clock_boot_ns() - begin;
+
+	check_rate(&rig.out, M_GPU_PCIE_TX, 300, longest);
+	check_rate(&rig.out, M_GPU_PCIE_RX, 700, longest);
+	check_rate(&rig.out, M_GPU_NVLINK_RX, 2000, longest);
+	check_rate(&rig.out, M_GPU_NVLINK_TX, 100, longest);
+	assert_true(find_reading(&rig.out, M_GPU_NVLINK_TX, 1)->value < find_reading(&rig.out, M_GPU_NVLINK_RX, 1)->value / 10);
+	assert_true(find_reading(&rig.out, M_GPU_PCIE_TX, 1)->value < find_reading(&rig.out, M_GPU_PCIE_RX, 1)->value / 2);
+	rig_done(&rig);
+}
+
+CHILD_TEST(traffic_without_gpm_is_counted_by_fields)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580",
+		BARE_GPU "field 197 = rate 300 7\nfield 198 = rate 700 9\nfield 202 = rate 11\nfield 204 = rate 13\n");
+	rig_open(&rig);
+	rig_at(&rig, 10);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_PCIE_TX, 1, 3007);
+	check_value(&rig.out, M_GPU_PCIE_RX, 1, 7009);
+	check_value(&rig.out, M_GPU_NVLINK_TX, 1, 110);
+	check_value(&rig.out, M_GPU_NVLINK_RX, 1, 130);
+	rig_done(&rig);
+}
+
 CHILD_TEST(processes_come_and_go)
 {
 	(void) state;
@@ -392,6 +443,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gpm_tells_the_mean_between_two_looks),
 		cmocka_unit_test(counters_and_states_of_a_card),
+		cmocka_unit_test(traffic_without_counters_is_gpm_over_time),
+		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(bursts_between_two_looks_are_told),
 		cmocka_unit_test(accounting_is_the_drivers_own_mark),
