@@ -81,7 +81,7 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 	int error = -ENOENT;
 
 	for (size_t i = 0; i < n && !value.known; i++) {
-		int64_t number;
+		int64_t number = 0;
 
 		if (rows[i].metric != metric || f->fds[i] < 0)
 			continue;

@@ -175,7 +175,7 @@ static uint64_t risen(const struct package *p, uint64_t now)
 static int advance(struct source *s)
 {
 	int64_t total = s->total_uj;
-	uint64_t now;
+	uint64_t now = 0;
 
 	for (size_t i = 0; i < s->n_packages; i++) {
 		int r = number_read(s->packages[i].fd, &now);

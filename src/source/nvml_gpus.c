@@ -66,7 +66,7 @@ static int find_by_index(struct source *s, unsigned n)
 /* The form that NVML writes itself: a domain of eight digits, capitals. */
 static void bus_id_of(const char *pci, char ret[32])
 {
-	(void) snprintf(ret, 32, "0000%s", pci);
+	(void) snprintf(ret, 32, "0000%.27s", pci);
 	for (char *p = ret; *p; p++)
 		*p = (char) toupper((unsigned char) *p);
 }
@@ -90,7 +90,7 @@ static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size
 			return -ENOMEM;
 		d->index = (unsigned) i;
 		d->handle = handle;
-		(void) snprintf(d->pci, sizeof(d->pci), "%s", list[i].id);
+		(void) snprintf(d->pci, sizeof(d->pci), "%.31s", list[i].id);
 		(void) snprintf(d->bus_id, sizeof(d->bus_id), "%s", bus_id);
 		if (list[i].asleep)
 			d->state = NVML_ASLEEP;
