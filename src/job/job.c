@@ -52,6 +52,8 @@ void job_free(struct job *job)
 #undef F_TEXT
 	map_done(&job->by_id);
 	map_done(&job->gpu_places);
+	gpu_entities_done(&job->gpus);
+	gpu_entities_done(&job->gpu_users);
 	free(job->members);
 	free(job->live);
 	free(job->families);
@@ -112,8 +114,6 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 		return 0;
 	if (metrics[r->metric].entity == ENTITY_PROCESS)
 		return process_take(job, r);
-	if (metrics[r->metric].entity == ENTITY_GPU_PROCESS)
-		return 0;
 	watch_take(job, r);
 	acc = acc_make(job, r->metric, r->id);
 	if (!acc)
@@ -131,14 +131,22 @@ int job_apply(struct job *job, const struct frame *frame)
 	if (frame->time_ns > job->now_ns)
 		job->now_ns = frame->time_ns;
 	for (size_t i = 0; i < frame->n_births; i++) {
-		if (frame->births[i].entity == ENTITY_PROCESS)
-			keep_first(&error, birth_take(job, &frame->births[i], frame->time_ns));
+		const struct birth *birth = &frame->births[i];
+
+		if (birth->entity == ENTITY_PROCESS)
+			keep_first(&error, birth_take(job, birth, frame->time_ns));
+		else if (birth->entity == ENTITY_GPU || birth->entity == ENTITY_GPU_PROCESS)
+			keep_first(&error, gpu_birth_take(job, birth, frame->time_ns));
 	}
 	for (size_t i = 0; i < frame->n_readings; i++)
 		keep_first(&error, reading_take(job, &frame->readings[i], frame));
 	for (size_t i = 0; i < frame->n_ends; i++) {
-		if (frame->ends[i].entity == ENTITY_PROCESS)
-			keep_first(&error, end_take(job, &frame->ends[i], frame->time_ns));
+		const struct end *end = &frame->ends[i];
+
+		if (end->entity == ENTITY_PROCESS)
+			keep_first(&error, end_take(job, end, frame->time_ns));
+		else if (end->entity == ENTITY_GPU || end->entity == ENTITY_GPU_PROCESS)
+			gpu_end_take(job, end, frame->time_ns);
 	}
 	for (size_t i = 0; i < frame->n_events; i++)
 		keep_first(&error, event_take(job, &frame->events[i]));

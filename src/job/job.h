@@ -67,6 +67,13 @@ struct process {
 	uint64_t grown_since_ns;   /* which lies between a quarter and half of the run until then, or at its birth */
 };
 
+/* A GPU that was watched, or a process on one. Borrowed from the job until the next job_apply. */
+struct gpu_entity {
+	struct birth birth;
+	uint64_t born_ns, ended_ns;
+	bool ended;
+};
+
 /* A phase, open or closed. */
 struct phase {
 	uint32_t number, parent;
@@ -130,7 +137,7 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out);
 
 /* ---- looking at it ------------------------------------------------------------------------------------------------ */
 
-/* The accumulated metric of host, job (id 0) or GPU; NULL if it was never read. */
+/* The accumulated metric of host, job (id 0), a GPU or a process on one; NULL if it was never read. */
 const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id);
 /* How it went; NULL if it is not followed or was never read. */
 const struct course *job_course(const struct job *job, enum metric metric, uint32_t id);
@@ -140,6 +147,10 @@ const struct process *job_process(const struct job *job, size_t i);
 const struct process *job_process_by_id(const struct job *job, uint32_t id);
 const struct process *job_main(const struct job *job);            /* NULL before its birth */
 size_t job_alive(const struct job *job);
+size_t job_gpu_count(const struct job *job);
+const struct gpu_entity *job_gpu(const struct job *job, size_t i);
+size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
+const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
 size_t job_phase_count(const struct job *job);
 const struct phase *job_phase(const struct job *job, size_t i);
 size_t job_series_count(const struct job *job);
@@ -150,7 +161,7 @@ uint64_t job_now(const struct job *job);                          /* time of the
 
 /* ---- storing it: the recording's summary, process, meta tables ---------------------------------------------------- */
 
-/* Calls see for each accumulator with n > 0 of host, job and GPUs. */
+/* Calls see for each accumulator with n > 0 of host, job, GPUs and processes on them. */
 void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metric, uint32_t id, const struct acc *acc), void *ctx);
 /* Frames applied so far. Calls see for each bucket of a course that changed since then (0: all). */
 uint64_t job_seq(const struct job *job);

@@ -100,11 +100,24 @@ static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id
 	return &job->gpu_accs[job->n_gpu_accs++].acc;
 }
 
+void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t time_ns)
+{
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		uint32_t place;
+
+		if (metrics[m].entity != entity || metrics[m].kind != KIND_GAUGE ||
+			!map_get(&job->gpu_places, gpu_key((enum metric) m, id), &place))
+			continue;
+		acc_advance(&job->gpu_accs[place].acc, time_ns);
+		job->gpu_accs[place].acc.hold_ns = 0;
+	}
+}
+
 struct acc *acc_make(struct job *job, enum metric metric, uint32_t id)
 {
 	enum entity entity = metrics[metric].entity;
 
-	if (entity == ENTITY_GPU)
+	if (entity == ENTITY_GPU || (entity == ENTITY_GPU_PROCESS && gpu_is_known(job, entity, id)))
 		return gpu_acc_make(job, metric, id);
 	return (entity == ENTITY_HOST || entity == ENTITY_JOB) && id == 0 ? &job->accs[metric] : NULL;
 }
@@ -117,7 +130,8 @@ const struct acc *job_acc(const struct job *job, enum metric metric, uint32_t id
 
 	if ((entity == ENTITY_HOST || entity == ENTITY_JOB) && id == 0)
 		acc = &job->accs[metric];
-	else if (entity == ENTITY_GPU && map_get(&job->gpu_places, gpu_key(metric, id), &place))
+	else if ((entity == ENTITY_GPU || entity == ENTITY_GPU_PROCESS) &&
+		 map_get(&job->gpu_places, gpu_key(metric, id), &place))
 		acc = &job->gpu_accs[place].acc;
 	return acc && acc->n > 0 ? acc : NULL;
 }

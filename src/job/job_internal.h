@@ -196,6 +196,13 @@ struct growth {
 	unsigned tries;        /* spoilt passes at this level */
 };
 
+/* GPUs, or processes on them, in the order of birth. */
+struct gpu_entities {
+	struct gpu_entity *list;
+	size_t n, cap;
+	struct map places;
+};
+
 struct gpu_acc {
 	enum metric metric;
 	uint32_t id;
@@ -241,7 +248,8 @@ struct job {
 	bool ended;
 
 	struct acc accs[METRIC_COUNT]; /* of host and job */
-	struct gpu_acc *gpu_accs;
+	struct gpu_entities gpus, gpu_users;
+	struct gpu_acc *gpu_accs; /* of both */
 	size_t n_gpu_accs, cap_gpu_accs;
 	struct map gpu_places;
 	struct course **courses;
@@ -271,6 +279,16 @@ struct acc *acc_make(struct job *job, enum metric metric, uint32_t id);
 void course_take(struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame);
 void courses_end(struct job *job, uint64_t time_ns);
 void courses_done(struct job *job);
+
+/* The gauges of a GPU or a process on one stand no longer. */
+void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t time_ns);
+
+/* job_gpus.c */
+
+int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns);
+void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns);
+bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id);
+void gpu_entities_done(struct gpu_entities *all);
 
 /* job_tree.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What replay_frames.c (the order of time) and replay_living.c (who lives) share. Nobody else includes it.
+ * What replay_frames.c (the order of time), replay_living.c (who lives) and replay_job.c (what became of it) share. Nobody else includes it.
  */
 #pragma once
 
@@ -29,8 +29,19 @@ struct births {
 };
 
 enum {
-	BIRTHS = 3
+	BIRTHS = 3,
+	BIRTH_COLUMNS = 16
 };
+
+/* replay_births.c: where births are kept. */
+struct birth_table {
+	enum entity entity;
+	const char *table;
+	const char *columns[BIRTH_COLUMNS]; /* id, born, ended first; NULL behind the last */
+};
+extern const struct birth_table birth_tables[BIRTHS];
+/* A row of those columns; texts live until the statement moves. */
+struct birth birth_read(enum entity entity, sqlite3_stmt *st);
 
 struct population {
 	struct replay *r;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "record/reader.h"
+#include "record/replay_internal.h"
 #include "record/schema.h"
 
 /* More than a recording ever has; what a file has beyond is left out. */
@@ -17,6 +18,7 @@ enum {
 	MOST_EVENTS = 200000,
 	MOST_PHASES = 16384,
 	MOST_SERIES = 4096,
+	MOST_GPUS = 1 << 16,
 	MOST_ACCS = 100000,
 	MOST_BUCKETS = 100000,
 };
@@ -179,6 +181,32 @@ static int put_process(struct putting *p, sqlite3_stmt *st)
 	return command ? job_restore_process(p->job, &process) : -ENOMEM;
 }
 
+/* ---- GPUs ------------------------------------------------------------------------------------------------------------ */
+
+static int put_gpu_entity(struct putting *p, enum entity entity, sqlite3_stmt *st)
+{
+	const struct birth birth = birth_read(entity, st);
+	const struct end end = { .entity = entity, .id = birth.id };
+	struct frame frame = { .source = FRAME_NVML, .n_births = 1, .births = &birth };
+	int r;
+
+	if (birth.id == 0 || !reader_time(st, 1, &frame.time_ns))
+		return 0;
+	r = job_apply(p->job, &frame);
+	frame = (struct frame) { .source = FRAME_NVML, .n_ends = 1, .ends = &end };
+	return r == 0 && reader_time(st, 2, &frame.time_ns) ? job_apply(p->job, &frame) : r;
+}
+
+static int put_gpu(struct putting *p, sqlite3_stmt *st)
+{
+	return put_gpu_entity(p, ENTITY_GPU, st);
+}
+
+static int put_gpu_process(struct putting *p, sqlite3_stmt *st)
+{
+	return put_gpu_entity(p, ENTITY_GPU_PROCESS, st);
+}
+
 /* ---- series, events, phases ----------------------------------------------------------------------------------------- */
 
 static double read_double(sqlite3_stmt *st, int column)
@@ -258,6 +286,8 @@ static const char *const series_columns[] = { "name", "n", "first", "last", "min
 static const struct table tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },
 	{ "process", "ORDER BY id", MOST_PROCESSES, put_process, process_columns },
+	{ "gpu", "ORDER BY id", MOST_GPUS, put_gpu, birth_tables[1].columns },
+	{ "gpu_process", "ORDER BY id", MOST_GPUS, put_gpu_process, birth_tables[2].columns },
 	{ "series", "ORDER BY id", MOST_SERIES, put_series, series_columns },
 	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event, NULL },
 	{ "phase", "SELECT number, parent, name, began, ended, ram_before, ram_peak, ram_after, peak_exact FROM phase"

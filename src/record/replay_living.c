@@ -7,24 +7,7 @@
 #include "record/schema.h"
 
 enum {
-	MOST_LIVING = 1 << 16,
-	PROCESS,
-	GPU,
-	GPU_PROCESS
-};
-
-enum {
-	MOST_COLUMNS = 16
-};
-
-static const struct {
-	enum entity entity;
-	const char *table;
-	const char *columns[MOST_COLUMNS]; /* id, born, ended first */
-} sources[BIRTHS] = {
-	{ ENTITY_PROCESS, "process", { "id", "born", "ended", "how", "status", "pid", "ppid", "parent", "uid", "start", "startstack", "name", "command", "is_main" } },
-	{ ENTITY_GPU, "gpu", { "id", "born", "ended", "uuid", "name", "vendor", "number", "memory", "pci", "parent", "driver", "cuda", "unified", "is_module" } },
-	{ ENTITY_GPU_PROCESS, "gpu_process", { "id", "born", "ended", "gpu", "process", "pid", "uid", "name", "compute", "graphics" } },
+	MOST_LIVING = 1 << 16
 };
 
 static uint64_t key_of(enum entity entity, uint32_t id)
@@ -54,8 +37,8 @@ int population_open(struct population *p, struct replay *r)
 	for (int i = 0; i < BIRTHS; i++) {
 		struct births *b = &p->births[i];
 
-		b->entity = sources[i].entity;
-		b->statement = reader_table(r, sources[i].table, sources[i].columns, "WHERE id > 0 ORDER BY id");
+		b->entity = birth_tables[i].entity;
+		b->statement = reader_table(r, birth_tables[i].table, birth_tables[i].columns, "WHERE id > 0 ORDER BY id");
 		step(p, b);
 	}
 	return p->error;
@@ -84,75 +67,6 @@ uint64_t population_next(const struct population *p)
 
 /* ---- births --------------------------------------------------------------------------------------------------------- */
 
-static struct maybe maybe_int(sqlite3_stmt *st, int column)
-{
-	struct maybe value = UNKNOWN;
-
-	value.known = reader_int(st, column, &value.value);
-	return value;
-}
-
-static struct birth read_process(sqlite3_stmt *st)
-{
-	struct birth b = { .entity = ENTITY_PROCESS };
-
-	b.process.pid = (int32_t) reader_int_or(st, 5, 0);
-	b.process.ppid = (int32_t) reader_int_or(st, 6, 0);
-	(void) reader_id(st, 7, &b.process.parent);
-	(void) reader_id(st, 8, &b.process.uid);
-	(void) reader_time(st, 9, &b.process.start_ns);
-	b.process.startstack = (uint64_t) reader_int_or(st, 10, 0);
-	b.process.name = reader_text(st, 11);
-	b.process.command = reader_text(st, 12);
-	b.process.is_main = reader_int_or(st, 13, 0) != 0;
-	return b;
-}
-
-static struct birth read_gpu(sqlite3_stmt *st)
-{
-	struct birth b = { .entity = ENTITY_GPU };
-
-	b.gpu.uuid = reader_text(st, 3);
-	b.gpu.name = reader_text(st, 4);
-	b.gpu.vendor = reader_text(st, 5);
-	b.gpu.index = maybe_int(st, 6);
-	b.gpu.memory_bytes = maybe_int(st, 7);
-	b.gpu.pci = reader_text(st, 8);
-	b.gpu.parent = reader_text(st, 9);
-	b.gpu.driver = reader_text(st, 10);
-	b.gpu.cuda_index = maybe_int(st, 11);
-	b.gpu.unified = reader_int_or(st, 12, 0) != 0;
-	b.gpu.is_module = reader_int_or(st, 13, 0) != 0;
-	return b;
-}
-
-static struct birth read_gpu_process(sqlite3_stmt *st)
-{
-	struct birth b = { .entity = ENTITY_GPU_PROCESS };
-
-	(void) reader_id(st, 3, &b.gpu_process.gpu);
-	(void) reader_id(st, 4, &b.gpu_process.process);
-	b.gpu_process.pid = maybe_int(st, 5);
-	b.gpu_process.uid = maybe_int(st, 6);
-	b.gpu_process.name = reader_text(st, 7);
-	b.gpu_process.compute = reader_int_or(st, 8, 0) != 0;
-	b.gpu_process.graphics = reader_int_or(st, 9, 0) != 0;
-	return b;
-}
-
-static struct birth read_birth(const struct births *births)
-{
-	static struct birth (*const readers[ENTITY_COUNT])(sqlite3_stmt *st) = {
-		[ENTITY_PROCESS] = read_process,
-		[ENTITY_GPU] = read_gpu,
-		[ENTITY_GPU_PROCESS] = read_gpu_process,
-	};
-	struct birth b = readers[births->entity](births->statement);
-
-	b.id = births->id;
-	return b;
-}
-
 static void add_living(struct population *p, const struct births *b)
 {
 	struct living l = { .entity = b->entity, .id = b->id, .ended_ns = UINT64_MAX };
@@ -163,7 +77,7 @@ static void add_living(struct population *p, const struct births *b)
 		int how = how_find(reader_text(b->statement, 3));
 
 		l.how = how < 0 ? END_SEEN : (enum end_how) how;
-		l.status = maybe_int(b->statement, 4);
+		l.status.known = reader_int(b->statement, 4, &l.status.value);
 	}
 	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
 		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
@@ -175,7 +89,7 @@ static void add_living(struct population *p, const struct births *b)
 
 static void bear(struct population *p, struct births *b, struct framebuf *out)
 {
-	struct birth birth = read_birth(b);
+	struct birth birth = birth_read(b->entity, b->statement);
 
 	if (!population_find(p, b->entity, b->id)) {
 		framebuf_birth(out, &birth);

@@ -59,7 +59,7 @@ struct wire_totals {
 
 /* What was handed over the last time. All-zero is an empty one. */
 struct wire_memory {
-	struct map processes, series, phases;
+	struct map accs, processes, series, phases; /* accs: of GPUs and of processes on them */
 	uint64_t next_seq; /* buckets that frames from this one on changed are to be handed over */
 };
 

@@ -17,6 +17,7 @@ static const char zeros[16];
 
 void wire_memory_done(struct wire_memory *memory)
 {
+	map_done(&memory->accs);
 	map_done(&memory->processes);
 	map_done(&memory->series);
 	map_done(&memory->phases);
@@ -106,7 +107,16 @@ static void add_text(struct buf *out, const char *text, size_t most)
 struct putting {
 	struct buf *out;
 	struct wire_totals *totals;
+	struct wire_memory *memory;
 };
+
+static uint64_t acc_print(const struct acc *acc)
+{
+	uint64_t print = stir(stir(acc->n, acc->last_at_ns), acc->hold_ns);
+
+	print = stir(stir(print, (uint64_t) acc->min), (uint64_t) acc->max);
+	return stir(stir(print, (uint64_t) acc->last), acc->span_ns);
+}
 
 static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
 {
@@ -115,6 +125,9 @@ static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 
 	/* Single cores are not stored. */
 	if (metrics[metric].entity == ENTITY_HOST && id > 0)
+		return;
+	/* Of host and job the writer knows what it wrote. */
+	if (id > 0 && !is_changed(&p->memory->accs, (uint64_t) metric << 32 | id, acc_print(acc)))
 		return;
 	memset(&entry, 0, sizeof(entry));
 	entry.metric = metric;
@@ -211,7 +224,7 @@ int wire_totals_put(struct buf *out, struct wire_memory *memory, const struct jo
 		.course_span_ns = job_course_span(job),
 		.facts = *job_facts_const(job),
 	};
-	struct putting p = { .out = out, .totals = &totals };
+	struct putting p = { .out = out, .totals = &totals, .memory = memory };
 	size_t processes_at, series_at, phases_at;
 
 	buf_clear(out);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The GPUs that were watched and the processes on them: what their births and ends say. Their figures are accumulators.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "job/job_internal.h"
+
+enum {
+	MOST_GPUS = 1 << 12,
+	MOST_USERS = 1 << 13,    /* further ones have no figures of their own */
+};
+
+/* Gives birth texts of its own. Returns 0 or -ENOMEM with none of them. */
+static int own_texts(struct birth *birth)
+{
+	const char **texts[BIRTH_TEXTS];
+	const unsigned n = birth_texts(birth, texts);
+
+	for (unsigned i = 0; i < n; i++) {
+		char *copy = strdup(*texts[i] ? *texts[i] : "");
+
+		if (!copy) {
+			while (i-- > 0)
+				free((char *) (uintptr_t) *texts[i]);
+			return -ENOMEM;
+		}
+		*texts[i] = copy;
+	}
+	return 0;
+}
+
+static void free_texts(struct birth *birth)
+{
+	const char **texts[BIRTH_TEXTS];
+	const unsigned n = birth_texts(birth, texts);
+
+	for (unsigned i = 0; i < n; i++)
+		free((char *) (uintptr_t) *texts[i]);
+}
+
+static struct gpu_entity *find(const struct gpu_entities *all, uint32_t id)
+{
+	uint32_t place;
+
+	return map_get(&all->places, id, &place) ? &all->list[place] : NULL;
+}
+
+static struct gpu_entities *entities_of(struct job *job, enum entity entity)
+{
+	return entity == ENTITY_GPU ? &job->gpus : &job->gpu_users;
+}
+
+int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
+{
+	struct gpu_entities *all = entities_of(job, birth->entity);
+	struct gpu_entity new = { .birth = *birth, .born_ns = time_ns };
+	const size_t most = birth->entity == ENTITY_GPU ? MOST_GPUS : MOST_USERS;
+	int r;
+
+	if (find(all, birth->id) || all->n >= most)
+		return 0;
+	r = own_texts(&new.birth);
+	if (r == 0)
+		r = vec_room(&all->list, &all->cap, all->n, sizeof(new), most);
+	if (r == 0)
+		r = map_put(&all->places, birth->id, (uint32_t) all->n);
+	if (r == 0)
+		all->list[all->n++] = new;
+	return r;
+}
+
+void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
+{
+	struct gpu_entity *e = find(entities_of(job, end->entity), end->id);
+
+	if (!e || e->ended)
+		return;
+	e->ended = true;
+	e->ended_ns = time_ns;
+	gpu_accs_end(job, end->entity, end->id, time_ns);
+}
+
+bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id)
+{
+	return find(entity == ENTITY_GPU ? &job->gpus : &job->gpu_users, id);
+}
+
+void gpu_entities_done(struct gpu_entities *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		free_texts(&all->list[i].birth);
+	free(all->list);
+	map_done(&all->places);
+}
+
+size_t job_gpu_count(const struct job *job)
+{
+	return job->gpus.n;
+}
+
+const struct gpu_entity *job_gpu(const struct job *job, size_t i)
+{
+	return i < job->gpus.n ? &job->gpus.list[i] : NULL;
+}
+
+size_t job_gpu_process_count(const struct job *job)
+{
+	return job->gpu_users.n;
+}
+
+const struct gpu_entity *job_gpu_process(const struct job *job, size_t i)
+{
+	return i < job->gpu_users.n ? &job->gpu_users.list[i] : NULL;
+}
