@@ -216,6 +216,8 @@ int summary_make(struct job *job, struct summary *ret)
 		r = note_descendants(&s);
 	if (r == 0)
 		r = note_limit(&s);
+	if (r == 0)
+		r = summary_gpu(&s);
 	if (r < 0) {
 		summary_done(&s);
 		return r;

@@ -68,6 +68,10 @@ struct summary {
 	struct maybe swap_peak, hugetlb_peak;
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;
+	struct maybe gpu_peak, gpu_main_peak, gpu_rest_peak; /* device memory of the job, over all devices */
+	enum method gpu_method;        /* of gpu_peak */
+	struct maybe gpu_energy_uj;    /* of all devices, whoever used it */
+	bool gpu_none;                 /* all were asked, and the machine shows none */
 	struct maybe cores_mean_ppm;   /* (user + system) / wall, in millionths of a core */
 	struct maybe iowait_ppm;       /* of the machine, while the job ran */
 	struct maybe peak_alive;
@@ -79,6 +83,18 @@ struct summary {
 
 /* Makes it from the job as it is now (a running one too). Returns 0 or -ENOMEM. findings are empty. */
 int summary_make(struct job *job, struct summary *ret);
+/* A metric's largest value, its mean over time, what a counter rose by; of host, job (id 0), a GPU or a process on one. */
+struct maybe summary_most(const struct summary *summary, enum metric metric, uint32_t id);
+struct maybe summary_mean(const struct summary *summary, enum metric metric, uint32_t id);
+struct maybe summary_risen(const struct summary *summary, enum metric metric, uint32_t id);
+
+/* The utilisation that says most of a GPU: SM activity where it was had. False: there is none. */
+bool summary_gpu_lead(const struct summary *summary, uint32_t id, enum metric *ret);
+/* Energy in microjoules: of the device's counter (*ret_counted), else power over time. */
+struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool *ret_counted);
+/* The most that the job held on it; id 0: on all devices. */
+struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
+
 /* Adds a note (its text is copied, about is not). */
 int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void summary_done(struct summary *summary);

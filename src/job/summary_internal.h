@@ -6,5 +6,7 @@
 
 #include "job/summary.h"
 
+/* What is about GPUs, with its notes. Returns 0 or -ENOMEM. */
+int summary_gpu(struct summary *summary);
 /* Main, descendants, combined. */
 void summary_ram(const struct job *job, struct summary *summary);

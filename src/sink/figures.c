@@ -255,3 +255,33 @@ char *keep_together(char *text)
 	}
 	return text;
 }
+
+bool figure_has_gpus(const struct summary *s)
+{
+	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
+	       (s->facts->gpu_asked.known && s->facts->gpu_asked.value == 0);
+}
+
+char *figure_gpu(const struct gpu_birth *gpu, char buf[UNITS_LEN])
+{
+	if (*gpu->parent)
+		(void) snprintf(buf, UNITS_LEN, "MIG");
+	else if (gpu->index.known)
+		(void) snprintf(buf, UNITS_LEN, "GPU %lld", (long long) gpu->index.value);
+	else
+		(void) snprintf(buf, UNITS_LEN, "GPU");
+	return buf;
+}
+
+bool figure_gpu_used(const struct summary *s, uint32_t id)
+{
+	const struct maybe held = summary_most(s, M_GPU_JOB_MEM, id);
+
+	return !held.known || held.value > 0;
+}
+
+const char *figure_gpu_lead(enum metric lead)
+{
+	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
+										     : "busy";
+}

@@ -65,5 +65,14 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 /* The processes of the job, largest peak first. *ret is the caller's to free(); NULL if there are none. */
 int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n);
 
+/* Is there something to say of GPUs, be it why they could not be read? Not where there are none. */
+bool figure_has_gpus(const struct summary *s);
+/* "GPU 0", "MIG" of an instance. */
+char *figure_gpu(const struct gpu_birth *gpu, char buf[UNITS_LEN]);
+/* Did the job hold memory on it, or is that not known? */
+bool figure_gpu_used(const struct summary *s, uint32_t id);
+/* What a utilisation is called: "SM active", "busy". */
+const char *figure_gpu_lead(enum metric lead);
+
 /* " " becomes NB, so that a number and its unit stay on one line. Returns text. */
 char *keep_together(char *text);

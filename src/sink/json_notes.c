@@ -135,10 +135,11 @@ static void explain_memory(const struct explainer *e)
 
 static void explain_rest(const struct explainer *e)
 {
-	static const char no_gpu[] = "GPUs are not measured by this version";
+	const bool any = e->s->job && job_gpu_count(e->s->job) > 0;
 
-	explain(e, true, "gpu", no_gpu);
-	explain(e, true, "energy.gpu_j", no_gpu);
+	explain(e, !any, "gpu", "not asked");
+	explain(e, any, "gpu", "null: what this device, its driver or this user's rights do not give");
+	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", any ? "no energy counter, no power" : "no GPU was measured");
 	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
 }

@@ -148,7 +148,7 @@ static void ram(struct json *j, const struct summary *s)
 static void rest_of_use(struct json *j, const struct summary *s)
 {
 	json_key(j, "gpu");
-	json_null(j);
+	json_gpu(j, s);
 	key_object(j, "io");
 	/* What was cancelled is subtracted from what was written, and may have been written before the run. */
 	key_maybe(j, "read_bytes", s->read_bytes);
@@ -156,7 +156,7 @@ static void rest_of_use(struct json *j, const struct summary *s)
 	json_end(j);
 	key_object(j, "energy");
 	key_joules(j, "cpu_j", s->cpu_energy_uj);
-	key_joules(j, "gpu_j", UNKNOWN);
+	key_joules(j, "gpu_j", s->gpu_energy_uj);
 	json_end(j);
 	key_object(j, "swap");
 	key_maybe(j, "peak_bytes", s->swap_peak);
@@ -257,6 +257,10 @@ static void sampling(struct json *j, const struct facts *f)
 	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
 	key_seconds(j, "cpu_s", f->own_cpu_ns);
 	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
+	if (f->gpu_helper_cpu_ns.known)
+		key_seconds(j, "gpu_helper_cpu_s", f->gpu_helper_cpu_ns);
+	if (f->gpu_helper_rss_bytes.known)
+		key_maybe(j, "gpu_helper_rss_bytes", f->gpu_helper_rss_bytes);
 	json_end(j);
 }
 

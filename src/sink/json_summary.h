@@ -10,6 +10,9 @@ int json_sink(const struct summary *s, const struct sink_options *o, struct buf 
 /* The notes: those of the summary, and a reason for whatever is null and has none there. An array. */
 void json_notes(struct json *j, const struct summary *s);
 
+/* json_gpu.c: null, or the object of the GPUs. */
+void json_gpu(struct json *j, const struct summary *s);
+
 enum {
 	JSON_PROCESSES = 100
 }; /* processes.list has no more; a note has the number of the others */

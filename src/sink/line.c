@@ -5,6 +5,7 @@
  */
 #include "sink/line.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sink/figures.h"
@@ -46,19 +47,44 @@ static void seconds(struct buf *out, const char *key, struct maybe ns)
 		buf_printf(out, " %s=unknown", key);
 }
 
-static void ram(struct buf *out, const struct ram_figure *r, enum units units)
+static char *amount(struct maybe bytes, enum units units, char buf[UNITS_LEN])
 {
-	char amount[UNITS_LEN] = "unknown";
 	size_t n = 0;
 
-	if (r->peak.known)
-		(void) units_bytes(r->peak.value, units, amount);
-	for (const char *p = amount; *p; p++) {
+	(void) snprintf(buf, UNITS_LEN, "unknown");
+	if (bytes.known)
+		(void) units_bytes(bytes.value, units, buf);
+	for (const char *p = buf; *p; p++) {
 		if (*p != ' ')
-			amount[n++] = *p;
+			buf[n++] = *p;
 	}
-	amount[n] = '\0';
-	buf_printf(out, " ram_peak=%s ram_method=%s", amount, method_name(r->method));
+	buf[n] = '\0';
+	return buf;
+}
+
+static void ram(struct buf *out, const struct ram_figure *r, enum units units)
+{
+	char text[UNITS_LEN];
+
+	buf_printf(out, " ram_peak=%s ram_method=%s", amount(r->peak, units, text), method_name(r->method));
+}
+
+/* Nothing where there are none. */
+static void gpus(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		char text[UNITS_LEN];
+		enum metric lead;
+
+		if (!figure_gpu_used(s, b->id))
+			continue;
+		buf_printf(out, " gpu%zu_mem_peak=%s", i, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
+		buf_printf(out, " gpu%zu_job_peak=%s", i, amount(summary_most(s, M_GPU_JOB_MEM, b->id), o->units, text));
+		if (summary_gpu_lead(s, b->id, &lead))
+			buf_printf(out, " gpu%zu_%s=%lld%%", i, metrics[lead].name,
+				(long long) (summary_mean(s, lead, b->id).value + 5000) / 10000);
+	}
 }
 
 static void findings(const struct summary *s, struct buf *out)
@@ -89,6 +115,7 @@ int line_sink(const struct summary *s, const struct sink_options *o, struct buf 
 		buf_printf(out, " cores=%s", figure_number((double) s->cores_mean_ppm.value / 1e6, number));
 	else
 		buf_str(out, " cores=unknown");
+	gpus(s, o, out);
 	findings(s, out);
 	return buf_str(out, "\n");
 }

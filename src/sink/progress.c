@@ -78,6 +78,27 @@ static void processes(const struct summary *s, const struct sink_options *o, str
 	buf_done(&text);
 }
 
+/* Of each that the job is on: what is in use, and how busy it is. */
+static void gpus(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		const struct acc *mem = job_acc(s->job, M_GPU_MEM, b->id), *work;
+		char name[UNITS_LEN], amount[UNITS_LEN];
+		struct buf text = BUF_INIT(256);
+		enum metric lead;
+
+		buf_printf(&text, "%s", figure_gpu(&b->gpu, name));
+		if (mem)
+			buf_printf(&text, " %s", units_bytes(mem->last, o->units, amount));
+		if (summary_gpu_lead(s, b->id, &lead) && (work = job_acc(s->job, lead, b->id)))
+			buf_printf(&text, " %s %lld %%", figure_gpu_lead(lead), (long long) (work->last + 5000) / 10000);
+		if (figure_gpu_used(s, b->id))
+			part(out, o, text.data);
+		buf_done(&text);
+	}
+}
+
 int progress_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
 	struct buf line = BUF_INIT(1024);
@@ -89,6 +110,7 @@ int progress_sink(const struct summary *s, const struct sink_options *o, struct 
 		buf_printf(&line, " %s", units_duration(s->wall_ns.value, time));
 	ram(s, o, &line);
 	cpu(s, o, &line);
+	gpus(s, o, &line);
 	processes(s, o, &line);
 	code = line.error ? line.error : buf_printf(out, "%s\n", line.data);
 	buf_done(&line);

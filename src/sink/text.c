@@ -279,19 +279,29 @@ static void row_io(struct text *t)
 	layout_end(&t->l);
 }
 
-static void row_energy(struct text *t)
+static void joules(struct text *t, struct maybe uj, const char *whose)
 {
-	const double joules = (double) t->s->cpu_energy_uj.value / 1e6;
+	const double j = (double) uj.value / 1e6;
 	char number[UNITS_LEN];
 
-	if (!t->s->cpu_energy_uj.known)
+	if (!uj.known)
+		return;
+	if (j < 3600)
+		layout_part(&t->l, "%s" NB "J", figure_number(j, number));
+	else
+		layout_part(&t->l, "%s" NB "Wh", figure_number(j / 3600, number));
+	layout_part(&t->l, "%s", whose);
+}
+
+static void row_energy(struct text *t)
+{
+	if (!t->s->cpu_energy_uj.known && !t->s->gpu_energy_uj.known)
 		return;
 	label(t, "Energy");
-	if (joules < 3600)
-		layout_part(&t->l, "%s" NB "J", figure_number(joules, number));
-	else
-		layout_part(&t->l, "%s" NB "Wh", figure_number(joules / 3600, number));
-	layout_part(&t->l, "whole processor package, whoever used it (RAPL)");
+	joules(t, t->s->cpu_energy_uj, "whole processor package, whoever used it (RAPL)");
+	if (t->s->cpu_energy_uj.known && t->s->gpu_energy_uj.known)
+		layout_break(&t->l);
+	joules(t, t->s->gpu_energy_uj, "whole GPUs, whoever used them");
 	layout_end(&t->l);
 }
 
@@ -314,6 +324,10 @@ static void row_sampling(struct text *t)
 		layout_part(&t->l, "hiwater itself used %s" NB "CPU, %s",
 			keep_together(units_duration(f->own_cpu_ns.value, cpu)),
 			keep_together(units_bytes(f->own_rss_bytes.value, t->o->units, text)));
+	if (f->gpu_helper_rss_bytes.known)
+		layout_part(&t->l, "of" NB "which the GPU" NB "helper %s" NB "CPU, %s",
+			keep_together(units_duration(f->gpu_helper_cpu_ns.value, cpu)),
+			keep_together(units_bytes(f->gpu_helper_rss_bytes.value, t->o->units, text)));
 	if (t->l.fresh)
 		layout_part(&t->l, "unknown");
 	layout_end(&t->l);
@@ -325,6 +339,7 @@ static void (*const rows[])(struct text *t) = {
 	row_result,
 	row_ram,
 	text_largest,
+	text_gpus,
 	row_cpu,
 	row_io,
 	row_energy,

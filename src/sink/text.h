@@ -21,6 +21,7 @@ struct text {
 
 /* Each writes its rows, or nothing where there is nothing to say. */
 void text_largest(struct text *t);
+void text_gpus(struct text *t);
 void text_phases(struct text *t);
 void text_series(struct text *t);
 void text_notes(struct text *t);
@@ -28,6 +29,8 @@ void text_findings(struct text *t);
 /* "hiwater show 17", and where the recording lies. */
 void text_again(struct text *t);
 
+/* One fact a line: GPUs. */
+void text_plain_gpus(struct text *t, void (*fact)(struct text *t, const char *text));
 /* The whole of it, one fact a line. */
 void text_plain(struct text *t);
 

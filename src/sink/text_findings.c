@@ -81,10 +81,10 @@ static void lines(struct text *t, const char *text)
 
 /* ---- notes: what was not seen ---------------------------------------------------------------------------------------- */
 
-/* The machine's GPUs have no lines yet, so their absence is none either. */
-static bool is_shown(const struct note *note)
+/* Where there are no GPUs, that is no news. */
+static bool is_shown(const struct text *t, const struct note *note)
 {
-	return strcmp(note->about, "gpu") != 0;
+	return strcmp(note->about, "gpu") != 0 || figure_has_gpus(t->s);
 }
 
 void text_notes(struct text *t)
@@ -94,7 +94,7 @@ void text_notes(struct text *t)
 	for (size_t i = 0; i < t->s->n_notes; i++) {
 		const struct note *note = &t->s->notes[i];
 
-		if (!is_shown(note))
+		if (!is_shown(t, note))
 			continue;
 		if (shown == NOTES_SHOWN) {
 			more++;

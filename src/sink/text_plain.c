@@ -154,6 +154,9 @@ static void work(struct text *t)
 		fact(t, "written: %s", units_bytes(t->s->write_bytes.value, t->o->units, text));
 	if (t->s->cpu_energy_uj.known)
 		fact(t, "energy: %s joules, whole processor package", figure_number((double) t->s->cpu_energy_uj.value / 1e6, text));
+	if (t->s->gpu_energy_uj.known)
+		fact(t, "energy of the GPUs: %s joules, whoever used them",
+			figure_number((double) t->s->gpu_energy_uj.value / 1e6, text));
 }
 
 static void sampling(struct text *t)
@@ -192,7 +195,7 @@ static void phases(struct text *t)
 static void notes(struct text *t)
 {
 	for (size_t i = 0; i < t->s->n_notes; i++) {
-		if (strcmp(t->s->notes[i].about, "gpu") != 0)
+		if (strcmp(t->s->notes[i].about, "gpu") != 0 || figure_has_gpus(t->s))
 			fact(t, "note on %s: %s", t->s->notes[i].about, t->s->notes[i].why);
 	}
 }
@@ -251,11 +254,22 @@ static void again(struct text *t)
 		fact(t, "recording: %s", t->f->recording);
 }
 
+static void gpu_fact(struct text *t, const char *text)
+{
+	fact(t, "%s", text);
+}
+
+static void gpus(struct text *t)
+{
+	text_plain_gpus(t, gpu_fact);
+}
+
 static void (*const facts[])(struct text *t) = {
 	first_line,
 	result,
 	times,
 	ram,
+	gpus,
 	work,
 	phases,
 	sampling,

@@ -113,7 +113,7 @@ static inline void made_training(struct made *m)
 	made_phase(m, 2, "epoch 1", 190, 4300, fit);
 	loss.name = name;
 	assert_int_equal(job_restore_series(m->job, &loss), 0);
-	assert_int_equal(summary_note(&m->s, "gpu", "GPUs are not measured by this version"), 0);
+	assert_int_equal(summary_note(&m->s, "gpu", "not asked for: --gpu=none"), 0);
 	assert_int_equal(summary_note(&m->s, "ram.descendants", "3 PSS passes were left out: a process was too large"), 0);
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }

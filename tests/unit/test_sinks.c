@@ -3,6 +3,7 @@
  * What people read, pinned: tests/golden/summary-*.txt hold each summary at 40, 80 and 120 columns, in UTF-8 and in
  * ASCII. UPDATE_GOLDEN=1 writes them anew; look at them before they are kept.
  */
+#include "summary_gpus.h"
 #include "summary_runs.h"
 
 #include <errno.h>
@@ -150,6 +151,10 @@ static void test_text(void **state)
 		{ made_attached, "attached-plain.txt", true, false },
 		{ made_lost, "lost.txt", false, false },
 		{ made_lost, "lost-plain.txt", true, true },
+		{ made_gpus, "gpus.txt", false, false },
+		{ made_gpus, "gpus-plain.txt", true, false },
+		{ made_no_driver, "no-driver.txt", false, false },
+		{ made_no_gpu, "quiet.txt", false, false },
 	};
 
 	(void) state;
@@ -224,7 +229,7 @@ static void test_units(void **state)
 /* However narrow the terminal says it is. */
 static void test_every_width(void **state)
 {
-	void (*const makers[])(struct made *m) = { made_training, made_killed, made_many, made_lost };
+	void (*const makers[])(struct made *m) = { made_training, made_killed, made_many, made_lost, made_gpus };
 	struct sink_options o = usual;
 
 	(void) state;
@@ -259,6 +264,9 @@ static void test_json(void **state)
 		{ made_many, "many.json", false },
 		{ made_lost, "lost.json", false },
 		{ made_attached, "attached.json", false },
+		{ made_gpus, "gpus.json", false },
+		{ made_no_driver, "no-driver.json", false },
+		{ made_no_gpu, "no-gpu.json", false },
 	};
 
 	(void) state;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs in a summary: whose memory, which utilisation leads, and why something could not be had.
+ */
+#include <string.h>
+
+#include "job/summary_internal.h"
+
+static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
+{
+	return s->job ? job_acc(s->job, metric, id) : NULL;
+}
+
+struct maybe summary_most(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc ? known(acc->max) : UNKNOWN;
+}
+
+struct maybe summary_mean(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	if (!acc)
+		return UNKNOWN;
+	return known(acc->span_ns > 0 ? (int64_t) (acc->sum / (double) acc->span_ns + 0.5) : acc->last);
+}
+
+struct maybe summary_risen(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc ? known(acc->last > acc->min ? acc->last - acc->min : 0) : UNKNOWN;
+}
+
+bool summary_gpu_lead(const struct summary *s, uint32_t id, enum metric *ret)
+{
+	static const enum metric leads[] = { M_GPU_SM_ACTIVE, M_GPU_GRAPHICS_ACTIVE, M_GPU_BUSY };
+
+	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
+		if (acc_of(s, leads[i], id)) {
+			*ret = leads[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_counted)
+{
+	const struct maybe counted = summary_risen(s, M_GPU_ENERGY, id);
+	const struct acc *power = acc_of(s, M_GPU_POWER, id);
+
+	*ret_counted = counted.known;
+	if (counted.known || !power)
+		return counted;
+	return known((int64_t) (power->sum / 1e9)); /* uW x ns / 1e9 = uJ */
+}
+
+/* ---- what the job held ----------------------------------------------------------------------------------------------- */
+
+/* The mark of the only process that the job had there (gpu 0: on all of them); unknown where it had several. */
+static struct maybe only_mark(const struct summary *s, uint32_t gpu)
+{
+	struct maybe mark = UNKNOWN;
+	size_t n = 0;
+
+	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
+		const struct birth *b = &job_gpu_process(s->job, i)->birth;
+
+		if (!b->gpu_process.process || (gpu && b->gpu_process.gpu != gpu))
+			continue;
+		n++;
+		mark = summary_most(s, M_GPROC_MEM_PEAK, b->id);
+	}
+	return n == 1 ? mark : UNKNOWN;
+}
+
+struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
+{
+	const struct maybe seen = id ? summary_most(s, M_GPU_JOB_MEM, id) : summary_most(s, M_JOB_GPU_MEM, 0);
+	const struct maybe mark = only_mark(s, id);
+
+	*ret_method = mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
+							     : METHOD_UNKNOWN;
+	return maybe_max(seen, mark);
+}
+
+/* ---- notes ----------------------------------------------------------------------------------------------------------- */
+
+/* What was told while it ran: "gpu: ...". */
+static int note_events(struct summary *s)
+{
+	static const char about[] = "gpu: ";
+	int r = 0;
+
+	for (size_t i = 0; i < job_event_count(s->job) && r == 0; i++) {
+		const struct event *e = job_event(s->job, i);
+
+		if (e->kind == EVENT_NOTE && strncmp(e->text, about, sizeof(about) - 1) == 0)
+			r = summary_note(s, "gpu", "%s", e->text + sizeof(about) - 1);
+	}
+	return r;
+}
+
+static int note_absence(struct summary *s)
+{
+	const struct facts *f = s->facts;
+
+	if (f->gpu_asked.known && f->gpu_asked.value == 0)
+		return summary_note(s, "gpu", "not asked for: --gpu=none");
+	if (f->gpu_why && *f->gpu_why)
+		return summary_note(s, "gpu", "%s", f->gpu_why);
+	if (!f->gpu_asked.known)
+		return summary_note(s, "gpu", "the run was over before GPUs could be asked");
+	return summary_note(s, "gpu", "%s", f->gpu_seen.value ? "none of those on this machine could be read" : "none on this machine");
+}
+
+static int note_unattributed(struct summary *s)
+{
+	static const int64_t worth_a_word = INT64_C(1) << 30;
+	int64_t most = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, job_gpu(s->job, i)->birth.id);
+
+		most = mem.known && mem.value > most ? mem.value : most;
+	}
+	if (most < worth_a_word)
+		return 0;
+	return summary_note(s, "gpu", "some of the memory in use belongs to nobody who can be seen from here: to processes of "
+				      "another container, or to the driver");
+}
+
+/* An instance has no power of its own. */
+static struct maybe energy_of_all(const struct summary *s)
+{
+	struct maybe sum = job_gpu_count(s->job) > 0 ? known(0) : UNKNOWN;
+	bool counted;
+
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+
+		if (!*b->gpu.parent)
+			sum = maybe_sum(sum, summary_gpu_energy(s, b->id, &counted));
+	}
+	return sum;
+}
+
+int summary_gpu(struct summary *s)
+{
+	const bool any = job_gpu_count(s->job) > 0;
+	int r;
+
+	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
+	s->gpu_main_peak = summary_most(s, M_JOB_GPU_MEM_MAIN, 0);
+	s->gpu_rest_peak = summary_most(s, M_JOB_GPU_MEM_REST, 0);
+	s->gpu_energy_uj = energy_of_all(s);
+	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value;
+	r = note_events(s);
+	if (r == 0 && !any)
+		r = note_absence(s);
+	return r == 0 && any ? note_unattributed(s) : r;
+}
