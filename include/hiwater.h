@@ -124,6 +124,10 @@ HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why
 /* A mark at this instant; a frame is read at once. */
 HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 
+/* Something happened that is worth looking into: the last minutes at full rate and the run itself are kept. why is one
+ * line; what begins with "out of memory" is told as that. */
+HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why);
+
 /* True when every process asked for has ended (attach). */
 HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
 

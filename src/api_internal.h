@@ -76,6 +76,9 @@ int run_summarise(struct hiw_run *run, bool with_findings);
 /* Forgets what a run's last call gave out. */
 void run_clear(struct hiw_run *run);
 
+/* Fills the summary's story, if there is one. Returns 0 or -ENOMEM. */
+int run_tell(struct hiw_run *run);
+
 /* What this process's environment says of its launcher. */
 void read_scheduler(struct scheduler *ret);
 

@@ -92,7 +92,8 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	if (!with_findings)
 		return 0;
 	read_earlier(&run->summary, &earlier);
-	return findings_make(&run->summary, &earlier);
+	r = findings_make(&run->summary, &earlier);
+	return r < 0 ? r : run_tell(run);
 }
 
 int hiw_find(const char *run, char **ret_path, struct hiw_err *ret_err)

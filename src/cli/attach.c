@@ -131,12 +131,12 @@ struct attach {
 
 static int open_signals(void)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int heard[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
 	sigset_t set, blocked;
 
 	(void) sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		(void) sigaddset(&set, ends[i]);
+	for (size_t i = 0; i < sizeof(heard) / sizeof(*heard); i++)
+		(void) sigaddset(&set, heard[i]);
 	blocked = set;
 	(void) sigaddset(&blocked, SIGPIPE); /* nobody reads the progress any more: measuring goes on */
 	(void) sigprocmask(SIG_BLOCK, &blocked, NULL);
@@ -185,6 +185,19 @@ static void take_alerts(struct attach *a)
 	a->limited |= measure_alerts(a->measure, a->recorder, a->main);
 }
 
+/* SIGUSR2 asks for what happened until now to be kept; every other signal ends it. */
+static bool is_end(struct attach *a)
+{
+	struct signalfd_siginfo info;
+
+	while (read(a->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGUSR2)
+			return true;
+		hiw_recorder_trigger(a->recorder, "SIGUSR2");
+	}
+	return false;
+}
+
 static void follow(struct attach *a)
 {
 	enum {
@@ -206,7 +219,7 @@ static void follow(struct attach *a)
 
 		if (poll(fds, N, -1) < 0)
 			continue;
-		if (fds[SIGNAL].revents || fds[DEADLINE].revents)
+		if (fds[DEADLINE].revents || (fds[SIGNAL].revents && is_end(a)))
 			return;
 		if (fds[STEP].revents) {
 			hiw_recorder_step(a->recorder);
@@ -293,6 +306,7 @@ static const struct opt opts[] = {
 static const char *const prose[] = {
 	"Measures processes that already run, and all that they start from now on, without touching them. It ends when the "
 	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
+	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history: hiwater show then tells who held what.",
 	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
 	"one of now.",
 	RULE_PROSE,

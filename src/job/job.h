@@ -101,6 +101,12 @@ struct job_config {
 
 struct job;
 
+/* The fact pinned. */
+enum {
+	JOB_PINNED_BY_HAND = 1,
+	JOB_PINNED_BY_TRIGGER = 2
+};
+
 struct job *job_new(const struct job_config *config); /* NULL: out of memory */
 void job_free(struct job *job);
 
@@ -155,6 +161,7 @@ size_t job_phase_count(const struct job *job);
 const struct phase *job_phase(const struct job *job, size_t i);
 size_t job_series_count(const struct job *job);
 const struct series *job_series(const struct job *job, size_t i);
+int64_t job_oom_events(const struct job *job);                    /* how many there were */
 size_t job_event_count(const struct job *job);                    /* the last 1000 are kept */
 const struct event *job_event(const struct job *job, size_t i);
 uint64_t job_now(const struct job *job);                          /* time of the last frame */

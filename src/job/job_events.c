@@ -197,6 +197,11 @@ int series_take(struct job *job, const struct series_value *value)
 	return 0;
 }
 
+int64_t job_oom_events(const struct job *job)
+{
+	return job->oom_events;
+}
+
 size_t job_series_count(const struct job *job)
 {
 	return job->n_series;

@@ -236,5 +236,7 @@ void summary_done(struct summary *summary)
 	}
 	free(summary->notes);
 	free(summary->findings);
+	free(summary->story.what);
+	free(summary->story.advice);
 	*summary = (struct summary) { 0 };
 }

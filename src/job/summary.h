@@ -53,6 +53,30 @@ struct finding {
 	uint64_t from_ns, to_ns;/* the interval that shows it */
 };
 
+enum {
+	STORY_HOLDERS = 5
+};
+
+/* What happened, if something did; made by watch/, kept here because the summary shows it. */
+struct story {
+	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: there is nothing to tell */
+	uint64_t at_ns;
+	bool memory;             /* memory ran out, */
+	bool host_memory;        /* and it was the host's */
+	struct maybe held;       /* by the job at that moment; bytes */
+	struct maybe limit, asked;
+	struct maybe since_ns, from_bytes; /* since when it had been growing, and from how much */
+	double growth_per_s;     /* if it had */
+	struct story_holder {
+		const struct process *process; /* borrowed from the job */
+		int64_t bytes;
+		bool killed;
+	} holders[STORY_HOLDERS]; /* the largest first */
+	size_t n_holders, others;
+	int64_t others_bytes;
+	char *advice;            /* what to try */
+};
+
 struct summary {
 	const struct job *job;         /* borrowed: processes, phases, series, facts */
 	const struct facts *facts;
@@ -79,6 +103,7 @@ struct summary {
 	size_t n_notes;
 	struct finding *findings;
 	size_t n_findings;
+	struct story story;
 };
 
 /* Makes it from the job as it is now (a running one too). Returns 0 or -ENOMEM. findings are empty. */

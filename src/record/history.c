@@ -398,8 +398,8 @@ int history_remove(const char *run, struct err *err)
 	return 0;
 }
 
-/* Removes the run unless it has to stay. */
-static bool let_go(const struct listing *list, const struct listed *run)
+/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. */
+static bool let_go(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
 	char path[PATH_MAX];
@@ -408,7 +408,7 @@ static bool let_go(const struct listing *list, const struct listed *run)
 	path_of(list, run->number, path, sizeof(path));
 	if (run->bytes == 0 || history_entry_read(path, &entry) < 0)
 		return false;
-	stays = entry.running || entry.pinned;
+	stays = entry.running || (entry.pinned && !(hard && entry.by_trigger));
 	history_entry_done(&entry);
 	if (!stays)
 		store_unlink(path);
@@ -428,11 +428,14 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 		bytes += list.runs[i].bytes;
 	left = list.n;
 	/* Oldest first; the last one is what somebody has just waited for. */
-	for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
-		if (!let_go(&list, &list.runs[i]))
-			continue;
-		left--;
-		bytes -= list.runs[i].bytes;
+	for (int hard = 0; hard < 2; hard++) {
+		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
+			if (list.runs[i].bytes == 0 || !let_go(&list, &list.runs[i], hard == 1))
+				continue;
+			left--;
+			bytes -= list.runs[i].bytes;
+			list.runs[i].bytes = 0;
+		}
 	}
 	return 0;
 }

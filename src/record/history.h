@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The history: runs kept in $HIWATER_DIR, else $XDG_STATE_HOME/hiwater, else ~/.local/state/hiwater, as NUMBER.hiw.
- * 200 runs and 1 GiB at most: the oldest finished go first, a running or pinned one never.
+ * 200 runs and 1 GiB at most: the oldest finished go first, those that a trigger pinned only when nothing else is left
+ * to go, a running one or one that was pinned by hand never.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ struct history_entry {
 	int64_t wall_ns;         /* so far, if it runs */
 	struct maybe status;     /* of main */
 	bool complete, running, pinned;
+	bool by_trigger;         /* so that it may go where there is no room for it */
 	struct maybe peak_bytes; /* combined RAM */
 	struct maybe cores_ppm;  /* mean use of processors, in millionths of a core */
 	uint64_t file_bytes;     /* journal included */
@@ -50,5 +52,5 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err);
 /* Removes one run; refuses a running one. */
 int history_remove(const char *run, struct err *err);
 
-/* Keeps to the limits; never removes running, pinned or unreadable files. */
+/* Keeps to the limits; never removes running or unreadable files, or those that were pinned by hand. */
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err);

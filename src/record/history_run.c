@@ -140,6 +140,7 @@ static void fill(struct replay *replay, struct listed *facts, struct history_ent
 		e->started_wall_ns = (uint64_t) facts->started_wall_ns.value;
 	e->status = facts->exit_status;
 	e->pinned = facts->pinned.value != 0;
+	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
 	e->peak_bytes = l.ram;
 	e->cores_ppm = cores(facts, &l, e->wall_ns);
 	e->running = !e->complete && replay_growing(replay);

@@ -23,6 +23,16 @@ int replay_job(struct replay *r, struct job **ret, struct err *err);
  * Returns 0 or -errno with text. */
 int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
 
+/* One instant: held is called with what each process that lived then held by its last row, level with the job's RAM from
+ * the run's start until then. Returns 0 or -ENOMEM. */
+struct replay_seer {
+	void (*held)(void *ctx, uint32_t id, int64_t rss_bytes);
+	void (*level)(void *ctx, uint64_t time_ns, int64_t ram_bytes);
+	void *ctx;
+};
+
+int replay_moment(struct replay *r, uint64_t at_ns, const struct replay_seer *see);
+
 /* True while its recorder lives (its lock or pid and start time). */
 bool replay_growing(struct replay *r);
 

@@ -319,8 +319,22 @@ static void play_all(struct play *p)
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
 
+/* Where the last stretch at full rate begins that has no hole: before it there may be more, kept around triggers. */
+static void skip_holes(struct replay *r, uint64_t interval_ns, int64_t *first)
+{
+	const uint64_t least = 30000000000, hole = 10 * interval_ns > least ? 10 * interval_ns : least;
+	char sql[160];
+	int64_t begin;
+
+	(void) snprintf(sql, sizeof(sql), "SELECT max(t) FROM (SELECT t, t - lag(t) OVER (ORDER BY t) AS d FROM job_recent)"
+					  " WHERE d > %" PRIu64,
+		hole);
+	if (reader_number(r, sql, &begin) && begin > *first)
+		*first = begin;
+}
+
 /* Where the full rate takes the windows' place: at a window's beginning, so that none is told twice. */
-static bool find_border(struct replay *r, int64_t *ret)
+static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 {
 	int64_t first, window, span = 0;
 
@@ -328,6 +342,7 @@ static bool find_border(struct replay *r, int64_t *ret)
 		!reader_number(r, "SELECT min(t) FROM host_recent", &first) &&
 		!reader_number(r, "SELECT min(t) FROM process_recent", &first))
 		return false;
+	skip_holes(r, interval_ns, &first);
 	if (!reader_number(r, "SELECT min(t) FROM job_sample", &window)) {
 		*ret = 0;
 		return true;
@@ -350,7 +365,7 @@ static void open_cursors(struct play *p, bool recent)
 	char windows[64] = "", rate[64] = "";
 	int64_t border = 0;
 
-	recent = recent && find_border(p->r, &border);
+	recent = recent && find_border(p->r, p->interval_ns, &border);
 	if (recent) {
 		(void) snprintf(windows, sizeof(windows), "WHERE t < %" PRId64, border);
 		(void) snprintf(rate, sizeof(rate), "WHERE t >= %" PRId64, border);

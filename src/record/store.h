@@ -63,7 +63,6 @@ struct store {
 	unsigned checkpoint_pages;     /* from so many on it is moved into the file */
 	uint64_t pages_used, pages;    /* as of the last commit */
 	struct store_use use[CLASS_COUNT];
-	uint64_t oldest_recent_ns;
 	sqlite3_stmt *rows[ENTITY_COUNT][2];
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 	struct buf part;               /* scratch */

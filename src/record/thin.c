@@ -10,7 +10,6 @@ enum {
 	MOST_WAL_PAGES = 256,
 	SHM_BYTES = 32 << 10,  /* the journal's index; SQLite makes it in steps of this size */
 	SHARES = 4,            /* a list may have a quarter of the limit */
-	SLICES = 64,           /* of the time at full rate, cut off at a time */
 };
 
 unsigned thin_wal_pages(uint64_t max_bytes)
@@ -130,63 +129,6 @@ int thin_number(struct store *s, const char *sql, int64_t first, int64_t second,
 	rc = store_error(s, rc);
 	(void) sqlite3_reset(st);
 	return rc;
-}
-
-/* ---- the last minutes ----------------------------------------------------------------------------------------------- */
-
-static int cut_recent(struct store *s, uint64_t before_ns)
-{
-	int64_t gone = 0;
-
-	for (int e = 0; e < ENTITY_COUNT && gone >= 0; e++) {
-		struct buf sql = BUF_INIT(256);
-
-		(void) buf_str(&sql, "DELETE FROM ");
-		(void) buf_printf(&sql, "%s_recent WHERE t < ?", entity_name((enum entity) e));
-		gone = thin_delete(s, CLASS_RECENT, sql.data, (int64_t) before_ns, 0);
-		buf_done(&sql);
-	}
-	return gone < 0 ? (int) gone : 0;
-}
-
-/* A few rows at a time, or every so many windows: a statement a table costs more than the rows. */
-int thin_prune(struct thin *t, struct store *s, uint64_t now_ns)
-{
-	enum {
-		WINDOWS = 4,
-		PIECE = 512
-	};
-	const uint64_t rows = s->use[CLASS_RECENT].rows;
-	uint64_t cut, every = WINDOWS * t->options.window_ns;
-
-	if (now_ns <= t->options.recent_ns)
-		return 0;
-	cut = now_ns - t->options.recent_ns;
-	if (rows * every / (t->options.recent_ns + every) > PIECE)
-		every = t->options.window_ns;
-	if (cut < t->pruned_ns + every)
-		return 0;
-	t->pruned_ns = cut;
-	if (cut > t->oldest_recent_ns)
-		t->oldest_recent_ns = cut;
-	return cut_recent(s, cut);
-}
-
-int thin_recent(struct thin *t, struct store *s)
-{
-	int64_t newest = 0;
-	bool found = false;
-	uint64_t slice;
-	int r = thin_number(s, "SELECT max(t) FROM (SELECT max(t) AS t FROM job_recent UNION ALL"
-			       " SELECT max(t) FROM host_recent UNION ALL SELECT max(t) FROM process_recent)",
-		0, 0, &newest, &found);
-
-	if (r < 0 || !found || s->use[CLASS_RECENT].rows == 0 || (uint64_t) newest <= t->oldest_recent_ns)
-		return r;
-	slice = ((uint64_t) newest - t->oldest_recent_ns) / SLICES;
-	t->oldest_recent_ns += slice > 0 ? slice : 1;
-	r = cut_recent(s, t->oldest_recent_ns);
-	return r < 0 ? r : 1;
 }
 
 /* ---- deciding ------------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,9 @@ void thin_free(struct thin *t);
 /* A window was written. */
 void thin_window(struct thin *t);
 
+/* Something happened: what is at full rate from the last minutes before it until shortly after it stays. */
+void thin_keep(struct thin *t, uint64_t time_ns);
+
 /* Lets go of what is older than the last minutes. now_ns: of the run. Within a transaction. Returns 0 or -errno. */
 int thin_prune(struct thin *t, struct store *s, uint64_t now_ns);
 

@@ -7,7 +7,8 @@
 #include "record/thin.h"
 
 enum {
-	THIN_LEVELS = 28
+	THIN_LEVELS = 28,
+	THIN_KEPT = 4 /* stretches around triggers; the first ones */
 };
 
 /* What a reader that has come to some time knows of a process: its last row. */
@@ -30,7 +31,6 @@ struct thin {
 	uint64_t high_bytes, low_bytes; /* of pages in use: where thinning begins and ends */
 	bool thinning;
 	unsigned wal_pages;          /* what a transaction may touch, roughly */
-	uint64_t pruned_ns;
 	struct thin_level levels[THIN_LEVELS];
 	unsigned n_levels;
 	struct row *rows;            /* scratch: an entity's in a pair of windows */
@@ -38,8 +38,11 @@ struct thin {
 	struct row *jobs;            /* scratch: the job's in it */
 	size_t n_jobs, cap_jobs;
 	int64_t series_cursor, process_cursor, process_least;
-	uint64_t oldest_recent_ns;
-	bool recent_known;
+	uint64_t cut_ns;             /* at full rate nothing is left before, but what is kept: in the order of time */
+	struct thin_range {
+		uint64_t from_ns, to_ns;
+	} kept[THIN_KEPT];
+	unsigned n_kept;
 };
 
 /* Deletes what sql selects, with up to two numbers, and takes it off class. Returns how many rows went, or -errno. */

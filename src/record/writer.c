@@ -76,11 +76,20 @@ static int commit(struct writer *w)
 	return r;
 }
 
+static void keep_around(struct writer *w, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_events; i++) {
+		if (frame->events[i].kind == EVENT_TRIGGER || frame->events[i].kind == EVENT_OOM)
+			thin_keep(w->thin, frame->events[i].time_ns);
+	}
+}
+
 static int take_frame(struct writer *w, const struct frame *frame)
 {
 	const uint64_t before = fold_windows(w->fold);
 	int r = store_frame(w->store, frame);
 
+	keep_around(w, frame);
 	if (r == 0)
 		r = fold_frame(w->fold, frame);
 	if (fold_windows(w->fold) != before && w->row_written) {

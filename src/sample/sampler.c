@@ -65,6 +65,15 @@ static void note_launchers(struct sampler *s, const struct frame *frame)
 	}
 }
 
+/* Whatever is worth a trigger is worth keeping the run. */
+static void note_triggers(struct sampler *s, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_events; i++) {
+		if (frame->events[i].kind == EVENT_TRIGGER || frame->events[i].kind == EVENT_OOM)
+			job_facts(s->job)->pinned = known(JOB_PINNED_BY_TRIGGER);
+	}
+}
+
 void sampler_push(struct sampler *s, const struct frame *given)
 {
 	struct frame frame = *given;
@@ -74,6 +83,7 @@ void sampler_push(struct sampler *s, const struct frame *given)
 		frame.time_ns = s->last_frame_ns;
 	s->last_frame_ns = frame.time_ns;
 	note_launchers(s, &frame);
+	note_triggers(s, &frame);
 	(void) job_apply(s->job, &frame);
 	if (s->options.see)
 		s->options.see(s->options.see_ctx, &frame);
@@ -189,6 +199,7 @@ static void look(struct sampler *s, uint64_t now)
 
 	sampler_plan_read(s, now, false);
 	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
+	sampler_trigger_watch(s);
 	sampler_gpu_step(s, now);
 	if (window)
 		s->window_closed = true;

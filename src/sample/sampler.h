@@ -55,6 +55,9 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err);
 
 int sampler_fd(const struct sampler *s);     /* poll for POLLIN; the same one for life */
 bool sampler_step(struct sampler *s);        /* what is due now: a tick, exit records. False: nothing was */
+/* An instant whose last minutes are worth keeping: an event, and the run stays. why: "out of memory: ..." is told as
+ * that. */
+void sampler_trigger(struct sampler *s, const char *why);
 void sampler_now(struct sampler *s);         /* a frame at once (a mark, a phase's edge) */
 
 struct job *sampler_job(struct sampler *s);

@@ -184,6 +184,7 @@ void sampler_end(struct sampler *s)
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
 	sampler_check_cgroup(s);
 	sampler_oom_end(s, now);
+	sampler_trigger_end(s);
 	sampler_gpu_end(s, now);
 	if (!facts->ended_ns.known)
 		facts->ended_ns = known((int64_t) now);

@@ -31,6 +31,7 @@ struct oom {
 	bool began;
 	int log;                         /* descriptor; negative: none */
 	struct oom_counts before;
+	int64_t told;                    /* kills in the job's cgroup that a trigger told of */
 };
 
 /* The helper that reads GPUs. */
@@ -69,6 +70,7 @@ struct sampler {
 	uint64_t own_cpu_at_start_ns;
 	bool window_closed, started, ended;
 	bool records_lost;               /* said already */
+	unsigned triggers;
 };
 
 /* Shows what buf holds as a frame of source at time_ns, after the job has applied it; clears buf. */
@@ -88,6 +90,10 @@ void sampler_oom_begin(struct sampler *s);
 void sampler_oom_machine(struct sampler *s);
 void sampler_oom_cgroup(struct sampler *s);
 void sampler_oom_end(struct sampler *s, uint64_t now_ns);
+
+/* sampler_trigger.c: behind a look; at the end, behind sampler_oom_end. */
+void sampler_trigger_watch(struct sampler *s);
+void sampler_trigger_end(struct sampler *s);
 
 /* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
 void sampler_pss(struct sampler *s, uint64_t now_ns);

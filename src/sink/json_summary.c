@@ -311,6 +311,37 @@ static void findings(struct json *j, const struct summary *s, bool why)
 	json_end(j);
 }
 
+static void story(struct json *j, const struct story *story)
+{
+	if (!story->what) {
+		key_str(j, "story", NULL);
+		return;
+	}
+	key_object(j, "story");
+	key_str(j, "what", story->what);
+	key_seconds(j, "at_s", known((int64_t) story->at_ns));
+	key_maybe(j, "held_bytes", story->held);
+	key_maybe(j, "limit_bytes", story->limit);
+	key_maybe(j, "requested_bytes", story->asked);
+	key_seconds(j, "growing_since_s", story->since_ns);
+	key_maybe(j, "growing_from_bytes", story->from_bytes);
+	key_maybe(j, "growth_bytes_per_s", story->since_ns.known ? known((int64_t) story->growth_per_s) : UNKNOWN);
+	json_key(j, "processes");
+	json_array(j);
+	for (size_t i = 0; i < story->n_holders; i++) {
+		json_object(j);
+		key_maybe(j, "pid", known(story->holders[i].process->pid));
+		key_str(j, "name", story->holders[i].process->name);
+		key_maybe(j, "bytes", known(story->holders[i].bytes));
+		json_key(j, "killed");
+		json_bool(j, story->holders[i].killed);
+		json_end(j);
+	}
+	json_end(j);
+	key_str(j, "try", story->advice);
+	json_end(j);
+}
+
 int json_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
 	struct json j;
@@ -327,6 +358,7 @@ int json_sink(const struct summary *s, const struct sink_options *o, struct buf 
 		return code;
 	phases_and_series(&j, s);
 	sampling(&j, s->facts);
+	story(&j, &s->story);
 	findings(&j, s, o->why);
 	json_key(&j, "notes");
 	json_notes(&j, s);

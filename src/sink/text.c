@@ -347,6 +347,7 @@ static void (*const rows[])(struct text *t) = {
 	text_series,
 	row_sampling,
 	text_notes,
+	text_story,
 	text_findings,
 	text_again,
 };

@@ -244,6 +244,25 @@ static void findings(struct text *t)
 	free(list);
 }
 
+static void story(struct text *t)
+{
+	const struct story *story = &t->s->story;
+	char time[UNITS_LEN * 2], number[UNITS_LEN];
+
+	if (!story->what)
+		return;
+	fact(t, "what happened, after %s: %s", units_words((int64_t) story->at_ns, time), story->what);
+	if (story->memory && story->held.known)
+		fact(t, "held then: %s", units_bytes(story->held.value, t->o->units, number));
+	if (story->since_ns.known)
+		fact(t, "RAM grew %s a second, since %s after the start",
+			units_bytes((int64_t) story->growth_per_s, t->o->units, number), units_words(story->since_ns.value, time));
+	for (size_t i = 0; i < story->n_holders; i++)
+		fact(t, "RAM then, %s, process %d%s: %s", story->holders[i].process->name, story->holders[i].process->pid,
+			story->holders[i].killed ? ", killed" : "", units_bytes(story->holders[i].bytes, t->o->units, number));
+	fact(t, "try: %s", story->advice);
+}
+
 static void again(struct text *t)
 {
 	uint64_t number;
@@ -274,6 +293,7 @@ static void (*const facts[])(struct text *t) = {
 	phases,
 	sampling,
 	notes,
+	story,
 	findings,
 	again,
 };

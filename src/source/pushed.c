@@ -82,6 +82,18 @@ static int parse_mark(struct pushed *p, const char *text, uint64_t time_ns, stru
 	return 0;
 }
 
+/* A framework ran out of its device's memory. The kernel killed nobody, so this is no EVENT_OOM. */
+static int parse_oom(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
+{
+	char why[PUSHED_MESSAGE + 32];
+
+	(void) p;
+	(void) err;
+	(void) snprintf(why, sizeof(why), "out of memory: %s", text);
+	event(out, time_ns, EVENT_TRIGGER, 0, why);
+	return 0;
+}
+
 static int parse_begin(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	if (p->depth == PUSHED_DEPTH)
@@ -187,6 +199,7 @@ static const struct {
 	int (*parse)(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err);
 } verbs[] = {
 	{ "mark ", parse_mark },
+	{ "oom ", parse_oom },
 	{ "phase+ ", parse_begin },
 	{ "phase- ", parse_end },
 	{ "log ", parse_log },

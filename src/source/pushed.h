@@ -4,6 +4,7 @@
  * socket, whose name is in HIWATER_SOCKET ("@hiwater-PID-RANDOM"), is one message:
  *
  *     mark TEXT
+ *     oom TEXT                   a device ran out of memory: a trigger of the black box
  *     phase+ NAME                begins a phase, inside the open one
  *     phase- NAME                ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]

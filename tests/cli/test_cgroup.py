@@ -215,8 +215,43 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
     assert "KILLED by signal 9" in done.stderr and "out-of-memory" in done.stderr
     shown = json.loads(tool.run("show", "--json", recording).stdout)
     assert shown["run"]["complete"]
-    for key in ("exit", "ram", "findings"):
+    for key in ("exit", "ram", "findings", "story"):
         assert shown[key] == summary[key]
+    assert_story(summary["story"], found["evidence"]["victim_pid"])
+    assert "Happened" in done.stderr
+
+
+def assert_story(story, victim):
+    """The victim held nearly all of what the limit allows, and the story says so."""
+    assert story["what"] == f"out of memory: the kernel killed hog[{victim}]"
+    assert story["limit_bytes"] == LIMIT
+    assert 0.7 * LIMIT <= story["held_bytes"] <= LIMIT
+    assert [p["pid"] for p in story["processes"] if p["killed"]] == [victim] == [story["processes"][0]["pid"]]
+    assert 0.7 * LIMIT <= story["processes"][0]["bytes"] <= LIMIT
+    assert "larger limit than 128 MiB" in story["try"]
+
+
+def test_the_story_names_who_held_the_rest(tool, measured, group, hog):
+    """Another process of the job held 40 MiB and lives on when the victim is killed; main goes on for a while."""
+    if not log_is_readable():
+        pytest.skip("the kernel's log cannot be read")
+    recording = tool.folder / "run.hiw"
+    code = ('exec 3<"$1"; "$0" hold 40 <&3 >held & other=$!; while ! test -s held; do sleep 0.01; done; "$0" fill 400; '
+            'kill $other; wait; exit 4')
+    fifo = tool.folder / "stdin"
+    os.mkfifo(fifo)
+    keeper = os.open(fifo, os.O_RDWR)
+    try:
+        done, summary = measured("sh", "-c", code, hog, fifo, options=["-o", recording])
+    finally:
+        os.close(keeper)
+    assert done.returncode == 4, done.stderr
+    story = summary["story"]
+    victim, other = [p for p in story["processes"] if p["name"] == "hog"]
+    assert victim["killed"] and not other["killed"]
+    assert 38 * MIB <= other["bytes"] <= 45 * MIB
+    assert victim["bytes"] >= 50 * MIB
+    assert json.loads(tool.run("show", "--json", recording).stdout)["story"] == story
 
 
 def test_the_shell_sees_137(tool, group, hog):
@@ -237,6 +272,7 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
     if log_is_readable():  # else nobody may know: main alone waited for it
         child = [p for p in summary["processes"]["list"] if p["peak_bytes"] > LIMIT // 2]
         assert [found["evidence"]["victim_pid"]] == [p["pid"] for p in child]
+        assert_story(summary["story"], child[0]["pid"])
 
 
 def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):

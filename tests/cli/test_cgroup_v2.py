@@ -64,8 +64,12 @@ def test_main_runs_out_of_memory(guest):
     assert "(hog) for lack of memory" in finding(result)["message"]
     assert "out-of-memory" in result["stderr"]
     assert result["shown"]["run"]["complete"]
-    for key in ("exit", "ram", "findings"):
+    for key in ("exit", "ram", "findings", "story"):
         assert result["shown"][key] == result["summary"][key]
+    story = result["summary"]["story"]
+    assert story["what"].startswith("out of memory: the kernel killed hog[")
+    assert story["processes"][0]["killed"]
+    assert 0.5 * LIMIT <= story["processes"][0]["bytes"] <= story["held_bytes"] <= LIMIT
 
 
 def test_a_child_runs_out_of_memory(guest):
@@ -75,6 +79,7 @@ def test_a_child_runs_out_of_memory(guest):
     assert result["summary"]["ram"]["cgroup"]["oom_kills"] == 1
     child = max(result["summary"]["processes"]["list"], key=lambda p: p["peak_bytes"] or 0)
     assert finding(result)["evidence"]["victim_pid"] == child["pid"]
+    assert [p["pid"] for p in result["summary"]["story"]["processes"] if p["killed"]] == [child["pid"]]
 
 
 def test_what_hiwater_recorded_until_it_was_killed_too_is_there(guest):

@@ -247,6 +247,31 @@ static unsigned count_runs(void)
 	return n;
 }
 
+static void what_a_trigger_pinned_goes_last(void **state)
+{
+	char *path[5];
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+		path[i] = add_run("study", NULL, 15, true);
+	sql_run(path[0], "INSERT INTO meta VALUES('pinned', 1)");
+	sql_run(path[1], "INSERT INTO meta VALUES('pinned', 2)");
+	sql_run(path[3], "INSERT INTO meta VALUES('pinned', 2)");
+	assert_int_equal(history_trim(4, UINT64_MAX, NULL), 0);
+	assert_int_equal(access(path[2], F_OK), -1);
+	assert_int_equal(access(path[1], F_OK), 0);
+	assert_int_equal(history_trim(3, UINT64_MAX, NULL), 0);
+	assert_int_equal(access(path[1], F_OK), -1);
+	assert_int_equal(access(path[3], F_OK), 0);
+	/* What was pinned by hand, and the last one, stay whatever the limit. */
+	assert_int_equal(history_trim(1, UINT64_MAX, NULL), 0);
+	assert_int_equal(access(path[0], F_OK), 0);
+	assert_int_equal(access(path[3], F_OK), -1);
+	assert_int_equal(access(path[4], F_OK), 0);
+	for (int i = 0; i < 5; i++)
+		free(path[i]);
+}
+
 static void the_oldest_go_first_and_some_stay(void **state)
 {
 	char *path[6], junk[160];
@@ -417,6 +442,7 @@ int main(void)
 		WITH_HISTORY(a_history_on_a_share_gets_copies),
 		WITH_HISTORY(a_file_is_found_where_nothing_else_is),
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
+		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(a_reserved_number_is_nobody_elses),
 		WITH_HISTORY(the_folder_follows_the_environment),

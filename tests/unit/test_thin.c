@@ -331,6 +331,113 @@ static void the_full_rate_has_its_share(void **state)
 	folder_done(&f);
 }
 
+/* ---- what triggers keep ----------------------------------------------------------------------------------------------- */
+
+/* Something happens at tick k. */
+static void sim_trigger(struct sim *s)
+{
+	const struct event event = { .time_ns = sim_time(s, s->k), .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = "x" };
+
+	framebuf_event(&s->buf, &event);
+	sim_send(s, FRAME_RECORDER, event.time_ns, 0);
+}
+
+static int64_t looks_between(const char *file, uint64_t from_s, uint64_t to_s)
+{
+	char sql[128];
+
+	(void) snprintf(sql, sizeof(sql), "SELECT count(*) FROM job_recent WHERE t >= %llu AND t < %llu",
+		(unsigned long long) (from_s * SEC), (unsigned long long) (to_s * SEC));
+	return sql_int(file, sql);
+}
+
+struct looks {
+	uint64_t n, last_ns;
+	bool backwards;
+};
+
+static bool count_look(void *ctx, const struct frame *frame)
+{
+	struct looks *looks = ctx;
+
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		if (frame->readings[i].metric == M_JOB_RAM)
+			looks->n += frame->readings[i].n;
+	}
+	looks->backwards = looks->backwards || frame->time_ns < looks->last_ns;
+	looks->last_ns = frame->time_ns;
+	return true;
+}
+
+/* The last 60 s before a trigger and 10 s behind it stay, whatever comes later; and it is still told once. */
+static void what_was_around_a_trigger_stays(void **state)
+{
+	const uint64_t limit = 2000000, ticks = 6000;
+	struct looks looks = { 0 };
+	struct writer_rig w;
+	struct rig_folder f;
+	struct replay *r;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, limit, 60 * SEC, 200);
+	while (s.k < ticks) {
+		if (s.k == 1500)
+			sim_trigger(&s);
+		sim_tick(&s);
+		if (sim_time(&s, s.k - 1) / SEC == sim_time(&s, s.k) / SEC)
+			continue;
+		writer_rig_give(&w, false);
+		expect_within(f.file, limit, &s);
+	}
+	sim_end(&s);
+	writer_rig_totals(&w, s.job);
+	writer_rig_finish(&w);
+	writer_rig_done(&w);
+	assert_in_range(looks_between(f.file, 91, 160), 680, 690);
+	assert_int_equal(looks_between(f.file, 0, 89), 0);
+	assert_int_equal(looks_between(f.file, 161, 530), 0);
+	assert_int_equal(replay_open(f.file, &r, NULL), 0);
+	assert_int_equal(replay_frames(r, true, count_look, &looks, NULL), 0);
+	assert_in_range(looks.n, ticks, ticks + 1);
+	assert_false(looks.backwards);
+	replay_close(r);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+/* Triggers all the time do not make a recording outgrow its limit. */
+static void many_triggers_are_bounded(void **state)
+{
+	const uint64_t limit = 600000;
+	struct writer_rig w;
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 6, true);
+	writer_rig_new(&w, &s, f.file, limit, 20 * SEC, 200);
+	while (s.k < 3000) {
+		if (s.k % 300 == 299)
+			sim_trigger(&s);
+		sim_tick(&s);
+		if (sim_time(&s, s.k - 1) / SEC == sim_time(&s, s.k) / SEC)
+			continue;
+		writer_rig_give(&w, false);
+		expect_within(f.file, limit, &s);
+	}
+	sim_end(&s);
+	writer_rig_totals(&w, s.job);
+	writer_rig_finish(&w);
+	writer_rig_done(&w);
+	expect_sound(f.file);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* A run of one process with more in it than the limit lets stay: beside each tick, a frame of the test's own. */
 struct flood {
 	struct rig_folder f;
@@ -576,6 +683,8 @@ int main(void)
 		cmocka_unit_test(the_oldest_windows_are_the_widest),
 		cmocka_unit_test(gaps_stay_gaps),
 		cmocka_unit_test(the_full_rate_has_its_share),
+		cmocka_unit_test(what_was_around_a_trigger_stays),
+		cmocka_unit_test(many_triggers_are_bounded),
 		cmocka_unit_test(extremes_of_series_stay),
 		cmocka_unit_test(events_are_bounded_and_a_kill_stays),
 		cmocka_unit_test(short_processes_are_bounded),

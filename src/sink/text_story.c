@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The story of what happened, in a screen.
+ */
+#include <string.h>
+
+#include "sink/text.h"
+#include "sink/textwidth.h"
+
+static void row(struct text *t, const char *label)
+{
+	layout_row(&t->l, TONE_LABEL, label, TEXT_INDENT);
+}
+
+static void held(struct text *t, const struct story *story)
+{
+	char number[UNITS_LEN], of[UNITS_LEN];
+
+	if (!story->memory || !story->held.known)
+		return;
+	(void) keep_together(units_bytes(story->held.value, t->o->units, number));
+	row(t, "");
+	layout_part(&t->l, "held" NB "%s", number);
+	if (story->limit.known && story->host_memory)
+		layout_part(&t->l, "limit" NB "%s", keep_together(units_bytes(story->limit.value, t->o->units, of)));
+	if (story->asked.known)
+		layout_part(&t->l, "requested" NB "%s", keep_together(units_bytes(story->asked.value, t->o->units, of)));
+	layout_end(&t->l);
+}
+
+static void growth(struct text *t, const struct story *story)
+{
+	char rate[UNITS_LEN], since[UNITS_LEN], from[UNITS_LEN];
+
+	if (!story->since_ns.known)
+		return;
+	row(t, "");
+	layout_part(&t->l, "RAM grew %s/s since" NB "%s, from" NB "%s",
+		keep_together(units_bytes((int64_t) story->growth_per_s, t->o->units, rate)),
+		keep_together(units_duration(story->since_ns.value, since)),
+		keep_together(units_bytes(story->from_bytes.value, t->o->units, from)));
+	layout_end(&t->l);
+}
+
+static void holders(struct text *t, const struct story *story)
+{
+	char number[UNITS_LEN];
+
+	if (story->n_holders == 0)
+		return;
+	row(t, "");
+	layout_part(&t->l, "RAM" NB "then:");
+	for (size_t i = 0; i < story->n_holders; i++) {
+		struct buf name = BUF_INIT(4096);
+
+		text_process(t, story->holders[i].process, &name);
+		layout_part(&t->l, "%s" NB "%s%s", name.data,
+			keep_together(units_bytes(story->holders[i].bytes, t->o->units, number)),
+			story->holders[i].killed ? NB "(killed)" : "");
+		buf_done(&name);
+	}
+	if (story->others > 0)
+		layout_part(&t->l, "%zu" NB "others" NB "%s", story->others,
+			keep_together(units_bytes(story->others_bytes, t->o->units, number)));
+	layout_end(&t->l);
+}
+
+void text_story(struct text *t)
+{
+	const struct story *story = &t->s->story;
+	struct buf clean = BUF_INIT(1 << 16);
+	char at[UNITS_LEN];
+
+	if (!story->what)
+		return;
+	text_clean(story->what, t->o->utf8, &clean);
+	row(t, "Happened");
+	layout_part(&t->l, "at" NB "%s:", keep_together(units_duration((int64_t) story->at_ns, at)));
+	layout_words(&t->l, clean.data);
+	layout_end(&t->l);
+	held(t, story);
+	growth(t, story);
+	holders(t, story);
+	row(t, "");
+	layout_part(&t->l, "try:");
+	layout_words(&t->l, story->advice);
+	layout_end(&t->l);
+	if (clean.error)
+		t->l.out->error = clean.error;
+	buf_done(&clean);
+}
