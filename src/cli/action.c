@@ -302,6 +302,7 @@ static void start(struct actions *a, struct environment *e, const char *command,
 	hiw_recorder_ignore(recorder, pid);
 	a->running[place].tells = fds[0] + 1;
 	a->running[place].command = command;
+	a->running[place].keeper = pid;
 }
 
 static void run_command(struct actions *a, struct environment *e, const char *command, struct hiw_recorder *recorder, bool quiet)
@@ -359,6 +360,8 @@ size_t actions_check(struct actions *a, bool quiet)
 			continue;
 		}
 		(void) close(fd);
+		if (a->reaps) /* it is about to end: this was its last descriptor */
+			(void) waitpid(a->running[i].keeper, NULL, 0);
 		a->running[i].tells = 0;
 	}
 	return n;

@@ -23,10 +23,12 @@ enum {
 struct actions {
 	const char *given[ACTIONS_MOST]; /* "signal NAME", or a command for the shell */
 	size_t n;
+	bool reaps;                      /* nobody else waits for hiwater's children (attach) */
 	struct rlimit files;             /* RLIMIT_NOFILE, for the commands as hiwater found it */
 	bool has_files;
 	struct {
 		int tells;               /* what its keeper tells through, plus 1; 0: none runs here */
+		pid_t keeper;
 		const char *command;
 	} running[ACTIONS_AT_ONCE];
 	bool told_failure, told_busy;

@@ -253,7 +253,7 @@ static int measure_them(struct attach *a, const struct pids *pids)
 		return EXIT_FAILED;
 	}
 	actions_begin(&a->measure->actions);
-	(void) signal(SIGCHLD, SIG_IGN); /* of what --on-alert starts */
+	a->measure->actions.reaps = true;
 	raise_file_limit();
 	r = start(a, pids);
 	if (r == 0) {

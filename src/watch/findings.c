@@ -14,7 +14,7 @@
 #define SECONDS(n) (INT64_C(1000000000) * (n))
 
 /* In the order in which those of one severity are shown. */
-static const struct rule rules[] = {
+static const struct finding_rule rules[] = {
 	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
 	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
 	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
@@ -66,7 +66,7 @@ bool run_succeeded(const struct summary *s)
 }
 
 /* False, with the reason in text, if the run was too short for the rule. */
-static bool is_long_enough(const struct rule *rule, const struct summary *s, struct buf *text)
+static bool is_long_enough(const struct finding_rule *rule, const struct summary *s, struct buf *text)
 {
 	char wall[UNITS_LEN], least[UNITS_LEN];
 
@@ -83,7 +83,7 @@ static bool is_long_enough(const struct rule *rule, const struct summary *s, str
 	return false;
 }
 
-static int judge(const struct rule *rule, const struct known_of_run *k, struct finding *f)
+static int judge(const struct finding_rule *rule, const struct known_of_run *k, struct finding *f)
 {
 	struct buf text = BUF_INIT(1 << 16);
 	char *copy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a rule is, and what rules share. A rule looks at a summary and the earlier runs and at nothing else; it writes
- * either the message (number, evidence, one action; "may" or "suspected" unless it is exact) or, not firing, what it
- * looked at and what it would have taken. Units in messages are binary.
+ * What a rule of findings is (those of --alert are in rule.h), and what they share. One looks at a summary and the
+ * earlier runs and at nothing else; it writes either the message (number, evidence, one action; "may" or "suspected"
+ * unless it is exact) or, not firing, what it looked at and what it would have taken. Units in messages are binary.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct known_of_run {
 	const struct earlier_runs *earlier; /* never NULL */
 };
 
-struct rule {
+struct finding_rule {
 	const char *code;
 	enum severity severity;   /* a rule may raise or lower it in the finding */
 	int64_t min_wall_ns;      /* not judged on runs that are no longer than this */

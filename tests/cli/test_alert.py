@@ -269,7 +269,7 @@ def test_thousands_of_alerts(tool):
 def test_quiet(tool):
     job = Watched(tool, "--alert", "ram > 150MiB", env={"HIWATER_QUIET": "1"})
     job.say("hold 200")
-    wait_for(lambda: job.events("alert"), "it is in the recording")
+    wait_for(lambda: job.path.exists() and job.events("alert"), "it is in the recording")
     assert job.finish() == 0
     assert job.text == ""
 
@@ -303,6 +303,30 @@ def test_after_kill_9_the_alert_is_in_the_recording(tool):
     job.process.wait()
     assert [kind for kind, _ in job.events("alert", "cleared")] == ["alert"]
     job.process.stdin.close()  # ends the puppet
+
+
+def newest_on_disk(job):
+    """ns since the run's start; the last that a crash now would leave."""
+    rows = job.query("select max(t) from job_recent")
+    return rows[0][0] or 0 if rows else 0
+
+
+def commits(job, n):
+    """How long n commits took, in recorded time."""
+    seen = set()
+    wait_for(lambda: seen.add(newest_on_disk(job)) or len(seen) > n, f"{n} commits")
+    return (max(seen) - min(seen)) / 1e9
+
+
+def test_while_memory_is_raised_each_tick_is_committed(tool):
+    job = Watched(tool, "-i", "100ms", "--alert", "ram > 150MiB", "--alert", "time > 1ms")
+    wait_for(lambda: job.path.exists() and newest_on_disk(job), "the recording")
+    assert commits(job, 2) > 1.5, "once a second, also while a rule about something else is raised"
+    job.say("hold 200")
+    job.wait_lines("alert", 2)
+    commits(job, 2)
+    assert commits(job, 10) < 4
+    assert job.finish() == 0
 
 
 def test_attach(tool):

@@ -57,9 +57,18 @@ class Watched:
         self.reader.join(DEADLINE)
         return code
 
+    def query(self, sql):
+        """Rows of the recording as it is on the disk; [] before its tables are there."""
+        db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
+        try:
+            return db.execute(sql).fetchall()
+        except sqlite3.OperationalError:
+            if self.process.poll() is not None:
+                raise
+            return []
+        finally:
+            db.close()
+
     def events(self, *kinds):
         """(kind, text) in the order of time."""
-        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as db:
-            rows = db.execute("select kind, text from event order by t").fetchall()
-        db.close()
-        return [row for row in rows if not kinds or row[0] in kinds]
+        return [row for row in self.query("select kind, text from event order by t") if not kinds or row[0] in kinds]
