@@ -116,7 +116,8 @@ static const char *const prose[] = {
 	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). Of a parallel job only "
 	"the first rank of each node keeps one, unless -o says so.",
 	"Environment: HIWATER_QUIET=1 prints nothing of hiwater's own, ACCESSIBLE=1 is --plain, HIWATER_DIR is the folder of "
-	"the history, NO_COLOR and CLICOLOR_FORCE decide about colours. The command finds its run through HIWATER_SOCKET.",
+	"the history, NO_COLOR and CLICOLOR_FORCE decide about colours, HIWATER_FINDINGS_OFF=CODE,... lists findings that are not "
+	"wanted. The command finds its run through HIWATER_SOCKET.",
 	NULL,
 };
 

@@ -119,3 +119,33 @@ int findings_make(struct summary *summary, const struct earlier_runs *earlier)
 	}
 	return code;
 }
+
+static bool is_in(const char *list, const char *code)
+{
+	const size_t len = strlen(code);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+		at += strspn(at, " ");
+		if (strncmp(at, code, len) == 0 && strchr(", ", at[len]))
+			return true;
+	}
+	return false;
+}
+
+int findings_switch_off(struct summary *summary, const char *list)
+{
+	for (size_t i = 0; i < summary->n_findings; i++) {
+		struct finding *f = &summary->findings[i];
+		char *why_not = f->fired && is_in(list, f->code) ? strdup("it is switched off by HIWATER_FINDINGS_OFF") : NULL;
+
+		if (!f->fired || !is_in(list, f->code))
+			continue;
+		if (!why_not)
+			return -ENOMEM;
+		free(f->message);
+		f->message = NULL;
+		f->why_not = why_not;
+		f->fired = false;
+	}
+	return 0;
+}

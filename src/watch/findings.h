@@ -17,3 +17,6 @@ struct earlier_runs {
 
 /* Fills summary->findings: one entry a rule, fired or not. earlier may be NULL. Returns 0 or -ENOMEM. */
 int findings_make(struct summary *summary, const struct earlier_runs *earlier);
+
+/* Those whose codes are in the list ("host-leak,swap"; NULL: none are) do not fire, and say why. Returns 0 or -ENOMEM. */
+int findings_switch_off(struct summary *summary, const char *list);

@@ -61,8 +61,37 @@ double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
 	return acc ? (double) acc->last - (double) acc->min : -1;
 }
 
+static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (job_gpu(job, i)->birth.id == id)
+			return &job_gpu(job, i)->birth.gpu;
+	}
+	return NULL;
+}
+
+unsigned gpu_number(const struct job *job, uint32_t id)
+{
+	const struct gpu_birth *birth = birth_of(job, id);
+	const struct gpus all = gpus_all(job);
+
+	if (birth && birth->index.known)
+		return (unsigned) birth->index.value;
+	for (unsigned i = 0; i < all.n; i++) {
+		if (all.ids[i] == id)
+			return i;
+	}
+	return 0;
+}
+
 double gpu_memory(const struct job *job, uint32_t id)
 {
+	const struct gpu_birth *birth = birth_of(job, id);
+
+	if (birth && birth->unified)
+		return -1;
+	if (birth && birth->memory_bytes.known)
+		return (double) birth->memory_bytes.value;
 	const struct acc *used = job_acc(job, M_GPU_MEM, id), *left = job_acc(job, M_GPU_MEM_FREE, id);
 
 	return used && left ? (double) used->last + (double) left->last : -1;

@@ -28,5 +28,7 @@ double gpus_busy(const struct job *job);
 double gpu_mean(const struct job *job, enum metric metric, uint32_t id);
 double gpu_most(const struct job *job, enum metric metric, uint32_t id);
 double gpu_rise(const struct job *job, enum metric metric, uint32_t id);
-/* Memory that it has; negative: unknown. */
+/* The driver's number of it; its place among those that are watched where that is unknown. */
+unsigned gpu_number(const struct job *job, uint32_t id);
+/* Memory of its own; negative: unknown, or it shares the host's. */
 double gpu_memory(const struct job *job, uint32_t id);

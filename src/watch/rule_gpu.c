@@ -19,18 +19,6 @@ enum {
 };
 static const int64_t idle_least_ns = INT64_C(600000000000);
 
-/* Its place among those that are watched, from 0; where no driver's number is at hand. */
-static unsigned number_of(const struct job *job, uint32_t id)
-{
-	const struct gpus all = gpus_all(job);
-
-	for (unsigned i = 0; i < all.n; i++) {
-		if (all.ids[i] == id)
-			return i;
-	}
-	return 0;
-}
-
 static bool no_gpu(const struct gpus *gpus, struct buf *text)
 {
 	if (gpus->n == 0)
@@ -87,12 +75,12 @@ static void put_idle(const struct job *job, uint32_t id, const struct stretch *i
 {
 	char time[UNITS_LEN], from[UNITS_LEN], held[UNITS_LEN];
 
-	finding_evidence(f, "gpu", number_of(job, id));
+	finding_evidence(f, "gpu", gpu_number(job, id));
 	finding_evidence(f, "idle_s", (double) (idle->to_ns - idle->from_ns) / 1e9);
 	finding_interval(f, idle->from_ns, idle->to_ns);
 	buf_printf(text, "GPU %u did nothing for %s from %s on while the job held %s of its memory. Free it before what needs no "
 			 "GPU, or do that in a job of its own.",
-		number_of(job, id), units_duration(idle->to_ns - idle->from_ns, time), units_duration(idle->from_ns, from),
+		gpu_number(job, id), units_duration(idle->to_ns - idle->from_ns, time), units_duration(idle->from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, held));
 }
 

@@ -81,3 +81,9 @@ def test_somebody_asks_an_attached_recorder(tool):
     assert str(pid) in [str(p["pid"]) for p in shown(tool, path)["story"]["processes"]]
     assert job.got("SIGUSR2") == []
     assert os.path.exists(path)
+
+
+def test_a_finding_is_switched_off(tool):
+    run = ("run", "--no-record", "--", "sh", "-c", "sleep 0.1; sleep 0.1; true")
+    assert "blind-spots" in tool.run(*run).stderr  # few looks
+    assert "blind-spots" not in tool.run(*run, env={"HIWATER_FINDINGS_OFF": "swap,blind-spots"}).stderr

@@ -499,9 +499,31 @@ static void test_nothing_known(void **state)
 	made_done(&m);
 }
 
+/* What somebody does not want to read. */
+static void test_switched_off(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	m.s.oom_killed = true;
+	assert_true(fires(&m, "out-of-memory"));
+	assert_int_equal(findings_switch_off(&m.s, NULL), 0);
+	assert_int_equal(findings_switch_off(&m.s, "out-of,memory,out-of-memory-x,"), 0);
+	assert_true(finding_of(&m, "out-of-memory")->fired);
+	assert_int_equal(findings_switch_off(&m.s, "swap, out-of-memory"), 0);
+	f = finding_of(&m, "out-of-memory");
+	assert_false(f->fired);
+	assert_null(f->message);
+	assert_says(f->why_not, "HIWATER_FINDINGS_OFF");
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_switched_off),
 		cmocka_unit_test(test_a_good_run_has_none),
 		cmocka_unit_test(test_out_of_memory_counted),
 		cmocka_unit_test(test_out_of_memory_suspected),

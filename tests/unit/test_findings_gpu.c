@@ -280,6 +280,29 @@ static void test_memory(void **state)
 	silent(large, "gpu-memory");
 }
 
+/* The driver's number and size go before what can be told from readings; memory shared with the host is not the GPU's. */
+static void test_what_a_gpu_is_born_with(void **state)
+{
+	struct birth birth = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(5), .memory_bytes = known(GIB(100)) } };
+	struct framebuf buf = { 0 };
+	struct made m;
+
+	(void) state;
+	made_gpu(&m, idle_for_11_minutes);
+	framebuf_birth(&buf, &birth);
+	apply(&m, &buf, HOUR_S);
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "GPU 5 did nothing");
+	assert_says(judged(&m, "gpu-memory", NULL)->message, "peak 61.0 GiB of 100");
+	made_done(&m);
+	birth.gpu.unified = true;
+	made_gpu(&m, good);
+	framebuf_birth(&buf, &birth);
+	apply(&m, &buf, HOUR_S);
+	assert_says(judged(&m, "gpu-memory", NULL)->why_not, "unknown");
+	made_done(&m);
+	framebuf_done(&buf);
+}
+
 static struct gpu hot(int second)
 {
 	struct gpu g = good(second);
@@ -391,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_unused),
 		cmocka_unit_test(test_low_use),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_what_a_gpu_is_born_with),
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_bound_by),
