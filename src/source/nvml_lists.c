@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "nvml_internal.h"
 
 enum {
@@ -14,6 +15,10 @@ enum {
 	MOST = 1 << 16, /* processes: a driver that says more says nonsense */
 	TRIES = 5       /* the list may grow between two calls */
 };
+
+/* A list of graphics or of MPS clients in which nobody was is left alone for so long: each costs as much as the list that
+ * matters. */
+#define EMPTY_NS 10000000000ULL
 
 typedef int list_call(void *device, unsigned *n, void *list);
 
@@ -84,7 +89,7 @@ static bool is_of(const struct nvml_gpu *d, const struct nvml_listed *l)
 	       (l->compute_instance == NVML_NONE_U32 || l->compute_instance == d->compute_instance);
 }
 
-static void keep(struct source *s, const struct nvml_gpu *d, enum nvml_list which, unsigned n)
+static void keep(struct source *s, struct nvml_gpu *d, enum nvml_list which, unsigned n)
 {
 	struct nvml_room *room = &s->room;
 	size_t stride = d->processes.version[which] == VERSIONS - 1 ? NVML_ENTRY_V1
@@ -100,6 +105,7 @@ static void keep(struct source *s, const struct nvml_gpu *d, enum nvml_list whic
 		list[kept++].compute = which != NVML_LIST_GRAPHICS;
 	}
 	room->n += kept;
+	d->processes.empty[which] = kept == 0;
 }
 
 /* The older calls are tried where this one is not here. */
@@ -119,6 +125,7 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
 	if (code == NVML_SUCCESS)
 		keep(s, d, which, n);
 	p->code[which] = code;
+	p->read_ns[which] = s->now_ns;
 	enum nvml_meaning meaning = nvml_code(code)->meaning;
 
 	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
@@ -131,6 +138,14 @@ static bool is_needed(const struct nvml_processes *p, enum nvml_list which)
 	return which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning == NVML_FORBIDDEN;
 }
 
+static bool is_due(const struct source *s, const struct nvml_processes *p, enum nvml_list which)
+{
+	if (p->absent[which])
+		return false;
+	return which == NVML_LIST_COMPUTE || p->code[which] != NVML_SUCCESS || !p->empty[which] || p->read_ns[which] == 0 ||
+	       counter_delta(p->read_ns[which], s->now_ns) >= EMPTY_NS;
+}
+
 int nvml_lists_read(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_processes *p = &d->processes;
@@ -139,8 +154,8 @@ int nvml_lists_read(struct source *s, struct nvml_gpu *d)
 		return NVML_INSUFFICIENT_SIZE;
 	s->room.n = 0;
 	for (int which = 0; which < NVML_LISTS; which++) {
-		if (!p->absent[which])
-			(void) read_list(s, d, (enum nvml_list) which);
+		if (is_due(s, p, (enum nvml_list) which))
+			read_list(s, d, (enum nvml_list) which);
 		if (p->code[which] != NVML_SUCCESS && (!p->absent[which] || is_needed(p, (enum nvml_list) which)))
 			return p->code[which];
 	}

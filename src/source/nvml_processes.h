@@ -37,6 +37,8 @@ struct nvml_processes {
 	struct maybe listed_used;  /* the device's memory then */
 	uint8_t version[NVML_LISTS]; /* of the call in use: 0 is the newest */
 	bool absent[NVML_LISTS];
+	bool empty[NVML_LISTS];
+	uint64_t read_ns[NVML_LISTS];
 	int code[NVML_LISTS];
 	int list_code;             /* of the last look: NVML_SUCCESS where who is on it is known */
 	uint8_t use_version;

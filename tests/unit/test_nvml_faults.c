@@ -79,6 +79,26 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 	rig_done(&rig);
 }
 
+CHILD_TEST(processes_of_a_lost_gpu_are_gone)
+{
+	(void) state;
+	struct nvml_rig rig;
+	char text[512];
+
+	snprintf(text, sizeof(text), "include = %s/fake/scenarios/lost.conf\n[process 1]\npid = 4100007\nmemory = 1Gi\n", TESTS_DIR);
+	rig_scenario(&rig, "550", text);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	uint32_t id = find_process(&rig.out, 2, 4100007)->id;
+
+	rig_at(&rig, 11);
+	rig_read(&rig, MEMORY);
+	assert_int_equal(rig.out.n_ends, 1);
+	assert_int_equal(rig.out.ends[0].entity, ENTITY_GPU_PROCESS);
+	assert_int_equal(rig.out.ends[0].id, id);
+	rig_done(&rig);
+}
+
 CHILD_TEST(a_gpu_that_was_reset_goes_on)
 {
 	(void) state;
@@ -403,6 +423,8 @@ CHILD_TEST(lists_are_read_where_memory_moved)
 	rig_at(&rig, 6);
 	rig_read(&rig, PROCESSES);
 	assert_true(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0") == 1);
+	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* nobody was in it a moment ago */
+	assert_int_equal(rig_calls(&rig, "MPSComputeRunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0); /* nothing moved there */
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	rig_done(&rig);
@@ -435,6 +457,7 @@ int main(void)
 		{ "no-driver", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(a_lost_gpu_leaves_the_other),
+		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),

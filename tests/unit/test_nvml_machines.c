@@ -319,6 +319,42 @@ CHILD_TEST(a_gpu_is_divided_anew)
 	rig_done(&rig);
 }
 
+/* Some drivers list the processes of the whole GPU for each instance. */
+CHILD_TEST(an_instance_has_its_own_processes)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\nmig_mode = 1\nmig_max = 7\n"
+		"[mig 0.0]\nname = A1\nuuid = MIG-1\ngi = 1\nci = 0\nmemory_total = 8Gi\nmemory_used = 1Gi\n"
+		"[process 0.0]\npid = 4100001\nmemory = 1Gi\n[process 0.0]\npid = 4100002\nmemory = 2Gi\ngi = 7\n"
+		"[process 0.0]\npid = 4100003\nmemory = 2Gi\nci = 1\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_PROCESSES, 2, 1);
+	assert_non_null(find_process(&rig.out, 2, 4100001));
+	assert_null(find_process(&rig.out, 2, 4100002));
+	assert_null(find_process(&rig.out, 2, 4100003));
+	rig_done(&rig);
+}
+
+/* What is taken while the lists are read belongs to nobody in them: the smaller figure is what all can hold. */
+CHILD_TEST(memory_may_move_while_lists_are_read)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\nstep = 1\non = nvmlDeviceGetMemoryInfo_v2\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\n"
+		"memory_total = 8Gi\nmemory_used = steps 0:1Gi 1:2Gi 2:5Gi\nmemory_reserved = 0\n");
+	assert_int_equal(unsetenv("HIWATER_FAKE_TIME"), 0);
+	rig_open(&rig); /* asks once */
+	rig_read(&rig, PROCESSES);
+	check_mean(&rig.out, M_GPU_MEM, 1, 2 * GIB, 2 * GIB, 5 * GIB);
+	rig_done(&rig);
+}
+
 /* ---- other places --------------------------------------------------------------------------------------------------- */
 
 CHILD_TEST(unified_memory_is_what_processes_hold)
@@ -451,6 +487,8 @@ int main(void)
 		cmocka_unit_test(without_counters_time_is_added_up),
 		cmocka_unit_test(instances_are_devices),
 		cmocka_unit_test(a_gpu_is_divided_anew),
+		cmocka_unit_test(an_instance_has_its_own_processes),
+		cmocka_unit_test(memory_may_move_while_lists_are_read),
 		cmocka_unit_test(unified_memory_is_what_processes_hold),
 		cmocka_unit_test(memory_that_is_not_available_is_absent),
 		cmocka_unit_test(wsl_is_not_asked_for_processes),
