@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "watch/figures_of.h"
+#include "watch/gpus.h"
 #include "watch/rules.h"
 
 enum {
@@ -218,9 +219,8 @@ static double cores_of_machine(const struct summary *s)
 	return acc && acc->last_at_ns > 0 ? sum / (double) acc->last_at_ns : 0;
 }
 
-bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct buf *text)
+static bool foreign_on_cores(const struct summary *s, struct finding *f, struct buf *text)
 {
-	const struct summary *s = k->s;
 	const double all = cores_of_machine(s), others = foreign_cores(s);
 	const double ours = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
 
@@ -239,8 +239,42 @@ bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct b
 	}
 	finding_evidence(f, "foreign_cores", others);
 	finding_evidence(f, "cores", all);
-	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: its time may be longer than it would be alone. "
-			 "Measure again on a quiet machine.",
+	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: its time may be longer than it would be alone.",
 		others, all);
 	return true;
+}
+
+/* A tenth of a GPU's memory that others hold says that it is not the job's alone. */
+static bool foreign_on_gpus(const struct job *job, struct finding *f, struct buf *text)
+{
+	const struct gpus used = gpus_used(job);
+	char held[UNITS_LEN];
+
+	for (size_t i = 0; i < used.n; i++) {
+		const double theirs = gpu_most(job, M_GPU_FOREIGN_MEM, used.ids[i]), all = gpu_memory(job, used.ids[i]);
+
+		if (all <= 0 || theirs * 100 <= all * FOREIGN_PERCENT)
+			continue;
+		finding_evidence(f, "gpu", gpu_number(job, used.ids[i]));
+		finding_evidence(f, "foreign_gpu_bytes", theirs);
+		buf_printf(text, "Other processes held %s of GPU %u, which the job used: they may have slowed it down.",
+			units_bytes((int64_t) theirs, UNITS_IEC, held), gpu_number(job, used.ids[i]));
+		return true;
+	}
+	return false;
+}
+
+bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	struct buf gpus = BUF_INIT(4096);
+	const bool on_cores = foreign_on_cores(k->s, f, text), on_gpus = foreign_on_gpus(k->s->job, f, &gpus);
+
+	if (on_gpus && !on_cores)
+		buf_clear(text);
+	if (on_gpus)
+		buf_printf(text, "%s%s", on_cores ? " " : "", gpus.data);
+	if (on_cores || on_gpus)
+		buf_str(text, " Measure again where nobody else works.");
+	buf_done(&gpus);
+	return on_cores || on_gpus;
 }

@@ -275,6 +275,18 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
         assert_story(summary["story"], child[0]["pid"])
 
 
+def test_a_short_run_that_ran_out_of_memory_is_kept(tool, measured, hog):
+    """Others shorter than a window leave nothing in the history."""
+    if not log_is_readable():
+        pytest.skip("the kernel's log cannot be read")
+    measured(hog, "fill", 30)
+    assert not list(tool.history.glob("*.hiw"))
+    _, summary = measured(hog, "fill", TOO_MUCH)
+    kept = list(tool.history.glob("*.hiw"))
+    assert len(kept) == 1
+    assert json.loads(tool.run("show", "--json", "last").stdout)["story"] == summary["story"] is not None
+
+
 def test_a_kill_from_before_is_none_of_this_run(measured, group, hog):
     subprocess.run([hog, "fill", str(TOO_MUCH)], preexec_fn=group.enter, check=False)
     assert group.kills() == 1

@@ -13,7 +13,7 @@ enum {
 
 /* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
 struct gpu {
-	double busy, sm, dram, power, held_gib, used_gib, heat, pcie;
+	double busy, sm, dram, power, held_gib, used_gib, heat, pcie, foreign_gib;
 };
 
 typedef struct gpu gpu_at(int second);
@@ -43,6 +43,7 @@ static void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int seco
 	put(buf, M_GPU_MEM, id, g->used_gib * 1073741824.0);
 	put(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
 	put(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
+	put(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
 	put(buf, M_GPU_THROTTLE_HW, id, 0);
 	put(buf, M_GPU_PCIE_RX, id, g->pcie * second);
 	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
@@ -303,6 +304,32 @@ static void test_what_a_gpu_is_born_with(void **state)
 	framebuf_done(&buf);
 }
 
+static struct gpu shared(int second)
+{
+	struct gpu g = good(second);
+
+	g.foreign_gib = second == 500 ? 8.1 : 0;
+	return g;
+}
+
+static struct gpu hardly_shared(int second)
+{
+	struct gpu g = good(second);
+
+	g.foreign_gib = 8;
+	return g;
+}
+
+static void test_foreign(void **state)
+{
+	struct made m;
+
+	(void) state;
+	assert_says(loud(&m, shared, "foreign-load")->message, "Other processes held 8.10 GiB of GPU 0, which the job used");
+	made_done(&m);
+	silent(hardly_shared, "foreign-load");
+}
+
 static struct gpu hot(int second)
 {
 	struct gpu g = good(second);
@@ -415,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_low_use),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_what_a_gpu_is_born_with),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_bound_by),
