@@ -225,9 +225,9 @@ def assert_story(story, victim):
     """The victim held nearly all of what the limit allows, and the story says so."""
     assert story["what"] == f"out of memory: the kernel killed hog[{victim}]"
     assert story["limit_bytes"] == LIMIT
-    assert 0.7 * LIMIT <= story["held_bytes"] <= LIMIT
+    assert 0.7 * LIMIT <= story["held_bytes"] <= 1.05 * LIMIT  # files that others were charged for are in it
     assert [p["pid"] for p in story["processes"] if p["killed"]] == [victim] == [story["processes"][0]["pid"]]
-    assert 0.7 * LIMIT <= story["processes"][0]["bytes"] <= LIMIT
+    assert 0.7 * LIMIT <= story["processes"][0]["bytes"] <= 1.05 * LIMIT
     assert "larger limit than 128 MiB" in story["try"]
 
 
@@ -236,13 +236,14 @@ def test_the_story_names_who_held_the_rest(tool, measured, group, hog):
     if not log_is_readable():
         pytest.skip("the kernel's log cannot be read")
     recording = tool.folder / "run.hiw"
-    code = ('exec 3<"$1"; "$0" hold 40 <&3 >held & other=$!; while ! test -s held; do sleep 0.01; done; "$0" fill 400; '
-            'kill $other; wait; exit 4')
+    code = ('exec 3<"$1"; "$0" hold 40 <&3 >held & other=$!; while ! test -s held; do sleep 0.01; done; "$2" mark held; '
+            '"$0" fill 400; '
+            'kill $other; wait; exit 4')  # a mark asks for a look at once
     fifo = tool.folder / "stdin"
     os.mkfifo(fifo)
     keeper = os.open(fifo, os.O_RDWR)
     try:
-        done, summary = measured("sh", "-c", code, hog, fifo, options=["-o", recording])
+        done, summary = measured("sh", "-c", code, hog, fifo, HIWATER, options=["-o", recording])
     finally:
         os.close(keeper)
     assert done.returncode == 4, done.stderr
