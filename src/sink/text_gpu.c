@@ -15,12 +15,12 @@ static const char *share(struct maybe ppm, char buf[UNITS_LEN])
 	return keep_together(units_percent(ppm.value, 1000000, buf));
 }
 
-static void amount(struct text *t, const char *name, struct maybe bytes, int64_t like)
+static void amount(struct text *t, const char *name, struct maybe bytes)
 {
 	char text[UNITS_LEN];
 
 	if (bytes.known && bytes.value > 0)
-		layout_part(&t->l, "%s" NB "%s", name, keep_together(units_bytes_like(bytes.value, like, t->o->units, text)));
+		layout_part(&t->l, "%s" NB "%s", name, keep_together(units_bytes(bytes.value, t->o->units, text)));
 }
 
 static void held(struct text *t, const struct birth *b)
@@ -42,8 +42,8 @@ static void held(struct text *t, const struct birth *b)
 			keep_together(units_percent(peak.value, all.value, percent)), b->gpu.unified ? " shared with the host" : "");
 	else if (peak.known)
 		layout_part(&t->l, "device" NB "peak" NB "%s", keep_together(units_bytes(peak.value, t->o->units, text)));
-	amount(t, "others", summary_most(t->s, M_GPU_FOREIGN_MEM, b->id), peak.value);
-	amount(t, "unattributed", summary_most(t->s, M_GPU_UNATTRIBUTED_MEM, b->id), peak.value);
+	amount(t, "others", summary_most(t->s, M_GPU_FOREIGN_MEM, b->id));
+	amount(t, "unattributed", summary_most(t->s, M_GPU_UNATTRIBUTED_MEM, b->id));
 }
 
 static void worked(struct text *t, uint32_t id)

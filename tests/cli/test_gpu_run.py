@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Runs on GPUs of a fake driver (tests/fake): whose memory, what show says of it, and a driver that hangs or crashes."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from cli_helpers import DEADLINE, ROOT, ended, processes, wait_for
+from stress_jobs import BUILD
+
+CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+GIB = 1 << 30
+LATE = 0.1  # seconds that the end of a run may take longer than it takes with a driver that answers
+JOB = """
+import os, subprocess, sys
+child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+for name, pid in ("main", os.getpid()), ("child", child.pid):
+    open(name + ".new", "w").write(str(pid))
+    os.rename(name + ".new", name)
+sys.stdin.readline()
+child.kill()
+"""
+
+
+@pytest.fixture
+def gpu(tool):
+    """A driver whose scenario can be added to; GPU 0 has processes of the job, GPU 1 has none."""
+    tool.scenario = tool.folder / "gpu.conf"
+    tool.scenario.write_text(f"""[driver]
+level = 550
+[gpu 0-1]
+include = {CARD}
+memory_used = processes 100Mi
+[process 0]
+pid = @{tool.folder}/main
+memory = steps 0:1Gi 1:3Gi
+[process 0]
+pid = @{tool.folder}/child
+memory = 512Mi
+""")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tool.scenario))
+    return tool
+
+
+def add(tool, text):
+    tool.scenario.write_text(tool.scenario.read_text() + text)
+
+
+def start(tool, *options):
+    hiwater = tool.start("run", "--json", "run.json", *options, "--", sys.executable, "-c", JOB, stdin=subprocess.PIPE,
+                         text=True)
+    wait_for((tool.folder / "child").exists, "the job runs")
+    return hiwater
+
+
+def finish(tool, hiwater):
+    """Ends the job; the summary, and how long hiwater took to end after it."""
+    began = time.monotonic()
+    hiwater.stdin.close()
+    hiwater.stdin = None
+    assert hiwater.wait(DEADLINE) == 0
+    return json.loads((tool.folder / "run.json").read_text()), time.monotonic() - began
+
+
+def helper_of(hiwater):
+    return next((p[0] for p in processes() if p[1] == "hiwater-gpu" and p[3] == hiwater.pid), None)
+
+
+def gpu_notes(summary):
+    return [n["why"] for n in summary["notes"] if n["about"] == "gpu"]
+
+
+def test_whose_memory_and_show_agrees(gpu):
+    hiwater = start(gpu, "-o", "run.hiw")
+    time.sleep(2.5)  # the length of the run, not a wait: the scenario's times are within it
+    summary, _ = finish(gpu, hiwater)
+    zero, one = summary["gpu"]["devices"]
+    assert zero["memory"]["job_peak_bytes"] == 3.5 * GIB
+    assert summary["gpu"]["combined"] == {"peak_bytes": 3.5 * GIB, "method": "sampled"}
+    assert summary["gpu"]["main"] == {"peak_bytes": 3 * GIB}
+    assert summary["gpu"]["descendants"] == {"peak_bytes": GIB / 2}
+    assert zero["memory"]["peak_bytes"] == 3.5 * GIB + (100 << 20)
+    assert zero["memory"]["unattributed_peak_bytes"] == 100 << 20
+    assert one["memory"]["job_peak_bytes"] == 0
+    assert sorted(p["peak_bytes"] for p in zero["processes"]) == [GIB / 2, 3 * GIB]
+    assert all(p["job"] for p in zero["processes"])
+    assert zero["energy_j"] > 0 and summary["energy"]["gpu_j"] == pytest.approx(zero["energy_j"] + one["energy_j"])
+    shown = json.loads(gpu.run("show", "--json", "run.hiw").stdout)
+    assert shown["gpu"] == summary["gpu"]
+    assert shown["energy"] == summary["energy"]
+    assert gpu_notes(shown) == gpu_notes(summary)
+    text = gpu.run("show", "run.hiw").stdout
+    assert "GPU 0     job peak 3.50 GiB sampled" in text
+    assert "the job held nothing on GPU 1" in text
+
+
+def test_a_killed_recorder_leaves_what_it_knew(gpu):
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") and
+             (json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"] or {}).get("combined", {}).get("peak_bytes"),
+             "the job's memory is in the recording")
+    helper = helper_of(hiwater)
+    hiwater.kill()
+    hiwater.wait()
+    wait_for(lambda: ended(helper), "the helper goes with its recorder")
+    assert json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"]["combined"]["peak_bytes"] >= 1.5 * GIB
+    os.kill(int((gpu.folder / "child").read_text()), signal.SIGKILL)
+
+
+def test_waiting_for_all_does_not_wait_for_the_helper(gpu):
+    done = gpu.run("run", "--wait", "--json", "run.json", "--summary", "none", "--", "sh", "-c", "sleep 1 & sleep 0.5")
+    assert done.returncode == 0
+    assert len(json.loads((gpu.folder / "run.json").read_text())["gpu"]["devices"]) == 2
+
+
+def test_a_driver_that_hangs_costs_nothing(gpu):
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\nhang = 1\n")
+    hiwater = start(gpu, "--progress=1s")
+    helper = wait_for(lambda: helper_of(hiwater), "the helper was started")
+    wait_for(lambda: "sleep" in [p[1] for p in processes() if p[0] == int((gpu.folder / "child").read_text())], "it runs on")
+    time.sleep(6)  # longer than a driver may be silent
+    summary, took = finish(gpu, hiwater)
+    assert took < LATE + 0.4  # with an interpreter that ends, on a busy machine
+    assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary))
+    assert summary["sampling"]["late_ticks"] == 0
+    assert ended(helper)
+
+
+def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ncrash = 1\n")
+    hiwater = start(gpu)
+    time.sleep(2)  # past the crash
+    summary, _ = finish(gpu, hiwater)
+    assert any("the helper was ended by signal" in n and "in a call of NVML" in n for n in gpu_notes(summary))
+    assert summary["exit"]["code"] == 0
+
+
+@pytest.fixture
+def freezer():
+    """A group of the first version's freezer: not even SIGKILL ends who is frozen there."""
+    if not (FREEZER / "tasks").exists():
+        pytest.skip("no cgroup v1 freezer")
+    group = FREEZER / f"hiwater-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("not allowed to make a cgroup")
+    yield group
+    (group / "freezer.state").write_text("THAWED")
+    wait_for(lambda: not (group / "cgroup.procs").read_text(), "the group is empty")
+    group.rmdir()
+
+
+def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
+    hiwater = start(gpu)
+    helper = wait_for(lambda: helper_of(hiwater), "the helper was started")
+    (freezer / "cgroup.procs").write_text(str(helper))
+    (freezer / "freezer.state").write_text("FROZEN")
+    wait_for(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+    summary, took = finish(gpu, hiwater)
+    assert took < LATE + 0.4
+    assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
+
+
+def test_none_are_asked_unless_wanted(gpu):
+    summary, _ = finish(gpu, start(gpu, "--gpu=none"))
+    assert summary["gpu"] is None
+    assert gpu_notes(summary) == ["not asked for: --gpu=none"]
+
+
+def test_no_gpu(tool):
+    if any(pathlib.Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd", "/dev/dri")) or shutil.which("nvidia-smi"):
+        pytest.skip("this machine has a GPU")
+    done = tool.run("run", "--json", "run.json", "--", "sleep", "0.5")
+    summary = json.loads((tool.folder / "run.json").read_text())
+    assert summary["gpu"]["devices"] == []
+    assert len(gpu_notes(summary)) == 1
+    assert "GPU" not in done.stderr.replace("helper", "")
+
+
+def test_a_short_run_asks_nobody(gpu):
+    done = gpu.run("run", "--json", "run.json", "--", "true")
+    assert done.returncode == 0
+    summary = json.loads((gpu.folder / "run.json").read_text())
+    assert summary["gpu"] is None
+    assert gpu_notes(summary) == ["the run was over before GPUs could be asked"]
