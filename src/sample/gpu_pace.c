@@ -41,7 +41,7 @@ uint64_t pace_period(const struct pace *p, unsigned group, unsigned sources)
 	return (uint64_t) ((double) wished(p, &p->groups[group]) * (share > 1 ? share : 1));
 }
 
-/* The first reading finds its symbols and its memory, it says nothing of the others. */
+/* The first reading finds its symbols and its memory, it says little of the others; lists are dear at once. */
 static uint64_t smooth(uint64_t before, uint64_t now, unsigned n)
 {
 	return n < 2 ? now : before - before / SMOOTH + now / SMOOTH;
@@ -51,7 +51,7 @@ void pace_done(struct pace *p, unsigned group, unsigned sources, uint64_t now_ns
 {
 	struct pace_group *g = &p->groups[group];
 
-	if (g->n > 0) {
+	if (g->n > 0 || g->moving_ns) {
 		g->cpu_ns = smooth(g->cpu_ns, cpu_ns, g->n);
 		g->wall_ns = smooth(g->wall_ns, wall_ns, g->n);
 	}
