@@ -167,8 +167,8 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	sampler_pss(s, now); /* may find new members: their faults come after it */
 	faults = is_cheap(s) || (job_needs(s->job) & NEED_FAULTS);
-	if (faults)
-		dear |= PROCESSES_CPU;
+	if (faults) /* those of all members, now */
+		dear = (dear | PROCESSES_CPU) & ~(unsigned) PROCESSES_TURNS;
 	if (dear) {
 		(void) processes_read(s->processes, dear, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, window_hold(s));
@@ -190,7 +190,7 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t period)
 	return true;
 }
 
-static const unsigned dear_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
+static const unsigned dear_groups = PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
 
 static void look(struct sampler *s, uint64_t now)
 {

@@ -87,9 +87,11 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 	earn(&s->pss, now_ns);
 	if (!(needs & (NEED_PSS | NEED_FILES)) || s->pss.credit_ns <= 0)
 		return;
-	look_at_files(s);
 	const struct sizes sizes = sizes_of(s->job);
+	const bool affordable = s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.credit_ns;
 
-	if ((needs & NEED_PSS) && (s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.credit_ns))
+	if ((needs & NEED_FILES) || affordable)
+		look_at_files(s);
+	if ((needs & NEED_PSS) && affordable)
 		pass(s, now_ns, most, &sizes);
 }

@@ -46,6 +46,8 @@ struct member {
 	bool gone;               /* found ended in this read */
 	bool ignores_sigchld;
 	bool visited;            /* what is dear was read in this call */
+	bool busy;               /* it ran between the last two readings of its stat, or was read once only */
+	uint64_t cpu_ticks;      /* user and system, then */
 	unsigned got;            /* PROCESSES_*: what this read brought */
 	uint32_t silent;         /* bit metric - M_PROC_RSS: "unknown" was said already */
 	uint64_t rss, rss_file;  /* bytes, last reading */

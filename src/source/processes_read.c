@@ -110,6 +110,11 @@ static void exec_notice(struct processes *p, struct member *m, const struct proc
 			    });
 }
 
+static uint64_t cpu_ticks(const struct procfs_stat *st)
+{
+	return st->user_ticks + st->system_ticks;
+}
+
 static void cpu_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	struct procfs_stat st;
@@ -124,6 +129,8 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		m->gone = true;
 		return;
 	}
+	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
+	m->cpu_ticks = cpu_ticks(&st);
 	member_stat(p, m, &st);
 	m->got |= PROCESSES_CPU;
 	if (st.vsize_bytes > 0)
@@ -204,7 +211,9 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
 {
 	m->visited = true;
-	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0)
+	if ((what & PROCESSES_CPU) && !(m->got & PROCESSES_CPU))
+		cpu_read(p, m, out);
+	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
 	if ((what & PROCESSES_MARKS) && !m->gone)
 		marks_read(p, m, out);
@@ -285,11 +294,17 @@ static void got_tell(struct member *m, struct framebuf *out)
 	m->got = 0;
 }
 
+/* Of a crowd, most sleep: whose processor time stood still is likely to stand still. */
+static bool waits_its_turn(const struct processes *p, const struct member *m, unsigned what)
+{
+	return (what & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+}
+
 static void groups_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
 {
 	if (what & PROCESSES_MEMORY)
 		memory_read(p, m, out);
-	if ((what & PROCESSES_CPU) && !m->gone)
+	if ((what & PROCESSES_CPU) && !m->gone && !waits_its_turn(p, m, what))
 		cpu_read(p, m, out);
 	if ((what & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);

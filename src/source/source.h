@@ -132,6 +132,7 @@ enum processes_what {
 	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
 	PROCESSES_CPU = 1 << 1, /* stat: cpu, faults, threads; notices an exec (EVENT_EXEC, and its birth again) */
 	PROCESSES_IO = 1 << 2, /* io: storage and calls; past a few hundred members on a budget, round-robin */
+	PROCESSES_TURNS = 1 << 4, /* of a crowd, stat too only of those that were busy or whose turn it is */
 	PROCESSES_MARKS = 1 << 3, /* status: VmHWM, swap, hugetlb, switches; on the same budget, main always */
 };
 
