@@ -259,6 +259,23 @@ struct hiw_checked {
 HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
 	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *err);
 
+/* A recording in another program's format; docs/export.md says what each holds. */
+struct hiw_export {
+	size_t size;                 /* of this struct */
+	const char *to;              /* "csv", "json", "openmetrics", "perfetto" */
+	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events"; NULL: csv: the
+	                              * job; json: all; openmetrics: all but processes */
+	bool recent;                 /* the last minutes at full rate in place of their windows */
+	bool redact;                 /* without user, host, commands and names of processes */
+	/* Takes the bytes as they come. Returns 0 or a negative errno, which ends it. */
+	int (*write)(void *ctx, const void *data, size_t len);
+	void *ctx;
+};
+
+/* Exports a run that was opened from a file, finished or not, in memory that does not grow with its length. Returns 0;
+ * -EINVAL with text for what the format does not have; what write returned; or -errno with text. */
+HIW_API int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *err);
+
 enum hiw_units {
 	HIW_IEC,
 	HIW_SI,

@@ -172,6 +172,12 @@ struct frame {
 /* Whoever is interested. Must not keep what frame points to, must not block. */
 typedef void frame_seer(void *ctx, const struct frame *frame);
 
+/* "phase-begin", "reaped": as recordings and exports have them; and back, -1 for a text that is none. */
+const char *event_name(enum event_kind kind);
+const char *how_name(enum end_how how);
+int event_find(const char *name);
+int how_find(const char *name);
+
 /* A live reading of a value that was had. */
 static inline struct reading reading_of(enum metric metric, uint32_t id, int64_t value)
 {

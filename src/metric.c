@@ -42,3 +42,12 @@ int metric_find(enum entity entity, const char *name)
 	}
 	return -1;
 }
+
+int entity_find(const char *name)
+{
+	for (int e = 0; name && e < ENTITY_COUNT; e++) {
+		if (strcmp(entity_name((enum entity) e), name) == 0)
+			return e;
+	}
+	return -1;
+}

@@ -65,6 +65,8 @@ extern const struct metric_info metrics[METRIC_COUNT];
 
 /* "host", "job", "process", "gpu", "gpu_process". Never NULL for a valid entity. */
 const char *entity_name(enum entity entity);
+/* The entity of that name; -1 if there is none. */
+int entity_find(const char *name);
 
 /* The metric called name of that entity; -1 if there is none. */
 int metric_find(enum entity entity, const char *name);

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+#include "base/utf8.h"
+
 void json_init(struct json *j, struct buf *out, bool compact)
 {
 	*j = (struct json) { .out = out, .compact = compact, .first = { true } };
@@ -94,39 +97,6 @@ void json_end(struct json *j)
 	if (!empty && !j->compact)
 		buf_printf(j->out, "\n%*s", (int) j->depth * 2, "");
 	buf_str(j->out, j->stack[j->depth] == '{' ? "}" : "]");
-}
-
-/* The bytes of the UTF-8 sequence at s (Unicode 15, table 3-7), 0 if it is none. */
-static size_t utf8_length(const unsigned char *s)
-{
-	static const struct {
-		unsigned char first, last, second_min, second_max, length;
-	} forms[] = {
-		{ 0x01, 0x7f, 0x00, 0xff, 1 },
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		if (s[0] < forms[i].first || s[0] > forms[i].last)
-			continue;
-		if (forms[i].length == 1)
-			return 1;
-		if (s[1] < forms[i].second_min || s[1] > forms[i].second_max)
-			return 0;
-		for (size_t k = 2; k < forms[i].length; k++) {
-			if ((s[k] & 0xc0) != 0x80)
-				return 0;
-		}
-		return forms[i].length;
-	}
-	return 0;
 }
 
 /* True if the byte stands for itself in a string. */
@@ -254,24 +224,19 @@ void json_null(struct json *j)
 	raw_value(j, "null");
 }
 
+void json_decimal(struct json *j, int64_t value, unsigned digits)
+{
+	char text[UNITS_LEN];
+
+	raw_value(j, units_decimal(value, digits, text));
+}
+
 void json_seconds(struct json *j, struct maybe ns)
 {
-	char text[40];
-
-	if (!ns.known) {
+	if (ns.known)
+		json_decimal(j, ns.value, 9);
+	else
 		json_null(j);
-		return;
-	}
-	uint64_t size = ns.value < 0 ? 0 - (uint64_t) ns.value : (uint64_t) ns.value;
-	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu64, ns.value < 0 ? "-" : "",
-		size / 1000000000, size % 1000000000);
-
-	while (text[len - 1] == '0')
-		len--;
-	if (text[len - 1] == '.')
-		len--;
-	text[len] = '\0';
-	raw_value(j, text);
 }
 
 void json_maybe(struct json *j, struct maybe value)

@@ -40,6 +40,8 @@ void json_num(
 void json_bool(struct json *j, bool value);
 void json_null(struct json *j);
 
+/* value / 10^digits, exactly (units_decimal). */
+void json_decimal(struct json *j, int64_t value, unsigned digits);
 /* value / 1e9, exactly, as a decimal number (seconds of nanoseconds); null if unknown. */
 void json_seconds(struct json *j, struct maybe ns);
 /* null if unknown. */

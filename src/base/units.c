@@ -227,6 +227,23 @@ char *units_date(uint64_t wall_ns, char buf[UNITS_LEN])
 	return buf;
 }
 
+char *units_decimal(int64_t value, unsigned digits, char buf[UNITS_LEN])
+{
+	const uint64_t size = value < 0 ? 0 - (uint64_t) value : (uint64_t) value;
+	uint64_t scale = 1;
+
+	for (unsigned i = 0; i < digits; i++)
+		scale *= 10;
+	int len = snprintf(buf, UNITS_LEN, "%s%" PRIu64 ".%0*" PRIu64, value < 0 ? "-" : "", size / scale, (int) digits, size % scale);
+
+	while (buf[len - 1] == '0')
+		len--;
+	if (buf[len - 1] == '.')
+		len--;
+	buf[len] = '\0';
+	return buf;
+}
+
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN])
 {
 	time_t s = (time_t) (wall_ns / NS_PER_S);

@@ -28,6 +28,8 @@ char *units_duration(
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2]); /* "3 minutes 51 seconds" */
 char *units_percent(
 	int64_t part, int64_t whole, char buf[UNITS_LEN]);  /* "35 %"; "" if whole is 0 */
+char *units_decimal(int64_t value, unsigned digits,
+	char buf[UNITS_LEN]);                               /* value / 10^digits, exactly: "-0.25"; digits up to 9 */
 char *units_date(uint64_t wall_ns, char buf[UNITS_LEN]);    /* "2026-11-21 05:35:33", local time */
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN]); /* "2026-11-21T05:35:33.123Z" */
 

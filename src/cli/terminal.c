@@ -144,8 +144,10 @@ int print_out(const char *text, size_t len)
 
 /* ---- files ---- */
 
-static int write_fd(int fd, const char *text, size_t len)
+int file_put(int fd, const void *bytes, size_t len)
 {
+	const char *text = bytes;
+
 	while (len > 0) {
 		ssize_t n = write(fd, text, len);
 
@@ -159,7 +161,7 @@ static int write_fd(int fd, const char *text, size_t len)
 	return 0;
 }
 
-static bool is_special(const char *path)
+bool file_is_special(const char *path)
 {
 	struct stat st;
 
@@ -192,39 +194,42 @@ static int write_special(const char *path, const char *text, size_t len)
 	return r;
 }
 
-/* Writes and closes fd. */
-static int fill_file(int fd, const char *text, size_t len)
+int file_begin(struct file_aside *file, const char *path)
+{
+	const int n = snprintf(file->name, sizeof(file->name), "%s.XXXXXX", path);
+
+	file->path = path;
+	if (n < 0 || (size_t) n >= sizeof(file->name))
+		return -ENAMETOOLONG;
+	file->fd = mkostemp(file->name, O_CLOEXEC);
+	return file->fd < 0 ? -errno : 0;
+}
+
+int file_end(struct file_aside *file, int error)
 {
 	const mode_t mask = umask(0);
-	int r = write_fd(fd, text, len);
 
 	(void) umask(mask);
-	if (r == 0 && fchmod(fd, 0666 & ~mask) < 0)
-		r = -errno;
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	return r;
+	if (error == 0 && fchmod(file->fd, 0666 & ~mask) < 0)
+		error = -errno;
+	if (close(file->fd) < 0 && error == 0)
+		error = -errno;
+	if (error == 0 && rename(file->name, file->path) < 0)
+		error = -errno;
+	if (error < 0)
+		(void) unlink(file->name);
+	return error;
 }
 
 int file_write(const char *path, const char *text, size_t len)
 {
-	char temporary[4096];
-	int n, fd, r;
+	struct file_aside file;
+	int r;
 
-	if (is_special(path))
+	if (file_is_special(path))
 		return write_special(path, text, len);
-	n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	if (n < 0 || (size_t) n >= sizeof(temporary))
-		return -ENAMETOOLONG;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = fill_file(fd, text, len);
-	if (r == 0 && rename(temporary, path) < 0)
-		r = -errno;
-	if (r < 0)
-		(void) unlink(temporary);
-	return r;
+	r = file_begin(&file, path);
+	return r < 0 ? r : file_end(&file, file_put(file.fd, text, len));
 }
 
 int file_check(const char *path)
@@ -238,7 +243,7 @@ int file_check(const char *path)
 		return -EISDIR;
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (is_special(path))
+	if (file_is_special(path))
 		return access(path, W_OK) < 0 ? -errno : 0;
 	n = snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path + 1) : 1, slash ? path : ".");
 	if (n < 0 || (size_t) n >= sizeof(folder))

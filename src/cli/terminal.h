@@ -38,6 +38,19 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms);
  * pipe). Returns 0 or -errno. */
 int file_write(const char *path, const char *text, size_t len);
 
+/* The same for what comes in pieces: a file beside path that takes its name if all went well, and is removed if not. */
+struct file_aside {
+	int fd;
+	const char *path; /* borrowed */
+	char name[4096];
+};
+int file_begin(struct file_aside *file, const char *path);
+int file_end(struct file_aside *file, int error); /* returns error, or what then went wrong */
+/* Writes it all to fd. Returns 0 or -errno. */
+int file_put(int fd, const void *bytes, size_t len);
+/* True of what is there and is no file: a device, a pipe. */
+bool file_is_special(const char *path);
+
 /* Whether file_write(path) can be expected to work. Returns 0 or -errno. */
 int file_check(const char *path);
 

@@ -32,24 +32,6 @@ static const char *const kind_names[] = {
 	[KIND_MARK] = "mark",
 };
 static const char *const adds_names[] = { [ADDS_SUM] = "sum", [ADDS_MAX] = "max", [ADDS_NONE] = "none" };
-static const char *const event_names[EVENT_KIND_COUNT] = {
-	[EVENT_MARK] = "mark",
-	[EVENT_PHASE_BEGIN] = "phase-begin",
-	[EVENT_PHASE_END] = "phase-end",
-	[EVENT_ALERT] = "alert",
-	[EVENT_CLEARED] = "cleared",
-	[EVENT_OOM] = "oom",
-	[EVENT_GAP] = "gap",
-	[EVENT_NOTE] = "note",
-	[EVENT_TRIGGER] = "trigger",
-	[EVENT_EXEC] = "exec",
-};
-static const char *const how_names[] = {
-	[END_SEEN] = "seen",
-	[END_REAPED] = "reaped",
-	[END_TASKSTATS] = "taskstats",
-	[END_LEFT] = "left",
-};
 
 const char *unit_name(enum unit unit)
 {
@@ -64,44 +46,6 @@ const char *kind_name(enum metric_kind kind)
 const char *adds_name(enum adds adds)
 {
 	return adds_names[adds];
-}
-
-const char *event_name(enum event_kind kind)
-{
-	return event_names[kind];
-}
-
-const char *how_name(enum end_how how)
-{
-	return how_names[how];
-}
-
-static int find(const char *const *names, size_t n, const char *name)
-{
-	for (size_t i = 0; name && i < n; i++) {
-		if (strcmp(names[i], name) == 0)
-			return (int) i;
-	}
-	return -1;
-}
-
-int event_find(const char *name)
-{
-	return find(event_names, EVENT_KIND_COUNT, name);
-}
-
-int how_find(const char *name)
-{
-	return find(how_names, sizeof(how_names) / sizeof(how_names[0]), name);
-}
-
-int entity_find(const char *name)
-{
-	for (int e = 0; name && e < ENTITY_COUNT; e++) {
-		if (strcmp(entity_name((enum entity) e), name) == 0)
-			return e;
-	}
-	return -1;
 }
 
 /* ---- tables --------------------------------------------------------------------------------------------------------- */

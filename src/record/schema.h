@@ -35,12 +35,6 @@ int schema_insert(struct buf *out, const struct row_layout *l, enum entity entit
 const char *unit_name(enum unit unit);
 const char *kind_name(enum metric_kind kind);
 const char *adds_name(enum adds adds);
-const char *event_name(enum event_kind kind);
-const char *how_name(enum end_how how);
-/* The enumerators of the names; -1 for a text that is none. */
-int event_find(const char *name);
-int how_find(const char *name);
-int entity_find(const char *name);
 
 /* A fact: a row of facts.def. */
 struct fact_info {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many streams of records of one size, written in turn, read back one after the other: through a temporary file without
+ * a name. What comes sorted by time goes out sorted by stream, in memory that does not grow with the number of records: a
+ * stream that is being written holds SPOOL_CHUNK bytes, a closed one next to nothing.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum {
+	SPOOL_CHUNK = 2048
+};
+
+struct spool_stream;
+
+struct spool {
+	int fd;
+	size_t record;       /* bytes of a record */
+	uint64_t end;        /* of the file */
+	struct spool_stream *streams;
+	size_t n, cap;
+	int error;           /* the first one, negative; later calls do nothing */
+};
+
+/* In $TMPDIR, else in /var/tmp. Returns 0, or -errno with text. */
+int spool_open(struct spool *s, size_t record_bytes, struct err *err);
+void spool_done(struct spool *s);
+
+/* A new stream's number, from 0; negative with the error set. */
+int spool_new(struct spool *s);
+void spool_put(struct spool *s, int stream, const void *record);
+/* Frees its memory; more may be put all the same. */
+void spool_close(struct spool *s, int stream);
+
+/* Calls see for each record of the stream, in their order. Nothing may be put afterwards. */
+void spool_each(struct spool *s, int stream, void (*see)(void *ctx, const void *record), void *ctx);
