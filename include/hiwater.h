@@ -67,7 +67,7 @@ struct hiw_options {
 	bool overwrite;              /* output may exist */
 	bool no_record;              /* keep no recording */
 	bool attached;               /* the job was not started by this process */
-	bool reset_mark;             /* attached: reset VmHWM of the processes at the start (clear_refs) */
+	bool reset_mark;             /* attached: reset VmHWM of the first process at the start (clear_refs) */
 	bool pss;                    /* read PSS of large processes too (over 1.5 GiB: holds their memory lock for 20 ms) */
 	enum hiw_cgroup cgroup;
 	const char *cgroup_made;     /* a cgroup that was made for this job; NULL */
@@ -127,6 +127,14 @@ HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 /* Something happened that is worth looking into: the last minutes at full rate and the run itself are kept. why is one
  * line; what begins with "out of memory" is told as that. */
 HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why);
+
+/* Takes what could be sent to hiw_recorder_socket: "mark TEXT", "phase+ NAME", "phase- NAME", "log NAME=VALUE ...". exact:
+ * at a phase's edges main's mark of its largest size is read and, where it begins, set back (clear_refs), which makes the
+ * phase's peak exact: the sender must stand still until this returns. Returns 0, -EBADMSG with text, or -ESRCH. */
+HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
+
+/* Reads main's memory and its mark now: for who is about to set the mark back. Returns 0, or -ESRCH: it cannot be read. */
+HIW_API int hiw_recorder_read_mark(struct hiw_recorder *recorder);
 
 /* True when every process asked for has ended (attach). */
 HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);

@@ -20,13 +20,11 @@
 
 enum {
 	HISTORY_RUNS = 200,
-	MESSAGES_A_STEP = 64, /* pushed messages taken between two looks at the clock */
-	STEPS_DEAF = 8,       /* ticks in a row that may keep messages waiting */
+	STEPS_DEAF = 8, /* ticks in a row that may keep messages waiting */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
 static const uint64_t recent_ns = 300 * SECOND, recording_bytes = 64000000, finish_wait_ns = 2 * SECOND;
-static const uint64_t last_messages_ns = SECOND / 10;
 static const size_t queue_bytes = 8 << 20;
 
 const char *hiw_version(void)
@@ -302,40 +300,6 @@ int hiw_recorder_fd(const struct hiw_recorder *r)
 	return r->epoll;
 }
 
-/* Takes one that waits, if any. A phase's edge or a mark asks for a frame at once, so that what happened lies between
- * two looks. */
-static bool take_message(struct hiw_recorder *r)
-{
-	const uint64_t now = sampler_time(r->sampler);
-	struct frame frame;
-
-	if (pushed_receive(&r->pushed, now, &r->pushed_frame) == 0)
-		return false;
-	frame = framebuf_frame(&r->pushed_frame, FRAME_USER, now, 0);
-	if (frame.n_events > 0)
-		sampler_now(r->sampler);
-	frame.time_ns = sampler_time(r->sampler);
-	if (!framebuf_is_empty(&r->pushed_frame))
-		sampler_push(r->sampler, &frame);
-	framebuf_clear(&r->pushed_frame);
-	return true;
-}
-
-static void take_messages(struct hiw_recorder *r)
-{
-	for (int i = 0; i < MESSAGES_A_STEP && take_message(r); i++)
-		;
-}
-
-/* All that were sent before the end. Who lives on may go on sending. */
-static void take_last_messages(struct hiw_recorder *r)
-{
-	const uint64_t until = clock_boot_ns() + last_messages_ns;
-
-	while (take_message(r) && clock_boot_ns() < until)
-		;
-}
-
 void hiw_recorder_step(struct hiw_recorder *r)
 {
 	if (r->ended)
@@ -398,22 +362,6 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 		end.write_bytes = known((int64_t) usage->ru_oublock * 512);
 	}
 	sampler_reaped(r->sampler, pid, &end);
-}
-
-int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
-{
-	const struct event event = {
-		.time_ns = sampler_time(r->sampler),
-		.kind = EVENT_MARK,
-		.entity = ENTITY_JOB,
-		.text = text,
-	};
-	struct frame frame = { .source = FRAME_USER, .live = true, .n_events = 1, .events = &event };
-
-	sampler_now(r->sampler);
-	frame.time_ns = sampler_time(r->sampler);
-	sampler_push(r->sampler, &frame);
-	return 0;
 }
 
 /* Attached: nobody tells when main ends; it is over when no member lives. */

@@ -62,6 +62,10 @@ void take_alerts(struct hiw_recorder *r);
 /* At the end: the next rule that had nothing to look at all the time. False: there is no (more). */
 bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
+/* api_messages.c: takes some of the messages that wait; all that were sent before the end. */
+void take_messages(struct hiw_recorder *r);
+void take_last_messages(struct hiw_recorder *r);
+
 /* Copies the text; returns code. */
 int api_err(struct hiw_err *err, const struct err *from, int code);
 

@@ -206,7 +206,8 @@ uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *r)
 
 const char *hiw_recorder_path(const struct hiw_recorder *r)
 {
-	const char *path = r->record ? record_path(r->record) : NULL;
+	const char *path = r->record ? record_path(r->record) : r->ended ? job_facts_const(r->run.job)->recording
+									 : NULL;
 
 	if (!path && r->record)
 		path = r->output; /* it is made when the first window closes */

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/control.h"
 #include "cli/measure.h"
 
 enum {
@@ -25,7 +26,8 @@ static struct {
 	struct measure measure;
 	const char *name, *cgroup;
 	int64_t for_ns;  /* 0: to the end */
-} arg_attach = { .measure = MEASURE_INIT };
+	struct control control;
+} arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
 
 static int take_for(const char *value, void *dest, struct err *err)
 {
@@ -205,13 +207,18 @@ static void follow(struct attach *a)
 		SIGNAL,
 		DEADLINE,
 		TIMER,
+		CONTROL,
+		OWNER,
 		N
 	};
+	struct control *control = &arg_attach.control;
 	struct pollfd fds[N] = {
 		[STEP] = { .fd = hiw_recorder_fd(a->recorder), .events = POLLIN },
 		[SIGNAL] = { .fd = a->signals, .events = POLLIN },
 		[DEADLINE] = { .fd = a->deadline, .events = POLLIN },
 		[TIMER] = { .fd = a->timer, .events = POLLIN },
+		[CONTROL] = { .fd = control->fd, .events = POLLIN },
+		[OWNER] = { .fd = control->owner, .events = POLLIN },
 	};
 
 	while (!hiw_recorder_over(a->recorder)) {
@@ -226,6 +233,8 @@ static void follow(struct attach *a)
 			take_alerts(a);
 			measure_warnings(a->measure, a->recorder);
 		}
+		if (control->fd >= 0 && control_step(control, a->measure, a->recorder) == CONTROL_END)
+			return;
 		if (fds[TIMER].revents && read(a->timer, &expirations, sizeof(expirations)) > 0)
 			measure_progress(a->measure, a->recorder);
 	}
@@ -241,6 +250,8 @@ static void finish(struct attach *a)
 	take_alerts(a);
 	measure_warnings(a->measure, a->recorder);
 	measure_report(a->measure, hiw_recorder_run(a->recorder));
+	if (arg_attach.control.fd >= 0)
+		control_finish(&arg_attach.control, a->measure, a->recorder);
 }
 
 static int measure_them(struct attach *a, const struct pids *pids)
@@ -257,6 +268,8 @@ static int measure_them(struct attach *a, const struct pids *pids)
 	raise_file_limit();
 	r = start(a, pids);
 	if (r == 0) {
+		if (arg_attach.control.fd >= 0)
+			control_began(&arg_attach.control, a->recorder);
 		follow(a);
 		finish(a);
 	}
@@ -276,6 +289,8 @@ static int attach_main(int argc, char **argv)
 		complain("-o and --no-record contradict each other: give one of them; see hiwater attach --help");
 		return EXIT_USAGE;
 	}
+	if (arg_attach.control.fd >= 0 && control_begin(&arg_attach.control) < 0)
+		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
 	if (measure_prepare(&arg_attach.measure) < 0)
@@ -293,12 +308,17 @@ static int attach_main(int argc, char **argv)
 /* ---- the table ---- */
 
 static const struct opt opts[] = {
+	{ 0, "control", OPT_TEXT, "FD", NULL, take_control, &arg_attach.control },
 	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
 		opt_text, (void *) &arg_attach.name },
 	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "
 						   "cgroup that those have to themselves (auto)",
 		take_cgroup, (void *) &arg_attach.cgroup },
 	{ 0, "for", OPT_TEXT, "SPAN", "end after this long, for example 10m", take_for, &arg_attach.for_ns },
+	{ 0, "exact", OPT_NONE, NULL,
+		"set the kernel's mark of the first process's largest size (VmHWM) back now, which makes its peak exact; "
+		"getrusage of that process tells less then, too",
+		opt_flag, &arg_attach.measure.recorder.reset_mark },
 	MEASURE_ROWS(arg_attach.measure),
 	{ 0 },
 };
@@ -308,7 +328,7 @@ static const char *const prose[] = {
 	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
 	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history: hiwater show then tells who held what.",
 	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
-	"one of now.",
+	"one of now. With --exact it is set back first.",
 	RULE_PROSE,
 	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for a command line that makes no sense.",
 	NULL,

@@ -34,6 +34,9 @@ extern const size_t cli_command_count;
 /* Writes "hiwater: TEXT" to stderr in one piece. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Complaints go there instead, without "hiwater: " and the end of the line; NULL: to stderr again. */
+void complain_through(void (*there)(const char *text));
+
 /* Writes text to stdout. Returns 0, or EXIT_FAILED after a complaint (none if the reader went away). */
 int print_out(const char *text, size_t len);
 

@@ -109,6 +109,13 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms)
 	return 0;
 }
 
+static void (*complaints)(const char *text);
+
+void complain_through(void (*there)(const char *text))
+{
+	complaints = there;
+}
+
 void complain(const char *format, ...)
 {
 	char text[1200] = "hiwater: ";
@@ -118,6 +125,10 @@ void complain(const char *format, ...)
 	va_start(ap, format);
 	(void) vsnprintf(text + start, sizeof(text) - start - 1, format, ap);
 	va_end(ap);
+	if (complaints) {
+		complaints(text + start);
+		return;
+	}
 	size_t len = strlen(text);
 
 	text[len++] = '\n';

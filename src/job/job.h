@@ -77,10 +77,11 @@ struct gpu_entity {
 /* A phase, open or closed. */
 struct phase {
 	uint32_t number, parent;
-	char *name;
+	char *name, *facts;        /* facts: lines of KEY=VALUE; "": none */
 	uint64_t begin_ns, end_ns; /* end 0: open */
 	int64_t ram_before, ram_peak, ram_after; /* of main (bytes), sampled unless its mark was reset */
 	bool ram_known, peak_exact;
+	bool mark_reset;           /* live, while it is open: main's mark told of nothing older when it began */
 };
 
 struct series {
@@ -157,6 +158,10 @@ size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
+/* At the edge of a phase that a frame has just told of, live: main's mark was read at this instant and, where the phase
+ * begins, set back to what is resident then (VmHWM, clear_refs). A peak between two such edges is exact. */
+void job_phase_edge(struct job *job, uint32_t number);
+
 size_t job_phase_count(const struct job *job);
 const struct phase *job_phase(const struct job *job, size_t i);
 size_t job_series_count(const struct job *job);

@@ -68,6 +68,26 @@ static uint32_t innermost_open(const struct job *job)
 	return 0;
 }
 
+void phase_done(struct phase *phase)
+{
+	free(phase->name);
+	free(phase->facts);
+}
+
+/* The text of a beginning is its name, and on further lines what is known of it. Returns 0 or -ENOMEM. */
+static int phase_name(struct phase *phase, const char *text)
+{
+	const size_t len = strcspn(text, "\n");
+
+	phase->name = strndup(text, len);
+	phase->facts = strdup(text[len] ? text + len + 1 : "");
+	if (phase->name && phase->facts)
+		return 0;
+	free(phase->name);
+	free(phase->facts);
+	return -ENOMEM;
+}
+
 static int phase_begin(struct job *job, const struct event *event)
 {
 	const struct process *main = job_main(job);
@@ -80,8 +100,7 @@ static int phase_begin(struct job *job, const struct event *event)
 
 	if (r < 0 || phase_find(job, event->phase))
 		return r == -ENOMEM ? r : 0;
-	phase.name = strdup(event->text ? event->text : "");
-	if (!phase.name)
+	if (phase_name(&phase, event->text ? event->text : "") < 0)
 		return -ENOMEM;
 	if (main && !main->ended && main->rss_bytes > 0) {
 		phase.ram_known = true;
@@ -99,6 +118,17 @@ static void phase_end(struct job *job, struct phase *phase, uint64_t time_ns)
 	/* 0 means open. */
 	phase->end_ns = time_ns > 0 ? time_ns : 1;
 	job->n_open--;
+}
+
+/* A phase inside it may set the mark back again: what it said until then was read first. */
+void job_phase_edge(struct job *job, uint32_t number)
+{
+	struct phase *phase = phase_find(job, number);
+
+	if (phase && phase->end_ns == 0)
+		phase->mark_reset = true;
+	else if (phase)
+		phase->peak_exact = phase->mark_reset && phase->ram_known;
 }
 
 void phases_see_main(struct job *job, int64_t value, int64_t max)
@@ -232,7 +262,7 @@ void events_done(struct job *job)
 	for (size_t i = 0; i < job->n_events; i++)
 		free((char *) (uintptr_t) job->events[i].text);
 	for (size_t i = 0; i < job->n_phases; i++)
-		free(job->phases[i].name);
+		phase_done(&job->phases[i]);
 	for (size_t i = 0; i < job->n_series; i++)
 		free(job->series[i].name);
 	free(job->events);

@@ -373,6 +373,7 @@ int64_t bounds_worst(const struct job *job, enum set set);
 
 int event_take(struct job *job, const struct event *event);
 int series_take(struct job *job, const struct series_value *value);
+void phase_done(struct phase *phase);
 void phases_see_main(struct job *job, int64_t value, int64_t max);
 void phases_close(struct job *job, uint64_t time_ns);
 void events_done(struct job *job);

@@ -24,13 +24,18 @@ static struct phase *find(struct job *job, uint32_t number)
 
 static struct phase *make(struct job *job, const struct phase *from)
 {
-	char *name = strdup(from->name ? from->name : "");
+	struct phase phase = {
+		.number = from->number,
+		.name = strdup(from->name ? from->name : ""),
+		.facts = strdup(from->facts ? from->facts : ""),
+	};
 
-	if (!name || vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0) {
-		free(name);
+	if (!phase.name || !phase.facts ||
+		vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0) {
+		phase_done(&phase);
 		return NULL;
 	}
-	job->phases[job->n_phases] = (struct phase) { .number = from->number, .name = name };
+	job->phases[job->n_phases] = phase;
 	job->n_open++;
 	return &job->phases[job->n_phases++];
 }
@@ -38,7 +43,7 @@ static struct phase *make(struct job *job, const struct phase *from)
 int job_restore_phase(struct job *job, const struct phase *phase)
 {
 	struct phase *mine = find(job, phase->number);
-	char *name;
+	char *name, *facts;
 
 	if (!mine)
 		mine = make(job, phase);
@@ -49,7 +54,9 @@ int job_restore_phase(struct job *job, const struct phase *phase)
 	else if (mine->end_ns != 0 && phase->end_ns == 0)
 		job->n_open++;
 	name = mine->name;
+	facts = mine->facts;
 	*mine = *phase;
 	mine->name = name;
+	mine->facts = facts;
 	return 0;
 }

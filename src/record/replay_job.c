@@ -259,12 +259,14 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 {
 	struct phase phase = { .peak_exact = reader_int_or(st, 8, 0) != 0 };
 	autofree char *name = strdup(within(p, reader_text(st, 2)));
+	autofree char *facts = strdup(within(p, reader_text(st, 9)));
 
-	if (!name)
+	if (!name || !facts)
 		return -ENOMEM;
 	if (!reader_id(st, 0, &phase.number) || phase.number == 0 || !reader_time(st, 3, &phase.begin_ns))
 		return 0;
 	phase.name = name;
+	phase.facts = facts;
 	(void) reader_id(st, 1, &phase.parent);
 	(void) reader_time(st, 4, &phase.end_ns);
 	phase.ram_known = reader_int(st, 6, &phase.ram_peak);
@@ -283,6 +285,10 @@ static const char *const process_columns[] = {
 
 static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", NULL };
 
+static const char *const phase_columns[] = {
+	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts", NULL
+};
+
 static const struct table tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },
 	{ "process", "ORDER BY id", MOST_PROCESSES, put_process, process_columns },
@@ -290,9 +296,7 @@ static const struct table tables[] = {
 	{ "gpu_process", "ORDER BY id", MOST_GPUS, put_gpu_process, birth_tables[2].columns },
 	{ "series", "ORDER BY id", MOST_SERIES, put_series, series_columns },
 	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event, NULL },
-	{ "phase", "SELECT number, parent, name, began, ended, ram_before, ram_peak, ram_after, peak_exact FROM phase"
-		   " ORDER BY number",
-		MOST_PHASES, put_phase, NULL },
+	{ "phase", "ORDER BY number", MOST_PHASES, put_phase, phase_columns },
 	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
 		MOST_ACCS, put_acc, NULL },
 	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket, NULL },

@@ -65,7 +65,7 @@ static const char fixed_tables[] =
 	"CREATE TABLE gpu_process(id INTEGER PRIMARY KEY, gpu INTEGER, process INTEGER, pid INTEGER, born INTEGER,"
 	" ended INTEGER, uid INTEGER, name TEXT, compute INTEGER, graphics INTEGER);"
 	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
-	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER);"
+	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER, facts TEXT);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"
 	" step INTEGER, sum REAL);"
 	"CREATE TABLE series_value(t INTEGER, series INTEGER, step INTEGER, value REAL);"

@@ -92,7 +92,7 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8 WHERE id=?1",
 	[PUT_VALUE] = "INSERT INTO series_value VALUES(?,?,?,?)",
 	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?)",
-	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?)",
+	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[PUT_ACC] = "INSERT OR REPLACE INTO summary VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_BUCKET] = "INSERT OR REPLACE INTO course VALUES(?,?,?,?,?,?,?,?,?)",
 	[DROP_BUCKETS] = "DELETE FROM course",

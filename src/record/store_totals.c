@@ -140,6 +140,7 @@ static int put_phase(struct store *s, const struct phase *p)
 	store_bind_if(st, 7, p->ram_known, p->ram_peak);
 	store_bind_if(st, 8, p->ram_known, p->ram_after);
 	(void) sqlite3_bind_int64(st, 9, p->peak_exact);
+	store_bind_text(st, 10, p->facts);
 	return store_step(s, st);
 }
 

@@ -206,6 +206,7 @@ static void put_texts(struct buf *out, const struct wire_totals *t, size_t proce
 
 		memcpy(&p, out->data + phases_at + i * sizeof(p), sizeof(p));
 		add_text(out, p.name, TEXT_MOST);
+		add_text(out, p.facts, TEXT_MOST);
 	}
 #define F_INT(name)
 #define F_TEXT(name)            add_text(out, t->facts.name, FACT_MOST);
@@ -285,8 +286,10 @@ struct wire_totals *wire_totals_get(void *where)
 		t->processes[i].command = get_text(&at);
 	for (size_t i = 0; i < t->n_series; i++)
 		t->series[i].name = get_text(&at);
-	for (size_t i = 0; i < t->n_phases; i++)
+	for (size_t i = 0; i < t->n_phases; i++) {
 		t->phases[i].name = get_text(&at);
+		t->phases[i].facts = get_text(&at);
+	}
 	/* An unknown fact stays NULL. */
 #define F_INT(name)
 #define F_TEXT(name) \

@@ -230,6 +230,34 @@ void sampler_now(struct sampler *s)
 	s->next_now_ns = now + SHARE * (sampler_time(s) - now);
 }
 
+static uint32_t main_id(const struct sampler *s)
+{
+	const struct maybe pid = job_facts_const(s->job)->main_pid;
+
+	return s->started && !s->ended && pid.known ? processes_id(s->processes, (pid_t) pid.value) : 0;
+}
+
+bool sampler_read_main(struct sampler *s)
+{
+	const uint32_t id = main_id(s);
+	bool marked = false;
+
+	if (id == 0)
+		return false;
+	(void) processes_read_some(s->processes, PROCESSES_MEMORY | PROCESSES_MARKS, &id, 1, &s->buf);
+	for (size_t i = 0; i < s->buf.n_readings; i++)
+		marked |= s->buf.readings[i].metric == M_PROC_HWM && s->buf.readings[i].known;
+	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), memory_hold(s));
+	return marked;
+}
+
+int sampler_reset_mark(struct sampler *s)
+{
+	const uint32_t id = main_id(s);
+
+	return id ? processes_reset_mark(s->processes, id) : -ESRCH;
+}
+
 /* ---- the clock ------------------------------------------------------------------------------------------------------ */
 
 static void note_gap(struct sampler *s, uint64_t now, uint64_t gap)

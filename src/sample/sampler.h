@@ -60,6 +60,11 @@ bool sampler_step(struct sampler *s);        /* what is due now: a tick, exit re
 void sampler_trigger(struct sampler *s, const char *why);
 void sampler_now(struct sampler *s);         /* a frame at once (a mark, a phase's edge) */
 
+/* Reads main's memory and its mark at this instant. False: the mark cannot be read. */
+bool sampler_read_main(struct sampler *s);
+/* Sets main's mark back to what is resident. Returns 0 or -errno. What it says must be read before: sampler_read_main. */
+int sampler_reset_mark(struct sampler *s);
+
 struct job *sampler_job(struct sampler *s);
 uint64_t sampler_time(const struct sampler *s); /* ns since the run's start, now */
 

@@ -154,6 +154,8 @@ void sampler_cost(struct sampler *s)
 	uint64_t rss, hwm;
 	const char *why_not;
 
+	if (s->ended) /* it was recorded then */
+		return;
 	facts->ticks = known((int64_t) s->ticks);
 	facts->late_ticks = known((int64_t) s->late);
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);

@@ -5,7 +5,9 @@
 #include "sink/json_summary.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "sink/argv.h"
 #include "sink/figures.h"
 
@@ -202,10 +204,27 @@ static int processes(struct json *j, const struct summary *s)
 	return 0;
 }
 
+/* Lines of KEY=VALUE. */
+static void phase_facts(struct json *j, const char *text)
+{
+	key_object(j, "facts");
+	while (*text) {
+		const size_t len = strcspn(text, "\n"), key_len = strcspn(text, "=\n");
+		autofree char *key = strndup(text, key_len);
+		autofree char *value = key_len < len ? strndup(text + key_len + 1, len - key_len - 1) : NULL;
+
+		if (key && *key)
+			key_str(j, key, value ? value : "");
+		text += len + (text[len] == '\n');
+	}
+	json_end(j);
+}
+
 static void phase(struct json *j, const struct phase *p)
 {
 	json_object(j);
 	key_str(j, "name", p->name);
+	phase_facts(j, p->facts ? p->facts : "");
 	key_seconds(j, "begin_s", known((int64_t) p->begin_ns));
 	key_seconds(j, "end_s", p->end_ns ? known((int64_t) p->end_ns) : UNKNOWN);
 	key_object(j, "ram");
@@ -229,6 +248,8 @@ static void one_series(struct json *j, const struct series *v)
 	json_num(j, v->min);
 	json_key(j, "max");
 	json_num(j, v->max);
+	json_key(j, "sum");
+	json_num(j, v->sum);
 	key_maybe(j, "last_step", v->has_step ? known(v->last_step) : UNKNOWN);
 	json_end(j);
 }

@@ -162,14 +162,16 @@ static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 	m->got |= PROCESSES_IO;
 }
 
-/* A mark that rose since it was read last proves that the process was that large in between. One that was there
- * before the run, or at the first look at an older process, proves nothing. */
+/* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
+ * because somebody set it back since. One that was there before the run, or at the first look at an older process, proves
+ * nothing. */
 static void mark_take(struct member *m, struct maybe hwm)
 {
 	int64_t before = m->mark.known ? m->mark.value : m->young ? 0
 								  : INT64_MAX;
+	const bool fell = hwm.known && m->mark.known && hwm.value < m->mark.value;
 
-	if (hwm.known && hwm.value > before && (uint64_t) hwm.value > m->burst)
+	if (hwm.known && (hwm.value > before || fell) && (uint64_t) hwm.value > m->burst)
 		m->burst = (uint64_t) hwm.value;
 	m->mark = hwm;
 	m->hwm = maybe_max(m->hwm, hwm);

@@ -99,7 +99,7 @@ static int parse_begin(struct pushed *p, const char *text, uint64_t time_ns, str
 	if (p->depth == PUSHED_DEPTH)
 		return err_set(err, -EBADMSG, "phase: more than %d phases are open", PUSHED_DEPTH);
 	p->open[p->depth].number = ++p->last_phase;
-	(void) snprintf(p->open[p->depth].name, sizeof(p->open[0].name), "%s", text);
+	(void) snprintf(p->open[p->depth].name, sizeof(p->open[0].name), "%.*s", (int) strcspn(text, "\n"), text);
 	p->depth++;
 	event(out, time_ns, EVENT_PHASE_BEGIN, p->last_phase, text);
 	return 0;

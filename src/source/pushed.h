@@ -5,7 +5,7 @@
  *
  *     mark TEXT
  *     oom TEXT                   a device ran out of memory: a trigger of the black box
- *     phase+ NAME                begins a phase, inside the open one
+ *     phase+ NAME                begins a phase, inside the open one; on further lines what is known of it, KEY=VALUE
  *     phase- NAME                ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]
  *

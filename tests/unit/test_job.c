@@ -534,6 +534,34 @@ static void test_phases_nest(void **state)
 	assert_int_equal(job_phase(r->job, 0)->ram_after, 40 * MB);
 }
 
+/* Exact is a phase whose both edges were told of: not one that lacks one, nor one that is open. */
+static void test_phase_edges(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	event(r, EVENT_PHASE_BEGIN, 1, "epoch\nepoch=3\nsplit=train");
+	job_phase_edge(r->job, 1);
+	event(r, EVENT_PHASE_BEGIN, 2, "batch");
+	event(r, EVENT_PHASE_BEGIN, 3, "late");
+	job_phase_edge(r->job, 3);
+	event(r, EVENT_PHASE_END, 2, "batch");
+	job_phase_edge(r->job, 2);
+	assert_false(job_phase(r->job, 0)->peak_exact);
+	event(r, EVENT_PHASE_END, 1, "epoch");
+	job_phase_edge(r->job, 1);
+	event(r, EVENT_PHASE_END, 3, "late");
+	job_phase_edge(r->job, 99);
+	assert_true(job_phase(r->job, 0)->peak_exact);
+	assert_false(job_phase(r->job, 1)->peak_exact);
+	assert_false(job_phase(r->job, 2)->peak_exact);
+	assert_string_equal(job_phase(r->job, 0)->name, "epoch");
+	assert_string_equal(job_phase(r->job, 0)->facts, "epoch=3\nsplit=train");
+	assert_string_equal(job_phase(r->job, 1)->facts, "");
+}
+
 static void test_series(void **state)
 {
 	struct rig *r = *state;
@@ -602,6 +630,7 @@ int main(void)
 		RIG_TEST(test_levels_are_of_the_living),
 		RIG_TEST(test_the_last_events_are_kept),
 		RIG_TEST(test_phases_nest),
+		RIG_TEST(test_phase_edges),
 		RIG_TEST(test_series),
 		HUGE_RIG_TEST(test_a_steady_tick_allocates_nothing),
 	};

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- what the source allocates ------------------------------------------------------------------------------------ */
 
@@ -306,6 +307,46 @@ static void a_burst_between_two_reads_is_not_lost(void **state)
 	bench_end(&b);
 }
 
+static void burst_64_then_16(const struct child *c, void *arg)
+{
+	(void) arg;
+	(void) munmap(touched(64 * MIB, MAP_PRIVATE), 64 * MIB);
+	child_done(c, 0);
+	child_wait(c);
+	(void) munmap(touched(16 * MIB, MAP_PRIVATE), 16 * MIB);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* By itself, or by another recorder: what the mark says then is since the last look, though it is less than before. */
+static void a_mark_that_somebody_set_back_proves_a_burst(void **state)
+{
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_MARKS;
+	struct child main = child_start(burst_64_then_16, NULL);
+	const struct reading *rss;
+	struct bench b;
+	char path[64];
+	int fd;
+
+	(void) state;
+	bench_start(&b, NULL, true);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	(void) snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int) main.pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(write(fd, "5", 1), 1);
+	(void) close(fd);
+	child_go(&main);
+	(void) child_take(&main);
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	rss = reading_in(&b.out, M_PROC_RSS, 1);
+	assert_true(rss->max >= rss->value + 15 * MIB && rss->max < rss->value + 40 * MIB);
+	child_end(&main);
+	bench_end(&b);
+}
+
 /* A mark from before the run says nothing about the run. */
 static void an_older_mark_proves_nothing(void **state)
 {
@@ -495,6 +536,7 @@ int main(void)
 		CHILDREN_TEST(without_descriptors_it_opens_and_closes),
 		CHILDREN_TEST(many_members),
 		CHILDREN_TEST(a_burst_between_two_reads_is_not_lost),
+		CHILDREN_TEST(a_mark_that_somebody_set_back_proves_a_burst),
 		CHILDREN_TEST(an_older_mark_proves_nothing),
 		CHILDREN_TEST(borrowed_memory_counts_once),
 		CHILDREN_TEST(who_ignores_sigchld_is_counted),

@@ -145,6 +145,18 @@ static void names_longer_than_are_kept_end_too(void **state)
 	framebuf_done(&t.out);
 }
 
+static void a_phase_may_have_facts(void **state)
+{
+	struct told t = { 0 };
+
+	(void) state;
+	assert_int_equal(tell(&t, "phase+ epoch\nepoch=3\nsplit=a b"), 0);
+	assert_string_equal(only_event(&t.out)->text, "epoch\nepoch=3\nsplit=a b");
+	assert_int_equal(tell(&t, "phase- epoch"), 0);
+	assert_int_equal(only_event(&t.out)->phase, 1);
+	framebuf_done(&t.out);
+}
+
 static void only_so_many_phases_are_open_at_once(void **state)
 {
 	struct told t = { 0 };
@@ -542,6 +554,7 @@ int main(void)
 		cmocka_unit_test(phases_nest_and_have_numbers),
 		cmocka_unit_test(an_end_needs_the_whole_name),
 		cmocka_unit_test(names_longer_than_are_kept_end_too),
+		cmocka_unit_test(a_phase_may_have_facts),
 		cmocka_unit_test(only_so_many_phases_are_open_at_once),
 		cmocka_unit_test(values_have_names_and_one_step),
 		cmocka_unit_test(what_is_no_number_is_one_too),

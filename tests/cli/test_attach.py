@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""hiwater attach: peaks from before it, and who controls it."""
+import json
+import socket
+import subprocess
+import sys
+
+MIB = 1 << 20
+HOG = """
+def fill(mib):
+    block = bytearray(mib << 20)
+    block[::4096] = b"x" * len(block[::4096])
+fill(400)
+print("ready", flush=True)
+input()
+fill(100)
+print("done", flush=True)
+input()
+"""
+
+
+def attached(tool, *options):
+    """The main process's RAM of one that held 400 MiB before and 100 MiB for a moment meanwhile."""
+    job = subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert job.stdout.readline() == "ready\n"
+        process = tool.start("attach", "--progress=20ms", "-i", "10s", "--json", "a.json", "--summary", "none", *options, job.pid)
+        assert b"RAM" in process.stderr.readline()  # it is attached
+        job.stdin.write("\n")
+        job.stdin.flush()
+        assert job.stdout.readline() == "done\n"
+        process.terminate()
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+    finally:
+        job.kill()
+        job.communicate()
+    return json.loads((tool.folder / "a.json").read_text())["ram"]["main"]
+
+
+def test_the_mark_is_set_back_if_asked(tool):
+    main = attached(tool, "--exact")
+    assert main["method"] == "exact" and main["source"] == "VmHWM"
+    assert 100 * MIB <= main["peak_bytes"] <= 200 * MIB
+
+
+def test_the_mark_is_left_alone_else(tool):
+    """The burst was below the older mark: nobody knows of it, and nobody says so."""
+    main = attached(tool)
+    assert main["method"] == "bounded" and main["low_bytes"] < 100 * MIB and main["high_bytes"] >= 400 * MIB
+
+
+def test_a_controller_must_have_a_socket_that_keeps_messages_apart(tool):
+    for descriptor in ("1", "77", "x"):
+        done = tool.run("attach", "--control", descriptor, "1")
+        assert done.returncode == 2 and "--control" in done.stderr
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        done = tool.run("attach", "--control", theirs.fileno(), "--interval", "0", "1", pass_fds=[theirs.fileno()])
+        assert done.returncode == 2 and done.stderr == ""
+        assert b"1ms to 1h" in ours.recv(4096)
+
+
+def test_what_makes_no_sense_is_no_request(tool):
+    """Nothing that comes through the socket ends the recorder but its end, or stop."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    job = subprocess.Popen(["sleep", "1000"])
+    try:
+        with ours:
+            with theirs:
+                done = tool.run("attach", "--control", theirs.fileno(), "--no-record", "--exact", "--summary", "none", job.pid,
+                                pass_fds=[theirs.fileno()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                assert done.returncode == 0  # it has left
+            ours.settimeout(30)
+            ours.send(b"7 0 begin")
+            assert ours.recv(4096).startswith(b"7 ok @hiwater-")
+            for message in (b"x", b"1", b"1 2", b" 1 2 mark", b"-1 0 stop", b"99999999999999999999999 0 stop", b"0 0 json" * 2000,
+                            b"\xff" * 100, b"0 0 phase- nothing", b"0 0 log x=\xff"):
+                ours.send(message)
+            for number, text, expected in ((8, b"phase- nothing", b"8 no phase: "), (9, b"", b"9 no message: "), (10, b"mark x", b"10 ok "),
+                                           (11, b"phase+ p", b"11 ok "), (12, b"read", b"12 ok "), (13, b"line", b"13 + ")):
+                ours.send(b"%d 0 %s" % (number, text))
+                assert ours.recv(65536).startswith(expected), text
+            assert ours.recv(65536) == b"13 ok "
+            ours.send(b"14 0 stop")
+            assert [ours.recv(65536), ours.recv(65536)] == [b"0 over ", b"14 ok "]
+            ours.send(b"15 0 json")
+            pieces = b""
+            while not (message := ours.recv(65536)).startswith(b"15 ok"):
+                pieces += message.split(b" ", 2)[2]
+            assert json.loads(pieces)["run"]["complete"]
+    finally:
+        job.kill()
+        job.wait()
