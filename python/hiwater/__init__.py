@@ -1,31 +1,66 @@
 # SPDX-License-Identifier: MIT
 """hiwater: what a job used, its memory, processors, I/O and GPUs, at their peak and all the way there.
 
-The command is what there is so far: `hiwater run -- python train.py` measures a command, `hiwater show` shows what
-was recorded. To come here: `with hiwater.track(): ...` for a block of Python, phases, logged values, and reading
-recordings. Until then `hiwater.command()` says where the command is.
+    import hiwater
+    with hiwater.track() as run:
+        for epoch in range(3):
+            with run.phase("epoch", epoch=epoch):
+                run.log(loss=train())
+    print(run.summary)
+
+A process of its own measures, the hiwater command: nothing of it runs in this interpreter, and whatever becomes of it, the
+program goes on. `track` measures a block, a function or another process, `open` reads what was recorded.
 """
-import os
-import shutil
-import sys
-import sysconfig
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._command import command as command
+    from ._errors import Error as Error
+    from ._recording import Recording as Recording
+    from ._recording import open_recording as open
+    from ._run import Phase as Phase
+    from ._run import Run as Run
+    from ._summary import Summary as Summary
+    from ._track import last as last
+    from ._track import start as start
+    from ._track import stop as stop
+    from ._track import track as track
 
-try:
-    from importlib.metadata import version as _version
+    __version__: str
 
-    __version__ = _version("hiwater")
-except ImportError:  # not installed: used from the source
-    __version__ = "0.1.0"
+# Where a name comes from; imported when it is first used, so that importing hiwater costs a program nothing.
+_NAMES = {
+    "Error": ("_errors", "Error"), "Phase": ("_run", "Phase"), "Recording": ("_recording", "Recording"),
+    "Run": ("_run", "Run"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
+    "last": ("_track", "last"), "open": ("_recording", "open_recording"), "start": ("_track", "start"),
+    "stop": ("_track", "stop"), "track": ("_track", "track"),
+}
 
-__all__ = ["__version__", "command"]
+__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "command", "last", "open", "start", "stop",
+           "track"]
 
 
-def command():
-    """The path of the hiwater command that was installed with this package, else of the first on PATH, else None."""
-    beside = [sysconfig.get_path("scripts"), os.path.join(sys.prefix, "bin"),
-              os.path.join(os.path.dirname(__file__), *[os.pardir] * 4, "bin")]
-    for folder in beside:
-        path = os.path.normpath(os.path.join(folder, "hiwater"))
-        if os.access(path, os.X_OK):
-            return path
-    return shutil.which("hiwater")
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("hiwater")
+    except PackageNotFoundError:  # used from the source
+        return "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        value: object = _version()
+    elif name in _NAMES:
+        from importlib import import_module
+
+        module, attribute = _NAMES[name]
+        value = getattr(import_module(f"{__name__}.{module}"), attribute)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

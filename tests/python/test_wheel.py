@@ -113,6 +113,15 @@ def test_package_knows_its_command(installed):
     assert said.split()[0] in version
 
 
+def test_package_measures(installed, tmp_path):
+    """What was installed is all that it needs."""
+    text = "with hiwater.track(output='a.hiw') as run: b = b'x' * (100 << 20)\nprint(run.summary.ram_peak_bytes >> 20)"
+    said = run(installed / "bin" / "python", "-c", "import hiwater\n" + text, cwd=tmp_path)
+    assert int(said) >= 100
+    said = run(installed / "bin" / "python", "-c", "import hiwater; print(hiwater.open('a.hiw').is_complete)", cwd=tmp_path)
+    assert said == "True\n"
+
+
 def test_runs_for_anybody_without_our_libraries(bare_root):
     nothing_of_ours = [p for p in bare_root.rglob("*") if re.match(r"lib(sqlite3|z|python)", p.name)]
     assert nothing_of_ours == []

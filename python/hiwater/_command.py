@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Where the hiwater command is."""
+from __future__ import annotations
+
+import os
+import sys
+
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+
+def command() -> Optional[str]:
+    """The path of the hiwater command: what HIWATER_COMMAND names, else the one that was installed with this package,
+    else the first on PATH, else None."""
+    named = os.environ.get("HIWATER_COMMAND")
+    if named:
+        return named
+    for folder in _folders():
+        path = os.path.normpath(os.path.join(folder, "hiwater"))
+        if os.access(path, os.X_OK):
+            return path
+    import shutil
+
+    return shutil.which("hiwater")
+
+
+def _folders() -> list[str]:
+    """Beside the interpreter, where its scripts go, and above the package (pip install --prefix, --target)."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    folders = [os.path.join(sys.prefix, "bin"), os.path.join(here, *[os.pardir] * 4, "bin"), os.path.join(here, os.pardir, "bin")]
+    if not os.access(os.path.join(folders[0], "hiwater"), os.X_OK):
+        import sysconfig
+
+        folders.append(sysconfig.get_path("scripts"))
+    return folders
+
+
+def needed_command() -> str:
+    path = command()
+    if path is None:
+        raise Error("the hiwater command was not found, neither beside this package nor on PATH: "
+                    "pip install it again, or let HIWATER_COMMAND name it")
+    return path
+
+
+def said_by(*arguments: str) -> str:
+    """What the command prints; Error with what it complains of."""
+    import subprocess
+
+    path = needed_command()
+    try:
+        done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False)
+    except OSError as e:
+        raise Error(f"{path} cannot be started: {e.strerror}") from e
+    if done.returncode:
+        raise Error(done.stderr.decode(errors="replace").strip().removeprefix("hiwater: ") or
+                    f"{path} {arguments[0]} ended with {done.returncode}")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Keywords of `track` as options of the command."""
+from __future__ import annotations
+
+import os
+
+from . import _enclosing
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Union
+
+
+def is_exact(options: Mapping[str, Any]) -> bool:
+    """Is the kernel's mark of the largest size to be set back? Not where a run encloses this process, which reads it, too,
+    and not of other processes, unless asked."""
+    exact = options.get("exact")
+    if exact is not None:
+        return bool(exact)
+    return options.get("pid") in (None, os.getpid()) and _enclosing.name() is None
+
+
+def span(value: Union[float, str]) -> str:
+    """Seconds, or a text such as "10ms"."""
+    return value if isinstance(value, str) else f"{float(value) * 1e6:.0f}us"
+
+
+def several(value: object) -> list[str]:
+    """One text, or several."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [str(v) for v in value]
+    raise Error(f"{value!r} is neither a text nor a list of texts")
+
+
+def request(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [",".join(f"{k}={v}" for k, v in value.items())]
+    raise Error(f"{value!r} is no request: give ram, cpus and time, as 'ram=16G,cpus=4' or a dict")
+
+
+def _one(value: object) -> list[str]:
+    return [str(value)]
+
+
+def _file(value: Any) -> list[str]:
+    return [os.path.abspath(os.fspath(value))]
+
+
+def _span(value: Any) -> list[str]:
+    return [span(value)]
+
+
+# Keyword: option of hiwater attach, and how its values are written.
+_OPTIONS = {
+    "interval": ("--interval", _span),
+    "name": ("-n", _one),
+    "output": ("--output", _file),
+    "cgroup": ("--cgroup", _one),
+    "gpu": ("--gpu", _one),
+    "alert": ("--alert", several),
+    "on_alert": ("--on-alert", several),
+    "limit": ("--limit", several),
+    "grace": ("--grace", _span),
+    "request": ("--request", request),
+    "print_every": ("--progress", _span),
+}
+_FLAGS = {"pss": "--pss"}
+_OTHERS = {"pid", "record", "exact", "summary"}
+
+
+def arguments(options: Mapping[str, Any]) -> list[str]:
+    """What stands behind `hiwater attach --control FD`. Raises Error for what is no option."""
+    made = ["--summary", "none"]
+    for key, value in options.items():
+        if key in _OPTIONS and value is not None:
+            option, write = _OPTIONS[key]
+            for text in write(value):
+                made += [option, text] if option.startswith("-n") else [f"{option}={text}"]
+        elif key in _FLAGS and value:
+            made.append(_FLAGS[key])
+        elif key not in _OPTIONS and key not in _FLAGS and key not in _OTHERS:
+            raise Error(f"track has no option {key!r}")
+    if options.get("record") is False:
+        made.append("--no-record")
+    if is_exact(options):
+        made.append("--exact")
+    return [*made, "--", str(options.get("pid") or os.getpid())]

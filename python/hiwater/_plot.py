@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""A recording as a figure. matplotlib is imported here alone."""
+from __future__ import annotations
+
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+    from ._recording import Recording
+
+    Columns = Dict[str, List[Any]]
+    Line = Tuple[str, List[float], List[Optional[float]]]
+
+GIB = 1 << 30
+
+
+def scaled(values: List[Any], by: float) -> List[Optional[float]]:
+    return [None if v is None else v / by for v in values]
+
+
+def rates(columns: Columns, names: Sequence[str], unit: float) -> List[Optional[float]]:
+    """By how much counters grew each second, in units; a window's value is the counter at its end."""
+    sums = [None if None in v else sum(v) for v in zip(*(columns[n] for n in names))]
+    spans = columns["span_s"]
+    grown: List[Optional[float]] = [None]
+    for before, now, span in zip(sums, sums[1:], spans[1:]):
+        grown.append(None if before is None or now is None or not span else (now - before) / unit / span)
+    return grown
+
+
+def memory(recording: Recording) -> List[Line]:
+    job = recording.columns("job")
+    return [("RAM", job["t_s"], scaled(job["ram"], GIB)), ("RAM, peak", job["t_s"], scaled(job["ram_max"], GIB))]
+
+
+def cores(recording: Recording) -> List[Line]:
+    job = recording.columns("job")
+    return [("cores", job["t_s"], rates(job, ("cpu_user", "cpu_system"), 1e9))]
+
+
+def by_gpu(recording: Recording, metric: str, unit: float) -> List[Line]:
+    gpus = recording.columns("gpu")
+    lines: Dict[Any, Line] = {}
+    for i, number in enumerate(gpus.get("id", [])):
+        label = f"GPU {gpus['gpu'][i] if gpus['gpu'][i] is not None else number}"
+        line = lines.setdefault(number, (label, [], []))
+        line[1].append(gpus["t_s"][i])
+        line[2].extend(scaled([gpus[metric][i]], unit))
+    return [line for line in lines.values() if any(v is not None for v in line[2])]
+
+
+def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
+    columns = recording.columns("series")
+    lines: Dict[str, Line] = {}
+    for t, name, value in zip(columns["t_s"], columns["name"], columns["value"]):
+        if not wanted or name in wanted:
+            line = lines.setdefault(name, (name, [], []))
+            line[1].append(t)
+            line[2].append(value)
+    missing = set(wanted) - set(lines)
+    if missing:
+        raise Error(f"no series is called {', '.join(sorted(missing))}; there are: {', '.join(sorted(set(columns['name'])))}")
+    return list(lines.values())
+
+
+def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[Line]]]:
+    """What has something to show."""
+    all_of_them = [("RAM, GiB", memory(recording)), ("cores", cores(recording)),
+                   ("GPU memory, GiB", by_gpu(recording, "mem", GIB)), ("GPU busy", by_gpu(recording, "busy", 1e6)),
+                   *[(line[0], [line]) for line in logged(recording, series)]]
+    return [(label, lines) for label, lines in all_of_them if lines]
+
+
+def plot(recording: Recording, series: Sequence[str]) -> Any:
+    from importlib import import_module
+
+    try:
+        make_figure: Any = import_module("matplotlib.figure").Figure
+    except ImportError as e:
+        raise Error("plot needs matplotlib: pip install matplotlib; columns() has what there is to draw") from e
+    shown = panels(recording, series)
+    phases, events = recording.columns("phase"), recording.columns("event")
+    figure = make_figure(figsize=(9, 1 + 1.6 * len(shown)), layout="constrained")
+    axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (label, lines) in zip(axes, shown):
+        for name, times, values in lines:
+            axis.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1.2)
+        axis.set_ylabel(label)
+        axis.margins(x=0)
+        if len(lines) > 1:
+            axis.legend(loc="upper left", fontsize="small", frameon=False)
+        for i, (begin, end) in enumerate(zip(phases["begin_s"], phases["end_s"])):
+            if end is not None and i % 2 == 0:
+                axis.axvspan(begin, end, alpha=0.08, linewidth=0)
+        for time, kind in zip(events["t_s"], events["kind"]):
+            if kind == "mark":
+                axis.axvline(time, linewidth=0.8, linestyle=":")
+    axes[-1].set_xlabel("seconds")
+    return figure

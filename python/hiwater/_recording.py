@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Recordings: finished, growing, or cut off.
+
+Figures come from the command (`hiwater show`), tables from SQLite itself (docs/recording.md). This is the one module that
+knows how a recording is read."""
+from __future__ import annotations
+
+import os
+import pathlib
+
+from ._command import said_by
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any, Dict, List, Tuple, Union
+
+    from ._summary import Summary
+
+    Rows = Tuple[List[str], List[Tuple[Any, ...]]]
+
+_SAMPLES = {
+    "host": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM host_sample ORDER BY t",
+    "job": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM job_sample ORDER BY t",
+    "process": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, p.pid AS pid, p.name AS name, s.* FROM process_sample s "
+               "LEFT JOIN process p ON p.id = s.id ORDER BY s.t, s.id",
+    "gpu": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, g.number AS gpu, g.name AS name, s.* FROM gpu_sample s "
+           "LEFT JOIN gpu g ON g.id = s.id ORDER BY s.t, s.id",
+    "gpu_process": "SELECT s.t / 1e9 AS t_s, s.span / 1e9 AS span_s, p.pid AS pid, p.name AS name, g.number AS gpu, s.* "
+                   "FROM gpu_process_sample s LEFT JOIN gpu_process p ON p.id = s.id LEFT JOIN gpu g ON g.id = p.gpu "
+                   "ORDER BY s.t, s.id",
+    "series": "SELECT v.t / 1e9 AS t_s, s.name AS name, v.step AS step, v.value AS value FROM series_value v "
+              "JOIN series s ON s.id = v.series ORDER BY v.t, v.rowid",
+    "event": "SELECT t / 1e9 AS t_s, kind, entity, id, phase, value AS value_ns, text FROM event ORDER BY rowid",
+    "phase": "SELECT number, parent, name, facts, began / 1e9 AS begin_s, ended / 1e9 AS end_s, ram_before AS before_bytes, "
+             "ram_peak AS peak_bytes, ram_after AS after_bytes, peak_exact FROM phase ORDER BY number",
+}
+_UNTOLD = {"t", "span", "n", "part"}  # t and span are there in seconds
+
+
+class Recording:
+    """A run that was recorded, or that still is: what is asked for is read anew each time.
+
+    path    the file
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"hiwater.open({self.path!r})"
+
+    @property
+    def summary(self) -> Summary:
+        """What it used, so far if it still runs. Raises Error if it cannot be read."""
+        from ._summary import Summary
+
+        return Summary.from_json(said_by("show", "--json", self._file()), said_by("show", self._file()))
+
+    @property
+    def is_complete(self) -> bool:
+        """Was its end recorded?"""
+        return bool(self.query("SELECT count(*) FROM meta WHERE key = 'ended_ns'")[1][0][0])
+
+    def query(self, sql: str, *values: Any) -> Rows:
+        """Names of the columns, and the rows, of a SELECT (docs/recording.md has the tables). Raises Error."""
+        import sqlite3
+
+        try:
+            with _connection(self._file()) as connection:
+                cursor = connection.execute(sql, values)
+                return [column[0] for column in cursor.description or []], cursor.fetchall()
+        except sqlite3.Error as e:
+            raise Error(f"{self.path} cannot be read: {e}") from e
+
+    def columns(self, entity: str = "job") -> Dict[str, List[Any]]:
+        """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process, or all values of series,
+        event, phase: lists by column. t_s and span_s are seconds; the others have the names and base units of
+        docs/metrics.md (NAME the mean, NAME_min and NAME_max the extremes of a window); None is unknown."""
+        if entity not in _SAMPLES:
+            raise Error(f"{entity!r} is none of {', '.join(_SAMPLES)}")
+        names, rows = self.query(_SAMPLES[entity])
+        places: Dict[str, int] = {}
+        for place, name in enumerate(names):
+            if name not in _UNTOLD or entity not in ("host", "job", "process", "gpu", "gpu_process"):
+                places.setdefault(name, place)
+        return {name: [row[place] for row in rows] for name, place in places.items()}
+
+    def to_pandas(self, entity: str = "job") -> Any:
+        """The same as a pandas.DataFrame, with t_s as its index where there is one. Needs pandas."""
+        from importlib import import_module
+
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError as e:
+            raise Error("to_pandas needs pandas: pip install pandas; columns() gives the same as lists") from e
+        frame = pandas.DataFrame(self.columns(entity))
+        return frame.set_index("t_s") if "t_s" in frame.columns else frame
+
+    def plot(self, *series: str) -> Any:
+        """A matplotlib figure: RAM, cores and GPUs over time, below them the series named (all that were logged if none is),
+        with phases and marks. Needs matplotlib; nothing is shown or saved."""
+        from ._plot import plot
+
+        return plot(self, series)
+
+    def _file(self) -> str:
+        if not os.path.exists(self.path):
+            raise Error(f"{self.path} is not there: the history keeps 200 runs and 1 GiB, and -o FILE for good")
+        return os.path.abspath(self.path)
+
+
+class _connection:
+    """Reads only. Where the journal cannot be opened (a folder that is read-only), what is in the file itself."""
+
+    def __init__(self, path: str) -> None:
+        self._uri = pathlib.Path(path).as_uri() + "?mode=ro"
+        self._journal = path + "-wal"
+
+    def __enter__(self) -> sqlite3.Connection:
+        import sqlite3
+
+        self._connection = sqlite3.connect(self._uri, uri=True, timeout=10)
+        self._connection.text_factory = lambda raw: raw.decode(errors="replace")
+        try:
+            self._connection.execute("SELECT count(*) FROM meta").fetchall()
+        except sqlite3.OperationalError:
+            self._connection.close()
+            self._connection = sqlite3.connect(self._uri + "&immutable=1", uri=True)
+            self._connection.text_factory = lambda raw: raw.decode(errors="replace")
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
+    """Opens a recording: a path, a number of the history, a run's name, "last", "slurm:JOB". It may still grow, or have been
+    cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
+    from ._summary import Summary
+
+    name = os.fspath(run) if isinstance(run, os.PathLike) else str(run)
+    path = Summary.from_json(said_by("show", "--json", "--", name)).run.recording
+    if not path:
+        raise Error(f"{name} has no file")
+    return Recording(os.path.abspath(path))

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""A live run: its start and end, and what the program tells of itself."""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+from . import _enclosing
+from ._channel import Channel, Late, Lost, Refused
+from ._command import needed_command
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, TypeVar, Union
+
+    from ._recording import Recording
+    from ._summary import Summary
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    T = TypeVar("T")
+
+EDGE_LIMIT_S = 1.0  # the recorder takes an edge for exact only if it comes to it in half of that
+STOP_LIMIT_S = 15.0
+
+
+class Run:
+    """What measures: made by `track` or `start`. A context manager, and a decorator that measures each call.
+
+    All methods may be called from any thread. In a forked child they do nothing: the run is the parent's. Once the
+    recorder is lost they do nothing either, and `warnings` says so. A run that was stopped may be started again; then it
+    is a new one.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        from ._options import arguments
+
+        self._options = dict(options)
+        arguments(self._options)  # what makes no sense is said at once
+        self._is_exact = False
+        self._channel: Optional[Channel] = None
+        self._pid = 0
+        self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
+        self._recording: Optional[Recording] = None
+        self.warnings: list[str] = []
+        """What went wrong with measuring, if anything did."""
+
+    # ---- beginning and end
+
+    def start(self) -> Run:
+        """Begins to measure; returns once the recorder does. Raises Error if it cannot."""
+        if self.is_running:
+            raise Error("this run is being measured already: stop it first, or make another one with hiwater.track()")
+        from ._options import arguments, is_exact
+
+        self._texts, self._recording, self.warnings = None, None, []
+        self._pid = os.getpid()
+        self._is_exact = is_exact(self._options)
+        with _resets:
+            if self._is_exact:
+                _read_marks(self)
+            self._channel = Channel(needed_command(), arguments(self._options))
+        _running.append(self)
+        return self
+
+    def stop(self) -> None:
+        """Ends the measuring; then the summary is ready. In a forked child, where nothing is measured, it does nothing. Raises
+        Error only if the run was never started."""
+        if not self._pid:
+            raise Error("this run was not started: call start() first")
+        channel, self._channel = self._channel, None
+        if not channel or self._pid != os.getpid():
+            return
+        if self in _running:
+            _running.remove(self)
+        try:
+            self._end(channel)
+        finally:
+            channel.close()
+        _finished[:] = [self]
+
+    def _end(self, channel: Channel) -> None:
+        how = self._options.get("summary")
+        try:
+            self._keep(channel.ask("stop", STOP_LIMIT_S))
+            self._texts = (channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
+            if how:
+                print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S), end="", file=sys.stderr)
+        except (Lost, Late, Refused) as e:
+            self._warn(f"the end was not recorded: {e}")
+            self._keep(channel.file or "")
+
+    def _keep(self, path: str) -> None:
+        if path:
+            from ._recording import Recording
+
+            self._recording = Recording(path)
+
+    def __enter__(self) -> Run:
+        return self.start()
+
+    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.stop()
+
+    def __call__(self, function: F) -> F:
+        """Measures each call of function as a run of its own; `hiwater.last()` is the one that ended last."""
+        from ._wrap import wrap
+
+        options = {"name": getattr(function, "__qualname__", None), **{k: v for k, v in self._options.items() if v is not None}}
+        return wrap(function, lambda: Run(options))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process gets is a run that does nothing: only this one measures."""
+        return _elsewhere, (self._options,)
+
+    # ---- what is known
+
+    @property
+    def is_running(self) -> bool:
+        """Is it being measured, by this process? True also when the recorder was lost, until `stop`."""
+        return self._channel is not None and self._pid == os.getpid()
+
+    @property
+    def path(self) -> Optional[str]:
+        """Of the recording; None: there is none, or none yet. A run shorter than a second is only kept with output=."""
+        if self._recording:
+            return self._recording.path
+        return self._channel.file if self._channel else None
+
+    @property
+    def summary(self) -> Summary:
+        """The summary: of the run so far while it is measured, else of the whole. Raises Error if there is none."""
+        from ._summary import Summary
+
+        channel = self._channel
+        if channel and self.is_running:
+            try:
+                return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
+            except (Lost, Late, Refused):
+                self._keep(channel.file or "")
+        if self._texts:
+            return Summary.from_json(*self._texts)
+        if self._recording:
+            return self._recording.summary
+        raise Error("there is no summary: " + ("; ".join(self.warnings) or "the run was not started in this process"))
+
+    @property
+    def recording(self) -> Recording:
+        """The recording, finished or growing. Raises Error if none was kept."""
+        if not self._recording:
+            self._keep(self.path or "")
+        if not self._recording:
+            raise Error("there is no recording: one is kept of runs over a second, or with track(output='run.hiw')")
+        return self._recording
+
+    def to_pandas(self, entity: str = "job") -> Any:
+        """A pandas.DataFrame of the recording; see `Recording.to_pandas`."""
+        return self.recording.to_pandas(entity)
+
+    def plot(self, *series: str) -> Any:
+        """A matplotlib figure of the recording; see `Recording.plot`."""
+        return self.recording.plot(*series)
+
+    # ---- what the program tells
+
+    def log(self, values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
+        """Adds a value to each series named, at this instant: `run.log(loss=0.4, step=3)`, `run.log({"val/loss": 0.5})`.
+
+        Values are whatever float() takes, NaN and infinities too; step is a whole number. Raises Error for names with
+        blanks or `=` in them, and what float() raises.
+        """
+        words = [f"{_series_name(name)}={float(value)!r}" for name, value in {**(values or {}), **more}.items()]
+        if step is not None:
+            words.append(f"step={int(step)}")
+        if words:
+            self._tell("log " + " ".join(words))
+
+    def mark(self, text: str) -> None:
+        """Puts a mark into the recording, at this instant."""
+        self._tell("mark " + str(text))
+
+    def phase(self, name: str, **facts: Any) -> Phase:
+        """A part of the run, a context manager and a decorator; phases may nest. Its time and the main process's RAM before,
+        at its peak (exact unless track(exact=False)) and after are in `summary.phases`, with the facts given here."""
+        return Phase(self, name, facts)
+
+    def wrap_loader(self, loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
+        """Iterates over loader and measures how long the program waits for it: series `data_wait` and `step_time` in seconds,
+        at most ten values a second, each the sum since the last one; their totals are in `summary.series`."""
+        return Loader(self, loader, prefix)
+
+    def _tell(self, text: str) -> None:
+        if self._pid != os.getpid():
+            return
+        channel = self._channel
+        if channel and not channel.tell(text):
+            self._warn("something was not recorded: the recorder is gone or too busy")
+        _enclosing.tell(text)
+
+    def _edge(self, text: str) -> None:
+        """A phase begins or ends: where peaks are exact, the recorder reads main's mark before the program goes on."""
+        channel = self._channel
+        if not self._is_exact or not channel or self._pid != os.getpid():
+            self._tell(text)
+            return
+        _enclosing.tell(text)
+        try:
+            with _resets:
+                if text.startswith("phase+"):
+                    _read_marks(self)
+                channel.ask(text, EDGE_LIMIT_S)
+        except Refused as e:
+            self._warn(str(e))
+        except (Late, Lost) as e:
+            self._is_exact = False
+            self._warn(f"peaks are not exact from here on: {e}")
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+class Phase:
+    """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function. Each use is a phase of
+    its own."""
+
+    def __init__(self, run: Run, name: str, facts: Mapping[str, Any]) -> None:
+        self._run = run
+        self.name = " ".join(str(name).split()) or "phase"
+        self.facts = dict(facts)
+
+    def __enter__(self) -> Phase:
+        lines = [f"{key}={str(value)[:500]}".replace("\n", " ") for key, value in self.facts.items()]
+        self._run._edge("\n".join([f"phase+ {self.name}", *lines]))
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self._run._edge(f"phase- {self.name}")
+
+    def __call__(self, function: F) -> F:
+        from ._wrap import wrap
+
+        return wrap(function, lambda: Phase(self._run, self.name, self.facts))
+
+
+class Loader:
+    """What `Run.wrap_loader` makes: everything but iterating is the loader's own."""
+
+    PERIOD_S = 0.1
+
+    def __init__(self, run: Run, loader: Iterable[Any], prefix: str) -> None:
+        self._run = run
+        self._loader = loader
+        self._names = (prefix + "data_wait", prefix + "step_time")
+
+    def __iter__(self) -> Iterator[Any]:
+        began = told = time.perf_counter()
+        waited = 0.0
+        iterator = iter(self._loader)
+        try:
+            while True:
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    return
+                finally:
+                    now = time.perf_counter()
+                    waited += now - began
+                if now - told >= self.PERIOD_S:
+                    self._log(waited, now - told)
+                    waited, told = 0.0, now
+                yield item
+                began = time.perf_counter()
+        finally:
+            self._log(waited, time.perf_counter() - told)
+
+    def _log(self, waited: float, whole: float) -> None:
+        self._run.log({self._names[0]: waited, self._names[1]: whole})
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+
+def _series_name(name: object) -> str:
+    text = str(name)
+    if not text or "=" in text or any(c.isspace() for c in text) or text == "step":
+        raise Error(f"{text!r} cannot be a series: its name has no blanks and no '=', and is not 'step'")
+    return text
+
+
+# ---- all runs of this process ----------------------------------------------------------------------------------------
+
+_running: list[Run] = []
+_finished: list[Run] = []  # the last one
+_resets = threading.RLock()  # who sets the mark back lets the others read it first
+
+
+def _read_marks(but: Run) -> None:
+    """Every other run whose peaks are exact reads the kernel's mark before it is set back."""
+    for other in list(_running):
+        channel = other._channel
+        if other is but or not channel or not other._is_exact:
+            continue
+        try:
+            channel.ask("read", EDGE_LIMIT_S)
+        except Error:
+            other._is_exact = False
+
+
+def _elsewhere(options: Mapping[str, Any]) -> Run:
+    run = Run(options)
+    run._pid = -1
+    return run
+
+
+def _after_fork() -> None:
+    global _resets
+    _resets = threading.RLock()
+    _running.clear()
+    _finished.clear()
+
+
+def _at_exit() -> None:
+    """Imports nothing large: what exec() does meanwhile makes CPython forget that an interrupt ended the program."""
+    for run in list(reversed(_running)):
+        run.stop()
+
+
+def _prepare() -> None:
+    import atexit
+
+    atexit.register(_at_exit)
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+_prepare()

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: MIT
+"""What a run used, typed. Names end with their units; None is unknown, and `notes` says why. The fields are those of
+docs/summary.schema.json; amounts are bytes, seconds, joules, watts, degrees Celsius, ratios from 0 to 1."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+Value = Union[str, int, float]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Of the main process, as a shell has it; None where it was not this recorder's to wait for."""
+
+    code: Optional[int] = None
+    signal: Optional[int] = None
+    oom_killed: bool = False
+
+
+@dataclass(frozen=True)
+class Time:
+    wall_s: Optional[float] = None
+    user_s: Optional[float] = None
+    system_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Peak:
+    peak_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Ram:
+    """low_bytes <= peak_bytes <= high_bytes. method is "exact" (the kernel's own mark), "bounded", "sampled" (at least this)
+    or None."""
+
+    peak_bytes: Optional[int] = None
+    low_bytes: Optional[int] = None
+    high_bytes: Optional[int] = None
+    private_bytes: Optional[int] = None
+    shared_bytes: Optional[int] = None
+    mean_bytes: Optional[int] = None
+    at_s: Optional[float] = None
+    method: Optional[str] = None
+    source: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """What the kernel charged to a cgroup that the job has to itself, with page cache and kernel memory."""
+
+    peak_bytes: Optional[int] = None
+    limit_bytes: Optional[int] = None
+    oom_kills: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class RamOfAll:
+    """main is the process that was tracked, descendants what it started, combined all at one instant, shared pages once."""
+
+    capacity_bytes: Optional[int] = None
+    limit_bytes: Optional[int] = None
+    system: Peak = field(default_factory=Peak)
+    main: Ram = field(default_factory=Ram)
+    descendants: Ram = field(default_factory=Ram)
+    combined: Ram = field(default_factory=Ram)
+    cgroup: Optional[Cgroup] = None
+
+
+@dataclass(frozen=True)
+class GpuPeak:
+    peak_bytes: Optional[int] = None
+    method: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """peak_bytes: in use on the device, whoever held it; job_*: what the job's processes held; unattributed: nobody's who can
+    be seen; reserved: the driver's own. unified: it shares the host's memory."""
+
+    total_bytes: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    mean_bytes: Optional[int] = None
+    job_peak_bytes: Optional[int] = None
+    job_mean_bytes: Optional[int] = None
+    method: Optional[str] = None
+    foreign_peak_bytes: Optional[int] = None
+    unattributed_peak_bytes: Optional[int] = None
+    reserved_bytes: Optional[int] = None
+    unified: bool = False
+
+
+@dataclass(frozen=True)
+class Power:
+    """Watts. module: those of a whole module, processors included."""
+
+    mean: Optional[float] = None
+    max: Optional[float] = None
+    limit: Optional[float] = None
+    module: bool = False
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Degrees Celsius."""
+
+    max: Optional[float] = None
+    memory_max: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """job: one of the job's. busy_mean: a ratio from 0 to 1."""
+
+    pid: Optional[int] = None
+    name: Optional[str] = None
+    job: bool = False
+    uid: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    mean_bytes: Optional[int] = None
+    method: Optional[str] = None
+    busy_mean: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0 to 1, by name;
+    utilization_lead is the name that says most. throttled_s: time in which clocks were held back, by reason. traffic in bytes,
+    errors as counts, by name."""
+
+    index: Optional[int] = None
+    cuda_index: Optional[int] = None
+    uuid: Optional[str] = None
+    parent: Optional[str] = None
+    pci: Optional[str] = None
+    name: Optional[str] = None
+    vendor: Optional[str] = None
+    driver: Optional[str] = None
+    memory: GpuMemory = field(default_factory=GpuMemory)
+    utilization_lead: Optional[str] = None
+    utilization: Dict[str, Optional[float]] = field(default_factory=dict)
+    energy_j: Optional[float] = None
+    energy_source: Optional[str] = None
+    power_w: Power = field(default_factory=Power)
+    temperature_c: Temperature = field(default_factory=Temperature)
+    throttled_s: Dict[str, Optional[float]] = field(default_factory=dict)
+    traffic: Dict[str, Optional[int]] = field(default_factory=dict)
+    errors: Dict[str, Optional[int]] = field(default_factory=dict)
+    processes: List[GpuProcess] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    main: Peak = field(default_factory=Peak)
+    descendants: Peak = field(default_factory=Peak)
+    combined: GpuPeak = field(default_factory=GpuPeak)
+    devices: List[Device] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Io:
+    """Fetched from storage and sent to it."""
+
+    read_bytes: Optional[int] = None
+    write_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Energy:
+    cpu_j: Optional[float] = None
+    gpu_j: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int = 0
+    name: str = ""
+    peak_bytes: Optional[int] = None
+    cpu_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Processes:
+    """seen: how many there were; peak_alive: most at one instant; left: lived on at the end; list: the largest."""
+
+    seen: Optional[int] = None
+    peak_alive: Optional[int] = None
+    left: Optional[int] = None
+    list: List[Process] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PhaseRam:
+    """Of the main process. method: "exact" or "sampled"."""
+
+    before_bytes: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    after_bytes: Optional[int] = None
+    method: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class PhaseSummary:
+    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such."""
+
+    name: str = ""
+    facts: Dict[str, Value] = field(default_factory=dict)
+    begin_s: Optional[float] = None
+    end_s: Optional[float] = None
+    ram: PhaseRam = field(default_factory=PhaseRam)
+
+    @property
+    def wall_s(self) -> Optional[float]:
+        return None if self.begin_s is None or self.end_s is None else self.end_s - self.begin_s
+
+    @property
+    def peak_exact(self) -> bool:
+        """Is the peak the kernel's own mark of just this phase?"""
+        return self.ram.method == "exact"
+
+
+@dataclass(frozen=True)
+class Series:
+    """What was logged under one name. sum is over its numbers; last_step None: values came without steps."""
+
+    n: int = 0
+    first: float = float("nan")
+    last: float = float("nan")
+    min: float = float("nan")
+    max: float = float("nan")
+    sum: float = 0.0
+    last_step: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What hiwater saw, and what it cost."""
+
+    interval_s: Optional[float] = None
+    ticks: Optional[int] = None
+    late_ticks: Optional[int] = None
+    longest_gap_s: Optional[float] = None
+    cpu_s: Optional[float] = None
+    rss_peak_bytes: Optional[int] = None
+    gpu_helper_cpu_s: Optional[float] = None
+    gpu_helper_rss_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class StoryProcess:
+    pid: int = 0
+    name: str = ""
+    bytes: Optional[int] = None
+    killed: bool = False
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened to the run, of the moment at which memory ran out or a trigger came. held_bytes: RAM of the job then."""
+
+    what: str = ""
+    at_s: Optional[float] = None
+    held_bytes: Optional[int] = None
+    limit_bytes: Optional[int] = None
+    requested_bytes: Optional[int] = None
+    growing_since_s: Optional[float] = None
+    growing_from_bytes: Optional[int] = None
+    growth_bytes_per_s: Optional[float] = None
+    processes: List[StoryProcess] = field(default_factory=list)
+    try_: str = ""  # "try" in JSON: what to do
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A piece of advice with its evidence. severity: "hint", "warn" or "error"."""
+
+    code: str = ""
+    severity: str = ""
+    message: Optional[str] = None
+    evidence: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why something is unknown."""
+
+    about: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class RunId:
+    """complete: its end was recorded."""
+
+    id: Optional[str] = None
+    name: Optional[str] = None
+    recording: Optional[str] = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run used. str() is the text that the command prints, `to_json` what it writes for programs."""
+
+    hiwater: str = ""
+    run: RunId = field(default_factory=RunId)
+    command: List[str] = field(default_factory=list)
+    host: Optional[str] = None
+    started: Optional[str] = None
+    exit: Exit = field(default_factory=Exit)
+    time: Time = field(default_factory=Time)
+    ram: RamOfAll = field(default_factory=RamOfAll)
+    gpu: Optional[Gpu] = None
+    io: Io = field(default_factory=Io)
+    energy: Energy = field(default_factory=Energy)
+    swap: Peak = field(default_factory=Peak)
+    processes: Processes = field(default_factory=Processes)
+    phases: List[PhaseSummary] = field(default_factory=list)
+    series: Dict[str, Series] = field(default_factory=dict)
+    sampling: Sampling = field(default_factory=Sampling)
+    story: Optional[Story] = None
+    findings: List[Finding] = field(default_factory=list)
+    notes: List[Note] = field(default_factory=list)
+    _json: str = field(default="", repr=False, compare=False)
+    _text: str = field(default="", repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, text: str, as_text: str = "") -> Summary:
+        """From what `hiwater show --json` writes; as_text is what str() gives."""
+        made: Summary = _made(cls, {**json.loads(text), "_json": text, "_text": as_text})
+        return made
+
+    def to_json(self) -> str:
+        """docs/summary.schema.json, as the command writes it."""
+        return self._json
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict; NaN and infinities are texts in it."""
+        made: Dict[str, Any] = json.loads(self._json)
+        return made
+
+    def __str__(self) -> str:
+        return self._text.rstrip("\n")
+
+    @property
+    def ram_peak_bytes(self) -> Optional[int]:
+        """The most that main and its descendants held at one instant, shared pages once."""
+        return self.ram.combined.peak_bytes
+
+    @property
+    def gpu_peak_bytes(self) -> Optional[int]:
+        """The most GPU memory that they held at one instant, over all devices."""
+        return self.gpu.combined.peak_bytes if self.gpu else None
+
+    @property
+    def wall_s(self) -> Optional[float]:
+        return self.time.wall_s
+
+    @property
+    def cpu_s(self) -> Optional[float]:
+        """Processor time of all of them, user and system."""
+        if self.time.user_s is None or self.time.system_s is None:
+            return None
+        return self.time.user_s + self.time.system_s
+
+    @property
+    def data_wait_s(self) -> Optional[float]:
+        """How long the program waited for its loader (`Run.wrap_loader`); None: nothing tells."""
+        waits = self.series.get("data_wait")
+        return waits.sum if waits else None
+
+
+# ---- from JSON -----------------------------------------------------------------------------------------------------------
+
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def _fact(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _made(kind: Any, value: Any) -> Any:
+    """value, out of JSON, as kind. Keys that are not known here are left out, those that are missing have their defaults."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if value is None or kind is Any:
+        return value
+    if origin is Union and type(None) in arguments:
+        return _made(next(a for a in arguments if a is not type(None)), value)
+    if origin is list:
+        return [_made(arguments[0], item) for item in value]
+    if origin is dict:
+        return {key: _made(arguments[1], item) for key, item in value.items()}
+    if kind == Value:
+        return _fact(value)
+    if kind is float:
+        return _NOT_FINITE[value] if isinstance(value, str) else float(value)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        types = _types(kind)
+        make: Any = kind
+        return make(**{name: _made(types[name], item) for name, item in _named(types, value)})
+    return value
+
+
+def _named(types: Dict[str, Any], value: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
+    """Keys as fields: a word of Python's own has a _ behind it."""
+    for key, item in value.items():
+        name = key + "_" if key + "_" in types else key
+        if name in types:
+            yield name, item
+
+
+_known_types: Dict[Any, Dict[str, Any]] = {}
+
+
+def _types(kind: Any) -> Dict[str, Any]:
+    """Of its fields. Names are looked up here, not among the fields: one of them is called list."""
+    if kind not in _known_types:
+        _known_types[kind] = typing.get_type_hints(kind, globals(), {})
+    return _known_types[kind]

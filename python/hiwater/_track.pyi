@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+from os import PathLike
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union, overload
+
+from ._run import Run
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_Path = Union[str, PathLike[str]]
+_Span = Union[float, str]
+_Rules = Union[str, Sequence[str]]
+_Request = Union[str, Mapping[str, object]]
+
+@overload
+def track(function: _F, /) -> _F: ...
+@overload
+def track(name: Optional[str] = None, /, *, pid: Optional[int] = None, interval: _Span = 0.1,
+          output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
+          exact: Optional[bool] = None, pss: bool = False, print_every: Optional[_Span] = None,
+          summary: Optional[str] = None, alert: Optional[_Rules] = None, on_alert: Optional[_Rules] = None,
+          limit: Optional[_Rules] = None, grace: Optional[_Span] = None, request: Optional[_Request] = None) -> Run: ...
+def start(name: Optional[str] = None, /, *, pid: Optional[int] = None, interval: _Span = 0.1,
+          output: Optional[_Path] = None, record: bool = True, cgroup: Optional[str] = None, gpu: Optional[str] = None,
+          exact: Optional[bool] = None, pss: bool = False, print_every: Optional[_Span] = None,
+          summary: Optional[str] = None, alert: Optional[_Rules] = None, on_alert: Optional[_Rules] = None,
+          limit: Optional[_Rules] = None, grace: Optional[_Span] = None, request: Optional[_Request] = None) -> Run: ...
+def stop() -> Optional[Run]: ...
+def last() -> Optional[Run]: ...

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""Recordings read from Python: figures, tables, what mypy says of a program that uses them."""
+import json
+import pathlib
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+from track_helpers import MIB, ROOT
+
+RECORDED = """
+with hiwater.track("train", output="a.hiw", interval=0.02) as run:
+    for epoch in range(2):
+        with run.phase("epoch", epoch=epoch):
+            block = fill(50 * (epoch + 1)); time.sleep(0.7)
+            run.log(loss=1 / (epoch + 1), step=epoch)
+            del block
+    run.mark("done")
+"""
+
+
+def test_the_summary_is_the_commands(program):
+    program.run(RECORDED + """
+opened = hiwater.open("a.hiw")
+assert opened.path == run.path == os.path.abspath("a.hiw") and opened.is_complete
+for s in (run.summary, opened.summary):
+    assert s == hiwater.Summary.from_json(s.to_json()) and s.to_dict()["schema"] == 1
+    (FOLDER / "summary.json").write_text(s.to_json())
+assert run.summary == opened.summary
+(FOLDER / "summary.txt").write_text(str(opened.summary) + "\\n")
+tell(peak=s.ram_peak_bytes, cpu=s.cpu_s, wall=s.wall_s, name=s.run.name, wait=s.data_wait_s)
+""")
+    [told] = program.told()
+    shown = json.loads(program.hiwater("show", "--json", program.folder / "a.hiw"))
+    assert json.loads((program.folder / "summary.json").read_text()) == shown
+    jsonschema.validate(shown, json.loads((ROOT / "docs" / "summary.schema.json").read_text()))
+    assert (program.folder / "summary.txt").read_text() == program.hiwater("show", program.folder / "a.hiw")
+    assert told["peak"] == shown["ram"]["combined"]["peak_bytes"] >= 100 * MIB and told["wall"] >= 1.4
+    assert told["name"] == "train" and told["wait"] is None
+
+
+def test_tables(program):
+    program.run(RECORDED + """
+r = hiwater.open("a.hiw")
+job = r.columns()
+assert job["t_s"] == sorted(job["t_s"]) and len(job["t_s"]) >= 2 and 0 < sum(job["span_s"]) <= run.summary.wall_s + 0.1
+assert max(job["ram_max"]) == run.summary.ram_peak_bytes and "t" not in job
+assert r.columns("series") == {"t_s": r.columns("series")["t_s"], "name": ["loss"] * 2, "step": [0, 1], "value": [1, 0.5]}
+assert r.columns("phase")["name"] == ["epoch"] * 2 and r.columns("phase")["facts"] == ["epoch=0", "epoch=1"]
+assert r.columns("event")["kind"].count("mark") == 1
+assert set(r.columns("process")["pid"]) == {os.getpid()} and r.columns("gpu")["t_s"] == []
+assert r.query("SELECT value FROM meta WHERE key = ?", "name") == (["value"], [("train",)])
+for bad in (lambda: r.columns("jobs"), lambda: r.query("SELECT nothing"), lambda: r.query("DELETE FROM meta")):
+    try: bad()
+    except hiwater.Error: pass
+    else: raise AssertionError
+""")
+
+
+def test_pandas_and_matplotlib(program):
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    program.run(RECORDED + """
+assert not {"pandas", "matplotlib", "numpy"} & set(sys.modules)
+frame = run.to_pandas("job")
+assert frame.index.name == "t_s" and frame["ram_max"].max() == run.summary.ram_peak_bytes
+assert list(run.to_pandas("series").value) == [1, 0.5] and list(run.to_pandas("phase").name) == ["epoch"] * 2
+figure = run.plot()
+assert [axis.get_ylabel() for axis in figure.axes] == ["RAM, GiB", "cores", "loss"]
+lines = figure.axes[-1].get_lines()
+assert list(lines[0].get_ydata()) == [1, 0.5]
+figure.savefig("a.png")
+assert os.path.getsize("a.png") > 10000 and "matplotlib.pyplot" not in sys.modules
+try: run.plot("los")
+except hiwater.Error as e: assert "loss" in str(e)
+else: raise AssertionError
+""")
+
+
+def test_without_pandas_and_matplotlib_it_says_so(program):
+    program.run(RECORDED + """
+sys.modules["pandas"] = sys.modules["matplotlib"] = sys.modules["matplotlib.figure"] = None
+for ask, word in ((run.to_pandas, "pandas"), (run.plot, "matplotlib")):
+    try: ask()
+    except hiwater.Error as e: assert f"pip install {word}" in str(e)
+    else: raise AssertionError
+""")
+
+
+def test_which_run(program):
+    """By path, number, name; the last one. Short ones are not kept."""
+    program.run("""
+        import pathlib
+        for name in ("one", "two"):
+            with hiwater.track(name) as run: time.sleep(1.2)
+        with hiwater.track("short") as short: pass
+        assert hiwater.open().summary.run.name == hiwater.open("two").summary.run.name == "two"
+        assert hiwater.open(1).summary.run.name == hiwater.open("one").summary.run.name == "one"
+        assert hiwater.open(pathlib.Path(run.path)).summary == run.summary
+        assert short.path is None and short.summary.run.complete
+        try: short.to_pandas()
+        except hiwater.Error as e: assert "output=" in str(e)
+        else: raise AssertionError
+    """)
+
+
+def test_one_that_grows_and_one_that_was_cut_off(program):
+    program.run("""
+        with hiwater.track(output="a.hiw", interval=0.02) as run:
+            block = fill(100)
+            while run.path is None or len(hiwater.open(run.path).columns()["t_s"]) < 2:
+                time.sleep(0.05)
+                run.summary
+            growing = hiwater.open("a.hiw")
+            before = len(growing.columns()["t_s"])
+            assert not growing.is_complete and not growing.summary.run.complete
+            assert growing.summary.ram_peak_bytes >= 100 * MIB
+            while len(growing.columns()["t_s"]) == before: time.sleep(0.05)
+            [pid] = recorders()
+            os.kill(pid, signal.SIGKILL)
+        cut = hiwater.open("a.hiw")
+        assert not cut.is_complete and cut.summary == run.summary and len(cut.columns()["t_s"]) > before
+        assert cut.summary.ram_peak_bytes >= 100 * MIB
+    """)
+
+
+def test_a_program_that_uses_it_is_well_typed(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "--python-version", "3.10",
+                           str(pathlib.Path(__file__).parent / "typed_example.py")], capture_output=True, text=True,
+                          env={"MYPYPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_typed_program_runs(program):
+    text = (pathlib.Path(__file__).parent / "typed_example.py").read_text()
+    process = program.start(text)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "AAA" in stdout

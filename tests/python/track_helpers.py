@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Programs that measure themselves, run as processes of their own. HIWATER is the command, build/hiwater without it."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = str(pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve())
+DEADLINE = 60
+MIB = 1 << 20
+
+PRELUDE = f"""
+import json, os, pathlib, signal, sys, threading, time
+import hiwater
+MIB = 1 << 20
+FOLDER = pathlib.Path(os.environ["TEST_FOLDER"])
+
+def fill(mib):
+    'Memory that is really there, gone again with its last reference.'
+    block = bytearray(mib * MIB)
+    block[::4096] = b"x" * len(block[::4096])
+    return block
+
+def tell(**values):
+    'What the test gets; stdout is not used.'
+    with open(FOLDER / "told.json", "a") as f:
+        f.write(json.dumps(values) + "\\n")
+
+def recorders(pid=None):
+    'Pids of the recorders of this process.'
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\\0")
+            except OSError:
+                continue
+            if b"--control" in words and words[-2] == str(pid or os.getpid()).encode():
+                found.append(int(entry.name))
+    return found
+"""
+
+
+def wait_for(condition, what, deadline=DEADLINE):
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"after {deadline} s still not: {what}"
+        time.sleep(0.01)
+
+
+def recorders_of(pid):
+    scope = {}
+    exec(PRELUDE.split("def recorders")[0].split("import hiwater")[0] + "def recorders" + PRELUDE.split("def recorders")[1], scope)
+    return scope["recorders"](pid)
+
+
+class Program:
+    """A Python program that imports hiwater, in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        keep = {k: v for k, v in os.environ.items() if not re.match(r"(HIWATER|SLURM|PMI|OMPI|RANK|LOCAL_RANK|COLUMNS|NO_COLOR)", k)}
+        self.env = {**keep, "HIWATER_COMMAND": COMMAND, "HIWATER_DIR": str(folder / "history"), "TEST_FOLDER": str(folder),
+                    "PYTHONPATH": str(ROOT / "python"), "LANG": "C.UTF-8"}
+        self.started = []
+
+    def _file(self, text):
+        file = self.folder / f"program{len(list(self.folder.glob('program*.py')))}.py"
+        file.write_text(PRELUDE + textwrap.dedent(text))
+        return file
+
+    def start(self, text, *prefix, interpreter=(sys.executable,), **options):
+        process = subprocess.Popen([*prefix, *interpreter, self._file(text)], env=self.env, cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   **options)
+        self.started.append(process)
+        return process
+
+    def run(self, text, *prefix, status=0, quiet=True):
+        """To its end; the lines that it told. Nothing may be on stdout, and nothing on stderr unless quiet is False."""
+        process = self.start(text, *prefix)
+        stdout, self.stderr = process.communicate(timeout=2 * DEADLINE)
+        assert process.returncode == status, self.stderr
+        assert stdout == ""
+        assert not quiet or self.stderr == ""
+        return self.told()
+
+    def told(self):
+        file = self.folder / "told.json"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def hiwater(self, *arguments):
+        return subprocess.run([COMMAND, *map(str, arguments)], env=self.env, cwd=self.folder, capture_output=True, text=True,
+                              timeout=DEADLINE, check=True).stdout
+
+    def shown(self, name):
+        """The summary of a recording in the folder."""
+        return json.loads(self.hiwater("show", "--json", self.folder / name))
+
+    def end_all(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+            for pid in recorders_of(process.pid):
+                os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""A program as a user writes it, for mypy --strict."""
+from typing import Optional
+
+import hiwater
+
+
+@hiwater.track
+def whole(n: int) -> int:
+    return n + 1
+
+
+@hiwater.track("named", interval=0.01, alert=["ram > 1GiB"])
+def named(text: str, *, times: int = 2) -> str:
+    return text * times
+
+
+def main() -> None:
+    total = 0.0
+    with hiwater.track("fit", interval="10ms", output="run.hiw", print_every=5) as run:
+        for epoch in range(3):
+            with run.phase("epoch", epoch=epoch):
+                for batch in run.wrap_loader([1.0, 2.0]):
+                    total += batch
+                run.log(loss=total, step=epoch)
+                run.log({"val/loss": 0.5})
+        run.mark("done")
+    summary: hiwater.Summary = run.summary
+    peak: Optional[int] = summary.ram_peak_bytes
+    method: Optional[str] = summary.ram.combined.method
+    for phase in summary.phases:
+        exact: bool = phase.peak_exact
+        print(phase.name, phase.facts.get("epoch"), phase.ram.peak_bytes, phase.wall_s, exact)
+    print(peak, method, summary.series["loss"].last, summary.gpu and summary.gpu.devices[0].memory.peak_bytes, summary)
+    recording: hiwater.Recording = hiwater.open(run.path or "last")
+    names = recording.columns("series")["name"]
+    print(whole(2) + 1, named("a", times=3).upper(), summary.to_json(), names, hiwater.__version__)
+    started: hiwater.Run = hiwater.start("more")
+    hiwater.stop()
+    try:
+        started.recording.to_pandas("gpu")
+    except hiwater.Error as error:
+        print(error)
+
+
+if __name__ == "__main__":
+    main()
