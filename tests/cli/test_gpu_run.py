@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -16,7 +17,8 @@ from stress_jobs import BUILD
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 GIB = 1 << 30
-LATE = 0.1  # seconds that the end of a run may take longer than it takes with a driver that answers
+LATE = 0.1  # seconds that a stuck helper may cost at the end of a run
+PAIRS = 5
 JOB = """
 import os, subprocess, sys
 child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -132,6 +134,44 @@ def test_a_driver_that_hangs_costs_nothing(gpu):
     assert ended(helper)
 
 
+def end_of(hiwater):
+    """Ends a job that reads a line: seconds until the summary is there, and until hiwater has ended."""
+    began = time.monotonic()
+    hiwater.stdin.close()
+    hiwater.stdin = None
+    first = hiwater.stderr.read(1)
+    said = time.monotonic() - began
+    assert hiwater.wait(DEADLINE) == 0 and first
+    return said, time.monotonic() - began
+
+
+def assert_not_late(gpu, get_stuck=lambda helper: None, release=lambda: None):
+    """The same job at the same time with a GPU library that is stuck and without one, pair by pair: how fast this machine
+    is, and how busy, does not matter."""
+    bare = {k: v for k, v in gpu.env.items() if k not in ("LD_LIBRARY_PATH", "HIWATER_FAKE_NVML")}
+    log = gpu.folder / "calls"
+    gpu.env["HIWATER_FAKE_LOG"] = str(log)
+    late = []
+    for i in range(PAIRS):
+        log.unlink(missing_ok=True)
+        job = ["--", "sh", "-c", f"touch $1.{i}; read line; true", "sh"]
+        without = gpu.start("run", *job, "without", stdin=subprocess.PIPE, env=bare)
+        stuck = gpu.start("run", *job, "stuck", stdin=subprocess.PIPE)
+        wait_for(lambda: all((gpu.folder / f"{name}.{i}").exists() for name in ("stuck", "without")), "the jobs run")
+        wait_for(lambda: log.exists() and "nvmlDeviceGetMemoryInfo" in log.read_text(), "the driver was asked")
+        get_stuck(helper_of(stuck))
+        took = {run: end_of(run) for run in ([stuck, without] if i % 2 else [without, stuck])}
+        release()
+        late.append([a - b for a, b in zip(took[stuck], took[without])])
+    summary, end = (statistics.median(kind) for kind in zip(*late))
+    assert summary < LATE and end < LATE, late
+
+
+def test_a_stuck_driver_makes_nothing_late(gpu):
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nhang = 1\n")
+    assert_not_late(gpu)
+
+
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ncrash = 1\n")
     hiwater = start(gpu)
@@ -166,6 +206,15 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4
     assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
+
+
+def test_who_cannot_be_killed_makes_nothing_late(gpu, freezer):
+    def freeze(helper):
+        (freezer / "cgroup.procs").write_text(str(helper))
+        (freezer / "freezer.state").write_text("FROZEN")
+        wait_for(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+
+    assert_not_late(gpu, freeze, lambda: (freezer / "freezer.state").write_text("THAWED"))
 
 
 def test_none_are_asked_unless_wanted(gpu):
