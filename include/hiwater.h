@@ -304,6 +304,26 @@ HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const stru
 /* One sentence of the summary that a parallel job's rank above 0 prints; "" for others. */
 HIW_API bool hiw_run_is_leader(struct hiw_run *run);
 
+enum hiw_compare_format {
+	HIW_COMPARE_TEXT,
+	HIW_COMPARE_MARKDOWN,
+	HIW_COMPARE_JSON,
+};
+
+struct hiw_compare {
+	const char *const *runs;     /* each a RUN, or a name: then all finished runs of it. Runs of one name are a group, the
+	                              * first is the base */
+	size_t n_runs;
+	const char *const *rules;    /* what must not be, of the groups' means: "ram.peak > +5%" */
+	size_t n_rules;
+	enum hiw_compare_format format;
+	const struct hiw_style *style; /* units, utf8; NULL: plain ASCII */
+};
+
+/* Runs beside each other, as text. *ret is the caller's to free(). *ret_verdict: HIW_PASS without rules. -EINVAL with text:
+ * a rule that cannot be read, or nothing to compare; -ENOENT with text: no such run; or -errno. */
+HIW_API int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enum hiw_verdict *ret_verdict, struct hiw_err *err);
+
 /* ---- the history ------------------------------------------------------------------------------------------------ */
 
 /* One kept run. */

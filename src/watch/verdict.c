@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch/verdict.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,4 +254,81 @@ void check_unfinished(const struct rule *rule, struct verdict *v)
 		return;
 	v->kind = VERDICT_INCOMPLETE;
 	(void) snprintf(v->text + len, sizeof(v->text) - len, "%s", text);
+}
+
+/* ---- runs beside each other ---------------------------------------------------------------------------------------- */
+
+int compare_rule_check(const struct rule *rule, struct err *err)
+{
+	char name[RULE_NAME];
+
+	for (size_t i = 0; i < rule->n_terms; i++) {
+		const struct rule_term *t = &rule->terms[i];
+
+		(void) rule_name_text(&t->name, name);
+		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
+			return err_set(err, -EINVAL, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
+		if (t->name.what != RULE_TIME && t->name.part == PART_NOW)
+			return err_set(err, -EINVAL, "'%s' is a level at a moment; which of the run? write %s.peak, %s.mean or %s.last", name,
+				name, name, name);
+	}
+	return 0;
+}
+
+static void look_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
+{
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		struct rule_value one = { .known = false };
+
+		if (t->name.indexed && !(b->gpu.index.known && b->gpu.index.value == (int64_t) t->name.index))
+			continue;
+		look_acc(s, t, b->id, &one);
+		if (one.known && (!ret->known || one.value > ret->value))
+			*ret = one;
+	}
+}
+
+bool compare_value(const struct rule *rule, size_t term, const struct summary *summary, double *ret)
+{
+	struct summary s = *summary; /* the look's context is no const */
+	struct rule_value value = { .known = false };
+
+	if (rule->terms[term].name.entity == ENTITY_GPU)
+		look_gpus(&s, &rule->terms[term], &value);
+	else
+		look(&s, rule, term, &value);
+	*ret = value.value;
+	return value.known;
+}
+
+struct sides {
+	const double *here, *base;
+};
+
+static void look_sides(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+{
+	const struct sides *sides = ctx;
+
+	(void) rule;
+	ret->known = !isnan(sides->here[number]);
+	ret->low = ret->value = ret->high = sides->here[number];
+	ret->whole_known = !isnan(sides->base[number]);
+	ret->whole = sides->base[number];
+}
+
+void compare_judge(const struct rule *rule, const double *here, const double *base, struct verdict *ret)
+{
+	struct sides sides = { here, base };
+	struct rule_seen seen;
+	const bool holds = rule_holds(rule, look_sides, &sides, &seen);
+	size_t len;
+
+	*ret = (struct verdict) { .kind = holds ? VERDICT_FAIL : seen.missing ? VERDICT_INCOMPLETE
+									      : VERDICT_PASS };
+	ret->number = rule_number(seen.term, &seen.value);
+	value_text(&seen, ret->text, sizeof(ret->text));
+	len = strlen(ret->text);
+	if (seen.term && seen.value.known && seen.value.whole_known && seen.term->whole == WHOLE_BASE && seen.value.whole > 0)
+		(void) snprintf(ret->text + len, sizeof(ret->text) - len, ", %+.1f %%", (seen.value.value / seen.value.whole - 1) * 100);
 }

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""hiwater compare on recordings made by hand: real ones whose figures were set by SQL. The values of p are those of SciPy
+1.17.1's mannwhitneyu(method="exact") on the same samples, as in tests/unit/test_stats.c."""
+import json
+import re
+import sqlite3
+import statistics
+
+import pytest
+from cli_helpers import Tool
+
+MIB = 1 << 20
+SEC = 10**9
+BASE = [72.1, 71.3, 73.0, 72.6, 71.9]  # seconds
+NEW = [61.2, 60.8, 61.9, 61.0, 61.3]   # p = 0.0079
+SAME_A, SAME_B = [4, 1, 2, 3], [2.5, 3.5, 1.5, 4.5]  # p = 0.49: the ranks of the second add up to 20 of 36
+RAM = [1000, 1010, 1005, 1003, 1007]   # MiB
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    tool = Tool(tmp_path_factory.mktemp("compared"))
+    done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--gpu=none", "--", "sleep", "1.2")
+    assert done.returncode == 0, done.stderr
+    yield tool.folder / "run.hiw"
+    tool.end_all()
+
+
+class Made:
+    """Writes runs into a history of the test's own."""
+
+    def __init__(self, tool, real):
+        self.tool, self.real, self.number = tool, real, 0
+        tool.history.mkdir(mode=0o700)
+
+    def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, **facts):
+        self.number += 1
+        path = self.tool.history / f"{self.number}.hiw"
+        assert self.tool.run("show", "--copy", path, self.real).returncode == 0
+        with sqlite3.connect(path) as db:
+            for key, value in {"name": name, "host": "a", "command": "./solve", **facts}.items():
+                db.execute("insert or replace into meta values (?, ?)", (key, value))
+            db.execute("update meta set value = ? where key = 'ended_ns'", (int(wall * SEC),))
+            if not complete:
+                db.execute("delete from meta where key = 'ended_ns'")
+            for metric in ("ram", "ram_low", "ram_high"):
+                db.execute("update summary set max = ? where entity = 'job' and metric = ?", (int(ram * MIB), metric))
+            # main's mark is what the summary takes for a job of one process
+            db.execute("delete from meta where key in ('main_hwm_bytes', 'main_exit_hwm_bytes', 'main_maxrss_bytes')")
+            db.execute("update summary set max = ? where entity = 'job' and metric = 'ram_main'", (int(ram * MIB),))
+            db.execute("update process set peak = ?, peak_exact = 1", (int(ram * MIB),))
+            if loss is not None:
+                db.execute("insert into series values (1, 'loss', 1, ?, ?, ?, ?, 1, ?)", (loss,) * 5)
+        db.close()
+        return path
+
+    def group(self, name, walls, rams=RAM, **facts):
+        return [self.run(name, wall, ram, **facts) for wall, ram in zip(walls, rams)]
+
+
+@pytest.fixture
+def made(tool, real):
+    return Made(tool, real)
+
+
+def compared(tool, *args, status=0):
+    done = tool.run("compare", *args)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout if done.stdout else done.stderr
+
+
+def figure(tool, key, *args, **options):
+    found = {f["key"]: f["groups"] for f in json.loads(compared(tool, "--json", *args, **options))["figures"]}
+    return found[key]
+
+
+def test_groups_by_name(made, tool):
+    made.group("base", BASE)
+    made.group("new", NEW, [r * 1.11 for r in RAM])
+    base, new = figure(tool, "time.wall_s", "base", "new")
+    assert base["values"] == BASE and new["values"] == NEW
+    assert base["mean"] == pytest.approx(statistics.mean(BASE)) and base["deviation"] == pytest.approx(statistics.stdev(BASE))
+    ratio = statistics.mean(NEW) / statistics.mean(BASE)
+    error = ratio * ((statistics.stdev(NEW) / statistics.mean(NEW))**2 + (statistics.stdev(BASE) / statistics.mean(BASE))**2)**0.5
+    assert new["p"] == pytest.approx(0.007936507936507936) and new["verdict"] == "differs"
+    assert new["ratio"] == pytest.approx(ratio) and new["ratio_error"] == pytest.approx(error)
+    text = compared(tool, "base", "new")
+    assert re.search(r"^ +base \(n=5\) +new \(n=5\) +change$", text, re.M)
+    assert re.search(r"^wall +72\.2 \+- 0\.653 s +61\.2 \+- 0\.\d+ s +-15\.\d % +p=0\.008$", text, re.M), text
+    assert re.search(r"^peak RAM +\S+ \+- \S+ [MG]iB .* \+11\.0 % +p=0\.008$", text, re.M), text
+    assert "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM.\n" in text
+    assert "peak swap" not in text, "nobody used any"
+    cpu = figure(tool, "time.cpu_s", "base", "new")[0]
+    facts = dict(sqlite3.connect(made.real).execute("select key, value from meta").fetchall())
+    assert cpu["values"] == [pytest.approx((facts["reaped_user_ns"] + facts["reaped_system_ns"]) / SEC, rel=0.01)] * 5
+    assert "warning" not in text and max(map(len, text.splitlines())) <= 100
+    assert figure(tool, "ram.combined.peak_bytes", "base", "new")[0]["values"] == [r * MIB for r in RAM]
+
+
+def test_no_difference_is_not_made_up(made, tool):
+    made.group("base", SAME_A, [1000] * 4)
+    made.group("new", SAME_B, [1000] * 4)
+    wall = figure(tool, "time.wall_s", "base", "new")[1]
+    assert wall["verdict"] == "no-difference" and wall["p"] == pytest.approx(0.6857142857142857)
+    assert figure(tool, "ram.combined.peak_bytes", "base", "new")[1]["p"] == 1
+    text = compared(tool, "base", "new")
+    assert re.search(r"^wall .* ~ +p=0\.686$", text, re.M)
+    assert "faster" not in text
+
+
+def test_too_few_runs(made, tool):
+    made.group("base", BASE[:3])
+    made.group("new", NEW)
+    text = compared(tool, "base", "new")
+    assert re.search(r"^wall .*-15\.\d % +too few runs to tell$", text, re.M), text
+    assert "faster" not in text and "p=" not in text
+    assert figure(tool, "time.wall_s", "base", "new")[1]["p"] is None
+
+
+def test_single_runs(made, tool):
+    one, two = made.run(wall=100, loss=0.5), made.run(wall=150, loss=float("nan"))
+    for words in ((one, two), ("1", "2"), ("last-1", "last")):
+        text = compared(tool, *words)
+        assert "single runs" in text and "p=" not in text and "+-" not in text
+        assert re.search(r"^wall .* \+50\.0 %$", text, re.M), text
+    loss = figure(tool, "series.loss.last", one, two)
+    assert loss[0]["values"] == [0.5] and loss[1]["n"] == 0, "what is no number is not compared"
+
+
+def test_paths_of_one_name_are_a_group(made, tool):
+    paths = made.group("base", BASE) + made.group("new", NEW)
+    assert [g["name"] for g in json.loads(compared(tool, "--json", *paths))["groups"]] == ["base", "new"]
+    same = [g["name"] for g in json.loads(compared(tool, "--json", *paths[:2]))["groups"]]
+    assert same == [str(p) for p in paths[:2]], "of one name alone, each is by itself"
+
+
+def test_what_differs_is_said(made, tool):
+    made.run("base")
+    made.run("new", host="b", command="./other", interval_ns=12345)
+    text = compared(tool, "base", "new")
+    assert [l.split(":")[1] for l in text.splitlines() if l.startswith("warning")] == [
+        " the hosts differ", " the commands differ", " the sampling intervals differ"]
+    assert json.loads(compared(tool, "--json", "base", "new"))["differ"] == ["hosts", "commands", "sampling intervals"]
+
+
+def test_markdown(made, tool):
+    made.group("base", BASE)
+    made.group("new|x", NEW)
+    lines = [l for l in compared(tool, "--md", "base", "new|x").splitlines() if l.startswith("|")]
+    assert len({l.replace("\\|", "").count("|") for l in lines}) == 1 and set(lines[1]) == set("| -")
+    assert "new\\|x (n=5)" in lines[0]
+
+
+@pytest.mark.parametrize("rule, status", [
+    ("ram.peak > +5%", 1), ("ram.peak > +12%", 0), ("ram.peak < -5%", 0), ("time > +0%", 0), ("time < -15%", 1), ("time < -16%", 0),
+    ("time > 1h", 0), ("time > 1m", 1), ("ram.peak > +50% or time < -10%", 1), ("ram.peak > +50% and time < -10%", 0),
+    ("nothing.last > 5", 3), ("nothing_logged.last > +5%", 3), ("ram.peak > +5% or nothing_logged.last > 1", 1),
+    ("ram > +5%", 2), ("growth(ram) > 1MiB/s", 2), ("ram.peak > +5GiB", 2), ("ram.peak >", 2), ("process.name ~ x", 2)])
+def test_fail_if(made, tool, rule, status):
+    made.group("base", BASE)
+    made.group("new", NEW, [r * 1.11 for r in RAM])
+    text = compared(tool, "--fail-if", rule, "base", "new", status=status)
+    if status != 2:
+        word = {0: "pass", 1: "FAIL", 3: "?"}[status]
+        assert text.splitlines()[-1].startswith(f"{word:4}  {rule}: in new ")
+
+
+def test_a_run_without_an_end_is_incomplete(made, tool):
+    one, two = made.run(), made.run(complete=False)
+    assert "the end of 1 of the runs is not recorded" in compared(tool, one, two)
+    compared(tool, "--fail-if", "ram.peak > +5%", one, two, status=3)
+    compared(tool, "--fail-if", "ram.peak > +5%", one, "nothing-of-that-name", status=3)
+
+
+def test_refusals(made, tool):
+    made.group("base", BASE)
+    assert "with what" in compared(tool, "base", status=2)
+    assert "named twice" in compared(tool, "base", "base", status=2)
+    assert "nothing-of-that-name" in compared(tool, "base", "nothing-of-that-name", status=1)
+    assert "named twice" in compared(tool, "1", "1", status=2)
