@@ -15,6 +15,7 @@ enum {
 	HOLD_PERIODS = 3,    /* of a source's periods, a gauge may stand for itself */
 	GAP_INTERVALS = 10,  /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
 	FAULTS_MEMBERS = 3,  /* up to so many members their faults are read at every tick */
+	RECORDS_NS = 50000000,         /* exit records of members are asked for so often at least */
 	FAULTS_INTERVAL_NS = 50000000, /* if ticks are not closer than this */
 };
 static const uint64_t gap_least_ns = 2 * SECOND;
@@ -138,6 +139,10 @@ void sampler_records(struct sampler *s, uint64_t now)
 {
 	if (!s->taskstats)
 		return;
+	/* Where nobody was born, nobody lived between two looks, and the ends of those that are known can wait. */
+	if (now < s->next_records_ns && !processes_moved(s->processes) && !taskstats_waits(s->taskstats))
+		return;
+	s->next_records_ns = now + RECORDS_NS;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	take_records(s, now);
 	if (!taskstats_waits(s->taskstats))

@@ -35,6 +35,7 @@ void sampler_main_zombie(struct sampler *s, pid_t pid)
 	if (!s->taskstats)
 		return;
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
+	s->next_records_ns = 0;
 	sampler_records(s, sampler_time(s));
 }
 
@@ -179,6 +180,7 @@ void sampler_end(struct sampler *s)
 	now = sampler_time(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	s->next_records_ns = 0;
 	sampler_records(s, now);
 	(void) processes_read(s->processes, all, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));

@@ -64,7 +64,7 @@ struct sampler {
 	uint64_t last_tick_ns, last_frame_ns;
 	uint64_t next_window_ns, next_full_look_ns, next_cgroup_check_ns;
 	int64_t rss_sum_at_host;         /* of the members, when the machine's memory was read for it */
-	uint64_t next_moved_ns;
+	uint64_t next_moved_ns, next_records_ns;
 	uint64_t next_now_ns;            /* a look that somebody asks for is made from here on */
 	uint64_t ticks, late, longest_gap_ns;
 	uint64_t own_cpu_at_start_ns;

@@ -114,6 +114,11 @@ void processes_test_gate(struct processes *p, pid_t pid)
 	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
 }
 
+bool processes_moved(const struct processes *p)
+{
+	return p->gate.off || p->gate.before != p->gate.last;
+}
+
 bool processes_gate_works(const struct processes *p, const char **ret_why_not)
 {
 	*ret_why_not = p->gate.why_not;

@@ -161,6 +161,8 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 /* The fork of pid was just seen: does the last-pid gate know of it? Turns the gate off where it does not. */
 void processes_test_gate(struct processes *p, pid_t pid);
+/* Whether a process may have been born between the last two looks: false if the gate says that none was. */
+bool processes_moved(const struct processes *p);
 bool processes_gate_works(const struct processes *p, const char **ret_why_not);
 
 /* Reads what of every member; readings and the ends of those found gone go to out (kept descriptors, pread). A mark
