@@ -222,6 +222,7 @@ static void begin_phase(struct export *e, struct lane *lane, unsigned number, co
 {
 	event_begin(e, TYPE_SLICE_BEGIN, lane_track(e, number), p->begin_ns, p->name);
 	event_number(e, "phase", known(p->number));
+	event_note(e, "facts", p->facts ? p->facts : "");
 	event_number(e, "ram_before", p->ram_known ? known(p->ram_before) : UNKNOWN);
 	event_number(e, "ram_peak", p->ram_known ? known(p->ram_peak) : UNKNOWN);
 	event_end(e);

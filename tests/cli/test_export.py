@@ -37,7 +37,7 @@ for step, loss in enumerate(("4", "nan", "0.25")):
 s.send(b'mark first, "quoted"\\nand on')
 child.wait()
 s.send(b"phase- outer")
-s.send(b"phase+ open")
+s.send(b"phase+ open\\nepoch=3")
 time.sleep(0.2)
 """
 
@@ -120,7 +120,7 @@ def test_csv_of_events_and_series(made):
     events = table(tool, path, "--entity", "events")
     assert [e["text"] for e in events if e["kind"] == "mark"] == [MARK]
     assert [(e["kind"], e["text"]) for e in events if e["phase"]] == [
-        ("phase-begin", "outer"), ("phase-begin", "inner"), ("phase-end", "inner"), ("phase-end", "outer"), ("phase-begin", "open")]
+        ("phase-begin", "outer"), ("phase-begin", "inner"), ("phase-end", "inner"), ("phase-end", "outer"), ("phase-begin", "open\nepoch=3")]
     values = table(tool, path, "--entity", "series")
     assert [(v["series"], v["step"], v["value"]) for v in values] == [("loss", "0", "4"), ("loss", "1", "NaN"), ("loss", "2", "0.25")]
 
@@ -294,6 +294,8 @@ def test_perfetto(made):
     phases = sorted((n, b, e) for lane in lanes for n, b, e in lane)
     assert phases == sorted((n, at(b), at(e) if e else None) for n, b, e in rows_of(path, "select name, began, ended from phase"))
     assert len(lanes) == 1
+    notes = {e.name: {n.name: n.string_value for n in e.debug_annotations} for _, e in seen.events[seen.named("phases")[0]]}
+    assert notes["open"]["facts"] == "epoch=3" and "facts" not in notes["outer"]
     # marks
     mark, = seen.named("marks")
     assert [(e.name, e.type) for _, e in seen.events[mark]] == [(MARK, pb.TrackEvent.TYPE_INSTANT)]
