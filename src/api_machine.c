@@ -10,6 +10,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "sample/gpu.h"
 #include "source/source.h"
 
 /* ---- from inside a job ----------------------------------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ struct doctor {
 	void (*see)(void *ctx, const struct hiw_check *check);
 	void *ctx;
 	bool told[METRIC_COUNT], available[METRIC_COUNT];
+	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, in words of gpu_probe */
 };
 
 static void tell(void *ctx, const struct source_probe *probe)
@@ -54,38 +56,48 @@ static void tell(void *ctx, const struct source_probe *probe)
 		.remedy = probe->remedy,
 	};
 
+	if (probe->metric == M_GPU_PROCESSES) {
+		(void) snprintf(doctor->no_lists, sizeof(doctor->no_lists), "%s", probe->why_not);
+		(void) snprintf(doctor->lists_remedy, sizeof(doctor->lists_remedy), "%s", probe->remedy);
+	}
 	doctor->told[probe->metric] = true;
 	doctor->available[probe->metric] = probe->available;
 	doctor->see(doctor->ctx, &check);
 }
 
-/* What a metric of the job is made of: a process's memory on GPUs, what a process has by the same name ("private" for
+/* What a metric of the job is made of: the lists of processes on GPUs, what a process has by the same name ("private" for
  * "ram_private"), or else rss. */
 static enum metric made_of(enum metric of_job)
 {
 	const char *name = metrics[of_job].name;
 
 	if (strncmp(name, "gpu_", 4) == 0)
-		return M_GPROC_MEM;
+		return M_GPU_PROCESSES;
 	int found = metric_find(ENTITY_PROCESS, strncmp(name, "ram_", 4) == 0 ? name + 4 : name);
 
 	return found >= 0 ? (enum metric) found : M_PROC_RSS;
 }
 
-/* The job's totals can be had where that can which they are made of. */
+static bool is_of_lists(enum metric m)
+{
+	return m == M_GPU_JOB_MEM || m == M_GPU_FOREIGN_MEM || m == M_GPU_UNATTRIBUTED_MEM;
+}
+
+/* The job's totals can be had where that can which they are made of; so can what lists of processes add up to. */
 static void tell_totals(struct doctor *doctor)
 {
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		struct source_probe probe = { .metric = (enum metric) m, .how = "from the processes", .why_not = "", .remedy = "" };
 
-		if (metrics[m].entity != ENTITY_JOB || doctor->told[m])
+		if ((metrics[m].entity != ENTITY_JOB && !is_of_lists((enum metric) m)) || doctor->told[m])
 			continue;
-		const enum metric of = made_of((enum metric) m);
+		const enum metric of = is_of_lists((enum metric) m) ? M_GPU_PROCESSES : made_of((enum metric) m);
 
 		probe.available = doctor->available[of];
 		if (!probe.available) {
 			probe.how = "";
-			probe.why_not = of == M_GPROC_MEM ? "that of a process on a GPU cannot be had" : "that of a process cannot be had";
+			probe.why_not = of == M_GPU_PROCESSES ? doctor->no_lists : "that of a process cannot be had";
+			probe.remedy = of == M_GPU_PROCESSES ? doctor->lists_remedy : "";
 		}
 		tell(doctor, &probe);
 	}
@@ -133,10 +145,11 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 	processes_probe(&env, tell, &doctor);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		sources[i]->probe(&env, tell, &doctor);
+	r = gpu_probe(gpu_vendors, &env, tell, &doctor);
 	tell_totals(&doctor);
 	free(directory);
 	root_done(&root);
-	return 0;
+	return r;
 }
 
 static void write_machine(const struct machine *m, struct buf *out)

@@ -128,20 +128,43 @@ static bool is_alike(const struct hiw_check *a, const struct hiw_check *b)
 	return strcmp(a->why_not, b->why_not) == 0 && strcmp(a->remedy, b->remedy) == 0;
 }
 
-/* The names of all that are like i, "a, b"; false if an earlier one is, which then had them. */
+/* Is all of c's entity missing for the one reason? */
+static bool is_all_missing(const struct report *r, const struct hiw_check *c)
+{
+	for (size_t k = 0; k < r->n; k++) {
+		if (strcmp(r->checks[k].entity, c->entity) == 0 && !is_alike(c, &r->checks[k]))
+			return false;
+	}
+	return !c->available;
+}
+
+static size_t first_of_entity(const struct report *r, size_t i)
+{
+	size_t k = 0;
+
+	while (strcmp(r->checks[k].entity, r->checks[i].entity) != 0)
+		k++;
+	return k;
+}
+
+/* The names of all that are like i, "a, b"; false if an earlier one is, which then had them. What is missing has its entity
+ * in front, "gpu.*" where that is all of it. */
 static bool names_alike(const struct report *r, size_t i, struct buf *names)
 {
 	const struct hiw_check *c = &r->checks[i];
 
 	for (size_t k = 0; k < r->n; k++) {
 		const struct hiw_check *other = &r->checks[k];
+		const bool whole = is_alike(c, other) && is_all_missing(r, other);
 
 		if (!is_alike(c, other))
 			continue;
 		if (k < i)
 			return false;
+		if (whole && first_of_entity(r, k) < k)
+			continue;
 		(void) buf_printf(names, "%s%s%s%s", k > i ? ", " : "", c->available ? "" : other->entity,
-			c->available ? "" : ".", other->metric);
+			c->available ? "" : ".", whole ? "*" : other->metric);
 	}
 	return true;
 }
@@ -188,15 +211,6 @@ static size_t count(const struct report *r, const char *entity, size_t *ret_all)
 	return had;
 }
 
-static bool is_first_of_entity(const struct report *r, size_t i)
-{
-	for (size_t k = 0; k < i; k++) {
-		if (strcmp(r->checks[k].entity, r->checks[i].entity) == 0)
-			return false;
-	}
-	return true;
-}
-
 /* "key: value" lines, the values in a column. */
 static void add_facts(struct buf *out, const char *machine, size_t width)
 {
@@ -227,7 +241,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 		size_t all_here;
 		const size_t had_here = count(r, r->checks[i].entity, &all_here);
 
-		if (!is_first_of_entity(r, i) || had_here == 0)
+		if (first_of_entity(r, i) < i || had_here == 0)
 			continue;
 		(void) buf_printf(out, "\n%s: %zu of %zu metrics\n", r->checks[i].entity, had_here, all_here);
 		add_group(out, r, r->checks[i].entity, width);

@@ -58,6 +58,10 @@ size_t gpu_n_open(const struct gpu *g);
 bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
 const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
 
+/* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
+ * source in a process of its own, all for 2 s at most. Returns 0 or -ENOMEM. */
+int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, source_prober *tell, void *ctx);
+
 /* What the helper has cost so far. */
 uint64_t gpu_cpu_ns(const struct gpu *g);
 uint64_t gpu_rss_bytes(const struct gpu *g);  /* beyond what it shares with the recorder since the fork */

@@ -281,10 +281,9 @@ static int compare(const void *a, const void *b)
 }
 
 /* The job's pipes must not see this process; a library that writes to stderr must not hit what it opened itself. */
-static void keep_only(const struct gpu_start *start)
+static void keep_only(const struct root *root, int channel)
 {
-	const struct root *root = start->env->root;
-	int keep[] = { start->channel, root->proc, root->sys, root->top };
+	int keep[] = { channel, root->proc, root->sys, root->top };
 	int next = 0, null;
 
 	qsort(keep, sizeof(keep) / sizeof(keep[0]), sizeof(keep[0]), compare);
@@ -323,6 +322,12 @@ static void leave_others(pid_t recorder)
 	(void) prctl(PR_SET_NAME, "hiwater-gpu");
 	(void) setrlimit(RLIMIT_CORE, &no_core);
 	(void) setsid();
+}
+
+void gpu_stand_alone(pid_t recorder, const struct root *root, int channel)
+{
+	leave_others(recorder);
+	keep_only(root, channel);
 }
 
 static void start_thread(struct helper *h, unsigned i)
@@ -368,8 +373,7 @@ _Noreturn void gpu_helper(const struct gpu_start *start)
 	static struct helper h;
 	int fds[2];
 
-	leave_others(start->recorder);
-	keep_only(start);
+	gpu_stand_alone(start->recorder, start->env->root, start->channel);
 	h = (struct helper) { .start = start, .running = start->n_vendors };
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		_exit(1);

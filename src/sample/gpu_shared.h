@@ -50,6 +50,9 @@ struct gpu_start {
 
 /* gpu_helper.c: in the child of the fork. */
 _Noreturn void gpu_helper(const struct gpu_start *start);
+/* In any child that calls drivers: of its descriptors only root and channel (-1: none) are left. Ends it if the
+ * recorder is gone. */
+void gpu_stand_alone(pid_t recorder, const struct root *root, int channel);
 
 /* gpu_present.c: does this machine show a GPU, by its files alone? */
 bool gpu_is_present(const struct root *root);

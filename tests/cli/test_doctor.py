@@ -13,6 +13,7 @@ import subprocess
 
 import pytest
 from cli_helpers import HIWATER, ROOT, as_nobody
+from stress_jobs import BUILD
 
 TREES = sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir())
 GOLDEN = ROOT / "tests" / "golden"
@@ -144,6 +145,46 @@ def test_every_promise_is_kept(tool, recorded):
             assert values > 0, f"{name} can be measured, says doctor, and has no value in the recording"
 
 
+# ---- GPUs ----
+
+def gpu_env(tool, more="", level=550):
+    """A fake driver with a GPU."""
+    scenario = tool.folder / "gpu.conf"
+    card = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
+    scenario.write_text(f"[driver]\nlevel = {level}\n[gpu 0]\ninclude = {card}\n{more}", encoding="utf-8")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / str(level)), HIWATER_FAKE_NVML=str(scenario))
+
+
+def of_gpus(names):
+    return [name for name in names if re.match(r"gpu|job\.gpu", name)]
+
+
+def test_a_gpu(tool):
+    gpu_env(tool)
+    found = report(tool)
+    assert {"gpu.mem", "gpu.power", "gpu.energy", "gpu.processes", "gpu.job_mem", "gpu_process.mem", "job.gpu_mem"} <= \
+        set(available(found))
+    how = {f"{m['entity']}.{m['metric']}": m["how"] for m in found["metrics"]}
+    assert how["gpu_process.mem"].startswith("the driver's process lists")
+    assert all(why_not(found)[name] for name in of_gpus(why_not(found)))
+
+
+@pytest.mark.parametrize("ill", ["hang", "crash"])
+def test_a_driver_that_does_not_answer(tool, ill):
+    gpu_env(tool, f"[call nvmlDeviceGetMemoryInfo*]\n{ill} = 1\n")
+    found = report(tool)
+    assert not of_gpus(available(found))
+    assert why_not(found)["gpu.mem"] == why_not(found)["job.gpu_mem"] == "NVML does not answer, or crashed when it was asked"
+    assert "process.rss" in available(found)
+
+
+def test_no_gpu_takes_one_line(tool):
+    if any(pathlib.Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd", "/dev/dri")):
+        pytest.skip("this machine has a GPU")
+    said = tool.run("doctor").stdout
+    assert "  gpu.*, gpu_process.*, job.gpu_mem, job.gpu_mem_main, job.gpu_mem_rest\n      no GPU\n" in said
+
+
 # ---- how new processes are found ----
 
 def test_the_last_pid_gate(tool):
@@ -172,9 +213,11 @@ def paragraphs(text):
     return re.split(r"\n\n", text.rstrip("\n"))
 
 
-def names_missing(paragraph):
-    """The names, at two blanks, of what is missing."""
-    return re.findall(r"[a-z_]+\.\w+", " ".join(re.findall(r"^  (\S.*)$", paragraph, re.M)))
+def names_missing(paragraph, missing):
+    """The names, at two blanks, of what is missing; "gpu.*" stands for all of an entity."""
+    named = re.findall(r"([a-z_]+)\.([\w*]+)", " ".join(re.findall(r"^  (\S.*)$", paragraph, re.M)))
+    return [m for e, name in named
+            for m in ([m for m in missing if m.startswith(f"{e}.")] if name == "*" else [f"{e}.{name}"])]
 
 
 @pytest.mark.parametrize("tree", [None, *TREES])
@@ -195,6 +238,6 @@ def test_text(tool, tree):
             named = re.findall(r"\w+", re.sub(r"^(.{0,37}).*", r"\1", part, flags=re.M).split("\n", 1)[1])
             assert sorted(named) == sorted(mine) and len(mine) == int(n)
         else:
-            assert sorted(names_missing(part)) == sorted(why_not(found))
+            assert sorted(names_missing(part, why_not(found))) == sorted(why_not(found))
     for reason in why_not(found).values():
         assert reason and " ".join(reason.split()) in " ".join(done.stdout.split())
