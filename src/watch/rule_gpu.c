@@ -159,6 +159,16 @@ bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct bu
 
 /* ---- gpu-memory ------------------------------------------------------------------------------------------------------- */
 
+static bool is_starved(const struct known_of_run *k)
+{
+	struct finding other = { 0 };
+	struct buf words = BUF_INIT(1 << 12);
+	const bool starved = rule_data_starved(k, &other, &words);
+
+	buf_done(&words);
+	return starved;
+}
+
 bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct job *job = k->s->job;
@@ -186,7 +196,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	(void) units_percent((int64_t) peak, (int64_t) whole, share);
 	(void) units_bytes((int64_t) peak, UNITS_IEC, most);
 	(void) units_bytes_like((int64_t) whole, (int64_t) peak, UNITS_IEC, of);
-	if (peak * 100 >= whole * MEMORY_PERCENT || rule_data_starved(k, &(struct finding) { 0 }, &(struct buf) BUF_INIT(0))) {
+	if (peak * 100 >= whole * MEMORY_PERCENT || is_starved(k)) {
 		buf_printf(text, "peak %s of %s (%s); it takes less than %d %%, and no data that it waits for", most, of, share,
 			MEMORY_PERCENT);
 		return false;

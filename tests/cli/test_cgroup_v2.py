@@ -16,6 +16,12 @@ LIMIT = 64 * MIB
 NO_GUEST = 3  # exit status of uml-cgroup2
 
 
+def boots():
+    """Some processors have more registers than this kernel can hand to a guest's process: it dies before any program."""
+    return subprocess.run([ROOT / "tools" / "uml-cgroup2", "--timeout", "60", "--", "true"], capture_output=True,
+                          check=False).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guest")
@@ -28,6 +34,8 @@ def guest(tmp_path_factory):
                            HERE / "guest_cgroup_v2.py", HIWATER, hog, workload], capture_output=True, text=True, check=False)
     if done.returncode == NO_GUEST:
         pytest.skip(f"no User Mode Linux: {done.stderr.strip()}")
+    if done.returncode and not boots():
+        pytest.skip("User Mode Linux does not boot on this processor, not even for true")
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
