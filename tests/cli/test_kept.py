@@ -209,7 +209,8 @@ HOSTILE = {
     "events": "INSERT INTO event SELECT -1, 'mark' || char(0), 'nobody', -7, -7, 'x', zeroblob(100) FROM metric",
     "series": "INSERT INTO series VALUES (1, NULL, 1, 'a', NULL, 9e999, -9e999, 9223372036854775807, 9e999); "
               "INSERT INTO series VALUES (-1, char(27) || 'x', -1, x'ff', 'b', 1, 1, -1, 'c')",
-    "phases": "INSERT INTO phase VALUES (1, 1, char(27) || '[31m', 9223372036854775807, -1, -1, 'x', NULL, 7)",
+    "phases": "INSERT INTO phase VALUES (1, 1, char(27) || '[31m', 9223372036854775807, -1, -1, 'x', NULL, 7, "
+              "'{\"a\": [' || char(27) || '\"}, \"b\": 1')",
 }
 
 
