@@ -42,23 +42,21 @@ void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 
 void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value)
 {
+	const int64_t had = given > seen ? given : seen;
+
 	if (value <= seen)
 		return;
 	if (value > burst->low)
 		burst->low = value;
+	if (value - had > burst->most)
+		burst->most = value - had;
+	burst_may(burst, others, had, value);
 	burst->any = true;
-	burst_add(burst, others, given > seen ? given : seen, value);
 }
 
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 {
-	if (value <= seen)
-		return;
-	if (value > burst->low)
-		burst->low = value;
-	if (value - seen > burst->most)
-		burst->most = value - seen;
-	burst_may(burst, others, seen, value);
+	burst_take(burst, others, seen, seen, value);
 }
 
 /* It may have been forked and have held what its parent held: that is in the others' figures. What it added, its faults

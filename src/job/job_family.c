@@ -152,7 +152,7 @@ static int64_t growth_of(const struct job *job, struct live *l)
 static void look_at(struct job *job, struct look *look, struct live *l)
 {
 	struct family *f = &job->families[l->family];
-	const int64_t file = l->file < l->rss ? l->file : l->rss, anon = l->rss - file;
+	const int64_t anon = anon_of(l), file = l->rss - anon;
 	const int64_t growth = l->file > l->file_then ? l->file - l->file_then : 0;
 
 	look->rss_sum += l->rss;
@@ -196,7 +196,7 @@ const struct look *job_look(struct job *job)
 		look->main_alive = true;
 		look->main_known = main->rss_known;
 		look->main_rss = main->rss;
-		look->main_anon = main->rss - (main->file < main->rss ? main->file : main->rss);
+		look->main_anon = anon_of(main);
 	}
 	return look;
 }
@@ -245,15 +245,10 @@ void families_anchor(struct job *job, uint64_t time_ns)
 	for (size_t i = 0; i < job->n_families; i++) {
 		struct family *f = &job->families[i];
 
-		if (f->used && f->n > 0 && !f->uncounted)
-			likely_from_here(job, f);
-	}
-	if (huge > 0 && !job->huge_before.known)
-		return;
-	for (size_t i = 0; i < job->n_families; i++) {
-		struct family *f = &job->families[i];
-
-		if (f->used && f->n > 0 && !f->uncounted) {
+		if (!f->used || f->n == 0 || f->uncounted)
+			continue;
+		likely_from_here(job, f);
+		if (huge == 0 || job->huge_before.known) {
 			anchor_take(f, f->anon[ALL] - job->page_bytes * f->faults_before - huge * job->huge_before.value,
 				time_ns);
 		}
