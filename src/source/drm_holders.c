@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/drm_clients_internal.h"
+#include "source/numbers.h"
 #include "source/procfs_stat.h"
 
 enum {
@@ -203,8 +204,9 @@ static void holder_read(struct drm_clients *c, struct holder *h)
 	}
 }
 
-static int process_look(struct drm_clients *c, int32_t pid)
+static int process_look(void *ctx, int32_t pid)
 {
+	struct drm_clients *c = ctx;
 	uint32_t at;
 	int r = 0;
 
@@ -248,27 +250,11 @@ static void holders_drop(struct drm_clients *c)
 
 int drm_holders_look(struct drm_clients *c)
 {
-	int fd = openat(c->root->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
 
 	c->listed_left = LISTED_PER_LOOK;
 	c->doubts_left = c->n_holders ? DOUBTS_PER_LOOK : DOUBTS_FIRST;
-	if (fd < 0)
-		return -errno;
-	autoclosedir DIR *dir = fdopendir(fd);
-
-	if (!dir) {
-		(void) close(fd);
-		return -ENOMEM;
-	}
-	int r = 0;
-
-	for (const struct dirent *entry = readdir(dir); entry && r == 0; entry = readdir(dir)) {
-		const char *p = entry->d_name;
-		uint64_t pid;
-
-		if (parse_u64(&p, &pid) == 0 && *p == '\0' && pid > 0 && pid <= INT32_MAX)
-			r = process_look(c, (int32_t) pid);
-	}
+	r = numbers_list(c->root->proc, ".", process_look, c);
 	if (r == 0)
 		holders_drop(c);
 	return r;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "source/numbers.h"
 #include "source/procfs_files.h"
 #include "source/procfs_stat.h"
 #include "source/source.h"
@@ -181,8 +182,6 @@ void gate_doubt(struct processes *p, uint32_t before_id);
 
 /* Whether each of the pids handed out since the last look is alive and no member: then nothing forked unseen. */
 bool gate_quiet(struct processes *p);
-/* Calls seen with each all-digits name in a directory below /proc. Returns 0 or -errno. */
-int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t number), void *ctx);
 
 /* processes_files.c */
 

@@ -5,12 +5,10 @@
  */
 #include "source/processes_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,49 +26,6 @@ enum {
 	WALK_SHARE = 500,     /* of a core, walks through the tree take one part in so many where the gate is proven */
 	QUIET_MAX = 64,     /* most pids that a PSS pass examines */
 };
-
-/* ---- directories of numbers --------------------------------------------------------------------------------------- */
-
-/* What getdents64(2) gives. */
-struct linux_dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-static bool number_of(const char *name, int32_t *ret)
-{
-	uint64_t n;
-
-	if (parse_u64(&name, &n) < 0 || *name != '\0' || n == 0 || n > INT32_MAX)
-		return false;
-	*ret = (int32_t) n;
-	return true;
-}
-
-int numbers_list(int proc, const char *path, int (*seen)(void *ctx, int32_t number), void *ctx)
-{
-	autoclose int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_Alignas(struct linux_dirent64) char buf[8192];
-	long n;
-
-	if (fd < 0)
-		return -errno;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct linux_dirent64 *d = (const void *) (buf + at);
-			int32_t number;
-			int r = number_of(d->name, &number) ? seen(ctx, number) : 0;
-
-			if (r < 0)
-				return r;
-			at += d->reclen;
-		}
-	}
-	return n < 0 ? -errno : 0;
-}
 
 /* ---- who belongs to the job --------------------------------------------------------------------------------------- */
 
