@@ -31,7 +31,9 @@ def main() -> None:
     for phase in summary.phases:
         exact: bool = phase.peak_exact
         print(phase.name, phase.facts.get("epoch"), phase.ram.peak_bytes, phase.wall_s, exact)
-    print(peak, method, summary.series["loss"].last, summary.gpu and summary.gpu.devices[0].memory.peak_bytes, summary)
+    print(peak, method, summary.series["loss"].last, summary)
+    if summary.gpu:
+        print([device.memory.peak_bytes for device in summary.gpu.devices])
     recording: hiwater.Recording = hiwater.open(run.path or "last")
     names = recording.columns("series")["name"]
     print(whole(2) + 1, named("a", times=3).upper(), summary.to_json(), names, hiwater.__version__)
