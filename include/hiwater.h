@@ -78,6 +78,9 @@ struct hiw_options {
 	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s" (hiwater-run(1)); NULL: none */
 	const char *const *limits;   /* likewise: "ram = 24GiB", "time = 2h" */
 	uint64_t grace_ns;           /* between being told to end because of a limit and being killed; 0: 30 s */
+	bool everyone;               /* attached: all processes of the machine, whoever's; with no_record. Of each there is
+	                              * what it holds and used; nothing that would hold others up is read, and there are
+	                              * no totals over them */
 };
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
@@ -198,6 +201,145 @@ HIW_API int hiw_recorder_end(struct hiw_recorder *recorder, struct hiw_err *err)
 /* The run so far. Borrowed; valid until _free. */
 HIW_API struct hiw_run *hiw_recorder_run(struct hiw_recorder *recorder);
 
+/* ---- frames: what is read, as it is read ------------------------------------------------------------------------- */
+
+enum hiw_entity {
+	HIW_HOST,
+	HIW_JOB,
+	HIW_PROCESS,
+	HIW_GPU,
+	HIW_GPU_PROCESS
+};
+
+enum hiw_unit {
+	HIW_UNIT_BYTES,
+	HIW_UNIT_NS,
+	HIW_UNIT_COUNT,
+	HIW_UNIT_PPM,  /* millionths */
+	HIW_UNIT_UJ,   /* microjoules */
+	HIW_UNIT_UW,   /* microwatts */
+	HIW_UNIT_MCEL, /* thousandths of a degree Celsius */
+	HIW_UNIT_HZ,
+};
+
+enum hiw_kind {
+	HIW_GAUGE,   /* a level */
+	HIW_COUNTER, /* only grows, but for resets */
+	HIW_MARK,    /* a high-water mark that the kernel keeps */
+};
+
+/* A metric (docs/metrics.md). */
+struct hiw_metric {
+	enum hiw_entity entity;
+	enum hiw_unit unit;
+	enum hiw_kind kind;
+	const char *name, *sentence;
+};
+
+/* The row of metric number, NULL behind the last; static. Numbers are this library's own: name metrics outside it. */
+HIW_API const struct hiw_metric *hiw_metric(unsigned number);
+/* The number of entity's metric called name ("rss"); -1: there is none. */
+HIW_API int hiw_metric_find(enum hiw_entity entity, const char *name);
+
+/* One metric of one entity. Of a recording's window: mean over time, extremes; live min, value and max are mostly equal. */
+struct hiw_reading {
+	uint32_t id;                 /* host and job: 0 (host: 1 + core, live); else as the birth gave it; of a recording's
+	                              * processes 0 is all the small ones together */
+	unsigned metric;             /* its number */
+	bool known;                  /* false: it could not be had, from here on */
+	int64_t value, min, max;     /* in the metric's unit */
+};
+
+/* A process, a GPU or a process on a GPU is there. A second birth of a process tells its new name and command. */
+struct hiw_birth {
+	enum hiw_entity entity;
+	uint32_t id;                 /* from 1, never used again */
+	const char *name;            /* of the program, of the device; any bytes; "" if it cannot be seen */
+	struct hiw_maybe pid, uid;   /* processes, also those on a GPU; unknown: not to be seen here */
+	/* process */
+	struct hiw_maybe ppid;
+	uint32_t parent;             /* id of its parent; 0: it is none of these processes */
+	uint64_t start_ns;           /* since boot */
+	const char *command;         /* its arguments, secrets masked; "" */
+	bool is_main;
+	/* GPU */
+	const char *uuid, *vendor;
+	struct hiw_maybe index, memory_bytes;
+	bool is_instance;            /* a MIG instance */
+	bool unified;                /* its memory is the host's */
+	/* process on a GPU */
+	uint32_t gpu, process;       /* ids; process 0: none of these */
+};
+
+struct hiw_end {
+	enum hiw_entity entity;
+	uint32_t id;
+};
+
+/* Something that happened at an instant. */
+struct hiw_event {
+	uint64_t time_ns;            /* since the run's start */
+	const char *kind;            /* "mark", "phase-begin", "phase-end", "alert", "cleared", "oom", "gap", "note", "trigger",
+	                              * "exec"; static */
+	enum hiw_entity entity;
+	uint32_t id;                 /* what it is about */
+	int64_t value_ns;            /* gap: how long */
+	const char *text;            /* any bytes */
+};
+
+/* A value of a series that the job pushed. */
+struct hiw_value {
+	const char *name;
+	double value;                /* NaN and infinities are allowed */
+	bool has_step;
+	int64_t step;
+};
+
+/* What was read at one time. Births come before everything else in it, ends behind. */
+struct hiw_frame {
+	uint64_t time_ns;            /* since the run's start; never goes back */
+	uint64_t hold_ns;            /* a level read here may stand for so long; longer silence is a gap */
+	bool live;                   /* else of a recording: readings are windows that begin at time_ns */
+	size_t n_births, n_readings, n_ends, n_events, n_values;
+	const struct hiw_birth *births;
+	const struct hiw_reading *readings;
+	const struct hiw_end *ends;
+	const struct hiw_event *events;
+	const struct hiw_value *values;
+};
+
+/* Is shown a frame, all of which is borrowed until it returns. */
+typedef void hiw_seer(void *ctx, const struct hiw_frame *frame);
+
+/* see is called with each frame from within _start, _step, _push, _mark, _end. To be asked for before _start; once. Returns
+ * 0 or -ENOMEM. */
+HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_seer *see, void *ctx);
+
+/* A rule that picks processes (HIW_RULE_FILTER). */
+struct hiw_filter;
+HIW_API int hiw_filter_new(const char *rule, struct hiw_filter **ret, struct hiw_err *err);
+HIW_API void hiw_filter_free(struct hiw_filter *filter);
+
+/* What a filter asks of a process. */
+struct hiw_asked {
+	const char *field;           /* "name", "command", "pid", "uid"; NULL: a metric */
+	enum hiw_entity entity;      /* of the metric: HIW_PROCESS, or what the process is part of or on */
+	struct hiw_maybe gpu_index;  /* the driver's number of a certain GPU */
+	int metric, also;            /* numbers; also: is added to it, -1: nothing */
+	bool rate;                   /* the counter's rise a second is meant */
+	bool peak;                   /* the largest so far is meant */
+};
+/* What it is told: known false, a text of name and command, a value (in the metric's unit) of everything else. whole is
+ * what a percentage would be of: the memory of the machine or the GPU, the number of processors times 1e9; 0: unknown. */
+struct hiw_answer {
+	bool known;
+	double value, whole;
+	const char *text;
+};
+/* Does it pick the process of which look tells? *ret is all zero when look is called. */
+HIW_API bool hiw_filter_picks(const struct hiw_filter *filter,
+	void (*look)(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret), void *ctx);
+
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 struct hiw_run;
@@ -208,6 +350,30 @@ HIW_API int hiw_find(const char *run, char **ret_path, struct hiw_err *err);
 /* Opens a recording: finished, growing, or cut off. */
 HIW_API int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *err);
 HIW_API void hiw_run_close(struct hiw_run *run);
+
+/* What a run is about. Texts are "" where they are not known. */
+struct hiw_about {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	const char *command, *name, *host, *user;
+	const char *gpu_why;         /* why no GPU could be read */
+	struct hiw_maybe main_pid, started_wall_ns, ended_ns, cpus, cpu_limit_ppm, capacity_bytes, limit_bytes, interval_ns,
+		window_ns;
+	uint64_t last_ns;            /* how far it goes, since the run's start */
+	bool growing;                /* of a file: its recorder lives */
+};
+/* Returns 0. Of a file: as it was when it was opened, but for growing. */
+HIW_API int hiw_run_about(struct hiw_run *run, struct hiw_about *ret);
+
+/* Shows a recording's frames in the order of time, bit by bit. The run was opened from a file and is borrowed; nothing else
+ * may be asked of it at the same time. Between calls the file is left alone, so it may grow, and be thinned, meanwhile. */
+struct hiw_player;
+HIW_API int hiw_player_new(struct hiw_run *run, hiw_seer *see, void *ctx, struct hiw_player **ret, struct hiw_err *err);
+HIW_API void hiw_player_free(struct hiw_player *player);
+/* What was not shown yet, up to until_ns (UINT64_MAX: all that was written by now). Returns 0 or -errno with text. */
+HIW_API int hiw_player_to(struct hiw_player *player, uint64_t until_ns, struct hiw_err *err);
+/* Goes on from from_ns, forwards or back: whoever lives then is born anew, processes with what they held last. Returns
+ * likewise. */
+HIW_API int hiw_player_seek(struct hiw_player *player, uint64_t from_ns, struct hiw_err *err);
 
 /* Writes one file without a journal beside it. */
 HIW_API int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);

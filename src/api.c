@@ -104,6 +104,8 @@ static int check_options(const struct hiw_options *o, struct err *err)
 		return err_set(err, -EINVAL, "an interval over 1 hour measures nothing; give 1h or less");
 	if (o->no_record && o->output)
 		return err_set(err, -EINVAL, "-o FILE and --no-record contradict each other; give one of them");
+	if (o->everyone && !(o->attached && o->no_record))
+		return err_set(err, -EINVAL, "all processes of a machine are watched, not recorded: attached and no_record must be set");
 	return 0;
 }
 
@@ -138,6 +140,8 @@ static void see_frame(void *ctx, const struct frame *frame)
 		record_frame(r->record, frame);
 	if (r->watch)
 		watch_see(r->watch, frame);
+	if (r->seer)
+		public_show(r->seer, frame);
 }
 
 /* Under a scheduler only the ranks that speak for others keep a recording, unless a file is asked for. */
@@ -178,6 +182,7 @@ static int open_sampler(struct hiw_recorder *r, struct err *err)
 		.interval_ns = r->options.interval_ns,
 		.window_ns = r->options.window_ns,
 		.ours = !r->options.attached,
+		.everyone = r->options.everyone,
 		.big_pss = r->options.pss,
 		.reset_mark = r->options.reset_mark,
 		.cgroup = r->options.cgroup == HIW_CGROUP_NONE ? CGROUP_NONE : CGROUP_AUTO,
@@ -257,6 +262,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 	sampler_free(r->sampler);
 	pushed_done(&r->pushed);
 	framebuf_done(&r->pushed_frame);
+	public_free(r->seer);
 	root_done(&r->root);
 	if (r->epoll >= 0)
 		(void) close(r->epoll);

@@ -18,6 +18,18 @@
 #include "watch/engine.h"
 #include "watch/limit.h"
 
+/* Frames as hiwater.h has them. */
+struct public_frames {
+	hiw_seer *see;
+	void *ctx;
+	struct hiw_birth *births;
+	struct hiw_reading *readings;
+	struct hiw_end *ends;
+	struct hiw_event *events;
+	struct hiw_value *values;
+	size_t cap_births, cap_readings, cap_ends, cap_events, cap_values;
+};
+
 struct hiw_run {
 	struct job *job;
 	bool owns_job;             /* else the sampler's */
@@ -53,6 +65,7 @@ struct hiw_recorder {
 	size_t first_alert, n_alerts;
 	uint64_t alerts_lost;
 	size_t rules_reviewed;     /* at the end: did they ever have something to look at? */
+	struct public_frames *seer; /* who watches; NULL: nobody */
 	bool hurries;              /* a rule about memory is raised: commits at each tick */
 };
 
@@ -65,6 +78,10 @@ bool watch_warning(struct hiw_recorder *r, struct err *ret);
 /* api_messages.c: takes some of the messages that wait; all that were sent before the end. */
 void take_messages(struct hiw_recorder *r);
 void take_last_messages(struct hiw_recorder *r);
+
+/* api_frames.c: shows a frame to f's seer. */
+void public_show(struct public_frames *f, const struct frame *frame);
+void public_free(struct public_frames *f);
 
 /* Copies the text; returns code. */
 int api_err(struct hiw_err *err, const struct err *from, int code);

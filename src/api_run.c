@@ -123,6 +123,40 @@ int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *ret_err
 	return api_err(ret_err, &err, r);
 }
 
+static const char *text_of(const char *text)
+{
+	return text ? text : "";
+}
+
+/* What a caller built against an older header does not know is not written. */
+int hiw_run_about(struct hiw_run *run, struct hiw_about *ret)
+{
+	const struct facts *f = job_facts_const(run->job);
+	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
+	const struct hiw_about about = {
+		.size = ret->size,
+		.command = text_of(f->command),
+		.name = text_of(f->name),
+		.host = text_of(f->host),
+		.user = text_of(f->user),
+		.gpu_why = text_of(f->gpu_why),
+		.main_pid = api_maybe(f->main_pid),
+		.started_wall_ns = api_maybe(f->started_wall_ns),
+		.ended_ns = api_maybe(f->ended_ns),
+		.cpus = api_maybe(f->cpus),
+		.cpu_limit_ppm = api_maybe(f->limit_cpu_ppm),
+		.capacity_bytes = api_maybe(f->capacity_bytes),
+		.limit_bytes = api_maybe(f->limit_bytes),
+		.interval_ns = api_maybe(f->interval_ns),
+		.window_ns = api_maybe(f->window_ns),
+		.last_ns = job_now(run->job),
+		.growing = run->replay && replay_growing(run->replay),
+	};
+
+	memcpy(ret, &about, size);
+	return 0;
+}
+
 void hiw_run_close(struct hiw_run *run)
 {
 	if (!run)

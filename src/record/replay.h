@@ -23,6 +23,16 @@ int replay_job(struct replay *r, struct job **ret, struct err *err);
  * Returns 0 or -errno with text. */
 int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
 
+/* The same in stretches. Between two calls nothing of the file is held, so it may grow meanwhile; r is borrowed. */
+struct player;
+int player_new(struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret);
+void player_free(struct player *p);
+/* What was not shown yet, up to until_ns, as of the last commit. Returns 0 or -errno with text. */
+int player_to(struct player *p, uint64_t until_ns, struct err *err);
+/* Goes on from from_ns, forwards or back: who lives then is born anew, processes with what they held by their last row.
+ * Returns likewise. */
+int player_seek(struct player *p, uint64_t from_ns, struct err *err);
+
 /* One instant: held is called with what each process that lived then held by its last row, level with the job's RAM from
  * the run's start until then. Returns 0 or -ENOMEM. */
 struct replay_seer {

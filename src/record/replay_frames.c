@@ -17,37 +17,6 @@
 #include "record/row_read.h"
 #include "record/schema.h"
 
-/* Rows of one table, at one time. */
-struct cursor {
-	sqlite3_stmt *statement;
-	enum entity entity;
-	bool recent;
-	bool waits;             /* row is the next one */
-	struct row row;
-};
-
-/* Events, or values of series. */
-struct list {
-	sqlite3_stmt *statement;
-	bool waits;
-	uint64_t t_ns;
-};
-
-struct play {
-	struct replay *r;
-	struct population people;
-	struct cursor cursors[ENTITY_COUNT][2]; /* windows, full rate */
-	struct list events, values;
-	struct framebuf out;
-	uint64_t interval_ns;
-	uint64_t last_ns;       /* time of the last frame */
-	bool (*see)(void *ctx, const struct frame *frame);
-	void *ctx;
-	bool stopped;
-	int error;
-	struct err *err;
-};
-
 static const enum frame_source source_of[ENTITY_COUNT] = {
 	[ENTITY_HOST] = FRAME_HOST,
 	[ENTITY_JOB] = FRAME_TOTALS,
@@ -184,6 +153,7 @@ static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_
 	uint64_t span = job ? job->span_ns : 0;
 
 	while (c->waits && c->row.t_ns == time_ns && p->error == 0) {
+		c->next_ns = time_ns + 1;
 		if (c->row.span_ns > span)
 			span = c->row.span_ns;
 		take_row(p, c);
@@ -195,6 +165,43 @@ static void show_rows(struct play *p, enum entity e, bool recent, uint64_t time_
 		put_unchanged(p, c, job, &done);
 	map_done(&done);
 	show(p, source_of[e], time_ns, hold_of(p, recent, span));
+}
+
+/* Id by id, the time of the last row before from_ns. */
+static const char last_rows[] = "SELECT id, max(t) FROM process_sample WHERE t < ? AND id > 0 GROUP BY id";
+
+static void put_row_at(struct play *p, struct cursor *c, uint32_t id, uint64_t time_ns)
+{
+	char where[80];
+
+	if (!population_find(&p->people, ENTITY_PROCESS, id))
+		return;
+	(void) snprintf(where, sizeof(where), "WHERE id = %" PRIu32 " AND t = %" PRIu64, id, time_ns);
+	c->statement = reader_rows(p->r, ENTITY_PROCESS, false, where);
+	step(p, c);
+	if (c->waits)
+		take_row(p, c);
+	(void) sqlite3_finalize(c->statement);
+	c->statement = NULL;
+}
+
+void play_state(struct play *p, uint64_t from_ns)
+{
+	sqlite3_stmt *st = reader_has_table(p->r, "process_sample") ? reader_prepare(p->r, last_rows) : NULL;
+	struct cursor one = { .entity = ENTITY_PROCESS };
+	uint64_t time_ns;
+	uint32_t id;
+
+	population_births(&p->people, from_ns, &p->out);
+	if (st)
+		(void) sqlite3_bind_int64(st, 1, (int64_t) from_ns);
+	while (st && p->error == 0 && sqlite3_step(st) == SQLITE_ROW) {
+		one.row.t_ns = 0;
+		if (reader_id(st, 0, &id) && reader_time(st, 1, &time_ns))
+			put_row_at(p, &one, id, time_ns);
+	}
+	(void) sqlite3_finalize(st);
+	show(p, FRAME_PROCFS, from_ns, 3 * p->interval_ns);
 }
 
 static void show_tables(struct play *p, uint64_t time_ns)
@@ -214,6 +221,7 @@ static void show_tables(struct play *p, uint64_t time_ns)
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------- */
 
+/* The row that waits was given out. */
 static void step_list(struct play *p, struct list *list)
 {
 	const uint64_t before = list->t_ns;
@@ -247,6 +255,7 @@ static void show_events(struct play *p, uint64_t time_ns)
 	while (p->events.waits && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
 		enum frame_source source = put_event(p, p->events.statement, p->events.t_ns);
 
+		p->events.last_row = sqlite3_column_int64(p->events.statement, 7);
 		show(p, source, time_ns, 0);
 		step_list(p, &p->events);
 	}
@@ -271,6 +280,7 @@ static void show_values(struct play *p, uint64_t time_ns)
 
 	while (p->values.waits && p->values.t_ns <= time_ns && p->error == 0) {
 		put_value(p, p->values.statement);
+		p->values.last_row = sqlite3_column_int64(p->values.statement, 4);
 		if (++n % AT_ONCE == 0)
 			show(p, FRAME_USER, time_ns, 0);
 		step_list(p, &p->values);
@@ -299,11 +309,11 @@ static uint64_t next_time(const struct play *p)
 	return next;
 }
 
-static void play_all(struct play *p)
+void play_run(struct play *p, uint64_t until_ns)
 {
 	uint64_t now;
 
-	while (!p->stopped && p->error == 0 && (now = next_time(p)) != UINT64_MAX) {
+	while (!p->stopped && p->error == 0 && (now = next_time(p)) != UINT64_MAX && now <= until_ns) {
 		population_births(&p->people, now, &p->out);
 		show(p, FRAME_PROCFS, now, 0);
 		show_tables(p, now);
@@ -360,68 +370,119 @@ static bool find_border(struct replay *r, uint64_t interval_ns, int64_t *ret)
 	return true;
 }
 
+static void open_rows(struct play *p, struct cursor *c, enum entity entity, bool recent, int64_t border)
+{
+	char where[96];
+
+	c->entity = entity;
+	c->recent = recent;
+	(void) snprintf(where, sizeof(where), "WHERE t >= %" PRIu64, c->next_ns);
+	if (recent)
+		(void) snprintf(where, sizeof(where), "WHERE t >= %" PRId64, border);
+	else if (border)
+		(void) snprintf(where, sizeof(where), "WHERE t < %" PRId64, border);
+	c->statement = reader_rows(p->r, entity, recent, where);
+	step(p, c);
+}
+
+static void open_lists(struct play *p)
+{
+	char sql[256];
+
+	(void) snprintf(sql, sizeof(sql), "SELECT t, kind, entity, id, phase, value, text, rowid FROM event WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
+		p->events.last_row, p->people.from_ns);
+	if (reader_has_table(p->r, "event"))
+		p->events.statement = reader_prepare(p->r, sql);
+	(void) snprintf(sql, sizeof(sql), "SELECT t, step, value, (SELECT name FROM series WHERE id = series_value.series), rowid"
+					  " FROM series_value WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
+		p->values.last_row, p->people.from_ns);
+	if (reader_has_table(p->r, "series_value") && reader_has_table(p->r, "series"))
+		p->values.statement = reader_prepare(p->r, sql);
+	step_list(p, &p->events);
+	step_list(p, &p->values);
+}
+
 static void open_cursors(struct play *p, bool recent)
 {
-	char windows[64] = "", rate[64] = "";
 	int64_t border = 0;
 
 	recent = recent && find_border(p->r, p->interval_ns, &border);
-	if (recent) {
-		(void) snprintf(windows, sizeof(windows), "WHERE t < %" PRId64, border);
-		(void) snprintf(rate, sizeof(rate), "WHERE t >= %" PRId64, border);
-	}
 	for (int e = 0; e < ENTITY_COUNT; e++) {
-		struct cursor *c = p->cursors[e];
-
-		c[0].entity = c[1].entity = (enum entity) e;
-		c[1].recent = true;
-		c[0].statement = reader_rows(p->r, (enum entity) e, false, windows);
-		step(p, &c[0]);
+		if (!recent || border)
+			open_rows(p, &p->cursors[e][0], (enum entity) e, false, border);
 		if (recent)
-			c[1].statement = reader_rows(p->r, (enum entity) e, true, rate);
-		step(p, &c[1]);
+			open_rows(p, &p->cursors[e][1], (enum entity) e, true, border);
 	}
-	if (reader_has_table(p->r, "event"))
-		p->events.statement = reader_prepare(p->r, "SELECT t, kind, entity, id, phase, value, text FROM event"
-							   " ORDER BY rowid");
-	if (reader_has_table(p->r, "series_value") && reader_has_table(p->r, "series"))
-		p->values.statement = reader_prepare(p->r, "SELECT t, step, value,"
-							   " (SELECT name FROM series WHERE id = series_value.series) FROM series_value ORDER BY rowid");
-	step_list(p, &p->events);
-	step_list(p, &p->values);
+	open_lists(p);
+}
+
+static void close_statement(sqlite3_stmt **statement, bool *waits)
+{
+	(void) sqlite3_finalize(*statement);
+	*statement = NULL;
+	*waits = false;
 }
 
 static void close_cursors(struct play *p)
 {
 	for (int e = 0; e < ENTITY_COUNT; e++) {
-		(void) sqlite3_finalize(p->cursors[e][0].statement);
-		(void) sqlite3_finalize(p->cursors[e][1].statement);
+		close_statement(&p->cursors[e][0].statement, &p->cursors[e][0].waits);
+		close_statement(&p->cursors[e][1].statement, &p->cursors[e][1].waits);
 	}
-	(void) sqlite3_finalize(p->events.statement);
-	(void) sqlite3_finalize(p->values.statement);
+	close_statement(&p->events.statement, &p->events.waits);
+	close_statement(&p->values.statement, &p->values.waits);
+}
+
+void play_init(struct play *p, struct replay *r, uint64_t from_ns)
+{
+	*p = (struct play) { .r = r, .interval_ns = 1000000000, .last_ns = from_ns };
+	population_init(&p->people, r, from_ns);
+	for (int e = 0; e < ENTITY_COUNT; e++)
+		p->cursors[e][0].next_ns = from_ns;
+}
+
+void play_done(struct play *p)
+{
+	close_cursors(p);
+	population_done(&p->people);
+	framebuf_done(&p->out);
+}
+
+void play_open(struct play *p, bool recent)
+{
+	int64_t interval;
+
+	reader_allow(p->r);
+	(void) sqlite3_exec(p->r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
+	if (reader_meta_int(p->r, "interval_ns", &interval) && interval > 0)
+		p->interval_ns = (uint64_t) interval;
+	if (population_open(&p->people, p->last_ns) < 0)
+		p->error = err_set(p->err, -EBADMSG, "%s is damaged", p->r->path);
+	open_cursors(p, recent);
+}
+
+void play_close(struct play *p)
+{
+	close_cursors(p);
+	population_close(&p->people);
+	(void) sqlite3_exec(p->r->db, "COMMIT", NULL, NULL, NULL);
 }
 
 int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err)
 {
-	struct play *p = calloc(1, sizeof(*p));
-	int64_t interval;
+	struct play *p = malloc(sizeof(*p));
 	int code;
 
 	if (!p)
 		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
-	*p = (struct play) { .r = r, .see = see, .ctx = ctx, .err = err, .interval_ns = 1000000000 };
-	reader_allow(r);
-	(void) sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL); /* all of it as of one commit */
-	if (reader_meta_int(r, "interval_ns", &interval) && interval > 0)
-		p->interval_ns = (uint64_t) interval;
-	if (population_open(&p->people, r) < 0)
-		p->error = err_set(err, -EBADMSG, "%s is damaged", r->path);
-	open_cursors(p, recent);
-	play_all(p);
-	close_cursors(p);
-	population_done(&p->people);
-	framebuf_done(&p->out);
-	(void) sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
+	play_init(p, r, 0);
+	p->see = see;
+	p->ctx = ctx;
+	p->err = err;
+	play_open(p, recent);
+	play_run(p, UINT64_MAX);
+	play_close(p);
+	play_done(p);
 	code = p->error;
 	free(p);
 	return code;

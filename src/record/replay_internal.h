@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What replay_frames.c (the order of time), replay_living.c (who lives) and replay_job.c (what became of it) share. Nobody else includes it.
+ * What replay_frames.c (the order of time), replay_player.c (in stretches), replay_living.c (who lives) and replay_job.c
+ * (what became of it) share. Nobody else includes it.
  */
 #pragma once
 
@@ -26,6 +27,7 @@ struct births {
 	bool waits;             /* the statement stands on one */
 	uint32_t id;
 	uint64_t born_ns;
+	uint32_t last_id;       /* of those that were given out */
 };
 
 enum {
@@ -50,11 +52,17 @@ struct population {
 	size_t n_living, cap_living;
 	struct map places;      /* from entity and id */
 	uint64_t next_end_ns;
+	uint64_t from_ns;       /* who ended before is nobody */
 	int error;
 };
 
-int population_open(struct population *p, struct replay *r);
+/* From here on: those who live at from_ns, and who comes later. */
+void population_init(struct population *p, struct replay *r, uint64_t from_ns);
 void population_done(struct population *p);
+/* The births that were not given out yet, and what is known by now of ends since since_ns; between _open and _close a
+ * statement is held on each table. */
+int population_open(struct population *p, uint64_t since_ns);
+void population_close(struct population *p);
 
 /* Time of the next birth or end; UINT64_MAX: none. */
 uint64_t population_next(const struct population *p);
@@ -71,3 +79,48 @@ struct living *population_find(const struct population *p, enum entity entity, u
 
 /* Remembers a process's row. */
 void living_remember(struct population *p, struct living *l, const struct row *row);
+
+/* ---- the order of time ---------------------------------------------------------------------------------------------- */
+
+/* Rows of one table, at one time. */
+struct cursor {
+	sqlite3_stmt *statement;
+	enum entity entity;
+	bool recent;
+	bool waits;             /* row is the next one */
+	struct row row;
+	uint64_t next_ns;       /* rows before it were given out */
+};
+
+/* Events, or values of series. */
+struct list {
+	sqlite3_stmt *statement;
+	bool waits;
+	uint64_t t_ns;
+	int64_t last_row;       /* rowid of the last one that was given out */
+};
+
+struct play {
+	struct replay *r;
+	struct population people;
+	struct cursor cursors[ENTITY_COUNT][2]; /* windows, full rate */
+	struct list events, values;
+	struct framebuf out;
+	uint64_t interval_ns;
+	uint64_t last_ns;       /* time of the last frame */
+	bool (*see)(void *ctx, const struct frame *frame);
+	void *ctx;
+	bool stopped;
+	int error;
+	struct err *err;
+};
+
+/* A play is in stretches: from _open to _close it reads one commit of the file; then it holds nothing of it, and goes on
+ * behind what was given out. recent only with a single stretch. */
+void play_init(struct play *p, struct replay *r, uint64_t from_ns);
+void play_done(struct play *p);
+void play_open(struct play *p, bool recent);
+void play_run(struct play *p, uint64_t until_ns); /* all frames up to that time */
+void play_close(struct play *p);
+/* What each process that lives at from_ns held by its last row before it, as a frame of that time. */
+void play_state(struct play *p, uint64_t from_ns);

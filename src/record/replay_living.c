@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,23 +33,25 @@ static void step(struct population *p, struct births *b)
 		p->error = reader_error(p->r, rc, NULL);
 }
 
-int population_open(struct population *p, struct replay *r)
+void population_init(struct population *p, struct replay *r, uint64_t from_ns)
 {
-	*p = (struct population) { .r = r, .next_end_ns = UINT64_MAX };
-	for (int i = 0; i < BIRTHS; i++) {
-		struct births *b = &p->births[i];
+	*p = (struct population) { .r = r, .next_end_ns = UINT64_MAX, .from_ns = from_ns };
+	for (int i = 0; i < BIRTHS; i++)
+		p->births[i].entity = birth_tables[i].entity;
+}
 
-		b->entity = birth_tables[i].entity;
-		b->statement = reader_table(r, birth_tables[i].table, birth_tables[i].columns, "WHERE id > 0 ORDER BY id");
-		step(p, b);
+void population_close(struct population *p)
+{
+	for (int i = 0; i < BIRTHS; i++) {
+		(void) sqlite3_finalize(p->births[i].statement);
+		p->births[i].statement = NULL;
+		p->births[i].waits = false;
 	}
-	return p->error;
 }
 
 void population_done(struct population *p)
 {
-	for (int i = 0; i < BIRTHS; i++)
-		(void) sqlite3_finalize(p->births[i].statement);
+	population_close(p);
 	for (size_t i = 0; i < p->n_living; i++)
 		free(p->living[i].cells);
 	free(p->living);
@@ -67,18 +71,24 @@ uint64_t population_next(const struct population *p)
 
 /* ---- births --------------------------------------------------------------------------------------------------------- */
 
+/* When and how it ended, if it did; no sooner than at least_ns. */
+static void read_end(struct living *l, sqlite3_stmt *st, uint64_t least_ns)
+{
+	if (reader_time(st, 2, &l->ended_ns) && l->ended_ns < least_ns)
+		l->ended_ns = least_ns;
+	if (l->entity == ENTITY_PROCESS) {
+		int how = how_find(reader_text(st, 3));
+
+		l->how = how < 0 ? END_SEEN : (enum end_how) how;
+		l->status.known = reader_int(st, 4, &l->status.value);
+	}
+}
+
 static void add_living(struct population *p, const struct births *b)
 {
 	struct living l = { .entity = b->entity, .id = b->id, .ended_ns = UINT64_MAX };
 
-	if (reader_time(b->statement, 2, &l.ended_ns) && l.ended_ns < b->born_ns)
-		l.ended_ns = b->born_ns;
-	if (b->entity == ENTITY_PROCESS) {
-		int how = how_find(reader_text(b->statement, 3));
-
-		l.how = how < 0 ? END_SEEN : (enum end_how) how;
-		l.status.known = reader_int(b->statement, 4, &l.status.value);
-	}
+	read_end(&l, b->statement, b->born_ns);
 	if (vec_room(&p->living, &p->cap_living, p->n_living, sizeof(l), MOST_LIVING) < 0 ||
 		map_put(&p->places, key_of(l.entity, l.id), (uint32_t) p->n_living) < 0)
 		return; /* more than a recording ever has; its rows are left out */
@@ -91,6 +101,7 @@ static void bear(struct population *p, struct births *b, struct framebuf *out)
 {
 	struct birth birth = birth_read(b->entity, b->statement);
 
+	b->last_id = b->id;
 	if (!population_find(p, b->entity, b->id)) {
 		framebuf_birth(out, &birth);
 		add_living(p, b);
@@ -150,6 +161,47 @@ void population_ends(struct population *p, struct framebuf *out)
 		framebuf_end(out, &end);
 		forget(p, i - 1);
 	}
+}
+
+/* ---- stretches ------------------------------------------------------------------------------------------------------ */
+
+/* Ends that were written since the last stretch. */
+static void learn_ends(struct population *p, const struct birth_table *table, uint64_t since_ns)
+{
+	char behind[64];
+	sqlite3_stmt *st;
+	uint32_t id;
+
+	(void) snprintf(behind, sizeof(behind), "WHERE ended >= %" PRIu64, since_ns);
+	st = reader_table(p->r, table->table, table->columns, behind);
+	while (st && sqlite3_step(st) == SQLITE_ROW) {
+		struct living *l = reader_id(st, 0, &id) ? population_find(p, table->entity, id) : NULL;
+
+		if (!l || l->ended_ns != UINT64_MAX)
+			continue;
+		read_end(l, st, since_ns);
+		if (l->ended_ns < p->next_end_ns)
+			p->next_end_ns = l->ended_ns;
+	}
+	(void) sqlite3_finalize(st);
+}
+
+int population_open(struct population *p, uint64_t since_ns)
+{
+	const uint64_t slack = 60000000000; /* the writer may be behind */
+	char behind[128];
+
+	for (int i = 0; i < BIRTHS; i++) {
+		struct births *b = &p->births[i];
+
+		if (p->n_living > 0)
+			learn_ends(p, &birth_tables[i], since_ns > slack ? since_ns - slack : 0);
+		(void) snprintf(behind, sizeof(behind), "WHERE id > %" PRIu32 " AND (ended IS NULL OR ended >= %" PRIu64 ") ORDER BY id",
+			b->last_id, p->from_ns);
+		b->statement = reader_table(p->r, birth_tables[i].table, birth_tables[i].columns, behind);
+		step(p, b);
+	}
+	return p->error;
 }
 
 /* ---- looking -------------------------------------------------------------------------------------------------------- */

@@ -170,8 +170,9 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	sampler_records(s, now);
 	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	sampler_pss(s, now); /* may find new members: their faults come after it */
-	faults = is_cheap(s) || (job_needs(s->job) & NEED_FAULTS);
+	if (!s->options.everyone)
+		sampler_pss(s, now); /* may find new members: their faults come after it */
+	faults = !s->options.everyone && (is_cheap(s) || (job_needs(s->job) & NEED_FAULTS));
 	if (faults) /* those of all members, now */
 		dear = (dear | PROCESSES_CPU) & ~(unsigned) PROCESSES_TURNS;
 	if (dear) {
@@ -180,8 +181,10 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	}
 	if (faults)
 		sampler_plan_pages(s, now);
-	job_total(s->job, now, &s->totals);
-	sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
+	if (!s->options.everyone) {
+		job_total(s->job, now, &s->totals);
+		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
+	}
 	sampler_plan_moved(s, now);
 }
 

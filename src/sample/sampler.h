@@ -29,6 +29,7 @@ struct sampler_options {
 	uint64_t interval_ns;       /* 1 ms or more; 100 ms */
 	uint64_t window_ns;         /* 1 s: how often what is slow is read */
 	bool ours;                  /* hiwater started the job and is its subreaper */
+	bool everyone;              /* all processes of the machine: of each what it holds, no totals over them */
 	bool big_pss;               /* --pss: also processes that take over 20 ms */
 	bool reset_mark;            /* attached: reset main's VmHWM at the start */
 	enum sampler_cgroup cgroup;

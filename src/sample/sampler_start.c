@@ -106,7 +106,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 
 static void listen_to_ends(struct sampler *s)
 {
-	if (s->options.root->live && !s->taskstats)
+	if (s->options.root->live && !s->taskstats && !s->options.everyone)
 		(void) taskstats_open(&s->taskstats, NULL);
 }
 
@@ -131,6 +131,8 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
+	if (s->options.everyone)
+		processes_take_all(s->processes);
 	set_start_facts(s, pid);
 	listen_to_ends(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
@@ -157,7 +159,7 @@ static void undo_start(struct sampler *s)
 
 static int find_cgroup(struct sampler *s, pid_t pid)
 {
-	if (s->options.cgroup == CGROUP_NONE)
+	if (s->options.cgroup == CGROUP_NONE || s->options.everyone)
 		return -ENOENT;
 	if (s->options.cgroup_path)
 		return cgroup_at(s->options.root, s->options.cgroup_path, &s->cgroup);

@@ -55,6 +55,11 @@ void processes_free(struct processes *p)
 	free(p);
 }
 
+void processes_take_all(struct processes *p)
+{
+	p->all = true;
+}
+
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
 {
 	struct procfs_stat st;

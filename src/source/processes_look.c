@@ -51,6 +51,8 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 
+	if (p->all) /* a thread of the kernel has no memory, nor has a zombie */
+		return st->vsize_bytes > 0;
 	if (parent && member_is_same(p, parent))
 		return true;
 	if (st->ppid > 0 && st->ppid == p->env.recorder_pid)
@@ -259,7 +261,7 @@ static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
 
 	if (now == g->last && now == g->before)
 		return 0;
-	if (p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
+	if (!p->all && p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
 		return look_tree(p, out);
 	return look_pids(p, g->before, now, out);
 }
@@ -286,7 +288,7 @@ static int look_full(struct processes *p, bool gated, uint32_t now, uint64_t beg
 	g->last_full = now;
 	g->walked = gated;
 	g->walked_ns = began_ns;
-	r = p->children >= 0 ? look_tree(p, out) : 0;
+	r = p->children >= 0 && !p->all ? look_tree(p, out) : 0;
 	if (r >= 0 && (!p->ours || p->children < 0))
 		r = look_scan(p, out);
 	return r;

@@ -148,6 +148,9 @@ struct processes;
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err);
 void processes_free(struct processes *p);
 
+/* From now on every process of the machine is a member, but for the kernel's threads and the recorder. */
+void processes_take_all(struct processes *p);
+
 /* Makes pid a member (the first one: main, or with attach each one asked for) and looks for main's descendants; those of
  * a further one are found by the next LOOK_FULL. Returns 0, -ESRCH, or -errno; births go to out. */
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
