@@ -48,7 +48,7 @@ static void judge(const struct rule *rule)
 		check(strlen(rule_value_text(seen.term, &seen.value, text)) < sizeof(text));
 		check(strlen(rule_name_text(&seen.term->name, name)) < sizeof(name));
 	}
-	(void) rule_is_memory(rule);
+	(void) rule_memory(rule);
 }
 
 static void check_read(const struct rule *rule, enum rule_kind kind)

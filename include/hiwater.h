@@ -128,7 +128,7 @@ HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why
 HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 
 /* Something happened that is worth looking into: the last minutes at full rate and the run itself are kept. why is one
- * line; what begins with "out of memory" is told as that. */
+ * line; what begins with "out of memory", "RAM alert" or "GPU memory alert" is told with who held what. 64 a run at most. */
 HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why);
 
 /* Takes what could be sent to hiw_recorder_socket: "mark TEXT", "phase+ NAME", "phase- NAME", "log NAME=VALUE ...". exact:
@@ -169,6 +169,12 @@ enum hiw_act {
 	HIW_ACT_KILL, /* the same with SIGKILL: it did not end in time */
 };
 
+enum hiw_alert_about {
+	HIW_ABOUT_OTHER,
+	HIW_ABOUT_RAM,        /* memory of the host */
+	HIW_ABOUT_GPU_MEMORY,
+};
+
 /* A rule began to hold (raised) or ceased to (cleared). */
 struct hiw_alert {
 	size_t size;                 /* in: sizeof of the caller's struct */
@@ -180,6 +186,7 @@ struct hiw_alert {
 	double value;                /* what was seen: bytes, seconds, joules, watts, degrees, ratios; NaN too */
 	const char *rule;            /* as it was given */
 	const char *text;            /* the rule and what it saw, one line */
+	enum hiw_alert_about about;        /* whose memory the rule looks at, if any */
 };
 
 /* The next alert, each once; false: there is none. To be asked after each step and after the end. */

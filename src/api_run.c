@@ -89,6 +89,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	if (r < 0)
 		return r;
 	run->made = true;
+	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay);
 	if (!with_findings)
 		return 0;
 	read_earlier(&run->summary, &earlier);

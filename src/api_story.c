@@ -42,31 +42,33 @@ static void take_level(void *ctx, uint64_t time_ns, int64_t bytes)
 }
 
 /* The recording of a run that was just measured is read back; without one the summary is all there is. */
-static void gather(struct hiw_run *run, uint64_t at_ns, struct gathering *g)
+static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
 {
 	const struct replay_seer seer = { take_held, take_level, g };
 	const char *path = job_facts_const(run->job)->recording;
 	struct replay *opened = NULL;
 
 	if (run->replay)
-		g->error = replay_moment(run->replay, at_ns, &seer);
+		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, &seer);
 	else if (path && replay_open(path, &opened, NULL) == 0)
-		g->error = replay_moment(opened, at_ns, &seer);
+		g->error = replay_moment(opened, of->at_ns, of->on_gpu, &seer);
 	replay_close(opened);
 }
 
 int run_tell(struct hiw_run *run)
 {
 	struct gathering g = { 0 };
-	uint64_t at_ns;
+	struct story_moment moment;
 	int r;
 
-	if (!story_when(&run->summary, &at_ns))
+	if (!story_when(&run->summary, &moment))
 		return 0;
-	gather(run, at_ns, &g);
-	const struct story_moment moment = { g.held, g.n_held, g.levels, g.n_levels };
-
-	r = story_make(&run->summary, at_ns, &moment);
+	gather(run, &moment, &g);
+	moment.held = g.held;
+	moment.n_held = g.n_held;
+	moment.levels = g.levels;
+	moment.n_levels = g.n_levels;
+	r = story_make(&run->summary, &moment);
 	free(g.held);
 	free(g.levels);
 	return r < 0 ? r : g.error == -ENOMEM ? g.error

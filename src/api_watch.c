@@ -193,6 +193,7 @@ bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 		.value = a->number,
 		.rule = watch_rule(r->watch, a->rule)->text,
 		.text = a->text,
+		.about = (enum hiw_alert_about) rule_memory(watch_rule(r->watch, a->rule)),
 	};
 
 	memcpy(ret, &alert, size);

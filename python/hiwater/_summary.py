@@ -260,10 +260,12 @@ class StoryProcess:
 
 @dataclass(frozen=True)
 class Story:
-    """What happened to the run, of the moment at which memory ran out or a trigger came. held_bytes: RAM of the job then."""
+    """What happened to the run, of the moment at which memory ran out or a trigger came. of: "ram" or "gpu", whose
+    memory the amounts are of. held_bytes: by the job then. foreign_bytes: by others on its GPUs at the most."""
 
     what: str = ""
     at_s: Optional[float] = None
+    of: str = "ram"
     held_bytes: Optional[int] = None
     limit_bytes: Optional[int] = None
     requested_bytes: Optional[int] = None
@@ -271,6 +273,7 @@ class Story:
     growing_from_bytes: Optional[int] = None
     growth_bytes_per_s: Optional[float] = None
     processes: List[StoryProcess] = field(default_factory=list)
+    foreign_bytes: Optional[int] = None
     try_: str = ""  # "try" in JSON: what to do
 
 

@@ -59,17 +59,40 @@ static int signal_of(const char *action)
 	return -1;
 }
 
+static const char *const levels[] = { [HIW_INFO] = "info", [HIW_WARN] = "warn", [HIW_ERROR] = "error" };
+
+/* Moves behind "error:"; without one it is for all. */
+static enum hiw_level take_level(const char **p)
+{
+	enum hiw_level level = HIW_INFO;
+
+	parse_blanks(p);
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		const char *s = *p;
+
+		if (!parse_word(&s, levels[i]) || !parse_word(&s, ":"))
+			continue;
+		level = (enum hiw_level) i;
+		*p = s;
+	}
+	parse_blanks(p);
+	return level;
+}
+
 int take_action(const char *value, void *dest, struct err *err)
 {
 	struct actions *a = dest;
+	const char *what = value;
+	const enum hiw_level least = take_level(&what);
 
-	if (value[strspn(value, " \t")] == '\0')
-		return err_set(err, -EINVAL, "it is empty; give a command, or signal USR1");
-	if (signal_of(value) < 0)
-		return err_set(err, -EINVAL, "'%.80s' names no signal; one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL", value);
+	if (*what == '\0')
+		return err_set(err, -EINVAL, "it is empty; give a command, signal USR1, or trigger");
+	if (signal_of(what) < 0)
+		return err_set(err, -EINVAL, "'%.80s' names no signal; one of HUP INT QUIT USR1 USR2 TERM CONT STOP TSTP ALRM WINCH KILL", what);
 	if (a->n == ACTIONS_MOST)
 		return err_set(err, -EINVAL, "more than %d actions; put them into a script", ACTIONS_MOST);
-	a->given[a->n++] = value;
+	a->given[a->n].least = least;
+	a->given[a->n++].what = what;
 	return 0;
 }
 
@@ -95,7 +118,6 @@ struct environment {
 /* What hiwater was given, without what a surrounding hiwater said, and what this alert says. */
 static int environment_make(struct environment *e, const struct hiw_alert *alert, const char *path, pid_t main)
 {
-	static const char *const levels[] = { [HIW_INFO] = "info", [HIW_WARN] = "warn", [HIW_ERROR] = "error" };
 	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
 		"HIWATER_TIME_S=", "HIWATER_RUN=", "HIWATER_PID=" };
 	const pid_t pid = alert->pid ? alert->pid : main;
@@ -313,6 +335,20 @@ static void run_command(struct actions *a, struct environment *e, const char *co
 	free(e->command);
 }
 
+/* A fault to be looked into afterwards. The words before the alert say what the story has to tell of (hiwater.h). */
+static void pull_black_box(const struct hiw_alert *alert, struct hiw_recorder *recorder)
+{
+	static const char *const about[] = {
+		[HIW_ABOUT_OTHER] = "alert",
+		[HIW_ABOUT_RAM] = "RAM alert",
+		[HIW_ABOUT_GPU_MEMORY] = "GPU memory alert",
+	};
+	char why[800];
+
+	(void) snprintf(why, sizeof(why), "%s: %s", about[alert->about], alert->text);
+	hiw_recorder_trigger(recorder, why);
+}
+
 void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_recorder *recorder, pid_t main, bool quiet)
 {
 	struct environment *e;
@@ -328,10 +364,15 @@ void actions_run(struct actions *a, const struct hiw_alert *alert, struct hiw_re
 		return;
 	}
 	for (size_t i = 0; i < a->n; i++) {
-		const int signal = signal_of(a->given[i]);
+		const char *what = a->given[i].what;
+		const int signal = signal_of(what);
 
-		if (signal == 0)
-			run_command(a, e, a->given[i], recorder, quiet);
+		if (alert->level < a->given[i].least)
+			continue;
+		if (strcmp(what, "trigger") == 0)
+			pull_black_box(alert, recorder);
+		else if (signal == 0)
+			run_command(a, e, what, recorder, quiet);
 		else if (main > 0)
 			(void) hiw_recorder_signal(recorder, main, signal);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What --on-alert asks for: commands and signals. A command runs in a session of its own below a keeper, a process that
+ * What --on-alert asks for: commands, signals, the black box's trigger. A command runs in a session of its own below a keeper, a process that
  * adopts whatever the command leaves behind, ends all of it when its time is up, and tells how it went. It is none of
  * the job's, nobody waits for it, and it lives on when hiwater ends, to the end of its time at most.
  */
@@ -21,7 +21,10 @@ enum {
 };
 
 struct actions {
-	const char *given[ACTIONS_MOST]; /* "signal NAME", or a command for the shell */
+	struct {
+		enum hiw_level least;    /* it is for alerts of this level and above */
+		const char *what;        /* "trigger", "signal NAME", or a command for the shell */
+	} given[ACTIONS_MOST];
 	size_t n;
 	bool reaps;                      /* nobody else waits for hiwater's children (attach) */
 	struct rlimit files;             /* RLIMIT_NOFILE, for the commands as hiwater found it */
@@ -34,7 +37,7 @@ struct actions {
 	bool told_failure, told_busy;
 };
 
-/* Takes an option's value. Returns 0 or -EINVAL with text. */
+/* Takes an option's value, "[LEVEL:] trigger | signal NAME | COMMAND". Returns 0 or -EINVAL with text. */
 int take_action(const char *value, void *dest, struct err *err);
 
 /* To be called before hiwater raises its own limit of files. */

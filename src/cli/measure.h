@@ -71,8 +71,8 @@ struct measure {
 		{ 0, "alert", OPT_TEXT, "RULE", \
 			"say when RULE begins to hold and when it no longer does, for example 'ram > 90% for 30s'; may be repeated", \
 			take_rule, &(m).alerts }, \
-		{ 0, "on-alert", OPT_TEXT, "CMD", \
-			"run CMD in a shell when an alert is raised, or send the job a signal: 'signal USR1'; may be repeated", \
+		{ 0, "on-alert", OPT_TEXT, "ACTION", \
+			"what to do when an alert is raised: a command for the shell, 'signal USR1', or 'trigger'; may be repeated", \
 			take_action, &(m).actions }, \
 		{ 0, "limit", OPT_TEXT, "RULE", \
 			"end the job when a limit is reached, for example 'ram = 24GiB' or 'time = 2h'; may be repeated", \
@@ -104,7 +104,10 @@ struct measure {
 		"of the processors the job may use. A number that cannot be had fires nothing, nor does one that was not renewed in " \
 		"time. A rule with a process or a GPU in it is judged for each of them. It is told once when it begins to hold, and " \
 		"once when it has not held for as long as its for says (a second at least).", \
-		"--on-alert runs its command when an alert is raised, with HIWATER_ALERT (what is told), HIWATER_RULE, " \
+		"--on-alert does something when an alert is raised; with a level in front only for alerts of that level and above: " \
+		"'error: signal USR1'. 'signal USR1' sends the job's main process a signal. 'trigger' keeps what happened: the last " \
+		"five minutes at full rate, and the run in the history; hiwater show then tells who held what, how fast it grew and " \
+		"since when. Anything else is a command, run with HIWATER_ALERT (what is told), HIWATER_RULE, " \
 		"HIWATER_VALUE (in bytes, seconds, ratios), HIWATER_LEVEL, HIWATER_TIME_S, HIWATER_RUN (the recording) and " \
 		"HIWATER_PID (the process that it is about, else main) in its environment. It is not part of the job, nothing waits " \
 		"for it; four may run at once, each for a minute at most. Its output goes where hiwater writes, unless that is a pipe.", \

@@ -61,10 +61,11 @@ enum {
 struct story {
 	char *what;              /* "out of memory: the kernel killed solver[5123]"; NULL: there is nothing to tell */
 	uint64_t at_ns;
-	bool memory;             /* memory ran out, */
-	bool host_memory;        /* and it was the host's */
+	bool memory;             /* memory ran out, or came near to it; */
+	bool on_gpu;             /* it was a GPU's, and so is all that follows; else RAM */
 	struct maybe held;       /* by the job at that moment; bytes */
 	struct maybe limit, asked;
+	struct maybe foreign;    /* by others on the job's GPUs at the most */
 	struct maybe since_ns, from_bytes; /* since when it had been growing, and from how much */
 	double growth_per_s;     /* if it had */
 	struct story_holder {
@@ -81,6 +82,7 @@ struct summary {
 	const struct job *job;         /* borrowed: processes, phases, series, facts */
 	const struct facts *facts;
 	bool complete;                 /* the end was recorded */
+	bool lost;                     /* it was not, and nobody records it any more */
 	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
 	struct maybe wall_ns, user_ns, system_ns;
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */

@@ -33,15 +33,15 @@ int player_to(struct player *p, uint64_t until_ns, struct err *err);
  * Returns likewise. */
 int player_seek(struct player *p, uint64_t from_ns, struct err *err);
 
-/* One instant: held is called with what each process that lived then held by its last row, level with the job's RAM from
- * the run's start until then. Returns 0 or -ENOMEM. */
+/* One instant: held is called with what each process that lived then held by its last row, level with what the job held
+ * from the run's start until then: RAM, or memory of GPUs (then held comes once a GPU and process). Returns 0 or -ENOMEM. */
 struct replay_seer {
-	void (*held)(void *ctx, uint32_t id, int64_t rss_bytes);
-	void (*level)(void *ctx, uint64_t time_ns, int64_t ram_bytes);
+	void (*held)(void *ctx, uint32_t id, int64_t bytes);
+	void (*level)(void *ctx, uint64_t time_ns, int64_t bytes);
 	void *ctx;
 };
 
-int replay_moment(struct replay *r, uint64_t at_ns, const struct replay_seer *see);
+int replay_moment(struct replay *r, uint64_t at_ns, bool on_gpu, const struct replay_seer *see);
 
 /* True while its recorder lives (its lock or pid and start time). */
 bool replay_growing(struct replay *r);

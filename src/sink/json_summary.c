@@ -341,6 +341,7 @@ static void story(struct json *j, const struct story *story)
 	key_object(j, "story");
 	key_str(j, "what", story->what);
 	key_seconds(j, "at_s", known((int64_t) story->at_ns));
+	key_str(j, "of", story->on_gpu ? "gpu" : "ram");
 	key_maybe(j, "held_bytes", story->held);
 	key_maybe(j, "limit_bytes", story->limit);
 	key_maybe(j, "requested_bytes", story->asked);
@@ -359,6 +360,7 @@ static void story(struct json *j, const struct story *story)
 		json_end(j);
 	}
 	json_end(j);
+	key_maybe(j, "foreign_bytes", story->foreign);
 	key_str(j, "try", story->advice);
 	json_end(j);
 }

@@ -12,6 +12,11 @@ static void row(struct text *t, const char *label)
 	layout_row(&t->l, TONE_LABEL, label, TEXT_INDENT);
 }
 
+static const char *memory_name(const struct story *story)
+{
+	return story->on_gpu ? "GPU" NB "memory" : "RAM";
+}
+
 static void held(struct text *t, const struct story *story)
 {
 	char number[UNITS_LEN], of[UNITS_LEN];
@@ -21,9 +26,9 @@ static void held(struct text *t, const struct story *story)
 	(void) keep_together(units_bytes(story->held.value, t->o->units, number));
 	row(t, "");
 	layout_part(&t->l, "held" NB "%s", number);
-	if (story->limit.known && story->host_memory)
+	if (story->limit.known)
 		layout_part(&t->l, "limit" NB "%s", keep_together(units_bytes(story->limit.value, t->o->units, of)));
-	if (story->asked.known)
+	if (story->asked.known && !story->on_gpu)
 		layout_part(&t->l, "requested" NB "%s", keep_together(units_bytes(story->asked.value, t->o->units, of)));
 	layout_end(&t->l);
 }
@@ -35,7 +40,7 @@ static void growth(struct text *t, const struct story *story)
 	if (!story->since_ns.known)
 		return;
 	row(t, "");
-	layout_part(&t->l, "RAM grew %s/s since" NB "%s, from" NB "%s",
+	layout_part(&t->l, "%s grew %s/s since" NB "%s, from" NB "%s", memory_name(story),
 		keep_together(units_bytes((int64_t) story->growth_per_s, t->o->units, rate)),
 		keep_together(units_duration(story->since_ns.value, since)),
 		keep_together(units_bytes(story->from_bytes.value, t->o->units, from)));
@@ -46,10 +51,10 @@ static void holders(struct text *t, const struct story *story)
 {
 	char number[UNITS_LEN];
 
-	if (story->n_holders == 0)
+	if (story->n_holders == 0 && !(story->foreign.known && story->foreign.value > 0))
 		return;
 	row(t, "");
-	layout_part(&t->l, "RAM" NB "then:");
+	layout_part(&t->l, "%s" NB "then:", memory_name(story));
 	for (size_t i = 0; i < story->n_holders; i++) {
 		struct buf name = BUF_INIT(4096);
 
@@ -62,6 +67,8 @@ static void holders(struct text *t, const struct story *story)
 	if (story->others > 0)
 		layout_part(&t->l, "%zu" NB "others" NB "%s", story->others,
 			keep_together(units_bytes(story->others_bytes, t->o->units, number)));
+	if (story->foreign.known && story->foreign.value > 0)
+		layout_part(&t->l, "not" NB "the" NB "job's" NB "%s", keep_together(units_bytes(story->foreign.value, t->o->units, number)));
 	layout_end(&t->l);
 }
 

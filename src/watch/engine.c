@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "watch/engine_internal.h"
+#include "watch/whole.h"
 
 static const uint64_t least_quiet_ns = UINT64_C(1000000000); /* before a rule without a span is cleared */
 
@@ -107,31 +108,6 @@ static void look_field(const struct place *p, const struct rule_term *t, struct 
 		ret->text = t->name.field == FIELD_NAME ? p->name : p->command;
 }
 
-/* What a percentage is of. */
-static struct maybe whole_of(const struct watch *w, const struct rule_term *t, const struct place *p)
-{
-	const struct facts *f = w->facts;
-	struct maybe limit = f->limit_bytes.known ? f->limit_bytes : f->request_bytes;
-
-	switch (t->whole) {
-	case WHOLE_RAM:
-		return limit.known ? limit : f->capacity_bytes;
-	case WHOLE_LIMIT:
-		return limit;
-	case WHOLE_CAPACITY:
-		return f->capacity_bytes;
-	case WHOLE_GPU:
-		return p->whole;
-	case WHOLE_CORES: /* ns of processor time a second */
-		limit = f->limit_cpu_ppm.known && t->name.entity != ENTITY_HOST ? known(f->limit_cpu_ppm.value * 1000) : UNKNOWN;
-		return maybe_min(limit, f->cpus.known ? known(f->cpus.value * INT64_C(1000000000)) : UNKNOWN);
-	case WHOLE_NONE:
-	case WHOLE_BASE:
-		break;
-	}
-	return UNKNOWN;
-}
-
 /* Whose value a term looks at: that of whom the rule is judged for, of a certain GPU, or of the only one there is. */
 static int place_of(const struct judging *j, const struct rule_term *t)
 {
@@ -164,7 +140,7 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 	}
 	look_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
 	if (t->whole != WHOLE_NONE) {
-		const struct maybe whole = whole_of(j->w, t, p);
+		const struct maybe whole = whole_of(j->w->facts, t, p->whole);
 
 		ret->whole_known = whole.known;
 		ret->whole = nan_unless(whole.known, (double) whole.value);
@@ -176,7 +152,7 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 static void set_raised(struct watch *w, struct watched *r, struct state *s, bool raised)
 {
 	s->raised = raised;
-	if (rule_is_memory(&r->rule))
+	if (rule_memory(&r->rule) != RULE_NO_MEMORY)
 		w->memory_raised += raised ? 1 : -1;
 }
 

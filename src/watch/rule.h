@@ -189,5 +189,10 @@ char *rule_value_text(const struct rule_term *term, const struct rule_value *val
 /* "ram", "gpu0.mem", "process.rss.peak"; returns buf. */
 char *rule_name_text(const struct rule_name *name, char buf[RULE_NAME]);
 
-/* True if a term is about memory. */
-bool rule_is_memory(const struct rule *rule);
+/* Whose memory a rule is about, by its first term that is about any. */
+enum rule_memory {
+	RULE_NO_MEMORY,
+	RULE_HOST_MEMORY,
+	RULE_GPU_MEMORY
+};
+enum rule_memory rule_memory(const struct rule *rule);

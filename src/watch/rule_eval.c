@@ -205,13 +205,24 @@ double rule_number(const struct rule_term *t, const struct rule_value *value)
 	return value->value / (t->name.what == RULE_METRIC ? sizes[metrics[t->name.metric].unit] : 1);
 }
 
-bool rule_is_memory(const struct rule *rule)
+/* An amount of bytes that is there: of the host or a GPU. Room on a disk is none. */
+static enum rule_memory memory_of(const struct rule_name *n)
 {
-	for (size_t i = 0; i < rule->n_terms; i++) {
-		const struct rule_name *n = &rule->terms[i].name;
+	const struct metric_info *m = n->what == RULE_METRIC ? &metrics[n->metric] : NULL;
 
-		if (n->what == RULE_METRIC && metrics[n->metric].unit == UNIT_BYTES && metrics[n->metric].kind != KIND_COUNTER)
-			return true;
-	}
-	return false;
+	if (!m || m->unit != UNIT_BYTES || m->kind == KIND_COUNTER || n->metric == M_HOST_DISK_FREE)
+		return RULE_NO_MEMORY;
+	if (n->entity == ENTITY_GPU || n->entity == ENTITY_GPU_PROCESS || n->metric == M_JOB_GPU_MEM ||
+		n->metric == M_JOB_GPU_MEM_MAIN || n->metric == M_JOB_GPU_MEM_REST)
+		return RULE_GPU_MEMORY;
+	return RULE_HOST_MEMORY;
+}
+
+enum rule_memory rule_memory(const struct rule *rule)
+{
+	enum rule_memory memory = RULE_NO_MEMORY;
+
+	for (size_t i = 0; i < rule->n_terms && memory == RULE_NO_MEMORY; i++)
+		memory = memory_of(&rule->terms[i].name);
+	return memory;
 }

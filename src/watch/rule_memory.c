@@ -172,6 +172,11 @@ static enum verdict verdict_of(const struct summary *s)
 	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
 }
 
+bool memory_ran_out(const struct summary *s)
+{
+	return verdict_of(s) != NO_SIGN;
+}
+
 static void machine_count(const struct summary *s, struct buf *text)
 {
 	const int64_t n = s->host_oom_kills.value;

@@ -20,14 +20,16 @@ struct story_level {
 };
 
 struct story_moment {
-	const struct story_held *held;     /* in any order */
+	uint64_t at_ns;
+	bool on_gpu;                       /* it is of memory of GPUs, and so is what follows; else of RAM */
+	const struct story_held *held;     /* in any order; a process may be there more than once: what it holds adds up */
 	size_t n_held;
-	const struct story_level *levels;  /* of RAM, in the order of time, until the moment */
+	const struct story_level *levels;  /* of the job, in the order of time, until the moment */
 	size_t n_levels;
 };
 
-/* Is there something to tell, and of when? */
-bool story_when(const struct summary *s, uint64_t *ret_ns);
+/* May there be something to tell? Then *ret says when it was and of which memory; the caller fills in the rest. */
+bool story_when(const struct summary *s, struct story_moment *ret);
 
-/* Fills s->story. Returns 0 or -ENOMEM. */
-int story_make(struct summary *s, uint64_t at_ns, const struct story_moment *moment);
+/* Fills s->story, if there is one. Returns 0 or -ENOMEM. */
+int story_make(struct summary *s, const struct story_moment *moment);

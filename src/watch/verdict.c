@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "watch/whole.h"
 
 /* It has a value of the whole run. */
 static bool is_of_run(const struct rule_term *t)
@@ -137,32 +138,11 @@ static void look_series(const struct summary *s, const struct rule_name *n, stru
 	}
 }
 
-static struct maybe whole_of(const struct facts *f, enum rule_whole whole)
-{
-	const struct maybe limit = f->limit_bytes.known ? f->limit_bytes : f->request_bytes;
-
-	switch (whole) {
-	case WHOLE_RAM:
-		return limit.known ? limit : f->capacity_bytes;
-	case WHOLE_LIMIT:
-		return limit;
-	case WHOLE_CAPACITY:
-		return f->capacity_bytes;
-	case WHOLE_CORES:
-		return f->cpus.known ? known(f->cpus.value * INT64_C(1000000000)) : UNKNOWN;
-	case WHOLE_GPU:
-	case WHOLE_NONE:
-	case WHOLE_BASE:
-		break;
-	}
-	return UNKNOWN;
-}
-
 static void look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	const struct summary *s = ctx;
 	const struct rule_term *t = &rule->terms[number];
-	const struct maybe whole = whole_of(s->facts, t->whole);
+	const struct maybe whole = whole_of(s->facts, t, UNKNOWN);
 
 	ret->whole_known = whole.known;
 	ret->whole = (double) whole.value;

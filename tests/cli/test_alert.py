@@ -116,6 +116,8 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
     ("--alert", "ram > 5 GBi", "ends before"),
     ("--limit", "ram > 5GiB", "NAME = VALUE"),
     ("--on-alert", "signal BOB", "names no signal"),
+    ("--on-alert", "error: signal BOB", "names no signal"),
+    ("--on-alert", "error: ", "it is empty"),
 ])
 def test_refused_before_the_job(tool, option, rule, says):
     done = tool.run("run", option, rule, "--", "touch", "began")
@@ -141,7 +143,7 @@ def quoted(tool, command):
 
 @pytest.mark.parametrize("command", ["run", "attach"])
 def test_every_rule_of_the_manual_can_be_read(tool, command):
-    no_rules = {"job.", "signal USR1", "python .*train"}
+    no_rules = {"job.", "signal USR1", "error: signal USR1", "trigger", "python .*train"}
     rules = quoted(tool, command) - no_rules
     assert len(rules) > 15
     for rule in rules:
@@ -186,6 +188,38 @@ def test_signal(tool):
     job.wait_lines("alert")
     wait_for(lambda: job.say("count") == "1", "the job got it")
     assert job.finish() == 0
+
+
+def test_an_action_for_a_level(tool):
+    """Those below it do nothing."""
+    told, signals = tool.folder / "told", tool.folder / "warned"
+    job = Watched(tool, "--alert", "info: ram > 100MiB", "--alert", "ram > 150MiB", "--alert", "error: ram > 1TiB",
+                  "--on-alert", f"error: touch {told}", "--on-alert", "warn: signal USR1", "--on-alert",
+                  f"info:echo $HIWATER_LEVEL >> {signals}")
+    job.say("hold 200")
+    job.wait_lines("alert", 2)
+    wait_for(lambda: job.say("count") == "1", "warn is one, info none")
+    wait_for(lambda: signals.exists() and sorted(signals.read_text().split()) == ["info", "warn"], "both are told")
+    assert job.finish() == 0
+    assert not told.exists()
+
+
+def test_an_alert_pulls_the_black_box(tool):
+    job = Watched(tool, "--alert", "error: ram > 200MiB", "--alert", "ram > 50MiB", "--on-alert", "error: trigger")
+    for mib in range(60, 240, 10):
+        job.say(f"hold {mib}")
+    line, = wait_for(lambda: [l for l in job.lines("alert") if l.startswith("error")], "the alert")
+    pid = int(job.say("pid"))
+    assert job.finish() == 0
+    assert job.events("trigger") == [("trigger", f"RAM alert: {line}")]
+    assert job.query("SELECT value FROM meta WHERE key = 'pinned'") == [(2,)]
+    story = json.loads(tool.run("show", "--json", job.path).stdout)["story"]
+    assert story["what"] == f"RAM alert: {line}" and story["of"] == "ram"
+    assert story["held_bytes"] > 200 * MIB
+    assert story["processes"][0]["pid"] == pid and story["processes"][0]["bytes"] > 200 * MIB
+    assert "smaller pieces of data" in story["try"]
+    text = " ".join(tool.run("show", job.path).stdout.replace("\u00a0", " ").split())
+    assert "Happened at" in text and "RAM then:" in text
 
 
 def names(*wanted):

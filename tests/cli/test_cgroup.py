@@ -231,6 +231,48 @@ def assert_story(story, victim):
     assert "larger limit than 128 MiB" in story["try"]
 
 
+@pytest.mark.parametrize("alert", [False, True])
+def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
+    """hiwater first, which frees too little, then the job: nobody is left to write an end. The last frames speak."""
+    def enter():
+        group.enter()
+        pathlib.Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    recording = tool.folder / "run.hiw"
+    options = ["--alert", "ram > 70% of limit"] if alert else []
+    done = subprocess.run([HIWATER, "run", "-i", "20ms", "-o", recording, *options, "--", hog, "grow", "400"], env=tool.env,
+                          cwd=tool.folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=enter,
+                          timeout=2 * DEADLINE, check=False)
+    assert done.returncode == -9 and group.kills() >= 1
+    wait_for(lambda: group.kills() == 2 or not (group.folder / "cgroup.procs").read_text(), "the job was killed, too")
+    summary = json.loads(tool.run("show", "--json", recording).stdout)
+    assert summary["run"]["complete"] is False
+    story = summary["story"]
+    assert story["what"].startswith("the recording stops here without an end, close to the memory limit")
+    assert story["limit_bytes"] == LIMIT
+    # Committed each tick while the rule is raised, else once a second: up to 50 MiB are missing.
+    assert story["held_bytes"] > (0.85 if alert else 0.4) * LIMIT
+    assert 20 * MIB < story["growth_bytes_per_s"] < 80 * MIB
+    assert "hog" in [p["name"] for p in story["processes"]]
+    text = tool.run("show", recording).stdout
+    assert "no end: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
+    assert "for lack of memory" in " ".join(text.split())
+
+
+def test_a_recorder_lost_far_from_the_limit_tells_no_story(tool, group, hog):
+    recording = tool.folder / "run.hiw"
+    job = subprocess.Popen([HIWATER, "run", "-i", "20ms", "-o", recording, "--", hog, "hold", "20"], env=tool.env,
+                           cwd=tool.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=group.enter)
+    assert job.stdout.readline() == "holds\n"
+    wait_for(lambda: tool.run("show", recording).returncode == 0, "the recording")
+    job.kill()
+    job.wait()
+    job.stdin.close()
+    job.stdout.close()
+    summary = json.loads(tool.run("show", "--json", recording).stdout)
+    assert summary["run"]["complete"] is False and summary["story"] is None
+    wait_for(lambda: not (group.folder / "cgroup.procs").read_text(), "the job has ended")
+
+
 def test_the_story_names_who_held_the_rest(tool, measured, group, hog):
     """Another process of the job held 40 MiB and lives on when the victim is killed; main goes on for a while."""
     if not log_is_readable():

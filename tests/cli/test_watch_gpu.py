@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Rules and limits about GPUs, on a fake driver (tests/fake) and real jobs."""
+import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -72,6 +74,55 @@ def test_alerts_and_check(gpu):
                          "never gpu.temp > 100C": 0, "gpu5.mem.peak < 1GiB": 3}.items():
         done = gpu.run("check", "run.hiw", rule)
         assert done.returncode == status, done.stdout
+
+
+OOM = """
+import os, socket
+name = os.environ["HIWATER_SOCKET"]
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"oom CUDA out of memory. Tried to allocate 2.00 GiB.", chr(0) + name[1:])
+"""
+
+
+@pytest.mark.parametrize("by", ["program", "alert"])
+def test_the_story_of_a_gpu(gpu, by):
+    """Who held what on the GPU when it ran out, by the program's own word or by an alert."""
+    options = ["--alert", "error: gpu.mem > 10GiB", "--on-alert", "trigger"] if by == "alert" else []
+    (gpu.folder / "job.py").write_text(JOB.replace("print(child", OOM_WHEN + OOM + "print(child") if by == "program" else JOB)
+    hiwater = gpu.start("run", "--summary", "none", "-o", "run.hiw", *options, "--", sys.executable, "job.py", text=True)
+    wait_for(lambda: rows(gpu, "SELECT 1 FROM event WHERE kind = 'trigger'"), "the black box is pulled")
+    wait_for(lambda: rows(gpu, "SELECT 1 FROM gpu_process_recent WHERE mem > 10000000000"), "the driver's list has come, too")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    small, big = (int((gpu.folder / name).read_text()) for name in ("small", "big"))
+    story = json.loads(gpu.run("show", "--json", "run.hiw").stdout)["story"]
+    assert story["of"] == "gpu"
+    assert story["what"].startswith("GPU memory alert: error: gpu.mem > 10GiB: gpu 0" if by == "alert" else
+                                    "out of memory: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    held = [(p["pid"], p["bytes"]) for p in story["processes"]]
+    assert held == [(big, 20 << 30), (small, 1 << 30)]
+    assert story["held_bytes"] == 21 << 30 and story["limit_bytes"] == 40 << 30
+    text = " ".join(gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ").split())
+    assert "GPU memory then:" in text and "smaller batch" in text
+
+
+# Once the driver has told of the 20 GiB.
+OOM_WHEN = """
+import time
+time.sleep(3)
+"""
+
+
+def rows(gpu, sql):
+    path = gpu.folder / "run.hiw"
+    if not path.exists():
+        return []
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return db.execute(sql).fetchall()
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        db.close()
 
 
 def test_limit_is_for_who_holds_most(gpu):

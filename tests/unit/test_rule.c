@@ -442,10 +442,16 @@ static void test_about_memory(void **state)
 	struct rule rule = parsed("loss > 1 or swap > 1", RULE_ALERT);
 
 	(void) state;
-	assert_true(rule_is_memory(&rule));
+	assert_int_equal(rule_memory(&rule), RULE_HOST_MEMORY);
 	rule_done(&rule);
-	rule = parsed("loss > 1 or read_bytes > 1", RULE_ALERT);
-	assert_false(rule_is_memory(&rule));
+	rule = parsed("loss > 1 or gpu.mem > 95%", RULE_ALERT);
+	assert_int_equal(rule_memory(&rule), RULE_GPU_MEMORY);
+	rule_done(&rule);
+	rule = parsed("gpu_mem > 1GiB", RULE_ALERT);
+	assert_int_equal(rule_memory(&rule), RULE_GPU_MEMORY);
+	rule_done(&rule);
+	rule = parsed("loss > 1 or read_bytes > 1 or host.disk_free < 1GiB", RULE_ALERT);
+	assert_int_equal(rule_memory(&rule), RULE_NO_MEMORY);
 	rule_done(&rule);
 }
 
