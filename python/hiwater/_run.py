@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from . import _enclosing
+from . import _enclosing, _frameworks
 from ._channel import Channel, Late, Lost, Refused
 from ._command import needed_command
 from ._errors import Error
@@ -42,6 +42,7 @@ class Run:
         arguments(self._options)  # what makes no sense is said at once
         self._is_exact = False
         self._channel: Optional[Channel] = None
+        self._watch: Optional[_frameworks.Watch] = None
         self._pid = 0
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
         self._recording: Optional[Recording] = None
@@ -63,7 +64,9 @@ class Run:
             if self._is_exact:
                 _read_marks(self)
             self._channel = Channel(needed_command(), arguments(self._options))
+        self._watch = _frameworks.Watch()
         _running.append(self)
+        _thread.start()
         return self
 
     def stop(self) -> None:
@@ -74,8 +77,11 @@ class Run:
         channel, self._channel = self._channel, None
         if not channel or self._pid != os.getpid():
             return
+        self._look(channel)
         if self in _running:
             _running.remove(self)
+        if not _running:
+            _thread.stop()
         try:
             self._end(channel)
         finally:
@@ -104,6 +110,8 @@ class Run:
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
+        if value is not None:
+            self.oom(value)
         self.stop()
 
     def __call__(self, function: F) -> F:
@@ -138,6 +146,7 @@ class Run:
 
         channel = self._channel
         if channel and self.is_running:
+            self._look(channel)
             try:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             except (Lost, Late, Refused):
@@ -178,6 +187,27 @@ class Run:
             words.append(f"step={int(step)}")
         if words:
             self._tell("log " + " ".join(words))
+        self._look(self._channel, gently=True)
+
+    def oom(self, what: Union[BaseException, str]) -> bool:
+        """Tells the recorder that memory ran out, a device's or the host's: what happened before and after is kept at full
+        rate, and the summary says who held what. For exceptions that the program handles itself; those that leave the block,
+        or a phase, are told without it. False: this exception says something else."""
+        if isinstance(what, BaseException):
+            if getattr(what, "_hiwater_told", False):
+                return True
+            text = _frameworks.oom_text(what)
+        else:
+            text = " ".join(str(what).split())[:_frameworks.TEXT_MOST]
+        if text is None:
+            return False
+        self._look(self._channel)
+        self._tell("oom " + text)
+        try:
+            what._hiwater_told = True  # type: ignore[union-attr]
+        except AttributeError:
+            pass  # a text
+        return True
 
     def mark(self, text: str) -> None:
         """Puts a mark into the recording, at this instant."""
@@ -201,9 +231,19 @@ class Run:
             self._warn("something was not recorded: the recorder is gone or too busy")
         _enclosing.tell(text)
 
+    def _look(self, channel: Optional[Channel], gently: bool = False) -> None:
+        """Frameworks are asked for their memory; also by the thread that does so for all runs."""
+        if not channel or not self._watch or self._pid != os.getpid():
+            return
+        for who, figures in self._watch.look(gently).items():
+            text = "log " + " ".join(f"{who}/{name}={float(value)!r}" for name, value in figures.items())
+            channel.tell(text)
+            _enclosing.tell(text)
+
     def _edge(self, text: str) -> None:
         """A phase begins or ends: where peaks are exact, the recorder reads main's mark before the program goes on."""
         channel = self._channel
+        self._look(channel)
         if not self._is_exact or not channel or self._pid != os.getpid():
             self._tell(text)
             return
@@ -240,6 +280,8 @@ class Phase:
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
+        if value is not None:
+            self._run.oom(value)
         self._run._edge(f"phase- {self.name}")
 
     def __call__(self, function: F) -> F:
@@ -305,6 +347,14 @@ _finished: list[Run] = []  # the last one
 _resets = threading.RLock()  # who sets the mark back lets the others read it first
 
 
+def _look_all() -> None:
+    for run in list(_running):
+        run._look(run._channel)
+
+
+_thread = _frameworks.Thread(_look_all)
+
+
 def _read_marks(but: Run) -> None:
     """Every other run whose peaks are exact reads the kernel's mark before it is set back."""
     for other in list(_running):
@@ -324,8 +374,9 @@ def _elsewhere(options: Mapping[str, Any]) -> Run:
 
 
 def _after_fork() -> None:
-    global _resets
+    global _resets, _thread
     _resets = threading.RLock()
+    _thread = _frameworks.Thread(_look_all)
     _running.clear()
     _finished.clear()
 

@@ -127,10 +127,23 @@ class GpuProcess:
 
 
 @dataclass(frozen=True)
+class FrameworkMemory:
+    """What a framework's allocator said of a device; the driver's figures are beside it, in `GpuMemory`. allocated: given out
+    to tensors; reserved: held from the driver. fragmentation_max: the largest share of what was reserved that lay idle in
+    pieces of split blocks, 0 to 1. alloc_retries: requests that succeeded only once the cache was emptied."""
+
+    allocated_peak_bytes: Optional[int] = None
+    reserved_peak_bytes: Optional[int] = None
+    fragmentation_max: Optional[float] = None
+    alloc_retries: Optional[int] = None
+    ooms: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Device:
     """A GPU, or a MIG instance (parent is the uuid of its GPU). utilization: means, ratios from 0 to 1, by name;
     utilization_lead is the name that says most. throttled_s: time in which clocks were held back, by reason. traffic in bytes,
-    errors as counts, by name."""
+    errors as counts, by name; framework by its name ("torch")."""
 
     index: Optional[int] = None
     cuda_index: Optional[int] = None
@@ -151,6 +164,7 @@ class Device:
     traffic: Dict[str, Optional[int]] = field(default_factory=dict)
     errors: Dict[str, Optional[int]] = field(default_factory=dict)
     processes: List[GpuProcess] = field(default_factory=list)
+    framework: Dict[str, FrameworkMemory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -204,14 +218,29 @@ class PhaseRam:
 
 
 @dataclass(frozen=True)
+class PhaseGpu:
+    """Device memory that the job held, over all devices, sampled; gpu_mean (some kernel ran) and sm_active_mean are ratios from
+    0 to 1, means over the devices that it held memory on."""
+
+    before_bytes: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    after_bytes: Optional[int] = None
+    method: Optional[str] = None
+    gpu_mean: Optional[float] = None
+    sm_active_mean: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class PhaseSummary:
-    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such."""
+    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such. gpu None: nothing is known."""
 
     name: str = ""
     facts: Dict[str, Value] = field(default_factory=dict)
     begin_s: Optional[float] = None
     end_s: Optional[float] = None
     ram: PhaseRam = field(default_factory=PhaseRam)
+    gpu: Optional[PhaseGpu] = None
+    energy: Energy = field(default_factory=Energy)
 
     @property
     def wall_s(self) -> Optional[float]:

@@ -108,7 +108,7 @@ static void watch_take(struct job *job, const struct reading *r)
 
 static int reading_take(struct job *job, const struct reading *r, const struct frame *frame)
 {
-	struct acc *acc;
+	struct acc *acc, before;
 
 	if (r->metric >= METRIC_COUNT)
 		return 0;
@@ -119,7 +119,9 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
 	course_take(job, acc, r, frame);
+	before = *acc;
 	acc_take(acc, r, frame);
+	gpu_work_take(job, r->metric, r->id, &before, acc);
 	return 0;
 }
 
@@ -140,6 +142,7 @@ int job_apply(struct job *job, const struct frame *frame)
 	}
 	for (size_t i = 0; i < frame->n_readings; i++)
 		keep_first(&error, reading_take(job, &frame->readings[i], frame));
+	phases_see_use(job, frame);
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		const struct end *end = &frame->ends[i];
 

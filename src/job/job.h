@@ -74,6 +74,27 @@ struct gpu_entity {
 	bool ended;
 };
 
+/* What was worked on the GPUs that the job holds memory on: a share over time. */
+enum gpu_work {
+	GPU_WORK_BUSY,             /* some kernel ran */
+	GPU_WORK_SM,               /* an SM had a warp resident, mean over the SMs */
+	GPU_WORK_COUNT
+};
+
+struct gpu_integral {
+	double sum;                /* ppm x ns */
+	uint64_t span_ns;
+};
+
+/* What was used while a phase was open, up to the last look at it: sampled. */
+struct phase_use {
+	struct maybe gpu_before, gpu_peak, gpu_after; /* device memory that the job held, over all devices; bytes */
+	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
+	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them */
+	struct maybe cpu_before_uj, gpu_before_uj;    /* live: of the run, when it began */
+	struct gpu_integral work_before[GPU_WORK_COUNT];
+};
+
 /* A phase, open or closed. */
 struct phase {
 	uint32_t number, parent;
@@ -81,6 +102,7 @@ struct phase {
 	uint64_t begin_ns, end_ns; /* end 0: open */
 	int64_t ram_before, ram_peak, ram_after; /* of main (bytes), sampled unless its mark was reset */
 	bool ram_known, peak_exact;
+	struct phase_use use;
 	bool mark_reset;           /* live, while it is open: main's mark told of nothing older when it began */
 };
 
@@ -156,6 +178,9 @@ const struct process *job_main(const struct job *job);            /* NULL before
 size_t job_alive(const struct job *job);
 size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
+/* Energy in microjoules that a GPU used: of the device's counter (*ret_counted), else power over time. */
+struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted);
+struct maybe job_gpus_energy(const struct job *job);              /* of all; unknown if that of one is */
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
 /* At the edge of a phase that a frame has just told of, live: main's mark was read at this instant and, where the phase

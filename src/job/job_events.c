@@ -106,6 +106,7 @@ static int phase_begin(struct job *job, const struct event *event)
 		phase.ram_known = true;
 		phase.ram_before = phase.ram_peak = phase.ram_after = main->rss_bytes;
 	}
+	phase_use_begin(job, &phase);
 	job->phases[job->n_phases++] = phase;
 	job->n_open++;
 	return 0;

@@ -252,6 +252,7 @@ struct job {
 	struct gpu_acc *gpu_accs; /* of both */
 	size_t n_gpu_accs, cap_gpu_accs;
 	struct map gpu_places;
+	struct gpu_integral work[GPU_WORK_COUNT]; /* of the whole run, live */
 	struct course **courses;
 	size_t n_courses, cap_courses, course_restored;
 	uint64_t course_span_ns; /* of a bucket; 0: there are none */
@@ -376,4 +377,14 @@ int series_take(struct job *job, const struct series_value *value);
 void phase_done(struct phase *phase);
 void phases_see_main(struct job *job, int64_t value, int64_t max);
 void phases_close(struct job *job, uint64_t time_ns);
+
+/* phase_use.c */
+
+void phase_use_begin(const struct job *job, struct phase *phase);
+void phases_see_use(struct job *job, const struct frame *frame);
+/* A reading of a GPU changed an accumulator. */
+void gpu_work_take(struct job *job, enum metric metric, uint32_t gpu, const struct acc *before, const struct acc *now);
+
+/* job_events.c */
+
 void events_done(struct job *job);

@@ -49,13 +49,8 @@ bool summary_gpu_lead(const struct summary *s, uint32_t id, enum metric *ret)
 
 struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_counted)
 {
-	const struct maybe counted = summary_risen(s, M_GPU_ENERGY, id);
-	const struct acc *power = acc_of(s, M_GPU_POWER, id);
-
-	*ret_counted = counted.known;
-	if (counted.known || !power)
-		return counted;
-	return known((int64_t) (power->sum / 1e9)); /* uW x ns / 1e9 = uJ */
+	*ret_counted = false;
+	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
 }
 
 /* ---- what the job held ----------------------------------------------------------------------------------------------- */
@@ -133,21 +128,6 @@ static int note_unattributed(struct summary *s)
 				      "another container, or to the driver");
 }
 
-/* An instance has no power of its own. */
-static struct maybe energy_of_all(const struct summary *s)
-{
-	struct maybe sum = job_gpu_count(s->job) > 0 ? known(0) : UNKNOWN;
-	bool counted;
-
-	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
-		const struct birth *b = &job_gpu(s->job, i)->birth;
-
-		if (!*b->gpu.parent)
-			sum = maybe_sum(sum, summary_gpu_energy(s, b->id, &counted));
-	}
-	return sum;
-}
-
 int summary_gpu(struct summary *s)
 {
 	const bool any = job_gpu_count(s->job) > 0;
@@ -156,7 +136,7 @@ int summary_gpu(struct summary *s)
 	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
 	s->gpu_main_peak = summary_most(s, M_JOB_GPU_MEM_MAIN, 0);
 	s->gpu_rest_peak = summary_most(s, M_JOB_GPU_MEM_REST, 0);
-	s->gpu_energy_uj = energy_of_all(s);
+	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value;
 	r = note_events(s);
 	if (r == 0 && !any)

@@ -255,6 +255,15 @@ static int put_event(struct putting *p, sqlite3_stmt *st)
 	return job_apply(p->job, &frame);
 }
 
+static void get_use(sqlite3_stmt *st, struct phase_use *u)
+{
+	struct maybe *const values[] = { &u->gpu_before, &u->gpu_peak, &u->gpu_after, &u->work[GPU_WORK_BUSY],
+		&u->work[GPU_WORK_SM], &u->cpu_energy_uj, &u->gpu_energy_uj };
+
+	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
+		values[i]->known = reader_int(st, 10 + i, &values[i]->value);
+}
+
 static int put_phase(struct putting *p, sqlite3_stmt *st)
 {
 	struct phase phase = { .peak_exact = reader_int_or(st, 8, 0) != 0 };
@@ -272,6 +281,7 @@ static int put_phase(struct putting *p, sqlite3_stmt *st)
 	phase.ram_known = reader_int(st, 6, &phase.ram_peak);
 	phase.ram_before = reader_int_or(st, 5, 0);
 	phase.ram_after = reader_int_or(st, 7, 0);
+	get_use(st, &phase.use);
 	return job_restore_phase(p->job, &phase);
 }
 
@@ -286,7 +296,8 @@ static const char *const process_columns[] = {
 static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", NULL };
 
 static const char *const phase_columns[] = {
-	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts", NULL
+	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts",
+	"gpu_before", "gpu_peak", "gpu_after", "gpu_busy", "gpu_sm_active", "cpu_energy", "gpu_energy", NULL
 };
 
 static const struct table tables[] = {

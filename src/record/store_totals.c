@@ -125,6 +125,15 @@ static int put_series_state(struct store *s, const struct series *series)
 	return store_step(s, st);
 }
 
+static void bind_use(sqlite3_stmt *st, const struct phase_use *u)
+{
+	const struct maybe values[] = { u->gpu_before, u->gpu_peak, u->gpu_after, u->work[GPU_WORK_BUSY], u->work[GPU_WORK_SM],
+		u->cpu_energy_uj, u->gpu_energy_uj };
+
+	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
+		store_bind_if(st, 11 + i, values[i].known, values[i].value);
+}
+
 static int put_phase(struct store *s, const struct phase *p)
 {
 	sqlite3_stmt *st = store_get(s, PUT_PHASE);
@@ -141,6 +150,7 @@ static int put_phase(struct store *s, const struct phase *p)
 	store_bind_if(st, 8, p->ram_known, p->ram_after);
 	(void) sqlite3_bind_int64(st, 9, p->peak_exact);
 	store_bind_text(st, 10, p->facts);
+	bind_use(st, &p->use);
 	return store_step(s, st);
 }
 

@@ -80,6 +80,11 @@ static uint64_t process_print(const struct process *p)
 	return stir_text(stir_text(hash, p->name), p->command);
 }
 
+static uint64_t stir_maybe(uint64_t hash, struct maybe value)
+{
+	return stir(stir(hash, value.known), value.known ? (uint64_t) value.value : 0);
+}
+
 static uint64_t phase_print(const struct phase *p)
 {
 	uint64_t hash = stir(p->begin_ns, p->end_ns);
@@ -87,6 +92,9 @@ static uint64_t phase_print(const struct phase *p)
 	hash = stir(hash, (uint64_t) p->ram_before);
 	hash = stir(hash, (uint64_t) p->ram_peak);
 	hash = stir(hash, (uint64_t) p->ram_after);
+	hash = stir_maybe(stir_maybe(hash, p->use.gpu_peak), p->use.gpu_after);
+	hash = stir_maybe(stir_maybe(hash, p->use.work[GPU_WORK_BUSY]), p->use.work[GPU_WORK_SM]);
+	hash = stir_maybe(stir_maybe(hash, p->use.cpu_energy_uj), p->use.gpu_energy_uj);
 	return stir(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "job/framework.h"
 #include "sink/json_summary.h"
 
 static void key_scaled(struct json *j, const char *key, struct maybe value, double scale)
@@ -192,6 +193,25 @@ static void processes(struct json *j, const struct summary *s, uint32_t gpu)
 	json_end(j);
 }
 
+/* What the job's frameworks say of it. */
+static void frameworks(struct json *j, const struct summary *s, const struct birth *b)
+{
+	struct framework list[FRAMEWORKS_MOST];
+	const size_t n = frameworks_of(s->job, b, list);
+
+	object(j, "framework");
+	for (size_t i = 0; i < n; i++) {
+		object(j, list[i].name);
+		key_maybe(j, "allocated_peak_bytes", list[i].allocated_peak);
+		key_maybe(j, "reserved_peak_bytes", list[i].reserved_peak);
+		key_scaled(j, "fragmentation_max", list[i].fragmentation_ppm, 1e6);
+		key_maybe(j, "alloc_retries", list[i].alloc_retries);
+		key_maybe(j, "ooms", list[i].ooms);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void device(struct json *j, const struct summary *s, const struct birth *b)
 {
 	json_object(j);
@@ -210,6 +230,7 @@ static void device(struct json *j, const struct summary *s, const struct birth *
 	risen(j, "traffic", s, b->id, traffic, N(traffic), 1);
 	risen(j, "errors", s, b->id, errors, N(errors), 1);
 	processes(j, s, b->id);
+	frameworks(j, s, b);
 	json_end(j);
 }
 

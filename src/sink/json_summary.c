@@ -220,6 +220,38 @@ static void phase_facts(struct json *j, const char *text)
 	json_end(j);
 }
 
+static void key_ratio(struct json *j, const char *key, struct maybe ppm)
+{
+	json_key(j, key);
+	if (ppm.known)
+		json_num(j, (double) ppm.value / 1e6);
+	else
+		json_null(j);
+}
+
+static void phase_use(struct json *j, const struct phase *p)
+{
+	const struct phase_use *u = &p->use;
+
+	json_key(j, "gpu");
+	if (!u->gpu_peak.known && !u->work[GPU_WORK_BUSY].known && !u->work[GPU_WORK_SM].known) {
+		json_null(j);
+	} else {
+		json_object(j);
+		key_maybe(j, "before_bytes", u->gpu_before);
+		key_maybe(j, "peak_bytes", u->gpu_peak);
+		key_maybe(j, "after_bytes", p->end_ns ? u->gpu_after : UNKNOWN);
+		key_str(j, "method", u->gpu_peak.known ? method_name(METHOD_SAMPLED) : NULL);
+		key_ratio(j, "gpu_mean", u->work[GPU_WORK_BUSY]);
+		key_ratio(j, "sm_active_mean", u->work[GPU_WORK_SM]);
+		json_end(j);
+	}
+	key_object(j, "energy");
+	key_joules(j, "cpu_j", u->cpu_energy_uj);
+	key_joules(j, "gpu_j", u->gpu_energy_uj);
+	json_end(j);
+}
+
 static void phase(struct json *j, const struct phase *p)
 {
 	json_object(j);
@@ -233,6 +265,7 @@ static void phase(struct json *j, const struct phase *p)
 	key_maybe(j, "after_bytes", p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
 	key_str(j, "method", p->ram_known ? method_name(p->peak_exact ? METHOD_EXACT : METHOD_SAMPLED) : NULL);
 	json_end(j);
+	phase_use(j, p);
 	json_end(j);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/framework.h"
 #include "sink/text.h"
 #include "sink/textwidth.h"
 
@@ -109,6 +110,30 @@ static void held_back(struct text *t, uint32_t id)
 	}
 }
 
+/* What the job's frameworks say: held from the driver, and of that given out. */
+static void allocated(struct text *t, const struct birth *b)
+{
+	static const int64_t worth_a_word = 100000; /* ppm */
+	struct framework list[FRAMEWORKS_MOST];
+	const size_t n = frameworks_of(t->s->job, b, list);
+	char text[UNITS_LEN], name[64];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct framework *f = &list[i];
+
+		layout_break(&t->l);
+		(void) snprintf(name, sizeof(name), "%s" NB "allocated" NB "peak", f->name);
+		amount(t, name, f->allocated_peak);
+		amount(t, "reserved" NB "peak", f->reserved_peak);
+		if (f->fragmentation_ppm.known && f->fragmentation_ppm.value >= worth_a_word)
+			layout_part(&t->l, "fragmented" NB "%s", share(f->fragmentation_ppm, text));
+		if (f->alloc_retries.known && f->alloc_retries.value > 0)
+			layout_part(&t->l, "%lld" NB "retries", (long long) f->alloc_retries.value);
+		if (f->ooms.known && f->ooms.value > 0)
+			layout_part(&t->l, "out" NB "of" NB "memory %lld" NB "times", (long long) f->ooms.value);
+	}
+}
+
 static void row(struct text *t, const struct birth *b)
 {
 	struct buf name = BUF_INIT(4096);
@@ -123,6 +148,7 @@ static void row(struct text *t, const struct birth *b)
 	worked(t, b->id);
 	drew(t, b->id);
 	held_back(t, b->id);
+	allocated(t, b);
 	layout_end(&t->l);
 	buf_done(&name);
 }
@@ -161,6 +187,28 @@ void text_gpus(struct text *t)
 
 /* ---- one fact a line -------------------------------------------------------------------------------------------------- */
 
+static void plain_frameworks(struct text *t, const struct birth *b, const char *name, void (*fact)(struct text *t, const char *text))
+{
+	struct framework list[FRAMEWORKS_MOST];
+	const size_t n = frameworks_of(t->s->job, b, list);
+	char text[UNITS_LEN], line[512];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct {
+			const char *what;
+			struct maybe value;
+		} amounts[] = { { "allocated", list[i].allocated_peak }, { "reserved", list[i].reserved_peak } };
+
+		for (size_t k = 0; k < 2; k++) {
+			if (!amounts[k].value.known)
+				continue;
+			(void) snprintf(line, sizeof(line), "%s memory peak that %s %s: %s", name, list[i].name, amounts[k].what,
+				units_bytes(amounts[k].value.value, t->o->units, text));
+			fact(t, line);
+		}
+	}
+}
+
 static void plain_gpu(struct text *t, const struct birth *b, void (*fact)(struct text *t, const char *text))
 {
 	enum method method;
@@ -183,6 +231,7 @@ static void plain_gpu(struct text *t, const struct birth *b, void (*fact)(struct
 			b->gpu.memory_bytes.known ? units_bytes(b->gpu.memory_bytes.value, t->o->units, of) : "");
 		fact(t, line);
 	}
+	plain_frameworks(t, b, name, fact);
 	if (summary_gpu_lead(t->s, b->id, &lead)) {
 		const int64_t mean = summary_mean(t->s, lead, b->id).value;
 

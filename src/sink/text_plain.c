@@ -189,6 +189,12 @@ static void phases(struct text *t)
 				p->peak_exact ? "" : "at least ", units_bytes(p->ram_peak, t->o->units, text));
 		else
 			fact(t, "phase %zu of %zu, %s: %s", i + 1, n, p->name, words);
+		if (p->use.gpu_peak.known)
+			fact(t, "phase %zu of %zu, %s: GPU memory peak of the job %s", i + 1, n, p->name,
+				units_bytes(p->use.gpu_peak.value, t->o->units, text));
+		if (p->use.gpu_energy_uj.known)
+			fact(t, "phase %zu of %zu, %s: %s joules of the GPUs", i + 1, n, p->name,
+				figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
 	}
 }
 

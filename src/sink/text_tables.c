@@ -3,9 +3,11 @@
  * What is a list: the largest processes, the phases, the series.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/framework.h"
 #include "sink/text.h"
 #include "sink/textwidth.h"
 
@@ -66,6 +68,9 @@ enum column {
 	COLUMN_BEFORE,
 	COLUMN_PEAK,
 	COLUMN_AFTER,
+	COLUMN_GPU_PEAK,
+	COLUMN_GPU_BUSY,
+	COLUMN_ENERGY,
 	COLUMN_COUNT
 };
 
@@ -73,27 +78,29 @@ static const struct {
 	const char *title;
 	unsigned width, given_up; /* the lowest goes first; 0 never */
 } columns[COLUMN_COUNT] = {
-	[COLUMN_BEGIN] = { "begin", 11, 3 },
+	[COLUMN_BEGIN] = { "begin", 11, 5 },
 	[COLUMN_LASTS] = { "lasts", 11, 0 },
 	[COLUMN_BEFORE] = { "before", 9, 1 },
 	[COLUMN_PEAK] = { "peak", 9, 0 },
-	[COLUMN_AFTER] = { "after", 9, 2 },
+	[COLUMN_AFTER] = { "after", 9, 4 },
+	[COLUMN_GPU_PEAK] = { "GPU peak", 11, 6 },
+	[COLUMN_GPU_BUSY] = { "GPU use", 9, 3 },
+	[COLUMN_ENERGY] = { "energy", 10, 2 },
 };
 
 struct phase_table {
-	bool shown[COLUMN_COUNT];
+	bool shown[COLUMN_COUNT], has[COLUMN_COUNT]; /* has: some phase has such a figure */
 	unsigned name_width;
 	int64_t largest; /* all RAM is in the unit of this; 0: none is known, and its columns are left out */
 };
 
 static void choose_columns(const struct text *t, struct phase_table *table)
 {
-	for (unsigned give_up = 0; give_up <= 3; give_up++) {
+	for (unsigned give_up = 0; give_up <= 6; give_up++) {
 		unsigned used = 0;
 
 		for (int c = 0; c < COLUMN_COUNT; c++) {
-			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) &&
-					  (c < COLUMN_BEFORE || table->largest > 0);
+			table->shown[c] = (columns[c].given_up == 0 || columns[c].given_up > give_up) && table->has[c];
 			used += table->shown[c] ? columns[c].width : 0;
 		}
 		/* At 40 columns, the least there are, lasts and peak leave 10. */
@@ -142,32 +149,55 @@ static unsigned depth_of(const struct job *job, const struct phase *p)
 	return depth;
 }
 
-static void phase_row(struct text *t, const struct phase_table *table, const struct phase *p)
+static struct maybe figure_of(const struct text *t, const struct phase *p, enum column c)
 {
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(t->s->job);
-	const int64_t amounts[COLUMN_COUNT] = {
-		[COLUMN_BEFORE] = p->ram_before,
-		[COLUMN_PEAK] = p->ram_peak,
-		[COLUMN_AFTER] = p->ram_after,
+	const struct maybe figures[COLUMN_COUNT] = {
+		[COLUMN_BEGIN] = known((int64_t) p->begin_ns),
+		[COLUMN_LASTS] = known((int64_t) (end - p->begin_ns)),
+		[COLUMN_BEFORE] = { p->ram_before, p->ram_known },
+		[COLUMN_PEAK] = { p->ram_peak, p->ram_known },
+		[COLUMN_AFTER] = { p->ram_after, p->ram_known && p->end_ns },
+		[COLUMN_GPU_PEAK] = p->use.gpu_peak,
+		[COLUMN_GPU_BUSY] = p->use.work[GPU_WORK_SM].known ? p->use.work[GPU_WORK_SM] : p->use.work[GPU_WORK_BUSY],
+		[COLUMN_ENERGY] = maybe_max(maybe_max(p->use.cpu_energy_uj, p->use.gpu_energy_uj),
+			maybe_sum(p->use.cpu_energy_uj, p->use.gpu_energy_uj)),
 	};
+
+	return figures[c];
+}
+
+static void write_figure(const struct text *t, const struct phase_table *table, enum column c, int64_t value, char *text)
+{
+	char number[UNITS_LEN];
+
+	if (c == COLUMN_BEGIN || c == COLUMN_LASTS)
+		(void) units_duration(value, text);
+	else if (c == COLUMN_GPU_PEAK)
+		(void) units_bytes(value, t->o->units, text);
+	else if (c == COLUMN_GPU_BUSY)
+		(void) units_percent(value, 1000000, text);
+	else if (c == COLUMN_ENERGY)
+		(void) snprintf(text, UNITS_LEN, "%s J", figure_number((double) value / 1e6, number));
+	else
+		(void) units_bytes_like(value, table->largest, t->o->units, text);
+}
+
+static void phase_row(struct text *t, const struct phase_table *table, const struct phase *p)
+{
 	char text[UNITS_LEN];
 
 	layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
 	name_cell(t, p->name, depth_of(t->s->job, p), table->name_width);
 	for (int c = 0; c < COLUMN_COUNT; c++) {
-		bool is_ram = c >= COLUMN_BEFORE, has = !is_ram || (p->ram_known && (c != COLUMN_AFTER || p->end_ns));
-		const char *sign = c == COLUMN_PEAK && has && !p->peak_exact ? text_at_least(t) : "";
+		const struct maybe figure = figure_of(t, p, (enum column) c);
+		const char *sign = c == COLUMN_PEAK && figure.known && !p->peak_exact ? text_at_least(t) : "";
 		struct buf value = BUF_INIT(256);
 
 		if (!table->shown[c])
 			continue;
-		if (c == COLUMN_BEGIN)
-			(void) units_duration((int64_t) p->begin_ns, text);
-		else if (c == COLUMN_LASTS)
-			(void) units_duration((int64_t) (end - p->begin_ns), text);
-		else
-			(void) units_bytes_like(amounts[c], table->largest, t->o->units, text);
-		buf_printf(&value, "%s%s", sign, has ? text : "-");
+		write_figure(t, table, (enum column) c, figure.value, text);
+		buf_printf(&value, "%s%s", sign, figure.known ? text : "-");
 		cell(t, value.data, columns[c].width);
 		buf_done(&value);
 	}
@@ -209,7 +239,11 @@ void text_phases(struct text *t)
 
 		if (p->ram_known && p->ram_peak > table.largest)
 			table.largest = p->ram_peak;
+		for (int c = 0; c < COLUMN_COUNT; c++)
+			table.has[c] = table.has[c] || figure_of(t, p, (enum column) c).known;
 	}
+	for (int c = COLUMN_BEFORE; c <= COLUMN_AFTER; c++) /* one that is open has no "after" yet */
+		table.has[c] = table.largest > 0;
 	choose_columns(t, &table);
 	phase_titles(t, &table);
 	for (size_t i = 0; i < shown; i++)
@@ -239,18 +273,24 @@ static void series(struct text *t, const struct series *v)
 	buf_done(&fitted);
 }
 
+/* What frameworks say stands with the GPU. */
 void text_series(struct text *t)
 {
-	size_t n = t->s->job ? job_series_count(t->s->job) : 0;
+	size_t n = 0;
 
+	for (size_t i = 0; t->s->job && i < job_series_count(t->s->job); i++) {
+		const struct series *v = job_series(t->s->job, i);
+
+		if (framework_has(v->name) || n++ >= SERIES_SHOWN)
+			continue;
+		if (n == 1)
+			layout_row(&t->l, TONE_LABEL, "Series", TEXT_INDENT);
+		else
+			layout_break(&t->l);
+		series(t, v);
+	}
 	if (n == 0)
 		return;
-	layout_row(&t->l, TONE_LABEL, "Series", TEXT_INDENT);
-	for (size_t i = 0; i < n && i < SERIES_SHOWN; i++) {
-		if (i > 0)
-			layout_break(&t->l);
-		series(t, job_series(t->s->job, i));
-	}
 	if (n > SERIES_SHOWN) {
 		layout_break(&t->l);
 		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);

@@ -79,11 +79,26 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 		{ M_JOB_GPU_MEM_REST, 0, 0, 0 },
 	};
 
+	static const struct series_value said[] = {
+		{ "torch/gpu1/allocated_bytes", 0x1p34, false, 0 },
+		{ "torch/gpu1/allocated_peak_bytes", 0x1p35, false, 0 },
+		{ "torch/gpu1/reserved_peak_bytes", 0x1.8p35, false, 0 },
+		{ "torch/gpu1/fragmentation", 0.22, false, 0 },
+		{ "torch/gpu1/alloc_retries", 3, false, 0 },
+		{ "torch/gpu1/ooms", 0, false, 0 },
+	};
+
+	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(0.5), .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1, .text = "epoch" });
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		framebuf_series(b, &said[i]);
+	apply(m->job, b, (uint64_t) SECONDS(0.5));
 	for (int look = 0; look < 2; look++) {
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			framebuf_value(b, rows[i].metric, rows[i].id, look ? rows[i].second : rows[i].first);
 		apply(m->job, b, (uint64_t) SECONDS(1 + look));
 	}
+	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.2), .kind = EVENT_PHASE_END, .entity = ENTITY_JOB, .phase = 1, .text = "epoch" });
+	apply(m->job, b, (uint64_t) SECONDS(2.2));
 	for (uint32_t id = 1; id <= 5; id++) /* the end: no look after it */
 		framebuf_end(b, &(struct end) { .entity = ENTITY_GPU, .id = id });
 	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.5), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: NVML has not answered since 0:02; its readings are missing from then on" });

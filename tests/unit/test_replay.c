@@ -133,6 +133,10 @@ static void expect_same_job(const struct job *a, const struct job *b)
 		assert_int_equal(p->ram_before, q->ram_before);
 		assert_int_equal(p->ram_peak, q->ram_peak);
 		assert_int_equal(p->ram_after, q->ram_after);
+		assert_int_equal(p->use.cpu_energy_uj.known, q->use.cpu_energy_uj.known);
+		assert_int_equal(p->use.cpu_energy_uj.value, q->use.cpu_energy_uj.value);
+		assert_int_equal(p->use.gpu_peak.known, q->use.gpu_peak.known);
+		assert_int_equal(p->use.work[GPU_WORK_BUSY].value, q->use.work[GPU_WORK_BUSY].value);
 	}
 }
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the frameworks of the job say of their own allocators: PyTorch, JAX, TensorFlow. The job pushes it as series
+ * FRAMEWORK/DEVICE/FIGURE (python/hiwater/_frameworks.py), which belong beside the driver's figures of that device.
+ * DEVICE is gpuN, N as CUDA numbers them in PCI order, or a uuid or how it begins.
+ */
+#pragma once
+
+#include "job/job.h"
+
+struct framework {
+	const char *name;          /* static: "torch" */
+	struct maybe allocated_peak, reserved_peak;  /* bytes */
+	struct maybe fragmentation_ppm;              /* at most */
+	struct maybe alloc_retries, ooms;
+};
+
+enum {
+	FRAMEWORKS_MOST = 3
+};
+
+/* Is a series of this name such a figure? */
+bool framework_has(const char *series);
+
+/* What each of them said of the GPU, those that said something. Returns how many; ret has FRAMEWORKS_MOST. */
+size_t frameworks_of(const struct job *job, const struct birth *gpu, struct framework *ret);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What phases use of GPUs and energy, and what frameworks say of a GPU's memory.
+ */
+#include "job/framework.h"
+#include "job_rig.h"
+
+#define SECOND (1000 * MS)
+
+static void gpu_is_there(struct rig *r, uint32_t id, int64_t index, struct maybe cuda, const char *uuid)
+{
+	const struct birth birth = {
+		.entity = ENTITY_GPU,
+		.id = id,
+		.gpu = { .uuid = uuid, .name = "GPU", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(index), .cuda_index = cuda },
+	};
+
+	framebuf_birth(&r->buf, &birth);
+}
+
+/* One frame with these readings, which stand for two seconds. */
+static void look(struct rig *r, uint64_t now, size_t n, const struct reading *readings)
+{
+	struct frame frame = framebuf_frame(&r->buf, FRAME_NVML, now, 2 * SECOND);
+	struct reading copy[8];
+
+	assert_true(n <= 8);
+	memcpy(copy, readings, n * sizeof(*copy));
+	frame.n_readings = n;
+	frame.readings = copy;
+	frame.live = true;
+	assert_int_equal(job_apply(r->job, &frame), 0);
+	framebuf_clear(&r->buf);
+}
+
+static void edge(struct rig *r, uint64_t now, enum event_kind kind, uint32_t number)
+{
+	struct event event = { .time_ns = now, .kind = kind, .entity = ENTITY_JOB, .phase = number, .text = "p" };
+	const struct frame frame = { .time_ns = now, .source = FRAME_USER, .n_events = 1, .events = &event };
+
+	assert_int_equal(job_apply(r->job, &frame), 0);
+}
+
+#define LOOK(r, now, ...) \
+	look(r, now, sizeof((const struct reading[]) { __VA_ARGS__ }) / sizeof(struct reading), (const struct reading[]) { __VA_ARGS__ })
+
+static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
+{
+	struct rig *r = *state;
+	const struct phase_use *outer, *inner;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	LOOK(r, 1 * SECOND, reading_of(M_HOST_ENERGY, 0, 1000), reading_of(M_GPU_ENERGY, 1, 500), reading_of(M_GPU_JOB_MEM, 1, 10 * MB),
+		reading_of(M_JOB_GPU_MEM, 0, 10 * MB), reading_of(M_GPU_BUSY, 1, 0));
+	edge(r, 1 * SECOND, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 2 * SECOND, reading_of(M_HOST_ENERGY, 0, 1100), reading_of(M_GPU_ENERGY, 1, 700), reading_of(M_JOB_GPU_MEM, 0, 50 * MB),
+		reading_of(M_GPU_BUSY, 1, 600000));
+	edge(r, 2 * SECOND, EVENT_PHASE_BEGIN, 2);
+	LOOK(r, 3 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 90 * MB), reading_of(M_GPU_BUSY, 1, 200000), reading_of(M_GPU_ENERGY, 1, 750));
+	edge(r, 3 * SECOND, EVENT_PHASE_END, 2);
+	LOOK(r, 4 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 20 * MB), reading_of(M_GPU_BUSY, 1, 0), reading_of(M_HOST_ENERGY, 0, 1300));
+	edge(r, 4 * SECOND, EVENT_PHASE_END, 1);
+	LOOK(r, 5 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 99 * MB), reading_of(M_GPU_ENERGY, 1, 9999));
+	outer = &job_phase(r->job, 0)->use;
+	inner = &job_phase(r->job, 1)->use;
+	assert_int_equal(outer->gpu_before.value, 10 * MB);
+	assert_int_equal(outer->gpu_peak.value, 90 * MB);
+	assert_int_equal(outer->gpu_after.value, 20 * MB);
+	assert_int_equal(outer->cpu_energy_uj.value, 300);
+	assert_int_equal(outer->gpu_energy_uj.value, 250);
+	assert_int_equal(outer->work[GPU_WORK_BUSY].value, (0 + 600000 + 200000) / 3 + 1);
+	assert_int_equal(inner->gpu_before.value, 50 * MB);
+	assert_int_equal(inner->gpu_peak.value, 90 * MB);
+	assert_int_equal(inner->gpu_energy_uj.value, 50);
+	assert_int_equal(inner->cpu_energy_uj.value, 0);
+	assert_int_equal(inner->work[GPU_WORK_BUSY].value, 600000);
+	assert_false(inner->work[GPU_WORK_SM].known);
+}
+
+/* Eight GPUs, of which the job works on one. */
+static void test_idle_devices_of_others_do_not_count(void **state)
+{
+	struct rig *r = *state;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	gpu_is_there(r, 2, 1, UNKNOWN, "GPU-b");
+	edge(r, 0, EVENT_PHASE_BEGIN, 1);
+	for (uint64_t t = 1; t < 4; t++)
+		LOOK(r, t * SECOND, reading_of(M_GPU_JOB_MEM, 1, 10 * MB), reading_of(M_GPU_JOB_MEM, 2, 0),
+			reading_of(M_GPU_BUSY, 1, 800000), reading_of(M_GPU_BUSY, 2, 0));
+	assert_int_equal(job_phase(r->job, 0)->use.work[GPU_WORK_BUSY].value, 800000);
+	assert_false(job_phase(r->job, 0)->use.gpu_energy_uj.known);
+	assert_false(job_phase(r->job, 0)->use.cpu_energy_uj.known);
+}
+
+static void test_nothing_is_known_where_nothing_was_read(void **state)
+{
+	struct rig *r = *state;
+	const struct phase_use *use;
+
+	edge(r, 0, EVENT_PHASE_BEGIN, 1);
+	edge(r, SECOND, EVENT_PHASE_END, 1);
+	use = &job_phase(r->job, 0)->use;
+	assert_false(use->gpu_before.known || use->gpu_peak.known || use->gpu_after.known);
+	assert_false(use->cpu_energy_uj.known || use->gpu_energy_uj.known || use->work[GPU_WORK_BUSY].known);
+}
+
+static void log_value(struct rig *r, const char *name, double value)
+{
+	struct series_value v = { .name = name, .value = value };
+	const struct frame frame = { .time_ns = SECOND, .source = FRAME_USER, .n_series = 1, .series = &v };
+
+	assert_int_equal(job_apply(r->job, &frame), 0);
+}
+
+static void test_frameworks_belong_to_their_devices(void **state)
+{
+	struct rig *r = *state;
+	struct framework list[FRAMEWORKS_MOST];
+	const struct birth *second, *first;
+
+	gpu_is_there(r, 1, 0, known(1), "GPU-aaaa");
+	gpu_is_there(r, 2, 1, known(0), "GPU-bbbb");
+	LOOK(r, SECOND, reading_of(M_GPU_BUSY, 1, 0));
+	log_value(r, "torch/gpu1/allocated_bytes", 70);
+	log_value(r, "torch/gpu1/allocated_peak_bytes", 100);
+	log_value(r, "torch/gpu1/allocated_peak_bytes", 90);
+	log_value(r, "torch/gpu1/reserved_bytes", 120);
+	log_value(r, "torch/gpu1/fragmentation", 0.25);
+	log_value(r, "torch/gpu1/ooms", 2);
+	log_value(r, "jax/GPU-bb/allocated_bytes", 7);
+	log_value(r, "torch/gpu12/allocated_bytes", 9999);
+	log_value(r, "torch/gpu1x/allocated_bytes", 9999);
+	log_value(r, "other/gpu1/allocated_bytes", 9999);
+	first = &job_gpu(r->job, 0)->birth;
+	second = &job_gpu(r->job, 1)->birth;
+	assert_int_equal(frameworks_of(r->job, first, list), 1);
+	assert_string_equal(list[0].name, "torch");
+	assert_int_equal(list[0].allocated_peak.value, 100);
+	assert_int_equal(list[0].reserved_peak.value, 120);
+	assert_int_equal(list[0].fragmentation_ppm.value, 250000);
+	assert_int_equal(list[0].ooms.value, 2);
+	assert_false(list[0].alloc_retries.known);
+	assert_int_equal(frameworks_of(r->job, second, list), 1);
+	assert_string_equal(list[0].name, "jax");
+	assert_int_equal(list[0].allocated_peak.value, 7);
+}
+
+static void test_which_series_are_a_frameworks(void **state)
+{
+	(void) state;
+	assert_true(framework_has("torch/gpu0/reserved_peak_bytes"));
+	assert_true(framework_has("tensorflow/GPU-1/allocated_bytes"));
+	assert_false(framework_has("torch/allocated_bytes"));
+	assert_false(framework_has("val/gpu0/ooms"));
+	assert_false(framework_has("torch/gpu0/loss"));
+	assert_false(framework_has("loss"));
+	assert_false(framework_has(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_of_a_phase_is_what_rose_while_it_was_open),
+		RIG_TEST(test_idle_devices_of_others_do_not_count),
+		RIG_TEST(test_nothing_is_known_where_nothing_was_read),
+		RIG_TEST(test_frameworks_belong_to_their_devices),
+		cmocka_unit_test(test_which_series_are_a_frameworks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
