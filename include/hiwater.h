@@ -520,6 +520,109 @@ HIW_API int hiw_history_remove(const char *run, struct hiw_err *err);
 /* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), or -errno. */
 HIW_API int hiw_mark(const char *text, struct hiw_err *err);
 
+/* ---- what a program tells of itself ------------------------------------------------------------------------------- */
+
+/* A bounded list of what a program pushes, reading by reading: its framework's allocator, a loss, a step. The list makes
+ * events of what changes, of new peaks, and of rules that hold; the program adds its own. An event takes 88 bytes in it, a
+ * push well under a microsecond. Unlike other handles, a list may be used by several threads at once. */
+struct hiw_pushes;
+
+enum {
+	HIW_PUSH_SERIES = 7,         /* series of a list, at most */
+	HIW_PUSH_RATIOS = 4,
+	HIW_PUSH_RULES = 16,
+};
+
+enum hiw_push_kind {
+	HIW_PUSH_SAMPLE,             /* a push */
+	HIW_PUSH_ALLOCATION,         /* the first series rose since the push before */
+	HIW_PUSH_DEALLOCATION,       /* it fell */
+	HIW_PUSH_PEAK,               /* it was never higher; values[0] is the peak, which may have been between two pushes */
+	HIW_PUSH_ALERT,              /* a rule holds */
+	HIW_PUSH_CLEARED,            /* it ceased to */
+	HIW_PUSH_OWN = 8,            /* from here on to 31: the program's own */
+};
+
+/* The quotient of two series, for rules. */
+struct hiw_push_ratio {
+	const char *name;
+	unsigned of, by;             /* numbers of series: of / by */
+};
+
+struct hiw_pushes_options {
+	size_t size;                 /* of this struct */
+	size_t max_events;           /* 1 to 2^24; the oldest are dropped */
+	const char *const *series;   /* names, which rules use; allocation, deallocation and peak are about the first one */
+	size_t n_series;
+	const struct hiw_push_ratio *ratios;
+	size_t n_ratios;
+	bool changes;                /* make events of allocation, deallocation, peak */
+	bool samples;                /* make one of each push */
+	bool every;                  /* an alert at each push while its rule holds; false: once, and when it ceases to */
+};
+
+/* *ret is the caller's. -EINVAL with text, or -ENOMEM. */
+HIW_API int hiw_pushes_new(const struct hiw_pushes_options *options, struct hiw_pushes **ret, struct hiw_err *err);
+HIW_API void hiw_pushes_free(struct hiw_pushes *pushes);
+
+/* From now on these rules (HIW_RULE_ALERT) instead of those before. They name series, ratios, and "change": by how much the
+ * first series rose since the push before. -EINVAL with text; then those before stay. */
+HIW_API int hiw_pushes_rules(struct hiw_pushes *pushes, const char *const *rules, size_t n, struct hiw_err *err);
+
+/* Statistics count the time from begin to end. The first push behind a begin is what changes are measured from. */
+HIW_API void hiw_pushes_begin(struct hiw_pushes *pushes);
+HIW_API void hiw_pushes_end(struct hiw_pushes *pushes);
+
+/* What a push made: the events with the numbers [first, end), and bit n of rules if rule n has an alert among them. */
+struct hiw_pushed {
+	uint64_t first, end;
+	uint32_t rules;
+};
+
+/* A reading of now: one value a series (NaN: unknown). mark: the largest that the first series ever was, by the mark of
+ * whoever keeps one (NaN: unknown); where it rose since the push before, that counts as a peak. ret may be NULL. */
+HIW_API void hiw_pushes_push(struct hiw_pushes *pushes, const double *values, double mark, struct hiw_pushed *ret);
+
+/* An event of the program's own: kind HIW_PUSH_OWN to 31 (else -EINVAL), a number and a text (NULL: none; 16 KiB at most,
+ * the rest is cut) that come back with it, the values of the last push. */
+HIW_API int hiw_pushes_note(struct hiw_pushes *pushes, unsigned kind, uint32_t tag, const char *text);
+
+struct hiw_push_event {
+	uint64_t time_ns;            /* since 1970 */
+	unsigned kind;               /* enum hiw_push_kind */
+	unsigned rule;               /* of an alert: its number */
+	enum hiw_level level;        /* likewise */
+	uint32_t tag;
+	double change;               /* of the first series since the push before; NaN: unknown */
+	double values[HIW_PUSH_SERIES]; /* NaN: unknown */
+	const char *text;            /* of a note, of alerts unless options.every; "" without one */
+};
+
+struct hiw_push_filter {
+	uint32_t kinds;              /* bit n: kind n; 0: all */
+	uint64_t since_ns;           /* not before this time */
+	uint64_t from;               /* not before the event of this number */
+	size_t last;                 /* of those the last so many; 0: all */
+};
+
+/* Events in their order, as they were at one instant. free(*ret), which holds their texts, too. filter NULL: all.
+ * 0 or -ENOMEM. */
+HIW_API int hiw_pushes_read(struct hiw_pushes *pushes, const struct hiw_push_filter *filter, struct hiw_push_event **ret, size_t *ret_n);
+/* One event for each interval (not 0) in which there was one: the last, at the time at which the interval began. Likewise. */
+HIW_API int hiw_pushes_timeline(struct hiw_pushes *pushes, uint64_t interval_ns, struct hiw_push_event **ret, size_t *ret_n);
+
+struct hiw_push_stats {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	uint64_t events, kept;       /* ever, and still there */
+	uint64_t counts[32];         /* ever, by kind */
+	double risen, fallen;        /* sums of the first series' changes */
+	double peaks[HIW_PUSH_SERIES]; /* NaN: unknown */
+	uint64_t active_ns;          /* between begin and end */
+};
+HIW_API void hiw_pushes_stats(struct hiw_pushes *pushes, struct hiw_push_stats *ret);
+/* Forgets events and statistics, not the time. */
+HIW_API void hiw_pushes_clear(struct hiw_pushes *pushes);
+
 /* ---- this machine ------------------------------------------------------------------------------------------------ */
 
 /* What can be measured: one call a metric. */

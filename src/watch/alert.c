@@ -23,6 +23,17 @@ uint64_t watch_lost(const struct watch *w)
 	return w->lost;
 }
 
+bool watch_stands(const struct watch *w, size_t number)
+{
+	const struct watched *r = &w->rules[number];
+	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
+	bool stands = false;
+
+	for (size_t i = 0; !stands && i < crowd->n; i++)
+		stands = crowd->places[i].id && r->states[i].raised && r->states[i].is_holding;
+	return stands;
+}
+
 /* Names of processes are any bytes: what a terminal would take for a command is none of it. */
 static void printable(char *text)
 {

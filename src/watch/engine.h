@@ -72,6 +72,8 @@ bool watch_about_memory(const struct watch *w);
 /* The first of the rule's names that nobody ever had a value of, where that keeps it from saying anything; NULL: none. */
 const struct rule_name *watch_never_had(const struct watch *w, size_t number);
 
+/* Is the rule raised for somebody, and did it hold when it was last judged? */
+bool watch_stands(const struct watch *w, size_t number);
 /* Does the rule hold now, for each whom it is judged for, and is there one? *seen is of one for whom it does not, else of
  * the last. Tells nothing. */
 bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *seen);
