@@ -75,7 +75,7 @@ struct hiw_options {
 	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
 	enum hiw_gpu gpu;
-	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s" (hiwater-run(1)); NULL: none */
+	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "usual" (hiwater-run(1)); NULL: none */
 	const char *const *limits;   /* likewise: "ram = 24GiB", "time = 2h" */
 	uint64_t grace_ns;           /* between being told to end because of a limit and being killed; 0: 30 s */
 	bool everyone;               /* attached: all processes of the machine, whoever's; with no_record. Of each there is

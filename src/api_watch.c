@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/smallfile.h"
 #include "source/procfs_stat.h"
+#include "watch/usual.h"
 
 static const uint64_t default_grace_ns = UINT64_C(30000000000);
 
@@ -27,6 +28,8 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 	};
 	struct err err = { "" };
 	struct rule rule;
+	if (kind == HIW_RULE_ALERT && usual_is(text))
+		return 0;
 	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "no such kind of rule");
 
 	if (r == 0)
@@ -36,7 +39,8 @@ int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *re
 
 /* ---- before -------------------------------------------------------------------------------------------------------- */
 
-static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
+/* Returns the rule's number. */
+static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
 {
 	struct rule rule;
 	int error = rule_parse(text, RULE_ALERT, &rule, err);
@@ -44,9 +48,26 @@ static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
 	if (error < 0)
 		return error;
 	error = watch_add(r->watch, &rule);
-	if (error == -E2BIG)
-		return err_set(err, error, "there are more than %d rules; leave some out", WATCH_RULES);
-	return error < 0 ? error : 0;
+	return error == -E2BIG ? err_set(err, error, "there are more than %d rules; leave some out", WATCH_RULES) : error;
+}
+
+static int add_usual(struct hiw_recorder *r, struct err *err)
+{
+	int n = 0;
+
+	for (size_t i = 0; n >= 0 && usual_alerts[i]; i++) {
+		n = add_rule(r, usual_alerts[i], err);
+		if (n >= 0)
+			r->usual_rules |= UINT64_C(1) << n;
+	}
+	return n;
+}
+
+static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
+{
+	const int n = usual_is(text) ? add_usual(r, err) : add_rule(r, text, err);
+
+	return n < 0 ? n : 0;
 }
 
 int open_watch(struct hiw_recorder *r, struct err *err)
@@ -162,7 +183,7 @@ bool watch_warning(struct hiw_recorder *r, struct err *ret)
 		const struct rule_name *name = watch_never_had(r->watch, r->rules_reviewed);
 		char text[RULE_NAME];
 
-		if (!name || is_said(r, r->rules_reviewed))
+		if (!name || is_said(r, r->rules_reviewed) || (r->usual_rules >> r->rules_reviewed & 1))
 			continue;
 		(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
 			watch_rule(r->watch, r->rules_reviewed)->text, rule_name_text(name, text),

@@ -97,9 +97,13 @@ struct measure {
 	"'read_bytes > 100MB/s', 'time > 2h', or a series that the job pushes: 'loss is nan', 'loss > 10 or loss is inf'. " \
 	"Names are those of docs/metrics.md, what belongs to the job without its 'job.'; behind one .peak, .mean or .last " \
 	"stand for the run so far: 'ram > 1GiB and not loss.last < 0.5'. 'growth(ram) > 10MiB/min' looks back five minutes, " \
-	"'growth(ram, 30m) > 1MiB/min' thirty; 'no step for 5m' holds when nothing new came for so long. There are < <= > >= == " \
+	"'growth(ram, 30m) > 1MiB/min' thirty; 'no step for 5m' holds when nothing new came for so long, 'no step for 5x " \
+	"median' for five times as long as usual; 'exit != 0' once the job has failed. There are < <= > >= == " \
 	"!= ~ (a regular expression, for texts), is nan, is inf, is absent, and, or, not and parentheses. In front of it may " \
 	"stand its level: 'error: ram > 95%', else it is warn.", \
+		"--alert usual stands for 'ram > 90%', 'gpu.mem > 95%', 'gpu.job_mem > 0B and gpu.busy < 5% for 10m', " \
+		"'gpu.throttle_thermal > 5% for 1m', 'host.disk_free < 1GiB', 'host.shm > 80%', 'no step for 5x median and no step " \
+		"for 1m', 'error: loss is nan or loss is inf' and 'error: exit != 0'.", \
 		"% is of the memory limit of the job's cgroup, else of what was asked for, else of the machine; of the GPU's memory; " \
 		"of the processors the job may use. A number that cannot be had fires nothing, nor does one that was not renewed in " \
 		"time. A rule with a process or a GPU in it is judged for each of them. It is told once when it begins to hold, and " \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "job/job_internal.h"
 
@@ -83,6 +84,19 @@ int job_set_text(char **field, const char *text)
 	free(*field);
 	*field = copy;
 	return 0;
+}
+
+struct maybe job_exit_code(const struct facts *f)
+{
+	const int status = (int) f->exit_status.value;
+
+	if (!f->exit_status.known && !f->ended_ns.known)
+		return UNKNOWN;
+	if (f->stopped_by.known)
+		return f->stopped_by;
+	if (!f->exit_status.known)
+		return UNKNOWN;
+	return known(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* ---- applying ------------------------------------------------------------------------------------------------------- */

@@ -137,6 +137,8 @@ void job_free(struct job *job);
 struct facts *job_facts(struct job *job);
 const struct facts *job_facts_const(const struct job *job);
 int job_set_text(char **field, const char *text);
+/* How main ended, as a shell has it: its exit status, 128 + signal, 124 where a limit ended it. */
+struct maybe job_exit_code(const struct facts *facts);
 
 /* Applies a frame. Returns 0 or -ENOMEM (what could be applied was). */
 int job_apply(struct job *job, const struct frame *frame);

@@ -57,21 +57,19 @@ const char *figure_signal(int signal, char buf[UNITS_LEN])
 struct ending ending_of(const struct summary *s)
 {
 	const struct facts *f = s->facts;
-	int status = (int) f->exit_status.value;
+	const struct maybe code = job_exit_code(f);
+	const int status = (int) f->exit_status.value;
+	struct ending end = { .outcome = OUTCOME_EXIT, .code = (int) code.value, .code_known = code.known };
 
-	if (f->stopped_by.known)
-		return (struct ending) { .outcome = OUTCOME_LIMIT, .code = (int) f->stopped_by.value, .code_known = true };
-	if (f->exit_status.known && WIFSIGNALED(status)) {
-		return (struct ending) {
-			.outcome = OUTCOME_SIGNAL,
-			.code = 128 + WTERMSIG(status),
-			.signal = WTERMSIG(status),
-			.code_known = true,
-		};
+	if (!code.known)
+		end.outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED;
+	else if (f->stopped_by.known)
+		end.outcome = OUTCOME_LIMIT;
+	else if (WIFSIGNALED(status)) {
+		end.outcome = OUTCOME_SIGNAL;
+		end.signal = WTERMSIG(status);
 	}
-	if (f->exit_status.known)
-		return (struct ending) { .outcome = OUTCOME_EXIT, .code = WEXITSTATUS(status), .code_known = true };
-	return (struct ending) { .outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED };
+	return end;
 }
 
 /* Without printf's %f, which writes the locale's decimal point. */

@@ -74,6 +74,10 @@ static void seen_text(const struct rule *rule, const struct rule_seen *seen, cha
 	const size_t len = strlen(buf);
 	struct rule_term amount = *t;
 
+	if (t->whole == WHOLE_MEDIAN) {
+		(void) snprintf(buf + len, size - len, ", it is %s between two", rule_value_text(&amount, &of, whole));
+		return;
+	}
 	amount.test = TEST_COMPARE;
 	(void) snprintf(buf + len, size - len, " of %s", rule_value_text(&amount, &of, whole));
 }

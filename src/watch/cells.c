@@ -197,10 +197,17 @@ size_t cells_slot(struct cells *c, const struct rule_term *term)
 
 	while (i < c->n_slots && !(is_same_name(&c->slots[i].name, name) && c->slots[i].growth_ns == growth))
 		i++;
-	if (i < c->n_slots)
+	if (i < c->n_slots) {
+		c->slots[i].wants_gaps |= term->whole == WHOLE_MEDIAN;
 		return i;
+	}
 	s = &c->slots[c->n_slots++];
-	*s = (struct slot) { .name = *name, .growth_ns = growth, .next = { NO_SLOT, NO_SLOT } };
+	*s = (struct slot) {
+		.name = *name,
+		.growth_ns = growth,
+		.wants_gaps = term->whole == WHOLE_MEDIAN,
+		.next = { NO_SLOT, NO_SLOT },
+	};
 	if (name->what == RULE_METRIC) {
 		hang(c, i, name->metric, 0);
 		if (name->also >= 0)
@@ -238,12 +245,42 @@ static void take_rate(struct cell *cell, uint64_t now)
 	cell->newer = here;
 }
 
+static int by_length(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t cell_gap(const struct cell *cell)
+{
+	enum {
+		MOST = sizeof(cell->gaps.ns) / sizeof(cell->gaps.ns[0]),
+		LEAST = 5
+	};
+	const size_t n = cell->gaps.n < MOST ? cell->gaps.n : MOST;
+	uint64_t sorted[MOST];
+
+	if (n < LEAST)
+		return 0;
+	memcpy(sorted, cell->gaps.ns, n * sizeof(sorted[0]));
+	qsort(sorted, n, sizeof(sorted[0]), by_length);
+	return sorted[n / 2];
+}
+
+static void take_gap(struct cell *cell, uint64_t now)
+{
+	cell->gaps.ns[cell->gaps.n++ % (sizeof(cell->gaps.ns) / sizeof(cell->gaps.ns[0]))] = now - cell->at_ns;
+}
+
 /* value etc. are set. */
 static void take(struct slot *s, struct cell *cell, uint64_t now)
 {
 	if (!cell->ever) {
 		cell->first = cell->value;
 		cell->peak = cell->high;
+	} else if (s->wants_gaps) {
+		take_gap(cell, now);
 	}
 	cell->ever = cell->known = s->ever = true;
 	cell->at_ns = now;

@@ -23,6 +23,12 @@ struct point {
 	double value;
 };
 
+/* Times between values, the last few. */
+struct gaps {
+	uint64_t ns[15];
+	size_t n;                       /* all that there ever were */
+};
+
 struct cell {
 	bool known, ever, parts[2];     /* parts: which of a sum of two was had */
 	double low, value, high;
@@ -32,11 +38,13 @@ struct cell {
 	double first;                   /* of a counter */
 	struct point older, newer;      /* between which a rate is taken, at least a second */
 	struct slope slope;             /* with growth only */
+	struct gaps gaps;               /* with a silence that is measured by them only */
 };
 
 struct slot {
 	struct rule_name name;
 	uint64_t growth_ns;             /* 0: none is asked for */
+	bool wants_gaps;
 	bool ever;                      /* somebody had a value of it */
 	uint64_t rules;                 /* who looks at it: bit n is rule n */
 	uint16_t next[2];               /* the next slot of the same metric, of the one that is added to it */
@@ -87,6 +95,9 @@ int cells_place(const struct cells *c, enum entity entity, uint32_t id);
 void cells_free_place(struct cells *c, enum entity entity, size_t place);
 /* The GPU that the driver gives this number; -1: none. */
 int cells_gpu(const struct cells *c, uint32_t index);
+
+/* The median of the times between values; 0: too few are known. */
+uint64_t cell_gap(const struct cell *cell);
 
 /* Take what a frame says; return the rules that look at it. */
 uint64_t cells_reading(struct cells *c, const struct reading *r, const struct frame *frame);

@@ -70,7 +70,15 @@ static void look_silent(struct judging *j, const struct cell *cell, const struct
 
 	ret->known = true;
 	ret->low = ret->value = ret->high = (double) (j->now - from);
-	due_at(j, from + t->span_ns);
+	if (t->whole == WHOLE_MEDIAN) {
+		const uint64_t gap = cell_gap(cell);
+
+		ret->whole_known = gap > 0;
+		ret->whole = (double) gap;
+		due_at(j, from + (uint64_t) (t->value * (double) gap));
+	} else {
+		due_at(j, from + t->span_ns);
+	}
 }
 
 static void look_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
@@ -129,6 +137,13 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 			due_at(j, (uint64_t) t->value);
 		return;
 	}
+	if (t->name.what == RULE_EXIT) {
+		const struct maybe code = job_exit_code(j->w->facts);
+
+		ret->known = code.known;
+		ret->low = ret->value = ret->high = (double) code.value;
+		return;
+	}
 	if (place < 0)
 		return;
 	const struct place *p = &j->w->cells.crowds[t->name.entity].places[place];
@@ -139,7 +154,7 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 		return;
 	}
 	look_cell(j, &j->w->cells.slots[j->watched->slots[number]].cells[place], t, ret);
-	if (t->whole != WHOLE_NONE) {
+	if (t->whole != WHOLE_NONE && t->whole != WHOLE_MEDIAN) {
 		const struct maybe whole = whole_of(j->w->facts, t, p->whole);
 
 		ret->whole_known = whole.known;
@@ -244,8 +259,18 @@ bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *ret)
 	return any && all;
 }
 
+/* Facts come in no frame. */
+static uint64_t rules_about_exit(struct watch *w)
+{
+	if (w->ended || !job_exit_code(w->facts).known)
+		return 0;
+	w->ended = true;
+	return w->exit_rules;
+}
+
 static void judge_due(struct watch *w, uint64_t rules, uint64_t now)
 {
+	rules |= rules_about_exit(w);
 	for (size_t i = 0; i < w->n; i++) {
 		if ((rules >> i & 1) || w->rules[i].next_ns <= now)
 			judge(w, i, now);
@@ -395,6 +420,8 @@ static int add_slots(struct watch *w, struct watched *r, size_t number)
 	for (size_t i = 0; i < r->rule.n_terms; i++) {
 		const struct rule_term *t = &r->rule.terms[i];
 
+		if (t->name.what == RULE_EXIT)
+			w->exit_rules |= UINT64_C(1) << number;
 		if (t->name.what != RULE_METRIC && t->name.what != RULE_SERIES)
 			continue;
 		r->slots[i] = (uint16_t) cells_slot(&w->cells, t);

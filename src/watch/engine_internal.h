@@ -32,7 +32,8 @@ struct watch {
 	unsigned entities;                 /* whom the rules look at: bit n is entity n */
 	struct watched rules[WATCH_RULES];
 	size_t n;
-	bool begun;
+	bool begun, ended;                 /* ended: main's exit status was judged */
+	uint64_t exit_rules;               /* who looks at that */
 	uint64_t first_ns, now_ns;
 	int memory_raised;
 	bool has_holders;

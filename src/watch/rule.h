@@ -8,10 +8,10 @@
  *   any   = all { or all }          all = part { and part }          part = not part | ( any ) | term
  *   term  = NAME < <= > >= == != VALUE [of limit | of capacity]
  *         | NAME is [not] nan | inf | absent                             NAME ~ PATTERN, NAME !~ PATTERN (texts)
- *         | growth(NAME [, SPAN]) > VALUE/SPAN                           no NAME for SPAN
+ *         | growth(NAME [, SPAN]) > VALUE/SPAN                           no NAME for SPAN | for Nx median
  *         | NAME = VALUE                                                 limits only, alone
- *   NAME  = ram, gpu.mem, gpu0.mem, gpu[0].mem, process.rss, host.mem_used, time, cpu, loss, "a series"; behind it
- *           .peak .mean .last: over the run so far
+ *   NAME  = ram, gpu.mem, gpu0.mem, gpu[0].mem, process.rss, host.mem_used, time, exit, cpu, loss, "a series"; behind
+ *           it .peak .mean .last: over the run so far
  *   VALUE = number [unit] [/s /min /h /d]; +5% -5%: relative, compare only
  *
  * "not" is worked into the terms while parsing, so an expression is terms, ands and ors. A value that cannot be had
@@ -62,6 +62,7 @@ enum rule_what {
 	RULE_METRIC,
 	RULE_SERIES,
 	RULE_TIME,    /* since the run's start, in ns */
+	RULE_EXIT,    /* main's exit status as a shell has it, once it has ended */
 	RULE_FIELD,   /* of a process */
 };
 
@@ -118,6 +119,7 @@ enum rule_whole {
 	WHOLE_GPU,      /* the GPU's memory */
 	WHOLE_CORES,    /* processors, in ns a second */
 	WHOLE_BASE,     /* compare: the same value of the base */
+	WHOLE_MEDIAN,   /* silence: value is a multiple of the median of the times between two values */
 };
 
 struct rule_term {

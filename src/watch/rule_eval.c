@@ -60,7 +60,7 @@ static bool term_holds(const struct rule_term *t, const struct rule_value *v, bo
 {
 	if (t->test == TEST_ABSENT)
 		return v->known == t->negated;
-	if (!v->known)
+	if (!v->known || (t->whole == WHOLE_MEDIAN && !v->whole_known))
 		return false;
 	switch (t->test) {
 	case TEST_COMPARE:
@@ -71,7 +71,7 @@ static bool term_holds(const struct rule_term *t, const struct rule_value *v, bo
 	case TEST_INF:
 		return !isinf(v->value) == t->negated;
 	case TEST_SILENT:
-		return (v->value >= (double) t->span_ns) != t->negated;
+		return (v->value >= (t->whole == WHOLE_MEDIAN ? t->value * v->whole : (double) t->span_ns)) != t->negated;
 	case TEST_MATCH:
 		return v->text && (regexec(t->pattern, v->text, 0, NULL, 0) == 0) != t->negated;
 	case TEST_ABSENT:

@@ -17,8 +17,17 @@ static const struct {
 	enum rule_field field;
 } fields[] = { { "name", FIELD_NAME }, { "command", FIELD_COMMAND }, { "pid", FIELD_PID }, { "uid", FIELD_UID } };
 
+/* What is of the run and no metric. */
+static const struct {
+	const char *name;
+	enum rule_what what;
+} bare[] = { { "time", RULE_TIME }, { "exit", RULE_EXIT } };
+
 enum {
-	FIELDS = sizeof(fields) / sizeof(fields[0])
+	BARE = sizeof(bare) / sizeof(bare[0]),
+	FIELDS = sizeof(fields) / sizeof(fields[0]),
+	CPUS = 3, /* cpu of the job, a process and the host, which are no rows of metric.def */
+	NAMES = METRIC_COUNT + BARE + FIELDS + CPUS
 };
 
 /* Cuts ".peak" off word. */
@@ -96,8 +105,8 @@ static bool is_metric(const char *word, struct rule_name *ret)
 
 /* All that has a name, as it is written in a rule of this kind. */
 struct vocabulary {
-	char text[METRIC_COUNT + 8][48];
-	const char *names[METRIC_COUNT + 8];
+	char text[NAMES][48];
+	const char *names[NAMES];
 	size_t n;
 };
 
@@ -110,17 +119,18 @@ static void vocabulary_add(struct vocabulary *v, const char *entity, const char 
 
 static void vocabulary_make(struct vocabulary *v, enum rule_kind kind)
 {
-	const enum entity bare = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
+	const enum entity plain = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
 
 	v->n = 0;
-	vocabulary_add(v, "", "time");
+	for (size_t i = 0; i < BARE; i++)
+		vocabulary_add(v, "", bare[i].name);
 	vocabulary_add(v, "", "cpu");
 	vocabulary_add(v, "process", "cpu");
 	vocabulary_add(v, "host", "cpu");
 	for (size_t i = 0; i < FIELDS; i++)
 		vocabulary_add(v, kind == RULE_FILTER ? "" : "process", fields[i].name);
 	for (int m = 0; m < METRIC_COUNT; m++)
-		vocabulary_add(v, metrics[m].entity == bare ? "" : entity_name(metrics[m].entity), metrics[m].name);
+		vocabulary_add(v, metrics[m].entity == plain ? "" : entity_name(metrics[m].entity), metrics[m].name);
 }
 
 static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *why)
@@ -181,8 +191,10 @@ static void limit_of_gpu(struct rule_name *name, enum rule_kind kind)
 static int name_bare(const char *word, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	ret->entity = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
-	if (strcmp(word, "time") == 0 && kind != RULE_FILTER) {
-		ret->what = RULE_TIME;
+	for (size_t i = 0; i < BARE && kind != RULE_FILTER; i++) {
+		if (strcmp(word, bare[i].name) != 0)
+			continue;
+		ret->what = bare[i].what;
 		return 0;
 	}
 	if (is_field(word, ret) || is_metric(word, ret))
@@ -223,8 +235,10 @@ char *rule_name_text(const struct rule_name *name, char buf[RULE_NAME])
 		(void) snprintf(buf, RULE_NAME, "%.40s%s", name->series, part);
 		return buf;
 	}
-	if (name->what == RULE_TIME) {
-		(void) snprintf(buf, RULE_NAME, "time");
+	for (size_t i = 0; i < BARE; i++) {
+		if (name->what != bare[i].what)
+			continue;
+		(void) snprintf(buf, RULE_NAME, "%s", bare[i].name);
 		return buf;
 	}
 	if (name->indexed)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "watch/rule_lex.h"
 
 static const uint64_t growth_span_ns = UINT64_C(300000000000); /* looked back for a growth unless said otherwise */
@@ -124,6 +125,11 @@ static void take_is(struct parser *p, struct rule_term *term)
 	lex_fail(p, at, "is what? nan, inf or absent");
 }
 
+static bool always_has_value(const struct rule_name *name)
+{
+	return name->what == RULE_TIME || name->what == RULE_EXIT || name->what == RULE_FIELD || name->part != PART_NOW;
+}
+
 static void take_growth(struct parser *p, struct rule_term *term)
 {
 	const char *at = p->p;
@@ -146,7 +152,7 @@ static void take_growth(struct parser *p, struct rule_term *term)
 	at = p->p;
 	if (!lex_sign(p, ")"))
 		lex_fail(p, at, "the parenthesis of growth( is not closed");
-	if (term->name.part != PART_NOW || term->name.what == RULE_TIME || term->name.what == RULE_FIELD)
+	if (always_has_value(&term->name))
 		lex_fail(p, at, "growth is of a metric or a series as it is now");
 	lex_blanks(p);
 	at = p->p;
@@ -154,6 +160,24 @@ static void take_growth(struct parser *p, struct rule_term *term)
 		lex_fail(p, at, "how fast? write growth(NAME) > 10MiB/min");
 	if (p->code == 0)
 		take_amount(p, term);
+}
+
+/* "5x median"; false, and nothing is read, if it is not that. */
+static bool take_multiple(struct parser *p, struct rule_term *term)
+{
+	const char *at, *s;
+
+	lex_blanks(p);
+	at = s = p->p;
+	if (parse_double(&s, &term->value) < 0 || *s != 'x')
+		return false;
+	p->p = s + 1;
+	if (!lex_keyword(p, "median"))
+		lex_fail(p, at, "so many times what? write 5x median");
+	else if (!(term->value > 1 && term->value <= 1e6))
+		lex_fail(p, at, "a multiple above 1 belongs here, as 5x median");
+	term->whole = WHOLE_MEDIAN;
+	return true;
 }
 
 static void take_silence(struct parser *p, struct rule_term *term)
@@ -165,11 +189,11 @@ static void take_silence(struct parser *p, struct rule_term *term)
 	lex_name(p, &term->name);
 	lex_blanks(p);
 	at = p->p;
-	if (p->code == 0 && (term->name.what == RULE_TIME || term->name.what == RULE_FIELD || term->name.part != PART_NOW))
+	if (p->code == 0 && always_has_value(&term->name))
 		lex_fail(p, at, "that always has a value");
 	else if (p->code == 0 && !lex_keyword(p, "for"))
-		lex_fail(p, at, "for how long? write no NAME for 5m");
-	else
+		lex_fail(p, at, "for how long? write no NAME for 5m, or for 5x median");
+	else if (!take_multiple(p, term))
 		term->span_ns = lex_span(p);
 }
 
@@ -290,7 +314,7 @@ static void parse_limit(struct parser *p)
 	at = p->p;
 	term->offset = (unsigned) (at - p->start);
 	lex_name(p, &term->name);
-	if (p->code == 0 && (term->name.part != PART_NOW || term->name.what == RULE_FIELD ||
+	if (p->code == 0 && (term->name.part != PART_NOW || term->name.what == RULE_FIELD || term->name.what == RULE_EXIT ||
 				    (term->name.what == RULE_METRIC && metrics[term->name.metric].kind != KIND_GAUGE)))
 		lex_fail(p, at, "a limit is one of what there is now: ram, gpu.mem, process.rss, processes, or of time");
 	lex_blanks(p);

@@ -199,6 +199,11 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 	return 0;
 }
 
+static int number_exit(const struct rule_number *number, struct rule_why *why)
+{
+	return number->dim == DIM_BARE ? 0 : rule_refuse(why, "an exit status belongs here, as 0 or 137");
+}
+
 static int number_field(struct rule_term *term, const struct rule_number *number, struct rule_why *why)
 {
 	char text[RULE_NAME];
@@ -218,6 +223,8 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 		return rule_refuse(why, "only a percentage is relative; write it as +5%%");
 	if (term->name.what == RULE_FIELD)
 		return number_field(term, number, why);
+	if (term->name.what == RULE_EXIT)
+		return number_exit(number, why);
 	if (number->dim == DIM_PERCENT)
 		return percentage(term, number, kind, why);
 	return term->name.what == RULE_SERIES ? 0 : metric_amount(term, number, why);

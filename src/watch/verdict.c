@@ -14,7 +14,7 @@ static bool is_of_run(const struct rule_term *t)
 {
 	if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
 		return false;
-	return t->name.what == RULE_TIME || t->name.part != PART_NOW;
+	return t->name.what == RULE_TIME || t->name.what == RULE_EXIT || t->name.part != PART_NOW;
 }
 
 enum check_by check_by(const struct rule *rule)
@@ -148,6 +148,8 @@ static void look(void *ctx, const struct rule *rule, size_t number, struct rule_
 	ret->whole = (double) whole.value;
 	if (t->name.what == RULE_TIME)
 		set(ret, wall(s));
+	else if (t->name.what == RULE_EXIT)
+		set(ret, job_exit_code(s->facts));
 	else if (t->name.what == RULE_SERIES)
 		look_series(s, &t->name, ret);
 	else if (t->name.entity == ENTITY_PROCESS)
@@ -248,7 +250,7 @@ int compare_rule_check(const struct rule *rule, struct err *err)
 		(void) rule_name_text(&t->name, name);
 		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
 			return err_set(err, -EINVAL, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
-		if (t->name.what != RULE_TIME && t->name.part == PART_NOW)
+		if (!is_of_run(t))
 			return err_set(err, -EINVAL, "'%s' is a level at a moment; which of the run? write %s.peak, %s.mean or %s.last", name,
 				name, name, name);
 	}

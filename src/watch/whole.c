@@ -26,6 +26,7 @@ struct maybe whole_of(const struct facts *f, const struct rule_term *t, struct m
 		return cores_of(f, t->name.entity);
 	case WHOLE_NONE:
 	case WHOLE_BASE:
+	case WHOLE_MEDIAN:
 		break;
 	}
 	return UNKNOWN;

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import HERE, ended, processes, wait_for
+from cli_helpers import HERE, ROOT, ended, processes, wait_for
 from watched_jobs import Watched
 
 MIB = 1 << 20
@@ -150,6 +150,36 @@ def test_every_rule_of_the_manual_can_be_read(tool, command):
         option = "--limit" if re.search(r"[a-z] = ", rule) else "--alert"
         done = tool.run("run", "--summary", "none", "--no-record", option, rule, "--", "true")
         assert done.returncode == 0, (rule, done.stderr)
+
+
+def test_the_usual(tool):
+    """What the manual says it stands for; what was never there is not complained of."""
+    source = (ROOT / "src" / "watch" / "usual.c").read_text()
+    usual = re.findall(r'^\t"(.*)",$', source, re.M)
+    assert len(usual) > 5 and set(usual) <= quoted(tool, "run")
+    told = tool.folder / "told"
+    done = tool.run("run", "--summary", "none", "--gpu=none", "-o", "run.hiw", "--alert", "usual", "--on-alert",
+                    f"error: echo $HIWATER_VALUE > {told}", "--", "sh", "-c", "sleep 2.1; exit 3")
+    assert done.returncode == 3
+    assert done.stderr == "hiwater: alert: error: exit != 0: 3\n"
+    wait_for(lambda: told.exists() and told.read_text() == "3\n", "the command is told after the job's end")
+    assert tool.run("check", "run.hiw", "exit == 3", "exit != 0 and time > 1s").returncode == 0
+    assert tool.run("check", "run.hiw", "exit == 0").returncode == 1
+
+
+def test_slower_than_usual(tool):
+    job = Watched(tool, "--alert", "no step for 8x median")
+    began = time.monotonic()
+    for n in range(8):
+        job.say(f"log step={n}")
+        time.sleep(0.1)
+    gap = (time.monotonic() - began) / 8
+    line, = job.wait_lines("alert")
+    assert re.fullmatch(r"no step for 8x median: .*, it is .* between two", line)
+    assert time.monotonic() - began > 8 * gap
+    job.say("log step=99")
+    job.wait_lines("cleared")
+    assert job.finish() == 0
 
 
 # ---- actions ----

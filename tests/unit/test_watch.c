@@ -519,6 +519,54 @@ static void test_silence(void **state)
 	finish(&r);
 }
 
+/* Five times as long as it usually takes; what that is must be known first. */
+static void test_silence_by_the_median(void **state)
+{
+	struct rig r;
+	uint64_t t = 0;
+
+	(void) state;
+	begin(&r, "no step for 5x median");
+	step(&r, 0, 0);
+	watch_tick(r.w, 1000 * S);
+	assert_quiet(&r);
+	for (int64_t i = 1; i <= 20; i++) {
+		t = 1000 * S + (uint64_t) i * 2 * S;
+		step(&r, t, i);
+	}
+	watch_tick(r.w, t + 10 * S - 1);
+	assert_quiet(&r);
+	watch_tick(r.w, t + 10 * S);
+	assert_non_null(strstr(next(&r).text, "no step for 5x median: 10.0 s, it is 2.00 s between two"));
+	step(&r, t + 11 * S, 30);
+	watch_tick(r.w, t + 12 * S);
+	assert_cleared(&r);
+	finish(&r);
+}
+
+static void test_exit(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	begin(&r, "exit != 0");
+	ram(&r, 5 * S, 1);
+	assert_quiet(&r);
+	r.facts.stopped_by = known(124); /* it was told to, and has not ended yet */
+	watch_tick(r.w, 6 * S);
+	assert_quiet(&r);
+	r.facts.exit_status = known(15);
+	watch_tick(r.w, 7 * S);
+	assert_string_equal(next(&r).text, "exit != 0: 124");
+	finish(&r);
+	begin(&r, "exit != 0");
+	ram(&r, 5 * S, 1);
+	r.facts.exit_status = known(3 << 8);
+	watch_tick(r.w, 7 * S);
+	assert_string_equal(next(&r).text, "exit != 0: 3");
+	finish(&r);
+}
+
 static void test_silence_from_the_beginning(void **state)
 {
 	struct rig r;
@@ -760,6 +808,8 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_silence_from_the_beginning),
+		cmocka_unit_test(test_silence_by_the_median),
+		cmocka_unit_test(test_exit),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_growth_in_a_short_span),
