@@ -65,6 +65,7 @@ struct hiw_recorder {
 	size_t first_alert, n_alerts;
 	uint64_t alerts_lost;
 	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (watch/usual.h) */
+	bool told_lost;            /* alerts that nobody could take were warned of */
 	size_t rules_reviewed;     /* at the end: did they ever have something to look at? */
 	struct public_frames *seer; /* who watches; NULL: nobody */
 	bool hurries;              /* a rule about memory is raised: commits at each tick */

@@ -176,6 +176,11 @@ bool watch_warning(struct hiw_recorder *r, struct err *ret)
 {
 	const struct facts *f = job_facts_const(sampler_job(r->sampler));
 
+	if (r->watch && r->ended && watch_lost(r->watch) && !r->told_lost) {
+		r->told_lost = true;
+		(void) err_set(ret, -EOVERFLOW, "%llu alerts came too fast to be told or recorded", (unsigned long long) watch_lost(r->watch));
+		return true;
+	}
 	/* What is read once a window need not be there in less than one. */
 	if (!r->watch || !r->ended || !f->ended_ns.known || (uint64_t) f->ended_ns.value < 2 * r->options.window_ns)
 		return false;

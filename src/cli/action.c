@@ -187,6 +187,8 @@ static void set_streams(int tell)
 	close_from(TELL + 1);
 }
 
+/* In the keeper's session, by which it and its children are known should the keeper be killed (source/processes_look.c),
+ * but a group of its own. */
 static _Noreturn void become_command(struct environment *e)
 {
 	char *const argv[] = { e->shell, e->option, e->command, NULL };
@@ -196,7 +198,7 @@ static _Noreturn void become_command(struct environment *e)
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 	(void) signal(SIGCHLD, SIG_DFL);
 	(void) signal(SIGPIPE, SIG_DFL);
-	(void) setsid();
+	(void) setpgid(0, 0);
 	(void) execve("/bin/sh", argv, e->list);
 	_exit(127);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What --on-alert asks for: commands, signals, the black box's trigger. A command runs in a session of its own below a keeper, a process that
- * adopts whatever the command leaves behind, ends all of it when its time is up, and tells how it went. It is none of
- * the job's, nobody waits for it, and it lives on when hiwater ends, to the end of its time at most.
+ * What --on-alert asks for: commands, signals, the black box's trigger. A command runs in a session of its own below a
+ * keeper, a process that adopts whatever the command leaves behind, ends all of it when its time is up, and tells how it
+ * went. It is none of the job's, nobody waits for it, and it lives on when hiwater ends, to the end of its time at most.
  */
 #pragma once
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/root.h"
 #include "cli/cli.h"
 
 enum {
@@ -205,6 +206,16 @@ static int write_special(const char *path, const char *text, size_t len)
 	return r;
 }
 
+/* open(2) O_TMPFILE: in the folder of path, which is on the same file system. */
+static int open_nameless(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096];
+	const int n = slash ? snprintf(folder, sizeof(folder), "%.*s/", (int) (slash - path), path) : snprintf(folder, sizeof(folder), ".");
+
+	return n < 0 || (size_t) n >= sizeof(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
 int file_begin(struct file_aside *file, const char *path)
 {
 	const int n = snprintf(file->name, sizeof(file->name), "%s.XXXXXX", path);
@@ -212,8 +223,32 @@ int file_begin(struct file_aside *file, const char *path)
 	file->path = path;
 	if (n < 0 || (size_t) n >= sizeof(file->name))
 		return -ENAMETOOLONG;
-	file->fd = mkostemp(file->name, O_CLOEXEC);
+	file->fd = open_nameless(path);
+	file->has_name = file->fd < 0;
+	if (file->fd < 0)
+		file->fd = mkostemp(file->name, O_CLOEXEC);
 	return file->fd < 0 ? -errno : 0;
+}
+
+/* A link replaces nothing, so it is another name that then takes path's. */
+static int give_name(struct file_aside *file)
+{
+	enum {
+		TRIES = 100
+	};
+	char link[40];
+	struct root root;
+	int error = root_open("/", &root, NULL);
+
+	(void) snprintf(link, sizeof(link), "self/fd/%d", file->fd);
+	for (int i = 0; error == 0 && !file->has_name; i++) {
+		(void) snprintf(file->name, sizeof(file->name), "%s.%d-%d", file->path, (int) getpid(), i);
+		file->has_name = linkat(root.proc, link, AT_FDCWD, file->name, AT_SYMLINK_FOLLOW) == 0;
+		if (!file->has_name && (errno != EEXIST || i == TRIES))
+			error = -errno;
+	}
+	root_done(&root);
+	return error;
 }
 
 int file_end(struct file_aside *file, int error)
@@ -223,11 +258,13 @@ int file_end(struct file_aside *file, int error)
 	(void) umask(mask);
 	if (error == 0 && fchmod(file->fd, 0666 & ~mask) < 0)
 		error = -errno;
+	if (error == 0 && !file->has_name)
+		error = give_name(file);
 	if (close(file->fd) < 0 && error == 0)
 		error = -errno;
 	if (error == 0 && rename(file->name, file->path) < 0)
 		error = -errno;
-	if (error < 0)
+	if (error < 0 && file->has_name)
 		(void) unlink(file->name);
 	return error;
 }

@@ -38,9 +38,12 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms);
  * pipe). Returns 0 or -errno. */
 int file_write(const char *path, const char *text, size_t len);
 
-/* The same for what comes in pieces: a file beside path that takes its name if all went well, and is removed if not. */
+/* The same for what comes in pieces: a file in path's folder that takes its name if all went well. It has no name until
+ * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files it is
+ * called path.XXXXXX, and removed if something goes wrong. */
 struct file_aside {
 	int fd;
+	bool has_name;
 	const char *path; /* borrowed */
 	char name[4096];
 };

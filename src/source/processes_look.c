@@ -66,6 +66,12 @@ static bool is_older(const struct processes *p, const struct procfs_stat *st)
 	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;
 }
 
+/* Left behind by a child of the recorder that was none of the job's and is gone; its session stays theirs. */
+static bool is_left_by_ignored(const struct processes *p, const struct procfs_stat *st)
+{
+	return p->ours && st->ppid == p->env.recorder_pid && processes_is_ignored(p, st->session);
+}
+
 /* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
 static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf *out)
 {
@@ -75,7 +81,7 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 		return 0;
 	if (process_stat(p, pid, &st) < 0 || st.pid != pid)
 		return 0;
-	if (is_older(p, &st)) {
+	if (is_older(p, &st) || is_left_by_ignored(p, &st)) {
 		processes_ignore(p, pid);
 		return 0;
 	}

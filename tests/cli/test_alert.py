@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -289,6 +290,60 @@ def test_what_a_command_leaves_is_none_of_the_job(tool):
     wait_for(lambda: ended(keeper), "the keeper goes with the last one")
 
 
+def test_a_killed_keeper(tool):
+    """Its command and what that had started become hiwater's children, and are none of the job's all the same."""
+    mark = tool.folder / "started"
+    job = Watched(tool, "--wait", "--alert", "ram > 150MiB", "--on-alert", f"sleep 600 & echo $! $$ > {mark}; wait")
+    job.say("hold 200")
+    left, command = map(int, wait_for(lambda: mark.exists() and mark.read_text().split(), "the command runs"))
+    keeper = int(pathlib.Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(keeper, signal.SIGKILL)
+    wait_for(lambda: f"PPid:\t{job.process.pid}\n" in pathlib.Path(f"/proc/{command}/status").read_text(), "hiwater adopts it")
+    job.say("hold 250")
+    seen = newest_on_disk(job)
+    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has looked at all of its children")
+    os.kill(command, signal.SIGKILL)
+    wait_for(lambda: f"PPid:\t{job.process.pid}\n" in pathlib.Path(f"/proc/{left}/status").read_text(), "hiwater adopts this, too")
+    seen = newest_on_disk(job)
+    wait_for(lambda: newest_on_disk(job) > seen + 1_500_000_000, "hiwater has looked at all of its children")
+    assert job.finish(3) == 3, "--wait does not wait for it"
+    summary = json.loads(tool.run("show", "--json", job.path).stdout)
+    assert summary["processes"]["seen"] == 1 and summary["processes"]["left"] == 0
+    assert not ended(left)
+    os.kill(left, signal.SIGKILL)
+
+
+def test_a_flood_of_a_command(tool):
+    """It writes as much as it likes: neither the job nor hiwater waits for it."""
+    with open(tool.folder / "stderr", "w+") as stderr:
+        began = time.monotonic()
+        done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--alert", "ram > 0B", "--on-alert",
+                        "echo $$ > pid; while :; do echo flood >&2; done", "--", "sh", "-c", "sleep 1.5; exit 5", stderr=stderr)
+        took = time.monotonic() - began
+        os.killpg(int((tool.folder / "pid").read_text()), signal.SIGKILL)
+        stderr.seek(0)
+        text = stderr.read(1 << 20)
+    assert done.returncode == 5 and took < 15
+    assert "flood" in text and "hiwater: alert: ram > 0B" in text
+
+
+def test_a_flood_into_a_pipe_goes_nowhere(tool):
+    job = Watched(tool, "--alert", "ram > 150MiB", "--on-alert", f"echo $$ > {tool.folder}/pid; while :; do echo flood; done")
+    job.say("hold 200")
+    pid = int(wait_for(lambda: (tool.folder / "pid").exists() and (tool.folder / "pid").read_text().strip(), "it floods"))
+    assert job.finish() == 0
+    assert "flood" not in job.text
+    os.killpg(pid, signal.SIGKILL)
+
+
+def test_an_alert_after_the_end(tool):
+    """Nobody is there to get a signal, nothing to be kept; it is no failure."""
+    done = tool.run("run", "--summary", "none", "--alert", "exit >= 0", "--on-alert", "signal KILL", "--on-alert", "trigger", "--",
+                    "sh", "-c", "exit 4")
+    assert done.returncode == 4
+    assert done.stderr == "hiwater: alert: exit >= 0: 4\n"
+
+
 def test_a_failing_command_is_told_once(tool):
     job = Watched(tool, "--alert", "ram > 150MiB", "--alert", "ram > 151MiB", "--on-alert", "exit 7")
     job.say("hold 200")
@@ -328,6 +383,37 @@ def test_thousands_of_alerts(tool):
     said = done.stderr.splitlines()
     assert len(said) < 600, "the lines are held to a few a second"
     assert any("more alerts" in l for l in said)
+
+
+CROWD = """
+import os, time
+children = []
+for _ in range(2000):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+        os._exit(0)
+    children.append(pid)
+time.sleep(1.5)
+for pid in children:
+    os.kill(pid, 9)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+
+def test_two_thousand_alerts_a_second(tool):
+    """All at once: what is too much is counted and said, nothing waits, and the first ones are in the recording."""
+    done = tool.run("run", "-o", "run.hiw", "--summary", "none", "--alert", "process.rss >= 0B", "--on-alert", "true", "--",
+                    sys.executable, "-c", CROWD)
+    assert done.returncode == 0
+    said = done.stderr.splitlines()
+    assert len(said) < 200
+    assert any(re.search(r"\d+ more alerts are in the recording", l) for l in said)
+    with sqlite3.connect(tool.folder / "run.hiw") as db:
+        kept, = db.execute("SELECT count(*) FROM event WHERE kind = 'alert'").fetchone()
+    lost = sum(int(re.search(r"(\d+) alerts", l)[1]) for l in said if "came too fast" in l)
+    assert 0 < lost and kept + lost >= 2000 and kept >= 100
 
 
 def test_quiet(tool):

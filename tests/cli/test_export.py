@@ -501,3 +501,30 @@ def test_a_day_in_bounded_memory(made, day, args):
     assert status == 0
     assert size > 10 << 20, "it was much"
     assert rss < 40 << 10, "KiB: the interpreter that starts it has about 10 MiB"
+
+
+def test_killed_it_leaves_nothing(made, day):
+    """What is written has no name before it is whole; what had the name stays."""
+    tool, _ = made
+    folder = tool.folder / "killed"
+    folder.mkdir()
+    (folder / "out").write_text("before")
+    export = subprocess.Popen([HIWATER, "export", day, "--to", "json", "-o", folder / "out"], env=tool.env)
+    fds = f"/proc/{export.pid}/fd"
+
+    def written():
+        assert export.poll() is None, "it was over before it could be killed"
+        return [f for f in os.listdir(fds) if str(folder) in os.readlink(f"{fds}/{f}") and os.stat(f"{fds}/{f}").st_size > 0]
+    wait_for(written, "it writes")
+    export.kill()
+    export.wait()
+    assert [p.name for p in folder.iterdir()] == ["out"] and (folder / "out").read_text() == "before"
+    assert tool.run("export", day, "--to", "csv", "-o", folder / "out").returncode == 0
+    assert [p.name for p in folder.iterdir()] == ["out"] and (folder / "out").read_text().startswith("elapsed_s")
+    assert (folder / "out").stat().st_mode & 0o777 == 0o666 & ~current_umask()
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
