@@ -88,6 +88,25 @@ class Run:
             channel.close()
         _finished[:] = [self]
 
+    def end_within(self, limit_s: float) -> bool:
+        """Tells the recorder to end. False: it did not in that time; it may be told again, or left with `leave`. Whatever comes
+        of it, `stop` is to follow."""
+        if self._channel is None or not self.is_running:
+            return True
+        try:
+            self._channel.ask("stop", limit_s)
+        except Late:
+            return False
+        except (Lost, Refused):
+            pass
+        return True
+
+    def leave(self) -> None:
+        """The recorder does not answer and is left behind: nobody waits for it any more. What was recorded is known."""
+        if self._channel and self.is_running:
+            self._warn("the end was not recorded: the recorder does not answer")
+            self._channel.close()
+
     def _end(self, channel: Channel) -> None:
         how = self._options.get("summary")
         try:

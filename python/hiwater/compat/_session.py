@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""A run of hiwater behind a tracker: the recorder beside this interpreter, its recording in a folder of its own, and what
+it says so far and in the end."""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+
+from .. import _run
+from .._channel import START_LIMIT_S, Channel, Late, Lost, Refused
+from .._command import needed_command
+from .._errors import Error
+from ._figures import Figures, figures
+from ._timeline import Timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, Dict, List, Optional
+
+INTERVAL_S = 0.1  # between two looks at most
+LEAST_INTERVAL_S = 0.001
+GPU_LIMIT_S = 5.0
+NO_LIMIT_S = 1e9
+
+
+@dataclass(frozen=True)
+class Gpu:
+    uuid: str
+    vendor: str
+    total_bytes: int
+
+
+def interval_of(period_s: float) -> float:
+    """Looks are this far apart: a whole number of them in each period."""
+    period_s = max(period_s, LEAST_INTERVAL_S)
+    return max(period_s / max(round(period_s / INTERVAL_S), 1), LEAST_INTERVAL_S)
+
+
+class Session:
+    """Measures process pid (this one without it). period_s: how often the tracker wants figures; n_cores: of the machine;
+    uuids: of the GPUs whose utilisation counts, system_uuids: whose memory does."""
+
+    def __init__(self, pid: Optional[int], period_s: float, n_cores: int, uuids: Collection[str] = (),
+                 system_uuids: Collection[str] = ()) -> None:
+        self.pid = pid
+        self.period_s = max(period_s, LEAST_INTERVAL_S)
+        self.n_cores = n_cores
+        self.folder = Folder()
+        self.timeline = Timeline(self.folder.file("run.hiw"), uuids, system_uuids)
+        self._run: Optional[_run.Run] = None
+        self._said: Optional[Dict[str, Any]] = None
+
+    def start(self) -> None:
+        """Raises Error if nothing can be measured; ProcessLookupError if there is no such process."""
+        if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
+            raise ProcessLookupError(f"process PID not found (pid={self.pid})")
+        path = self.timeline.path or None
+        self._run = _run.Run({"pid": self.pid, "interval": interval_of(self.period_s), "output": path, "record": bool(path)})
+        try:
+            self._run.start()
+        except Error:
+            if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
+                raise ProcessLookupError(f"process PID not found (pid={self.pid})") from None
+            raise
+
+    def end_within(self, limit_s: Optional[float]) -> bool:
+        """Tells the recorder to end; False: it did not in that time."""
+        return self._run is None or self._run.end_within(NO_LIMIT_S if limit_s is None else limit_s)
+
+    def leave(self, kill: bool = False) -> None:
+        """The recorder does not answer: what it has recorded until now counts. kill: it is ended by force."""
+        if self._run:
+            self._run.leave()
+        pid = self.timeline.recorder_pid() if kill else None
+        with contextlib.suppress(OSError):
+            if pid and b"--control" in open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+
+    def stop(self) -> Optional[Figures]:
+        """What was used; None: nothing is known."""
+        if self._run:
+            self._run.stop()
+        self._said = self._summary_so_far()
+        return self.figures()
+
+    def silent_s(self) -> Optional[float]:
+        """How long ago the recorder has written last; None: never."""
+        with contextlib.suppress(OSError):
+            times = [os.stat(self.timeline.path + end).st_mtime for end in ("", "-wal") if os.path.exists(self.timeline.path + end)]
+            return max(time.time() - max(times), 0.0) if times else None
+        return None
+
+    @property
+    def warnings(self) -> List[str]:
+        return self._run.warnings if self._run else []
+
+    def figures(self) -> Optional[Figures]:
+        """So far, or in the end."""
+        summary = self._said or self._summary_so_far()
+        return figures(summary, self.timeline, self.period_s, self.n_cores) if summary else None
+
+    def close(self) -> None:
+        """The recording goes."""
+        self.folder.remove()
+
+    def _summary_so_far(self) -> Optional[Dict[str, Any]]:
+        with contextlib.suppress(Error):
+            if self._run:
+                return self._run.summary.to_dict()
+        return None
+
+
+class Folder:
+    """A folder for recordings, 0700, which goes when this process ends in order, unless is_temporary was set to False. None can
+    be made: then there are no files either."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self.is_temporary = True
+        try:
+            self.path: Optional[str] = tempfile.mkdtemp(prefix="hiwater-")
+        except OSError:
+            self.path = None
+        atexit.register(self._at_exit)
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name) if self.path else ""
+
+    def remove(self) -> None:
+        if self.path and self._pid == os.getpid():
+            shutil.rmtree(self.path, ignore_errors=True)
+        self.path = None
+        atexit.unregister(self._at_exit)
+
+    def _at_exit(self) -> None:
+        if self.is_temporary:
+            self.remove()
+
+
+# ---- the machine -----------------------------------------------------------------------------------------------------
+
+def capacity_bytes() -> int:
+    """RAM of the machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+_found: List[List[Gpu]] = []
+
+
+def gpus() -> List[Gpu]:
+    """The GPUs that hiwater can ask. A machine that shows none costs nothing; where there are some, a recorder asks them
+    once for this process."""
+    if not _found:
+        _found.append(_asked_gpus() if _may_have_gpus() else [])
+    return _found[0]
+
+
+def _may_have_gpus() -> bool:
+    import glob
+
+    return bool(os.environ.get("HIWATER_NVML") or glob.glob("/dev/nvidia*") or glob.glob("/sys/class/drm/card[0-9]*") or
+                os.path.exists("/dev/dxg") or _has_library())
+
+
+def _has_library() -> bool:
+    return any(os.path.exists(os.path.join(folder, "libnvidia-ml.so.1"))
+               for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder)
+
+
+def _asked_gpus() -> List[Gpu]:
+    end = time.monotonic() + GPU_LIMIT_S
+    try:
+        channel = Channel(needed_command(), ["--summary", "none", "--no-record", "--", str(os.getpid())])
+    except Error:
+        return []
+    try:
+        while time.monotonic() < end:
+            summary = json.loads(channel.ask("json", START_LIMIT_S))
+            if summary["gpu"] is not None:
+                return [Gpu(d["uuid"] or "", d["vendor"] or "", d["memory"]["total_bytes"] or 0)
+                        for d in summary["gpu"]["devices"] if not d["parent"]]
+            if any(n["about"] == "gpu" and "helper" in n["why"] for n in summary["notes"]):
+                return []
+            time.sleep(0.01)
+    except (Late, Lost, Refused):
+        pass
+    finally:
+        channel.close()
+    return []

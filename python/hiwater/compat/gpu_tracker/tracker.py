@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT
+"""The Tracker of gpu-tracker 5, and the classes of its results. What measures is hiwater's recorder, beside this process."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Set
+
+from .. import _session, _units
+from .._report import as_text
+from ._data_file import DataFile
+from ._keeper import Keeper
+from ._rows import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List
+
+    from .._figures import Figures, Ram, Share
+
+LEAST_SLEEP_S = 0.1
+SILENCE_S = 10.0  # of the recorder, worth a warning
+
+
+@dataclass
+class RSSValues:
+    """Resident memory of one process or of several.
+
+    total_rss    private_rss + shared_rss
+    private_rss  pages that one process alone maps
+    shared_rss   pages that another process maps too, each counted once
+    """
+
+    total_rss: float = 0.0
+    private_rss: float = 0.0
+    shared_rss: float = 0.0
+
+
+@dataclass
+class MaxRAM:
+    """The most RAM that was used at one instant, in `unit`.
+
+    system_capacity  what the machine has
+    system           what was in use on the machine, whoever used it
+    main             the tracked process
+    descendants      all that it started, directly or not
+    combined         both, shared pages once
+    """
+
+    unit: str
+    system_capacity: float
+    system: float = 0.0
+    main: RSSValues = field(default_factory=RSSValues)
+    descendants: RSSValues = field(default_factory=RSSValues)
+    combined: RSSValues = field(default_factory=RSSValues)
+
+
+@dataclass
+class MaxGPURAM:
+    """The most GPU memory that was used at one instant over all GPUs, in `unit`; the fields are those of MaxRAM."""
+
+    unit: str
+    system_capacity: float
+    system: float = 0.0
+    main: float = 0.0
+    descendants: float = 0.0
+    combined: float = 0.0
+
+
+@dataclass
+class ProcessingUnitPercentages:
+    """How busy processing units were (cores or GPUs), in percent: 100 is one of them for *_sum_percent, all of them for
+    *_hardware_percent. max is over periods of sleep_time, mean over the whole time."""
+
+    max_sum_percent: float = 0.0
+    max_hardware_percent: float = 0.0
+    mean_sum_percent: float = 0.0
+    mean_hardware_percent: float = 0.0
+
+
+@dataclass
+class CPUUtilization:
+    """Cores and threads.
+
+    system_core_count  cores of the machine: what hardware percents of `system` are of
+    n_expected_cores   what those of main, descendants and combined are of
+    *_n_threads        the most threads at one instant
+    """
+
+    system_core_count: int
+    n_expected_cores: int
+    system: ProcessingUnitPercentages = field(default_factory=ProcessingUnitPercentages)
+    main: ProcessingUnitPercentages = field(default_factory=ProcessingUnitPercentages)
+    descendants: ProcessingUnitPercentages = field(default_factory=ProcessingUnitPercentages)
+    combined: ProcessingUnitPercentages = field(default_factory=ProcessingUnitPercentages)
+    main_n_threads: int = 0
+    descendants_n_threads: int = 0
+    combined_n_threads: int = 0
+
+
+@dataclass
+class GPUUtilization:
+    """GPUs: how many the machine has, how many count, and how busy those were (some kernel ran, were it one thread)."""
+
+    system_gpu_count: int
+    n_expected_gpus: int
+    gpu_percentages: ProcessingUnitPercentages = field(default_factory=ProcessingUnitPercentages)
+
+
+@dataclass
+class ComputeTime:
+    """Real time from the start to the stop, or to the end of the tracked process."""
+
+    unit: str
+    time: float = 0.0
+
+
+@dataclass
+class ResourceUsage:
+    """What was used."""
+
+    max_ram: MaxRAM
+    max_gpu_ram: MaxGPURAM
+    cpu_utilization: CPUUtilization
+    gpu_utilization: GPUUtilization
+    compute_time: ComputeTime
+
+
+class Tracker:
+    """Tracks what this process, or another one, and all that it starts use: in a `with` block, or from `start` to `stop`.
+
+    resource_usage   a ResourceUsage: so far while it tracks, constant afterwards; None before
+    state            a Tracker.State
+
+    A process of hiwater's measures; nothing samples in this one.
+    """
+
+    class State(enum.Enum):
+        """NEW, STARTED or STOPPED: a tracker tracks once."""
+
+        NEW = 0
+        STARTED = 1
+        STOPPED = 2
+
+    def __init__(self, sleep_time: float = 1.0, ram_unit: str = "gigabytes", gpu_ram_unit: str = "gigabytes",
+                 time_unit: str = "hours", n_expected_cores: Optional[int] = None, gpu_uuids: Optional[Set[str]] = None,
+                 disable_logs: bool = False, process_id: Optional[int] = None, resource_usage_file: Optional[str] = None,
+                 n_join_attempts: int = 5, join_timeout: Optional[float] = 10.0, gpu_brand: Optional[str] = None,
+                 tracking_file: Optional[str] = None, overwrite: bool = False) -> None:
+        """
+        sleep_time           seconds between two rows of the tracking file, and the periods over which processors are judged;
+                             0.1 at least. Memory's peaks do not depend on it
+        ram_unit, gpu_ram_unit    "bytes", "kilobytes", "megabytes", "gigabytes" or "terabytes"
+        time_unit            "seconds", "minutes", "hours" or "days"
+        n_expected_cores     what 100 hardware percent are; all cores of the machine without it
+        gpu_uuids            GPUs whose utilisation counts; all without it
+        disable_logs         log no warnings
+        process_id           the process to track; this one without it
+        resource_usage_file  kept up to date with a pickle of the ResourceUsage, removed at the end; it stays if this process
+                             is killed. Without it there is none
+        n_join_attempts, join_timeout    how often and for how many seconds each stop() waits for the recorder
+        gpu_brand            "nvidia" or "amd"; what is found, NVIDIA's first, without it
+        tracking_file        where to write a row each sleep_time: .csv or .sqlite
+        overwrite            whether tracking_file may exist already
+
+        Raises ValueError for arguments that are not valid, FileExistsError for a tracking_file that exists.
+        """
+        self._disable_logs = disable_logs
+        if sleep_time < LEAST_SLEEP_S:
+            raise ValueError(f"Sleep time of {sleep_time} is invalid. Must be at least {LEAST_SLEEP_S} seconds.")
+        sizes = (_units.size_of(ram_unit, _units.BYTES, "RAM"), _units.size_of(gpu_ram_unit, _units.BYTES, "GPU RAM"),
+                 _units.size_of(time_unit, _units.SECONDS, "time"))
+        file = DataFile.create(tracking_file, overwrite)
+        all_gpus = self._gpus(gpu_brand)
+        uuids = _chosen(gpu_uuids, {g.uuid for g in all_gpus}) if all_gpus else set()
+        n_cores = os.cpu_count() or 1
+        self._plan = Plan(sleep_time=sleep_time, ram_unit=ram_unit, gpu_ram_unit=gpu_ram_unit, time_unit=time_unit,
+                          ram_size=sizes[0], gpu_ram_size=sizes[1], time_size=sizes[2],
+                          ram_capacity=_session.capacity_bytes() / sizes[0],
+                          gpu_ram_capacity=sum(g.total_bytes for g in all_gpus) / sizes[1], n_cores=n_cores,
+                          n_expected_cores=n_cores if n_expected_cores is None else n_expected_cores,
+                          n_gpus=len(all_gpus), uuids=sorted(uuids), system_uuids=[g.uuid for g in all_gpus],
+                          tracking_file=tracking_file, resource_usage_file=resource_usage_file)
+        if file:
+            file.write_static_data(self._plan.static_row())
+        self._process_id = process_id
+        self._session: Optional[_session.Session] = None
+        self._keeper: Optional[Keeper] = None
+        self._usage: Optional[ResourceUsage] = None
+        self.n_join_attempts = n_join_attempts
+        self.join_timeout = join_timeout
+        self.state = Tracker.State.NEW
+
+    @property
+    def resource_usage(self) -> Optional[ResourceUsage]:
+        """What was used: so far while it tracks, in the end once it has stopped; None before it started."""
+        if self.state == Tracker.State.STARTED and self._session:
+            found = self._session.figures()
+            self._usage = usage_of(self._plan, found) if found else self._usage
+        return self._usage
+
+    @resource_usage.setter
+    def resource_usage(self, value: Optional[ResourceUsage]) -> None:
+        self._usage = value
+
+    def __repr__(self) -> str:
+        return f"State: {self.state.name}"
+
+    def __enter__(self) -> Tracker:
+        if self.state != Tracker.State.NEW:
+            raise RuntimeError(f"Cannot start tracking when tracking has already {self.state.name.lower()}.")
+        session = self._make_session()
+        if self._plan.needs_keeper:
+            self._keeper = Keeper(self._plan, session)
+        try:
+            session.start()
+        except ProcessLookupError:
+            self._warn(f"The target process of ID {self._process_id} ended before tracking could begin.")
+        except BaseException:
+            self._end_keeper()
+            session.close()
+            raise
+        self._session = session
+        self.state = Tracker.State.STARTED
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.state == Tracker.State.NEW:
+            raise RuntimeError("Cannot stop tracking when tracking has not started yet.")
+        if self.state == Tracker.State.STOPPED or self._session is None:
+            raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
+        session, self._session = self._session, None
+        self._join(session)
+        try:
+            found = session.stop()
+            self._end_keeper()
+        finally:
+            session.close()
+        self._take(found)
+
+    def _join(self, session: _session.Session) -> None:
+        """Waits for the recorder's end, as long as was said; one that does not answer is ended by force."""
+        for _ in range(self.n_join_attempts):
+            if session.end_within(self.join_timeout):
+                return
+            logging.warning("The tracking process is still alive after join timout. Attempting to join again...")
+        silent_s = session.silent_s()
+        logging.warning(f"The tracking process is still alive after {self.n_join_attempts} attempts to join. "
+                        "Terminating the process by force...")
+        session.leave(kill=True)
+        if silent_s is not None and silent_s > SILENCE_S:
+            logging.warning(f"Tracking is stopping and it has been {silent_s} seconds since the temporary tracking results file "
+                            "was last updated. Resource usage was not updated during that time.")
+
+    def _take(self, found: Optional[Figures]) -> None:
+        """What was used in the end."""
+        if found is None and self._was_measured():
+            raise RuntimeError("The temporary tracking results file does not exist. Tracking results cannot be obtained.")
+        self._usage = usage_of(self._plan, found) if found else empty_usage(self._plan)
+        if found and "gpu_ram" in found.unknown:
+            self._warn("The driver does not tell the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
+        self.state = Tracker.State.STOPPED
+
+    def start(self) -> None:
+        """Begins to track; the same as entering the `with` block. Raises hiwater.Error if nothing can be measured."""
+        self.__enter__()
+
+    def stop(self) -> None:
+        """Ends the tracking; the same as leaving the `with` block."""
+        self.__exit__()
+
+    def __str__(self) -> str:
+        """The figures and their units as text. Raises RuntimeError before tracking has stopped."""
+        return as_text(self.to_json())
+
+    def to_json(self) -> Dict[str, Dict[str, Any]]:
+        """The figures and their units as nested dicts. Raises RuntimeError before tracking has stopped."""
+        if self.state != Tracker.State.STOPPED or self._usage is None:
+            raise RuntimeError("Cannot display the tracker in string or JSON format before tracking completes. Exit the content "
+                               "manager or call the stop() method before calling to_json() or str()")
+        return dataclasses.asdict(self._usage)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Another process gets what is known now, and tracks nothing."""
+        return {**self.__dict__, "_usage": self.resource_usage, "_session": None, "_keeper": None}
+
+    def _warn(self, text: str) -> None:
+        if not self._disable_logs:
+            logging.warning(text)
+
+    def _gpus(self, brand: Optional[str]) -> List[_session.Gpu]:
+        """Those of one vendor: NVIDIA's if there are any, else AMD's."""
+        if brand not in (None, "nvidia", "amd"):
+            raise ValueError(f'"{brand}" is not a valid GPU brand. Supported values are "nvidia" and "amd".')
+        every = _session.gpus()
+        for vendor in [brand] if brand else ["nvidia", "amd"]:
+            found = [g for g in every if g.vendor == vendor]
+            if found:
+                return found
+        self._warn(_why_none(brand))
+        return []
+
+    def _make_session(self) -> _session.Session:
+        plan = self._plan
+        return _session.Session(self._process_id, plan.sleep_time, plan.n_cores, plan.uuids, plan.system_uuids)
+
+    def _was_measured(self) -> bool:
+        return self._process_id is None or os.path.exists(f"/proc/{self._process_id}")
+
+    def _end_keeper(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        complaint = keeper.end() if keeper else None
+        if complaint:
+            self._warn("The following uncaught exception occurred in the tracking process:")
+            self._warn(complaint)
+
+
+def _chosen(uuids: Optional[Set[str]], known: Set[str]) -> Set[str]:
+    if uuids is None:
+        return known
+    if not uuids:
+        raise ValueError("gpu_uuids is not None but the set is empty. Please provide a set of at least one GPU UUID.")
+    for uuid in uuids:
+        if uuid not in known:
+            raise ValueError(f"GPU UUID of {uuid} is not valid. Available UUIDs are: {', '.join(sorted(known))}")
+    return set(uuids)
+
+
+def _why_none(brand: Optional[str]) -> str:
+    import shutil
+
+    for command in [f"{brand}-smi"] if brand else ["nvidia-smi", "amd-smi"]:
+        if shutil.which(command):
+            return (f"The {command} command is installed but cannot connect to a GPU. "
+                    "The GPU RAM and GPU utilization values will remain 0.0.")
+    return ("Neither the nvidia-smi command nor the amd-smi command is installed. Install one of these to profile the GPU. "
+            "Otherwise the GPU RAM and GPU utilization values will remain 0.0.")
+
+
+# ---- from hiwater's figures ------------------------------------------------------------------------------------------
+
+def empty_usage(plan: Plan) -> ResourceUsage:
+    """Of a tracker that has seen nothing yet."""
+    return ResourceUsage(MaxRAM(plan.ram_unit, plan.ram_capacity), MaxGPURAM(plan.gpu_ram_unit, plan.gpu_ram_capacity),
+                         CPUUtilization(plan.n_cores, plan.n_expected_cores), GPUUtilization(plan.n_gpus, len(plan.uuids)),
+                         ComputeTime(plan.time_unit))
+
+
+def usage_of(plan: Plan, f: Figures) -> ResourceUsage:
+    """f in the units of plan."""
+    usage = empty_usage(plan)
+    usage.max_ram.system = f.system_ram / plan.ram_size
+    usage.max_gpu_ram.system = f.gpu_system / plan.gpu_ram_size
+    cpu = usage.cpu_utilization
+    cpu.system = _percentages(f.cpu_system, plan.n_cores)
+    for theirs, mine in (("main", "main"), ("descendants", "rest"), ("combined", "combined")):
+        setattr(usage.max_ram, theirs, _rss(getattr(f, mine), plan.ram_size))
+        setattr(usage.max_gpu_ram, theirs, getattr(f, f"gpu_{mine}") / plan.gpu_ram_size)
+        setattr(cpu, theirs, _percentages(getattr(f, f"cpu_{mine}"), plan.n_expected_cores))
+    cpu.main_n_threads, cpu.descendants_n_threads, cpu.combined_n_threads = f.main_threads, f.rest_threads, f.threads
+    usage.gpu_utilization.gpu_percentages = _percentages(f.gpu_busy, len(plan.uuids))
+    usage.compute_time.time = f.wall_s / plan.time_size
+    return usage
+
+
+def _rss(ram: Ram, size: float) -> RSSValues:
+    return RSSValues(ram.total / size, ram.private / size, ram.shared / size)
+
+
+def _percentages(share: Share, n_units: int) -> ProcessingUnitPercentages:
+    most, mean = share.max * 100, share.mean * 100
+    n = n_units or 1
+    return ProcessingUnitPercentages(most, most / n, mean, mean / n)
