@@ -17,6 +17,7 @@ from .. import _run
 from .._channel import START_LIMIT_S, Channel, Late, Lost, Refused
 from .._command import needed_command
 from .._errors import Error
+from .._recording import Recording
 from ._figures import Figures, figures
 from ._timeline import Timeline
 
@@ -55,6 +56,7 @@ class Session:
         self.folder = Folder()
         self.timeline = Timeline(self.folder.file("run.hiw"), uuids, system_uuids)
         self._run: Optional[_run.Run] = None
+        atexit.register(self._at_exit)
         self._said: Optional[Dict[str, Any]] = None
 
     def start(self) -> None:
@@ -109,17 +111,30 @@ class Session:
     def close(self) -> None:
         """The recording goes."""
         self.folder.remove()
+        atexit.unregister(self._at_exit)
 
     def _summary_so_far(self) -> Optional[Dict[str, Any]]:
+        """Of the recorder; where it says nothing any more, of what it has recorded."""
         with contextlib.suppress(Error):
             if self._run:
                 return self._run.summary.to_dict()
+        with contextlib.suppress(Error):
+            if os.path.exists(self.timeline.path):
+                return Recording(self.timeline.path).summary.to_dict()
         return None
+
+    def _at_exit(self) -> None:
+        """The program ends in order, but nobody has stopped this."""
+        if self.folder.is_temporary and self._run:
+            self._run.stop()
+            self.close()
 
 
 class Folder:
-    """A folder for recordings, 0700, which goes when this process ends in order, unless is_temporary was set to False. None can
-    be made: then there are no files either."""
+    """A folder for recordings, 0700. None can be made: then there are no files either.
+
+    is_temporary    it goes when this process ends; False: somebody else removes it then
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -128,20 +143,15 @@ class Folder:
             self.path: Optional[str] = tempfile.mkdtemp(prefix="hiwater-")
         except OSError:
             self.path = None
-        atexit.register(self._at_exit)
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name) if self.path else ""
 
     def remove(self) -> None:
+        """In a forked child it stays: it is the parent's."""
         if self.path and self._pid == os.getpid():
             shutil.rmtree(self.path, ignore_errors=True)
         self.path = None
-        atexit.unregister(self._at_exit)
-
-    def _at_exit(self) -> None:
-        if self.is_temporary:
-            self.remove()
 
 
 # ---- the machine -----------------------------------------------------------------------------------------------------

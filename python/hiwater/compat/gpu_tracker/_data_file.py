@@ -7,12 +7,12 @@ import abc
 import contextlib
 import csv
 import os
-import sqlite3
 
 from ._pandas import pandas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 BUSY_S = 30.0  # another process may write into the same SQLite file
@@ -158,6 +158,12 @@ class CsvFile(DataFile):
                     for r in csv.DictReader(file)]
 
 
+def _connect(path: str) -> sqlite3.Connection:
+    import sqlite3
+
+    return sqlite3.connect(path, timeout=BUSY_S)
+
+
 _TYPES = {int: "INTEGER", float: "FLOAT"}
 
 
@@ -166,7 +172,7 @@ class SqliteFile(DataFile):
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self.path, timeout=BUSY_S)
+        connection = _connect(self.path)
         try:
             connection.execute("PRAGMA synchronous = OFF")  # a file of measurements: what the machine's end loses is bearable
             with connection:
@@ -197,7 +203,7 @@ class SqliteFile(DataFile):
     def _combine(self, paths: List[str]) -> None:
         with self._open() as c:
             for number, path in enumerate(paths):
-                with contextlib.closing(sqlite3.connect(path, timeout=BUSY_S)) as other:
+                with contextlib.closing(_connect(path)) as other:
                     cursor = other.execute("SELECT * FROM data ORDER BY rowid")
                     names = [d[0] for d in cursor.description]
                     if number == 0:

@@ -12,7 +12,6 @@ from typing import Any, Dict, Optional, Set
 from .. import _session, _units
 from .._report import as_text
 from ._data_file import DataFile
-from ._keeper import Keeper
 from ._rows import Plan
 
 TYPE_CHECKING = False
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from typing import List
 
     from .._figures import Figures, Ram, Share
+    from ._keeper import Keeper
 
 LEAST_SLEEP_S = 0.1
 SILENCE_S = 10.0  # of the recorder, worth a warning
@@ -214,6 +214,8 @@ class Tracker:
             raise RuntimeError(f"Cannot start tracking when tracking has already {self.state.name.lower()}.")
         session = self._make_session()
         if self._plan.needs_keeper:
+            from ._keeper import Keeper
+
             self._keeper = Keeper(self._plan, session)
         try:
             session.start()
