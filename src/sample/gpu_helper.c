@@ -32,7 +32,7 @@ enum {
 	PART_TEXTS = 32,
 	PART_READINGS = 3000,
 	STACK_BYTES = 1 << 20,
-	MOVED = 128,             /* device memory is moving: by more than one part in so many */
+	PPB = 1000000000,
 };
 static const uint64_t memory_period_ns = UINT64_C(10000000000);
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
@@ -51,9 +51,10 @@ struct teller {
 	const struct source_ops *ops;
 	struct gpu_slot *slot;
 	struct source *source;
+	struct source_env env;   /* the run's, with the credit of this one */
 	struct pace pace;
 	struct framebuf buf;
-	int64_t mem_listed, mem_now; /* device memory in use: at the last list, now */
+	uint64_t cpu_ns;         /* of its thread, up to the last reading's end */
 	void *message;
 	size_t cap;
 };
@@ -128,49 +129,38 @@ static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t thread_cpu_ns(void)
+static uint64_t run_ns(const struct teller *t)
 {
-	struct timespec t;
-
-	(void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
+	return clock_boot_ns() - t->helper->start->env->start_boot_ns;
 }
 
-/* Process lists are dear, and worth their price while memory comes or goes. */
-static void see_memory(struct teller *t, bool listed)
-{
-	int64_t sum = 0;
-	bool any = false;
-
-	for (size_t i = 0; i < t->buf.n_readings; i++) {
-		const struct reading *r = &t->buf.readings[i];
-
-		if (r->metric == M_GPU_MEM && r->known) {
-			sum += r->value;
-			any = true;
-		}
-	}
-	if (any)
-		t->mem_now = sum;
-	t->pace.moving = llabs(t->mem_now - t->mem_listed) > t->mem_listed / MOVED;
-	if (listed)
-		t->mem_listed = t->mem_now;
-}
-
+/* What was spent since the last reading, on sending it and on waking up, is this one's. */
 static void read_group(struct teller *t, unsigned group)
 {
-	struct helper *h = t->helper;
-	const unsigned sources = atomic_load(&h->open);
-	const uint64_t began = clock_boot_ns(), start = h->start->env->start_boot_ns, cpu = thread_cpu_ns();
-	uint64_t wall;
+	const uint64_t began = clock_boot_ns(), at = run_ns(t);
+	uint64_t cpu;
 
 	atomic_store(&t->slot->in_call_ns, began);
 	(void) t->ops->read(t->source, 1u << group, &t->buf);
-	wall = clock_boot_ns() - began;
 	atomic_store(&t->slot->in_call_ns, 0);
-	see_memory(t, t->ops->groups[group].moving_ns > 0);
-	send_all(t, began - start, 3 * pace_period(&t->pace, group, sources) + wall);
-	pace_done(&t->pace, group, sources, began - start, thread_cpu_ns() - cpu, wall);
+	cpu = clock_thread_cpu_ns();
+	pace_done(&t->pace, group, at, cpu - t->cpu_ns, clock_boot_ns() - began);
+	t->cpu_ns = cpu;
+	send_all(t, at, pace_hold(&t->pace, group));
+}
+
+/* What the sources before and after this one take of a core is not for it. */
+static void share(struct teller *t)
+{
+	struct helper *h = t->helper;
+	uint64_t others = 0;
+
+	atomic_store(&t->slot->spent_ppb, (uint64_t) (t->pace.spent * PPB));
+	for (unsigned i = 0; i < h->start->n_vendors; i++) {
+		if (&h->start->shared->slots[i] != t->slot)
+			others += atomic_load(&h->start->shared->slots[i].spent_ppb);
+	}
+	pace_allow(&t->pace, atomic_load(&h->open), (double) others / PPB);
 }
 
 static void note_own_cost(struct helper *h)
@@ -208,15 +198,16 @@ static bool wait_until(const struct teller *t, uint64_t due_ns)
 
 static void read_on(struct teller *t)
 {
-	uint64_t due = 0;
+	t->cpu_ns = clock_thread_cpu_ns();
+	while (!wait_until(t, pace_next(&t->pace))) {
+		const uint64_t now = run_ns(t);
 
-	while (!wait_until(t, due)) {
+		share(t);
 		for (unsigned g = 0; g < t->pace.n_groups; g++) {
-			if (t->pace.groups[g].next_ns <= clock_boot_ns() - t->helper->start->env->start_boot_ns)
+			if (pace_is_due(&t->pace, g, now))
 				read_group(t, g);
 		}
 		note_own_cost(t->helper);
-		due = pace_next(&t->pace);
 	}
 	for (unsigned g = 0; g < t->pace.n_groups; g++) {
 		if (t->pace.groups[g].wall_ns < last_most_ns)
@@ -230,7 +221,7 @@ static int open_source(struct teller *t)
 	int r;
 
 	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
-	r = t->ops->open(t->helper->start->env, &t->source, &err);
+	r = t->ops->open(&t->env, &t->source, &err);
 	atomic_store(&t->slot->in_call_ns, 0);
 	if (r < 0) {
 		(void) snprintf(t->slot->why, sizeof(t->slot->why), "%.*s", GPU_WHY - 1, err.text[0] ? err.text : strerror(-r));
@@ -248,8 +239,10 @@ static void *tell(void *arg)
 	struct teller *t = arg;
 	struct helper *h = t->helper;
 
+	pace_init(&t->pace, t->ops, h->start->interval_ns);
+	t->env = *h->start->env;
+	t->env.credit = &t->pace.credit;
 	if (open_source(t) == 0) {
-		pace_init(&t->pace, t->ops, h->start->interval_ns);
 		read_on(t);
 		atomic_store(&t->slot->state, GPU_OVER);
 	}

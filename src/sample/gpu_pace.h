@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often a group of calls to a driver is made: as often as it wishes, unless that costs too much.
+ * How often a group of calls to a driver is made: as often as it wishes, unless all of them together cost too much. Then
+ * process lists give way first, which are dear and made of credit; then what is a mean or a counter by itself, and loses
+ * nothing but its course; device memory last, whose peak is lost where nobody looks.
+ *
+ * Costs are processor time of the thread that reads, between readings too: what the driver takes in system calls, what is
+ * sent, and waking up.
  */
 #pragma once
 
@@ -14,23 +19,34 @@ enum {
 };
 
 struct pace_group {
+	unsigned rank;
 	uint64_t period_ns, moving_ns; /* as wished */
-	uint64_t cpu_ns, wall_ns;      /* of one reading, smoothed */
+	uint64_t cpu_ns;               /* of one reading, smoothed */
+	uint64_t wall_ns;              /* likewise; of lists, of the last look */
 	unsigned n;                    /* readings so far */
-	uint64_t next_ns;
+	uint64_t last_ns;
 };
 
 struct pace {
 	struct pace_group groups[PACE_GROUPS];
 	unsigned n_groups;
-	bool moving;                   /* device memory is */
+	double share;                  /* of a core, that all groups together may take */
+	double spent;                  /* what they do take, over the last seconds */
+	uint64_t spent_ns, since_ns;   /* since then so much */
+	struct source_credit credit;   /* for lists: the source may look into it */
+	uint64_t earned_ns;            /* until when it was earned */
 };
 
 /* Nothing is read more often than interval_ns, nor than drivers make new values. */
 void pace_init(struct pace *p, const struct source_ops *ops, uint64_t interval_ns);
-/* The period of a group as it is now; sources share what all of them may cost. */
-uint64_t pace_period(const struct pace *p, unsigned group, unsigned sources);
-/* A reading that began at now_ns has cost that much. */
-void pace_done(struct pace *p, unsigned group, unsigned sources, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
-/* When the first one is due. */
+/* Sources share what all of them may cost: what the others leave, or each its part. */
+void pace_allow(struct pace *p, unsigned sources, double others_spent);
+/* The period of a group as it is now. */
+uint64_t pace_period(const struct pace *p, unsigned group);
+/* Whether it is to be read at now_ns, and when the first one will be. */
+bool pace_is_due(const struct pace *p, unsigned group, uint64_t now_ns);
 uint64_t pace_next(const struct pace *p);
+/* A reading that began at now_ns has cost that much. */
+void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
+/* How long what was read last stands for itself. */
+uint64_t pace_hold(const struct pace *p, unsigned group);

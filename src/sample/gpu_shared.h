@@ -28,6 +28,7 @@ struct gpu_slot {
 	_Atomic int state;
 	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called; 0: it is not in a call */
 	_Atomic uint64_t dropped;
+	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	char why[GPU_WHY];      /* written before state says GPU_FAILED */
 };
 

@@ -14,7 +14,7 @@
 /* A look at the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
 	{ .name = "memory", .period_ns = 200000000 },
-	{ .name = "sensors", .period_ns = 1000000000 },
+	{ .name = "sensors", .period_ns = 1000000000, .rank = 1 },
 	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
 };
 

@@ -20,7 +20,7 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "sensors", .period_ns = 1000000000 },
+	{ .name = "sensors", .period_ns = 1000000000, .rank = 1 },
 	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
 };
 

@@ -18,21 +18,21 @@
 
 static const struct source_group groups[NVML_GROUPS] = {
 	/* What a job needs is its peak: as often as the driver's page moves; 12 us a device. */
-	[NVML_GROUP_MEMORY] = { "memory", 100000000, 0 },
+	[NVML_GROUP_MEMORY] = { "memory", 100000000, 0, 0 },
 	/* Utilisation is a mean of up to 1 s by itself, the driver's own samples tell what came between, energy is a
 	 * counter: twice a second loses nothing. */
-	[NVML_GROUP_ACTIVITY] = { "activity", 500000000, 0 },
+	[NVML_GROUP_ACTIVITY] = { "activity", 500000000, 0, 1 },
 	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
-	[NVML_GROUP_STATE] = { "state", 1000000000, 0 },
+	[NVML_GROUP_STATE] = { "state", 1000000000, 0, 1 },
 	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
 	 * moving, and then the lists of those devices alone (nvml_processes.c). */
-	[NVML_GROUP_PROCESSES] = { "processes", 1000000000, 250000000 },
+	[NVML_GROUP_PROCESSES] = { "processes", 1000000000, 250000000, 0 },
 	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
-	[NVML_GROUP_GPM] = { "gpm", 1000000000, 0 },
+	[NVML_GROUP_GPM] = { "gpm", 1000000000, 0, 1 },
 	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
-	[NVML_GROUP_RARE] = { "rare", 5000000000, 0 },
+	[NVML_GROUP_RARE] = { "rare", 5000000000, 0, 1 },
 	/* Collected by the driver meanwhile. */
-	[NVML_GROUP_EVENTS] = { "events", 1000000000, 0 },
+	[NVML_GROUP_EVENTS] = { "events", 1000000000, 0, 1 },
 };
 
 #define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */
@@ -114,6 +114,8 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 	}
 	if (what & 1u << NVML_GROUP_PROCESSES)
 		nvml_processes_read(s, out);
+	if (what & (1u << NVML_GROUP_MEMORY | 1u << NVML_GROUP_PROCESSES))
+		nvml_processes_watch(s);
 	if (what & 1u << NVML_GROUP_GPM)
 		nvml_gpm_read(s, out);
 	if (what & 1u << NVML_GROUP_EVENTS)

@@ -91,6 +91,9 @@ struct nvml_gpu {
 	bool samples_absent[NVML_SAMPLES];
 	struct nvml_gpm gpm;
 
+	struct maybe mem;  /* as its group has read it last, at mem_ns; 0: not yet */
+	struct maybe mem_free, mem_reserved;
+	uint64_t mem_ns;
 	struct nvml_processes processes;
 	uint64_t xids;
 	bool has_events; /* Xids reach the event set */

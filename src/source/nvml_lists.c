@@ -17,8 +17,13 @@ enum {
 };
 
 /* A list of graphics or of MPS clients in which nobody was is left alone for so long: each costs as much as the list that
- * matters. */
+ * matters. Where credit for lists is short (hundredths of what can be saved up), it is left out so many times, too. */
 #define EMPTY_NS 10000000000ULL
+enum {
+	EMPTY_SKIPS = 3,
+	PLENTY = 90,
+	ENOUGH = 45,
+};
 
 typedef int list_call(void *device, unsigned *n, void *list);
 
@@ -126,6 +131,7 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
 		keep(s, d, which, n);
 	p->code[which] = code;
 	p->read_ns[which] = s->now_ns;
+	p->skipped[which] = 0;
 	enum nvml_meaning meaning = nvml_code(code)->meaning;
 
 	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
@@ -138,12 +144,19 @@ static bool is_needed(const struct nvml_processes *p, enum nvml_list which)
 	return which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning == NVML_FORBIDDEN;
 }
 
-static bool is_due(const struct source *s, const struct nvml_processes *p, enum nvml_list which)
+static bool is_due(const struct source *s, struct nvml_processes *p, enum nvml_list which)
 {
 	if (p->absent[which])
 		return false;
-	return which == NVML_LIST_COMPUTE || p->code[which] != NVML_SUCCESS || !p->empty[which] || p->read_ns[which] == 0 ||
-	       counter_delta(p->read_ns[which], s->now_ns) >= EMPTY_NS;
+	if (which == NVML_LIST_COMPUTE || p->code[which] != NVML_SUCCESS)
+		return true;
+	if (p->read_ns[which] == 0)
+		return nvml_may_list(s, ENOUGH);
+	if (!p->empty[which])
+		return true;
+	if (counter_delta(p->read_ns[which], s->now_ns) < EMPTY_NS)
+		return false;
+	return nvml_may_list(s, PLENTY) || p->skipped[which]++ >= EMPTY_SKIPS;
 }
 
 int nvml_lists_read(struct source *s, struct nvml_gpu *d)

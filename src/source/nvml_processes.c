@@ -12,6 +12,15 @@
 
 /* Memory that did not move says that nobody came, went or took more; once in this long the lists are read even so. */
 #define RELIST_NS 5000000000ULL
+/* Memory that stands still for so long has come to where it was going. */
+#define SETTLED_NS 1000000000ULL
+/* Device memory as another group has read it is good for so long. */
+#define FRESH_NS 150000000ULL
+
+enum {
+	RISEN = 50,   /* a new high is one by more than one part in so many */
+	MOVING = 128, /* memory is moving: by more than one part in so many */
+};
 
 /* ---- one process ---------------------------------------------------------------------------------------------------- */
 
@@ -170,7 +179,7 @@ void nvml_processes_free(struct nvml_gpu *d)
 	d->processes = (struct nvml_processes) { 0 };
 }
 
-/* ---- a look --------------------------------------------------------------------------------------------------------- */
+/* ---- the lists of one device ---------------------------------------------------------------------------------------- */
 
 /* Device memory in use, by the way that works; unknown also where the host's memory is the device's. */
 static struct maybe memory_used(struct source *s, struct nvml_gpu *d)
@@ -217,31 +226,146 @@ static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		tell_sum(d, out);
 	for (size_t i = 0; p->accounting && p->listed_ns == s->now_ns && i < p->n; i++)
 		tell_peak(s, d, &p->list[i], out);
+	p->waited_ns = p->told_ns ? counter_delta(p->told_ns, s->now_ns) : 0;
+	p->told_ns = s->now_ns;
 }
 
-static bool must_list(const struct source *s, const struct nvml_processes *p, struct maybe used)
-{
-	return p->listed_ns == 0 || p->list_code != NVML_SUCCESS || !used.known || !p->listed_used.known ||
-	       used.value != p->listed_used.value || counter_delta(p->listed_ns, s->now_ns) >= RELIST_NS;
-}
-
-static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+/* Reads the lists, between two looks at the device's memory. */
+static void list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
-	struct maybe before = memory_used(s, d), after = before;
+	const struct maybe before = memory_used(s, d);
 
-	if (must_list(s, p, before)) {
-		p->list_code = nvml_lists_read(s, d);
-		if (p->list_code == NVML_SUCCESS && replace(s, d, out) < 0)
-			p->list_code = NVML_NO_DATA;
-		p->listed_ns = s->now_ns;
-		p->listed_used = before;
-		after = memory_used(s, d);
+	p->list_code = nvml_lists_read(s, d);
+	if (p->list_code == NVML_SUCCESS && replace(s, d, out) < 0)
+		p->list_code = NVML_NO_DATA;
+	p->listed_ns = s->now_ns;
+	p->listed_used = p->used = before;
+	if (p->list_code != NVML_SUCCESS)
+		return;
+	if (before.known && before.value > p->most_used)
+		p->most_used = before.value;
+	tell_used(d, before, memory_used(s, d), out);
+}
+
+static bool has_moved(const struct nvml_processes *p)
+{
+	return !p->used.known || !p->listed_used.known || p->used.value != p->listed_used.value;
+}
+
+/* ---- whose turn it is ----------------------------------------------------------------------------------------------- */
+
+bool nvml_may_list(const struct source *s, int hundredths)
+{
+	const struct source_credit *c = s->env->credit;
+
+	return !c || c->ns > c->most_ns / 100 * hundredths;
+}
+
+/* How urgent it is to list a device's processes, and what must be saved up for that. */
+enum urgency {
+	NOT_DUE,
+	FORGOTTEN, /* nothing says that there is anything new */
+	MOVED,
+	SETTLED,
+	AT_NEW_HIGH,
+	NEVER_LISTED,
+};
+
+static const int hundredths[] = {
+	[FORGOTTEN] = 50,
+	[MOVED] = 50,
+	[SETTLED] = 25,
+	[AT_NEW_HIGH] = 0,
+	[NEVER_LISTED] = -100,
+};
+
+static enum urgency urgency_of(const struct source *s, const struct nvml_processes *p)
+{
+	if (p->listed_ns == 0)
+		return NEVER_LISTED;
+	if (p->listed_ns == s->now_ns)
+		return NOT_DUE;
+	if (p->list_code != NVML_SUCCESS)
+		return AT_NEW_HIGH;
+	if (p->used.known && p->used.value > p->most_used + p->most_used / RISEN)
+		return AT_NEW_HIGH;
+	if (has_moved(p))
+		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
+	return counter_delta(p->listed_ns, s->now_ns) >= RELIST_NS ? FORGOTTEN : NOT_DUE;
+}
+
+/* The device whose turn it is: the most urgent, of those the one that has waited longest. NULL: what is left can wait. */
+static struct nvml_gpu *next_to_list(const struct source *s)
+{
+	struct nvml_gpu *best = NULL;
+	enum urgency best_urgency = NOT_DUE;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+		const enum urgency now = d->state == NVML_AWAKE && !s->is_wsl && !d->mig ? urgency_of(s, &d->processes) : NOT_DUE;
+
+		if (now == NOT_DUE || !nvml_may_list(s, hundredths[now]))
+			continue;
+		if (now > best_urgency || (now == best_urgency && d->processes.listed_ns < best->processes.listed_ns)) {
+			best = d;
+			best_urgency = now;
+		}
 	}
+	return best;
+}
+
+/* Memory as its own group has just read it, where calls are to be saved; else it is asked for. */
+static void look(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_processes *p = &d->processes;
+	const bool fresh = s->env->credit && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
+
+	if (p->listed_ns == 0)
+		return;
+	const struct maybe used = fresh ? d->mem : memory_used(s, d);
+
+	if (used.known != p->used.known || used.value != p->used.value)
+		p->moved_ns = s->now_ns;
+	p->used = used;
+}
+
+static void list_by_turns(struct source *s, struct framebuf *out)
+{
+	struct nvml_gpu *d;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->state == NVML_AWAKE && !s->is_wsl && !s->gpus[i]->mig)
+			look(s, s->gpus[i]);
+	}
+	while ((d = next_to_list(s))) {
+		const uint64_t cpu_ns = clock_thread_cpu_ns();
+
+		list(s, d, out);
+		if (s->env->credit)
+			s->env->credit->ns -= (int64_t) (clock_thread_cpu_ns() - cpu_ns);
+	}
+}
+
+/* ---- a look --------------------------------------------------------------------------------------------------------- */
+
+static bool use_is_due(const struct source *s, const struct nvml_processes *p)
+{
+	return p->listed_ns == s->now_ns || nvml_may_list(s, hundredths[FORGOTTEN]);
+}
+
+/* Who is on it is known where it was just listed, and where memory has not moved since. */
+static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *p = &d->processes;
+	const bool is_now = p->listed_ns == s->now_ns;
+
 	if (p->list_code == NVML_SUCCESS) {
-		tell_used(d, before, after, out);
+		if (!is_now && has_moved(p))
+			return;
 		tell_all(s, d, out);
-		nvml_use_read(s, d, out);
+		if (use_is_due(s, p))
+			nvml_use_read(s, d, out);
 	} else if (nvml_judge(s, d, p->list_code, out) != NVML_LOST) {
 		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		if (d->unified)
@@ -253,6 +377,10 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
  * processes have crashed inside the library. */
 void nvml_processes_read(struct source *s, struct framebuf *out)
 {
+	const int64_t credit_ns = s->env->credit ? s->env->credit->ns : 0;
+	uint64_t waited_ns = 0;
+
+	list_by_turns(s, out);
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
 
@@ -261,6 +389,26 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		if (s->is_wsl || d->mig)
 			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		else
-			read_device(s, d, out);
+			tell_device(s, d, out);
+		if (d->processes.waited_ns > waited_ns)
+			waited_ns = d->processes.waited_ns;
 	}
+	if (!s->env->credit)
+		return;
+	s->env->credit->waited_ns = waited_ns;
+	s->env->credit->ns = credit_ns; /* the reader takes off what the whole look has cost */
+}
+
+void nvml_processes_watch(struct source *s)
+{
+	bool moving = false;
+
+	for (size_t i = 0; s->env->credit && i < s->n_gpus; i++) {
+		const struct nvml_gpu *d = s->gpus[i];
+		const int64_t then = d->processes.listed_used.value, by = d->mem.value - then;
+
+		moving = moving || (d->state == NVML_AWAKE && d->mem.known && (by > then / MOVING || by < -(then / MOVING)));
+	}
+	if (s->env->credit)
+		s->env->credit->moving = moving;
 }

@@ -3,7 +3,8 @@
  * Who is on a device: the driver's lists, its samples of who had the engines, and its own accounting.
  *
  * Lists cost milliseconds and hold a lock of the driver that the measured program waits for: they are read when the
- * device's memory has moved since the last time, and now and then in any case.
+ * device's memory has moved since the last time, and now and then in any case, as long as there is credit for it
+ * (source.h). Where that is short, whose memory is at a new high comes first: peaks are what people ask for.
  */
 #pragma once
 
@@ -35,9 +36,14 @@ struct nvml_processes {
 	size_t n, cap;
 	uint64_t listed_ns;        /* when lists were read last; 0: never */
 	struct maybe listed_used;  /* the device's memory then */
+	struct maybe used;         /* and at the last look */
+	int64_t most_used;         /* the most at which they were read */
+	uint64_t moved_ns;         /* when memory was last seen to have moved */
+	uint64_t told_ns, waited_ns; /* when its processes were told of; since the time before that */
 	uint8_t version[NVML_LISTS]; /* of the call in use: 0 is the newest */
 	bool absent[NVML_LISTS];
 	bool empty[NVML_LISTS];
+	uint8_t skipped[NVML_LISTS]; /* so many times since it was read */
 	uint64_t read_ns[NVML_LISTS];
 	int code[NVML_LISTS];
 	int list_code;             /* of the last look: NVML_SUCCESS where who is on it is known */
@@ -55,8 +61,12 @@ struct nvml_room {
 	size_t cap, n;              /* n: in listed */
 };
 
-/* Reads lists and samples of every device; births, ends, readings go to out. */
+/* Reads lists and samples of every device that it is worth it for; births, ends, readings go to out. */
 void nvml_processes_read(struct source *s, struct framebuf *out);
+/* Device memory was read: is one moving? */
+void nvml_processes_watch(struct source *s);
+/* Whether a list of d that can wait may be read: a share of what can be saved up is there, in hundredths. */
+bool nvml_may_list(const struct source *s, int hundredths);
 
 /* All processes of d are gone, or nobody can tell any more. */
 void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out);

@@ -150,6 +150,10 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		r[i].known &= meaning == NVML_FINE;
 		nvml_tell(d, out, &r[i]);
 	}
+	if (row->metrics[0] == M_GPU_MEM) {
+		d->mem = r[0].known ? known(r[0].value) : UNKNOWN;
+		d->mem_ns = s->now_ns;
+	}
 }
 
 void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out)

@@ -36,14 +36,19 @@ static void set_bytes(struct reading *r, uint64_t value)
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
+static struct maybe bytes_of(uint64_t value)
+{
+	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+}
+
 static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
 
 	set_bytes(&r[0], m.used);
-	set_bytes(&r[1], m.free);
-	set_bytes(&r[2], m.reserved);
+	d->mem_free = bytes_of(m.free);
+	d->mem_reserved = bytes_of(m.reserved);
 	return code;
 }
 
@@ -53,7 +58,8 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	int code = NVML_CALL(&s->nvml, memory, d->handle, &m);
 
 	set_bytes(&r[0], m.used);
-	set_bytes(&r[1], m.free);
+	d->mem_free = bytes_of(m.free);
+	d->mem_reserved = UNKNOWN;
 	return code;
 }
 
@@ -63,6 +69,21 @@ static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct read
 	(void) s;
 	(void) r;
 	return d->unified ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+}
+
+/* What came with memory, and need not be told as often. */
+static int take_memory_rest(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	const struct nvml_try *t = &d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows];
+
+	(void) s;
+	if (t->absent || d->unified)
+		return NVML_NOT_SUPPORTED;
+	if (d->mem_free.known)
+		nvml_set(&r[0], (uint64_t) d->mem_free.value, 1);
+	if (d->mem_reserved.known)
+		nvml_set(&r[1], (uint64_t) d->mem_reserved.value, 1);
+	return t->code == NVML_SUCCESS ? NVML_SUCCESS : NVML_NO_DATA;
 }
 
 /* ---- activity ------------------------------------------------------------------------------------------------------- */
@@ -295,11 +316,13 @@ static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct rea
 #define ANY(group, ...)                 ROW_OF(group, true, __VA_ARGS__)
 
 const struct nvml_row nvml_rows[] = {
-	{ ANY(MEMORY, M_GPU_MEM, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED),
+	{ ANY(MEMORY, M_GPU_MEM),
 		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
 			{ read_memory, "nvmlDeviceGetMemoryInfo: since driver 510 with what the driver reserved", NULL },
 			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
 				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
+	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED),
+		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; before driver 510 nothing is told as reserved", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_POWER), { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY),

@@ -19,6 +19,15 @@
 #include "frame.h"
 #include "framebuf.h"
 
+/* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns and
+ * most_ns, the source the rest. */
+struct source_credit {
+	int64_t ns;              /* to be spent; 0 or less: nothing that can wait is to be listed */
+	int64_t most_ns;         /* to be saved up */
+	bool moving;             /* memory of a device is, since its processes were listed */
+	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */
+};
+
 /* What every source is opened with. Borrowed for the life of the source. */
 struct source_env {
 	const struct root *root;
@@ -27,6 +36,7 @@ struct source_env {
 	const char *workdir;     /* folder whose file system is watched; NULL: none */
 	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
 	bool cgroup_shared;      /* others are known to be in it: only its events are of use */
+	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
 };
 
 /* One metric's availability here. */
@@ -39,10 +49,16 @@ struct source_probe {
 };
 typedef void source_prober(void *ctx, const struct source_probe *probe);
 
+enum {
+	SOURCE_RANKS = 2
+};
+
 struct source_group {
 	const char *name;
 	uint64_t period_ns;  /* default; 0: at every tick */
-	uint64_t moving_ns;  /* GPUs: the period while device memory is moving; 0: the same */
+	uint64_t moving_ns;  /* GPUs: lists of processes, on credit: the period while device memory is moving; else 0 */
+	unsigned rank;       /* GPUs: where readings cost too much, the highest gives way first, lists before all; below
+	                      * SOURCE_RANKS */
 };
 
 struct source; /* each file's own */

@@ -70,6 +70,7 @@ struct fake_item {
 	char *call;           /* a rule: the pattern of names */
 	struct fake_bag bag;
 	unsigned long long seen; /* a rule: calls it applied to */
+	unsigned *named;         /* a process: its pid, as its file or variable had it last */
 };
 
 struct fake_list {

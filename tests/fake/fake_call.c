@@ -43,16 +43,19 @@ static bool rule_holds(struct fake_item *rule, const char *call, const struct fa
 	return (double) __atomic_fetch_add(&rule->seen, 1, __ATOMIC_RELAXED) >= fake_bag_number(&rule->bag, "first", t, 0);
 }
 
-static void burn(double seconds)
+static double thread_seconds(void)
 {
 	struct timespec now;
-	double end = 0, cpu;
 
-	do {
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-		cpu = (double) now.tv_sec + (double) now.tv_nsec / 1e9;
-		end = end > 0 ? end : cpu + seconds;
-	} while (cpu < end);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
+}
+
+/* Until the call has taken so much processor time, what the fake itself needs for it included. */
+static void burn_until(double end)
+{
+	while (thread_seconds() < end) {
+	}
 }
 
 static void doze(double seconds)
@@ -63,7 +66,7 @@ static void doze(double seconds)
 	}
 }
 
-static int rule_apply(const struct fake_item *rule, bool is_locked)
+static int rule_apply(const struct fake_item *rule, bool is_locked, double *burnt_until)
 {
 	double t = fake_now(), slept = fake_bag_number(&rule->bag, "delay", t, 0),
 	       burnt = fake_bag_number(&rule->bag, "burn", t, 0);
@@ -72,8 +75,10 @@ static int rule_apply(const struct fake_item *rule, bool is_locked)
 		pthread_mutex_lock(&the_driver);
 	if (slept > 0)
 		doze(slept);
-	if (burnt > 0)
-		burn(burnt);
+	if (burnt > 0) {
+		*burnt_until += burnt;
+		burn_until(*burnt_until);
+	}
 	while (fake_bag_number(&rule->bag, "hang", t, 0) > 0)
 		pause();
 	if (fake_bag_number(&rule->bag, "crash", t, 0) > 0)
@@ -86,13 +91,14 @@ static int rule_apply(const struct fake_item *rule, bool is_locked)
 int fake_call(struct fake_scenario *s, const char *call, const struct fake_gpu *gpu)
 {
 	bool is_locked = fake_bag_number(&s->driver, "lock", 0, 0) > 0;
+	double burnt_until = s->rules.n > 0 ? thread_seconds() : 0;
 	int code = 0;
 
 	fake_clock_called(call, gpu);
 	log_write(call, gpu);
 	for (size_t i = 0; i < s->rules.n && code == 0; i++) {
 		if (rule_holds(s->rules.items[i], call, gpu))
-			code = rule_apply(s->rules.items[i], is_locked);
+			code = rule_apply(s->rules.items[i], is_locked, &burnt_until);
 	}
 	return code;
 }

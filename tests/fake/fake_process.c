@@ -50,13 +50,25 @@ static unsigned pid_parse(const char *text)
 	return (unsigned) strtoul(value, NULL, 10);
 }
 
+static bool is_there(unsigned pid)
+{
+	return pid > 0 && (kill((pid_t) pid, 0) == 0 || errno == EPERM);
+}
+
+/* A file is not read again while the process lives that it named. */
 bool fake_process_lives(const struct fake_item *process, double t, unsigned *ret_pid)
 {
 	const char *text = fake_bag_text(&process->bag, "pid", "0");
-	bool is_named = text[0] == '$' || text[0] == '@';
+	unsigned *named = process->named;
 
 	if (t < fake_bag_number(&process->bag, "from", t, t) || t >= fake_bag_number(&process->bag, "until", t, t + 1))
 		return false;
-	*ret_pid = pid_parse(text);
-	return !is_named || (*ret_pid > 0 && (kill((pid_t) *ret_pid, 0) == 0 || errno == EPERM));
+	if (text[0] != '$' && text[0] != '@') {
+		*ret_pid = pid_parse(text);
+		return true;
+	}
+	if (!is_there(__atomic_load_n(named, __ATOMIC_RELAXED)))
+		__atomic_store_n(named, pid_parse(text), __ATOMIC_RELAXED);
+	*ret_pid = __atomic_load_n(named, __ATOMIC_RELAXED);
+	return is_there(*ret_pid);
 }

@@ -142,6 +142,7 @@ static struct fake_bag *item_add(struct fake_list *list, struct fake_gpu *gpu, c
 {
 	struct fake_item *item = made(sizeof(*item));
 
+	item->named = made(sizeof(*item->named));
 	item->gpu = gpu;
 	item->call = call ? strdup(call) : NULL;
 	list->items = grown(list->items, ++list->n, sizeof(struct fake_item *));

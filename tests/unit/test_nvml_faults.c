@@ -430,6 +430,52 @@ CHILD_TEST(lists_are_read_where_memory_moved)
 	rig_done(&rig);
 }
 
+/* Where lists cost more than there is credit for, whose memory is at a new high comes first; who is known no more is not
+ * told of, and memory that stands still speaks for the list as it was. */
+CHILD_TEST(lists_on_credit_are_for_new_highs)
+{
+	(void) state;
+	struct nvml_rig rig;
+	struct source_credit credit = { .ns = 100, .most_ns = 100000000 };
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nmemory_total = 8Gi\nmemory_reserved = 0\n"
+		"[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_used = steps 0:1Gi 2:1029Mi 3:2Gi\n"
+		"[gpu 1]\nname = B\nuuid = GPU-2\npci = 00000000:02:00.0\nmemory_used = 1Gi\n");
+	rig_at(&rig, 1);
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, MEMORY);
+	rig_log(&rig);
+	rig_read(&rig, PROCESSES); /* the first time in any case */
+	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
+	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "1"), 1);
+	assert_int_equal(rig_calls(&rig, "GraphicsRunningProcesses", "0"), 0); /* that can wait */
+	assert_false(credit.moving);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
+	rig_log(&rig);
+	rig_at(&rig, 2.5); /* half a per cent more: no new high */
+	rig_read(&rig, MEMORY);
+	assert_false(credit.moving);
+	credit.ns = 100;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
+	check_value(&rig.out, M_GPU_PROCESSES, 2, 0);
+	rig_at(&rig, 3.5);
+	rig_read(&rig, MEMORY);
+	assert_true(credit.moving);
+	credit.ns = 0; /* nothing at all */
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
+	credit.ns = 100;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
+	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
+	rig_done(&rig);
+}
+
 CHILD_TEST(what_is_absent_is_asked_once)
 {
 	(void) state;
@@ -468,6 +514,7 @@ int main(void)
 		cmocka_unit_test(doctor_tells_ways_and_reasons),
 		cmocka_unit_test(doctor_waits_for_a_pair),
 		cmocka_unit_test(lists_are_read_where_memory_moved),
+		cmocka_unit_test(lists_on_credit_are_for_new_highs),
 		cmocka_unit_test(what_is_absent_is_asked_once),
 	};
 

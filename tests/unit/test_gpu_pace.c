@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How often GPUs are read: a made-up clock and made-up costs. Whoever gives way does so in order, and the whole stays
+ * within its part of a core.
+ */
+#include "tree_helper.h"
+
+#include "sample/gpu_pace.h"
+
+#define US     UINT64_C(1000)
+#define MS     (1000 * US)
+#define SECOND (1000 * MS)
+
+enum {
+	MEMORY,
+	OTHERS,
+	LISTS,
+	GROUPS
+};
+
+static const struct source_group groups[GROUPS] = {
+	[MEMORY] = { "memory", 100 * MS, 0, 0 },
+	[OTHERS] = { "others", 500 * MS, 0, 1 },
+	[LISTS] = { "lists", SECOND, 250 * MS, 0 },
+};
+static const struct source_ops ops = { .name = "made up", .groups = groups, .n_groups = GROUPS };
+
+/* A driver in whose time so much was spent. */
+struct played {
+	struct pace pace;
+	uint64_t cost_ns[GROUPS]; /* of a reading; of lists, of one device */
+	unsigned devices;         /* that want to be listed at each look */
+	uint64_t spent_ns;
+	unsigned reads[GROUPS], listed;
+};
+
+/* A list is made while there is credit, as sources do. */
+static uint64_t look(struct played *p)
+{
+	uint64_t cost = 10 * US;
+
+	for (unsigned i = 0; i < p->devices && p->pace.credit.ns > (int64_t) cost; i++) {
+		cost += p->cost_ns[LISTS];
+		p->listed++;
+	}
+	return cost;
+}
+
+static void play(struct played *p, uint64_t from_ns, uint64_t until_ns)
+{
+	for (uint64_t now = from_ns; now < until_ns; now += 10 * MS) {
+		if (pace_next(&p->pace) > now)
+			continue;
+		for (unsigned g = 0; g < GROUPS; g++) {
+			if (!pace_is_due(&p->pace, g, now))
+				continue;
+			const uint64_t cost = g == LISTS ? look(p) : p->cost_ns[g];
+
+			p->reads[g]++;
+			p->spent_ns += cost;
+			pace_done(&p->pace, g, now, cost, cost);
+		}
+	}
+}
+
+static void forget(struct played *p)
+{
+	p->spent_ns = p->listed = 0;
+	memset(p->reads, 0, sizeof(p->reads));
+}
+
+static struct played begun(uint64_t memory_ns, uint64_t others_ns, uint64_t list_ns, unsigned devices)
+{
+	struct played p = { .cost_ns = { memory_ns, others_ns, list_ns }, .devices = devices };
+
+	pace_init(&p.pace, &ops, 100 * MS);
+	return p;
+}
+
+/* What costs little is read as often as it wishes. */
+static void wishes_are_granted(void **state)
+{
+	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
+
+	(void) state;
+	p.pace.credit.moving = true;
+	play(&p, SECOND, 101 * SECOND);
+	assert_in_range(p.reads[MEMORY], 950, 1001);
+	assert_in_range(p.reads[OTHERS], 190, 202);
+	assert_in_range(p.listed, 390, 402);
+}
+
+/* Eight cards whose lists cost milliseconds: memory goes on, lists give way, and the whole holds. */
+static void lists_give_way_first(void **state)
+{
+	struct played p = begun(130 * US, 100 * US, 5 * MS, 8);
+
+	(void) state;
+	p.pace.credit.moving = true;
+	play(&p, SECOND, 11 * SECOND);
+	assert_in_range(p.listed, 16, 25); /* what is saved up at the start: each twice */
+	play(&p, 11 * SECOND, 111 * SECOND);
+	forget(&p);
+	play(&p, 111 * SECOND, 1111 * SECOND);
+	assert_in_range(p.spent_ns / MS, 1500, 2100);
+	assert_in_range(p.reads[MEMORY], 9500, 10100);
+	assert_in_range(p.reads[OTHERS], 1900, 2100);
+	assert_in_range(p.listed, 50, 200);
+}
+
+/* Where all of it is dear, memory is read most often still. */
+static void memory_gives_way_last(void **state)
+{
+	struct played p = begun(1500 * US, 1500 * US, 50 * MS, 8);
+
+	(void) state;
+	play(&p, SECOND, 101 * SECOND);
+	forget(&p);
+	play(&p, 101 * SECOND, 1101 * SECOND);
+	assert_in_range(p.spent_ns / MS, 1500, 2300);
+	assert_true(p.reads[MEMORY] > 3 * p.reads[OTHERS]);
+	assert_in_range(p.reads[MEMORY], 800, 1100); /* three quarters of it all */
+	assert_true(p.listed > 0);
+}
+
+/* What one source leaves is the other's; where both want all, each has half. */
+static void sources_share(void **state)
+{
+	struct pace p;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	pace_allow(&p, 1, 0);
+	const double all = p.share;
+
+	pace_allow(&p, 2, all / 10);
+	assert_true(p.share > all * 0.89 && p.share < all * 0.91);
+	pace_allow(&p, 2, all);
+	assert_true(p.share > all * 0.49 && p.share < all * 0.51);
+}
+
+/* A list stands for itself until the device is listed again, however long that is. */
+static void lists_hold_as_long_as_they_must(void **state)
+{
+	struct pace p;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	pace_done(&p, LISTS, SECOND, MS, MS);
+	assert_in_range(pace_hold(&p, LISTS), 3 * SECOND, 4 * SECOND);
+	p.credit.waited_ns = 40 * SECOND;
+	assert_in_range(pace_hold(&p, LISTS), 120 * SECOND, 121 * SECOND);
+	assert_in_range(pace_hold(&p, MEMORY), 300 * MS, 310 * MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wishes_are_granted),
+		cmocka_unit_test(lists_give_way_first),
+		cmocka_unit_test(memory_gives_way_last),
+		cmocka_unit_test(sources_share),
+		cmocka_unit_test(lists_hold_as_long_as_they_must),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
