@@ -3,7 +3,7 @@
 # make            builds build/hiwater with Meson
 # make deps       installs what this machine lacks (Debian packages; Python's into .venv)
 # make test       every test, ends with "N passed, N failed, N skipped"
-# make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang
+# make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
 # make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
 # make bench      the budgets of docs/design.md, measured
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
@@ -39,6 +39,7 @@ test: deps-test
 test-full: deps-test
 	@tools/install-deps full
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
+	@tools/venv .venv-full tools/requirements-full.txt
 	@.venv/bin/python tools/run-tests --full
 
 demo study: deps

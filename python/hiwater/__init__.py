@@ -13,6 +13,8 @@ program goes on. `track` measures a block, a function or another process, `open`
 """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from . import sinks as sinks
     from ._command import command as command
     from ._errors import Error as Error
     from ._recording import Recording as Recording
@@ -35,8 +37,10 @@ _NAMES = {
     "stop": ("_track", "stop"), "track": ("_track", "track"),
 }
 
-__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "command", "last", "open", "start", "stop",
-           "track"]
+_MODULES = {"callbacks", "sinks"}
+
+__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "last", "open", "sinks",
+           "start", "stop", "track"]
 
 
 def _version() -> str:
@@ -56,6 +60,10 @@ def __getattr__(name: str) -> object:
 
         module, attribute = _NAMES[name]
         value = getattr(import_module(f"{__name__}.{module}"), attribute)
+    elif name in _MODULES:
+        from importlib import import_module
+
+        value = import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -97,6 +97,14 @@ class Channel:
             finally:
                 del self._answers[number]
 
+    def hear(self) -> None:
+        """Takes what it said meanwhile without being asked: that there is a file, or that it is over."""
+        try:
+            while self._receive(time.monotonic() + 1, wait=False):
+                pass
+        except Error:
+            pass
+
     def close(self) -> None:
         """The recorder ends then, if it has not yet."""
         self._socket.close()
@@ -132,7 +140,7 @@ class Channel:
                     raise Refused(text.decode(errors="replace"))
             self._receive(end)
 
-    def _receive(self, end: float) -> None:
+    def _receive(self, end: float, wait: bool = True) -> bool:
         """Takes a message to where it belongs, if one comes soon. A signal's handler may ask meanwhile, and take what this
         one waits for: so it looks again every few milliseconds."""
         poll = select.poll()
@@ -141,16 +149,17 @@ class Channel:
             poll.register(self._socket, select.POLLIN)
             if left_ms <= 0:
                 raise Late("the recorder does not answer")
-            if not poll.poll(min(left_ms, LOOK_AGAIN_MS)):
-                return
+            if not poll.poll(min(left_ms, LOOK_AGAIN_MS) if wait else 0):
+                return False
             message = self._socket.recv(2 * MESSAGE_MOST)
         except BlockingIOError:
-            return
+            return False
         except (OSError, ValueError):  # closed by another thread, too
             message = b""
         if not message:
             raise Lost("the recorder is gone")
         self._take(message)
+        return True
 
     def _take_all(self) -> None:
         """What it said before it went."""
@@ -163,8 +172,9 @@ class Channel:
     def _take(self, message: bytes) -> None:
         number, word, text = message.split(b" ", 2)
         if number != b"0":
-            if int(number) in self._answers:
-                self._answers[int(number)].append((word, text))
+            waiting = self._answers.get(int(number))
+            if waiting is not None:
+                waiting.append((word, text))
         elif word == b"file":
             self.file = os.fsdecode(text)
         elif word == b"over":

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, TypeVar, Union
 
+    from ._feed import Feed
     from ._recording import Recording
     from ._summary import Summary
+    from .sinks import Sink
 
     F = TypeVar("F", bound=Callable[..., Any])
     T = TypeVar("T")
@@ -43,6 +45,8 @@ class Run:
         self._is_exact = False
         self._channel: Optional[Channel] = None
         self._watch: Optional[_frameworks.Watch] = None
+        self._feeds: list[Feed] = []
+        self._step: Optional[int] = None  # the last that was logged
         self._pid = 0
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
         self._recording: Optional[Recording] = None
@@ -87,6 +91,9 @@ class Run:
         finally:
             channel.close()
         _finished[:] = [self]
+        for feed in self._feeds:
+            feed.end(self, self._step)
+        self._feeds = []
 
     def end_within(self, limit_s: float) -> bool:
         """Tells the recorder to end. False: it did not in that time; it may be told again, or left with `leave`. Whatever comes
@@ -156,7 +163,10 @@ class Run:
         """Of the recording; None: there is none, or none yet. A run shorter than a second is only kept with output=."""
         if self._recording:
             return self._recording.path
-        return self._channel.file if self._channel else None
+        channel = self._channel
+        if channel and not channel.file and self.is_running:
+            channel.hear()
+        return channel.file if channel else None
 
     @property
     def summary(self) -> Summary:
@@ -203,10 +213,27 @@ class Run:
         """
         words = [f"{_series_name(name)}={float(value)!r}" for name, value in {**(values or {}), **more}.items()]
         if step is not None:
-            words.append(f"step={int(step)}")
+            self._step = int(step)
+            words.append(f"step={self._step}")
         if words:
             self._tell("log " + " ".join(words))
         self._look(self._channel, gently=True)
+        if self._pid == os.getpid():
+            for feed in self._feeds:
+                feed.write(self, self._step)
+
+    def add_sink(self, sink: Sink, *, every: float = 10.0) -> None:
+        """Figures of this run go there, too (`hiwater.sinks`): from `log`, each `every` seconds at most, and at the end, with the
+        summary. What it raises is in `warnings`."""
+        from ._feed import Feed
+
+        self._feeds.append(Feed(every, sink))
+
+    def remove_sink(self, sink: Sink) -> None:
+        """It gets the figures up to now, and no more. One that was never added is nothing."""
+        for feed in [feed for feed in self._feeds if feed.sink is sink]:
+            self._feeds.remove(feed)
+            feed.write(self, self._step, is_last=True)
 
     def oom(self, what: Union[BaseException, str]) -> bool:
         """Tells the recorder that memory ran out, a device's or the host's: what happened before and after is kept at full
