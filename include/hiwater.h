@@ -638,6 +638,86 @@ HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw
 /* Facts of the machine for people, "key: value" lines. *ret is the caller's to free(). */
 HIW_API int hiw_doctor_machine(const char *root, char **ret, struct hiw_err *err);
 
+/* ---- the GPUs of this machine ------------------------------------------------------------------------------------ */
+
+enum hiw_gpus_format {
+	HIW_GPUS_TEXT,          /* a line a GPU, then who is on it */
+	HIW_GPUS_JSON,          /* docs/gpus.schema.json */
+	HIW_GPUS_CSV,           /* a row a GPU, base units */
+	HIW_GPUS_CSV_PROCESSES, /* a row a process and GPU */
+	HIW_GPUS_LINE,          /* hiw_gpus_options.fields is a format: "{gpu}: {busy}%" (hiwater-gpus(1)) */
+	HIW_GPUS_LIST,          /* name and uuid, as nvidia-smi -L has them */
+	HIW_GPUS_QUERY,         /* fields are those of nvidia-smi's --query-gpu, with commas between */
+	HIW_GPUS_QUERY_APPS,    /* fields are those of its --query-compute-apps */
+};
+
+/* Fill with HIW_GPUS_OPTIONS_INIT, then set what differs. All strings are copied. Only what the format needs is read. */
+struct hiw_gpus_options {
+	size_t size;                 /* of this struct, for later versions */
+	enum hiw_gpus_format format;
+	const char *fields;          /* of the formats that have some */
+	const char *ids;             /* "0,GPU-8a56...,0000:3b:00.0": these alone; NULL: all */
+	const char *root;            /* a folder of captured files; NULL: this machine */
+	uint64_t patience_ns;        /* how long a driver may take to answer */
+	bool spec;                   /* of text and JSON: what the GPUs are made of */
+	bool no_header, no_units;    /* of text, CSV and queries */
+};
+
+#define HIW_GPUS_OPTIONS_INIT { .size = sizeof(struct hiw_gpus_options), .patience_ns = 10000000000 }
+
+/* The GPUs of a machine at one time, whoever made them. Processes of its own ask the drivers: one that hangs takes patience_ns
+ * and nothing else. GPUs that sleep are not woken. */
+struct hiw_gpus;
+
+/* Checks the options and starts to ask. Returns 0; -EINVAL with text: fields or a format that cannot be read; or -errno. */
+HIW_API int hiw_gpus_open(const struct hiw_gpus_options *options, struct hiw_gpus **ret, struct hiw_err *err);
+/* Ends the processes that ask; NULL is fine. */
+HIW_API void hiw_gpus_close(struct hiw_gpus *gpus);
+
+/* Takes a look, each time a new one: waits for the drivers, patience_ns at most. Returns 0, or with text: -ENODEV: the machine
+ * shows no GPU, or none of those asked for; -ENXIO: it shows one, and no driver can be asked; -ETIMEDOUT, -EIO: a driver did not answer
+ * in time, or crashed; -EREMOTEIO: a GPU is lost. After the last three what was answered is there. */
+HIW_API int hiw_gpus_look(struct hiw_gpus *gpus, struct hiw_err *err);
+
+/* A GPU, or a MIG instance, which is a device of its own. */
+struct hiw_gpu_device {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	const char *uuid, *name, *vendor, *pci, *driver; /* "" where not known */
+	const char *parent;          /* of an instance: uuid of its GPU; else "" */
+	struct hiw_maybe number;     /* by which people call it: the driver's index where it has one */
+	struct hiw_maybe index;      /* the driver's; of an instance the one in its GPU */
+	struct hiw_maybe cuda_index; /* CUDA's, where the environment selects nothing, in PCI order */
+	struct hiw_maybe cuda_visible; /* CUDA's in this process's environment; unknown: hidden, or nobody knows */
+	bool cuda_hidden;
+	bool lost;                   /* it does not answer any more */
+	bool unified;                /* its memory is the host's */
+	struct hiw_maybe memory_total, memory_used, memory_free, memory_reserved, memory_unattributed;
+	struct hiw_maybe busy_ppm;   /* time in which some kernel ran */
+	struct hiw_maybe sm_active_ppm, sm_occupancy_ppm; /* where the driver tells them */
+	struct hiw_maybe power_uw, power_limit_uw, temperature_mc, clock_sm_hz, processes;
+};
+/* A process on a device. */
+struct hiw_gpu_user {
+	size_t size;                 /* in: sizeof of the caller's struct */
+	size_t device;               /* number in hiw_gpus_device */
+	struct hiw_maybe pid, uid;   /* uid unknown: the process cannot be seen here */
+	const char *user, *name, *command; /* "" where not known; secrets in it are masked */
+	bool compute, graphics;
+	struct hiw_maybe memory, sm_busy_ppm;
+};
+/* The i-th device, or process, of the last look; false: there is no such. */
+HIW_API bool hiw_gpus_device(const struct hiw_gpus *gpus, size_t i, struct hiw_gpu_device *ret);
+HIW_API bool hiw_gpus_user(const struct hiw_gpus *gpus, size_t i, struct hiw_gpu_user *ret);
+
+/* The last look in the format of the options. style NULL: plain ASCII, 80 columns. *ret is the caller's to free(). Returns
+ * 0 or -errno. */
+HIW_API int hiw_gpus_text(struct hiw_gpus *gpus, const struct hiw_style *style, char **ret, size_t *ret_len);
+
+/* The fields of a format that has some, for people. *ret is the caller's to free(). */
+HIW_API int hiw_gpus_fields(enum hiw_gpus_format format, char **ret);
+
+/* ---- what the command needs -------------------------------------------------------------------------------------- */
+
 /* Processes to attach to: by extended regular expression on name and command line, or those of a cgroup ("/a/b"
  * below the hierarchy, or a path of the mounted tree). At most n pids are stored; *ret_n is how many there are. This
  * process and its parents are never among them. -ENOENT if there are none, -EINVAL for a bad expression. */

@@ -85,6 +85,12 @@ static int start_helper(struct gpu *g)
 struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
 	struct err *err)
 {
+	return gpu_start_asked(&(struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns }, err);
+}
+
+struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
+{
+	const struct gpu_vendor *vendors = start->vendors;
 	struct gpu *g = vendors->ops ? made() : NULL;
 	int r;
 
@@ -92,7 +98,8 @@ struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env 
 		(void) err_set(err, -ENOENT, "%s", vendors->ops ? "out of memory" : "nothing here can read one");
 		return NULL;
 	}
-	g->start = (struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns, .shared = g->shared };
+	g->start = *start;
+	g->start.shared = g->shared;
 	while (vendors[g->start.n_vendors].ops && g->start.n_vendors < GPU_VENDORS)
 		g->start.n_vendors++;
 	r = start_helper(g);
@@ -123,6 +130,17 @@ void gpu_free(struct gpu *g)
 		(void) munmap(g->shared, sizeof(*g->shared));
 	free(g->message);
 	free(g);
+}
+
+int gpu_fd(const struct gpu *g)
+{
+	return g->fd;
+}
+
+void gpu_ask(struct gpu *g)
+{
+	if (g->fd >= 0)
+		(void) send(g->fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 pid_t gpu_pid(const struct gpu *g)
@@ -361,6 +379,15 @@ const char *gpu_why_not(const struct gpu *g)
 			return g->shared->slots[i].why;
 	}
 	return "";
+}
+
+int gpu_code_not(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (atomic_load(&g->shared->slots[i].state) == GPU_FAILED)
+			return g->shared->slots[i].code;
+	}
+	return 0;
 }
 
 uint64_t gpu_cpu_ns(const struct gpu *g)

@@ -25,6 +25,14 @@ struct gpu_vendor {
 /* Ends with a row without ops. */
 extern const struct gpu_vendor gpu_vendors[];
 
+/* What is to be read in a look that is asked for. */
+struct gpu_wish {
+	bool lists;              /* the processes on the devices */
+	bool pairs;              /* what only two readings tell, such as SM activity: the first look takes 100 ms more */
+	bool busy;               /* how busy a device is, where two readings are needed for that */
+	struct gpu_fact_set facts;
+};
+
 struct gpu;
 
 /* Forks the helper; env->root stays open in it. NULL: there is nothing to load, or no process for it (with text). */
@@ -57,6 +65,7 @@ bool gpu_is_settled(const struct gpu *g);
 size_t gpu_n_open(const struct gpu *g);
 bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
 const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
+int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */
 
 /* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
  * source in a process of its own, all for 2 s at most. Returns 0 or -ENOMEM. */

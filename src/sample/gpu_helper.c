@@ -36,6 +36,7 @@ enum {
 };
 static const uint64_t memory_period_ns = UINT64_C(10000000000);
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
+static const uint64_t pair_ns = 101000000; /* between two readings that say something together: NVML's GPM needs 100 ms */
 
 struct helper {
 	const struct gpu_start *start;
@@ -90,7 +91,7 @@ static struct frame first_part(struct frame *rest)
 /* What says who is who has to arrive; a look that does not is lost, and counted. */
 static void send_part(struct teller *t, const struct frame *part)
 {
-	const bool must = part->n_births + part->n_ends + part->n_events > 0;
+	const bool must = part->n_births + part->n_ends + part->n_events > 0 || t->helper->start->wish;
 	const size_t size = wire_frame_size(part);
 	const int channel = t->helper->start->channel;
 
@@ -132,6 +133,17 @@ static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
 static uint64_t run_ns(const struct teller *t)
 {
 	return clock_boot_ns() - t->helper->start->env->start_boot_ns;
+}
+
+/* Groups that are no bits tell births, and nothing else. */
+static void read_births(struct teller *t)
+{
+	const uint64_t at = run_ns(t);
+
+	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
+	(void) t->ops->read(t->source, 0, &t->buf);
+	atomic_store(&t->slot->in_call_ns, 0);
+	send_all(t, at, 0);
 }
 
 /* What was spent since the last reading, on sending it and on waking up, is this one's. */
@@ -215,6 +227,76 @@ static void read_on(struct teller *t)
 	}
 }
 
+/* ---- looks that are asked for --------------------------------------------------------------------------------------- */
+
+static void take_fact(void *ctx, const struct gpu_fact_told *told)
+{
+	struct gpu_facts_page *page = ctx;
+	const uint32_t n = atomic_load(&page->n);
+
+	if (n == GPU_FACTS_MOST)
+		return;
+	page->list[n] = *told;
+	atomic_store(&page->n, n + 1);
+}
+
+static bool is_wanted(const struct source_group *g, const struct gpu_wish *wish)
+{
+	if (g->gathers || (g->lists && !wish->lists))
+		return false;
+	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
+}
+
+/* Reads the groups that are wanted: the pairs, or all others. True: there was one. */
+static bool read_wanted(struct teller *t, bool pairs)
+{
+	bool any = false;
+
+	for (unsigned g = 0; g < t->ops->n_groups; g++) {
+		if (t->ops->groups[g].pairs != pairs || !is_wanted(&t->ops->groups[g], t->helper->start->wish))
+			continue;
+		read_group(t, g);
+		any = true;
+	}
+	return any;
+}
+
+/* The two readings of a pair enclose everything else. */
+static void look(struct teller *t, bool is_first)
+{
+	const struct gpu_start *start = t->helper->start;
+
+	read_births(t);
+
+	const bool again = read_wanted(t, true) && is_first;
+	const uint64_t second_ns = clock_boot_ns() + pair_ns;
+	const struct frame end = framebuf_frame(&t->buf, t->ops->frame, clock_boot_ns() - start->env->start_boot_ns, 0);
+
+	(void) read_wanted(t, false);
+	if (t->ops->facts) {
+		atomic_store(&t->slot->in_call_ns, clock_boot_ns());
+		t->ops->facts(t->source, &start->wish->facts, take_fact, start->facts);
+		atomic_store(&t->slot->in_call_ns, 0);
+	}
+	if (again) {
+		const uint64_t now = clock_boot_ns();
+		const struct timespec rest = { .tv_nsec = (long) (second_ns > now ? second_ns - now : 0) };
+
+		(void) nanosleep(&rest, NULL);
+		(void) read_wanted(t, true);
+	}
+	send_part(t, &end);
+}
+
+static void look_on(struct teller *t)
+{
+	char word;
+
+	look(t, true);
+	while (read(t->helper->last_rd, &word, 1) == 1)
+		look(t, false);
+}
+
 static int open_source(struct teller *t)
 {
 	struct err err = { "" };
@@ -225,6 +307,7 @@ static int open_source(struct teller *t)
 	atomic_store(&t->slot->in_call_ns, 0);
 	if (r < 0) {
 		(void) snprintf(t->slot->why, sizeof(t->slot->why), "%.*s", GPU_WHY - 1, err.text[0] ? err.text : strerror(-r));
+		t->slot->code = r;
 		atomic_store(&t->slot->state, GPU_FAILED);
 		return r;
 	}
@@ -241,9 +324,12 @@ static void *tell(void *arg)
 
 	pace_init(&t->pace, t->ops, h->start->interval_ns);
 	t->env = *h->start->env;
-	t->env.credit = &t->pace.credit;
+	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	if (open_source(t) == 0) {
-		read_on(t);
+		if (h->start->wish)
+			look_on(t);
+		else
+			read_on(t);
 		atomic_store(&t->slot->state, GPU_OVER);
 	}
 	note_own_cost(h);
@@ -339,7 +425,7 @@ static void start_thread(struct helper *h, unsigned i)
 	(void) pthread_attr_destroy(&attr);
 }
 
-/* Any word is the one that asks for the last reading; the end of the channel is the recorder's. */
+/* Any word is the one that asks for the last reading, or for another look; the end of the channel is the recorder's. */
 static _Noreturn void obey(struct helper *h)
 {
 	for (;;) {
@@ -350,6 +436,8 @@ static _Noreturn void obey(struct helper *h)
 			continue;
 		if (recv(fd.fd, &word, 1, MSG_DONTWAIT) != 1)
 			break;
+		if (h->start->wish && write(h->last_wr, &word, 1) == 1)
+			continue;
 		if (h->last_wr >= 0)
 			(void) close(h->last_wr);
 		h->last_wr = -1;

@@ -68,6 +68,13 @@ static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source
 	return &ids->devices[place];
 }
 
+uint32_t gpu_ids_device(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
+{
+	uint32_t mine;
+
+	return device_of(ids, source, id, &mine) ? mine : 0;
+}
+
 static struct gpu_user *user_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
 {
 	uint32_t place;
@@ -168,7 +175,7 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 		if (pid.known && ids->users[i].pid == u.pid && ids->users[i].device == u.device)
 			return; /* another source tells of it */
 	}
-	u.process = pid.known ? processes_id(members, u.pid) : 0;
+	u.process = pid.known && members ? processes_id(members, u.pid) : 0;
 	tell_user(ids, &u, out);
 	if (map_put(&ids->user_places, u.key, (uint32_t) ids->n_users) == 0)
 		ids->users[ids->n_users++] = u;
@@ -198,7 +205,7 @@ static void take_user(struct gpu_ids *ids, const struct frame *f, const struct r
 	if (!u)
 		return;
 	if (r->metric == M_GPROC_MEM) {
-		const uint32_t process = u->process || !u->pid ? 0 : processes_id(members, u->pid);
+		const uint32_t process = u->process || !u->pid || !members ? 0 : processes_id(members, u->pid);
 
 		if (process) { /* the list came before it was known */
 			end_user(u, out);
@@ -300,6 +307,14 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 	}
 	for (size_t i = 0; i < frame->n_events; i++)
 		framebuf_event(out, &frame->events[i]);
+}
+
+void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out)
+{
+	for (size_t i = 0; i < ids->n_devices; i++) {
+		if (ids->devices[i].mem_then.known)
+			tell_unattributed(ids, &ids->devices[i], out);
+	}
 }
 
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out)

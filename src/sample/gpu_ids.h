@@ -26,11 +26,17 @@ struct gpu_ids {
 
 void gpu_ids_done(struct gpu_ids *ids);
 
-/* Puts frame into out with the run's ids; births of what is new, job_mem and the like where processes were listed. */
+/* members and job are NULL where there is no job: nobody belongs to it. Puts frame into out with the run's ids; births of what is new, job_mem and the like where processes were listed. */
 void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
 	struct framebuf *out);
 
+/* The looks are over for now: what waited for the next one to tell what is unattributed is told by the last. */
+void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out);
+
 /* What the job holds over all devices, if that may have changed. */
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out);
+
+/* The run's id of a device that source calls id; 0: it has told of none. */
+uint32_t gpu_ids_device(const struct gpu_ids *ids, enum frame_source source, uint32_t id);
 
 size_t gpu_ids_count(const struct gpu_ids *ids); /* devices */

@@ -29,7 +29,18 @@ struct gpu_slot {
 	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called; 0: it is not in a call */
 	_Atomic uint64_t dropped;
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
-	char why[GPU_WHY];      /* written before state says GPU_FAILED */
+	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
+	char why[GPU_WHY];
+};
+
+enum {
+	GPU_FACTS_MOST = 1 << 15,
+};
+
+/* Facts that one look told; of a source that looks when it is asked to. */
+struct gpu_facts_page {
+	_Atomic uint32_t n;
+	struct gpu_fact_told list[GPU_FACTS_MOST]; /* pages of it that nobody writes cost nothing */
 };
 
 struct gpu_shared {
@@ -44,10 +55,18 @@ struct gpu_start {
 	unsigned n_vendors;
 	const struct source_env *env;
 	uint64_t interval_ns;
+	const struct gpu_wish *wish; /* NULL: it reads on and on */
+	struct gpu_facts_page *facts;
 	struct gpu_shared *shared;
 	int channel;
 	pid_t recorder;
 };
+
+/* gpu.c: gpu_start for one that looks when it is asked to: at once, then for each gpu_ask. The end of
+ * a look is a frame with nothing in it. What start points to stays as it is. */
+struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err);
+void gpu_ask(struct gpu *g);
+int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
 
 /* gpu_helper.c: in the child of the fork. */
 _Noreturn void gpu_helper(const struct gpu_start *start);

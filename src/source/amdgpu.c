@@ -15,7 +15,7 @@
 static const struct source_group groups[] = {
 	{ .name = "memory", .period_ns = 200000000 },
 	{ .name = "sensors", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
+	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -210,6 +210,11 @@ static void amdgpu_probe(const struct source_env *env, source_prober *tell, void
 	amdgpu_close(s);
 }
 
+static void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+{
+	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+}
+
 const struct source_ops source_amdgpu = {
 	.name = "amdgpu",
 	.frame = FRAME_AMDGPU,
@@ -218,5 +223,6 @@ const struct source_ops source_amdgpu = {
 	.open = amdgpu_open,
 	.read = amdgpu_read,
 	.probe = amdgpu_probe,
+	.facts = amdgpu_facts,
 	.close = amdgpu_close,
 };

@@ -20,8 +20,8 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "sensors", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000 },
+	{ .name = "sensors", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -309,6 +309,11 @@ static void drm_probe(const struct source_env *env, source_prober *tell, void *c
 	drm_close(s);
 }
 
+static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+{
+	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+}
+
 const struct source_ops source_drm = {
 	.name = "drm",
 	.frame = FRAME_DRM,
@@ -317,5 +322,6 @@ const struct source_ops source_drm = {
 	.open = drm_open,
 	.read = drm_read,
 	.probe = drm_probe,
+	.facts = drm_facts,
 	.close = drm_close,
 };

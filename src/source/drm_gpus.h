@@ -62,6 +62,9 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
  * be looked at: then the clients that are seen are not all. */
 struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of);
 
+/* The facts of all (source.h). */
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+
 /* For probes: was a metric told with a value; and why not, if no GPU can be asked since it sleeps, else what else says. */
 bool drm_was_told(const struct framebuf *out, enum metric metric);
 const char *drm_gpus_sleep(const struct drm_gpus *g, const char *otherwise);

@@ -46,8 +46,12 @@ enum {
 	NVML_NAME = 96,    /* bytes of a name or uuid */
 	NVML_VERSION_LEN = 80,
 	NVML_TEMPERATURE_GPU = 0,
+	NVML_THRESHOLD_SHUTDOWN = 0,
+	NVML_THRESHOLD_SLOWDOWN = 1,
+	NVML_CLOCK_GRAPHICS = 0,
 	NVML_CLOCK_SM = 1,
 	NVML_CLOCK_MEMORY = 2,
+	NVML_CLOCK_VIDEO = 3,
 	NVML_SAMPLES_POWER = 0,
 	NVML_SAMPLES_GPU = 1,
 	NVML_SAMPLES_MEMORY = 2,
@@ -55,6 +59,7 @@ enum {
 	NVML_ECC_CORRECTED = 0,
 	NVML_ECC_UNCORRECTED = 1,
 	NVML_ECC_VOLATILE = 0,
+	NVML_ECC_AGGREGATE = 1,
 	NVML_PSTATES = 16,
 };
 
@@ -162,6 +167,12 @@ struct nvml_event {
 	uint32_t gpu_instance, compute_instance;
 };
 
+/* What begins with a version and holds one number. */
+struct nvml_versioned {
+	uint32_t version;
+	int32_t value;
+};
+
 struct nvml_attributes {
 	uint32_t sms, copy_engines, decoders, encoders, jpegs, optical_flows, gpu_slices, compute_slices;
 	uint64_t memory_mib;
@@ -176,6 +187,7 @@ static_assert(sizeof(struct nvml_process_sample) == 32 && sizeof(struct nvml_pro
 static_assert(sizeof(struct nvml_processes_info) == 24 && sizeof(struct nvml_accounting) == 56, "processes");
 static_assert(sizeof(struct nvml_gpm_support) == 8 && sizeof(struct nvml_gpm_metric) == 40, "GPM");
 static_assert(sizeof(struct nvml_gpm_metrics) == 24 + 477 * 40, "GPM");
+static_assert(sizeof(struct nvml_versioned) == 8, "AddressingMode, MarginTemperature");
 static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) == 40, "events, attributes");
 
 /* Every call that is used: X(member, parameters, names...). The first name that the library has is taken; names stand
@@ -185,6 +197,8 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(init, (void), "nvmlInit_v2", "nvmlInit") \
 	X(shutdown, (void), "nvmlShutdown") \
 	X(driver_version, (char *, unsigned size), "nvmlSystemGetDriverVersion") \
+	X(library_version, (char *, unsigned size), "nvmlSystemGetNVMLVersion") \
+	X(cuda_version, (unsigned *), "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion") \
 	X(count, (unsigned *), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") \
 	X(by_index, (unsigned, void **), "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") \
 	X(by_bus_id, (const char *, void **), "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId") \
@@ -192,6 +206,26 @@ static_assert(sizeof(struct nvml_event) == 32 && sizeof(struct nvml_attributes) 
 	X(pci, (void *, struct nvml_pci *), "nvmlDeviceGetPciInfo_v3") \
 	X(name, (void *, char *, unsigned size), "nvmlDeviceGetName") \
 	X(uuid, (void *, char *, unsigned size), "nvmlDeviceGetUUID") \
+	X(serial, (void *, char *, unsigned size), "nvmlDeviceGetSerial") \
+	X(vbios, (void *, char *, unsigned size), "nvmlDeviceGetVbiosVersion") \
+	X(part, (void *, char *, unsigned size), "nvmlDeviceGetBoardPartNumber") \
+	X(minor, (void *, unsigned *), "nvmlDeviceGetMinorNumber") \
+	X(persistence, (void *, unsigned *), "nvmlDeviceGetPersistenceMode") \
+	X(display, (void *, unsigned *), "nvmlDeviceGetDisplayMode") \
+	X(display_active, (void *, unsigned *), "nvmlDeviceGetDisplayActive") \
+	X(compute_mode, (void *, unsigned *), "nvmlDeviceGetComputeMode") \
+	X(addressing, (void *, struct nvml_versioned *), "nvmlDeviceGetAddressingMode") \
+	X(ecc_mode, (void *, unsigned *now, unsigned *pending), "nvmlDeviceGetEccMode") \
+	X(retired_pending, (void *, unsigned *), "nvmlDeviceGetRetiredPagesPendingStatus") \
+	X(power_managed, (void *, unsigned *), "nvmlDeviceGetPowerManagementMode") \
+	X(power_set, (void *, unsigned *mw), "nvmlDeviceGetPowerManagementLimit") \
+	X(pcie_generation_now, (void *, unsigned *), "nvmlDeviceGetCurrPcieLinkGeneration") \
+	X(pcie_width_now, (void *, unsigned *), "nvmlDeviceGetCurrPcieLinkWidth") \
+	X(reasons_known, (void *, uint64_t *mask), "nvmlDeviceGetSupportedClocksEventReasons", \
+		"nvmlDeviceGetSupportedClocksThrottleReasons") \
+	X(threshold, (void *, int which, unsigned *celsius), "nvmlDeviceGetTemperatureThreshold") \
+	X(margin, (void *, struct nvml_versioned *), "nvmlDeviceGetMarginTemperature") \
+	X(accounting_room, (void *, unsigned *), "nvmlDeviceGetAccountingBufferSize") \
 	X(compute_capability, (void *, int *, int *), "nvmlDeviceGetCudaComputeCapability") \
 	X(cores, (void *, unsigned *), "nvmlDeviceGetNumGpuCores") \
 	X(bus_width, (void *, unsigned *bits), "nvmlDeviceGetMemoryBusWidth") \

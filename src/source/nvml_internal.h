@@ -174,6 +174,10 @@ void nvml_events_open(struct source *s);
 void nvml_events_read(struct source *s, struct framebuf *out);
 void nvml_events_close(struct source *s);
 
+/* ---- nvml_facts.c --------------------------------------------------------------------------------------------------- */
+
+void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+
 /* ---- nvml_probe.c --------------------------------------------------------------------------------------------------- */
 
 void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx);

@@ -18,6 +18,7 @@
 #include "base/root.h"
 #include "frame.h"
 #include "framebuf.h"
+#include "gpu_fact.h"
 
 /* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns and
  * most_ns, the source the rest. */
@@ -59,9 +60,16 @@ struct source_group {
 	uint64_t moving_ns;  /* GPUs: lists of processes, on credit: the period while device memory is moving; else 0 */
 	unsigned rank;       /* GPUs: where readings cost too much, the highest gives way first, lists before all; below
 	                      * SOURCE_RANKS */
+	bool lists;          /* GPUs: it lists processes */
+	bool pairs;          /* GPUs: some of it is known from the second reading on */
+	bool busy;           /* GPUs: what it lists also says how busy the device is */
+	bool gathers;        /* GPUs: nothing but what happens while somebody looks again and again */
 };
 
 struct source; /* each file's own */
+
+/* What tell is given is valid until it returns. */
+typedef void source_fact_teller(void *ctx, const struct gpu_fact_told *told);
 
 struct source_ops {
 	const char *name;
@@ -70,10 +78,13 @@ struct source_ops {
 	unsigned n_groups;
 	/* Returns 0, or -errno (nothing of it can be had here) with text. */
 	int (*open)(const struct source_env *env, struct source **ret, struct err *err);
-	/* Reads the groups whose bits are set into out. Returns 0 or -errno (nothing was added). */
+	/* Reads the groups whose bits are set (GPUs: without any, births alone) into out. Returns 0 or -errno (nothing was added). */
 	int (*read)(struct source *source, unsigned what, struct framebuf *out);
 	/* Tells of every metric that the source could give. */
 	void (*probe)(const struct source_env *env, source_prober *tell, void *ctx);
+	/* GPUs: tells those facts of the devices that were born which are wanted and can be had; of one that was lost before
+	 * it was born GF_LOST with id 0. May be NULL. */
+	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
 	void (*close)(struct source *source); /* NULL is fine */
 };
 

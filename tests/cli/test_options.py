@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-COMMANDS = ["run", "attach", "runs", "show", "check", "compare", "export", "mark", "doctor"]
+COMMANDS = ["run", "attach", "runs", "show", "check", "compare", "export", "mark", "gpus", "doctor"]
 
 
 def options_of_help(text):

@@ -4,7 +4,6 @@
  * read. What is expected stands in the scenarios (tests/fake/scenarios).
  */
 #include "nvml_rig.h"
-#include "source/nvml_spec.h"
 
 /* ---- drivers -------------------------------------------------------------------------------------------------------- */
 
@@ -96,62 +95,97 @@ CHILD_TEST(every_driver)
 
 /* ---- what a card is made of ------------------------------------------------------------------------------------------ */
 
-static void take_spec(void *ctx, const struct nvml_device_spec *spec)
-{
-	int *n = ctx;
+/* What was told of each fact and device. */
+struct told {
+	bool had[3][GPU_FACT_COUNT];
+	struct gpu_fact_told facts[3][GPU_FACT_COUNT];
+};
 
-	assert_string_equal(spec->name, "NVIDIA H100 80GB HBM3");
-	assert_string_equal(spec->pci, *n == 0 ? "0000:10:00.0" : "0000:11:00.0");
-	assert_int_equal(spec->index, *n);
-	assert_true(spec->major.value == 9 && spec->minor.value == 0);
-	assert_string_equal(spec->of_sm->architecture, "Hopper");
-	assert_int_equal(spec->cores.value, 16896);
-	assert_int_equal(spec->sms.value, 132);
-	assert_int_equal(spec->memory_bytes.value, 81559 * MIB);
-	assert_int_equal(spec->bus_bits.value, 5120);
-	assert_int_equal(spec->max_sm_hz.value, 1980000000);
-	assert_int_equal(spec->max_memory_hz.value, 2619000000);
-	assert_int_equal(spec->power_limit_uw.value, 700000000);
-	assert_int_equal(spec->power_default_uw.value, 700000000);
-	assert_int_equal(spec->power_min_uw.value, 200000000);
-	assert_int_equal(spec->power_max_uw.value, 700000000);
-	assert_int_equal(spec->pcie_generation.value, 5);
-	assert_int_equal(spec->pcie_lanes.value, 16);
-	assert_false(spec->divided || spec->unified);
-	++*n;
+static void take_fact(void *ctx, const struct gpu_fact_told *fact)
+{
+	struct told *told = ctx;
+
+	assert_in_range(fact->id, 1, 2);
+	told->had[fact->id][fact->fact] = true;
+	told->facts[fact->id][fact->fact] = *fact;
+}
+
+static void ask_facts(struct nvml_rig *rig, struct told *told)
+{
+	struct gpu_fact_set all;
+
+	memset(&all, 1, sizeof(all));
+	memset(told, 0, sizeof(*told));
+	rig_open(rig);
+	rig_read(rig, MEMORY);
+	source_nvml.facts(rig->s, &all, take_fact, told);
 }
 
 CHILD_TEST(what_a_card_is_made_of)
 {
+	static const struct {
+		enum gpu_fact fact;
+		int64_t value;
+	} expected[] = {
+		{ GF_CAPABILITY, 90 },
+		{ GF_CORES, 16896 },
+		{ GF_SMS, 132 },
+		{ GF_TENSOR_CORES, 528 },
+		{ GF_WARP, 32 },
+		{ GF_WARPS_SM, 64 },
+		{ GF_THREADS_SM, 2048 },
+		{ GF_BLOCKS_SM, 32 },
+		{ GF_REGISTERS_SM, 65536 },
+		{ GF_SHARED_SM, 228 << 10 },
+		{ GF_BUS_BITS, 5120 },
+		{ GF_MAX_CLOCK_SM, 1980000000 },
+		{ GF_MAX_CLOCK_MEM, 2619000000 },
+		{ GF_POWER_SET, 700000000 },
+		{ GF_POWER_DEFAULT, 700000000 },
+		{ GF_POWER_MIN, 200000000 },
+		{ GF_POWER_MAX, 700000000 },
+		{ GF_PCIE_GENERATION_MAX, 5 },
+		{ GF_PCIE_LANES_MAX, 16 },
+		{ GF_PCIE_GENERATION, 5 },
+		{ GF_TEMP_SLOWDOWN, 89000 },
+		{ GF_TEMP_SHUTDOWN, 92000 },
+		{ GF_ECC, 1 },
+		{ GF_MIG, 0 },
+		{ GF_PERSISTENCE, 1 },
+		{ GF_REASONS_KNOWN, 511 },
+		{ GF_PCI_DEVICE, 590352606 },
+		{ GF_ACCOUNTING_ROOM, 4000 },
+	};
 	(void) state;
 	struct nvml_rig rig;
-	int n = 0;
+	struct told told;
 
 	rig_new(&rig, "550", "gpm.conf", 0);
-	rig.root = temp_tree_root(&rig.tree);
-	rig.env = (struct source_env) { .root = &rig.root };
-	assert_int_equal(nvml_specs(&rig.env, take_spec, &n, &rig.err), 2);
-	assert_int_equal(n, 2);
+	ask_facts(&rig, &told);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		if (!told.had[1][expected[i].fact] || told.facts[1][expected[i].fact].value != expected[i].value)
+			fail_msg("%s: %lld", gpu_facts[expected[i].fact].name, (long long) told.facts[1][expected[i].fact].value);
+	}
+	assert_string_equal(told.facts[1][GF_ARCHITECTURE].text, "Hopper");
+	assert_string_equal(told.facts[1][GF_VBIOS].text, "96.00.61.00.01");
+	assert_string_equal(told.facts[1][GF_SERIAL].text, "1653122000000");
+	assert_string_equal(told.facts[2][GF_SERIAL].text, "1653122000001");
+	assert_false(told.had[1][GF_LOST] || told.had[1][GF_GPU_INSTANCE] || told.had[1][GF_L2] || told.had[1][GF_TEMP_MARGIN]);
 	rig_done(&rig);
-}
-
-static void take_bare_spec(void *ctx, const struct nvml_device_spec *spec)
-{
-	(void) ctx;
-	assert_false(spec->major.known || spec->cores.known || spec->sms.known || spec->bus_bits.known || spec->max_sm_hz.known ||
-		     spec->power_limit_uw.known || spec->power_min_uw.known || spec->pcie_lanes.known);
-	assert_null(spec->of_sm);
 }
 
 CHILD_TEST(a_card_that_tells_nothing_of_itself)
 {
 	(void) state;
 	struct nvml_rig rig;
+	struct told told;
+	int n = 0;
 
 	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n");
-	rig.root = temp_tree_root(&rig.tree);
-	rig.env = (struct source_env) { .root = &rig.root };
-	assert_int_equal(nvml_specs(&rig.env, take_bare_spec, NULL, &rig.err), 1);
+	ask_facts(&rig, &told);
+	for (int f = 0; f < GPU_FACT_COUNT; f++)
+		n += told.had[1][f] && f != GF_PCI_DEVICE && f != GF_PCI_SUBSYSTEM && f != GF_MINOR && f != GF_CUDA_VERSION && f != GF_LIBRARY;
+	assert_int_equal(n, 0);
 	rig_done(&rig);
 }
 

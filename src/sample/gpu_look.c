@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "sample/gpu_look.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "sample/gpu_ids.h"
+#include "sample/gpu_shared.h"
+
+/* A source that is asked, by a helper of its own. */
+struct asked {
+	struct gpu_vendor vendor[2]; /* itself, and the end of the table */
+	struct gpu *helper;          /* NULL: ended */
+	struct gpu_facts_page *facts;
+	bool is_open, is_done;       /* it can be read; it has said all in this look */
+	bool is_noted;               /* that it cannot be read is a note, or need be none */
+};
+
+struct gpu_look {
+	struct asked asked[GPU_VENDORS];
+	unsigned n;
+	bool is_first, any_seen;
+	const struct source_env *env;
+	struct gpu_ids ids;
+	struct framebuf buf;
+};
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static int start(struct gpu_look *l, const struct gpu_vendor *vendor, const struct gpu_wish *wish, struct err *err)
+{
+	struct asked *a = &l->asked[l->n];
+
+	*a = (struct asked) { .vendor = { *vendor } };
+	a->facts = mmap(NULL, sizeof(*a->facts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (a->facts == MAP_FAILED)
+		return err_set(err, -ENOMEM, "out of memory");
+	l->n++;
+	a->helper = gpu_start_asked(
+		&(struct gpu_start) { .vendors = a->vendor, .env = l->env, .wish = wish, .facts = a->facts }, err);
+	return a->helper ? 0 : -ENOMEM;
+}
+
+struct gpu_look *gpu_look_new(const struct gpu_vendor *vendors, const struct source_env *env, const struct gpu_wish *wish,
+	struct err *err)
+{
+	struct gpu_look *l = calloc(1, sizeof(*l));
+	int r = l ? 0 : err_set(err, -ENOMEM, "out of memory");
+
+	if (!l)
+		return NULL;
+	l->env = env;
+	l->is_first = true;
+	l->ids.root = env->root;
+	for (; vendors->ops && l->n < GPU_VENDORS && r == 0; vendors++)
+		r = start(l, vendors, wish, err);
+	if (r == 0)
+		return l;
+	gpu_look_free(l);
+	return NULL;
+}
+
+static void end_helper(struct asked *a)
+{
+	if (a->helper) {
+		(void) gpu_end(a->helper);
+		gpu_free(a->helper);
+	}
+	a->helper = NULL;
+}
+
+void gpu_look_free(struct gpu_look *l)
+{
+	if (!l)
+		return;
+	for (unsigned i = 0; i < l->n; i++) {
+		end_helper(&l->asked[i]);
+		(void) munmap(l->asked[i].facts, sizeof(*l->asked[i].facts));
+	}
+	gpu_ids_done(&l->ids);
+	framebuf_done(&l->buf);
+	free(l);
+}
+
+/* ---- a look --------------------------------------------------------------------------------------------------------- */
+
+static bool is_end(const struct frame *f)
+{
+	return f->n_births + f->n_readings + f->n_ends + f->n_events == 0;
+}
+
+static void take_facts(struct gpu_look *l, const struct asked *a, struct gpus_now *now)
+{
+	const uint32_t n = atomic_load(&a->facts->n);
+
+	for (uint32_t i = 0; i < n && i < GPU_FACTS_MOST; i++) {
+		struct gpu_fact_told told = a->facts->list[i];
+		const uint32_t id = gpu_ids_device(&l->ids, a->vendor->ops->frame, told.id);
+
+		told.text[sizeof(told.text) - 1] = '\0';
+		now->n_unborn_lost += told.fact == GF_LOST && !told.id;
+		if (id)
+			gpus_now_fact(now, id, &told);
+	}
+}
+
+static void take(struct gpu_look *l, struct asked *a, struct gpus_now *now)
+{
+	const struct frame *frame;
+
+	while (!a->is_done && (frame = gpu_take(a->helper))) {
+		gpu_ids_take(&l->ids, frame, NULL, NULL, &l->buf);
+		if (is_end(frame))
+			gpu_ids_settle(&l->ids, &l->buf);
+
+		const struct frame mine = framebuf_frame(&l->buf, frame->source, frame->time_ns, frame->hold_ns);
+
+		gpus_now_apply(now, &mine);
+		a->is_done = is_end(frame);
+		framebuf_clear(&l->buf);
+	}
+	a->is_open = gpu_n_open(a->helper) > 0;
+	a->is_done |= gpu_fd(a->helper) < 0;
+}
+
+/* Takes what comes until all are done, or the time is over. */
+static void await(struct gpu_look *l, uint64_t until_ns, struct gpus_now *now)
+{
+	for (;;) {
+		struct pollfd fds[GPU_VENDORS];
+		nfds_t n = 0;
+		const uint64_t at = clock_boot_ns();
+
+		for (unsigned i = 0; i < l->n; i++) {
+			if (l->asked[i].helper && !l->asked[i].is_done)
+				take(l, &l->asked[i], now);
+			if (l->asked[i].helper && !l->asked[i].is_done)
+				fds[n++] = (struct pollfd) { .fd = gpu_fd(l->asked[i].helper), .events = POLLIN };
+		}
+		if (n == 0 || at >= until_ns)
+			return;
+		(void) poll(fds, n, (int) ((until_ns - at + 999999) / 1000000));
+	}
+}
+
+static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t patience_ns, struct gpus_now *now, struct err *err)
+{
+	char text[160];
+
+	(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in its driver)", a->vendor->label,
+		(double) patience_ns / 1e9, (int) gpu_pid(helper));
+	gpus_now_note(now, 0, "gpu", text);
+	return err_set(err, -ETIMEDOUT, "%s", text);
+}
+
+/* A source that has nothing here is none that failed. */
+static bool is_fault(int code)
+{
+	return code < 0 && code != -ENOENT && code != -ENODEV;
+}
+
+/* What became of one: it is here, it has nothing here, it is stuck, or it ended in the middle of an answer. */
+static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, struct gpus_now *now, struct err *err)
+{
+	char text[160];
+	int r = 0;
+
+	if (!a->helper)
+		return 0;
+	l->any_seen |= gpu_any_seen(a->helper);
+	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
+		gpus_now_note(now, 0, "gpu", gpu_why_not(a->helper));
+	a->is_noted |= gpu_code_not(a->helper) != 0;
+	take_facts(l, a, now);
+	if (!a->is_done) {
+		r = tell_silent(a, a->helper, patience_ns, now, err);
+		end_helper(a);
+	} else if (gpu_fd(a->helper) < 0 && !(gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0)) {
+		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
+		gpus_now_note(now, 0, "gpu", text);
+		r = err_set(err, -EIO, "%s", text);
+		end_helper(a);
+	}
+	return r;
+}
+
+/* Nobody has one. The first reason is that of the library; it is told only where there is something to ask. */
+static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struct err *err)
+{
+	const char *why = "";
+
+	for (unsigned i = 0; i < l->n && !*why; i++)
+		why = l->asked[i].helper ? gpu_why_not(l->asked[i].helper) : "";
+	if (now->n_notes > 0)
+		return err_set(err, now->n_unborn_lost ? -EREMOTEIO : -ENXIO, "no GPU can be asked: %s", now->notes[0].why);
+	if (!l->any_seen)
+		return err_set(err, -ENODEV, "no GPU is here: neither a driver nor the PCI bus shows one");
+	return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
+}
+
+int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, struct err *err)
+{
+	const uint64_t until = clock_boot_ns() + patience_ns;
+	int r = 0;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		l->asked[i].is_done = false;
+		if (l->is_first || !l->asked[i].helper)
+			continue;
+		atomic_store(&l->asked[i].facts->n, 0);
+		gpu_ask(l->asked[i].helper);
+	}
+	l->is_first = false;
+	now->n_unborn_lost = 0;
+	await(l, until, now);
+	now->wall_ns = clock_wall_ns();
+	for (unsigned i = 0; i < l->n; i++) {
+		struct err why = { "" };
+		const int of_this = judge(l, &l->asked[i], patience_ns, now, &why);
+
+		if (of_this < 0 && r == 0)
+			r = err_set(err, of_this, "%s", why.text);
+	}
+	gpus_now_sort(now);
+	if (r == 0 && now->n_gpus == 0)
+		r = tell_none(l, now, err);
+	return now->error ? err_set(err, now->error, "out of memory") : r;
+}

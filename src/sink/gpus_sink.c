@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink/gpus_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	WIDTH_LEAST = 60,
+	WIDTH_MOST = 200
+};
+
+static void plan_all(const struct gpus_options *g, struct gpus_needs *ret)
+{
+	static const enum gpu_fact always[] = { GF_GPU_INSTANCE, GF_COMPUTE_INSTANCE, GF_MIG };
+
+	*ret = (struct gpus_needs) { .lists = true, .pairs = true, .busy = true };
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		ret->facts.has[always[i]] = true;
+	if (g->kind == GPUS_LIST || (g->spec && g->kind == GPUS_TEXT))
+		ret->lists = ret->pairs = ret->busy = false;
+	if (g->kind == GPUS_CSV)
+		ret->lists = true;
+	if (g->spec)
+		gpus_spec_plan(ret);
+}
+
+int gpus_plan(const struct gpus_options *options, struct gpus_needs *ret, struct err *err)
+{
+	int r = 0;
+
+	plan_all(options, ret);
+	if (options->kind == GPUS_LINE)
+		r = gpus_line_plan(options->what, ret, err);
+	else if (options->kind == GPUS_QUERY || options->kind == GPUS_QUERY_APPS)
+		r = gpus_query_plan(options, ret, err);
+	ret->facts.has[GF_LOST] = ret->facts.has[GF_ASLEEP] = true;
+	return r;
+}
+
+int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, const struct sink_options *style,
+	struct buf *out)
+{
+	struct sink_options o = *style;
+
+	if (o.width < WIDTH_LEAST)
+		o.width = WIDTH_LEAST;
+	if (o.width > WIDTH_MOST)
+		o.width = WIDTH_MOST;
+	switch (options->kind) {
+	case GPUS_TEXT:
+		if (options->spec)
+			gpus_spec(now, &o, out);
+		else
+			gpus_text(options, now, &o, out);
+		break;
+	case GPUS_JSON:
+		gpus_json(options, now, out);
+		break;
+	case GPUS_CSV:
+	case GPUS_CSV_PROCESSES:
+		gpus_csv(options, now, out);
+		break;
+	case GPUS_LINE:
+		gpus_line(options, now, &o, out);
+		break;
+	case GPUS_LIST:
+		gpus_list(now, out);
+		break;
+	case GPUS_QUERY:
+	case GPUS_QUERY_APPS:
+		gpus_query(options, now, out);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return out->error;
+}
+
+void gpus_fields_help(enum gpus_kind kind, struct buf *out)
+{
+	if (kind == GPUS_LINE)
+		gpus_line_help(out);
+	else
+		gpus_query_help(kind, out);
+}
+
+void gpus_list(const struct gpus_now *now, struct buf *out)
+{
+	for (size_t i = 0; i < now->n_gpus; i++) {
+		const struct gpu_now *g = &now->gpus[i];
+		const long long number = (long long) (*g->parent ? g->index : g->number).value;
+
+		if (!g->is_chosen)
+			continue;
+		if (*g->parent)
+			(void) buf_printf(out, "  %-15s Device  %lld: (UUID: %s)\n", g->name, number, g->uuid);
+		else
+			(void) buf_printf(out, "GPU %lld: %s (UUID: %s)\n", number, g->name, g->uuid);
+	}
+}

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: MIT
+"""hiwater gpus on every fake driver and on captured machines: what others say of the same fake, and what scripts ask for."""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+from fake_gpu import BUILD, LEVELS, ROOT, SCENARIOS, Fake, level_of
+
+HIWATER = pathlib.Path(os.environ.get("HIWATER", BUILD / "hiwater")).resolve()
+BIN = pathlib.Path(sys.executable).parent
+TREES = ROOT / "tests" / "trees"
+SCHEMA = json.loads((ROOT / "docs" / "gpus.schema.json").read_text())
+MIB = 1 << 20
+NO_GPU, NO_DRIVER, LOST, SILENT = 6, 9, 15, 124
+CARDS = """
+[driver]
+version = {level}.1
+[gpu 0-1]
+include = {cards}/h100.conf
+util = 92
+temperature = 70
+fan = 33
+[gpu 1]
+util = 55
+[process 0]
+pid = $HIWATER_FAKE_PID
+memory = 4321Mi
+sm = 44
+[process 0]
+pid = 4000001
+memory = 17Mi
+lists = compute graphics
+"""
+
+
+@pytest.fixture
+def cards(tmp_path):
+    """Makes the driver of a level with two cards and two processes, one of which nobody sees."""
+    return lambda level="580", more="": Fake(tmp_path, CARDS.format(level=level, cards=SCENARIOS / "cards") + more, level)
+
+
+def run(fake, *options, status=0, time=15, pid=None, **env):
+    moment = fake.environment(time=time, pid=pid or os.getpid())
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "HIWATER_"))}
+    done = subprocess.run([HIWATER, "gpus", *map(str, options)], env={**plain, **moment, **env}, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def as_json(fake, *options, **more):
+    shown = json.loads(run(fake, "--json", *options, **more).stdout)
+    jsonschema.validate(shown, SCHEMA)
+    return shown
+
+
+# ---- what others say ------------------------------------------------------------------------------------------------
+
+SCENARIOS_AT = [(p.stem, t) for p in sorted(SCENARIOS.glob("*.conf")) if level_of(p)
+                for t in ((1,) if p.stem == "hang" else (1, 7))]
+
+
+@pytest.mark.parametrize("name,at", SCENARIOS_AT)
+def test_every_scenario_is_told_as_nvidia_ml_py_reads_it(tmp_path, name, at):
+    """Number for number, with null where the driver does not answer; hang, no driver and the like have tests of their own."""
+    fake = Fake(tmp_path, name)
+    theirs = fake.python("""
+def get(function, *args):
+    try:
+        return function(*args)
+    except (nvml.NVMLError, AttributeError):
+        return None
+answer = {}
+for i in range(nvml.nvmlDeviceGetCount()):
+    h = get(nvml.nvmlDeviceGetHandleByIndex, i)
+    uuid = h and get(nvml.nvmlDeviceGetUUID, h)
+    if not uuid:
+        continue
+    memory = get(nvml.nvmlDeviceGetMemoryInfo, h, nvml.nvmlMemory_v2) or get(nvml.nvmlDeviceGetMemoryInfo, h)
+    use = get(nvml.nvmlDeviceGetUtilizationRates, h)
+    answer[uuid] = {
+        "index": get(nvml.nvmlDeviceGetIndex, h), "name": get(nvml.nvmlDeviceGetName, h),
+        "total": memory and memory.total, "used": memory and memory.used, "gpu": use and use.gpu, "memory": use and use.memory,
+        "power": get(nvml.nvmlDeviceGetPowerUsage, h), "limit": get(nvml.nvmlDeviceGetEnforcedPowerLimit, h),
+        "energy": get(nvml.nvmlDeviceGetTotalEnergyConsumption, h), "temperature": get(nvml.nvmlDeviceGetTemperature, h, 0),
+        "sm_clock": get(nvml.nvmlDeviceGetClockInfo, h, 1), "fan": get(nvml.nvmlDeviceGetFanSpeed, h)}
+""", time=at, pid=os.getpid())
+    done = run(fake, "--json", status=LOST if name in ("lost", "reset") and len(theirs) < 2 else 0, time=at)
+    shown = json.loads(done.stdout)
+    jsonschema.validate(shown, SCHEMA)
+    ours = {d["uuid"]: d for d in shown["devices"] if not d["parent"]}
+    assert set(ours) == set(theirs)
+    for uuid, their in theirs.items():
+        our = ours[uuid]
+        assert (our["index"], our["name"]) == (their["index"], their["name"])
+        assert our["power_w"]["now"] == scaled(their["power"], 1e3)
+        assert our["power_w"]["limit"] == scaled(their["limit"], 1e3)
+        if name != "hostile":
+            assert our["clock_hz"]["sm"] == (their["sm_clock"] and their["sm_clock"] * 10**6)
+            assert our["temperature_c"]["gpu"] == their["temperature"]
+            assert our["fan"] == scaled(their["fan"], 100)
+            assert our["utilization"]["gpu"] == scaled(their["gpu"], 100)
+            assert our["utilization"]["memory"] == scaled(their["memory"], 100)
+        if their["energy"] is not None:
+            assert our["energy_j"] == pytest.approx(their["energy"] / 1e3)
+        if their["used"] is not None and not our["memory"]["unified"]:
+            assert (our["memory"]["used_bytes"], our["memory"]["total_bytes"]) == (their["used"], their["total"])
+
+
+def scaled(value, by):
+    return None if value is None else pytest.approx(value / by)
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+def test_gpustat_says_the_same(cards, level):
+    fake = cards(level)
+    theirs = json.loads(fake.run(BIN / "gpustat", "--json", time=15, pid=os.getpid()))["gpus"]
+    ours = as_json(fake)["devices"]
+    for our, their in zip(ours, theirs, strict=True):
+        assert (our["index"], our["uuid"], our["name"]) == (their["index"], their["uuid"], their["name"])
+        assert our["temperature_c"]["gpu"] == their["temperature.gpu"]
+        assert our["utilization"]["gpu"] == their["utilization.gpu"] / 100
+        assert our["utilization"]["encoder"] == their["utilization.enc"] / 100
+        assert our["memory"]["used_bytes"] // MIB == their["memory.used"]
+        assert our["memory"]["total_bytes"] // MIB == their["memory.total"]
+        assert (our["power_w"]["now"], our["power_w"]["limit"]) == (their["power.draw"], their["enforced.power.limit"])
+        assert our["fan"] == their["fan.speed"] / 100
+        seen = [p for p in our["processes"] if p["visible"]]
+        assert [(p["pid"], p["memory_bytes"] // MIB, p["user"]) for p in seen] == \
+               [(p["pid"], p["gpu_memory_usage"], p["username"]) for p in their["processes"]]
+
+
+def test_sm_activity_is_the_mean_of_the_look(tmp_path):
+    """Two samples 100 ms apart; the clock runs, since nothing happens in no time."""
+    fake = Fake(tmp_path, "gpm")
+    device = as_json(fake, time=f"since:{time.clock_gettime(time.CLOCK_BOOTTIME) - 20}")["devices"][0]
+    assert device["utilization_lead"] == "sm_active"
+    assert device["utilization"]["sm_active"] == pytest.approx(0.51, abs=0.02)
+    text = run(fake, time=f"since:{time.clock_gettime(time.CLOCK_BOOTTIME) - 20}").stdout
+    assert re.search(r"BUSY +SM ACTIVE", text) and re.search(r" 97 % +51 % ", text), text
+
+
+def test_instances_stand_below_their_gpu(tmp_path):
+    fake = Fake(tmp_path, "mig")
+    devices = as_json(fake, time=20)["devices"]
+    assert [d["number"] for d in devices] == ["0", "0.0", "0.2", "0.3", "1"]
+    whole, first, second = devices[:3]
+    assert first["parent"] == second["parent"] == whole["uuid"] and whole["utilization"]["gpu"] is None
+    assert whole["processes"] is None and [p["pid"] for p in first["processes"]] == [os.getpid()]
+    assert [d["number"] for d in as_json(fake, "-i", first["uuid"], time=20)["devices"]] == ["0.0"]
+    assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text(cards, width):
+    text = run(cards(), COLUMNS=str(width), LANG="C.UTF-8").stdout
+    assert all(len(line) <= width for line in text.splitlines()), text
+    assert re.search(r"H100.* 70 C +92 % .*4\.2\d / 79\.6 GiB" + (r" +70 / 700 W" if width > 60 else "$"), text, re.M), text
+    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+    assert re.search(rf"^ +{os.getpid()}  {user[:12]} *  4\.22 GiB +44 %  \S", text, re.M), text
+    assert re.search(r"^ +unattributed +21\.0 MiB  of processes", text, re.M), text
+    assert width < 80 or "cannot be seen here: 4000001\n" in text
+
+
+def test_secrets_are_masked(cards):
+    job = subprocess.Popen([sys.executable, "-c", "input()", "--token=hunter2"], stdin=subprocess.PIPE)
+    try:
+        shown = run(cards(), "--json", pid=job.pid).stdout + run(cards(), "--csv=processes", pid=job.pid).stdout
+        assert "--token=***" in shown and "hunter2" not in shown
+    finally:
+        job.communicate(b"\n")
+
+
+def test_cuda_numbers_are_those_of_this_environment(cards):
+    fake = cards(more="[gpu 2]\nname = Other\nuuid = GPU-22222222\npci = 00000000:01:00.0\nmemory_total = 1Gi\n")
+    pci = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+    def numbers(**env):
+        return [d["cuda_visible_index"] for d in as_json(fake, **env)["devices"]]
+
+    assert numbers() == [None] * 3  # unlike cards: the fastest is first, and only CUDA knows which that is
+    assert numbers(**pci) == [1, 2, 0]
+    assert numbers(**pci, CUDA_VISIBLE_DEVICES="2,GPU-2") == [None, 0, 1]
+    assert [d["cuda_hidden"] for d in as_json(fake, **pci, CUDA_VISIBLE_DEVICES="2")["devices"]] == [True, False, True]
+    text = run(fake, **pci, CUDA_VISIBLE_DEVICES="2").stdout
+    assert re.search(r"^ +0 +- +.*H100", text, re.M) and re.search(r"^ +1 +0 +.*H100", text, re.M), text
+    assert re.search(r"^ +0 +\? ", run(fake).stdout, re.M)
+
+
+def test_line(cards):
+    fake = cards()
+    assert run(fake, "--line", "{gpu}:{busy}% {mem}").stdout == "0:92% 4.24 GiB  1:55% 4.00 MiB\n"
+    assert run(fake, "--line", r"{{{gpu}}} {temp} {fan} {sm}\n").stdout == "{0} 70 33 -\n{1} 70 33 -\n"
+    fields = re.findall(r"^  \{(\w+)\} +\S", run(fake, "--help-line").stdout, re.M)
+    assert len(fields) > 30 and {"gpu", "users", "util_kind", "power"} <= set(fields)
+    assert run(fake, "--line", "".join(f"{{{f}}}|" for f in fields), "-i", "0").stdout.count("|") == len(fields)
+    assert "did you mean {busy}" in run(fake, "--line", "{busi}", status=2).stderr
+    assert "without its }" in run(fake, "--line", "{busy", status=2).stderr
+
+
+def test_csv(cards):
+    rows = list(csv.DictReader(io.StringIO(run(cards(), "--csv").stdout)))
+    assert [(r["gpu"], r["busy_ratio"], r["memory_total_bytes"]) for r in rows] == \
+           [("0", "0.92", str(81559 * MIB)), ("1", "0.55", str(81559 * MIB))]
+    who = list(csv.DictReader(io.StringIO(run(cards(), "--csv=processes").stdout)))
+    assert [(r["pid"], r["memory_bytes"]) for r in who] == [(str(os.getpid()), str(4321 * MIB)), ("4000001", str(17 * MIB))]
+    assert who[1]["type"] == "compute+graphics"
+
+
+# ---- in nvidia-smi's place ------------------------------------------------------------------------------------------
+
+def test_a_script_for_nvidia_smi(cards):
+    """Headers, units and spelling as scripts parse them."""
+    fake = cards("550")
+    out = run(fake, "--query-gpu=index,gpu_name,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,clocks.sm,"
+              "clocks_throttle_reasons.active,compute_mode,persistence_mode,pstate,fan.speed", "--format=csv").stdout.splitlines()
+    assert out[0] == ("index, name, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu, power.draw [W], "
+                      "clocks.current.sm [MHz], clocks_event_reasons.active, compute_mode, persistence_mode, pstate, fan.speed [%]")
+    assert out[1] == ("0, NVIDIA H100 80GB HBM3, 81559 MiB, 4342 MiB, 92 %, 70, 70.00 W, 345 MHz, 0x0000000000000001, Default, "
+                      "Enabled, P0, 33 %")
+    assert run(fake, "--query-gpu", "memory.used", "--format=csv,noheader,nounits").stdout == "4342\n4\n"
+    assert run(fake, "--query-gpu=memory.free,addressing_mode", "--format=csv,noheader", "-i", "1").stdout == "81016 MiB, [N/A]\n"
+    apps = run(fake, "--query-compute-apps=pid,process_name,used_memory", "--format=csv").stdout.splitlines()
+    assert apps[0] == "pid, process_name, used_gpu_memory [MiB]"
+    assert re.fullmatch(rf"{os.getpid()}, \S+, 4321 MiB", apps[1]) and apps[2] == "4000001, [Not Found], 17 MiB"
+    assert re.fullmatch(r"GPU 0: NVIDIA H100 80GB HBM3 \(UUID: GPU-80000000\S+\)", run(fake, "-L").stdout.splitlines()[0])
+    assert re.match(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ", run(fake, "--query-gpu=timestamp,uuid", "--format=csv,noheader").stdout)
+    assert run(cards("450"), "--query-gpu=addressing_mode", "--format=csv,noheader", "-i", "0").stdout == "[Not Supported]\n"
+
+
+@pytest.mark.parametrize("kind", ["gpu", "compute-apps"])
+def test_every_field_can_be_asked_for(cards, kind):
+    fake = cards()
+    names = re.findall(r'"([\w.]+)"', run(fake, f"--help-query-{kind}").stdout)
+    assert len(names) > (80 if kind == "gpu" else 8) and len(names) == len(set(names))
+    header, *rows = run(fake, f"--query-{kind}={','.join(names)}").stdout.splitlines()
+    assert len(header.split(", ")) == len(names) and len(rows) == 2
+    assert all(len(row.split(", ")) == len(names) for row in rows)
+
+
+def test_a_field_that_is_none(cards):
+    done = run(cards(), "--query-gpu=index,utilisation.gpu", status=2)
+    assert 'Field "utilisation.gpu" is not a valid field to query.' in done.stderr and '"utilization.gpu"?' in done.stderr
+    assert "noheader" in run(cards(), "--query-gpu=index", "--format=csv,nohead", status=2).stderr
+    assert "csv" in run(cards(), "--query-gpu=index", "--format=noheader", status=2).stderr
+
+
+@pytest.mark.parametrize("ids,numbers", [("1", [1]), ("1,0", [0, 1]), ("GPU-80000000-0000-4000-8000-000000000001", [1]),
+                                         ("00000000:10:00.0", [0]), ("0000:11:00.0", [1]), ("11:00.0", [1])])
+def test_which(cards, ids, numbers):
+    assert [d["index"] for d in as_json(cards(), "-i", ids)["devices"]] == numbers
+
+
+def test_which_is_none(cards):
+    assert "no GPU here is 7" in run(cards(), "-i", "7", status=NO_GPU).stderr
+
+
+def test_again_and_again(cards):
+    """Each look is a new one, and processes come and go."""
+    fake = cards(more="[process 1]\npid = 4000002\nmemory = 1Gi\nfrom = 100\n")
+    clock = pathlib.Path(fake.scenario).parent / "time"
+    clock.write_text("15")
+    env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
+    for options in (["-lms", "20"], ["--loop-ms=20"], ["-l", "0.02"]):
+        clock.write_text("15")
+        with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits", "-i", "1", *options],
+                              env=env, stdout=subprocess.PIPE, text=True) as looking:
+            assert looking.stdout.readline() == "1, 4\n"
+            clock.write_text("110")
+            deadline = time.monotonic() + 30
+            while looking.stdout.readline() != "1, 1028\n":
+                assert time.monotonic() < deadline
+            looking.terminate()
+
+
+# ---- what goes wrong ------------------------------------------------------------------------------------------------
+
+def test_no_gpu(tmp_path):
+    empty = tmp_path / "machine"
+    (empty / "proc").mkdir(parents=True)
+    (empty / "sys").mkdir()
+    done = subprocess.run([HIWATER, "gpus", "--root", empty], capture_output=True, text=True, check=False)
+    assert done.returncode == NO_GPU and "no GPU is here" in done.stderr and done.stdout == ""
+    done = subprocess.run([HIWATER, "gpus", "--json", "--root", empty], capture_output=True, text=True, check=False)
+    assert done.returncode == NO_GPU and json.loads(done.stdout)["devices"] == []
+
+
+def test_a_driver_that_cannot_be_asked(tmp_path):
+    assert "different versions" in run(Fake(tmp_path, "mismatch"), status=NO_DRIVER).stderr
+
+
+def test_a_driver_that_hangs(tmp_path):
+    began = time.monotonic()
+    done = run(Fake(tmp_path, "hang"), "--timeout", "300ms", time=20, status=SILENT)
+    assert time.monotonic() - began < 20 and "NVML has not answered in 0.3 s" in done.stderr
+    shown = json.loads(run(Fake(tmp_path, "hang"), "--timeout=300ms", "--json", time=20, status=SILENT).stdout)
+    jsonschema.validate(shown, SCHEMA)
+    assert "NVML has not answered" in shown["notes"][0]["why"]
+
+
+def test_a_driver_that_hangs_leaves_the_others(cards):
+    """What one source knew before the other one was given up is shown."""
+    fake = cards(more="[call nvmlInit*]\nhang = 1\n")
+    env = {"HIWATER_NVML": str(BUILD / "tests/fake/drivers/580/libnvidia-ml.so.1")}
+    done = run(fake, "--root", TREES / "amd-rdna", "--timeout=500ms", status=SILENT, **env)
+    assert "Radeon" in done.stdout or "AMD" in done.stdout, done.stdout
+
+
+def test_a_driver_that_crashes(cards):
+    assert "crashed" in run(cards(more="[call nvmlDeviceGetName]\ncrash = 1\n"), status=1).stderr
+
+
+def test_a_lost_gpu_leaves_the_others(tmp_path):
+    done = run(Fake(tmp_path, "lost"), time=20, status=LOST)
+    assert re.search(r"^ +0 +0 +.*H100", done.stdout, re.M) and "fallen off the bus" in done.stdout
+    fake = Fake(tmp_path, f"[driver]\nlevel = 550\n[gpu 0]\ninclude = {SCENARIOS}/cards/h100.conf\n"
+                          "[call nvmlDeviceGetPowerUsage]\nerror = 15\n")
+    assert json.loads(run(fake, "--json", status=LOST).stdout)["devices"][0]["state"] == "lost"
+    assert run(fake, "--query-gpu=power.draw,uuid", "--format=csv,noheader", status=LOST).stdout.startswith("[GPU is lost], GPU-8")
+
+
+def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
+    """The tree has an NVIDIA GPU that is powered down; the driver must hear of none of it."""
+    log = tmp_path / "log"
+    env = {"HIWATER_NVML": str(BUILD / "tests/fake/drivers/580/libnvidia-ml.so.1"), "HIWATER_FAKE_LOG": str(log)}
+    device = tmp_path / "m" / "sys/bus/pci/devices/0000:10:00.0"
+    (device / "power").mkdir(parents=True)
+    (tmp_path / "m" / "proc").mkdir()
+    for name, value in {"vendor": "0x10de", "class": "0x030200", "power/runtime_status": "suspended", "power/control": "auto"}.items():
+        (device / name).write_text(value + "\n")
+    done = run(cards(), "--spec", "--root", tmp_path / "m", status=NO_DRIVER, **env)
+    assert "asleep" in done.stderr
+    assert "Handle" not in log.read_text() and "Count" not in log.read_text()
+
+
+# ---- other makers' --------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("tree,name,total", [("amd-rdna", "amd", 16368 * MIB), ("i915", "intel", None), ("xe", "intel", None)])
+def test_captured_machines(tree, name, total):
+    done = subprocess.run([HIWATER, "gpus", "--json", "--root", TREES / tree], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    jsonschema.validate(shown, SCHEMA)
+    device = shown["devices"][0]
+    assert device["vendor"] == name and device["cuda_visible_index"] is None
+    if total:
+        assert device["memory"]["total_bytes"] == total
+    for format in (["--csv"], ["--query-gpu=index,name,memory.total,utilization.gpu"], ["--line", "{gpu} {busy}"], ["-L"], []):
+        assert subprocess.run([HIWATER, "gpus", *format, "--root", TREES / tree], capture_output=True, check=False).returncode == 0
+
+
+def test_one_thing_at_a_time(cards):
+    assert "--json and --csv" in run(cards(), "--json", "--csv", status=2).stderr
+    assert "--spec" in run(cards(), "--spec", "--csv", status=2).stderr
+    assert "no operand" in run(cards(), "0", status=2).stderr
+    assert "milliseconds" in run(cards(), "-lms", status=2).stderr
