@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of a digit, or 255. */
-static unsigned digit_of(char c)
+/* The value of a digit, or a number above all bases. */
+static inline unsigned digit_of(char c, unsigned base)
 {
-	if (c >= '0' && c <= '9')
-		return (unsigned) (c - '0');
+	const unsigned decimal = (unsigned) c - '0';
+
+	if (base == 10 || decimal < 10)
+		return decimal;
 	if (c >= 'a' && c <= 'f')
 		return (unsigned) (c - 'a') + 10;
 	if (c >= 'A' && c <= 'F')
@@ -19,14 +21,14 @@ static unsigned digit_of(char c)
 	return 255;
 }
 
-static int parse_digits(const char **p, unsigned base, uint64_t *ret)
+static inline int parse_digits(const char **p, unsigned base, uint64_t *ret)
 {
 	const char *s = *p;
 	uint64_t value = 0;
 
-	if (digit_of(*s) >= base)
+	if (digit_of(*s, base) >= base)
 		return -EBADMSG;
-	for (unsigned digit; (digit = digit_of(*s)) < base; s++) {
+	for (unsigned digit; (digit = digit_of(*s, base)) < base; s++) {
 		if (__builtin_mul_overflow(value, base, &value) ||
 			__builtin_add_overflow(value, digit, &value))
 			return -ERANGE;
@@ -75,10 +77,10 @@ int parse_ppm(const char **p, uint64_t *ret)
 		return code;
 	if (__builtin_mul_overflow(value, weight, &value))
 		return -ERANGE;
-	if (*s == '.' && digit_of(s[1]) < 10) {
-		for (s++; digit_of(*s) < 10; s++) {
+	if (*s == '.' && digit_of(s[1], 10) < 10) {
+		for (s++; digit_of(*s, 10) < 10; s++) {
 			weight /= 10;
-			if (__builtin_add_overflow(value, weight * digit_of(*s), &value))
+			if (__builtin_add_overflow(value, weight * digit_of(*s, 10), &value))
 				return -ERANGE;
 		}
 	}
@@ -105,16 +107,6 @@ int parse_double(const char **p, double *ret)
 	return 0;
 }
 
-bool parse_word(const char **p, const char *word)
-{
-	size_t len = strlen(word);
-
-	if (strncmp(*p, word, len) != 0)
-		return false;
-	*p += len;
-	return true;
-}
-
 void parse_blanks(const char **p)
 {
 	while (**p == ' ' || **p == '\t')
@@ -123,7 +115,7 @@ void parse_blanks(const char **p)
 
 bool parse_line(const char **p)
 {
-	*p += strcspn(*p, "\n");
+	*p = strchrnul(*p, '\n');
 	if (**p == '\n')
 		(*p)++;
 	return **p != '\0';

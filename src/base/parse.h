@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Decimal digits. Returns 0, -EBADMSG if there is no digit, -ERANGE if it does not fit. */
 int parse_u64(const char **p, uint64_t *ret);
@@ -26,10 +27,28 @@ int parse_ppm(const char **p, uint64_t *ret);
 int parse_double(const char **p, double *ret);
 
 /* True and moved if the text at *p begins with word. */
-bool parse_word(const char **p, const char *word);
+static inline bool parse_word(const char **p, const char *word)
+{
+	const size_t len = strlen(word);
+
+	if (strncmp(*p, word, len) != 0)
+		return false;
+	*p += len;
+	return true;
+}
 
 /* Moves over blanks and tabs. */
 void parse_blanks(const char **p);
+
+/* Moves over what is neither a blank nor the end of a line; how many bytes that were. */
+static inline size_t parse_field(const char **p)
+{
+	const char *const start = *p;
+
+	while (**p != ' ' && **p != '\n' && **p != '\0')
+		(*p)++;
+	return (size_t) (*p - start);
+}
 
 /* Moves to the first byte of the next line; false (and at the NUL) if there is none. */
 bool parse_line(const char **p);

@@ -81,10 +81,10 @@ int procfs_map_parse(const char *line, struct procfs_map *ret)
 
 	if (parse_hex(&p, &m.start) < 0 || *p++ != '-' || parse_hex(&p, &m.end) < 0 || *p++ != ' ')
 		return -EBADMSG;
-	if (m.start >= m.end || strcspn(p, " \n") != 4 || p[4] != ' ')
+	if (m.start >= m.end || parse_field(&p) != 4 || *p != ' ')
 		return -EBADMSG;
-	m.barred = memcmp(p, "---p", 4) == 0;
-	p += 5;
+	m.barred = memcmp(p - 4, "---p", 4) == 0;
+	p++;
 	if (parse_hex(&p, &m.offset) < 0 || *p++ != ' ' || device_parse(&p, &m) < 0)
 		return -EBADMSG;
 	if (__builtin_add_overflow(m.offset, m.end - m.start, &end))
@@ -105,11 +105,8 @@ int procfs_lastpid_parse(const char *text, uint32_t *ret)
 	uint64_t pid;
 
 	for (unsigned i = 0; i < 4; i++) {
-		size_t n = strcspn(p, " \n");
-
-		if (n == 0 || p[n] != ' ')
+		if (parse_field(&p) == 0 || *p++ != ' ')
 			return -EBADMSG;
-		p += n + 1;
 	}
 	if (parse_u64(&p, &pid) < 0 || pid > INT32_MAX || *p != '\n')
 		return -EBADMSG;

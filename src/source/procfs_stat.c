@@ -24,12 +24,8 @@ static int field_parse(const char **p, int i, uint64_t *ret)
 {
 	int64_t value;
 
-	if (!(wanted & BIT(i))) {
-		size_t n = strcspn(*p, " \n");
-
-		*p += n;
-		return n > 0 ? 0 : -EBADMSG;
-	}
+	if (!(wanted & BIT(i)))
+		return parse_field(p) > 0 ? 0 : -EBADMSG;
 	if (!(is_signed & BIT(i)))
 		return parse_u64(p, ret);
 	if (parse_i64(p, &value) < 0 || value < INT32_MIN || value > INT32_MAX)

@@ -9,23 +9,6 @@
 
 #include "base/parse.h"
 
-/* The lines that are one number, with where it goes. */
-static const struct {
-	const char *key;
-	size_t to;
-} lines[] = {
-	{ "Tgid:", offsetof(struct procfs_status, tgid) },
-	{ "PPid:", offsetof(struct procfs_status, ppid) },
-	{ "Uid:", offsetof(struct procfs_status, uid) },
-	{ "VmHWM:", offsetof(struct procfs_status, hwm_bytes) },
-	{ "VmRSS:", offsetof(struct procfs_status, rss_bytes) },
-	{ "VmSwap:", offsetof(struct procfs_status, swap_bytes) },
-	{ "HugetlbPages:", offsetof(struct procfs_status, hugetlb_bytes) },
-	{ "Threads:", offsetof(struct procfs_status, threads) },
-	{ "voluntary_ctxt_switches:", offsetof(struct procfs_status, switches) },
-	{ "nonvoluntary_ctxt_switches:", offsetof(struct procfs_status, preemptions) },
-};
-
 /* "  123 kB" in bytes, "  123" as it stands; the first number of a line that has several. */
 static struct maybe number_parse(const char *p)
 {
@@ -42,40 +25,63 @@ static struct maybe number_parse(const char *p)
 	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
 }
 
-static void name_parse(const char *p, char *to, size_t size)
+static void number_take(const char *p, void *to)
 {
+	*(struct maybe *) to = number_parse(p);
+}
+
+static void name_take(const char *p, void *to)
+{
+	const size_t most = sizeof(((struct procfs_status *) to)->name) - 1;
 	size_t n;
 
 	parse_blanks(&p);
 	n = strcspn(p, "\n");
-	if (n >= size)
-		n = size - 1;
+	if (n > most)
+		n = most;
 	memcpy(to, p, n);
-	to[n] = '\0';
+	((char *) to)[n] = '\0';
 }
 
 /* "SigIgn:	0000000000010000": bit n - 1 is signal n. */
-static bool sigchld_parse(const char *p)
+static void sigchld_take(const char *p, void *to)
 {
 	uint64_t mask;
 
 	parse_blanks(&p);
-	return parse_hex(&p, &mask) == 0 && (mask & (UINT64_C(1) << (SIGCHLD - 1)));
+	*(bool *) to = parse_hex(&p, &mask) == 0 && (mask & (UINT64_C(1) << (SIGCHLD - 1)));
 }
+
+typedef void take_line(const char *p, void *to);
+
+/* The lines that are taken, of some sixty, with where they go. One file a process a second: what does not begin as any of
+ * these is passed over by its first letter. */
+static const struct {
+	const char *key;
+	size_t len, to;
+	take_line *take;
+} lines[] = {
+#define LINE(key, field, take) { key, sizeof(key) - 1, offsetof(struct procfs_status, field), take }
+	LINE("Name:", name, name_take),
+	LINE("Tgid:", tgid, number_take),
+	LINE("PPid:", ppid, number_take),
+	LINE("Uid:", uid, number_take),
+	LINE("VmHWM:", hwm_bytes, number_take),
+	LINE("VmRSS:", rss_bytes, number_take),
+	LINE("VmSwap:", swap_bytes, number_take),
+	LINE("HugetlbPages:", hugetlb_bytes, number_take),
+	LINE("Threads:", threads, number_take),
+	LINE("SigIgn:", ignores_sigchld, sigchld_take),
+	LINE("voluntary_ctxt_switches:", switches, number_take),
+	LINE("nonvoluntary_ctxt_switches:", preemptions, number_take),
+#undef LINE
+};
 
 static void line_parse(const char *p, struct procfs_status *st)
 {
-	if (parse_word(&p, "Name:")) {
-		name_parse(p, st->name, sizeof(st->name));
-		return;
-	}
-	if (parse_word(&p, "SigIgn:")) {
-		st->ignores_sigchld = sigchld_parse(p);
-		return;
-	}
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		if (*p == lines[i].key[0] && parse_word(&p, lines[i].key)) {
-			*(struct maybe *) (void *) ((char *) st + lines[i].to) = number_parse(p);
+		if (*p == lines[i].key[0] && strncmp(p, lines[i].key, lines[i].len) == 0) {
+			lines[i].take(p + lines[i].len, (char *) st + lines[i].to);
 			return;
 		}
 	}
