@@ -96,6 +96,9 @@ static inline struct hiw_maybe api_maybe(struct maybe m)
 /* api_run.c: makes run->summary anew. A line about the present needs no advice. Returns 0 or -errno. */
 int run_summarise(struct hiw_run *run, bool with_findings);
 
+/* api_ranks.c: how long a step took on the other ranks of its job; NULL: none are known. The caller's to free(). */
+struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
+
 /* Forgets what a run's last call gave out. */
 void run_clear(struct hiw_run *run);
 

@@ -93,7 +93,11 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	if (!with_findings)
 		return 0;
 	read_earlier(&run->summary, &earlier);
+	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
+
+	earlier.ranks = ranks;
 	r = findings_make(&run->summary, &earlier);
+	free(ranks);
 	if (r == 0)
 		r = findings_switch_off(&run->summary, getenv("HIWATER_FINDINGS_OFF"));
 	return r < 0 ? r : run_tell(run);

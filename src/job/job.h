@@ -16,6 +16,7 @@
 #include "framebuf.h"
 #include "frame.h"
 #include "job/course.h"
+#include "job/lows.h"
 
 /* What accumulates of one metric of one entity over the whole run. All of it is stored, so that show can go on from
  * there; sums are doubles because bytes times nanoseconds overflow 64 bits. */
@@ -113,6 +114,7 @@ struct series {
 	double sum;                /* of the values that are numbers */
 	bool has_step;
 	int64_t last_step;
+	struct lows lows;          /* of some (lows_wanted) */
 };
 
 struct job_config {

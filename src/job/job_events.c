@@ -213,6 +213,8 @@ int series_take(struct job *job, const struct series_value *value)
 		series = series_make(job, value->name);
 	if (!series)
 		return -ENOMEM;
+	if (lows_wanted(series->name))
+		lows_take(&series->lows, series->n, value->value);
 	if (series->n++ == 0)
 		series->first = value->value;
 	series->last = value->value;

@@ -234,6 +234,7 @@ static int put_series(struct putting *p, sqlite3_stmt *st)
 	series.name = name;
 	series.has_step = reader_int(st, 6, &series.last_step);
 	series.sum = isfinite(read_double(st, 7)) ? read_double(st, 7) : 0;
+	(void) lows_parse(reader_text(st, 8), &series.lows);
 	return job_restore_series(p->job, &series);
 }
 
@@ -293,7 +294,7 @@ static const char *const process_columns[] = {
 	"private", "shared", "command", "grown", "grown_since", NULL
 };
 
-static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", NULL };
+static const char *const series_columns[] = { "name", "n", "first", "last", "min", "max", "step", "sum", "lows", NULL };
 
 static const char *const phase_columns[] = {
 	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts",

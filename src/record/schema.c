@@ -69,7 +69,7 @@ static const char fixed_tables[] =
 	" gpu_before INTEGER, gpu_peak INTEGER, gpu_after INTEGER, gpu_busy INTEGER, gpu_sm_active INTEGER,"
 	" cpu_energy INTEGER, gpu_energy INTEGER);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"
-	" step INTEGER, sum REAL);"
+	" step INTEGER, sum REAL, lows TEXT);"
 	"CREATE TABLE series_value(t INTEGER, series INTEGER, step INTEGER, value REAL);"
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"

@@ -89,7 +89,7 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 	[END_GPU] = "UPDATE gpu SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[END_GPU_PROCESS] = "UPDATE gpu_process SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[PUT_SERIES] = "INSERT OR IGNORE INTO series(id,name) VALUES(?,?)",
-	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8 WHERE id=?1",
+	[PUT_SERIES_STATE] = "UPDATE series SET n=?2, first=?3, last=?4, min=?5, max=?6, step=?7, sum=?8, lows=?9 WHERE id=?1",
 	[PUT_VALUE] = "INSERT INTO series_value VALUES(?,?,?,?)",
 	[PUT_EVENT] = "INSERT INTO event VALUES(?,?,?,?,?,?,?)",
 	[PUT_PHASE] = "INSERT OR REPLACE INTO phase VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

@@ -107,6 +107,15 @@ static int put_bucket(struct store *s, const struct wire_bucket *b)
 	return store_step(s, st);
 }
 
+static void bind_lows(sqlite3_stmt *st, int place, const struct lows *lows)
+{
+	struct buf text = BUF_INIT(8192);
+
+	if (lows->n > 0 && lows_put(lows, &text) == 0)
+		(void) sqlite3_bind_text(st, place, text.data, (int) text.len, SQLITE_TRANSIENT);
+	buf_done(&text);
+}
+
 static int put_series_state(struct store *s, const struct series *series)
 {
 	sqlite3_stmt *st = store_get(s, PUT_SERIES_STATE);
@@ -122,6 +131,7 @@ static int put_series_state(struct store *s, const struct series *series)
 		(void) sqlite3_bind_double(st, 3 + i, values[i]);
 	store_bind_if(st, 7, series->has_step, series->last_step);
 	(void) sqlite3_bind_double(st, 8, series->sum);
+	bind_lows(st, 9, &series->lows);
 	return store_step(s, st);
 }
 

@@ -2,6 +2,10 @@
  *
  * Memory that only ever grows: of the host (anonymous memory alone: the page cache grows by design), and of GPUs.
  */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/units.h"
 #include "watch/leak.h"
 #include "watch/rules.h"
@@ -63,39 +67,91 @@ static void grew(const char *what, const struct leak *leak, struct finding *f, s
 		units_bytes((int64_t) leak->grown, UNITS_IEC, by));
 }
 
-/* Is it a leak, and one that matters? Else text says why not. */
-static bool leaks(const struct job *job, enum metric metric, uint32_t id, struct leak *leak, struct buf *text)
+/* Is it a leak, and one that matters? Else text says why not. most: the most that it ever was. */
+static bool leaks(const struct course *course, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
 {
-	const struct course *course = job_course(job, metric, id);
-	const struct acc *acc = job_acc(job, metric, id);
 	char rate[UNITS_LEN];
 
-	if (!course || !acc) {
-		buf_str(text, "how it went over time is unknown");
+	if (!leak_find(course, span_ns, leak, text))
 		return false;
-	}
-	if (!leak_find(course, job_course_span(job), leak, text))
-		return false;
-	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * (double) acc->max)
+	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
 		return true;
 	buf_printf(text, "it grew %s/min; it takes more than 2 MiB/min and 1 %% of the peak an hour",
 		units_bytes((int64_t) (leak->per_s * 60), UNITS_IEC, rate));
 	return false;
 }
 
-bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
+static bool metric_leaks(const struct job *job, enum metric metric, struct leak *leak, struct buf *text)
 {
-	struct leak leak;
+	const struct course *course = job_course(job, metric, 0);
+	const struct acc *acc = job_acc(job, metric, 0);
 
-	if (!job_acc(k->s->job, M_JOB_GPU_MEM, 0)) {
-		buf_str(text, "no GPU was used, or the driver does not tell whose memory is whose");
+	if (!course || !acc) {
+		buf_str(text, "how it went over time is unknown");
 		return false;
 	}
-	if (!leaks(k->s->job, M_JOB_GPU_MEM, 0, &leak, text))
-		return false;
-	grew("The job's GPU memory", &leak, f, text);
-	buf_str(text, " Look for tensors that are kept (losses summed up with their graphs, lists of outputs).");
-	return true;
+	return leaks(course, job_course_span(job), (double) acc->max, leak, text);
+}
+
+/* What an allocator has given out is lowest between two steps: its lows as a course. */
+static bool allocator_leaks(const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
+{
+	const struct lows *lows = &series->lows;
+	const double span_ns = (double) s->wall_ns.value * (double) lows->each / (double) series->n;
+	struct course course = { 0 };
+
+	for (unsigned i = 0; i < lows->n && i < COURSE_BUCKETS; i++) {
+		if (isfinite(lows->low[i]) && fabs(lows->low[i]) < 9e18)
+			course.buckets[i] = (struct course_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) lows->low[i] };
+	}
+	return span_ns >= 1 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
+}
+
+/* "torch/gpu0/allocated_bytes": "What torch has given out on gpu0 ". */
+static void grew_on(const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
+{
+	const char *slash = strchr(series->name, '/'), *last = strrchr(series->name, '/');
+	char what[160];
+
+	finding_text(f, "series", series->name);
+	if (slash && last > slash)
+		(void) snprintf(what, sizeof(what), "What %.*s has given out on %.*s", (int) (slash - series->name), series->name,
+			(int) (last - slash - 1), slash + 1);
+	else
+		(void) snprintf(what, sizeof(what), "'%.100s'", series->name);
+	grew(what, leak, f, text);
+}
+
+static const char keeps_tensors[] = " Look for tensors that are kept (losses summed up with their graphs, lists of outputs).";
+
+/* The driver's figure grows only where the allocator's cache is used up; its own tells earlier. */
+bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct job *job = k->s->job;
+	struct buf why_not = BUF_INIT(4096);
+	struct leak leak;
+	bool fires = false;
+
+	if (!job_acc(job, M_JOB_GPU_MEM, 0)) {
+		buf_str(&why_not, "no GPU was used, or the driver does not tell whose memory is whose");
+	} else if (metric_leaks(job, M_JOB_GPU_MEM, &leak, &why_not)) {
+		grew("The job's GPU memory", &leak, f, text);
+		fires = true;
+	}
+	for (size_t i = 0; !fires && i < job_series_count(job); i++) {
+		const struct series *series = job_series(job, i);
+
+		if (series->lows.n == 0)
+			continue;
+		buf_clear(&why_not);
+		fires = allocator_leaks(k->s, series, &leak, &why_not);
+		if (fires)
+			grew_on(series, &leak, f, text);
+	}
+	buf_str(text, fires ? keeps_tensors : why_not.len > 0 ? why_not.data
+							      : "it was looked at too seldom");
+	buf_done(&why_not);
+	return fires;
 }
 
 bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -104,7 +160,7 @@ bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf 
 	const struct maybe limit = memory_limit(s);
 	struct leak leak;
 
-	if (!leaks(s->job, M_JOB_ANON, 0, &leak, text))
+	if (!metric_leaks(s->job, M_JOB_ANON, &leak, text))
 		return false;
 	grew("Anonymous RAM", &leak, f, text);
 	name_grower(s, &leak, f, text);

@@ -18,16 +18,15 @@ enum {
 	FEW_STEPS = 10
 };
 
-/* What a program calls the seconds of a step, and those of them in which it waited for data. */
-static const char *const wait_names[] = { "data_wait", "data_wait_s", "data_s", "hiwater/data_wait" };
-static const char *const step_names[] = { "step_time", "step_s", "step_time_s", "hiwater/step_s" };
+/* What a program calls the seconds of a step in which it waited for data; those of the whole: findings_step_names. */
+static const char *const wait_names[] = { "data_wait", "data_wait_s", "data_s", "hiwater/data_wait", NULL };
 
-static const struct series *series_of(const struct job *job, const char *const *names, size_t n)
+static const struct series *series_of(const struct job *job, const char *const *names)
 {
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *s = job_series(job, i);
 
-		for (size_t k = 0; k < n; k++) {
+		for (size_t k = 0; names[k]; k++) {
 			if (strcmp(s->name, names[k]) == 0 && s->n >= FEW_STEPS)
 				return s;
 		}
@@ -90,8 +89,7 @@ static bool has_steps(const struct job *job)
 
 static struct evidence_of gather(const struct summary *s)
 {
-	const size_t n_wait = sizeof(wait_names) / sizeof(wait_names[0]), n_step = sizeof(step_names) / sizeof(step_names[0]);
-	const struct series *wait = series_of(s->job, wait_names, n_wait), *step = series_of(s->job, step_names, n_step);
+	const struct series *wait = series_of(s->job, wait_names), *step = series_of(s->job, findings_step_names);
 	struct evidence_of e = {
 		.waits = -1,
 		.gpu_busy = gpus_busy(s->job),
