@@ -68,6 +68,7 @@ struct ended {
 	uint32_t id;
 	int32_t pid;
 	uint64_t start_ticks;
+	uint64_t seen_ns;        /* CLOCK_BOOTTIME at which its end was seen */
 };
 
 /* The last-pid gate: loadavg's fifth field. */
@@ -154,6 +155,8 @@ void members_sweep(struct processes *p, struct framebuf *out);
 void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
 /* An ended member: the newest one with this pid; 0: none. start_ticks of it goes to *ret_start_ticks. */
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks);
+/* When the end of the newest of that pid was seen, on CLOCK_BOOTTIME; 0: there is none. */
+uint64_t ended_when(const struct processes *p, int32_t pid);
 
 /* processes_birth.c */
 

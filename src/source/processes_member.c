@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/smallfile.h"
 
 static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io" };
@@ -315,7 +316,7 @@ static void ended_remember(struct processes *p, const struct member *m)
 
 	if (e->id && map_get(&p->ended_by_pid, (uint64_t) e->pid, &newest) && newest == at)
 		map_remove(&p->ended_by_pid, (uint64_t) e->pid);
-	*e = (struct ended) { m->id, m->pid, m->start_ticks };
+	*e = (struct ended) { m->id, m->pid, m->start_ticks, clock_boot_ns() };
 	/* Without memory for it, late facts are lost. */
 	map_remove(&p->ended_by_pid, (uint64_t) m->pid);
 	(void) map_put(&p->ended_by_pid, (uint64_t) m->pid, at);
@@ -348,6 +349,13 @@ void members_sweep(struct processes *p, struct framebuf *out)
 		if (p->members[i].gone)
 			member_end(p, i, END_SEEN, NULL, out);
 	}
+}
+
+uint64_t ended_when(const struct processes *p, int32_t pid)
+{
+	uint32_t at;
+
+	return pid > 0 && map_get(&p->ended_by_pid, (uint64_t) pid, &at) ? p->ended[at].seen_ns : 0;
 }
 
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks)

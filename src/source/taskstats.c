@@ -371,6 +371,16 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 	return id != 0;
 }
 
+/* Pids are given out again, on a busy machine within minutes: who began after its parent's end was another's child. */
+static bool is_of_parents_time(const struct processes *p, const struct taskstats_record *r)
+{
+	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
+	const uint64_t ended_ns = member_of_pid(p, (int32_t) r->ppid) ? 0 : ended_when(p, (int32_t) r->ppid);
+
+	return ended_ns == 0 || r->start_wall_s == 0 ||
+	       (int64_t) r->start_wall_s - (wall - boot) <= (int64_t) (ended_ns / 1000000000) + START_SLACK_S;
+}
+
 /* A look came and went and has not found it: it was born and reaped between two looks. If its parent is a member, it
  * was one, too. All of its life lay in the run, so its sums are whole. */
 static void group_end_late(struct taskstats *t, struct processes *p, const struct group *g, struct framebuf *out)
@@ -383,6 +393,8 @@ static void group_end_late(struct taskstats *t, struct processes *p, const struc
 		return;
 	/* One of that pid is known, and it is not sure whether it is this one: rather none than one twice. */
 	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks))
+		return;
+	if (!is_of_parents_time(p, r))
 		return;
 	id = member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, r->uid, r->name, out);
 	if (id != 0)

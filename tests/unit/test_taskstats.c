@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "source/processes_internal.h"
 #include "source/taskstats_record.h"
 
 /* ---- real ends ---------------------------------------------------------------------------------------------------- */
@@ -225,15 +226,15 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
-/* A child that no look found, whose parent was seen to end before the records were read. */
-static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
+/* A child that no look found, whose parent was seen to end before the records were read. reused: it was another one of
+ * that number, long ago. */
+static void missed_child(bool reused)
 {
 	struct taskstats *t = records_open();
 	const struct end *end;
 	struct child main;
 	struct bench b;
 
-	(void) state;
 	if (!t)
 		skip();
 	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
@@ -246,16 +247,32 @@ static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
 	zombie_wait(main.pid);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
 	assert_int_equal(processes_count(b.p), 0);
+	if (reused)
+		b.p->ended[0].seen_ns -= UINT64_C(10000000000);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	end = end_of(&b.out, 2);
-	assert_non_null(end);
-	assert_int_equal(end->status, 5 << 8);
-	assert_int_equal(b.out.births[b.out.n_births - 1].process.parent, 1);
+	assert_int_equal(end == NULL, reused);
+	if (end) {
+		assert_int_equal(end->status, 5 << 8);
+		assert_int_equal(b.out.births[b.out.n_births - 1].process.parent, 1);
+	}
 	taskstats_close(t);
 	bench_end(&b);
 	child_end(&main);
+}
+
+static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
+{
+	(void) state;
+	missed_child(false);
+}
+
+static void a_child_of_who_got_its_pid_later_is_not(void **state)
+{
+	(void) state;
+	missed_child(true);
 }
 
 static void without_permission_it_says_so(void **state)
@@ -431,6 +448,7 @@ int main(void)
 		CHILDREN_TEST(a_record_waits_for_its_process),
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
+		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
 		CHILDREN_TEST(every_kernel_has_its_layout),
 		CHILDREN_TEST(cut_messages_are_refused),
