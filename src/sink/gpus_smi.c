@@ -101,7 +101,8 @@ int gpus_query_plan(const struct gpus_options *g, struct gpus_needs *ret, struct
 	ret->lists = g->kind == GPUS_QUERY_APPS;
 	ret->pairs = ret->busy = false;
 	for (int i = 0; i < n; i++) {
-		ret->facts.has[fields[i]->which] |= fields[i]->from == FROM_FACT;
+		if (fields[i]->from == FROM_FACT)
+			ret->facts.has[fields[i]->which] = true;
 		ret->busy |= fields[i]->from == FROM_METRIC;
 	}
 	return n < 0 ? n : 0;

@@ -155,6 +155,7 @@ def test_instances_stand_below_their_gpu(tmp_path):
     whole, first, second = devices[:3]
     assert first["parent"] == second["parent"] == whole["uuid"] and whole["utilization"]["gpu"] is None
     assert whole["processes"] is None and [p["pid"] for p in first["processes"]] == [os.getpid()]
+    assert re.search(r"^0\.0 +0    MIG 3g\.40gb ", run(fake, time=20).stdout, re.M)
     assert [d["number"] for d in as_json(fake, "-i", first["uuid"], time=20)["devices"]] == ["0.0"]
     assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
 
