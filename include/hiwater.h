@@ -189,6 +189,12 @@ struct hiw_alert {
 	enum hiw_alert_about about;        /* whose memory the rule looks at, if any */
 };
 
+/* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end, in place of hiw_recorder_alert, which then
+ * has none; NULL: no longer. The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
+ * _stopped, _mark and _trigger; what takes long in it holds up the measuring, not the job. examples/watch.c is a whole
+ * program. */
+HIW_API void hiw_recorder_on_alert(struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
+
 /* The next alert, each once; false: there is none. To be asked after each step and after the end. */
 HIW_API bool hiw_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
 /* How many alerts were left out because there were too many at once. */

@@ -63,6 +63,9 @@ struct hiw_recorder {
 		enum hiw_act act;
 	} alerts[64], alert;       /* those that wait for hiw_recorder_alert, a ring; the one given out last */
 	size_t first_alert, n_alerts;
+	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: they wait to be asked for */
+	void *on_alert_ctx;
+	bool is_telling;           /* within on_alert */
 	uint64_t alerts_lost;
 	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (watch/usual.h) */
 	bool told_lost;            /* alerts that nobody could take were warned of */

@@ -145,6 +145,18 @@ static void hurry(struct hiw_recorder *r)
 	r->hurries = now;
 }
 
+static void call_back(struct hiw_recorder *r)
+{
+	struct hiw_alert alert = { .size = sizeof(alert) };
+
+	if (!r->on_alert || r->is_telling)
+		return;
+	r->is_telling = true;
+	while (r->on_alert && hiw_recorder_alert(r, &alert))
+		r->on_alert(r->on_alert_ctx, &alert);
+	r->is_telling = false;
+}
+
 void take_alerts(struct hiw_recorder *r)
 {
 	const uint64_t now = sampler_time(r->sampler);
@@ -164,6 +176,7 @@ void take_alerts(struct hiw_recorder *r)
 		keep(r, &alert, HIW_ACT_KILL);
 	}
 	hurry(r);
+	call_back(r);
 }
 
 /* The two rules of a limit have one text. */
@@ -197,6 +210,12 @@ bool watch_warning(struct hiw_recorder *r, struct err *ret)
 		return true;
 	}
 	return false;
+}
+
+void hiw_recorder_on_alert(struct hiw_recorder *r, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx)
+{
+	r->on_alert = see;
+	r->on_alert_ctx = ctx;
 }
 
 bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)

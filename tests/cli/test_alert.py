@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import HERE, ROOT, ended, processes, wait_for
+from cli_helpers import DEADLINE, HERE, HIWATER, ROOT, ended, processes, wait_for
 from watched_jobs import Watched
 
 MIB = 1 << 20
@@ -477,6 +477,34 @@ def test_while_memory_is_raised_each_tick_is_committed(tool):
     commits(job, 2)
     assert commits(job, 10) < 4
     assert job.finish() == 0
+
+
+def test_a_callback_of_the_library(tool):
+    """examples/watch.c: a program that is told while it measures."""
+    puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    puppet.stdout.readline()
+    example = pathlib.Path(HIWATER).parent / "example-watch"
+    watch = subprocess.Popen([example, str(puppet.pid), "error: ram > 150MiB", "ram > 1TiB"], stdout=subprocess.PIPE, text=True,
+                             env=dict(tool.env, WATCH_OUTPUT=str(tool.folder / "run.hiw")))
+
+    def say(line):
+        puppet.stdin.write(line + "\n")
+        puppet.stdin.flush()
+    say("hold 200")
+    assert re.match(r" *[\d.]+ s  raised  error: ram > 150MiB: ", watch.stdout.readline())
+    say("hold 1")
+    assert re.match(r" *[\d.]+ s  cleared error: ram > 150MiB: ", watch.stdout.readline())
+    puppet.stdin.close()
+    puppet.wait()
+    assert watch.stdout.readline() == f"recording: {tool.folder}/run.hiw\n"
+    assert watch.wait(DEADLINE) == 0
+    with sqlite3.connect(tool.folder / "run.hiw") as db:
+        told = [text for text, in db.execute("SELECT text FROM event WHERE kind = 'trigger'")]
+    assert len(told) == 1 and told[0].startswith("error: ram > 150MiB: ")
+    for stream in (watch.stdout, puppet.stdout):
+        stream.close()
+    done = subprocess.run([example, "1", "rma > 5"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "did you mean 'ram'?" in done.stderr
 
 
 def test_attach(tool):
