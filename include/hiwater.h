@@ -191,7 +191,7 @@ struct hiw_alert {
 
 /* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end, in place of hiw_recorder_alert, which then
  * has none; NULL: no longer. The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
- * _stopped, _mark and _trigger; what takes long in it holds up the measuring, not the job. examples/watch.c is a whole
+ * _stopped, _mark and _trigger; what takes long in it holds up the measuring, not the job. examples/alerts.c is a whole
  * program. */
 HIW_API void hiw_recorder_on_alert(struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
 

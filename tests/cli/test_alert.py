@@ -480,12 +480,12 @@ def test_while_memory_is_raised_each_tick_is_committed(tool):
 
 
 def test_a_callback_of_the_library(tool):
-    """examples/watch.c: a program that is told while it measures."""
+    """examples/alerts.c: a program that is told while it measures."""
     puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     puppet.stdout.readline()
-    example = pathlib.Path(HIWATER).parent / "example-watch"
+    example = pathlib.Path(HIWATER).parent / "example-alerts"
     watch = subprocess.Popen([example, str(puppet.pid), "error: ram > 150MiB", "ram > 1TiB"], stdout=subprocess.PIPE, text=True,
-                             env=dict(tool.env, WATCH_OUTPUT=str(tool.folder / "run.hiw")))
+                             env=dict(tool.env, ALERTS_OUTPUT=str(tool.folder / "run.hiw")))
 
     def say(line):
         puppet.stdin.write(line + "\n")

@@ -3,8 +3,8 @@
  * A whole program on the library: tells by a callback when rules about a running process begin and cease to hold, and
  * keeps what happened where one is an error.
  *
- *     cc watch.c -o watch $(pkg-config --cflags --libs hiwater)
- *     ./watch 4711 'ram > 4GiB for 10s' 'error: growth(ram) > 1GiB/min'
+ *     cc alerts.c -o alerts $(pkg-config --cflags --libs hiwater)
+ *     ./alerts 4711 'ram > 4GiB for 10s' 'error: growth(ram) > 1GiB/min'
  */
 #include <hiwater.h>
 #include <poll.h>
@@ -29,15 +29,15 @@ int main(int argc, char **argv)
 	struct hiw_err err = { "" };
 
 	if (argc < 3)
-		return fprintf(stderr, "usage: watch PID RULE...\n"), 2;
+		return fprintf(stderr, "usage: alerts PID RULE...\n"), 2;
 	options.attached = true;
-	options.output = getenv("WATCH_OUTPUT"); /* NULL: the history */
+	options.output = getenv("ALERTS_OUTPUT"); /* NULL: the history */
 	options.alerts = (const char *const *) argv + 2;
 	if (hiw_recorder_new(&options, &recorder, &err) < 0)
-		return fprintf(stderr, "watch: %s\n", err.text), 2;
+		return fprintf(stderr, "alerts: %s\n", err.text), 2;
 	hiw_recorder_on_alert(recorder, tell, recorder);
 	if (hiw_recorder_start(recorder, (pid_t) strtol(argv[1], NULL, 10), &err) < 0)
-		return fprintf(stderr, "watch: %s\n", err.text), 1;
+		return fprintf(stderr, "alerts: %s\n", err.text), 1;
 	while (!hiw_recorder_over(recorder)) {
 		struct pollfd work = { .fd = hiw_recorder_fd(recorder), .events = POLLIN };
 
