@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Where the package's C is: beside this file; where the package is used from its source, HIWATER_CORE names what was built."""
+from __future__ import annotations
+
+import os
+
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from . import _core
+
+
+def _named(path: str) -> ModuleType:
+    import sys
+    from importlib.machinery import ExtensionFileLoader
+    from importlib.util import module_from_spec, spec_from_loader
+
+    name = f"{__package__}._core"
+    loader = ExtensionFileLoader(name, path)
+    spec = spec_from_loader(name, loader)
+    if spec is None:
+        raise ImportError(f"{path} is no extension module")
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules[name] = module
+    return module
+
+
+def _found() -> ModuleType:
+    named = os.environ.get("HIWATER_CORE")
+    try:
+        if named:
+            return _named(os.path.abspath(named))
+        from . import _core
+
+        return _core
+    except ImportError as e:
+        raise Error(f"hiwater's C part cannot be loaded ({e}): pip install it again; from the source, build it with Python's "
+                    "headers installed and let HIWATER_CORE name build/_core.abi3.so") from e
+
+
+_module = _found()
+Pushes: type[_core.Pushes] = _module.Pushes
