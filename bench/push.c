@@ -58,7 +58,7 @@ int main(void)
 
 	if (hiw_pushes_new(&options, &p, NULL) < 0 || hiw_pushes_rules(p, rules, 4, NULL) < 0)
 		return 1;
-	hiw_pushes_begin(p);
+	hiw_pushes_begin(p, NULL, (double) NAN);
 	for (int r = 0; r < ROUNDS; r++) {
 		const double push = round_of(p);
 

@@ -575,8 +575,9 @@ HIW_API void hiw_pushes_free(struct hiw_pushes *pushes);
  * first series rose since the push before. -EINVAL with text; then those before stay. */
 HIW_API int hiw_pushes_rules(struct hiw_pushes *pushes, const char *const *rules, size_t n, struct hiw_err *err);
 
-/* Statistics count the time from begin to end. The first push behind a begin is what changes are measured from. */
-HIW_API void hiw_pushes_begin(struct hiw_pushes *pushes);
+/* Statistics count the time from begin to end. Changes, and what mark says, are measured from this reading, which makes no
+ * event; values NULL: from the next push. */
+HIW_API void hiw_pushes_begin(struct hiw_pushes *pushes, const double *values, double mark);
 HIW_API void hiw_pushes_end(struct hiw_pushes *pushes);
 
 /* What a push made: the events with the numbers [first, end), and bit n of rules if rule n has an alert among them. */
@@ -590,8 +591,8 @@ struct hiw_pushed {
 HIW_API void hiw_pushes_push(struct hiw_pushes *pushes, const double *values, double mark, struct hiw_pushed *ret);
 
 /* An event of the program's own: kind HIW_PUSH_OWN to 31 (else -EINVAL), a number and a text (NULL: none; 16 KiB at most,
- * the rest is cut) that come back with it, the values of the last push. */
-HIW_API int hiw_pushes_note(struct hiw_pushes *pushes, unsigned kind, uint32_t tag, const char *text);
+ * the rest is cut) that come back with it, and a reading of now; values NULL: that of the last push. */
+HIW_API int hiw_pushes_note(struct hiw_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
 
 struct hiw_push_event {
 	uint64_t time_ns;            /* since 1970 */

@@ -83,9 +83,22 @@ int hiw_pushes_rules(struct hiw_pushes *p, const char *const *rules, size_t n, s
 	return api_err(ret_err, &err, r);
 }
 
-void hiw_pushes_begin(struct hiw_pushes *p)
+/* A reading of now. */
+static struct push push_of(const struct pushes *pushes, const double *values, double mark)
 {
-	pushes_begin(locked(p), clock_boot_ns());
+	struct push push = { .time_ns = clock_wall_ns(), .now_ns = clock_boot_ns(), .values = values, .mark = mark };
+
+	for (size_t i = 0; values && i < pushes_series(pushes); i++)
+		push.known |= isnan(values[i]) ? 0 : 1U << i;
+	return push;
+}
+
+void hiw_pushes_begin(struct hiw_pushes *p, const double *values, double mark)
+{
+	struct pushes *pushes = locked(p);
+	const struct push push = push_of(pushes, values, mark);
+
+	pushes_begin(pushes, push.now_ns, values ? &push : NULL);
 	unlock(p);
 }
 
@@ -98,20 +111,20 @@ void hiw_pushes_end(struct hiw_pushes *p)
 void hiw_pushes_push(struct hiw_pushes *p, const double *values, double mark, struct hiw_pushed *ret)
 {
 	struct pushes *pushes = locked(p);
-	struct push push = { .time_ns = clock_wall_ns(), .now_ns = clock_boot_ns(), .values = values, .mark = mark };
+	const struct push push = push_of(pushes, values, mark);
 	struct pushed_events made;
 
-	for (size_t i = 0; i < pushes_series(pushes); i++)
-		push.known |= isnan(values[i]) ? 0 : 1U << i;
 	pushes_push(pushes, &push, &made);
 	unlock(p);
 	if (ret)
 		*ret = (struct hiw_pushed) { made.first, made.end, made.rules };
 }
 
-int hiw_pushes_note(struct hiw_pushes *p, unsigned kind, uint32_t tag, const char *text)
+int hiw_pushes_note(struct hiw_pushes *p, unsigned kind, uint32_t tag, const char *text, const double *values)
 {
-	const int r = pushes_note(locked(p), clock_wall_ns(), kind, tag, text);
+	struct pushes *pushes = locked(p);
+	const struct push push = push_of(pushes, values, (double) NAN);
+	const int r = pushes_note(pushes, &push, kind, tag, text);
 
 	unlock(p);
 	return r;

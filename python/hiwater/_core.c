@@ -154,19 +154,13 @@ static struct hiw_pushes *pushes_of(PyObject *object)
 
 /* ---- what is pushed ------------------------------------------------------------------------------------------------ */
 
-static PyObject *list_push(PyObject *object, PyObject *args)
+/* False: an error is set. */
+static bool reading_of(const struct list *self, PyObject *given, double values[HIW_PUSH_SERIES])
 {
-	const struct list *self = (const struct list *) object;
-	double values[HIW_PUSH_SERIES], mark = (double) NAN;
-	PyObject *given, *given_mark = NULL;
-	struct hiw_pushed made;
-
-	if (!PyArg_ParseTuple(args, "O|O", &given, &given_mark) || (given_mark && !number_of(given_mark, &mark)))
-		return NULL;
 	if (PySequence_Size(given) != self->n_series) {
 		if (!PyErr_Occurred())
-			PyErr_Format(PyExc_ValueError, "a push has %zd values, one a series", self->n_series);
-		return NULL;
+			PyErr_Format(PyExc_ValueError, "a reading has %zd values, one a series", self->n_series);
+		return false;
 	}
 	for (Py_ssize_t i = 0; i < self->n_series; i++) {
 		PyObject *item = PySequence_GetItem(given, i);
@@ -174,23 +168,47 @@ static PyObject *list_push(PyObject *object, PyObject *args)
 
 		Py_XDECREF(item);
 		if (!ok)
-			return NULL;
+			return false;
 	}
+	return true;
+}
+
+/* Arguments: a reading, and the mark. */
+static bool marked_reading_of(const struct list *self, PyObject *args, double values[HIW_PUSH_SERIES], double *ret_mark)
+{
+	PyObject *given, *mark = Py_None;
+
+	return PyArg_ParseTuple(args, "O|O", &given, &mark) && number_of(mark, ret_mark) && reading_of(self, given, values);
+}
+
+static PyObject *list_push(PyObject *object, PyObject *args)
+{
+	const struct list *self = (const struct list *) object;
+	double values[HIW_PUSH_SERIES], mark;
+	struct hiw_pushed made;
+
+	if (!marked_reading_of(self, args, values, &mark))
+		return NULL;
 	hiw_pushes_push(self->pushes, values, mark, &made);
 	return Py_BuildValue("KI", (unsigned long long) made.first, (unsigned) made.rules);
 }
 
 static PyObject *list_note(PyObject *object, PyObject *args)
 {
+	const struct list *self = (const struct list *) object;
+	double values[HIW_PUSH_SERIES];
+	PyObject *given = Py_None;
 	unsigned kind, tag = 0;
 	const char *text = NULL;
 	int r;
 
-	if (!PyArg_ParseTuple(args, "I|zI", &kind, &text, &tag))
+	if (!PyArg_ParseTuple(args, "I|zOI", &kind, &text, &given, &tag))
 		return NULL;
-	r = hiw_pushes_note(pushes_of(object), kind, tag, text);
+	if (given != Py_None && !reading_of(self, given, values))
+		return NULL;
+	r = hiw_pushes_note(self->pushes, kind, tag, text, given == Py_None ? NULL : values);
 	if (r < 0)
-		return raise_error(r, &(struct hiw_err) { "a note's kind is OWN to 31" });
+		return raise_error(r, &(struct hiw_err) { "a note's kind is 8 to 31" });
 	Py_RETURN_NONE;
 }
 
@@ -210,10 +228,14 @@ static PyObject *list_rules(PyObject *object, PyObject *given)
 	Py_RETURN_NONE;
 }
 
-static PyObject *list_begin(PyObject *object, PyObject *unused)
+static PyObject *list_begin(PyObject *object, PyObject *args)
 {
-	(void) unused;
-	hiw_pushes_begin(pushes_of(object));
+	const struct list *self = (const struct list *) object;
+	double values[HIW_PUSH_SERIES], mark;
+
+	if (!marked_reading_of(self, args, values, &mark))
+		return NULL;
+	hiw_pushes_begin(self->pushes, values, mark);
 	Py_RETURN_NONE;
 }
 
@@ -353,7 +375,7 @@ static PyMethodDef list_methods[] = {
 	{ "push", list_push, METH_VARARGS, NULL },
 	{ "note", list_note, METH_VARARGS, NULL },
 	{ "rules", list_rules, METH_O, NULL },
-	{ "begin", list_begin, METH_NOARGS, NULL },
+	{ "begin", list_begin, METH_VARARGS, NULL },
 	{ "end", list_end, METH_NOARGS, NULL },
 	{ "clear", list_clear, METH_NOARGS, NULL },
 	{ "read", WITH_KEYWORDS(list_read), METH_VARARGS | METH_KEYWORDS, NULL },

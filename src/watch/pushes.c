@@ -356,13 +356,13 @@ void pushes_push(struct pushes *p, const struct push *push, struct pushed_events
 	p->has_last = true;
 }
 
-int pushes_note(struct pushes *p, uint64_t time_ns, unsigned kind, uint32_t tag, const char *text)
+int pushes_note(struct pushes *p, const struct push *push, unsigned kind, uint32_t tag, const char *text)
 {
-	struct push_event e = p->last;
+	struct push_event e = push->values ? event_of(p, push) : p->last;
 
 	if (kind < PUSH_OWN || kind >= PUSH_KINDS)
 		return -EINVAL;
-	e.time_ns = time_ns;
+	e.time_ns = push->time_ns;
 	e.kind = (uint8_t) kind;
 	e.change = 0;
 	e.tag = tag;
@@ -373,10 +373,15 @@ int pushes_note(struct pushes *p, uint64_t time_ns, unsigned kind, uint32_t tag,
 	return 0;
 }
 
-void pushes_begin(struct pushes *p, uint64_t now_ns)
+void pushes_begin(struct pushes *p, uint64_t now_ns, const struct push *push)
 {
-	p->has_last = false;
+	p->has_last = push != NULL;
 	p->mark = (double) NAN;
+	if (push) {
+		p->last = event_of(p, push);
+		p->last.change = (double) NAN;
+		p->mark = push->mark;
+	}
 	if (!p->is_active)
 		p->active_since_ns = now_ns;
 	p->is_active = true;

@@ -106,13 +106,14 @@ size_t pushes_series(const struct pushes *p); /* how many there are */
 /* These rules from now on, instead of those before. -EINVAL with text; then those before stay. */
 int pushes_rules(struct pushes *p, const char *const *rules, size_t n, uint64_t now_ns, struct err *err);
 
-/* Time counts from begin to end. The first push behind a begin is what changes are measured from. */
-void pushes_begin(struct pushes *p, uint64_t now_ns);
+/* Time counts from begin to end. Changes are measured from this reading, which makes no event; NULL: from the next push. */
+void pushes_begin(struct pushes *p, uint64_t now_ns, const struct push *push);
 void pushes_end(struct pushes *p, uint64_t now_ns);
 
 void pushes_push(struct pushes *p, const struct push *push, struct pushed_events *ret);
-/* An event of the program's own (kind PUSH_OWN and up, else -EINVAL), with the values of the last push. text may be NULL. */
-int pushes_note(struct pushes *p, uint64_t time_ns, unsigned kind, uint32_t tag, const char *text);
+/* An event of the program's own (kind PUSH_OWN and up, else -EINVAL) at the time of this reading and with its values; where
+ * those are NULL, with those of the last push. text may be NULL. */
+int pushes_note(struct pushes *p, const struct push *push, unsigned kind, uint32_t tag, const char *text);
 
 /* Events in their order, as one block with their texts: free(*ret). 0 or -ENOMEM. */
 int pushes_read(const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n);

@@ -12,6 +12,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = str(pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve())
+CORE = str(pathlib.Path(COMMAND).with_name("_core.abi3.so"))  # the package's C part
 DEADLINE = 60
 MIB = 1 << 20
 
@@ -69,7 +70,7 @@ class Program:
     def __init__(self, folder):
         self.folder = folder
         keep = {k: v for k, v in os.environ.items() if not re.match(r"(HIWATER|SLURM|PMI|OMPI|RANK|LOCAL_RANK|COLUMNS|NO_COLOR)", k)}
-        self.env = {**keep, "HIWATER_COMMAND": COMMAND, "HIWATER_DIR": str(folder / "history"), "TEST_FOLDER": str(folder),
+        self.env = {**keep, "HIWATER_COMMAND": COMMAND, "HIWATER_CORE": CORE, "HIWATER_DIR": str(folder / "history"), "TEST_FOLDER": str(folder),
                     "PYTHONPATH": str(ROOT / "python"), "LANG": "C.UTF-8"}
         self.started = []
 

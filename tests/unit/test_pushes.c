@@ -86,7 +86,7 @@ static struct rig rig_of(const struct pushes_options *options)
 	struct err err = { "" };
 
 	assert_int_equal(pushes_new(options, &rig.p, &err), 0);
-	pushes_begin(rig.p, 0);
+	pushes_begin(rig.p, 0, NULL);
 	return rig;
 }
 
@@ -194,7 +194,7 @@ static void test_a_burst_between_two_pushes(void **state)
 	assert_int_equal(pushes_read(rig.p, &(struct push_filter) { .kinds = 1 << PUSH_PEAK, .last = 1 }, &events, &n), 0);
 	assert_true(n == 1 && events[0].values[0] == 950);
 	free(events);
-	pushes_begin(rig.p, rig.now); /* begun anew: the mark, too */
+	pushes_begin(rig.p, rig.now, NULL); /* begun anew: the mark, too */
 	push_marked(&rig, 100, 200, 2000);
 	pushes_stats(rig.p, rig.now, &s);
 	assert_true(s.peaks[0] == 950);
@@ -298,9 +298,9 @@ static void test_bounded(void **state)
 	(void) state;
 	memset(long_text, 'x', 19999);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(pushes_note(rig.p, 1000 * S + (unsigned) i, PUSH_OWN + 1, (uint32_t) i, i == 19 ? long_text : "hello"), 0);
-	assert_int_equal(pushes_note(rig.p, 0, PUSH_ALERT, 0, NULL), -EINVAL);
-	assert_int_equal(pushes_note(rig.p, 0, PUSH_KINDS, 0, NULL), -EINVAL);
+		assert_int_equal(pushes_note(rig.p, &(struct push) { .time_ns = 1000 * S + (unsigned) i }, PUSH_OWN + 1, (uint32_t) i, i == 19 ? long_text : "hello"), 0);
+	assert_int_equal(pushes_note(rig.p, &(struct push) { 0 }, PUSH_ALERT, 0, NULL), -EINVAL);
+	assert_int_equal(pushes_note(rig.p, &(struct push) { 0 }, PUSH_KINDS, 0, NULL), -EINVAL);
 	pushes_stats(rig.p, 0, &s);
 	assert_int_equal(s.events, 20);
 	assert_int_equal(s.kept, 5);
@@ -365,12 +365,33 @@ static void test_begun_anew(void **state)
 	pushes_end(rig.p, rig.now);
 	pushes_end(rig.p, rig.now + S);
 	rig.now += 5 * S;
-	pushes_begin(rig.p, rig.now);
+	pushes_begin(rig.p, rig.now, NULL);
 	push(&rig, 500, 600);
 	push(&rig, 450, 600);
 	pushes_stats(rig.p, rig.now, &s);
 	assert_int_equal(s.active_ns, 400 * MS);
 	assert_true(s.risen == 10 && s.fallen == 50 && s.peaks[0] == 500);
+	pushes_free(rig.p);
+}
+
+/* Begun with a reading: changes and the mark are measured from there, and a note has its own values. */
+static void test_begun_with_a_reading(void **state)
+{
+	struct pushes_options o = options_of(100);
+	struct rig rig = rig_of(&o);
+	const double values[] = { 100, 200, 1000 };
+	const struct push reading = { .values = values, .known = 7, .mark = 700, .time_ns = 1000 * S };
+	struct push_event *events;
+	size_t n;
+
+	(void) state;
+	pushes_begin(rig.p, 0, &reading);
+	assert_int_equal(pushes_note(rig.p, &reading, PUSH_OWN, 0, NULL), 0);
+	push_marked(&rig, 160, 200, 750);
+	assert_string_equal(kinds(&rig, &all), "oPA");
+	assert_int_equal(pushes_read(rig.p, &all, &events, &n), 0);
+	assert_true(events[0].values[1] == 200 && events[0].change == 0 && events[1].values[0] == 750 && events[2].change == 60);
+	free(events);
 	pushes_free(rig.p);
 }
 
@@ -409,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_timeline),
 		cmocka_unit_test(test_begun_anew),
+		cmocka_unit_test(test_begun_with_a_reading),
 		cmocka_unit_test(test_what_is_no_list),
 	};
 

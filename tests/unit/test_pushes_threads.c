@@ -33,7 +33,7 @@ static void *push(void *arg)
 static void *note(void *arg)
 {
 	for (int i = 0; i < TURNS; i++)
-		assert_int_equal(hiw_pushes_note(arg, HIW_PUSH_OWN, (uint32_t) i, "a phase"), 0);
+		assert_int_equal(hiw_pushes_note(arg, HIW_PUSH_OWN, (uint32_t) i, "a phase", NULL), 0);
 	return NULL;
 }
 
@@ -61,7 +61,7 @@ static void *look(void *arg)
 		free(events);
 		hiw_pushes_stats(arg, &stats);
 		assert_true(stats.kept <= 500 && stats.events >= stats.kept);
-		hiw_pushes_begin(arg);
+		hiw_pushes_begin(arg, NULL, (double) NAN);
 		hiw_pushes_end(arg);
 	}
 	return NULL;

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What a tracker tells a recorder, so that it is there after a kill -9: the run that measures this process already, or a
+recorder of its own. Nothing here raises into the tracker, and nothing waits longer than a moment."""
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+
+from ..._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Mapping, Optional
+
+    from ..._channel import Channel
+
+log = logging.getLogger(__name__)
+
+SWITCH = "HIWATER_COMPAT_RECORD"  # "0": no recorder
+PERIOD_S = 0.05   # least between two readings that are no new peak
+REPEAT_S = 5.0    # most between two readings that are equal
+START_LIMIT_S = 1.0  # for one that was just started to be there at the end
+END_LIMIT_S = 5.0
+ANSWER_LIMIT_S = 0.5
+
+
+def _present() -> Optional[Callable[[str], object]]:
+    """Of a run that measures this process: hiwater.track here, or hiwater run around it."""
+    run = sys.modules.get("hiwater._run")
+    running = getattr(run, "_running", None)
+    if running:
+        tell: Callable[[str], object] = running[-1]._tell
+        return tell
+    from ... import _enclosing
+
+    return _enclosing.tell if _enclosing.name() is not None else None
+
+
+class Evidence:
+    """Of one tracker. Used by its thread and by whoever calls the tracker."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._tell: Optional[Callable[[str], object]] = None
+        self._channel: Optional[Channel] = None
+        self._starter: Optional[threading.Thread] = None  # while the recorder begins
+        self._pid = 0
+        self._told: Dict[str, Any] = {}
+        self._told_at = 0.0
+        self._path: Optional[str] = None
+
+    def begin(self, name: str) -> None:
+        """Finds a recorder, or has one started meanwhile; where none can be had there is no evidence, and nobody is told but
+        the log."""
+        self._pid, self._told, self._path = os.getpid(), {}, None
+        if os.environ.get(SWITCH) == "0":
+            return
+        self._tell = _present()
+        if self._tell is None:
+            self._starter = threading.Thread(target=self._start_safely, args=(name,), daemon=True)
+            self._starter.start()
+
+    def _start_safely(self, name: str) -> None:
+        try:
+            self._tell = self._start(name)
+        except Exception as e:
+            log.debug("nothing is recorded: %s", e)
+
+    def _start(self, name: str) -> Callable[[str], object]:
+        from ..._channel import Channel
+        from ..._command import needed_command
+        from ..._options import arguments
+
+        self._channel = Channel(needed_command(), arguments({"name": name, "exact": False}))
+        return self._channel.tell
+
+    def say(self, text: str) -> None:
+        if self._tell is None or self._pid != os.getpid():
+            return
+        try:
+            self._tell(text)
+        except Exception as e:
+            log.debug("not recorded: %s", e)
+
+    def path(self) -> Optional[str]:
+        """Of the recording; None: there is none, none yet, or none of this tracker's own."""
+        channel = self._channel
+        if channel is not None and self._path is None and self._pid == os.getpid():
+            try:
+                channel.ask("read", ANSWER_LIMIT_S)  # it says where it writes when it begins to, and is heard when asked
+            except Error:
+                pass
+            self._path = channel.file
+        return self._path
+
+    def reading(self, values: Mapping[str, Optional[int]], is_peak: bool) -> None:
+        """Sizes in bytes, each a series."""
+        now = time.monotonic()
+        is_new = values != self._told
+        if self._tell is None or not (is_peak or now - self._told_at >= (PERIOD_S if is_new else REPEAT_S)):
+            return
+        self._told, self._told_at = dict(values), now
+        words = [f"{self._prefix}/{key}={value}" for key, value in values.items() if value is not None]
+        if words:
+            self.say(f"log {' '.join(words)}")
+
+    def end(self) -> None:
+        starter, self._starter = self._starter, None
+        if starter is not None:
+            starter.join(START_LIMIT_S)
+        channel, self._channel, self._tell = self._channel, None, None
+        if channel is None or self._pid != os.getpid():
+            return
+        try:
+            self._path = channel.ask("stop", END_LIMIT_S) or None
+        except Error as e:
+            self._path = channel.file
+            log.debug("the recording was not ended: %s", e)
+        finally:
+            channel.close()

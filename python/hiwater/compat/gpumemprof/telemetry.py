@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: MIT
+"""Events as records of telemetry: schema 2, as gpu-memory-profiler 0.2.2 writes and reads it, and schema 4, stormlog's, which
+also says which session, job and rank an event belongs to and what its collector can tell."""
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
+
+from .device_collectors import SAMPLE_FIELDS, DeviceMemoryCapabilities
+
+SCHEMA_VERSION_V2 = 2
+SCHEMA_VERSION_V4 = 4
+UNKNOWN_PID = -1
+UNKNOWN_HOST = "unknown"
+
+
+@dataclass
+class TelemetryEventV2:
+    """Sizes in bytes. ValueError for what is no record."""
+
+    schema_version: int
+    timestamp_ns: int
+    event_type: str
+    collector: str
+    sampling_interval_ms: int
+    pid: int
+    host: str
+    device_id: int
+    allocator_allocated_bytes: int
+    allocator_reserved_bytes: int
+    allocator_active_bytes: Optional[int]
+    allocator_inactive_bytes: Optional[int]
+    allocator_change_bytes: int
+    device_used_bytes: int
+    device_free_bytes: Optional[int]
+    device_total_bytes: Optional[int]
+    context: Optional[str]
+    metadata: Dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        validate_telemetry_record(telemetry_event_to_dict(self))
+
+
+@dataclass
+class TelemetryEventV4:
+    """Likewise; null is not measured."""
+
+    schema_version: int
+    session_id: str
+    timestamp_ns: int
+    event_type: str
+    collector: str
+    sampling_interval_ms: int
+    pid: int
+    host: str
+    device_id: int
+    allocator_allocated_bytes: Optional[int]
+    allocator_reserved_bytes: Optional[int]
+    allocator_active_bytes: Optional[int]
+    allocator_inactive_bytes: Optional[int]
+    allocator_change_bytes: Optional[int]
+    device_used_bytes: Optional[int]
+    device_free_bytes: Optional[int]
+    device_total_bytes: Optional[int]
+    context: Optional[str]
+    job_id: Optional[str] = None
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    metadata: Dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        validate_telemetry_record(telemetry_event_to_dict(self))
+
+
+TelemetryEvent = Union[TelemetryEventV2, TelemetryEventV4]
+_SCHEMAS: Dict[int, Type[Any]] = {SCHEMA_VERSION_V2: TelemetryEventV2, SCHEMA_VERSION_V4: TelemetryEventV4}
+
+# In the order in which stormlog writes a record of schema 4.
+_ORDER_V4 = ("schema_version", "session_id", "timestamp_ns", "event_type", "collector", "sampling_interval_ms", "pid", "host",
+             "job_id", "rank", "local_rank", "world_size", "device_id", "allocator_allocated_bytes",
+             "allocator_reserved_bytes", "allocator_active_bytes", "allocator_inactive_bytes", "allocator_change_bytes",
+             "device_used_bytes", "device_free_bytes", "device_total_bytes", "context", "metadata")
+
+
+def telemetry_event_to_dict(event: TelemetryEvent) -> Dict[str, Any]:
+    values = asdict(event)
+    return {name: values[name] for name in _ORDER_V4} if isinstance(event, TelemetryEventV4) else values
+
+
+# ---- is it a record? -----------------------------------------------------------------------------------------------------
+
+def _integer(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be an integer")
+    return value
+
+
+def _at_least(least: int) -> Callable[[Any, str], None]:
+    def check(value: Any, name: str) -> None:
+        if _integer(value, name) < least:
+            raise ValueError(f"{name} must be >= {least}")
+    return check
+
+
+def _text(value: Any, name: str) -> None:
+    if value is None:
+        raise ValueError(f"{name} must be a non-empty string")
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string")
+    if not value.strip():
+        raise ValueError(f"{name} must be a non-empty string")
+
+
+def _context(value: Any, name: str) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string")
+
+
+def _object(value: Any, name: str) -> None:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be an object")
+
+
+def _any_integer(value: Any, name: str) -> None:
+    _integer(value, name)
+
+
+# What each field must be; the second: may it be null in schema 2, in schema 4?
+_CHECKS: Dict[str, Tuple[Callable[[Any, str], None], bool, bool]] = {
+    "schema_version": (_any_integer, False, False),
+    "session_id": (_text, False, False),
+    "timestamp_ns": (_at_least(0), False, False),
+    "event_type": (_text, False, False),
+    "collector": (_text, False, False),
+    "sampling_interval_ms": (_at_least(0), False, False),
+    "pid": (_at_least(-1), False, False),
+    "host": (_text, False, False),
+    "device_id": (_any_integer, False, False),
+    "allocator_allocated_bytes": (_at_least(0), False, True),
+    "allocator_reserved_bytes": (_at_least(0), False, True),
+    "allocator_active_bytes": (_at_least(0), True, True),
+    "allocator_inactive_bytes": (_at_least(0), True, True),
+    "allocator_change_bytes": (_any_integer, False, True),
+    "device_used_bytes": (_at_least(0), False, True),
+    "device_free_bytes": (_at_least(0), True, True),
+    "device_total_bytes": (_at_least(0), True, True),
+    "context": (_context, True, True),
+    "job_id": (_text, True, True),
+    "rank": (_at_least(0), False, False),
+    "local_rank": (_at_least(0), False, False),
+    "world_size": (_at_least(1), False, False),
+    "metadata": (_object, False, False),
+}
+
+
+def _check_fields(record: Mapping[str, Any], version: int) -> None:
+    names = [f.name for f in fields(_SCHEMAS[version])]
+    missing = [name for name in names if name not in record]
+    if missing:
+        raise ValueError(f"Missing required telemetry fields: {', '.join(missing)}")
+    unknown = sorted(str(name) for name in record if name not in names)
+    if unknown:
+        raise ValueError(f"Unknown telemetry fields: {', '.join(unknown)}")
+    for name in names:
+        check, null_in_2, null_in_4 = _CHECKS[name]
+        if record[name] is not None or not (null_in_4 if version == SCHEMA_VERSION_V4 else null_in_2):
+            check(record[name], name)
+
+
+def _check_capabilities(record: Mapping[str, Any]) -> None:
+    """What a collector cannot tell must be null."""
+    capabilities = record["metadata"].get("memory_capabilities")
+    if not isinstance(capabilities, Mapping):
+        raise ValueError("metadata.memory_capabilities must be an object")
+    names = [f.name for f in fields(DeviceMemoryCapabilities)]
+    missing = [name for name in names if name not in capabilities]
+    if missing:
+        raise ValueError(f"Missing memory capability fields: {', '.join(missing)}")
+    for name, capability in SAMPLE_FIELDS.values():
+        if record[name] is not None and not capabilities[capability]:
+            raise ValueError(f"{name} must be null when metadata.memory_capabilities.{capability} is false")
+    if record["allocator_change_bytes"] is not None and not capabilities["supports_allocator_allocated"]:
+        raise ValueError("allocator_change_bytes must be null when allocator allocated memory is unsupported")
+
+
+def validate_telemetry_record(record: Mapping[str, Any]) -> None:
+    """ValueError for what is no record of schema 2 or 4."""
+    version = _integer(record.get("schema_version"), "schema_version")
+    if version not in _SCHEMAS:
+        raise ValueError(f"Unsupported schema_version: {version}")
+    _check_fields(record, version)
+    total = record["device_total_bytes"]
+    for name in ("device_used_bytes", "device_free_bytes"):
+        if total is not None and record[name] is not None and record[name] > total:
+            raise ValueError(f"{name} cannot exceed device_total_bytes")
+    if version == SCHEMA_VERSION_V4:
+        _check_capabilities(record)
+        resolve_distributed_identity(**{name: record[name] for name in ("job_id", "rank", "local_rank", "world_size")})
+
+
+# ---- from records, also those of older programs ----------------------------------------------------------------------------
+
+# A field, and by which names older records have it.
+_OLD_NAMES = {
+    "event_type": ("type",), "allocator_allocated_bytes": ("memory_allocated", "device_used_bytes"),
+    "allocator_reserved_bytes": ("memory_reserved",), "allocator_change_bytes": ("memory_change",),
+    "device_total_bytes": ("total_memory", "device_total", "total_bytes"), "context": ("message",),
+}
+
+
+def _first(record: Mapping[str, Any], name: str, usual: Any = None) -> Any:
+    return next((record[n] for n in (name, *_OLD_NAMES.get(name, ())) if n in record), usual)
+
+
+def _from_old(record: Mapping[str, Any], collector: str, interval_ms: int) -> TelemetryEventV2:
+    metadata = dict(record.get("metadata") or {})
+    metadata.update({k[len("metadata_"):]: v for k, v in record.items() if str(k).startswith("metadata_")})
+    allocated = _first(record, "allocator_allocated_bytes", 0)
+    used = record.get("device_used_bytes", allocated)
+    total = _first(record, "device_total_bytes", metadata.get("total_memory"))
+    timestamp = record.get("timestamp_ns")
+    if timestamp is None:
+        if isinstance(record.get("timestamp"), bool) or not isinstance(record.get("timestamp"), (int, float)):
+            raise ValueError("Legacy record is missing a valid timestamp")
+        timestamp = int(float(record["timestamp"]) * 1e9)
+    return TelemetryEventV2(
+        schema_version=SCHEMA_VERSION_V2, timestamp_ns=timestamp, event_type=_first(record, "event_type", "sample"),
+        collector=record.get("collector") or collector, sampling_interval_ms=record.get("sampling_interval_ms", interval_ms),
+        pid=record.get("pid", metadata.get("pid", UNKNOWN_PID)), host=record.get("host", metadata.get("host", UNKNOWN_HOST)),
+        device_id=record.get("device_id", -1), allocator_allocated_bytes=allocated,
+        allocator_reserved_bytes=_first(record, "allocator_reserved_bytes", allocated),
+        allocator_active_bytes=record.get("allocator_active_bytes"),
+        allocator_inactive_bytes=record.get("allocator_inactive_bytes"),
+        allocator_change_bytes=_first(record, "allocator_change_bytes", 0), device_used_bytes=used,
+        device_free_bytes=record.get("device_free_bytes", None if total is None else max(total - used, 0)),
+        device_total_bytes=total, context=_first(record, "context"), metadata=metadata)
+
+
+def telemetry_event_from_record(record: Mapping[str, Any], permissive_legacy: bool = True,
+                                default_collector: str = "legacy.unknown",
+                                default_sampling_interval_ms: int = 0) -> TelemetryEvent:
+    """From a record of schema 2 or 4; permissive_legacy: also from one of before, without a schema_version. ValueError."""
+    if not isinstance(record, Mapping):
+        raise ValueError("record must be a mapping")
+    if "schema_version" in record:
+        validate_telemetry_record(record)
+        event: TelemetryEvent = _SCHEMAS[record["schema_version"]](**record)
+        return event
+    if not permissive_legacy:
+        raise ValueError("Legacy record conversion is disabled")
+    return _from_old(record, default_collector, default_sampling_interval_ms)
+
+
+def _records(path: Path, events_key: Optional[str]) -> List[Any]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    payload = json.loads(text)
+    if isinstance(payload, list):
+        return payload
+    if not isinstance(payload, Mapping):
+        raise ValueError("Telemetry payload must be a JSON object or array")
+    listed = payload.get(events_key or "events")
+    if isinstance(listed, list):
+        return listed
+    if events_key is not None:
+        raise ValueError(f"Top-level key '{events_key}' must contain a list of events")
+    if not {"schema_version", "event_type", "type", "memory_allocated", "timestamp", "timestamp_ns"} & set(payload):
+        raise ValueError("JSON payload does not contain telemetry events")
+    return [payload]
+
+
+def load_telemetry_events(path: Union[str, Path], permissive_legacy: bool = True,
+                          events_key: Optional[str] = None) -> List[TelemetryEvent]:
+    """Of a JSON file, a JSONL segment, or the folder of a telemetry sink. ValueError for what is none."""
+    files = sorted(Path(path).glob("segment-*.jsonl")) if Path(path).is_dir() else [Path(path)]
+    found: List[TelemetryEvent] = []
+    for file in files:
+        for number, record in enumerate(_records(file, events_key)):
+            if not isinstance(record, Mapping):
+                raise ValueError(f"Event at index {number} must be an object")
+            found.append(telemetry_event_from_record(record, permissive_legacy))
+    return found
+
+
+# ---- whose it is ---------------------------------------------------------------------------------------------------------
+
+_JOB_IDS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
+_RANKS = (("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+          ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"))
+
+
+def _told_by(env: Mapping[str, str]) -> Dict[str, Any]:
+    told: Dict[str, Any] = {"job_id": next((env[k].strip() for k in _JOB_IDS if env.get(k, "").strip()), None)}
+    for rank, local_rank, world_size in _RANKS:
+        if env.get(rank, "").strip() and env.get(world_size, "").strip():
+            words = {"rank": env[rank], "local_rank": env.get(local_rank) or env[rank], "world_size": env[world_size]}
+            for name, word in words.items():
+                try:
+                    told[name] = int(word)
+                except ValueError:
+                    raise ValueError(f"{name} must be an integer") from None
+            break
+    return told
+
+
+def resolve_distributed_identity(*, job_id: Optional[str] = None, rank: Optional[int] = None,
+                                 local_rank: Optional[int] = None, world_size: Optional[int] = None,
+                                 metadata: Optional[Mapping[str, Any]] = None,
+                                 env: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+    """job_id, rank, local_rank and world_size: as given, else as metadata, else as the launcher's environment says (torchrun,
+    Open MPI, Slurm), else those of a process alone. ValueError for what cannot be."""
+    given = {"job_id": job_id, "rank": rank, "local_rank": local_rank, "world_size": world_size}
+    from_metadata = {name: (metadata or {}).get(name) for name in given}
+    found = {name: value if value is not None else from_metadata[name] for name, value in given.items()}
+    if env is not None and any(found[name] is None for name in found):
+        told = _told_by(env)
+        found = {name: told.get(name) if value is None else value for name, value in found.items()}
+    found["world_size"] = 1 if found["world_size"] is None else found["world_size"]
+    found["rank"] = 0 if found["rank"] is None else found["rank"]
+    found["local_rank"] = found["rank"] if found["local_rank"] is None else found["local_rank"]
+    for name in ("job_id", "rank", "local_rank", "world_size"):
+        if found[name] is not None:
+            _CHECKS[name][0](found[name], name)
+    size = _integer(found["world_size"], "world_size")
+    for name in ("rank", "local_rank"):
+        if _integer(found[name], name) >= size:
+            raise ValueError(f"{name} must be 0 when world_size is 1" if size == 1 else f"{name} must be < world_size")
+    return found
