@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a driver may write: process lists of any stride, samples, field values; and CUDA_VISIBLE_DEVICES, which anybody
+ * What a driver may write: process lists of any stride, samples, field values, values of DCGM; and CUDA_VISIBLE_DEVICES, which anybody
  * may write. The first byte says which.
  */
 #include <stdint.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "source/cuda_order.h"
+#include "source/dcgm_value.h"
 #include "source/nvml_fields.h"
 #include "source/nvml_list.h"
 #include "source/nvml_samples.h"
@@ -100,7 +101,25 @@ static void fuzz_visible(const uint8_t *data, size_t size)
 	free(value);
 }
 
-static void (*const parts[])(const uint8_t *data, size_t size) = { fuzz_list, fuzz_samples, fuzz_field, fuzz_visible };
+static void fuzz_dcgm(const uint8_t *data, size_t size)
+{
+	struct dcgm_value v = { .type = "idst"[size % 4] };
+	char text[96];
+	double number = 7;
+
+	memcpy(&v.value, data, size < sizeof(v.value) ? size : sizeof(v.value));
+	const enum dcgm_why why = dcgm_number(&v, &number);
+
+	REQUIRE(why < DCGM_WHYS && dcgm_reason(why)->why);
+	REQUIRE(why == DCGM_FINE ? number < 0x1p63 : number == 7);
+	const struct maybe ppm = dcgm_ppm(number);
+
+	REQUIRE(!ppm.known || (ppm.value >= 0 && ppm.value <= 1000000));
+	dcgm_text(&v, text, sizeof(text));
+	REQUIRE(strlen(text) < sizeof(text) && strncmp(text, "<<<", 3) != 0);
+}
+
+static void (*const parts[])(const uint8_t *data, size_t size) = { fuzz_list, fuzz_samples, fuzz_field, fuzz_visible, fuzz_dcgm };
 
 /* Letters, so that the corpus can be read: 'a' is the first part. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -27,7 +27,7 @@ struct ram_figure {
 };
 
 struct note {
-	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path */
+	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path; or a metric, "gpu.xid" */
 	char *why;
 };
 

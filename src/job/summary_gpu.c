@@ -84,17 +84,53 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
-/* What was told while it ran: "gpu: ...". */
+/* What a note is about: its text up to the colon. */
+static const char *about_of(const struct event *e)
+{
+	static const char *const abouts[] = { "gpu", "gpu.xid", "gpu.memory", "gpu.energy", "gpu.sm_active" };
+
+	for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
+		const size_t n = strlen(abouts[i]);
+
+		if (e->kind == EVENT_NOTE && strncmp(e->text, abouts[i], n) == 0 && e->text[n] == ':' && e->text[n + 1] == ' ')
+			return abouts[i];
+	}
+	return NULL;
+}
+
+/* How often event i was told, 0 if an earlier one says the same. */
+static size_t times_told(const struct job *job, size_t i)
+{
+	const char *text = job_event(job, i)->text;
+	size_t n = 1;
+
+	for (size_t k = 0; k < job_event_count(job); k++) {
+		if (k == i || strcmp(job_event(job, k)->text, text) != 0)
+			continue;
+		if (k < i)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+/* What was told while it ran; of a device also when, and how often. */
 static int note_events(struct summary *s)
 {
-	static const char about[] = "gpu: ";
 	int r = 0;
 
 	for (size_t i = 0; i < job_event_count(s->job) && r == 0; i++) {
 		const struct event *e = job_event(s->job, i);
+		const char *about = about_of(e), *text = about ? e->text + strlen(about) + 2 : NULL;
+		const size_t n = about ? times_told(s->job, i) : 0;
+		const unsigned at = (unsigned) (e->time_ns / 1000000000);
 
-		if (e->kind == EVENT_NOTE && strncmp(e->text, about, sizeof(about) - 1) == 0)
-			r = summary_note(s, "gpu", "%s", e->text + sizeof(about) - 1);
+		if (n > 1)
+			r = summary_note(s, about, "%s (%zu times, first at %u:%02u)", text, n, at / 60, at % 60);
+		else if (n == 1 && e->id && at > 0)
+			r = summary_note(s, about, "%s (at %u:%02u)", text, at / 60, at % 60);
+		else if (n == 1)
+			r = summary_note(s, about, "%s", text);
 	}
 	return r;
 }

@@ -20,6 +20,7 @@
 struct gpu_vendor {
 	const struct source_ops *ops;
 	const char *label;       /* for people: "NVML" */
+	const struct source_ops *fills; /* NULL, or whose devices it tells more of: what it knows of a metric comes before theirs */
 };
 
 /* Ends with a row without ops. */

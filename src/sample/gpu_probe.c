@@ -98,9 +98,20 @@ static void await(const struct answers *answers, uint64_t until_ns)
 	(void) is_gone_by(answers->pid, clock_boot_ns() + end_ns);
 }
 
+/* Who tells more of a source's devices, and has been asked of this metric; else the source itself. */
+static unsigned who_fills(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, unsigned source,
+	enum metric metric)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (vendors[i].fills == vendors[source].ops && all[i].done && all[i].opened && all[i].of[metric].told)
+			return i;
+	}
+	return source;
+}
+
 /* The source that speaks for a metric: one that has it, else one that is stuck or knows why not, else the first: of
  * several that have nothing here, its reasons are those that a remedy is known for. */
-static unsigned most_telling(const struct answers *all, unsigned n, enum metric metric)
+static unsigned most_telling(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, enum metric metric)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (all[i].done && all[i].of[metric].available)
@@ -108,7 +119,7 @@ static unsigned most_telling(const struct answers *all, unsigned n, enum metric 
 	}
 	for (unsigned i = 0; i < n; i++) {
 		if (!all[i].done || (all[i].opened && all[i].of[metric].told))
-			return i;
+			return who_fills(vendors, all, n, i, metric);
 	}
 	return 0;
 }
@@ -126,7 +137,7 @@ static bool is_any_here(const struct answers *all, unsigned n)
 static void tell_one(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, enum metric metric,
 	source_prober *tell, void *ctx)
 {
-	const unsigned i = most_telling(all, n, metric);
+	const unsigned i = most_telling(vendors, all, n, metric);
 	const struct answer *a = &all[i].of[metric];
 	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no driver of a GPU here tells it", .remedy = "" };
 	char silent[GPU_WHY];

@@ -5,8 +5,9 @@
 #include "sample/gpu.h"
 
 const struct gpu_vendor gpu_vendors[] = {
-	{ &source_nvml, "NVML" },
-	{ &source_amdgpu, "amdgpu" },
-	{ &source_drm, "DRM" },
-	{ NULL, NULL },
+	{ &source_nvml, "NVML", NULL },
+	{ &source_amdgpu, "amdgpu", NULL },
+	{ &source_drm, "DRM", NULL },
+	{ &source_dcgm, "DCGM", &source_nvml },
+	{ NULL, NULL, NULL },
 };

@@ -65,7 +65,7 @@ static void explain(enum metric metric, int code, struct source_probe *ret)
 		}
 	}
 	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_knows(metric) && !nvml_row_of(metric))
-		ret->remedy = "Hopper and newer have it; of older data-center cards a running DCGM tells it";
+		ret->remedy = "Hopper and newer have it; of older data-center cards a DCGM host engine tells it (nv-hostengine)";
 }
 
 /* How a metric stands on d: NVML_SUCCESS if it can be had, else why not. */

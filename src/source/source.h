@@ -116,6 +116,7 @@ extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA's GPUs. Unlike t
  * Each declares its groups beside its name, here. */
 
 extern const struct source_ops source_amdgpu; /* amdgpu.c: memory, sensors, processes */
+extern const struct source_ops source_dcgm;   /* dcgm.c: what the SMs of NVIDIA's cards before Hopper did, by a host engine */
 extern const struct source_ops source_drm;    /* drm.c: every driver but amdgpu and NVIDIA's own: sensors, processes */
 
 /* ---- the cgroup's facts ------------------------------------------------------------------------------------------ */

@@ -10,7 +10,8 @@
 #define DOUBLE_BLANK 140737488355328.0
 enum {
 	BLANK = 0,
-	BLANK_NOT_SUPPORTED = 2
+	BLANK_NOT_SUPPORTED = 2,
+	CAPABILITY = 63
 };
 
 /* Fields that are another key of the scenario, where it has no "dcgm N". The figure is divided by `per`. */
@@ -26,6 +27,7 @@ static const struct {
 	{ 53, 53, 's', "serial", 1, false },
 	{ 54, 54, 's', "uuid", 1, false },
 	{ 57, 57, 's', "pci", 1, false },
+	{ CAPABILITY, CAPABILITY, 'i', NULL, 1, false },
 	{ 100, 100, 'i', "clock_sm", 1, false },
 	{ 101, 101, 'i', "clock_memory", 1, false },
 	{ 112, 112, 'i', "event_reasons", 1, false },
@@ -78,6 +80,10 @@ static int figure(const struct fake_scenario *s, const struct fake_gpu *gpu, siz
 		return update.before < update.at ? fake_figure_mean(gpu, own, update.before, update.at, ret) : FAKE_UNKNOWN;
 	if (fake_bag_find(&gpu->bag, own) || at == N_FIELDS)
 		return fake_figure(s, gpu, own, update.at, ret);
+	if (field == CAPABILITY) {
+		*ret = fake_bag_number(&gpu->bag, "cc_major", update.at, 0) * 65536 + fake_bag_number(&gpu->bag, "cc_minor", update.at, 0);
+		return 0;
+	}
 	if (!fields[at].key) {
 		*ret = gpu->index;
 		return 0;

@@ -110,7 +110,7 @@ static const struct source_ops fake = {
 	.open = fake_open,
 	.read = fake_read,
 };
-static const struct gpu_vendor vendors[] = { { &fake, "FAKE" }, { NULL, NULL } };
+static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE" }, { .ops = NULL } };
 
 /* ---- a run ----------------------------------------------------------------------------------------------------------- */
 

@@ -46,11 +46,21 @@ static struct {
 	double updated; /* by dcgmUpdateAllFields; before time began: never */
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER, .updated = -1 };
 
+static bool is_gone(void)
+{
+	double t = fake_now(), gone = fake_bag_number(&the.scenario.driver, "engine_gone", t, t + 1),
+	       back = fake_bag_number(&the.scenario.driver, "engine_back", t, t + 1);
+
+	return t >= gone && t < back;
+}
+
 /* Codes of rules are written without the minus. */
 static int enter(const char *call, uintptr_t handle)
 {
 	if (the.references == 0)
 		return DCGM_UNINITIALIZED;
+	if (is_gone())
+		the.handle = 0; /* what it knew is forgotten, the connection with it */
 	if (handle != the.handle || handle == 0)
 		return DCGM_CONNECTION_NOT_VALID;
 	return -fake_call(&the.scenario, call, NULL);
@@ -106,7 +116,7 @@ static int connect_to(const char *call, const char *address, bool is_unix, uintp
 		return code;
 	if (!address || !ret || *address == '\0')
 		return DCGM_BADPARAM;
-	if (!is_engine(address) || is_unix != (*address == '/'))
+	if (is_gone() || !is_engine(address) || is_unix != (*address == '/'))
 		return DCGM_CONNECTION_NOT_VALID;
 	the.handle = *ret = ++the.handles;
 	the.n_groups = the.n_field_groups = the.n_watches = 0;
@@ -381,6 +391,25 @@ EXPORT int dcgmUpdateAllFields(uintptr_t handle, int is_to_wait)
 	return code;
 }
 
+/* What somebody else has the engine watch, since long ago. */
+static struct dcgm_update others_update(uint16_t field)
+{
+	const char *list = fake_bag_text(&the.scenario.driver, "profiled", "");
+	double now = fake_now(), every = fake_bag_number(&the.scenario.driver, "profile_period", now, 30);
+	double at = floor(now / every + 1e-9) * every;
+	char *end;
+
+	for (const char *p = list; *p; p = end) {
+		unsigned long id = strtoul(p, &end, 10);
+		if (end == p)
+			fake_die("profiled: not a list of fields: %s", list);
+		if (id == field)
+			return (struct dcgm_update) { .is_watched = true, .is_there = true, .before = at - every, .at = at };
+		end += strspn(end, " ");
+	}
+	return (struct dcgm_update) { 0 };
+}
+
 /* The engine updates at each multiple of the interval since the watch began; the caller can ask for one more. */
 static struct dcgm_update update_of(unsigned entity_group, unsigned entity, uint16_t field)
 {
@@ -397,7 +426,7 @@ static struct dcgm_update update_of(unsigned entity_group, unsigned entity, uint
 		}
 		return update;
 	}
-	return (struct dcgm_update) { 0 };
+	return others_update(field);
 }
 
 /* ---- latest values ------------------------------------------------------------------------------------------------- */
