@@ -463,6 +463,27 @@ struct hiw_export {
  * -EINVAL with text for what the format does not have; what write returned; or -errno with text. */
 HIW_API int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *err);
 
+/* One self-contained page of HTML about one run, or several beside each other. */
+struct hiw_report {
+	size_t size;                 /* of this struct */
+	bool redact;                 /* without user, host, commands and names of processes */
+	/* Takes the bytes as they come. Returns 0 or a negative errno, which ends it. */
+	int (*write)(void *ctx, const void *data, size_t len);
+	void *ctx;
+};
+
+enum {
+	HIW_REPORT_RUNS = 16         /* on a page at most */
+};
+
+/* Was the page's program there when this was built? Without it there are no reports. */
+HIW_API bool hiw_has_report(void);
+
+/* Writes the page of runs that were opened from files, finished or not, the first at the top. Memory and size of the page do
+ * not grow with their length. Returns 0; -ENOTSUP with text: !hiw_has_report(); -EINVAL with text: too many runs, or a
+ * recorder's; what write returned; or -errno with text. */
+HIW_API int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
+
 enum hiw_units {
 	HIW_IEC,
 	HIW_SI,

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "sample/gpu.h"
+#include "sink/html.h"
 #include "source/source.h"
 
 /* ---- from inside a job ----------------------------------------------------------------------------------------------- */
@@ -233,6 +234,8 @@ int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	write_cgroup(&root, &out);
 	write_gate(&root, &out);
 	write_exit_records(&root, &out);
+	if (!html_is_built())
+		(void) buf_str(&out, "report: left out, because this hiwater was built without uPlot, its charts (tools/find-uplot)\n");
 	*ret = out.error ? NULL : strdup(out.data);
 	buf_done(&out);
 	root_done(&root);

@@ -53,3 +53,8 @@ int how_find(const char *name)
 {
 	return find(how_names, sizeof(how_names) / sizeof(how_names[0]), name);
 }
+
+bool event_is_private(const struct event *event)
+{
+	return event->kind == EVENT_EXEC || event->kind == EVENT_OOM || event->entity == ENTITY_PROCESS || event->entity == ENTITY_GPU_PROCESS;
+}

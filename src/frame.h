@@ -178,6 +178,9 @@ const char *how_name(enum end_how how);
 int event_find(const char *name);
 int how_find(const char *name);
 
+/* Does its text name a process? */
+bool event_is_private(const struct event *event);
+
 /* A live reading of a value that was had. */
 static inline struct reading reading_of(enum metric metric, uint32_t id, int64_t value)
 {

@@ -105,6 +105,11 @@ class Recording:
 
         return plot(self, series)
 
+    def report(self, path: Union[str, os.PathLike[str]], *, redact: bool = False) -> None:
+        """Writes one self-contained page of HTML into path, whole or not at all: charts, findings, figures, the data. redact:
+        without user, host, commands, paths and names of processes. Raises Error."""
+        said_by("report", *(["--redact"] if redact else []), "-o", os.path.abspath(path), "--", self._file())
+
     def _file(self) -> str:
         if not os.path.exists(self.path):
             raise Error(f"{self.path} is not there: the history keeps 200 runs and 1 GiB, and -o FILE for good")

@@ -203,6 +203,10 @@ class Run:
         """A matplotlib figure of the recording; see `Recording.plot`."""
         return self.recording.plot(*series)
 
+    def report(self, path: Union[str, os.PathLike[str]], *, redact: bool = False) -> None:
+        """Writes one self-contained page of HTML about the recording; see `Recording.report`."""
+        self.recording.report(path, redact=redact)
+
     # ---- what the program tells
 
     def log(self, values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:

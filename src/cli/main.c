@@ -44,7 +44,7 @@ static const struct command program = {
 	.stops_at_operand = true,
 };
 
-struct command cli_commands[12];
+struct command cli_commands[13];
 const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 
 static void fill_table(void)
@@ -58,6 +58,7 @@ static void fill_table(void)
 		&command_check,
 		&command_compare,
 		&command_export,
+		&command_report,
 		&command_mark,
 		&command_gpus,
 		&command_doctor,

@@ -168,6 +168,9 @@ void job_files_done(struct job *job, uint64_t bytes);
  * fine. Totals that this raises (a peak known only from the exit record) are put into out, to be applied and stored. */
 void job_end(struct job *job, uint64_t time_ns, struct framebuf *out);
 
+/* Takes out user, host, commands, paths and the names of processes, for who shows it to others. */
+void job_redact(struct job *job);
+
 /* ---- looking at it ------------------------------------------------------------------------------------------------ */
 
 /* The accumulated metric of host, job (id 0), a GPU or a process on one; NULL if it was never read. */

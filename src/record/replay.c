@@ -284,3 +284,17 @@ int replay_copy(struct replay *r, const char *path, struct err *err)
 		(void) unlink(temporary);
 	return code;
 }
+
+int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COUNT],
+	bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err)
+{
+	const struct row_layout all = r->layout;
+	int code = row_layout_of(&r->layout, wanted);
+
+	if (code < 0)
+		(void) err_set(err, code, "%s: too many metrics are asked for", r->path);
+	else
+		code = replay_frames(r, recent, see, ctx, err);
+	r->layout = all;
+	return code;
+}

@@ -23,6 +23,10 @@ int replay_job(struct replay *r, struct job **ret, struct err *err);
  * Returns 0 or -errno with text. */
 int replay_frames(struct replay *r, bool recent, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
 
+/* The same with the readings of the metrics that are wanted alone, which takes less time. */
+int replay_frames_of(struct replay *r, bool recent, const bool wanted[METRIC_COUNT],
+	bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct err *err);
+
 /* The same in stretches. Between two calls nothing of the file is held, so it may grow meanwhile; r is borrowed. */
 struct player;
 int player_new(struct replay *r, bool (*see)(void *ctx, const struct frame *frame), void *ctx, struct player **ret);

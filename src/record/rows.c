@@ -2,6 +2,7 @@
 #include "record/rows.h"
 
 #include <inttypes.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -15,6 +16,23 @@ void row_layout_init(struct row_layout *l)
 		l->place[m] = (uint8_t) l->n[e];
 		l->metric[e][l->n[e]++] = (uint16_t) m;
 	}
+}
+
+int row_layout_of(struct row_layout *l, const bool wanted[METRIC_COUNT])
+{
+	memset(l, 0, sizeof(*l));
+	for (unsigned m = 0; m < METRIC_COUNT; m++) {
+		enum entity e = metrics[m].entity;
+
+		l->place[m] = ROW_CELLS - 1;
+		if (!wanted[m])
+			continue;
+		if (l->n[e] == ROW_CELLS - 1)
+			return -EINVAL;
+		l->place[m] = (uint8_t) l->n[e];
+		l->metric[e][l->n[e]++] = (uint16_t) m;
+	}
+	return 0;
 }
 
 int64_t mean_of(__int128 sum, uint64_t by)

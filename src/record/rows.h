@@ -58,6 +58,9 @@ struct row_layout {
 };
 
 void row_layout_init(struct row_layout *l);
+/* Of the metrics that are wanted alone. The others' place is the last, which has no metric then and is never known. Returns
+ * 0, or -EINVAL where an entity has no place left. */
+int row_layout_of(struct row_layout *l, const bool wanted[METRIC_COUNT]);
 
 /* One metric in a row. */
 struct cell {

@@ -56,7 +56,7 @@ uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t
 
 const char *export_event_text(const struct export *e, const struct event *event)
 {
-	return event->kind == EVENT_EXEC || event->kind == EVENT_OOM ? export_private(e, event->text) : event->text;
+	return event_is_private(event) ? export_private(e, event->text) : event->text;
 }
 
 uint64_t export_wall(const struct export *e, uint64_t time_ns)

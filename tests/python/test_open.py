@@ -78,6 +78,25 @@ else: raise AssertionError
 """)
 
 
+def test_a_report(program):
+    program.run(RECORDED + """
+try: run.report(FOLDER / "run.html")
+except hiwater.Error as e:
+    tell(missing=str(e))
+else:
+    hiwater.open("a.hiw").report("redacted.html", redact=True)
+    tell(plain=(FOLDER / "run.html").read_text(), redacted=(FOLDER / "redacted.html").read_text())
+    try: run.report(FOLDER / "no" / "folder.html")
+    except hiwater.Error as e: assert "cannot write" in str(e)
+    else: raise AssertionError
+""")
+    [told] = program.told()
+    if "built without uPlot" in told.get("missing", ""):
+        pytest.skip("built without uPlot, which cannot be had here")
+    assert "<title>train - hiwater</title>" in told["plain"] and "python" in told["plain"]
+    assert "<title>train - hiwater</title>" in told["redacted"] and sys.executable not in told["redacted"]
+
+
 def test_without_pandas_and_matplotlib_it_says_so(program):
     program.run(RECORDED + """
 sys.modules["pandas"] = sys.modules["matplotlib"] = sys.modules["matplotlib.figure"] = None

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater report: one page of HTML about a run, or about several.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/terminal.h"
+
+static struct {
+	const char *output;
+	bool redact;
+} arg_report;
+
+struct reporting {
+	char *paths[HIW_REPORT_RUNS];
+	struct hiw_run *runs[HIW_REPORT_RUNS];
+	size_t n;
+	int fd;
+	int error; /* of writing */
+};
+
+static int put(void *ctx, const void *data, size_t len)
+{
+	struct reporting *r = ctx;
+
+	r->error = file_put(r->fd, data, len);
+	return r->error;
+}
+
+static int add_run(struct reporting *r, const char *name)
+{
+	struct hiw_err err = { "" };
+	int code;
+
+	if (r->n == HIW_REPORT_RUNS) {
+		complain("a page holds %d runs at most", HIW_REPORT_RUNS);
+		return EXIT_USAGE;
+	}
+	code = hiw_find(name, &r->paths[r->n], &err);
+	if (code == 0)
+		code = hiw_run_open(r->paths[r->n], &r->runs[r->n], &err);
+	r->n++;
+	if (code == 0)
+		return 0;
+	complain("%s", err.text[0] ? err.text : strerror(-code));
+	return EXIT_FAILED;
+}
+
+/* "train.hiw" gives "train.html", run 17 of the history "hiwater-17.html", in the working directory. */
+static char *usual_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *end = strrchr(name, '.');
+	const int len = end && strcmp(end, ".hiw") == 0 ? (int) (end - name) : (int) strlen(name);
+	const bool is_number = (int) strspn(name, "0123456789") == len;
+	char *ret;
+
+	return asprintf(&ret, "%s%.*s.html", is_number ? "hiwater-" : "", len, name) < 0 ? NULL : ret;
+}
+
+/* A device or a pipe is written straight into, a file beside itself. */
+static int write_to(struct reporting *r, const char *path, struct hiw_err *err)
+{
+	const struct hiw_report what = { .size = sizeof(what), .redact = arg_report.redact, .write = put, .ctx = r };
+	const bool is_special = file_is_special(path);
+	struct file_aside file = { .fd = -1 };
+	int code;
+
+	if (is_special)
+		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	r->error = is_special ? (file.fd < 0 ? -errno : 0) : file_begin(&file, path);
+	if (r->error)
+		return r->error;
+	r->fd = file.fd;
+	code = hiw_report(r->runs, r->n, &what, err);
+	if (is_special) {
+		(void) close(file.fd);
+		return code;
+	}
+	if (file_end(&file, code) < 0 && code == 0)
+		code = r->error = -EIO;
+	return code;
+}
+
+static int make(struct reporting *r)
+{
+	autofree char *name = arg_report.output ? strdup(arg_report.output) : usual_name(r->paths[0]);
+	struct hiw_err err = { "" };
+	const int code = name ? write_to(r, name, &err) : -ENOMEM;
+
+	if (code < 0 && r->error)
+		complain("cannot write %s: %s", name, strerror(-r->error));
+	else if (code < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-code));
+	if (code < 0)
+		return EXIT_FAILED;
+	if (!arg_report.output) {
+		(void) printf("%s\n", name);
+		return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+	}
+	return 0;
+}
+
+static int report_main(int argc, char **argv)
+{
+	struct reporting r = { .fd = -1 };
+	int status = 0;
+
+	for (int i = 0; status == 0 && i < argc; i++)
+		status = add_run(&r, argv[i]);
+	if (status == 0 && argc == 0)
+		status = add_run(&r, "last");
+	if (status == 0)
+		status = make(&r);
+	for (size_t i = 0; i < r.n; i++) {
+		hiw_run_close(r.runs[i]);
+		free(r.paths[i]);
+	}
+	return status;
+}
+
+static const struct opt opts[] = {
+	{ 'o', "output", OPT_FILE, "FILE.html", "into FILE.html, which is whole or not there", opt_text, (void *) &arg_report.output },
+	{ 0, "redact", OPT_NONE, NULL, "without user, host, commands, paths and names of processes", opt_flag, &arg_report.redact },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Makes one page of HTML about RUN, also one that still runs or whose recorder was killed: then up to its last second. It "
+	"holds all that it needs: it can be mailed, kept, and opened without a network, and loads nothing from anywhere.",
+	"It has what the summary has, and the way there on one time axis: memory, GPUs, processors, input and output, the values "
+	"that the job logged, phases, marks and alerts, the lifetimes of processes; findings that lead to their evidence; how "
+	"each figure was had; the data for download. Keys: ? lists them. Without JavaScript it has the figures, tables and plain "
+	"pictures of the main curves.",
+	"A point of a chart is the lowest, the mean and the highest value of its stretch of time, so that a peak is there however "
+	"far one looks from. Several runs lie over each other, aligned at their starts.",
+	"Without -o the page is named after the recording, train.html or hiwater-17.html, in the working directory, and its name "
+	"is printed.",
+	"The exit status is 0, 1 if there is no such run, it cannot be read or the page not be written, 2 for a command line that "
+	"makes no sense.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater report",
+	"the last run, as hiwater-NUMBER.html",
+	"hiwater report train.hiw -o train.html",
+	"a recording",
+	"hiwater report --redact 12 -o to-show.html",
+	"run 12, without who and where",
+	NULL,
+};
+
+const struct command command_report = {
+	.name = "report",
+	.usage = "[options] [RUN...]",
+	.operands = WHAT_A_RUN_IS " Without one it is the last.",
+	.sentence = "one self-contained page about a run: charts, findings, figures",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = report_main,
+};

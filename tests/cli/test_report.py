@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+"""hiwater report, without a browser. The judges: Python's html.parser, hashlib, zlib, json; sqlite3's rows of the recording."""
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import long_recordings
+import pytest
+from cli_helpers import HIWATER, ROOT, Tool, wait_for
+from report_data import Page, column, payload, table
+
+EVIL = '</script><script>alert(1)</script>"\'&<img src=x onerror=alert(2)>\u202e'
+JOB = """
+import os, socket, subprocess, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\\0" + os.environ["HIWATER_SOCKET"][1:])
+evil = sys.argv[1]
+s.send(b"phase+ outer")
+s.send(("phase+ in " + evil).encode())
+child = subprocess.Popen(["sleep", "2.5"])
+data = bytearray(200 << 20)
+time.sleep(0.3)
+s.send(("phase- in " + evil).encode())
+del data
+for step, loss in enumerate(("4", "nan", "0.25", "-inf", "1e300")):
+    s.send(f"log loss={loss} <b>={step} step={step}".encode())
+    s.send(f"log train/loss={loss} step={step}".encode())
+    time.sleep(0.5)
+s.send(("mark " + evil).encode())
+child.wait()
+s.send(b"phase- outer")
+s.send(b"phase+ open\\nepoch=<3>")
+time.sleep(0.2)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run with a child, phases, a mark, series with what is no number, hostile texts, 200 MB that are gone at once."""
+    tool = Tool(tmp_path_factory.mktemp("reported"))
+    (tool.folder / "job.py").write_text(JOB)
+    done = tool.run("run", "--summary", "none", "-n", "study<i>", "-i", "20ms", "--request", "ram=1GiB", "-o", "run.hiw", "--",
+                    sys.executable, "job.py", EVIL)
+    assert done.returncode == 0, done.stderr
+    yield tool, tool.folder / "run.hiw"
+    tool.end_all()
+
+
+def report(tool, *args, status=0):
+    done = tool.run("report", *args)
+    if "built without uPlot" in done.stderr:
+        pytest.skip("built without uPlot, which cannot be had here")
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def page_of(tool, *args):
+    report(tool, *args, "-o", "page.html")
+    return Page((tool.folder / "page.html").read_text(encoding="utf-8"))
+
+
+def rows_of(path, sql):
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        found = db.execute(sql).fetchall()
+    db.close()
+    return found
+
+
+# ---- the page ----
+
+def test_nothing_is_loaded_and_the_policy_allows_one_style_and_one_program(made):
+    page = page_of(*made)
+    policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'"
+    digest = lambda text: "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+    assert len(page.styles) == 1 and rules["style-src"] == digest(page.styles[0])
+    assert len(page.scripts) == 2 and rules["script-src"] == digest(page.scripts[1]), "the data and the program"
+    for tag, attrs in page.elements:
+        assert not {"src", "srcset", "style", "action", "data", "poster"} & set(attrs), (tag, attrs)
+        assert not any(name.startswith("on") for name in attrs), (tag, attrs)
+        assert attrs.get("href", "#").startswith("#"), (tag, attrs)
+    assert not {t for t, _ in page.elements} & {"link", "img", "iframe", "object", "embed", "base", "video", "audio"}
+
+
+def test_the_license_of_uplot_goes_with_it(made):
+    program = page_of(*made).scripts[1]
+    assert "Copyright (c) 2022 Leon Sorokin" in program and "WITHOUT WARRANTY OF ANY KIND" in program and "v1.6.31" in program
+
+
+def test_what_the_recording_says_is_text(made):
+    """Names, commands, marks and phases that are written to break out of the page."""
+    page = page_of(*made)
+    assert len(page.scripts) == 2 and "alert(1)" not in page.scripts[1]
+    assert page.inside["title"].startswith("study<i>")
+    assert "</script><script>alert(1)</script>" in page.text, "the command and the phase are shown"
+    assert "\u202e" not in page.source, "nothing turns the direction of text"
+    assert not page.all("img") and not page.all("i")
+
+
+def test_ids_are_unique_and_tags_are_closed(made):
+    page = page_of(*made)
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    void = {"meta", "br", "input", "hr"}
+    for tag in {t for t, _ in page.elements} - void:
+        # What stands in scripts is no markup.
+        outside = re.sub(r"<script.*?</script>|<style.*?</style>", "", page.source, flags=re.S) if tag not in ("script", "style") else page.source
+        opened, closed = len(re.findall(rf"<{tag}[\s>/]", outside)), len(re.findall(rf"</{tag}>|<{tag}\s[^>]*/>", outside))
+        assert opened == closed, tag
+
+
+def test_it_reads_without_a_program(made):
+    """Figures, findings, tables, pictures and the summary are there before any JavaScript runs."""
+    tool, path = made
+    page = page_of(tool, path)
+    summary = json.loads(tool.run("show", "--json", path).stdout)
+    mib = summary["ram"]["combined"]["peak_bytes"] / 2**20
+    assert f"{mib:.0f} MiB" in page.text and summary["ram"]["combined"]["source"] in page.text
+    assert len(page.all("svg")) >= 2 and "How this was measured" in page.text
+    assert "Result    exit" in page.text.replace("\xa0", " "), "the summary as text"
+    assert "epoch=<3>" in page.text
+
+
+# ---- the data ----
+
+def test_windows_are_what_the_recording_has(made):
+    """At full rate where it is known; memory to the byte, low, mean and high."""
+    tool, path = made
+    job = table(payload(page_of(tool, path))["runs"][0], "job")
+    ram = column(job, "ram")
+    stored = rows_of(path, "SELECT t, ram FROM job_recent WHERE ram IS NOT NULL ORDER BY t")
+    shown = [(t, v) for t, v in zip(job["t"], ram["mean"]) if v is not None]
+    assert len(shown) == len(stored) > 20 and ram["step"] == 1
+    for (t, value), (t_ns, bytes_) in zip(shown, stored):
+        assert t == pytest.approx(t_ns / 1e9, abs=1e-6) and value == bytes_
+    assert max(ram["high"]) > 200 << 20, "the burst is there"
+
+
+def test_rates_add_up_to_what_was_used(made):
+    tool, path = made
+    job = table(payload(page_of(tool, path))["runs"][0], "job")
+    user = column(job, "cpu_user")
+    assert user["rate"] and user["unit"] == "ppm"
+    stored = rows_of(path, "SELECT t, cpu_user FROM job_recent WHERE cpu_user IS NOT NULL ORDER BY t")
+    read = [(t, v) for t, v in zip(job["t"], user["mean"]) if v is not None]
+    used = sum(v * (t - before) for (before, _), (t, v) in zip([(stored[0][0] / 1e9, 0), *read], read))
+    assert used == pytest.approx((stored[-1][1] - stored[0][1]) / 1e9, abs=0.15)
+
+
+def test_series_are_what_was_logged(made):
+    tool, path = made
+    run = payload(page_of(tool, path))["runs"][0]
+    series = {t["columns"][0]["name"]: t for t in run["tables"] if t["entity"] == "series"}
+    assert set(series) >= {"loss", "train/loss"}
+    values = series["loss"]["columns"][0]["mean"]
+    assert values[0] == 4 and values[1] != values[1] and values[2:] == [0.25, float("-inf"), 1e300]
+
+
+def test_events_phases_processes(made):
+    tool, path = made
+    run = payload(page_of(tool, path))["runs"][0]
+    assert [e["text"].replace("?", "\u202e") for e in run["events"] if e["kind"] == "mark"] == [EVIL]
+    stored = rows_of(path, "SELECT began, ended FROM phase ORDER BY number")
+    assert [(p["begin_ns"], p["end_ns"]) for p in run["phases"]] == stored
+    assert {p["pid"] for p in run["processes"]} == {pid for pid, in rows_of(path, "SELECT pid FROM process")}
+    assert run["request_bytes"] == 1 << 30 and run["peak"]["bytes"] == run["summary"]["ram"]["combined"]["peak_bytes"]
+
+
+def test_the_summary_is_that_of_show(made):
+    tool, path = made
+    assert payload(page_of(tool, path))["runs"][0]["summary"] == json.loads(tool.run("show", "--json", path).stdout)
+
+
+def test_process_columns_are_their_rows(made):
+    tool, path = made
+    run = payload(page_of(tool, path))["runs"][0]
+    main = next(p for p in run["processes"] if p["name"].startswith("python"))
+    rss = column(table(run, "processes"), "rss", process=main["id"])
+    most = rows_of(path, f"SELECT max(rss_max) FROM process_sample WHERE id = {main['id']}")[0][0]
+    assert max(v for v in rss["high"] if v is not None) <= most
+    assert max(v for v in rss["high"] if v is not None) > 150 << 20
+
+
+# ---- long runs ----
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("long")
+    long_recordings.make(HIWATER, folder / "long.hiw", hours=6, processes=2, burst_at=12345)
+    return Tool(folder), folder / "long.hiw"
+
+
+def test_a_long_run_keeps_its_peaks(long_run):
+    """Windows are folded; the burst of one of them is there, at its time, and no mean is made up."""
+    tool, path = long_run
+    page = page_of(tool, path)
+    assert len(page.source) < 2_000_000
+    job = table(payload(page)["runs"][0], "job")
+    ram = column(job, "ram")
+    at = max(range(job["rows"]), key=lambda i: ram["high"][i] or 0)
+    assert ram["high"][at] == pytest.approx(30 << 30, rel=1e-3)
+    assert job["t"][at] - 1 <= 12345 <= job["t"][at] + job["span"][at] + 1
+    stored = rows_of(path, "SELECT min(ram_min), sum(ram) * 1.0 / count(*) FROM job_sample")[0]
+    assert min(v for v in ram["low"] if v is not None) == pytest.approx(stored[0], abs=ram["step"])
+    spans = list(zip(ram["mean"], job["span"]))
+    assert sum(m * s for m, s in spans) / sum(s for _, s in spans) == pytest.approx(stored[1], rel=1e-3)
+    assert all(low <= mean <= high for low, mean, high in zip(ram["low"], ram["mean"], ram["high"]))
+
+
+def test_many_points_are_small_and_close(tmp_path):
+    """14 series of 100,000 points take under 2 MB, and no point is further off than a sixteenth of what it moves."""
+    tool = Tool(tmp_path)
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.1, processes=1, burst_at=70)
+    long_recordings.add_series(path, [f"series{k}" for k in range(14)], 100_000, 360)
+    page = page_of(tool, path)
+    assert len(page.source) < 2_000_000
+    run = payload(page)["runs"][0]
+    series = [t for t in run["tables"] if t["entity"] == "series"]
+    assert len(series) == 14 and all(t["rows"] == 100_000 for t in series)
+    stored = [v for v, in rows_of(path, "SELECT value FROM series_value WHERE series = 3 ORDER BY rowid")]
+    shown = series[2]["columns"][0]
+    moved = sum(abs(b - a) for a, b in zip(stored, stored[1:])) / len(stored)
+    assert shown["step"] <= moved / 16
+    assert max(abs(a - b) for a, b in zip(shown["mean"], stored)) <= shown["step"] / 2 * 1.001
+
+
+# ---- runs that have no end ----
+
+def windows_of(path):
+    """Of a recording that may not be there yet."""
+    try:
+        return rows_of(path, "SELECT count(*) FROM job_sample")[0][0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def test_a_run_that_was_cut_off(tmp_path):
+    tool = Tool(tmp_path)
+    process = tool.start("run", "--summary", "none", "-o", "cut.hiw", "--", "sleep", "30")
+    path = tmp_path / "cut.hiw"
+    try:
+        wait_for(lambda: windows_of(path) >= 2, "two windows")
+        growing = page_of(tool, path)
+        assert "still running" in growing.text and payload(growing)["runs"][0]["growing"] is True
+        child = int(subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid=,comm="], capture_output=True, text=True, check=True)
+                    .stdout.split("sleep")[0].split()[-1])
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        os.kill(child, signal.SIGKILL)
+        page = page_of(tool, path)
+        run = payload(page)["runs"][0]
+        assert run["growing"] is False and run["complete"] is False and "recorder was lost" in page.text
+        assert table(run, "job")["rows"] >= 2
+    finally:
+        tool.end_all()
+
+
+# ---- the command ----
+
+def test_where_it_goes(made, tmp_path):
+    tool, path = made
+    assert report(tool, path).stdout == "run.html\n"
+    assert (tool.folder / "run.html").exists()
+    assert report(tool, path, "-o", "/dev/stdout").stdout.startswith("<!DOCTYPE html>")
+    assert "cannot write" in report(tool, path, "-o", tmp_path / "no" / "folder.html", status=1).stderr
+    assert report(tool, "nothing.hiw", status=1).stderr
+    assert not list(tool.folder.glob("*.html.*")), "nothing is left beside it"
+
+
+def test_a_failed_report_leaves_the_old_one(made, tmp_path):
+    tool, path = made
+    (tool.folder / "kept.html").write_text("old")
+    damaged = tmp_path / "damaged.hiw"
+    damaged.write_bytes(path.read_bytes()[:20000])
+    assert report(tool, damaged, "-o", "kept.html", status=1).stderr
+    assert (tool.folder / "kept.html").read_text() == "old"
+
+
+def test_redact_takes_out_who_and_what(made):
+    tool, path = made
+    facts = dict(rows_of(path, "SELECT key, value FROM meta WHERE key IN ('host', 'user', 'directory', 'command')"))
+    plain, page = page_of(tool, path), page_of(tool, "--redact", path)
+    everything = page.text + json.dumps(payload(page)["runs"], ensure_ascii=False)
+    assert facts["host"] in plain.text
+    for word in (facts["directory"], "job.py", "sleep[", "python", str(path.parent)):
+        assert word not in everything, word
+    assert not re.search(rf"\b{re.escape(facts['host'])}\b", page.text)
+    assert "study<i>" in page.text, "the name was given by its user"
+
+
+def test_several_runs_lie_on_one_axis(made):
+    tool, path = made
+    done = tool.run("run", "--summary", "none", "-n", "other", "-o", "other.hiw", "--", "sleep", "1.3")
+    assert done.returncode == 0
+    data = payload(page_of(tool, path, "other.hiw"))
+    assert [run["name"] for run in data["runs"]] == ["study<i>", "other"]
+    assert all(table(run, "job")["rows"] > 5 for run in data["runs"])
+    assert "16 runs at most" in report(tool, *[path] * 17, status=2).stderr
+
+
+def test_without_uplot_it_says_so(tmp_path):
+    """What the build makes of a machine without it."""
+    out = tmp_path / "page.c"
+    subprocess.run([sys.executable, ROOT / "tools" / "make-page", out, ""], check=True)
+    assert "page_piece_count = 0" in out.read_text()
+
+
+def test_uplot_counts_only_with_its_hash(tmp_path):
+    """A changed copy in the cache is not taken."""
+    tools = tmp_path / "tools"
+    cache = tmp_path / ".cache" / "uplot"
+    tools.mkdir()
+    cache.mkdir(parents=True)
+    (tools / "find-uplot").write_bytes((ROOT / "tools" / "find-uplot").read_bytes())
+    for name in ("uplot.iife.min.js", "uplot.min.css"):
+        (cache / name).write_bytes(b"alert(1)")
+    done = subprocess.run([sys.executable, "-I", "-S", tools / "find-uplot"], capture_output=True, text=True,
+                          env={"PIP_NO_INDEX": "1", "PATH": os.environ["PATH"]})
+    taken = (cache / "uplot.iife.min.js").read_bytes()
+    assert (done.returncode == 1 and "cannot be had" in done.stderr) or hashlib.sha256(taken).hexdigest().startswith("2d27e8ad3d22")

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+// Charts on the one time axis: lines of means in bands from lowest to highest, so that a peak is seen from however far.
+
+const GUTTER = 78;
+const LABELS = 132; // room for the names of lines at their ends, where the page is wide
+const WIDE = 860;
+const PALETTES = {
+  light: ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#000000'],
+  dark: ['#56B4E9', '#E69F00', '#009E73', '#CC79A7', '#FFFFFF'],
+};
+const DASHES = [[], [6, 4], [2, 3], [10, 4, 2, 4]];
+const INKS = {
+  light: { text: '#4b5563', grid: '#e5e7eb', back: '#ffffff', phase: 'rgba(0,114,178,.05)', evidence: 'rgba(230,159,0,.18)', gap: 'rgba(107,114,128,.16)', mark: '#6b7280', alert: '#c2410c' },
+  dark: { text: '#9ca3af', grid: '#283244', back: '#111827', phase: 'rgba(86,180,233,.06)', evidence: 'rgba(230,159,0,.22)', gap: 'rgba(156,163,175,.16)', mark: '#9ca3af', alert: '#fb923c' },
+};
+const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+const POWERS = Array.from({ length: 60 }, (_, i) => 2 ** i);
+
+let look = 'light';
+const color = (i) => PALETTES[look][i % 5];
+const dash = (i) => DASHES[Math.floor(i / 5) % DASHES.length];
+const ink = (name) => INKS[look][name];
+
+function fade(hex, alpha) {
+  const n = parseInt(hex.slice(1), 16);
+  return `rgba(${n >> 16},${n >> 8 & 255},${n & 255},${alpha})`;
+}
+
+function element(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key === 'class') made.className = value;
+    else if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((c) => c !== null && c !== undefined));
+  return made;
+}
+
+// ---- lines ----
+
+// How long a reading stands: three and a half times what usually lies between two. Longer silence is a gap.
+function holdOf(run, table, read) {
+  const between = read.slice(1).map((row, i) => table.t[row] - table.t[read[i]]).sort((a, b) => a - b);
+  const usual = between.length ? between[Math.floor(between.length * 0.9)] : 0;
+  return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
+}
+
+// The rows of a column that were read; null between two that are further apart than a reading holds.
+function lineOf(run, table, column) {
+  const read = table.t.map((_, row) => row).filter((row) => column.mean[row] !== null);
+  const hold = holdOf(run, table, read);
+  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold };
+  const points = table.entity === 'series';
+  let end = null;
+  const put = (x, mean, low, high) => {
+    line.x.push(x);
+    line.mean.push(mean);
+    line.low.push(low);
+    line.high.push(high);
+  };
+  for (const i of read) {
+    const mean = column.mean[i];
+    const x = table.t[i] + table.span[i] / 2;
+    if (!points && end !== null && table.t[i] - end > hold) put((end + table.t[i]) / 2, null, null, null);
+    end = table.t[i] + table.span[i];
+    if (Number.isFinite(mean)) put(x, mean, column.low[i], column.high[i]);
+    else {
+      line.special.push([x, String(mean)]);
+      put(x, null, null, null);
+    }
+  }
+  return line;
+}
+
+// Columns of one table added up, where all are known.
+function added(columns) {
+  if (columns.length === 1) return columns[0];
+  const sum = (part) => columns[0][part].map((_, i) => columns.every((c) => c[part][i] !== null)
+    ? columns.reduce((s, c) => s + c[part][i], 0) : null);
+  const mean = sum('mean');
+  const band = columns.some((c) => c.band);
+  return { band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
+}
+
+// Its values at other times: the last reading, as long as it stands.
+function valuesAt(line, times) {
+  let at = -1;
+  return times.map((t) => {
+    while (at + 1 < line.x.length && line.x[at + 1] <= t) at++;
+    if (at < 0 || (line.x[at] < t && (at + 1 === line.x.length || t - line.x[at] > line.hold))) return null;
+    return line.mean[at];
+  });
+}
+
+// Lines over each other: who was not there has nothing.
+function stacked(lines) {
+  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  let below = new Array(x.length).fill(0);
+  return lines.map((line) => {
+    const value = valuesAt(line, x);
+    below = below.map((b, i) => b + (value[i] || 0));
+    return { ...line, x, value, mean: below, low: below, high: below, band: false };
+  });
+}
+
+// The row that stands at a time, or -1.
+function rowAt(line, time) {
+  let low = 0;
+  let high = line.x.length - 1;
+  if (high < 0) return -1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (line.x[middle] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && time - line.x[low - 1] < line.x[low] - time ? low - 1 : low;
+}
+
+// The lowest and the highest value between two times; null without any.
+function extremes(line, min, max) {
+  const [low, high] = line.value ? [line.value, line.value] : [line.low, line.high];
+  let found = null;
+  for (let i = 0; i < line.x.length; i++) {
+    if (line.x[i] < min || line.x[i] > max || high[i] === null) continue;
+    if (found === null) found = [low[i], high[i]];
+    else if (high[i] > found[1]) found[1] = high[i];
+    if (low[i] < found[0]) found[0] = low[i];
+  }
+  return found;
+}
+
+const highest = (line) => (extremes(line, 0, Infinity) || [0, 0])[1];
+
+// ---- what all charts have in common: axis, crosshair, zoom, what happened behind the lines ----
+
+function timeAxis(quiet) {
+  return {
+    stroke: ink('text'),
+    grid: { stroke: ink('grid'), width: 1 },
+    ticks: { show: !quiet, stroke: ink('grid'), width: 1, size: 4 },
+    font: '11px system-ui, sans-serif',
+    size: quiet ? 4 : 24,
+    gap: 2,
+    space: 90,
+    values: (u, splits, axis, space, step) => quiet ? splits.map(() => '') : splits.map((v) => clock(v, step)),
+    incrs: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600,
+      43200, 86400, 172800, 432000, 864000],
+  };
+}
+
+// Calls draw with a context that is cut to the plot, and a function from time to place.
+function onPlot(u, draw) {
+  const { left, top, width, height } = u.bbox;
+  const ctx = u.ctx;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, top, width, height);
+  ctx.clip();
+  draw(ctx, (t) => Math.round(u.valToPos(t, 'x', true)), { left, top, width, height });
+  ctx.restore();
+}
+
+function drawBehind(u, page) {
+  onPlot(u, (ctx, x, box) => {
+    const stretch = (from, to, style) => {
+      ctx.fillStyle = style;
+      ctx.fillRect(x(from), box.top, Math.max(1, x(to) - x(from)), box.height);
+    };
+    page.bands.forEach((band, i) => i % 2 === 0 && stretch(band.from, band.to, ink('phase')));
+    for (const gap of page.gaps) stretch(gap.from, gap.to, ink('gap'));
+    if (page.view.evidence) stretch(...page.view.evidence, ink('evidence'));
+    for (const event of page.moments) {
+      ctx.strokeStyle = ink(event.alert ? 'alert' : 'mark');
+      ctx.lineWidth = devicePixelRatio;
+      ctx.setLineDash(event.alert ? [] : [4, 4]);
+      ctx.beginPath();
+      ctx.moveTo(x(event.t) + 0.5, box.top);
+      ctx.lineTo(x(event.t) + 0.5, box.top + box.height);
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+  });
+}
+
+class Panel {
+  constructor(page, spec) {
+    this.page = page;
+    this.spec = spec;
+    this.values = element('span', { class: 'values' });
+    this.place = element('div', { class: 'plot' });
+    this.root = element('figure', { class: 'chart', 'aria-label': spec.title },
+      element('figcaption', {}, element('span', { class: 'title' }, spec.title), this.values), this.place);
+    if (spec.note) this.root.append(element('p', { class: 'note' }, spec.note));
+    this.plot = null;
+    this.place.style.minHeight = spec.height + 'px';
+  }
+
+  width() {
+    return Math.max(200, this.place.clientWidth);
+  }
+
+  options() {
+    const { view } = this.page;
+    return {
+      width: this.width(),
+      height: this.spec.height,
+      padding: [6, this.width() > WIDE && !this.spec.bare ? LABELS : 10, 0, 0],
+      legend: { show: false },
+      scales: { x: { time: false, range: () => [view.min, view.max] } },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false, setScale: false },
+        bind: { dblclick: () => () => (view.all(), null) },
+      },
+      select: { show: true },
+      hooks: {
+        drawClear: [(u) => drawBehind(u, this.page)],
+        setCursor: [(u) => this.moved(u)],
+        setSelect: [(u) => this.selected(u)],
+      },
+    };
+  }
+
+  moved(u) {
+    if (this.following) return;
+    const { left } = u.cursor;
+    this.page.view.point(left === null || left === undefined || left < 0 ? null : u.posToVal(left, 'x'));
+  }
+
+  selected(u) {
+    const { left, width } = u.select;
+    if (width < 4) return;
+    u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+    this.page.view.show(u.posToVal(left, 'x'), u.posToVal(left + width, 'x'));
+  }
+
+  follow(what) {
+    if (!this.plot) return;
+    const { view } = this.page;
+    this.following = true;
+    if (what === 'range') this.plot.setScale('x', { min: view.min, max: view.max });
+    const left = view.cursor === null ? -10 : this.plot.valToPos(view.cursor, 'x');
+    this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false);
+    this.following = false;
+    this.tell();
+  }
+
+  tell() {}
+
+  build() {
+    this.drop();
+    this.plot = this.make();
+    this.page.count++;
+    this.tell();
+  }
+
+  drop() {
+    if (this.plot) this.plot.destroy();
+    this.plot = null;
+  }
+
+  resize() {
+    if (this.plot && this.plot.width !== this.width()) this.build();
+  }
+}
+
+// ---- a chart of lines ----
+
+class Chart extends Panel {
+  constructor(page, spec) {
+    super(page, { height: 150, ...spec });
+    this.unit = UNITS[spec.unit];
+    const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
+    this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] }));
+    this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
+    this.values.append(...this.chips);
+    this.root.classList.add(spec.kind || 'lines');
+  }
+
+  // uPlot wants one time column: [x, low, high, mean, low, high, mean...], low and high where there is a band.
+  data() {
+    const tables = this.lines.map(({ line }) => line.band ? [line.x, line.low, line.high, line.mean] : [line.x, line.mean]);
+    const same = tables.every((t) => t[0] === tables[0][0] || (t[0].length === tables[0][0].length && t[0].every((x, i) => x === tables[0][0][i])));
+    if (same) return [tables[0][0], ...tables.flatMap((t) => t.slice(1))];
+    return uPlot.join(tables);
+  }
+
+  inkOf(l, i) {
+    return color(l.color ?? i);
+  }
+
+  series() {
+    const series = [{}];
+    const bands = [];
+    let last = 0;
+    this.lines.forEach((l, i) => {
+      const stroke = this.inkOf(l, i);
+      const soft = { stroke: 'transparent', width: 0, points: { show: false } };
+      if (l.line.band) {
+        series.push(soft, soft);
+        bands.push({ series: [series.length - 1, series.length - 2], fill: fade(stroke, Math.min(0.22, 0.5 / this.lines.length)) });
+      }
+      const few = l.line.x.length < 15;
+      series.push({
+        stroke,
+        width: l.thin ? 1 : 1.75,
+        dash: l.dash || dash(l.color ?? i),
+        points: { show: few, size: 5, fill: stroke, stroke },
+        spanGaps: false,
+      });
+      if (this.spec.stack) {
+        if (last) bands.push({ series: [series.length - 1, last], fill: fade(stroke, 0.35) });
+        else series[series.length - 1].fill = fade(stroke, 0.35);
+        last = series.length - 1;
+      }
+    });
+    return { series, bands };
+  }
+
+  range(low, high) {
+    const { unit, spec } = this;
+    let bottom = spec.loose ? low ?? 0 : Math.min(0, low ?? 0);
+    let top = high ?? 1;
+    for (const r of spec.refs || []) if (r.value <= top * 2.5) top = Math.max(top, r.value);
+    if (unit.top && top <= unit.top) return [0, unit.top];
+    if (top === bottom) return bottom === 0 ? [0, unit.base === 1024 ? 1024 : 1] : [bottom - Math.abs(bottom) * 0.1, top + Math.abs(top) * 0.1];
+    const room = (top - bottom) * (spec.flags && spec.flags.length ? 0.24 : 0.08);
+    bottom = spec.loose ? bottom - room : bottom;
+    return [bottom, top + room];
+  }
+
+  make() {
+    const options = this.options();
+    const { series, bands } = this.series();
+    options.scales.y = { range: (u, low, high) => this.range(low, high) };
+    options.series = series;
+    options.bands = bands;
+    options.axes = [timeAxis(false), {
+      stroke: ink('text'),
+      grid: { stroke: ink('grid'), width: 1 },
+      ticks: { show: false },
+      font: '11px system-ui, sans-serif',
+      size: GUTTER,
+      gap: 6,
+      space: this.spec.height < 120 ? 20 : 34,
+      values: (u, splits) => splits.map((v) => this.unit.text(v)),
+      ...(this.unit.base === 1024 ? { incrs: POWERS } : this.unit.whole ? { incrs: WHOLE } : {}),
+    }];
+    options.hooks.draw = [(u) => this.drawOver(u)];
+    return new uPlot(options, this.data(), this.place);
+  }
+
+  drawOver(u) {
+    const ratio = devicePixelRatio;
+    const ctx = u.ctx;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    for (const r of this.spec.refs || []) this.drawReference(u, ctx, r, ratio);
+    for (const f of this.spec.flags || []) this.drawFlag(u, ctx, f, ratio);
+    this.drawSpecial(u, ctx, ratio);
+    if (this.width() > WIDE) this.drawNames(u, ctx, ratio);
+    ctx.restore();
+  }
+
+  drawReference(u, ctx, r, ratio) {
+    const y = u.valToPos(r.value, 'y', true);
+    const { left, top, width } = u.bbox;
+    const inside = y >= top && y <= top + u.bbox.height;
+    ctx.fillStyle = ctx.strokeStyle = ink('text');
+    ctx.textAlign = 'left';
+    if (!inside) return;
+    ctx.setLineDash([8 * ratio, 4 * ratio]);
+    ctx.lineWidth = ratio;
+    ctx.beginPath();
+    ctx.moveTo(left, y);
+    ctx.lineTo(left + width, y);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.fillText(r.label + ' ' + this.unit.text(r.value), left + 6 * ratio, y < top + 16 * ratio ? y + 13 * ratio : y - 4 * ratio);
+  }
+
+  drawFlag(u, ctx, f, ratio) {
+    if (f.x < this.page.view.min || f.x > this.page.view.max) return;
+    const x = u.valToPos(f.x, 'x', true);
+    const y = u.valToPos(f.y, 'y', true);
+    const words = ctx.measureText(f.label).width;
+    const right = u.bbox.left + u.bbox.width;
+    const at = Math.min(Math.max(x - words / 2, u.bbox.left + 2), right - words - 4);
+    const below = y < u.bbox.top + 20 * ratio;
+    const base = below ? y + 20 * ratio : y - 9 * ratio;
+    ctx.fillStyle = ink('back');
+    ctx.globalAlpha = 0.8;
+    ctx.fillRect(at - 3 * ratio, base - 11 * ratio, words + 6 * ratio, 15 * ratio);
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = ink('alert');
+    ctx.textAlign = 'left';
+    ctx.fillText(f.label, at, base);
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.lineTo(x - 5 * ratio, y + (below ? 8 : -8) * ratio);
+    ctx.lineTo(x + 5 * ratio, y + (below ? 8 : -8) * ratio);
+    ctx.fill();
+  }
+
+  drawSpecial(u, ctx, ratio) {
+    ctx.fillStyle = ink('alert');
+    const middle = u.bbox.left + u.bbox.width / 2;
+    for (const { line } of this.lines) {
+      for (const [t, text] of line.special.slice(0, 50)) {
+        const x = u.valToPos(t, 'x', true);
+        ctx.textAlign = x < middle ? 'left' : 'right';
+        if (t >= this.page.view.min && t <= this.page.view.max)
+          ctx.fillText(x < middle ? '\u25bc ' + text : text + ' \u25bc', x + (x < middle ? -5 : 5) * ratio, u.bbox.top + 12 * ratio);
+      }
+    }
+  }
+
+  // The name of each line where it ends, moved apart where they would lie over each other.
+  drawNames(u, ctx, ratio) {
+    const step = 13 * ratio;
+    const right = u.bbox.left + u.bbox.width;
+    const room = (LABELS - 12) * ratio;
+    const names = this.lines.map((l, i) => {
+      const { view } = this.page;
+      let row = rowAt(l.line, view.max);
+      while (row >= 0 && l.line.mean[row] === null) row--;
+      if (row < 0 || l.line.x[row] < view.max - (view.max - view.min) * 0.1) return null;
+      const value = l.line.mean[row] - (l.line.value ? l.line.value[row] / 2 : 0);
+      return { text: l.label, ink: this.inkOf(l, i), y: u.valToPos(value, 'y', true) };
+    }).filter(Boolean).sort((a, b) => a.y - b.y);
+    if (names.length * step > u.bbox.height + step) return;
+    names.forEach((n, i) => { n.y = Math.max(n.y, i ? names[i - 1].y + step : u.bbox.top + 4 * ratio); });
+    for (let i = names.length - 1, floor = u.bbox.top + u.bbox.height; i >= 0; i--, floor -= step) names[i].y = Math.min(names[i].y, floor);
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'middle';
+    for (const n of names) {
+      let text = n.text;
+      while (text.length > 4 && ctx.measureText(text).width > room) text = text.slice(0, -2).replace(/\u2026?$/, '\u2026');
+      ctx.fillStyle = n.ink;
+      ctx.fillText(text, right + 7 * ratio, n.y);
+    }
+  }
+
+  valueAt(l, time) {
+    const row = rowAt(l.line, time);
+    if (row < 0) return DASH;
+    const { line } = l;
+    const value = line.value ? line.value[row] : line.mean[row];
+    const near = line.x.length < 2 ? Infinity : Math.max(2 * (this.page.view.max - this.page.view.min) / 300, 3 * (line.x[line.x.length - 1] - line.x[0]) / line.x.length);
+    if (value === null || Math.abs(line.x[row] - time) > near) {
+      const special = line.special.find(([t]) => Math.abs(t - time) <= near / 4);
+      return special ? special[1] : DASH;
+    }
+    const text = this.unit.text(value);
+    if (!line.band || line.high[row] - line.low[row] < Math.abs(value) * 0.01) return text;
+    return `${text} (${this.unit.text(line.low[row])}${DASH}${this.unit.text(line.high[row])})`;
+  }
+
+  // What stands at the crosshair; without one, the most that is shown.
+  tell() {
+    const { view } = this.page;
+    this.lines.forEach((l, i) => {
+      const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];
+      swatch.style.borderTopColor = this.inkOf(l, i);
+      swatch.style.borderTopStyle = (l.dash || dash(l.color ?? i)).length ? 'dashed' : 'solid';
+      if (view.cursor !== null) {
+        value.textContent = this.valueAt(l, view.cursor);
+        return;
+      }
+      const key = view.min + ' ' + view.max;
+      if (l.seenFor !== key) [l.seenFor, l.seen] = [key, extremes(l.line, view.min, view.max)];
+      if (l.seen === null) value.textContent = DASH;
+      else value.textContent = this.spec.loose ? `${this.unit.text(l.seen[0])} to ${this.unit.text(l.seen[1])}` : 'max ' + this.unit.text(l.seen[1]);
+    });
+  }
+
+  spoken() {
+    return this.spec.title + ': ' + this.chips.map((c) => c.textContent).join(', ');
+  }
+}
