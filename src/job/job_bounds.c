@@ -28,6 +28,11 @@ int64_t bounds_worst(const struct job *job, enum set set)
 	       files_most(job, set);
 }
 
+static int64_t recent_most(const struct recent *recent)
+{
+	return larger(recent->now, recent->before);
+}
+
 /* ---- bursts between two looks --------------------------------------------------------------------------------------- */
 
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
@@ -79,19 +84,40 @@ void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults)
 	burst->missed_seq = job->seq;
 }
 
-/* What all of them together added at most: less than their sizes if it is known how many huge pages were given out
- * since the look before the last one (records come a look late). */
-static int64_t missed_added(const struct job *job, const struct burst *burst)
+/* How many huge pages were given out since the look before the last one (records come a look late). */
+static bool huge_since(const struct job *job, uint64_t seq, int64_t *ret)
 {
-	const int64_t huge = (int64_t) job->config.huge_page_bytes;
-	int64_t added = burst->missed_faults;
+	const struct maybe then = job->huge_totals[1].huge;
 
-	if (huge > 0) {
-		if (!job->huge.known || !job->huge_totals[1].known || job->huge_seq <= burst->missed_seq)
-			return burst->missed;
-		added += huge * (job->huge.value - job->huge_totals[1].value);
+	if (!job->huge.known || !then.known || job->huge_seq <= seq)
+		return false;
+	*ret = (int64_t) job->config.huge_page_bytes * (job->huge.value - then.value);
+	return true;
+}
+
+/* What all of them together added: at most, which is less than their sizes if it is known how many huge pages were given
+ * out; and probably, which leaves out those by which the living grew. */
+static void missed_added(const struct job *job, const struct burst *burst, int64_t *ret_most, int64_t *ret_likely)
+{
+	const bool has_huge = job->config.huge_page_bytes > 0;
+	int64_t huge = 0;
+
+	if (has_huge && !huge_since(job, burst->missed_seq, &huge)) {
+		*ret_most = *ret_likely = burst->missed;
+		return;
 	}
-	return added < burst->missed ? added : burst->missed;
+	*ret_most = smaller(burst->missed, burst->missed_faults + huge);
+	huge = larger(huge - (job->huge_grown - job->huge_totals[1].grown), 0);
+	*ret_likely = smaller(burst->missed, burst->missed_faults + huge);
+}
+
+bool burst_wants_huge(const struct job *job)
+{
+	const struct burst *burst = &job->burst[ALL];
+	const int64_t more = smaller(burst->missed, burst->missed_most);
+
+	return job->config.huge_page_bytes > 0 && more > 0 && job->huge_seq <= burst->missed_seq &&
+	       recent_most(&job->ram[ALL]) + more > job->accs[M_JOB_RAM].max;
 }
 
 static void live_bursts(struct job *job, struct live *l, const int64_t *high)
@@ -127,16 +153,6 @@ static void recent_take(struct recent *recent, int64_t value, bool turn)
 	}
 }
 
-static int64_t recent_most(const struct recent *recent)
-{
-	return recent->now > recent->before ? recent->now : recent->before;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
 	return value < low ? low : value > high ? high
@@ -147,15 +163,15 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static void raise(struct job *job, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
-	const int64_t missed = missed_added(job, burst);
-	int64_t most = burst->most;
+	int64_t missed, likely;
 
 	if (!burst->any)
 		return;
-	most = larger(most, missed < burst->missed_most ? missed : burst->missed_most);
+	missed_added(job, burst, &missed, &likely);
+	likely = larger(burst->most, smaller(likely, burst->missed_most));
 	b->low_max[s] = larger(b->low_max[s], burst->low);
 	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum + missed), b->low_max[s]);
-	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + most);
+	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + likely);
 	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
 	job->burst[s] = (struct burst) { 0 };
 }
@@ -235,7 +251,8 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	}
 	families_settle(job);
 	job->huge_totals[1] = job->huge_totals[0];
-	job->huge_totals[0] = job->huge;
+	job->huge_totals[0].huge = job->huge;
+	job->huge_totals[0].grown = job->huge_grown;
 	job->marks_read = false;
 	job->pass.fresh = false;
 	job->cgroup_anon = UNKNOWN;

@@ -132,11 +132,10 @@ static void given_take(const struct job *job, struct live *l)
 		l->given = job->live[parent->live].rss;
 }
 
-/* By what it grew since the last look, in steps of a huge page: of less the faults tell, and rss is not that exact
- * everywhere. */
+/* By what it grew since the last look. */
 static int64_t growth_of(const struct job *job, struct live *l)
 {
-	const int64_t step = (int64_t) job->config.huge_page_bytes, anon = anon_of(l);
+	const int64_t anon = anon_of(l);
 	int64_t growth;
 
 	if (!l->looked)
@@ -146,7 +145,7 @@ static int64_t growth_of(const struct job *job, struct live *l)
 	l->looked = true;
 	growth = anon - l->anon_then;
 	l->anon_then = anon;
-	return step > 0 && growth >= step ? growth : 0;
+	return growth > 0 ? growth : 0;
 }
 
 static void look_at(struct job *job, struct look *look, struct live *l)
@@ -154,10 +153,14 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	struct family *f = &job->families[l->family];
 	const int64_t anon = anon_of(l), file = l->rss - anon;
 	const int64_t growth = l->file > l->file_then ? l->file - l->file_then : 0;
+	const int64_t step = (int64_t) job->config.huge_page_bytes, swelled = growth_of(job, l);
+	const int64_t grown = step > 0 && swelled >= step ? swelled : 0;
 
 	look->rss_sum += l->rss;
 	look->anon_sum += anon;
-	f->grown += growth_of(job, l);
+	f->swelled += swelled;
+	f->grown += grown;
+	job->grown += grown;
 	f->n++;
 	f->faults += l->faults;
 	f->stale |= l->faults_seq < job->memory_seq;
@@ -220,8 +223,10 @@ static void anchor_take(struct family *f, int64_t value, uint64_t time_ns)
 static int64_t family_likely(const struct job *job, const struct family *f)
 {
 	const int64_t faults = job->page_bytes * (f->faults - f->since.faults);
-	const int64_t grown = f->grown - f->since.grown;
+	const int64_t grown = f->grown - f->since.grown, swelled = f->swelled - f->since.swelled;
 
+	if (f->stale) /* one of them ended before its faults were read */
+		return f->since.anon + (swelled > faults ? swelled : faults);
 	return f->since.anon + (faults > grown ? faults : grown);
 }
 
@@ -233,6 +238,7 @@ static void likely_from_here(const struct job *job, struct family *f)
 	f->since.anon = f->anon[ALL];
 	f->since.faults = f->stale ? f->faults_before : f->faults;
 	f->since.grown = f->grown;
+	f->since.swelled = f->swelled;
 }
 
 void families_anchor(struct job *job, uint64_t time_ns)
@@ -273,11 +279,6 @@ static bool is_huge_fresh(const struct job *job)
 	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
 {
 	const int64_t huge = (int64_t) job->config.huge_page_bytes * job->huge.value;
@@ -286,13 +287,12 @@ void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64
 	*ret_most = *ret_likely = 0;
 	for (size_t i = 0; i < job->n_families; i++) {
 		const struct family *f = &job->families[i];
-		const bool shares = f->n > 1 && !f->stale;
 		int64_t most = f->anon[set], likely = most;
 
-		if (shares && fresh && f->n_anchors > 0)
+		if (f->n > 1 && !f->stale && fresh && f->n_anchors > 0)
 			most = smaller(most, f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
 						     (job->config.huge_page_bytes > 0 ? huge : 0));
-		if (shares && f->since.set)
+		if (f->n > 1 && f->since.set)
 			likely = family_likely(job, f);
 		likely = smaller(likely, most);
 		*ret_most += most > 0 ? most : 0;

@@ -132,6 +132,16 @@ struct anchor {
 	uint64_t time_ns;
 };
 
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */
 struct family {
 	bool used;
@@ -140,10 +150,11 @@ struct family {
 	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
 	struct anchor anchors[ANCHORS]; /* older and looser first */
 	unsigned n_anchors;
-	int64_t grown;         /* by what its members' anonymous memory has risen, look by look */
+	int64_t swelled;       /* by what its members' anonymous memory has risen, look by look */
+	int64_t grown;         /* the same in steps of a huge page: of less the faults tell, and rss is not that exact everywhere */
 	struct {
 		bool set;
-		int64_t anon, faults, grown; /* then */
+		int64_t anon, faults, swelled, grown; /* then */
 	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
@@ -235,8 +246,12 @@ struct job {
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
 	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
-	struct maybe huge_totals[2];    /* at the last total, and at the one before it */
+	struct {
+		struct maybe huge;
+		int64_t grown;          /* huge_grown when that was read */
+	} huge_totals[2];               /* at the last total, and at the one before it */
 	uint64_t huge_seq;
+	int64_t grown, huge_grown;      /* by what members grew in steps of a huge page, ever; when huge was read */
 	struct maybe files;    /* job_files_done */
 	struct maybe cgroup_anon; /* read since the last total */
 	struct look look;
@@ -365,6 +380,9 @@ void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */
 void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults);
+
+/* Was somebody missed who may make a new high, and were huge pages not counted since? */
+bool burst_wants_huge(const struct job *job);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */

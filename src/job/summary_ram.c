@@ -6,13 +6,14 @@
 #include "job/summary_internal.h"
 
 enum {
-	PAGE = 4096 /* the least that a fault brings */
+	PAGE = 4096,     /* the least that a fault brings */
+	MEAN_LOOKS = 3   /* fewer say nothing of a mean: the first is at a time when nothing was there yet */
 };
 
 /* A sum of 0 beside a peak means that no look found what was there. */
 static struct maybe mean_of(const struct acc *acc)
 {
-	if (!acc || acc->span_ns == 0 || (acc->sum <= 0 && acc->max > 0))
+	if (!acc || acc->n < MEAN_LOOKS || acc->span_ns == 0 || (acc->sum <= 0 && acc->max > 0))
 		return UNKNOWN;
 	return known((int64_t) (acc->sum / (double) acc->span_ns));
 }

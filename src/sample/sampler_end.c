@@ -168,6 +168,16 @@ void sampler_cost(struct sampler *s)
 		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);
 }
 
+/* Where nobody lives on, nothing was after the last end that was told. */
+static uint64_t end_time(const struct sampler *s)
+{
+	const struct maybe ended = job_facts_const(s->job)->ended_ns;
+
+	if (!ended.known || processes_count(s->processes) > 0)
+		return sampler_time(s);
+	return (uint64_t) ended.value > s->last_frame_ns ? (uint64_t) ended.value : s->last_frame_ns;
+}
+
 void sampler_end(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
@@ -177,7 +187,7 @@ void sampler_end(struct sampler *s)
 	if (!s->started || s->ended)
 		return;
 	sampler_gpu_ask_last(s);
-	now = sampler_time(s);
+	now = end_time(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
 	s->next_records_ns = 0;

@@ -59,6 +59,7 @@ struct sampler {
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
 	size_t n_ignored;
 	int timer;
+	uint64_t forking_boot_ns; /* just before the fork of the job that is ours; 0: not told of it */
 	uint64_t start_boot_ns;
 	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
 	uint64_t last_tick_ns, last_frame_ns;

@@ -86,7 +86,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	struct facts *f = job_facts(s->job);
 
 	f->started_boot_ns = known((int64_t) s->start_boot_ns);
-	f->started_wall_ns = known((int64_t) clock_wall_ns());
+	f->started_wall_ns = known((int64_t) clock_wall_ns() - (int64_t) sampler_time(s));
 	f->main_pid = known(pid);
 	f->interval_ns = known((int64_t) s->options.interval_ns);
 	f->window_ns = known((int64_t) s->options.window_ns);
@@ -115,13 +115,15 @@ void sampler_forking(struct sampler *s)
 {
 	sampler_oom_begin(s);
 	listen_to_ends(s);
+	s->forking_boot_ns = clock_boot_ns();
 }
 
 static int start_first(struct sampler *s, pid_t pid, struct err *err)
 {
 	int r;
 
-	s->start_boot_ns = clock_boot_ns();
+	/* The time begins where the job's processor time begins. */
+	s->start_boot_ns = s->forking_boot_ns ? s->forking_boot_ns : clock_boot_ns();
 	s->env = (struct source_env) {
 		.root = s->options.root,
 		.start_boot_ns = s->start_boot_ns,

@@ -10,7 +10,7 @@
 
 static bool lacks_detail(const struct ram_figure *r)
 {
-	return !r->low.known || !r->high.known || !r->mean.known || !r->at_ns.known || !r->source ||
+	return !r->low.known || !r->high.known || !r->at_ns.known || !r->source ||
 	       r->method == METHOD_UNKNOWN;
 }
 
@@ -77,6 +77,10 @@ static void explain(const struct explainer *e, bool is_null, const char *about, 
 
 static void explain_figure(const struct explainer *e, const struct ram_figure *r, const char *about, const char *why)
 {
+	char mean[64];
+
+	(void) snprintf(mean, sizeof(mean), "%s.mean_bytes", about);
+	explain(e, r->peak.known && !r->mean.known, mean, "fewer than three looks at its memory");
 	if (!r->peak.known)
 		explain(e, true, about, why);
 	else if (lacks_detail(r))

@@ -37,12 +37,23 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 		      "hiwater inside (srun hiwater run -- ...).");
 }
 
-/* What the kernel marked is exact however seldom one looked. */
+/* Bounds are bounds however seldom one looked. */
+static bool is_tight(const struct ram_figure *figure)
+{
+	enum {
+		TIGHT = 20 /* within a twentieth */
+	};
+
+	return figure->method == METHOD_EXACT ||
+	       (figure->method == METHOD_BOUNDED && figure->low.known && figure->high.known &&
+		       figure->high.value - figure->low.value <= figure->low.value / TIGHT);
+}
+
 static void too_few_looks(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe ticks = s->facts->ticks;
 
-	if (!ticks.known || ticks.value >= FEW_TICKS || s->combined.method == METHOD_EXACT)
+	if (!ticks.known || ticks.value >= FEW_TICKS || is_tight(&s->combined))
 		return;
 	finding_evidence(f, "ticks", (double) ticks.value);
 	next(text);

@@ -60,6 +60,44 @@ def test_attached_to_a_zombie(tool):
     assert ram["combined"]["method"] is None
 
 
+def test_no_figure_lies_outside_of_a_short_run(tool):
+    """The time begins with the fork, where the processor time begins, and ends with the last end."""
+    assert tool.run("run", "--no-record", "--json", "run.json", "--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
+                    ).returncode == 0
+    told = valid((tool.folder / "run.json").read_text())
+    time, ram = told["time"], told["ram"]
+    assert 0 < time["user_s"] + time["system_s"] <= time["wall_s"]
+    assert 0 < ram["main"]["at_s"] <= time["wall_s"] and 0 < ram["combined"]["at_s"] <= time["wall_s"]
+
+
+def test_no_mean_of_what_was_not_looked_at(tool):
+    assert tool.run("run", "-i", "10s", "--no-record", "--json", "run.json", "--", "sleep", "0.2").returncode == 0
+    told = valid((tool.folder / "run.json").read_text())
+    assert told["ram"]["combined"]["peak_bytes"] > 0 and told["ram"]["combined"]["mean_bytes"] is None
+    assert {"about": "ram.combined.mean_bytes", "why": "fewer than three looks at its memory"} in told["notes"]
+
+
+def test_few_looks_are_no_blind_spot_where_bounds_are_tight(tool):
+    """Shared pages once, and no look could have missed anything: there is nothing to advise."""
+    told = tool.run("run", "--no-record", "--", sys.executable, "-c", """
+import os
+data = bytearray(64 << 20)
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+""").stderr
+    assert "bounded within" in told and "blind-spots" not in told
+    wide = tool.run("run", "--no-record", "-i", "10s", "--", sys.executable, "-c", """
+import os
+if os.fork() == 0:
+    data = bytearray(64 << 20)
+    os._exit(0)
+data = bytearray(64 << 20)
+os.wait()
+""").stderr
+    assert "blind-spots" in wide
+
+
 def test_a_fifo_that_nobody_reads_holds_nobody_up(tool):
     os.mkfifo(tool.folder / "fifo")
     done = tool.run("run", "--json", "fifo", "--summary", "none", "--", "sh", "-c", "exit 3", timeout=30)
