@@ -258,11 +258,24 @@ static int put_event(struct putting *p, sqlite3_stmt *st)
 
 static void get_use(sqlite3_stmt *st, struct phase_use *u)
 {
-	struct maybe *const values[] = { &u->gpu_before, &u->gpu_peak, &u->gpu_after, &u->work[GPU_WORK_BUSY],
-		&u->work[GPU_WORK_SM], &u->cpu_energy_uj, &u->gpu_energy_uj };
+	const struct {
+		struct maybe *to;
+		int64_t most; /* work is in ppm */
+	} columns[] = {
+		{ &u->gpu_before, INT64_MAX },
+		{ &u->gpu_peak, INT64_MAX },
+		{ &u->gpu_after, INT64_MAX },
+		{ &u->work[GPU_WORK_BUSY], 1000000 },
+		{ &u->work[GPU_WORK_SM], 1000000 },
+		{ &u->cpu_energy_uj, INT64_MAX },
+		{ &u->gpu_energy_uj, INT64_MAX },
+	};
+	int64_t value;
 
-	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
-		values[i]->known = reader_int(st, 10 + i, &values[i]->value);
+	for (int i = 0; i < (int) (sizeof(columns) / sizeof(columns[0])); i++) {
+		if (reader_int(st, 10 + i, &value) && value >= 0 && value <= columns[i].most)
+			*columns[i].to = known(value);
+	}
 }
 
 static int put_phase(struct putting *p, sqlite3_stmt *st)
