@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/action.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -48,7 +49,7 @@ static int signal_of(const char *action)
 {
 	const char *p = action;
 
-	if (!parse_word(&p, "signal "))
+	if (!parse_word(&p, "signal") || (*p && *p != ' ' && *p != '\t'))
 		return 0;
 	parse_blanks(&p);
 	(void) parse_word(&p, "SIG");
@@ -81,10 +82,13 @@ static enum hiw_level take_level(const char **p)
 
 int take_action(const char *value, void *dest, struct err *err)
 {
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	struct actions *a = dest;
 	const char *what = value;
 	const enum hiw_level least = take_level(&what);
 
+	if (isalpha((unsigned char) *what) && what[strspn(what, letters)] == ':')
+		return err_set(err, -EINVAL, "'%.80s': there is no such level; info:, warn: or error:", what);
 	if (*what == '\0')
 		return err_set(err, -EINVAL, "it is empty; give a command, signal USR1, or trigger");
 	if (signal_of(what) < 0)

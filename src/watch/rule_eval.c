@@ -107,6 +107,9 @@ bool rule_holds(const struct rule *rule, rule_look *look, void *ctx, struct rule
 		look(ctx, rule, (size_t) code, &value);
 		const bool holds = term_holds(t, &value, rule->for_ns > 0), had = is_had(t, &value);
 
+		if (holds && t->test == TEST_COMPARE) /* what is told is what decided, also where a mark proved a burst */
+			value.value = side_of(t->op, &value, rule->for_ns > 0);
+
 		stack[depth++] = holds;
 		missing |= !had;
 		if (!first.term)

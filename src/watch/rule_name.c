@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/opt.h"
 #include "base/parse.h"
@@ -145,12 +146,33 @@ static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *
 	return rule_refuse(why, "there is no '%s'; docs/metrics.md has all names, for example ram, cpu, process.rss", word);
 }
 
+/* What other tools call it. */
+static const struct {
+	const char *word, *name;
+} synonyms[] = {
+	{ "memory", "ram" },
+	{ "mem", "ram" },
+	{ "vram", "gpu.mem" },
+	{ "gpu_memory", "gpu.mem" },
+	{ "gpu_util", "gpu.busy" },
+	{ "exit_code", "exit" },
+	{ "wall", "time" },
+};
+
 /* What a person most likely meant by a bare word that would name a series; NULL: a series. */
 static const char *likely(const char *word, struct vocabulary *v, enum rule_kind kind)
 {
 	const size_t len = strlen(word);
 
 	vocabulary_make(v, kind);
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+		if (strcasecmp(synonyms[i].word, word) == 0)
+			return synonyms[i].name;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		if (strcasecmp(v->names[i], word) == 0)
+			return v->names[i];
+	}
 	for (size_t i = 0; i < v->n; i++) {
 		const char *dot = strchr(v->names[i], '.');
 
@@ -188,6 +210,20 @@ static void limit_of_gpu(struct rule_name *name, enum rule_kind kind)
 		name->metric = part;
 }
 
+/* "ram.peek": a metric with something behind it that is no part of it. */
+static int check_part(const char *word, struct rule_why *why)
+{
+	const char *dot = strrchr(word, '.');
+	struct rule_name name = { .entity = ENTITY_JOB };
+	char head[RULE_NAME];
+
+	if (!dot || (size_t) (dot - word) >= sizeof(head))
+		return 0;
+	(void) snprintf(head, sizeof(head), "%.*s", (int) (dot - word), word);
+	return is_metric(head, &name) ? rule_refuse(why, "'%s' has no '%s'; there is %s.peak, %s.mean and %s.last", head, dot, head, head, head)
+				      : 0;
+}
+
 static int name_bare(const char *word, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	ret->entity = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
@@ -199,6 +235,8 @@ static int name_bare(const char *word, enum rule_kind kind, struct rule_name *re
 	}
 	if (is_field(word, ret) || is_metric(word, ret))
 		return 0;
+	if (check_part(word, why) < 0)
+		return -EINVAL;
 	return name_series(word, false, kind, ret, why);
 }
 

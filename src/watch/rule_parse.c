@@ -47,6 +47,10 @@ static void take_amount(struct parser *p, struct rule_term *term)
 
 	lex_blanks(p);
 	at = p->p;
+	if (lex_keyword(p, "nan") || lex_keyword(p, "inf") || lex_keyword(p, "absent")) {
+		lex_fail(p, at, "that is no number to compare with; write NAME is %.*s", (int) (p->p - at), at);
+		return;
+	}
 	if (!lex_number(p, &number))
 		return;
 	if (rule_amount(term, &number, p->rule->kind, &why) < 0) {
@@ -328,6 +332,18 @@ static void parse_limit(struct parser *p)
 		emit(p, 0);
 }
 
+/* No name has a colon in it unless it is quoted. */
+static void check_level(struct parser *p)
+{
+	size_t len = 0;
+
+	lex_blanks(p);
+	while (isalpha((unsigned char) p->p[len]))
+		len++;
+	if (len > 0 && p->p[len] == ':')
+		lex_fail(p, p->p, "there is no level '%.*s'; write info:, warn: or error:, or leave it out", (int) (len < 40 ? len : 40), p->p);
+}
+
 static void parse_head(struct parser *p)
 {
 	static const char *const levels[] = { [RULE_INFO] = "info", [RULE_WARN] = "warn", [RULE_ERROR] = "error" };
@@ -344,6 +360,7 @@ static void parse_head(struct parser *p)
 			break;
 		}
 	}
+	check_level(p);
 	for (int i = RULE_EVER; p->rule->kind == RULE_CHECK && i <= RULE_NEVER; i++) {
 		if (lex_keyword(p, quantifiers[i])) {
 			p->rule->quantifier = (enum rule_quantifier) i;

@@ -166,6 +166,8 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 	}
 	term->whole = whole_of(name);
 	term->rate = is_time;
+	if (term->whole == WHOLE_CORES && term->value > 100)
+		return rule_refuse(why, "%% is of all the processors that may be used, so this never holds; write it as %g cores", term->value / 100);
 	if (term->whole == WHOLE_NONE && is_time)
 		term->value *= 1e7; /* of the time that passes */
 	else if (term->whole == WHOLE_NONE)
@@ -173,7 +175,19 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 	return 0;
 }
 
-static int metric_amount(struct rule_term *term, const struct rule_number *number, struct rule_why *why)
+/* What a number without a unit most likely was not meant as. */
+static int plain_number(const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
+{
+	const bool is_load = term->name.what == RULE_METRIC && term->name.metric == M_HOST_LOAD1;
+
+	if (unit == UNIT_BYTES && kind == RULE_LIMIT)
+		return rule_refuse(why, "%g of what? write it as %gGiB, or %gB for bytes", term->value, term->value, term->value);
+	if (unit == UNIT_PPM && term->value > 1 && !is_load)
+		return rule_refuse(why, "a ratio is from 0 to 1; write it as %g%% or %g", term->value, term->value / 100);
+	return 0;
+}
+
+static int metric_amount(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
 	const enum unit unit = term->name.what == RULE_METRIC ? metrics[term->name.metric].unit : UNIT_NS;
 	const bool is_cpu = term->name.also >= 0, is_counter = term->name.what == RULE_METRIC && metrics[term->name.metric].kind == KIND_COUNTER;
@@ -186,6 +200,8 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 	} else if (unit == UNIT_UJ && number->dim == DIM_POWER) {
 		term->rate = true;
 	} else if (number->dim == DIM_BARE) {
+		if (plain_number(term, unit, kind, why) < 0)
+			return -EINVAL;
 		term->value *= amounts[unit].bare;
 	} else if (number->dim == amounts[unit].dim) {
 		term->value *= amounts[unit].size;
@@ -227,7 +243,7 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 		return number_exit(number, why);
 	if (number->dim == DIM_PERCENT)
 		return percentage(term, number, kind, why);
-	return term->name.what == RULE_SERIES ? 0 : metric_amount(term, number, why);
+	return term->name.what == RULE_SERIES ? 0 : metric_amount(term, number, kind, why);
 }
 
 int rule_of(struct rule_term *term, enum rule_whole whole, struct rule_why *why)

@@ -50,7 +50,7 @@ class Made:
             db.execute("update summary set max = ? where entity = 'job' and metric = 'ram_main'", (int(ram * MIB),))
             db.execute("update process set peak = ?, peak_exact = 1", (int(ram * MIB),))
             if loss is not None:
-                db.execute("insert into series values (1, 'loss', 1, ?, ?, ?, ?, 1, ?)", (loss,) * 5)
+                db.execute("insert into series (id, name, n, first, last, min, max, step, sum) values (1, 'loss', 1, ?, ?, ?, ?, 1, ?)", (loss,) * 5)
         db.close()
         return path
 

@@ -87,3 +87,36 @@ def test_a_finding_is_switched_off(tool):
     run = ("run", "--no-record", "--", "sh", "-c", "sleep 0.1; sleep 0.1; true")
     assert "blind-spots" in tool.run(*run).stderr  # few looks
     assert "blind-spots" not in tool.run(*run, env={"HIWATER_FINDINGS_OFF": "swap,blind-spots"}).stderr
+
+
+RANK = """
+import os, socket, sys, time
+name = os.environ["HIWATER_SOCKET"]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+for step in range(1, 21):
+    s.sendto(f"log step_time={sys.argv[1]} step={step}".encode(), chr(0) + name[1:])
+time.sleep(1.2)
+"""
+
+
+def test_the_slowest_rank(tool):
+    """Recordings of the ranks of one job lie beside each other; those of another job are none of its business."""
+    seconds = {0: 1.0, 1: 1.02, 2: 1.4, 3: 0.99}
+    runs = [("77", rank, s) for rank, s in seconds.items()] + [("78", 5, 9.0)]
+    started = [tool.start("run", "--summary", "none", "--gpu=none", "-o", f"{job}-r%r.hiw", "--", sys.executable, "-c", RANK, str(s),
+                          env=dict(tool.env, SLURM_JOB_ID=job, SLURM_STEP_ID="0", SLURM_PROCID=str(rank), SLURM_NTASKS="4"))
+               for job, rank, s in runs]
+    for run in started:
+        assert run.wait(DEADLINE) == 0
+    for rank in seconds:
+        path = tool.folder / f"77-r{rank}.hiw"
+        with sqlite3.connect(path) as db:  # the rule wants a minute
+            db.execute("UPDATE meta SET value = 70000000000 WHERE key = 'ended_ns'")
+        db.close()
+        found = {f["code"]: f for f in shown(tool, path)["findings"]}["rank-skew"]
+        assert found["severity"] == "warn"
+        assert found["evidence"]["rank"] == 2 and found["evidence"]["ranks"] == 4
+        assert abs(found["evidence"]["median_step_s"] - 1.01) < 1e-9
+        assert "1.40 s on rank 2, 1.01 s is the median of 4 ranks" in found["message"]
+    (tool.folder / "77-r2.hiw").unlink()
+    assert "rank-skew" not in [f["code"] for f in shown(tool, tool.folder / "77-r0.hiw")["findings"]]
