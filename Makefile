@@ -40,6 +40,7 @@ test-full: deps-test
 	@tools/install-deps full
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
 	@tools/venv .venv-full tools/requirements-full.txt
+	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
 	@.venv/bin/python tools/run-tests --full
 
 demo study: deps

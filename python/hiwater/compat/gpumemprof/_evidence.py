@@ -8,12 +8,13 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 
 from ..._errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional
+    from typing import Any, Callable, Deque, Dict, Mapping, Optional
 
     from ..._channel import Channel
 
@@ -25,6 +26,7 @@ REPEAT_S = 5.0    # most between two readings that are equal
 START_LIMIT_S = 1.0  # for one that was just started to be there at the end
 END_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 0.5
+WAITING_MOST = 1000
 
 
 def _present() -> Optional[Callable[[str], object]]:
@@ -39,6 +41,14 @@ def _present() -> Optional[Callable[[str], object]]:
     return _enclosing.tell if _enclosing.name() is not None else None
 
 
+def _recorder(name: str) -> Channel:
+    from ..._channel import Channel
+    from ..._command import needed_command
+    from ..._options import arguments
+
+    return Channel(needed_command(), arguments({"name": name, "exact": False}))
+
+
 class Evidence:
     """Of one tracker. Used by its thread and by whoever calls the tracker."""
 
@@ -47,6 +57,8 @@ class Evidence:
         self._tell: Optional[Callable[[str], object]] = None
         self._channel: Optional[Channel] = None
         self._starter: Optional[threading.Thread] = None  # while the recorder begins
+        self._lock = threading.RLock()
+        self._waiting: Optional[Deque[str]] = None  # said while it begins
         self._pid = 0
         self._told: Dict[str, Any] = {}
         self._told_at = 0.0
@@ -60,28 +72,36 @@ class Evidence:
             return
         self._tell = _present()
         if self._tell is None:
-            self._starter = threading.Thread(target=self._start_safely, args=(name,), daemon=True)
+            self._waiting = deque(maxlen=WAITING_MOST)
+            self._starter = threading.Thread(target=self._start, args=(name,), daemon=True)
             self._starter.start()
 
-    def _start_safely(self, name: str) -> None:
+    def _start(self, name: str) -> None:
+        """What was said meanwhile is said first."""
+        channel: Optional[Channel] = None
         try:
-            self._tell = self._start(name)
+            channel = _recorder(name)
         except Exception as e:
             log.debug("nothing is recorded: %s", e)
-
-    def _start(self, name: str) -> Callable[[str], object]:
-        from ..._channel import Channel
-        from ..._command import needed_command
-        from ..._options import arguments
-
-        self._channel = Channel(needed_command(), arguments({"name": name, "exact": False}))
-        return self._channel.tell
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+            if channel is not None and waiting is None:
+                channel.close()  # it came too late
+            elif channel is not None:
+                for text in waiting or ():
+                    channel.tell(text)
+                self._channel, self._tell = channel, channel.tell
 
     def say(self, text: str) -> None:
-        if self._tell is None or self._pid != os.getpid():
+        if self._pid != os.getpid():
             return
+        with self._lock:
+            tell = self._tell
+            if tell is None and self._waiting is not None:
+                self._waiting.append(text)
         try:
-            self._tell(text)
+            if tell is not None:
+                tell(text)
         except Exception as e:
             log.debug("not recorded: %s", e)
 
@@ -99,8 +119,9 @@ class Evidence:
     def reading(self, values: Mapping[str, Optional[int]], is_peak: bool) -> None:
         """Sizes in bytes, each a series."""
         now = time.monotonic()
-        is_new = values != self._told
-        if self._tell is None or not (is_peak or now - self._told_at >= (PERIOD_S if is_new else REPEAT_S)):
+        is_new, since_s = values != self._told, now - self._told_at
+        is_due = is_new and (is_peak or since_s >= PERIOD_S) or since_s >= REPEAT_S
+        if not is_due or (self._tell is None and self._waiting is None):
             return
         self._told, self._told_at = dict(values), now
         words = [f"{self._prefix}/{key}={value}" for key, value in values.items() if value is not None]
@@ -111,7 +132,8 @@ class Evidence:
         starter, self._starter = self._starter, None
         if starter is not None:
             starter.join(START_LIMIT_S)
-        channel, self._channel, self._tell = self._channel, None, None
+        with self._lock:
+            channel, self._channel, self._tell, self._waiting = self._channel, None, None, None
         if channel is None or self._pid != os.getpid():
             return
         try:
