@@ -7,6 +7,8 @@ import sys
 
 from track_helpers import ROOT
 
+sys.path.insert(0, str(ROOT / "python"))  # for tests that use the package themselves
+
 GOLDEN = ROOT / "tests" / "golden"
 NUMBER = r"(?<![\w.])-?\d+(\.\d+)?(e[-+]?\d+)?(?![\w.])"
 
