@@ -41,6 +41,8 @@ test-full: deps-test
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
 	@tools/venv .venv-full tools/requirements-full.txt
 	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
+	@tools/venv .venv-gpu-tracker tools/requirements-gpu-tracker.txt
+	@tools/venv .venv-gpu-tracker-2 tools/requirements-gpu-tracker-2.txt
 	@.venv/bin/python tools/run-tests --full
 
 demo study: deps
