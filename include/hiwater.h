@@ -423,6 +423,7 @@ enum hiw_format {
 	HIW_LINE,     /* one line of key=value */
 	HIW_JSON,     /* docs/summary.schema.json */
 	HIW_PROGRESS, /* one line about the present */
+	HIW_JSON_LINE, /* HIW_JSON in one line */
 };
 
 /* What a rule says of a run. */

@@ -234,6 +234,7 @@ static const enum sink_kind kinds[] = {
 	[HIW_LINE] = SINK_LINE,
 	[HIW_JSON] = SINK_JSON,
 	[HIW_PROGRESS] = SINK_PROGRESS,
+	[HIW_JSON_LINE] = SINK_JSON_LINE,
 };
 
 int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,

@@ -358,7 +358,7 @@ static void write_file(const struct measure *m, struct hiw_run *run, enum hiw_fo
 		complain("warning: %s was not written: %s", path, err.text);
 		return;
 	}
-	r = file_write(path, text, len);
+	r = m->further ? file_add(path, text, len) : file_write(path, text, len);
 	if (r < 0)
 		complain("warning: %s was not written: %s", path, strerror(-r));
 }
@@ -375,5 +375,5 @@ void measure_report(const struct measure *m, struct hiw_run *run)
 	if (m->summary_file)
 		write_file(m, run, m->summary == SUMMARY_LINE ? HIW_LINE : HIW_TEXT, m->summary_file);
 	if (m->json_file)
-		write_file(m, run, HIW_JSON, m->json_file);
+		write_file(m, run, m->many ? HIW_JSON_LINE : HIW_JSON, m->json_file);
 }

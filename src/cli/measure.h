@@ -35,6 +35,8 @@ struct measure {
 	enum summary_kind summary;
 	enum hiw_units units;
 	const char *summary_file, *json_file;
+	bool many;              /* several runs are measured: the files hold them all, JSON a line a run */
+	bool further;           /* of those not the first */
 	uint64_t progress_ns;   /* 0: none */
 	bool plain;
 	bool quiet;             /* HIWATER_QUIET: not a word */

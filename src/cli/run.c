@@ -48,9 +48,6 @@ static int check_together(const struct run_options *o)
 	else if (o->repeat > 1 && recorder->output)
 		complain("-o holds one run, --repeat makes %llu: leave -o out, name them with -n, and find them in hiwater runs",
 			(unsigned long long) o->repeat);
-	else if (o->repeat > 1 && (o->measure.json_file || o->measure.summary_file))
-		complain("--json and --summary-file hold one run, --repeat makes %llu: see hiwater show RUN afterwards",
-			(unsigned long long) o->repeat);
 	else
 		return 0;
 	return -EINVAL;
@@ -91,7 +88,7 @@ static int run_main(int argc, char **argv)
 static const struct opt opts[] = {
 	MEASURE_ROWS(arg_run.measure),
 	{ 0, "repeat", OPT_TEXT, "N", "run the command N times, each a run of its own, and compare them at the end; the first "
-				      "that fails is the last",
+				      "that fails is the last; --json then writes a line a run",
 		take_repeat, &arg_run.repeat },
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
 		take_cgroup, &arg_run.cgroup },

@@ -118,10 +118,12 @@ void run_repeatedly(const struct run_options *options, char *const *argv, struct
 	struct run_options each = *options;
 	struct comparison comparison = { 0 };
 
+	each.measure.many = true;
 	if (each.measure.summary == SUMMARY_DEFAULT)
 		each.measure.summary = SUMMARY_LINE;
 	for (uint64_t i = 0;; i++) {
 		run_once(&each, argv, ret);
+		each.measure.further = true;
 		if (ret->measured) {
 			comparison.n++;
 			spread_add(&comparison.wall, ret->figures.wall_ns);

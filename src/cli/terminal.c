@@ -280,6 +280,18 @@ int file_write(const char *path, const char *text, size_t len)
 	return r < 0 ? r : file_end(&file, file_put(file.fd, text, len));
 }
 
+int file_add(const char *path, const char *text, size_t len)
+{
+	if (file_is_special(path))
+		return write_special(path, text, len);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	int r = fd < 0 ? -errno : file_put(fd, text, len);
+
+	if (fd >= 0 && close(fd) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
 int file_check(const char *path)
 {
 	char folder[4096];

@@ -37,6 +37,8 @@ int terminal_write(int fd, const char *text, size_t len, int patience_ms);
 /* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a
  * pipe). Returns 0 or -errno. */
 int file_write(const char *path, const char *text, size_t len);
+/* Adds text to what path holds. Returns 0 or -errno. */
+int file_add(const char *path, const char *text, size_t len);
 
 /* The same for what comes in pieces: a file in path's folder that takes its name if all went well. It has no name until
  * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files it is

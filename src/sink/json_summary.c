@@ -398,11 +398,11 @@ static void story(struct json *j, const struct story *story)
 	json_end(j);
 }
 
-int json_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+static int json_write(const struct summary *s, const struct sink_options *o, struct buf *out, bool compact)
 {
 	struct json j;
 
-	json_init(&j, out, false);
+	json_init(&j, out, compact);
 	json_object(&j);
 	identity(&j, s);
 	exit_and_time(&j, s);
@@ -420,4 +420,14 @@ int json_sink(const struct summary *s, const struct sink_options *o, struct buf 
 	json_notes(&j, s);
 	json_end(&j);
 	return buf_str(out, "\n");
+}
+
+int json_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	return json_write(s, o, out, false);
+}
+
+int json_line_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	return json_write(s, o, out, true);
 }

@@ -6,6 +6,7 @@
 
 /* SINK_JSON: docs/summary.schema.json. */
 int json_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
+int json_line_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
 
 /* The notes: those of the summary, and a reason for whatever is null and has none there. An array. */
 void json_notes(struct json *j, const struct summary *s);

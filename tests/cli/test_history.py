@@ -11,6 +11,7 @@ import sys
 import jsonschema
 import pytest
 from cli_helpers import ROOT, wait_for
+from stress_jobs import valid
 
 LONGER = "sleep 1.2"  # than the window: it is kept
 
@@ -148,6 +149,20 @@ def test_repeat(tool):
     assert table[1].split() == ["min", "mean", "deviation", "max"]
     assert [l[:10].strip() for l in table[2:]] == ["wall", "CPU time", "peak RAM"]
     assert [r["name"] for r in runs(tool)] == ["base"] * 3
+
+
+def test_repeat_into_files(tool):
+    """All runs in one file: JSON a line each, text one after the other; nothing of what was there before."""
+    for name in ("used.json", "used.txt"):
+        (tool.folder / name).write_text("old\n")
+    assert tool.run("run", "--repeat", "3", "--json", "used.json", "--summary-file", "used.txt", "--summary", "none", "--no-record",
+                    "--", "sh", "-c", "exit 0").returncode == 0
+    lines = (tool.folder / "used.json").read_text().splitlines()
+    told = [valid(line) for line in lines]
+    assert len(told) == 3 and all(run["exit"]["code"] == 0 for run in told)
+    assert sorted({run["started"] for run in told}) == [run["started"] for run in told]
+    text = (tool.folder / "used.txt").read_text()
+    assert text.count("Result ") == 3 and "old" not in text
 
 
 def test_repeat_stops_at_the_first_failure(tool):
