@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sink/argv.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

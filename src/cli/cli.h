@@ -24,11 +24,11 @@ enum {
 	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run), the " \
 	"path of a recording, or slurm:JOB."
 
-extern const struct command command_run, command_attach, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
+extern const struct command command_run, command_attach, command_top, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
 	command_generate;
 
 /* The table, filled by main: hiwater itself, then its commands. */
-extern struct command cli_commands[13];
+extern struct command cli_commands[14];
 extern const size_t cli_command_count;
 
 /* Writes "hiwater: TEXT" to stderr in one piece. */

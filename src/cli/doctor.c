@@ -3,6 +3,7 @@
  * hiwater doctor: what can be measured here, what cannot, why, and the remedy.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/programs.h"
 #include "cli/terminal.h"
 
 enum {
@@ -313,6 +315,16 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 	(void) buf_str(out, "\n");
 }
 
+/* What was left out of this build. */
+static void add_programs(struct buf *out)
+{
+	char path[PATH_MAX];
+
+	if (program_find("hiwater-top", path, sizeof(path)) < 0)
+		(void) buf_str(out, "\nhiwater top is not here: this hiwater was built without ncursesw. Debian: apt-get install "
+				    "libncurses-dev, and build again.\n");
+}
+
 /* ---- the command ---- */
 
 static int print_report(const struct report *r, const char *machine)
@@ -324,6 +336,8 @@ static int print_report(const struct report *r, const char *machine)
 		add_json(&out, r, machine);
 	else
 		add_text(&out, r, machine);
+	if (!arg_doctor.json && !arg_doctor.root)
+		add_programs(&out);
 	if (out.error)
 		complain("no report: %s", strerror(-out.error));
 	else

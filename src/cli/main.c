@@ -29,6 +29,8 @@ static const char *const examples[] = {
 	"run a command and see what it used",
 	"hiwater attach 4711",
 	"measure what already runs, until Ctrl-C",
+	"hiwater top",
+	"see who uses what, now",
 	"hiwater show",
 	"see the last run again",
 	NULL,
@@ -44,7 +46,7 @@ static const struct command program = {
 	.stops_at_operand = true,
 };
 
-struct command cli_commands[13];
+struct command cli_commands[14];
 const size_t cli_command_count = sizeof(cli_commands) / sizeof(cli_commands[0]);
 
 static void fill_table(void)
@@ -53,6 +55,7 @@ static void fill_table(void)
 		&program,
 		&command_run,
 		&command_attach,
+		&command_top,
 		&command_runs,
 		&command_show,
 		&command_check,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sink/figures.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	CELL_LEN = 3 * UNITS_LEN,

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/parse.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 #define NS_PER_S 1000000000
 

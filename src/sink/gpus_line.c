@@ -9,7 +9,7 @@
 
 #include "base/opt.h"
 #include "sink/gpus_internal.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	WORD = 32,

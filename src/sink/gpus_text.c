@@ -8,7 +8,7 @@
 
 #include "sink/gpus_internal.h"
 #include "sink/layout.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	NAME_LEAST = 12,

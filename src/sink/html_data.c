@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "sink/figures.h"
 #include "sink/html_encode.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	DATA_MOST = 64 << 20,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sink/html_put.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	TEXT_COLUMNS = 100

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 static const char *const entities[128] = {
 	['&'] = "&amp;",

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 /* The 16 colours that every terminal has, on its own background. ECMA-48, SGR. */
 static const char *const sgr[] = {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sink/figures.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 /* Blanks would begin a new value. */
 static void without_blanks(char *text)

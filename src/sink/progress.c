@@ -6,7 +6,7 @@
 #include "sink/progress.h"
 
 #include "sink/figures.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 /* Adds a part if the line still holds it. */
 static void part(struct buf *out, const struct sink_options *o, const char *text)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 #define NS_PER_S 1000000000
 

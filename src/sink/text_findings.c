@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sink/text.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	FINDINGS_SHOWN = 4,

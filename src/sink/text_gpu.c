@@ -8,7 +8,7 @@
 
 #include "job/framework.h"
 #include "sink/text.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 /* A share of one in per cent. */
 static const char *share(struct maybe ppm, char buf[UNITS_LEN])

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "sink/text.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 /* One line; where it must be broken, it goes on two columns to the right. */
 static void fact(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

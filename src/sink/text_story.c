@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sink/text.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 static void row(struct text *t, const char *label)
 {

@@ -9,7 +9,7 @@
 
 #include "job/framework.h"
 #include "sink/text.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 enum {
 	LARGEST_SHOWN = 4,

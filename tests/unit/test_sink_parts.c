@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "sink/argv.h"
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 static void test_text_is_made_harmless(void **state)
 {

@@ -19,5 +19,8 @@ int text_clean(const char *s, bool utf8, struct buf *out);
 /* Columns of cleaned text; wide characters take two, combining ones none. */
 unsigned text_width(const char *s);
 
+/* How many bytes of cleaned text fit into so many columns: whole characters. */
+size_t text_fit(const char *s, unsigned columns);
+
 /* Appends cleaned text; where it is wider than columns its middle gives way to an ellipsis. Returns 0 or -errno. */
 int text_shorten(const char *s, unsigned columns, bool utf8, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sink/textwidth.h"
+#include "base/textwidth.h"
 
 #include <string.h>
 
@@ -136,8 +136,7 @@ unsigned text_width(const char *s)
 	return columns;
 }
 
-/* The bytes of s that fit into columns. */
-static size_t fitting(const char *s, unsigned columns)
+size_t text_fit(const char *s, unsigned columns)
 {
 	size_t at = 0;
 	unsigned used = 0, n;
@@ -159,9 +158,9 @@ int text_shorten(const char *s, unsigned columns, bool utf8, struct buf *out)
 	if (width <= columns)
 		return buf_str(out, s);
 	if (columns <= dots_width)
-		return buf_add(out, s, fitting(s, columns));
+		return buf_add(out, s, text_fit(s, columns));
 	unsigned rest = columns - dots_width;
-	size_t head = fitting(s, rest - rest / 2), at = head;
+	size_t head = text_fit(s, rest - rest / 2), at = head;
 
 	buf_add(out, s, head);
 	buf_str(out, dots);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Programs of hiwater that are none of the command itself, so that a run never loads their libraries.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* Where the program called name is: beside this one (a build, a wheel) or in ../libexec/hiwater. Returns 0 or -ENOENT:
+ * it was not built, or not installed. */
+int program_find(const char *name, char *path, size_t size);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater top: says what is to be seen, and becomes the program that shows it (src/top/, hiwater-top).
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/programs.h"
+#include "cli/terminal.h"
+
+#define SORT_CHOICES "pid|user|cpu|ram|peak|swap|gpu-mem|gpu|read|write|threads|name"
+
+enum {
+	WORDS_MOST = 24
+};
+static const uint64_t interval_least_ns = 10000000, interval_most_ns = 3600000000000;
+
+static struct {
+	uint64_t interval_ns;
+	uint64_t count, rows;
+	int64_t at_ns;           /* -1: not given */
+	enum hiw_units units;
+	enum hiw_gpu gpu;
+	bool plain, no_mouse, readonly;
+	const char *filter;
+	char sort[2];
+} arg_top = { .interval_ns = 1000000000, .rows = 10, .at_ns = -1 };
+
+/* ---- options ------------------------------------------------------------------------------------------------------ */
+
+static int take_period(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	const int r = units_parse_duration(value, &ns, err);
+
+	if (r < 0)
+		return r;
+	if (ns < (int64_t) interval_least_ns || ns > (int64_t) interval_most_ns)
+		return err_set(err, -EINVAL, "'%.80s': between 10ms and 1h can be shown", value);
+	*(uint64_t *) dest = (uint64_t) ns;
+	return 0;
+}
+
+static int take_time(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	const int r = units_parse_duration(value, &ns, err);
+
+	if (r == 0)
+		*(int64_t *) dest = ns > 0 ? ns : 0;
+	return r;
+}
+
+static int take_number(const char *value, void *dest, struct err *err)
+{
+	const char *p = value;
+	uint64_t n;
+
+	if (parse_u64(&p, &n) < 0 || *p)
+		return err_set(err, -EINVAL, "'%.80s' is no number", value);
+	*(uint64_t *) dest = n;
+	return 0;
+}
+
+static int take_sort(const char *value, void *dest, struct err *err)
+{
+	static const char letters[] = "pucrksgbdwtn"; /* of src/top/table.c, in the order of SORT_CHOICES */
+	const int i = opt_choice(value, SORT_CHOICES, err);
+
+	if (i < 0)
+		return i;
+	((char *) dest)[0] = letters[i];
+	return 0;
+}
+
+/* ---- what is to be seen ------------------------------------------------------------------------------------------- */
+
+/* A process, or a recording. */
+struct target {
+	pid_t pid;
+	char *path;
+};
+
+/* A recording of that process that is being written, in the history. */
+static bool see_running(void *ctx, const struct hiw_entry *entry)
+{
+	struct hiw_about about = { .size = sizeof(about) };
+	struct target *target = ctx;
+	struct hiw_run *run = NULL;
+
+	if (!entry->running || hiw_run_open(entry->path, &run, NULL) < 0)
+		return true;
+	(void) hiw_run_about(run, &about);
+	if (about.growing && about.main_pid.known && about.main_pid.value == target->pid)
+		target->path = strdup(entry->path);
+	hiw_run_close(run);
+	return target->path == NULL;
+}
+
+static bool is_process(const char *word, pid_t *ret)
+{
+	const char *p = word;
+	uint64_t pid;
+
+	if (parse_u64(&p, &pid) < 0 || *p || pid < 1 || pid > INT32_MAX)
+		return false;
+	*ret = (pid_t) pid;
+	return kill(*ret, 0) == 0 || errno == EPERM;
+}
+
+/* Returns 0 or an exit status, after a complaint. */
+static int find_target(const char *word, struct target *ret)
+{
+	struct hiw_err err = { "" };
+	int r;
+
+	if (is_process(word, &ret->pid)) {
+		(void) hiw_history(see_running, ret, NULL);
+		return 0;
+	}
+	r = hiw_find(word, &ret->path, &err);
+	if (r < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? EXIT_FAILED : 0;
+}
+
+/* ---- becoming it -------------------------------------------------------------------------------------------------- */
+
+struct words {
+	struct buf text[WORDS_MOST];
+	char *argv[WORDS_MOST + 1];
+	size_t n;
+};
+
+static void __attribute__((format(printf, 2, 3))) word(struct words *w, const char *format, ...)
+{
+	va_list ap;
+
+	w->text[w->n] = BUF_INIT(1 << 16);
+	va_start(ap, format);
+	(void) buf_vprintf(&w->text[w->n], format, ap);
+	va_end(ap);
+	w->argv[w->n] = w->text[w->n].data;
+	w->n++;
+}
+
+static void say_how(struct words *w)
+{
+	const char *type = getenv("TERM");
+	const bool is_dumb = !type || !*type || strcmp(type, "dumb") == 0;
+	const bool plain = arg_top.plain || arg_top.count > 0 || environment_says("ACCESSIBLE") || is_dumb ||
+			   !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
+
+	word(w, "plain=%d", plain);
+	word(w, "utf8=%d", terminal_is_utf8());
+	word(w, "color=%d", terminal_has_color(STDOUT_FILENO));
+	word(w, "mouse=%d", !arg_top.no_mouse);
+	word(w, "units=%d", (int) arg_top.units);
+	word(w, "interval=%llu", (unsigned long long) arg_top.interval_ns);
+	word(w, "count=%llu", (unsigned long long) arg_top.count);
+	word(w, "rows=%llu", (unsigned long long) arg_top.rows);
+	word(w, "gpus=%d", arg_top.gpu == HIW_GPU_AUTO);
+	word(w, "readonly=%d", arg_top.readonly);
+	if (arg_top.at_ns >= 0)
+		word(w, "at=%lld", (long long) arg_top.at_ns);
+	if (arg_top.filter)
+		word(w, "filter=%s", arg_top.filter);
+	if (*arg_top.sort)
+		word(w, "sort=%s", arg_top.sort);
+}
+
+static int become(const struct target *target)
+{
+	struct words words = { .n = 0 };
+	char path[PATH_MAX];
+
+	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
+		complain("the live view is not here: this hiwater was built without ncursesw; install its headers (Debian: "
+			 "libncurses-dev) and build again; hiwater show and hiwater attach --progress work without it");
+		return EXIT_FAILED;
+	}
+	word(&words, "hiwater-top");
+	if (target->path)
+		word(&words, "file=%s", target->path);
+	else if (target->pid)
+		word(&words, "pid=%d", (int) target->pid);
+	say_how(&words);
+	(void) execv(path, words.argv);
+	complain("cannot run %s: %s", path, strerror(errno));
+	for (size_t i = 0; i < words.n; i++)
+		buf_done(&words.text[i]);
+	return EXIT_FAILED;
+}
+
+static int top_main(int argc, char **argv)
+{
+	struct target target = { .path = NULL };
+	struct hiw_err err = { "" };
+	int r = 0;
+
+	if (argc > 1) {
+		complain("one PID, RUN or FILE at a time; see hiwater top --help");
+		return EXIT_USAGE;
+	}
+	if (arg_top.filter && hiw_rule_check(arg_top.filter, HIW_RULE_FILTER, &err) < 0) {
+		complain("--filter: %s", err.text);
+		return EXIT_USAGE;
+	}
+	if (argc == 1)
+		r = find_target(argv[0], &target);
+	if (r == 0)
+		r = become(&target);
+	free(target.path);
+	return r;
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------------------- */
+
+static const struct opt opts[] = {
+	{ 'i', "interval", OPT_TEXT, "INTERVAL", "look this often, from 10ms to 1h (1s); of a recording in lines: a look each so much of "
+						 "its time",
+		take_period, &arg_top.interval_ns },
+	{ 'n', "count", OPT_TEXT, "COUNT", "print this many looks as lines and end", take_number, &arg_top.count },
+	{ 0, "plain", OPT_NONE, NULL, "lines instead of a screen; also where there is no terminal, and with ACCESSIBLE=1", opt_flag,
+		&arg_top.plain },
+	{ 0, "rows", OPT_TEXT, "N", "processes in each look of lines (10)", take_number, &arg_top.rows },
+	{ 0, "at", OPT_TEXT, "TIME", "of a recording: stand still at this time since its start", take_time, &arg_top.at_ns },
+	{ 0, "filter", OPT_TEXT, "RULE", "only the processes that RULE picks, for example 'rss > 1GiB and name ~ ^py'", opt_text,
+		(void *) &arg_top.filter },
+	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "by what processes are sorted (ram)", take_sort, arg_top.sort },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_top.units },
+	{ 0, "gpu", OPT_CHOICE, GPU_CHOICES, "show the GPUs there are, or ask no driver (auto)", take_gpu, &arg_top.gpu },
+	{ 0, "no-mouse", OPT_NONE, NULL, "leave the mouse to the terminal, which can then select text", opt_flag, &arg_top.no_mouse },
+	{ 0, "readonly", OPT_NONE, NULL, "no signals to processes", opt_flag, &arg_top.readonly },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Shows what is used now, and how it went: without an operand by all of the machine; by process PID and what it starts; or "
+	"what a recording holds, growing or finished. It looks on from outside, as hiwater attach does, and keeps nothing; a "
+	"process that is being recorded is shown from its recording. A job neither ends nor slows because of it, and goes on when "
+	"the view is left.",
+	"? shows the keys: q leaves, arrows pick a process, Enter shows all of it, s sorts, / filters, f finds, t makes a tree, "
+	"[ and ] zoom the charts, space stands still. In a recording , and . step, 1 2 4 8 are speeds. The mouse sorts at heads, "
+	"picks rows, scrolls, and draws a span in a chart to look into.",
+	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, threads, read_bytes, "
+	"gpu_process.mem), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the largest so far.",
+	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy that some kernel ran. A figure that "
+	"cannot be had is -. F9 sends a signal to one of one's own processes, after two questions.",
+	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none under NO_COLOR.",
+	"The exit status is 0, 1 if there is nothing to be shown, 2 for a command line that makes no sense.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater top",
+	"the machine: who uses what, now",
+	"hiwater top 4711",
+	"process 4711 and all that it started",
+	"hiwater top last",
+	"the latest run: as it grows, or played again",
+	"hiwater top run.hiw --at 12m",
+	"how things stood twelve minutes into a run",
+	"hiwater top -n 1 --sort cpu --rows 5",
+	"the five busiest processes, once, as lines",
+	NULL,
+};
+
+const struct command command_top = {
+	.name = "top",
+	.usage = "[options] [PID|RUN|FILE]",
+	.operands = WHAT_A_RUN_IS " A number is that of a process, if there is one; else of a run. Without an operand it is the machine.",
+	.sentence = "what is used now, live: the machine, a job, a recording",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = top_main,
+};

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lines at the top: RAM, processors, GPUs, input and output, the job's own series. A figure that cannot be had is
+ * "-", and no bar is drawn for it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/textwidth.h"
+#include "top/draw.h"
+#include "top/format.h"
+
+enum {
+	WIDE = 70,           /* from so many columns on a line holds a meter and what is beside it */
+	NAME_COLUMNS = 5,
+	AMOUNT_COLUMNS = 10,
+};
+
+/* A line of the head: "RAM  18.9G [#####-----]  30 %  peak 22.4G  of 64.0G". */
+struct meter {
+	const char *name;
+	char amount[SHORT_LEN];
+	char whole[SHORT_LEN];   /* "" if it is not known */
+	char beside[96];
+	double share, peak;      /* 0 to 1; NaN: not known */
+	enum ink ink;
+};
+
+static int bar_columns(const struct picture *p)
+{
+	const int columns = p->s->columns;
+
+	if (columns < WIDE)
+		return columns > 34 ? columns - 30 : 4;
+	return columns < 120 ? columns / 2 - 18 : columns / 2 - 22;
+}
+
+static enum ink ink_of(const struct meter *meter)
+{
+	if (meter->share >= 0.95)
+		return INK_ERROR;
+	return meter->share >= 0.85 ? INK_WARN : meter->ink;
+}
+
+static void draw_bar(struct picture *p, int y, int x, int width, const struct meter *meter)
+{
+	const int inside = width - 2;
+	const int full = isnan(meter->share) ? 0 : (int) (fmin(fmax(meter->share, 0), 1) * inside + 0.5);
+	const int peak = isnan(meter->peak) ? -1 : (int) (fmin(fmax(meter->peak, 0), 1) * (inside - 1) + 0.5);
+	const bool utf8 = p->s->utf8;
+
+	(void) screen_put(p->s, y, x, 1, INK_PLAIN, "[");
+	for (int i = 0; i < inside; i++) {
+		const bool is_full = i < full;
+		const char *mark = is_full ? (utf8 ? "\xe2\x96\xa0" : "#") : i == peak ? "|"
+								     : utf8            ? "\xc2\xb7"
+										       : "-";
+
+		(void) screen_put(p->s, y, x + 1 + i, 1, is_full ? ink_of(meter) : i == peak ? INK_BOLD
+											     : INK_DIM,
+			mark);
+	}
+	(void) screen_put(p->s, y, x + 1 + inside, 1, INK_PLAIN, "]");
+}
+
+static void draw_meter(struct picture *p, int y, const struct meter *meter)
+{
+	const bool wide = p->s->columns >= WIDE;
+	const int bar = bar_columns(p);
+	char text[64], percent[16] = "   -  ";
+	int x = 1;
+
+	if (!isnan(meter->share))
+		(void) snprintf(percent, sizeof(percent), "%3.0f %%", meter->share * 100);
+	(void) screen_print(p->s, y, x, INK_BOLD, "%-*s", NAME_COLUMNS, meter->name);
+	x += NAME_COLUMNS;
+	if (wide) {
+		(void) screen_print(p->s, y, x, INK_PLAIN, "%*s", AMOUNT_COLUMNS, meter->amount);
+		x += AMOUNT_COLUMNS + 1;
+	} else {
+		(void) snprintf(text, sizeof(text), "%s%s%s", meter->amount, *meter->whole ? "/" : "", meter->whole);
+		(void) screen_print(p->s, y, x, INK_PLAIN, "%-13s", text);
+		x += 14;
+	}
+	draw_bar(p, y, x, bar, meter);
+	x += bar + 1;
+	x += screen_print(p->s, y, x, INK_PLAIN, "%s", percent);
+	if (wide && *meter->whole)
+		x += screen_print(p->s, y, x, INK_PLAIN, "  of %s", meter->whole);
+	if (wide)
+		(void) screen_put_front(p->s, y, x + 2, p->s->columns - x - 2, INK_DIM, meter->beside);
+}
+
+/* ---- RAM and processors ------------------------------------------------------------------------------------------- */
+
+static double share_of(double part, double whole)
+{
+	return whole > 0 ? part / whole : (double) NAN;
+}
+
+static struct hiw_maybe capacity_of(const struct picture *p)
+{
+	const struct hiw_about *about = &p->f->about;
+
+	return !p->m->machine && about->limit_bytes.known ? about->limit_bytes : about->capacity_bytes;
+}
+
+static struct meter ram_meter(const struct picture *p)
+{
+	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
+	const struct figure *ram = model_figure(p->m, t, p->m->machine ? HOST_MEM_USED : JOB_RAM);
+	const struct figure *swap = model_figure(p->m, t, p->m->machine ? HOST_SWAP_USED : JOB_SWAP);
+	const struct hiw_maybe whole = capacity_of(p);
+	struct meter meter = { .name = "RAM", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_RAM };
+	char text[SHORT_LEN];
+	int at = 0;
+
+	if (whole.known)
+		(void) short_bytes((double) whole.value, p->v->units, meter.whole);
+	if (ram) {
+		(void) short_bytes((double) ram->value, p->v->units, meter.amount);
+		meter.share = share_of((double) ram->value, whole.known ? (double) whole.value : 0);
+		meter.peak = share_of((double) ram->peak, whole.known ? (double) whole.value : 0);
+		at = snprintf(meter.beside, sizeof(meter.beside), "peak %s", short_bytes((double) ram->peak, p->v->units, text));
+	}
+	if (swap && swap->value > 0)
+		(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "  swap %s",
+			short_bytes((double) swap->value, p->v->units, text));
+	return meter;
+}
+
+static double cpus_of(const struct picture *p)
+{
+	const struct hiw_about *about = &p->f->about;
+	const double all = about->cpus.known ? (double) about->cpus.value : 0;
+	const double quota = about->cpu_limit_ppm.known ? (double) about->cpu_limit_ppm.value / 1e6 : all;
+
+	return !p->m->machine && quota < all ? quota : all;
+}
+
+static struct meter cpu_meter(const struct picture *p)
+{
+	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
+	const struct figure *wait = model_figure(p->m, &p->m->host, HOST_CPU_IOWAIT);
+	const double cpus = cpus_of(p);
+	struct meter meter = { .name = "CPU", .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_CPU };
+	char number[SHORT_LEN];
+	double rate;
+	int at = 0;
+
+	if (cpus > 0)
+		(void) snprintf(meter.whole, sizeof(meter.whole), "%g", cpus);
+	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+		(void) short_number(rate / 1e9, number);
+		(void) snprintf(meter.amount, sizeof(meter.amount), "%.10s%s", number, p->s->columns >= WIDE ? " cores" : "");
+		meter.share = share_of(rate / 1e9, cpus);
+	}
+	if (wait && wait->has_rate && cpus > 0)
+		at = snprintf(meter.beside, sizeof(meter.beside), "disk wait %.0f %%", wait->rate / 1e7 / cpus);
+	(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "%s%zu process%s", at ? "  " : "", model_processes(p->m),
+		model_processes(p->m) == 1 ? "" : "es");
+	return meter;
+}
+
+/* ---- GPUs --------------------------------------------------------------------------------------------------------- */
+
+static void gpu_name(const struct thing *gpu, size_t i, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s%lld", gpu->is_instance ? "MIG" : "GPU", gpu->index.known ? (long long) gpu->index.value : (long long) i);
+}
+
+/* "318 W  71 C  NVIDIA H200"; what is not known is left out. */
+static void gpu_state(const struct picture *p, const struct thing *gpu, bool name, char *buf, size_t size)
+{
+	const struct figure *power = model_figure(p->m, gpu, GPU_POWER), *temp = model_figure(p->m, gpu, GPU_TEMP);
+	int at = 0;
+
+	buf[0] = '\0';
+	if (power)
+		at += snprintf(buf + at, size - (size_t) at, "%.0f W  ", (double) power->value / 1e6);
+	if (temp)
+		at += snprintf(buf + at, size - (size_t) at, "%.0f C  ", (double) temp->value / 1e3);
+	if (name && gpu->name && at >= 0 && (size_t) at < size)
+		(void) snprintf(buf + at, size - (size_t) at, "%.30s", gpu->name);
+}
+
+static struct meter gpu_mem_meter(const struct picture *p, const struct thing *gpu, const char *name)
+{
+	const struct figure *mem = model_figure(p->m, gpu, GPU_MEM), *job = model_figure(p->m, gpu, GPU_JOB_MEM);
+	struct meter meter = { .name = name, .amount = "-", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
+	const double whole = gpu->memory_bytes.known ? (double) gpu->memory_bytes.value : 0;
+	char peak[SHORT_LEN], text[SHORT_LEN];
+
+	if (whole > 0)
+		(void) short_bytes(whole, p->v->units, meter.whole);
+	if (!mem)
+		return meter;
+	(void) short_bytes((double) mem->value, p->v->units, meter.amount);
+	meter.share = share_of((double) mem->value, whole);
+	meter.peak = share_of((double) mem->peak, whole);
+	(void) snprintf(meter.beside, sizeof(meter.beside), "peak %s%s%s", short_bytes((double) mem->peak, p->v->units, peak),
+		job && !p->m->machine ? "  job " : "", job && !p->m->machine ? short_bytes((double) job->value, p->v->units, text) : "");
+	return meter;
+}
+
+/* SM activity where it can be had: that some kernel ran (busy) says little. */
+static struct meter gpu_busy_meter(const struct picture *p, const struct thing *gpu)
+{
+	const struct figure *busy = model_figure(p->m, gpu, GPU_BUSY), *sm = model_figure(p->m, gpu, GPU_SM);
+	const struct figure *lead = sm ? sm : busy;
+	struct meter meter = { .name = sm ? " SM" : " busy", .amount = "", .share = (double) NAN, .peak = (double) NAN, .ink = INK_GPU };
+	int at = 0;
+
+	if (lead)
+		meter.share = (double) lead->value / 1e6;
+	if (sm && busy)
+		at = snprintf(meter.beside, sizeof(meter.beside), "busy %.0f %%  ", (double) busy->value / 1e4);
+	gpu_state(p, gpu, true, meter.beside + at, sizeof(meter.beside) - (size_t) at);
+	return meter;
+}
+
+/* Everything of a GPU in one line, where there are many. */
+static void draw_gpu_line(struct picture *p, int y, const struct thing *gpu, const char *name)
+{
+	const struct figure *busy = model_figure(p->m, gpu, GPU_BUSY), *sm = model_figure(p->m, gpu, GPU_SM);
+	struct meter meter = gpu_mem_meter(p, gpu, name);
+	char state[96];
+	int at = 0;
+
+	gpu_state(p, gpu, false, state, sizeof(state));
+	if (sm)
+		at = snprintf(meter.beside, sizeof(meter.beside), "SM %.0f %%  ", (double) sm->value / 1e4);
+	else if (busy)
+		at = snprintf(meter.beside, sizeof(meter.beside), "busy %.0f %%  ", (double) busy->value / 1e4);
+	(void) snprintf(meter.beside + at, sizeof(meter.beside) - (size_t) at, "%.60s", state);
+	draw_meter(p, y, &meter);
+}
+
+static size_t gpus_in_use(const struct model *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_gpus; i++)
+		n += model_uses(m, m->gpus[i]);
+	return n;
+}
+
+static int draw_gpus(struct picture *p, int y, int lines)
+{
+	const size_t n = gpus_in_use(p->m), others = p->m->n_gpus - n;
+	const bool two = (int) n * 2 + (others > 0) <= lines;
+	size_t drawn = 0;
+	int used = 0;
+
+	for (size_t i = 0; i < p->m->n_gpus && used < lines; i++) {
+		const struct thing *gpu = p->m->gpus[i];
+		char name[16];
+
+		if (!model_uses(p->m, gpu))
+			continue;
+		gpu_name(gpu, i, name, sizeof(name));
+		if (!two && used + 1 == lines && drawn + 1 < n) { /* no room for all */
+			(void) screen_print(p->s, y + used++, 1, INK_DIM, "and %zu GPUs more", n - drawn);
+			break;
+		}
+		drawn++;
+		if (two) {
+			const struct meter mem = gpu_mem_meter(p, gpu, name), busy = gpu_busy_meter(p, gpu);
+
+			draw_meter(p, y + used++, &mem);
+			draw_meter(p, y + used++, &busy);
+		} else {
+			draw_gpu_line(p, y + used++, gpu, name);
+		}
+	}
+	if (others > 0 && used < lines && p->s->rows >= 30)
+		(void) screen_print(p->s, y + used++, 1, INK_DIM, "%zu GPU%s that the job holds no memory of", others, others == 1 ? "" : "s");
+	return used;
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------------------------- */
+
+static int draw_rate(struct picture *p, int y, int x, const char *name, const struct figure *f)
+{
+	char text[SHORT_LEN];
+
+	if (!f || !f->has_rate)
+		return 0;
+	return screen_print(p->s, y, x, INK_PLAIN, "%s %s/s  ", name, short_bytes(f->rate, p->v->units, text));
+}
+
+static int draw_io(struct picture *p, int y)
+{
+	const struct model *m = p->m;
+	const struct thing *t = m->machine ? &m->host : &m->job;
+	const struct figure *energy = model_figure(m, &m->host, HOST_ENERGY);
+	int x = 1 + NAME_COLUMNS;
+
+	(void) screen_put(p->s, y, 1, -1, INK_BOLD, "I/O");
+	x += draw_rate(p, y, x, "read", model_figure(m, t, m->machine ? HOST_DISK_READ : JOB_READ));
+	x += draw_rate(p, y, x, "write", model_figure(m, t, m->machine ? HOST_DISK_WRITE : JOB_WRITE));
+	if (p->s->columns >= WIDE) {
+		x += draw_rate(p, y, x, "net in", model_figure(m, &m->host, HOST_NET_RX));
+		x += draw_rate(p, y, x, "out", model_figure(m, &m->host, HOST_NET_TX));
+	}
+	if (energy && energy->has_rate && p->s->columns >= WIDE)
+		x += screen_print(p->s, y, x, INK_PLAIN, "CPU power %.0f W", energy->rate / 1e6);
+	if (x == 1 + NAME_COLUMNS)
+		(void) screen_put(p->s, y, x, -1, INK_DIM, "-");
+	return 1;
+}
+
+/* "phase epoch 3   step 1602   loss 0.431   accuracy 0.812": the newest value of each series. */
+static int draw_series(struct picture *p, int y)
+{
+	const struct model *m = p->m;
+	char value[SHORT_LEN];
+	int x = 1;
+
+	if (m->n_series == 0 && m->n_phases == 0)
+		return 0;
+	if (m->n_phases > 0)
+		x += screen_print(p->s, y, x, INK_BOLD, "%s  ", m->phases[m->n_phases - 1]);
+	for (size_t i = 0; i < m->n_series && x < p->s->columns; i++) {
+		const struct series_line *line = m->series[i];
+
+		if (i == 0 && line->has_step)
+			x += screen_print(p->s, y, x, INK_PLAIN, "step %lld  ", (long long) line->step);
+		(void) snprintf(value, sizeof(value), "%.4g  ", line->value);
+		if (x + (int) text_width(line->name) + (int) strlen(value) - 1 > p->s->columns)
+			break; /* half a number would be another one */
+		x += screen_print(p->s, y, x, INK_SERIES, "%s ", line->name);
+		x += screen_put(p->s, y, x, -1, INK_PLAIN, value);
+	}
+	return 1;
+}
+
+/* Where there is little room, the peak has a line of its own. */
+static int draw_narrow_peak(struct picture *p, int y)
+{
+	const struct thing *t = p->m->machine ? &p->m->host : &p->m->job;
+	const struct figure *ram = model_figure(p->m, t, p->m->machine ? HOST_MEM_USED : JOB_RAM);
+	char text[SHORT_LEN];
+
+	if (!ram || p->s->columns >= WIDE)
+		return 0;
+	(void) screen_print(p->s, y, 1, INK_DIM, "peak %s", short_bytes((double) ram->peak, p->v->units, text));
+	return 1;
+}
+
+/* A bar for each core, as many beside each other as fit. */
+static int draw_cores(struct picture *p, int y, int lines)
+{
+	const int each = 16, beside = (p->s->columns - 1) / each;
+	int used = 0;
+
+	if (!p->v->show_cores || p->m->n_cores == 0 || beside == 0)
+		return 0;
+	for (size_t i = 0; i < p->m->n_cores; i++) {
+		const int x = 1 + (int) i % beside * each;
+		struct meter meter = { .share = (double) NAN, .peak = (double) NAN, .ink = INK_CPU };
+		double rate;
+
+		used = (int) i / beside + 1;
+		if (used > lines)
+			return lines;
+		if (model_rate(p->m, &p->m->cores[i], HOST_CPU_USER, HOST_CPU_SYSTEM, &rate))
+			meter.share = rate / 1e9;
+		(void) screen_print(p->s, y + used - 1, x, INK_DIM, "%3zu", i);
+		draw_bar(p, y + used - 1, x + 4, each - 5, &meter);
+	}
+	return used;
+}
+
+int draw_head(struct picture *p, int y, int lines)
+{
+	const struct meter ram = ram_meter(p), cpu = cpu_meter(p);
+	const int rest = 2 + (p->m->n_series + p->m->n_phases > 0); /* I/O, series and a little room */
+	int used = 0;
+
+	draw_meter(p, y + used++, &ram);
+	used += draw_narrow_peak(p, y + used);
+	draw_meter(p, y + used++, &cpu);
+	used += draw_cores(p, y + used, lines - used - rest);
+	if (lines > used + rest)
+		used += draw_gpus(p, y + used, lines - used - rest);
+	if (used < lines)
+		used += draw_io(p, y + used);
+	if (used < lines)
+		used += draw_series(p, y + used);
+	return used;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines instead of a screen: for pipes, logs and screen readers. One fact a line, then a table of the first processes. A
+ * replay goes through the recorded time at once, an interval a step.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/textwidth.h"
+#include "top/format.h"
+#include "top/top.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* ---- one look ----------------------------------------------------------------------------------------------------- */
+
+/* "18.9G of 64.0G (30 %), peak 22.4G" */
+static void print_level(const struct top *t, const char *name, const struct figure *f, struct hiw_maybe whole)
+{
+	char now[SHORT_LEN], peak[SHORT_LEN], all[SHORT_LEN];
+
+	if (!f) {
+		printf("%s unknown\n", name);
+		return;
+	}
+	printf("%s %s", name, short_bytes((double) f->value, t->view.units, now));
+	if (whole.known && whole.value > 0)
+		printf(" of %s (%.0f %%)", short_bytes((double) whole.value, t->view.units, all), (double) f->value / (double) whole.value * 100);
+	printf(", peak %s\n", short_bytes((double) f->peak, t->view.units, peak));
+}
+
+static void print_cpu(const struct top *t)
+{
+	const struct model *m = &t->model;
+	const struct thing *who = m->machine ? &m->host : &m->job;
+	char number[SHORT_LEN];
+	double rate;
+
+	if (!model_rate(m, who, m->machine ? HOST_CPU_USER : JOB_CPU_USER, m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate)) {
+		puts("CPU unknown");
+		return;
+	}
+	printf("CPU %s", short_number(rate / 1e9, number));
+	if (t->feed.about.cpus.known)
+		printf(" of %lld", (long long) t->feed.about.cpus.value);
+	puts(" cores");
+}
+
+static void print_share(const char *name, const struct figure *f)
+{
+	if (f)
+		printf(", %s %.0f %%", name, (double) f->value / 1e4);
+}
+
+static void print_gpus(const struct top *t)
+{
+	const struct model *m = &t->model;
+
+	for (size_t i = 0; i < m->n_gpus; i++) {
+		const struct thing *gpu = m->gpus[i];
+		const struct figure *power = model_figure(m, gpu, GPU_POWER), *temp = model_figure(m, gpu, GPU_TEMP);
+		char name[40];
+
+		(void) snprintf(name, sizeof(name), "GPU%lld memory", gpu->index.known ? (long long) gpu->index.value : (long long) i);
+		print_level(t, name, model_figure(m, gpu, GPU_MEM), gpu->memory_bytes);
+		printf("GPU%lld %s", gpu->index.known ? (long long) gpu->index.value : (long long) i, gpu->name ? gpu->name : "");
+		print_share("SM", model_figure(m, gpu, GPU_SM));
+		print_share("busy", model_figure(m, gpu, GPU_BUSY));
+		if (power)
+			printf(", %.0f W", (double) power->value / 1e6);
+		if (temp)
+			printf(", %.0f C", (double) temp->value / 1e3);
+		puts("");
+	}
+}
+
+static void print_rates(const struct top *t)
+{
+	const struct model *m = &t->model;
+	const struct thing *who = m->machine ? &m->host : &m->job;
+	const struct {
+		const char *name;
+		const struct figure *f;
+	} rates[] = {
+		{ "read", model_figure(m, who, m->machine ? HOST_DISK_READ : JOB_READ) },
+		{ "write", model_figure(m, who, m->machine ? HOST_DISK_WRITE : JOB_WRITE) },
+		{ "net in", model_figure(m, &m->host, HOST_NET_RX) },
+		{ "net out", model_figure(m, &m->host, HOST_NET_TX) },
+	};
+	char text[SHORT_LEN];
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		if (!rates[i].f || !rates[i].f->has_rate)
+			continue;
+		printf("%s %s %s/s", any ? "," : "I/O", rates[i].name, short_bytes(rates[i].f->rate, t->view.units, text));
+		any = true;
+	}
+	if (any)
+		puts("");
+}
+
+static void print_series(const struct model *m)
+{
+	if (m->n_phases > 0)
+		printf("phase %s\n", m->phases[m->n_phases - 1]);
+	for (size_t i = 0; i < m->n_series; i++) {
+		printf("%s %.6g", m->series[i]->name, m->series[i]->value);
+		if (m->series[i]->has_step)
+			printf(" at step %lld", (long long) m->series[i]->step);
+		puts("");
+	}
+}
+
+/* Those that came since the last look. */
+static void print_events(const struct model *m, uint64_t *seen)
+{
+	char at[SHORT_LEN];
+
+	if (m->n_events > *seen + EVENTS_KEPT)
+		*seen = m->n_events - EVENTS_KEPT;
+	for (; *seen < m->n_events; ++*seen) {
+		const struct event_line *e = &m->events[*seen % EVENTS_KEPT];
+
+		printf("%s %s %s\n", e->kind, short_time(e->time_ns, at), e->text);
+	}
+}
+
+static bool is_left(enum column c)
+{
+	return c == COL_USER || c == COL_COMMAND;
+}
+
+static void print_cell(struct top *t, const struct row *row, enum column c)
+{
+	const int width = (int) column_infos[c].width;
+	char text[2048];
+
+	if (row)
+		column_text(&t->view, &t->model, row->process, c, text, sizeof(text));
+	else
+		(void) snprintf(text, sizeof(text), "%s", column_infos[c].title);
+	if (row && c == COL_COMMAND && t->view.tree)
+		printf("%*s", (int) row->depth * 2, "");
+	if (width == 0)
+		printf("%s", text);
+	else
+		printf(is_left(c) ? "%-*s " : "%*s ", width, text);
+}
+
+static void print_table(struct top *t)
+{
+	size_t shown;
+
+	view_rows(&t->view, &t->model);
+	shown = t->view.n_rows < t->options.rows ? t->view.n_rows : (size_t) t->options.rows;
+	for (size_t i = 0; t->options.rows > 0 && i <= shown; i++) {
+		for (int c = 0; c < COLUMNS; c++) {
+			if (!(column_infos[c].on_gpu && t->model.n_gpus == 0))
+				print_cell(t, i > 0 ? &t->view.rows[i - 1] : NULL, (enum column) c);
+		}
+		puts("");
+	}
+	if (t->view.n_rows > t->options.rows && t->options.rows > 0)
+		printf("and %zu more\n", t->view.n_rows - (size_t) t->options.rows);
+}
+
+/* Returns false when nobody reads any more. */
+static bool print_look(struct top *t, uint64_t *events_seen)
+{
+	const struct model *m = &t->model;
+	const struct hiw_about *about = &t->feed.about;
+	const struct thing *who = m->machine ? &m->host : &m->job;
+	char time[SHORT_LEN];
+
+	printf("time %s  %s\n", short_time(t->feed.kind == FEED_REPLAY ? t->feed.cursor_ns : m->now_ns, time),
+		m->machine ? about->host : t->feed.title);
+	print_level(t, "RAM", model_figure(m, who, m->machine ? HOST_MEM_USED : JOB_RAM),
+		!m->machine && about->limit_bytes.known ? about->limit_bytes : about->capacity_bytes);
+	print_cpu(t);
+	print_gpus(t);
+	print_rates(t);
+	print_series(m);
+	print_events(m, events_seen);
+	printf("processes %zu\n", model_processes(m));
+	print_table(t);
+	puts("");
+	return fflush(stdout) == 0;
+}
+
+/* ---- when --------------------------------------------------------------------------------------------------------- */
+
+static int replay(struct top *t)
+{
+	const uint64_t by = t->options.interval_ns ? t->options.interval_ns : SECOND;
+	uint64_t events = 0, n = 0, at = t->options.at_ns != UINT64_MAX ? t->options.at_ns : by;
+	struct hiw_err err = { "" };
+
+	for (;; at += by) {
+		if (feed_go(&t->feed, at, 0, &err) < 0) {
+			(void) fprintf(stderr, "hiwater: %s\n", err.text);
+			return 1;
+		}
+		if (!print_look(t, &events) || ++n == t->options.count || at >= t->feed.end_ns)
+			return 0;
+	}
+}
+
+static int open_timer(uint64_t ns)
+{
+	const struct timespec period = { (time_t) (ns / SECOND), (long) (ns % SECOND) };
+	const struct itimerspec timer = { .it_interval = period, .it_value = period };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+	if (fd >= 0)
+		(void) timerfd_settime(fd, 0, &timer, NULL);
+	return fd;
+}
+
+static int open_signals(void)
+{
+	static const int heard[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t set;
+
+	(void) sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
+		(void) sigaddset(&set, heard[i]);
+	(void) sigprocmask(SIG_BLOCK, &set, NULL);
+	(void) signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int follow(struct top *t)
+{
+	autoclose int timer = open_timer(t->options.interval_ns ? t->options.interval_ns : SECOND);
+	autoclose int signals = open_signals();
+	struct pollfd fds[] = { { .fd = feed_fd(&t->feed), .events = POLLIN }, { .fd = timer, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN } };
+	struct hiw_err err = { "" };
+	uint64_t events = 0, n = 0, expirations;
+
+	for (;;) {
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		if (fds[2].revents)
+			return 0;
+		if (fds[0].revents && feed_step(&t->feed, &err) < 0) {
+			(void) fprintf(stderr, "hiwater: %s\n", err.text);
+			return 1;
+		}
+		if (!t->feed.over && !(fds[1].revents && read(timer, &expirations, sizeof(expirations)) > 0))
+			continue;
+		if (!print_look(t, &events) || ++n == t->options.count || t->feed.over)
+			return 0;
+	}
+}
+
+int plain_run(struct top *t)
+{
+	return t->feed.kind == FEED_REPLAY ? replay(t) : follow(t);
+}

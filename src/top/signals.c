@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * F9: a signal to one process, after two answers, to one's own processes only, and never to a number that was given out
+ * again: the recorder sends it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "top/top.h"
+
+static const struct {
+	int digit, signal;
+	const char *name;
+} signals[] = {
+	{ '1', SIGHUP, "HUP" },
+	{ '2', SIGINT, "INT" },
+	{ '3', SIGUSR1, "USR1" },
+	{ '4', SIGUSR2, "USR2" },
+	{ '5', SIGTERM, "TERM" },
+	{ '6', SIGSTOP, "STOP" },
+	{ '7', SIGCONT, "CONT" },
+	{ '9', SIGKILL, "KILL" },
+};
+
+enum {
+	SIGNALS = sizeof(signals) / sizeof(signals[0])
+};
+
+const char *signal_menu(void)
+{
+	return "1 HUP  2 INT  3 USR1  4 USR2  5 TERM  6 STOP  7 CONT  9 KILL  Esc none";
+}
+
+int signal_of(int digit)
+{
+	for (size_t i = 0; i < SIGNALS; i++) {
+		if (signals[i].digit == digit)
+			return signals[i].signal;
+	}
+	return 0;
+}
+
+const char *signal_name(int signal)
+{
+	for (size_t i = 0; i < SIGNALS; i++) {
+		if (signals[i].signal == signal)
+			return signals[i].name;
+	}
+	return "?";
+}
+
+static const char *why_not(const struct top *t, const struct thing *process)
+{
+	if (t->options.readonly)
+		return "signals are switched off (--readonly)";
+	if (!t->feed.recorder)
+		return "signals are sent from a live view of the machine or a process only";
+	if (!process)
+		return "pick a process first";
+	if (!process->uid.known || (uid_t) process->uid.value != geteuid())
+		return "that is somebody else's process";
+	return NULL;
+}
+
+bool top_may_signal(struct top *t)
+{
+	const char *why = why_not(t, model_find(&t->model, HIW_PROCESS, t->view.picked));
+
+	if (why)
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s", why);
+	return why == NULL;
+}
+
+void top_signal(struct top *t, int signal)
+{
+	const struct thing *process = model_find(&t->model, HIW_PROCESS, t->view.picked);
+	const long long pid = process ? (long long) process->pid.value : 0;
+	int r;
+
+	if (!top_may_signal(t))
+		return;
+	r = hiw_recorder_signal(t->feed.recorder, (pid_t) pid, signal);
+	if (r < 0)
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was not sent to %lld: %s", signal_name(signal), pid,
+			strerror(-r));
+	else
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s was sent to %lld", signal_name(signal), pid);
+}
