@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from . import sinks as sinks
     from ._command import command as command
     from ._errors import Error as Error
+    from ._ipython import load_ipython_extension as load_ipython_extension
+    from ._ipython import unload_ipython_extension as unload_ipython_extension
     from ._recording import Recording as Recording
     from ._recording import open_recording as open
     from ._run import Phase as Phase
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 # Where a name comes from; imported when it is first used, so that importing hiwater costs a program nothing.
 _NAMES = {
     "Error": ("_errors", "Error"), "Phase": ("_run", "Phase"), "Recording": ("_recording", "Recording"),
-    "Run": ("_run", "Run"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
+    "Run": ("_run", "Run"), "load_ipython_extension": ("_ipython", "load_ipython_extension"),
+    "unload_ipython_extension": ("_ipython", "unload_ipython_extension"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
     "last": ("_track", "last"), "open": ("_recording", "open_recording"), "start": ("_track", "start"),
     "stop": ("_track", "stop"), "track": ("_track", "track"),
 }

@@ -70,7 +70,7 @@ _OPTIONS = {
     "print_every": ("--progress", _span),
 }
 _FLAGS = {"pss": "--pss"}
-_OTHERS = {"pid", "record", "exact", "summary"}
+_OTHERS = {"pid", "record", "exact", "summary", "live"}
 
 
 def arguments(options: Mapping[str, Any]) -> list[str]:

@@ -105,10 +105,13 @@ class Recording:
 
         return plot(self, series)
 
-    def report(self, path: Union[str, os.PathLike[str]], *, redact: bool = False) -> None:
-        """Writes one self-contained page of HTML into path, whole or not at all: charts, findings, figures, the data. redact:
-        without user, host, commands, paths and names of processes. Raises Error."""
-        said_by("report", *(["--redact"] if redact else []), "-o", os.path.abspath(path), "--", self._file())
+    def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
+        """Writes one self-contained page of HTML into path, whole or not at all: charts, findings, figures, the data; returns its
+        path, which is beside the recording where none is given. redact: without user, host, commands, paths and names of
+        processes. Raises Error."""
+        page = os.path.abspath(path) if path is not None else os.path.splitext(self._file())[0] + ".html"
+        said_by("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
+        return page
 
     def _file(self) -> str:
         if not os.path.exists(self.path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, TypeVar, Union
 
     from ._feed import Feed
+    from ._live import Live
     from ._recording import Recording
     from ._summary import Summary
     from .sinks import Sink
@@ -46,6 +47,7 @@ class Run:
         self._channel: Optional[Channel] = None
         self._watch: Optional[_frameworks.Watch] = None
         self._feeds: list[Feed] = []
+        self._live: Optional[Live] = None
         self._step: Optional[int] = None  # the last that was logged
         self._pid = 0
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
@@ -71,6 +73,8 @@ class Run:
         self._watch = _frameworks.Watch()
         _running.append(self)
         _thread.start()
+        if self._options.get("live"):
+            self.live()
         return self
 
     def stop(self) -> None:
@@ -93,7 +97,11 @@ class Run:
         _finished[:] = [self]
         for feed in self._feeds:
             feed.end(self, self._step)
-        self._feeds = []
+        if self._live:
+            from ._live import after
+
+            self._live.finish(after(self.summary) if self._texts or self._recording else "; ".join(self.warnings))
+        self._feeds, self._live = [], None
 
     def end_within(self, limit_s: float) -> bool:
         """Tells the recorder to end. False: it did not in that time; it may be told again, or left with `leave`. Whatever comes
@@ -159,6 +167,12 @@ class Run:
         return self._channel is not None and self._pid == os.getpid()
 
     @property
+    def name(self) -> Optional[str]:
+        """Given with track(name); None: none was."""
+        name: Optional[str] = self._options.get("name")
+        return name
+
+    @property
     def path(self) -> Optional[str]:
         """Of the recording; None: there is none, or none yet. A run shorter than a second is only kept with output=."""
         if self._recording:
@@ -203,9 +217,22 @@ class Run:
         """A matplotlib figure of the recording; see `Recording.plot`."""
         return self.recording.plot(*series)
 
-    def report(self, path: Union[str, os.PathLike[str]], *, redact: bool = False) -> None:
+    def live(self, *series: str) -> None:
+        """In a notebook: a chart of CPU, RAM, GPUs and logged values (those named, else the first four) over the same time, below
+        the cell, drawn anew twice a second until the run ends; the last one stays. Elsewhere it does nothing but a warning."""
+        from ._live import Live, notebook
+
+        display = notebook()
+        if display is None or not self.is_running:
+            self._warn("live: there is no chart, since " + ("this is no notebook" if self.is_running else "nothing is measured"))
+        elif self._options.get("record") is False:
+            self._warn("live: there is no chart, since the chart is drawn from the recording: leave record=False out")
+        elif not self._live:
+            self._live = Live(self, display, series)
+
+    def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
         """Writes one self-contained page of HTML about the recording; see `Recording.report`."""
-        self.recording.report(path, redact=redact)
+        return self.recording.report(path, redact=redact)
 
     # ---- what the program tells
 

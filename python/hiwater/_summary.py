@@ -209,12 +209,13 @@ class Processes:
 
 @dataclass(frozen=True)
 class PhaseRam:
-    """Of the main process. method: "exact" or "sampled"."""
+    """Of the main process. method: "exact" or "sampled". job_peak_bytes: of the whole job at one instant, sampled."""
 
     before_bytes: Optional[int] = None
     peak_bytes: Optional[int] = None
     after_bytes: Optional[int] = None
     method: Optional[str] = None
+    job_peak_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -232,13 +233,15 @@ class PhaseGpu:
 
 @dataclass(frozen=True)
 class PhaseSummary:
-    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such. gpu None: nothing is known."""
+    """A phase; end_s None: it was still open. facts: what was given with it, numbers as such. cpu_s: processor
+    time of the whole job. gpu None: nothing is known."""
 
     name: str = ""
     facts: Dict[str, Value] = field(default_factory=dict)
     begin_s: Optional[float] = None
     end_s: Optional[float] = None
     ram: PhaseRam = field(default_factory=PhaseRam)
+    cpu_s: Optional[float] = None
     gpu: Optional[PhaseGpu] = None
     energy: Energy = field(default_factory=Energy)
 

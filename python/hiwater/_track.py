@@ -31,6 +31,7 @@ def track(what: object = None, /, **options: Any) -> Any:
     cgroup, gpu  "auto" or "none"
     pss          also split processes over 1.5 GiB into private and shared memory
     print_every  seconds: a line about the present on stderr so often
+    live         in a notebook: draw a chart while it runs (`Run.live`)
     summary      "full" or "line": print it on stderr at the end
     alert, on_alert, limit, grace, request    rules, as on the command line; one text or several
 

@@ -92,7 +92,9 @@ struct phase_use {
 	struct maybe gpu_before, gpu_peak, gpu_after; /* device memory that the job held, over all devices; bytes */
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
 	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them */
-	struct maybe cpu_before_uj, gpu_before_uj;    /* live: of the run, when it began */
+	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
+	struct maybe cpu_ns;                          /* processor time of the whole job */
+	struct maybe cpu_before_uj, gpu_before_uj, cpu_before_ns; /* live: of the run, when it began */
 	struct gpu_integral work_before[GPU_WORK_COUNT];
 };
 

@@ -14,6 +14,13 @@ static struct maybe cpu_energy(const struct job *job)
 	return acc ? known(acc->last - acc->min) : UNKNOWN;
 }
 
+static struct maybe cpu_time(const struct job *job)
+{
+	const struct acc *user = job_acc(job, M_JOB_CPU_USER, 0), *system = job_acc(job, M_JOB_CPU_SYSTEM, 0);
+
+	return user && system ? known(user->last + system->last) : UNKNOWN;
+}
+
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted)
 {
 	const struct acc *counter = job_acc(job, M_GPU_ENERGY, id), *power = job_acc(job, M_GPU_POWER, id);
@@ -81,19 +88,23 @@ static struct maybe mean_since(const struct gpu_integral *before, const struct g
 
 void phase_use_begin(const struct job *job, struct phase *phase)
 {
-	const struct acc *held = job_acc(job, M_JOB_GPU_MEM, 0);
+	const struct acc *held = job_acc(job, M_JOB_GPU_MEM, 0), *ram = job_acc(job, M_JOB_RAM, 0);
 
 	phase->use = (struct phase_use) {
+		.cpu_before_ns = cpu_time(job),
 		.cpu_before_uj = cpu_energy(job),
 		.gpu_before_uj = job_gpus_energy(job),
 		.work_before = { job->work[GPU_WORK_BUSY], job->work[GPU_WORK_SM] },
 	};
+	if (ram)
+		phase->use.job_peak = known(ram->last);
 	if (held)
 		phase->use.gpu_before = phase->use.gpu_peak = phase->use.gpu_after = known(held->last);
 }
 
 static void update(const struct job *job, struct phase_use *use)
 {
+	use->cpu_ns = risen(use->cpu_before_ns, cpu_time(job));
 	use->cpu_energy_uj = risen(use->cpu_before_uj, cpu_energy(job));
 	use->gpu_energy_uj = risen(use->gpu_before_uj, job_gpus_energy(job));
 	for (int k = 0; k < GPU_WORK_COUNT; k++)
@@ -102,42 +113,53 @@ static void update(const struct job *job, struct phase_use *use)
 
 static void see_memory(struct phase_use *use, const struct reading *r)
 {
+	if (r->metric == M_JOB_RAM) {
+		use->job_peak = maybe_max(use->job_peak, known(r->max));
+		return;
+	}
 	if (!use->gpu_before.known)
 		use->gpu_before = use->gpu_peak = known(r->value);
 	use->gpu_after = known(r->value);
 	use->gpu_peak = maybe_max(use->gpu_peak, known(r->max));
 }
 
+static bool is_memory(enum metric m)
+{
+	return m == M_JOB_GPU_MEM || m == M_JOB_RAM;
+}
+
 static bool is_of_use(const struct reading *r)
 {
 	const enum metric m = r->metric;
 
-	return r->known && (m == M_JOB_GPU_MEM || m == M_HOST_ENERGY || m == M_GPU_ENERGY || m == M_GPU_POWER ||
+	return r->known && (is_memory(m) || m == M_JOB_CPU_USER || m == M_HOST_ENERGY || m == M_GPU_ENERGY || m == M_GPU_POWER ||
 				   work_of(m) != GPU_WORK_COUNT);
 }
 
-/* What the frame says of the memory that the job holds (*ret; NULL: nothing). True: something in it is of use. */
-static bool look_at(const struct frame *frame, const struct reading **ret)
+static bool has_any(const struct frame *frame)
 {
-	bool any = false;
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		if (is_of_use(&frame->readings[i]))
+			return true;
+	}
+	return false;
+}
 
-	*ret = NULL;
+static void see_frame(struct phase_use *use, const struct frame *frame)
+{
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
 
-		any = any || is_of_use(r);
-		if (r->known && r->metric == M_JOB_GPU_MEM)
-			*ret = r;
+		if (r->known && is_memory(r->metric))
+			see_memory(use, r);
 	}
-	return any;
 }
 
 void phases_see_use(struct job *job, const struct frame *frame)
 {
-	const struct reading *memory;
 	size_t open = job->n_open;
 
-	if (open == 0 || !look_at(frame, &memory))
+	if (open == 0 || !has_any(frame))
 		return;
 	for (size_t i = job->n_phases; i-- > 0 && open > 0;) {
 		struct phase *phase = &job->phases[i];
@@ -145,8 +167,7 @@ void phases_see_use(struct job *job, const struct frame *frame)
 		if (phase->end_ns != 0)
 			continue;
 		open--;
-		if (memory)
-			see_memory(&phase->use, memory);
+		see_frame(&phase->use, frame);
 		update(job, &phase->use);
 	}
 }

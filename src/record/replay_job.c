@@ -269,6 +269,8 @@ static void get_use(sqlite3_stmt *st, struct phase_use *u)
 		{ &u->work[GPU_WORK_SM], 1000000 },
 		{ &u->cpu_energy_uj, INT64_MAX },
 		{ &u->gpu_energy_uj, INT64_MAX },
+		{ &u->job_peak, INT64_MAX },
+		{ &u->cpu_ns, INT64_MAX },
 	};
 	int64_t value;
 
@@ -311,7 +313,8 @@ static const char *const series_columns[] = { "name", "n", "first", "last", "min
 
 static const char *const phase_columns[] = {
 	"number", "parent", "name", "began", "ended", "ram_before", "ram_peak", "ram_after", "peak_exact", "facts",
-	"gpu_before", "gpu_peak", "gpu_after", "gpu_busy", "gpu_sm_active", "cpu_energy", "gpu_energy", NULL
+	"gpu_before", "gpu_peak", "gpu_after", "gpu_busy", "gpu_sm_active", "cpu_energy", "gpu_energy",
+	"job_peak", "cpu", NULL
 };
 
 static const struct table tables[] = {

@@ -67,7 +67,7 @@ static const char fixed_tables[] =
 	"CREATE TABLE phase(number INTEGER PRIMARY KEY, parent INTEGER, name TEXT, began INTEGER, ended INTEGER,"
 	" ram_before INTEGER, ram_peak INTEGER, ram_after INTEGER, peak_exact INTEGER, facts TEXT,"
 	" gpu_before INTEGER, gpu_peak INTEGER, gpu_after INTEGER, gpu_busy INTEGER, gpu_sm_active INTEGER,"
-	" cpu_energy INTEGER, gpu_energy INTEGER);"
+	" cpu_energy INTEGER, gpu_energy INTEGER, job_peak INTEGER, cpu INTEGER);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT, n INTEGER, first REAL, last REAL, min REAL, max REAL,"
 	" step INTEGER, sum REAL, lows TEXT);"
 	"CREATE TABLE series_value(t INTEGER, series INTEGER, step INTEGER, value REAL);"

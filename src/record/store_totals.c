@@ -138,7 +138,7 @@ static int put_series_state(struct store *s, const struct series *series)
 static void bind_use(sqlite3_stmt *st, const struct phase_use *u)
 {
 	const struct maybe values[] = { u->gpu_before, u->gpu_peak, u->gpu_after, u->work[GPU_WORK_BUSY], u->work[GPU_WORK_SM],
-		u->cpu_energy_uj, u->gpu_energy_uj };
+		u->cpu_energy_uj, u->gpu_energy_uj, u->job_peak, u->cpu_ns };
 
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(values[0])); i++)
 		store_bind_if(st, 11 + i, values[i].known, values[i].value);

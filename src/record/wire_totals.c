@@ -94,6 +94,7 @@ static uint64_t phase_print(const struct phase *p)
 	hash = stir(hash, (uint64_t) p->ram_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.gpu_peak), p->use.gpu_after);
 	hash = stir_maybe(stir_maybe(hash, p->use.work[GPU_WORK_BUSY]), p->use.work[GPU_WORK_SM]);
+	hash = stir_maybe(stir_maybe(hash, p->use.job_peak), p->use.cpu_ns);
 	hash = stir_maybe(stir_maybe(hash, p->use.cpu_energy_uj), p->use.gpu_energy_uj);
 	return stir(hash, (uint64_t) p->ram_known | (uint64_t) p->peak_exact << 1);
 }

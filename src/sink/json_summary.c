@@ -264,7 +264,9 @@ static void phase(struct json *j, const struct phase *p)
 	key_maybe(j, "peak_bytes", p->ram_known ? known(p->ram_peak) : UNKNOWN);
 	key_maybe(j, "after_bytes", p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
 	key_str(j, "method", p->ram_known ? method_name(p->peak_exact ? METHOD_EXACT : METHOD_SAMPLED) : NULL);
+	key_maybe(j, "job_peak_bytes", p->use.job_peak);
 	json_end(j);
+	key_seconds(j, "cpu_s", p->use.cpu_ns);
 	phase_use(j, p);
 	json_end(j);
 }

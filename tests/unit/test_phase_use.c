@@ -77,6 +77,23 @@ static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
 	assert_false(inner->work[GPU_WORK_SM].known);
 }
 
+static void test_ram_and_processors_of_the_whole_job(void **state)
+{
+	struct rig *r = *state;
+	const struct phase_use *use;
+
+	LOOK(r, 1 * SECOND, reading_of(M_JOB_RAM, 0, 10 * MB), reading_of(M_JOB_CPU_USER, 0, 100), reading_of(M_JOB_CPU_SYSTEM, 0, 10));
+	edge(r, 1 * SECOND, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 2 * SECOND, reading_of(M_JOB_RAM, 0, 70 * MB), reading_of(M_JOB_CPU_USER, 0, 150), reading_of(M_JOB_CPU_SYSTEM, 0, 12));
+	LOOK(r, 3 * SECOND, reading_of(M_JOB_RAM, 0, 20 * MB));
+	edge(r, 3 * SECOND, EVENT_PHASE_END, 1);
+	LOOK(r, 4 * SECOND, reading_of(M_JOB_RAM, 0, 90 * MB), reading_of(M_JOB_CPU_USER, 0, 900));
+	use = &job_phase(r->job, 0)->use;
+	assert_int_equal(use->job_peak.value, 70 * MB);
+	assert_int_equal(use->cpu_ns.value, 52);
+	assert_false(use->gpu_peak.known);
+}
+
 /* Eight GPUs, of which the job works on one. */
 static void test_idle_devices_of_others_do_not_count(void **state)
 {
@@ -162,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_of_a_phase_is_what_rose_while_it_was_open),
+		RIG_TEST(test_ram_and_processors_of_the_whole_job),
 		RIG_TEST(test_idle_devices_of_others_do_not_count),
 		RIG_TEST(test_nothing_is_known_where_nothing_was_read),
 		RIG_TEST(test_frameworks_belong_to_their_devices),

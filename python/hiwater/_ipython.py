@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""`%load_ext hiwater`: the magics of notebooks and IPython.
+
+    %hiwater on [-n NAME]       measures from here on; below each cell a line says what that cell used
+    %hiwater off                ends that, and says what it was in all
+    %hiwater status             what is measured now, and what it holds
+    %hiwater last               the summary of the run that ended last
+    %hiwater report [FILE]      one page about the run that is measured, or ended last
+    %%hiwater [-n NAME] [--live] [--report] [-i INTERVAL] [-o FILE]    at the top of a cell: a run of its own
+
+`%%hiwater` is replaced by a line of Python before the cell runs, so the cell is compiled, awaited, displayed and interrupted
+as any other, errors point to its own lines, and it ends when the cell does, however it does. Where hiwater cannot measure,
+the cell runs all the same, and a line says why.
+"""
+from __future__ import annotations
+
+import shlex
+import sys
+
+from ._errors import Error
+from ._live import after
+from ._run import Run, _finished
+from ._svg import amount, duration, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
+    from ._run import Phase
+    from ._summary import PhaseSummary
+
+CELL = "%%hiwater"
+CPU_WORTH_S = 0.5  # of a shorter cell, processor time is too coarse for a mean
+ACTIONS = "on, off, status, report, last"
+_OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
+_FLAGS = {"--live": "live", "--report": "report"}
+
+
+def rewritten(lines: List[str]) -> List[str]:
+    """A cell that begins with %%hiwater as one that begins with a call. In front of another cell magic it stays as it is."""
+    if not lines or not (lines[0].rstrip() == CELL or lines[0].startswith(CELL + " ")):
+        return lines
+    if next((line for line in lines[1:] if line.strip()), "").startswith("%%"):
+        return lines
+    rest = lines[0][len(CELL):].strip()
+    return [f"get_ipython().run_line_magic('hiwater', {'_cell ' + rest!r})\n", *lines[1:]]
+
+
+rewritten.has_side_effects = False  # type: ignore[attr-defined]
+
+
+def parsed(words: List[str]) -> Dict[str, Any]:
+    """Options of %%hiwater and on. Raises Error."""
+    found: Dict[str, Any] = {}
+    words = list(words)
+    while words:
+        word, _, value = words.pop(0).partition("=")
+        if word in _FLAGS and not value:
+            found[_FLAGS[word]] = True
+        elif word in _OPTIONS and (value or words):
+            found[_OPTIONS[word]] = value or words.pop(0)
+        elif word in _OPTIONS:
+            raise Error(f"{word} needs a value")
+        else:
+            raise Error(f"{word!r} is no option: there are -n NAME, -i INTERVAL, -o FILE, --live, --report")
+    return found
+
+
+def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
+    """What a cell used, start, end and peak."""
+    parts = [number_of_it, duration(phase.wall_s or 0.0)]
+    ram = phase.ram
+    if ram.peak_bytes is not None:
+        parts.append(f"RAM {amount(ram.before_bytes, ram.after_bytes)}, peak {amount(ram.peak_bytes)} {ram.method or ''}".rstrip())
+        if ram.job_peak_bytes is not None and ram.job_peak_bytes > 1.02 * ram.peak_bytes:
+            parts.append(f"with children {amount(ram.job_peak_bytes)}")
+    if phase.gpu and phase.gpu.peak_bytes:
+        parts.append(f"GPU {amount(phase.gpu.before_bytes, phase.gpu.after_bytes)}, peak {amount(phase.gpu.peak_bytes)}")
+        share = phase.gpu.sm_active_mean if phase.gpu.sm_active_mean is not None else phase.gpu.gpu_mean
+        if share is not None:
+            parts.append(f"GPU {'SM active' if phase.gpu.sm_active_mean is not None else 'busy'} {number(share * 100)} %")
+    if phase.cpu_s is not None and phase.wall_s and phase.wall_s >= CPU_WORTH_S:
+        parts.append(f"CPU {number(phase.cpu_s / phase.wall_s)} cores")
+    if phase.energy.gpu_j:
+        parts.append(f"GPU energy {number(phase.energy.gpu_j)} J")
+    return "   ".join(parts)
+
+
+class Magic:
+    """One a shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.session: Optional[Run] = None                    # of %hiwater on
+        self.phase: Optional[Tuple[str, Phase]] = None        # the cell that runs now
+        self.cell: Optional[Tuple[Run, Dict[str, Any]]] = None  # of %%hiwater
+        self.next_cell = 0  # its number; the shell's own count runs ahead of the cell or not, by version
+
+    # ---- magics
+
+    def __call__(self, line: str, cell: Optional[str] = None) -> None:
+        if cell is not None:
+            self._other_magic(line, cell)
+            return
+        try:
+            words = shlex.split(line)
+            action = words.pop(0) if words else "status"
+            if action not in self._actions:
+                raise Error(f"%hiwater {action}: there are {ACTIONS}, and %%hiwater at the top of a cell")
+            self._actions[action](self, words)
+        except (Error, ValueError) as e:
+            from importlib import import_module
+
+            usage: Any = import_module("IPython.core.error").UsageError
+            raise usage(str(e)) from None
+
+    def _on(self, words: List[str]) -> None:
+        options = parsed(words)
+        if self.session and self.session.is_running:
+            raise Error("it is on already: %hiwater off ends it")
+        if options.pop("report", False):
+            raise Error("--report is for %%hiwater: %hiwater report writes a page of what is on")
+        self.session = Run({"name": "notebook", **options})
+        self.session.start()
+
+    def _off(self, words: List[str]) -> None:
+        self._no_more(words)
+        if not self.session or not self.session.is_running:
+            raise Error("it is not on: %hiwater on begins")
+        self.phase = None
+        self.session.stop()
+        self._say(after(self.session.summary))
+        self.session = None
+
+    def _status(self, words: List[str]) -> None:
+        self._no_more(words)
+        run = self.session
+        if not run or not run.is_running:
+            self._say("nothing is measured: %hiwater on, or %%hiwater at the top of a cell")
+            return
+        where = f"   recording {run.path}" if run.path else ""
+        self._say("\n".join([after(run.summary) + where, *run.warnings]))
+
+    def _last(self, words: List[str]) -> None:
+        self._no_more(words)
+        if not _finished:
+            raise Error("no run has ended in this process yet; hiwater.open() has those of the history")
+        self._say(str(_finished[-1].summary))
+
+    def _report(self, words: List[str]) -> None:
+        if len(words) > 1:
+            raise Error("%hiwater report takes the name of a file, or nothing")
+        run = self.session if self.session and self.session.is_running else _finished[-1] if _finished else None
+        if run is None:
+            raise Error("there is no run to report: %hiwater on, or %%hiwater at the top of a cell")
+        self._say(f"report: {run.report(words[0] if words else None)}")
+
+    def _cell(self, words: List[str]) -> None:
+        """The first line of a cell that began with %%hiwater."""
+        options = parsed(words)
+        wants = {key: options.pop(key, False) for key in ("live", "report")}
+        self._end_cell()
+        run = Run(options)
+        try:
+            run.start()
+        except Error as e:
+            print(f"hiwater: {e}", file=sys.stderr)
+            return
+        self.cell = run, wants
+        if wants["live"]:
+            run.live()
+
+    _actions: Dict[str, Callable[[Magic, List[str]], None]] = {
+        "on": _on, "off": _off, "status": _status, "last": _last, "report": _report, "_cell": _cell}
+
+    def _other_magic(self, line: str, cell: str) -> None:
+        """%%hiwater in front of another cell magic."""
+        self(f"_cell {line}")
+        name, _, rest = cell.lstrip().partition("\n")[0][2:].partition(" ")
+        self.shell.run_cell_magic(name, rest, cell.lstrip().partition("\n")[2])
+
+    @staticmethod
+    def _no_more(words: List[str]) -> None:
+        if words:
+            raise Error(f"{words[0]!r} is too much there")
+
+    # ---- cells
+
+    def before(self, info: Any) -> None:
+        """A cell begins."""
+        if str(getattr(info, "raw_cell", "")).lstrip().startswith("%hiwater"):
+            return
+        if self.session and self.session.is_running and getattr(info, "store_history", True):
+            name = f"[{self.next_cell or self.shell.execution_count}]"
+            self.phase = name, self.session.phase(name).__enter__()
+
+    def behind(self, result: Any) -> None:
+        """A cell has ended, in whatever way."""
+        try:
+            exception = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
+            if getattr(result, "execution_count", None) is not None:
+                self.next_cell = result.execution_count + 1
+            self._end_cell(exception)
+            self._end_phase(exception)
+        except Error as e:
+            print(f"hiwater: {e}", file=sys.stderr)
+
+    def _end_phase(self, exception: Optional[BaseException]) -> None:
+        if not self.phase or not self.session:
+            return
+        name, phase = self.phase
+        self.phase = None
+        phase.__exit__(type(exception) if exception else None, exception, None)
+        if not self.session.is_running:
+            return
+        found = [p for p in self.session.summary.phases if p.name == name]
+        if found:
+            self._say(cell_line(name, found[-1]))
+
+    def _end_cell(self, exception: Optional[BaseException] = None) -> None:
+        if not self.cell:
+            return
+        (run, wants), self.cell = self.cell, None
+        if exception is not None:
+            run.oom(exception)
+        had_chart = run._live is not None
+        run.stop()
+        text = after(run.summary)
+        if not had_chart:
+            self._say(text)
+        for warning in run.warnings:
+            print(f"hiwater: {warning}", file=sys.stderr)
+        if wants["report"]:
+            self._say(f"report: {run.report()}")
+
+    def _say(self, text: str) -> None:
+        """As the cell's output; in a terminal on stdout."""
+        if hasattr(self.shell, "kernel"):
+            from importlib import import_module
+
+            import_module("IPython.display").display({"text/plain": text}, raw=True)
+        else:
+            print(text)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext hiwater` calls."""
+    if getattr(shell, "_hiwater", None) is not None:
+        return
+    magic = shell._hiwater = Magic(shell)
+    shell.register_magic_function(magic, "line_cell", "hiwater")
+    shell.input_transformers_cleanup.append(rewritten)
+    shell.events.register("pre_run_cell", magic.before)
+    shell.events.register("post_run_cell", magic.behind)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext hiwater` calls; what was measured ends."""
+    magic = getattr(shell, "_hiwater", None)
+    if magic is None:
+        return
+    shell._hiwater = None
+    shell.events.unregister("pre_run_cell", magic.before)
+    shell.events.unregister("post_run_cell", magic.behind)
+    shell.input_transformers_cleanup.remove(rewritten)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("hiwater", None)
+    magic._end_cell()
+    if magic.session and magic.session.is_running:
+        magic.session.stop()
