@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. Types and their meaning stand in
- * _core.pyi; everything here is hiwater.h, with Python's objects around it. Py_LIMITED_API comes from meson.build.
+ * _core.pyi; everything in this file is hiwater.h, with Python's objects around it. Py_LIMITED_API comes from meson.build.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include <hiwater.h>
+
+#include "_core_columns.h"
 
 enum {
 	KINDS = sizeof(((struct hiw_push_stats *) 0)->counts) / sizeof(((struct hiw_push_stats *) 0)->counts[0]),
@@ -414,9 +416,15 @@ static PyModuleDef_Slot module_slots[] = {
 	{ 0 },
 };
 
+static PyMethodDef module_methods[] = {
+	{ "columns", core_columns, METH_VARARGS, NULL },
+	{ 0 },
+};
+
 static struct PyModuleDef module_def = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "hiwater._core",
+	.m_methods = module_methods,
 	.m_slots = module_slots,
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple, Union
 
 _Number = Optional[float]
 _Event = Tuple[int, int, int, int, int, Optional[int], Tuple[Optional[int], ...], Optional[str]]
@@ -22,3 +22,7 @@ class Pushes:
     def timeline(self, interval_ns: int, /) -> List[_Event]: ...
     def stats(self) -> Tuple[int, int, Tuple[int, ...], int, int, Tuple[Optional[int], ...], float]:
         """Events ever, kept; how many of each kind; risen, fallen; peaks; seconds between begin and end."""
+
+def columns(uri: str, sql: str, /) -> List[Tuple[str, Union[memoryview, List[Optional[str]]]]]:
+    """What a SELECT gives of a recording (a URI of SQLite's), by column: whole numbers ("q") where all are known, else floats
+    ("d") with NaN for unknown; texts as a list. Raises OSError."""

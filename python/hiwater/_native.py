@@ -9,6 +9,7 @@ from ._errors import Error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Callable, List, Optional, Tuple, Union
 
     from . import _core
 
@@ -44,3 +45,4 @@ def _found() -> ModuleType:
 
 _module = _found()
 Pushes: type[_core.Pushes] = _module.Pushes
+columns: Callable[[str, str], List[Tuple[str, Union[memoryview, List[Optional[str]]]]]] = _module.columns

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Recordings: finished, growing, or cut off.
 
-Figures come from the command (`hiwater show`), tables from SQLite itself (docs/recording.md). This is the one module that
-knows how a recording is read."""
+Figures come from the command (`hiwater show`), tables from SQLite itself (docs/recording.md), as arrays through the package's
+C part. This is the one module that knows how a recording is read."""
 from __future__ import annotations
 
 import os
 import pathlib
+import threading
 
 from ._command import said_by
 from ._errors import Error
@@ -14,10 +15,11 @@ from ._errors import Error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from typing import Any, Dict, List, Tuple, Union
+    from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
     from ._summary import Summary
 
+    Arrays = Dict[str, Union[memoryview, List[Optional[str]]]]
     Rows = Tuple[List[str], List[Tuple[Any, ...]]]
 
 _SAMPLES = {
@@ -68,7 +70,7 @@ class Recording:
         import sqlite3
 
         try:
-            with _connection(self._file()) as connection:
+            with _reading, _connection(self._file()) as connection:
                 cursor = connection.execute(sql, values)
                 return [column[0] for column in cursor.description or []], cursor.fetchall()
         except sqlite3.Error as e:
@@ -78,14 +80,25 @@ class Recording:
         """The windows (1 s each unless they were merged) of host, job, process, gpu or gpu_process, or all values of series,
         event, phase: lists by column. t_s and span_s are seconds; the others have the names and base units of
         docs/metrics.md (NAME the mean, NAME_min and NAME_max the extremes of a window); None is unknown."""
-        if entity not in _SAMPLES:
-            raise Error(f"{entity!r} is none of {', '.join(_SAMPLES)}")
-        names, rows = self.query(_SAMPLES[entity])
-        places: Dict[str, int] = {}
-        for place, name in enumerate(names):
-            if name not in _UNTOLD or entity not in ("host", "job", "process", "gpu", "gpu_process"):
-                places.setdefault(name, place)
-        return {name: [row[place] for row in rows] for name, place in places.items()}
+        names, rows = self.query(_select(entity))
+        return {name: [row[place] for row in rows] for name, place in _places(entity, names).items()}
+
+    def arrays(self, entity: str = "job") -> Arrays:
+        """The same without a Python object a value: memoryviews of 8-byte numbers, which numpy takes without a copy
+        (`numpy.asarray(run.arrays()["ram"])`), and lists of texts. Whole numbers ("q") where all of a column are known, else
+        floats ("d") with NaN for unknown. Raises Error."""
+        from ._native import columns
+
+        sql, uri = _select(entity), _uri(self._file())
+        with _reading:
+            try:
+                made = columns(uri, sql)
+            except OSError as e:
+                try:
+                    made = columns(uri + IMMUTABLE, sql)
+                except OSError:
+                    raise Error(f"{self.path} cannot be read: {e}") from e
+        return {name: made[place][1] for name, place in _places(entity, [name for name, _ in made]).items()}
 
     def to_pandas(self, entity: str = "job") -> Any:
         """The same as a pandas.DataFrame, with t_s as its index where there is one. Needs pandas."""
@@ -95,8 +108,20 @@ class Recording:
             pandas: Any = import_module("pandas")
         except ImportError as e:
             raise Error("to_pandas needs pandas: pip install pandas; columns() gives the same as lists") from e
-        frame = pandas.DataFrame(self.columns(entity))
+        frame = pandas.DataFrame(self._for_pandas(entity))
         return frame.set_index("t_s") if "t_s" in frame.columns else frame
+
+    def _for_pandas(self, entity: str) -> Dict[str, Any]:
+        """As numpy's arrays; as lists where the package's C part was not built."""
+        from importlib import import_module
+
+        _select(entity)
+        try:
+            import_module("._native", __package__)
+        except Error:
+            return self.columns(entity)
+        as_array: Any = import_module("numpy").asarray
+        return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity).items()}
 
     def plot(self, *series: str) -> Any:
         """A matplotlib figure: RAM, cores and GPUs over time, below them the series named (all that were logged if none is),
@@ -119,12 +144,37 @@ class Recording:
         return os.path.abspath(self.path)
 
 
+# One reader at a time: the package's C part may have an SQLite of its own, and two in one process give up each other's locks.
+_reading = threading.Lock()
+
+
+def _select(entity: str) -> str:
+    if entity not in _SAMPLES:
+        raise Error(f"{entity!r} is none of {', '.join(_SAMPLES)}")
+    return _SAMPLES[entity]
+
+
+def _places(entity: str, names: Sequence[str]) -> Dict[str, int]:
+    """Which columns are told: the first of each name."""
+    places: Dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name not in _UNTOLD or entity not in ("host", "job", "process", "gpu", "gpu_process"):
+            places.setdefault(name, place)
+    return places
+
+
+IMMUTABLE = "&immutable=1"  # what is in the file itself, where the journal cannot be opened (a folder that is read-only)
+
+
+def _uri(path: str) -> str:
+    return pathlib.Path(path).as_uri() + "?mode=ro"
+
+
 class _connection:
-    """Reads only. Where the journal cannot be opened (a folder that is read-only), what is in the file itself."""
+    """Reads only."""
 
     def __init__(self, path: str) -> None:
-        self._uri = pathlib.Path(path).as_uri() + "?mode=ro"
-        self._journal = path + "-wal"
+        self._uri = _uri(path)
 
     def __enter__(self) -> sqlite3.Connection:
         import sqlite3
@@ -135,7 +185,7 @@ class _connection:
             self._connection.execute("SELECT count(*) FROM meta").fetchall()
         except sqlite3.OperationalError:
             self._connection.close()
-            self._connection = sqlite3.connect(self._uri + "&immutable=1", uri=True)
+            self._connection = sqlite3.connect(self._uri + IMMUTABLE, uri=True)
             self._connection.text_factory = lambda raw: raw.decode(errors="replace")
         return self._connection
 

@@ -58,6 +58,51 @@ for bad in (lambda: r.columns("jobs"), lambda: r.query("SELECT nothing"), lambda
 """)
 
 
+def test_arrays(program):
+    """The same figures as the lists; numpy takes them without a copy; unknown is NaN."""
+    pytest.importorskip("numpy")
+    program.run(RECORDED + """
+import math
+r = hiwater.open("a.hiw")
+for entity in ("host", "job", "process", "gpu", "gpu_process", "series", "event", "phase"):
+    lists, arrays = r.columns(entity), r.arrays(entity)
+    assert list(lists) == list(arrays)
+    for name, values in lists.items():
+        array = arrays[name]
+        if isinstance(array, list):
+            assert array == values and all(v is None or isinstance(v, str) for v in array)
+            continue
+        assert array.itemsize == 8 and array.readonly and len(array) == len(values)
+        assert array.format == ("q" if all(isinstance(v, int) for v in values) and values else array.format)
+        assert [None if math.isnan(v) else v for v in array] == values, name
+assert r.arrays()["ram"].format == "q" and r.arrays()["t_s"].format == "d"
+assert "numpy" not in sys.modules
+import numpy
+column = r.arrays()["ram_max"]
+array = numpy.asarray(column)
+assert not array.flags.owndata and array.max() == run.summary.ram_peak_bytes and array.dtype == numpy.int64
+os.chmod(".", 0o500)
+assert list(hiwater.Recording(os.path.abspath("a.hiw")).arrays()["ram"]) == r.columns()["ram"]
+os.chmod(".", 0o700)
+open("b.hiw", "w").write("no recording")
+for bad in (lambda: r.arrays("jobs"), lambda: hiwater.Recording("b.hiw").arrays(), lambda: hiwater.Recording("c.hiw").arrays()):
+    try: bad()
+    except hiwater.Error: pass
+    else: raise AssertionError
+""")
+
+
+def test_without_its_c_part_only_that_is_missing(program):
+    pytest.importorskip("pandas")
+    program.env["HIWATER_CORE"] = "/nowhere/_core.so"
+    program.run(RECORDED + """
+assert run.to_pandas("job")["ram_max"].max() == run.summary.ram_peak_bytes
+try: run.recording.arrays()
+except hiwater.Error as e: assert "C part" in str(e)
+else: raise AssertionError
+""")
+
+
 def test_pandas_and_matplotlib(program):
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")

@@ -36,6 +36,10 @@ def main() -> None:
         print([device.memory.peak_bytes for device in summary.gpu.devices])
     recording: hiwater.Recording = hiwater.open(run.path or "last")
     names = recording.columns("series")["name"]
+    arrays = recording.arrays("job")
+    sizes = arrays["ram"]
+    if isinstance(sizes, memoryview):
+        print(max(sizes.tolist()))
     print(whole(2) + 1, named("a", times=3).upper(), summary.to_json(), names, hiwater.__version__)
     started: hiwater.Run = hiwater.start("more")
     hiwater.stop()
