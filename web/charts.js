@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Charts on the one time axis: lines of means in bands from lowest to highest, so that a peak is seen from however far.
 
-const GUTTER = 78;
+const gutter = (width) => width < 520 ? 62 : 78;
 const LABELS = 132; // room for the names of lines at their ends, where the page is wide
 const WIDE = 860;
 const PALETTES = {
@@ -342,7 +342,7 @@ class Chart extends Panel {
       grid: { stroke: ink('grid'), width: 1 },
       ticks: { show: false },
       font: '11px system-ui, sans-serif',
-      size: GUTTER,
+      size: gutter(this.width()),
       gap: 6,
       space: this.spec.height < 120 ? 20 : 34,
       values: (u, splits) => splits.map((v) => this.unit.text(v)),

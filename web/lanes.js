@@ -23,7 +23,7 @@ class Lanes extends Panel {
       grid: { show: false },
       ticks: { show: false },
       font: '11px system-ui, sans-serif',
-      size: GUTTER,
+      size: gutter(this.width()),
       gap: 6,
       splits: () => (this.spec.names || []).map((_, i) => i + 0.5),
       values: () => this.spec.names || [],

@@ -17,7 +17,7 @@ function lines(data, entity, id, wanted) {
       const columns = w.columns.map((name) => table.column(name)).filter(Boolean);
       if (columns.length < w.columns.length) return null;
       const line = lineOf(run, table, added(columns));
-      if (!line.x.length || (w.drop && highest(line) === 0)) return null;
+      if (!line.x.length || (w.drop && (highest(line) === 0 || line.x.length < table.rows / 100))) return null;
       return { label: w.label, color: w.color ?? i, dash: w.dash, thin: w.thin, line };
     }).filter(Boolean);
     return single ? found : found.slice(0, 1).map((l) => ({ ...l, label: run.label, color: r }));
@@ -58,14 +58,14 @@ function memory(page, data) {
   const run = data.runs[0];
   const single = data.runs.length === 1;
   const wanted = [
-    { label: 'job, shared pages once', columns: ['ram'], color: 0 },
+    { label: 'job', columns: ['ram'], color: 0 },
     { label: 'private', columns: ['ram_private'], color: 2, thin: true, drop: true },
     { label: 'shared', columns: ['ram_shared'], color: 3, thin: true, drop: true },
     { label: "job's swap", columns: ['swap'], color: 1, drop: true },
     { label: 'charged to its cgroup', columns: ['cgroup_mem'], color: 4, thin: true, dash: [2, 3], drop: true },
   ];
   return [
-    chart(page, 'RAM of the job', 'bytes', lines(data, 'job', 0, wanted), { height: 220, refs: single ? ramRefs(run) : [], flags: single ? ramFlag(run) : [] }),
+    chart(page, 'RAM of the job', 'bytes', lines(data, 'job', 0, wanted), { height: 220, note: 'Pages that several processes map count once.', refs: single ? ramRefs(run) : [], flags: single ? ramFlag(run) : [] }),
     single && byProcess(page, run, 'rss', 'RAM by process', 'bytes', 'Resident sizes, one upon another: pages that several map count in each, so the top can lie above the chart before.'),
     chart(page, 'RAM of the machine', 'bytes', lines(data, 'host', 0, [
       { label: 'in use by everybody', columns: ['mem_used'], color: 4, thin: true },
@@ -113,9 +113,24 @@ const GPU_ALL = [
   { title: 'Temperature, each device', unit: 'celsius', column: ['temp'], height: 110, loose: true },
 ];
 
+// torch/gpu0/allocated_bytes: what a framework's allocator says of a device, by CUDA's number or its uuid.
+const ALLOCATOR = /^(\w+)\/(gpu\d+|GPU-[\w-]+|MIG-[\w-]+)\/(\w+)$/;
+
+function allocatorLines(run, gpu) {
+  const found = [];
+  for (const table of run.tables.filter((t) => t.entity === 'series')) {
+    const [, framework, device, figure] = ALLOCATOR.exec(table.columns[0].name) || [];
+    const is = device === gpu.uuid || device === `gpu${gpu.cuda_index ?? gpu.index}`;
+    if (!is || !['allocated_bytes', 'reserved_bytes'].includes(figure)) continue;
+    found.push({ label: `${framework} ${figure.split('_')[0]}`, color: figure.startsWith('a') ? 2 : 3, dash: [6, 4], line: lineOf(run, table, table.columns[0]) });
+  }
+  return found;
+}
+
 function gpuCharts(page, data, gpu) {
   const total = gpu.total_bytes ? [{ label: 'it has', value: gpu.total_bytes }] : [];
-  return GPU_CHARTS.map((c) => chart(page, `${gpu.label} ${c.title}`, c.unit, lines(data, 'gpu', gpu.id, c.lines),
+  const more = (c) => c.title === 'memory' && data.runs.length === 1 ? allocatorLines(data.runs[0], gpu) : [];
+  return GPU_CHARTS.map((c) => chart(page, `${gpu.label} ${c.title}`, c.unit, lines(data, 'gpu', gpu.id, c.lines).concat(more(c)),
     { height: c.height, loose: c.loose, note: c.note, refs: c.title === 'memory' ? total : [] }));
 }
 
@@ -142,10 +157,10 @@ function gpus(page, data) {
 // train/loss and val/loss are two lines of one chart.
 const family = (name) => name.split('/').pop().replace(/^(train|val|valid|validation|test|eval)[_.-]/, '');
 
-function series(page, data) {
+function series(page, data, isWanted) {
   const groups = new Map();
   data.runs.forEach((run, r) => {
-    for (const table of run.tables.filter((t) => t.entity === 'series')) {
+    for (const table of run.tables.filter((t) => t.entity === 'series' && isWanted(t.columns[0].name))) {
       const column = table.columns[0];
       const line = lineOf(run, table, column);
       const key = family(column.name);
@@ -156,7 +171,7 @@ function series(page, data) {
     }
   });
   return [...groups].map(([key, found]) => {
-    const isBytes = /(bytes|allocated|reserved)$/.test(key);
+    const isBytes = key.endsWith('bytes');
     return chart(page, key, isBytes ? 'bytes' : 'plain', found, { loose: !isBytes, height: 150 });
   });
 }
@@ -405,7 +420,7 @@ function sections(page, data) {
   const add = (title, panels) => {
     const found = panels.flat().filter(Boolean);
     if (!found.length) return;
-    const root = element('section', { class: 'group' }, element('h2', {}, title));
+    const root = element('section', { class: 'group' }, title ? element('h2', {}, title) : null);
     $('charts').append(root);
     page.add(root, found);
   };
@@ -413,7 +428,9 @@ function sections(page, data) {
   if (first) page.add($('charts'), [first]);
   add('Memory', memory(page, data));
   add(data.runs[0].gpus.length === 1 ? 'GPU' : 'GPUs', gpus(page, data));
-  add('What the job logged', series(page, data));
+  add('What the job logged', series(page, data, (name) => !ALLOCATOR.test(name)));
+  if (data.runs.some((run) => run.tables.some((t) => t.entity === 'series' && ALLOCATOR.test(t.columns[0].name))))
+    add('', [new Folded(page, "What frameworks say of their devices' memory", () => series(page, data, (name) => ALLOCATOR.test(name)))]);
   add('Processors', processors(page, data));
   add('Storage, network, power', traffic(page, data));
   for (const place of document.querySelectorAll('.gantt')) {

@@ -135,6 +135,8 @@ static void gpus(struct json *j, const struct job *job)
 		key_text(j, "label", figure_gpu(&b->gpu, label));
 		key_text(j, "name", b->gpu.name);
 		key_text(j, "uuid", b->gpu.uuid);
+		key_maybe(j, "index", b->gpu.index);
+		key_maybe(j, "cuda_index", b->gpu.cuda_index);
 		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
 		json_end(j);
 	}

@@ -32,7 +32,56 @@ static unsigned depth_of(const struct job *job, size_t i)
 	return depth;
 }
 
-static void phase_row(struct html *h, size_t run, const struct job *job, size_t i)
+/* What only some runs know of their phases: a column each, where one phase has it. */
+enum extra {
+	EXTRA_GPU_MEMORY,
+	EXTRA_GPU_WORK,
+	EXTRA_ENERGY,
+	EXTRAS
+};
+
+static const char *const extra_titles[EXTRAS] = { "GPU memory, peak", "GPU work, mean", "Energy" };
+
+static struct maybe work_of(const struct phase *p)
+{
+	return p->use.work[GPU_WORK_SM].known ? p->use.work[GPU_WORK_SM] : p->use.work[GPU_WORK_BUSY];
+}
+
+static struct maybe energy_of(const struct phase *p)
+{
+	const struct maybe cpu = p->use.cpu_energy_uj, gpu = p->use.gpu_energy_uj;
+
+	return cpu.known && gpu.known ? maybe_sum(cpu, gpu) : gpu.known ? gpu
+									: cpu;
+}
+
+static void find_extras(const struct job *job, bool extras[EXTRAS])
+{
+	for (size_t i = 0; i < job_phase_count(job); i++) {
+		const struct phase *p = job_phase(job, i);
+
+		extras[EXTRA_GPU_MEMORY] |= p->use.gpu_peak.known;
+		extras[EXTRA_GPU_WORK] |= work_of(p).known;
+		extras[EXTRA_ENERGY] |= energy_of(p).known;
+	}
+}
+
+static void extra_cell(struct html *h, const struct phase *p, enum extra extra)
+{
+	char text[UNITS_LEN];
+
+	html_raw(h, "<td>");
+	if (extra == EXTRA_GPU_MEMORY)
+		html_bytes(h, p->use.gpu_peak);
+	else if (extra == EXTRA_ENERGY && energy_of(p).known)
+		html_printf(h, "%s J", figure_number((double) energy_of(p).value / 1e6, text));
+	else if (extra == EXTRA_GPU_WORK && work_of(p).known)
+		html_printf(h, "%s <small>%s</small>", units_percent(work_of(p).value, 1000000, text),
+			figure_gpu_lead(p->use.work[GPU_WORK_SM].known ? M_GPU_SM_ACTIVE : M_GPU_BUSY));
+	html_raw(h, "</td>");
+}
+
+static void phase_row(struct html *h, size_t run, const struct job *job, size_t i, const bool extras[EXTRAS])
 {
 	const struct phase *p = job_phase(job, i);
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(job);
@@ -55,7 +104,12 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 	html_bytes(h, p->ram_known ? known(p->ram_peak) : UNKNOWN);
 	html_raw(h, p->ram_known ? (p->peak_exact ? " <small>exact</small></td><td>" : " <small>sampled</small></td><td>") : "</td><td>");
 	html_bytes(h, p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
-	html_raw(h, "</td></tr>\n");
+	html_raw(h, "</td>");
+	for (int extra = 0; extra < EXTRAS; extra++) {
+		if (extras[extra])
+			extra_cell(h, p, (enum extra) extra);
+	}
+	html_raw(h, "</tr>\n");
 }
 
 void html_phases(struct html *h)
@@ -63,14 +117,21 @@ void html_phases(struct html *h)
 	for (size_t run = 0; run < h->n; run++) {
 		const struct job *job = h->runs[run].summary->job;
 		const size_t n = job_phase_count(job);
+		bool extras[EXTRAS] = { false };
 
 		if (n == 0)
 			continue;
+		find_extras(job, extras);
 		html_raw(h, "<section class=\"panel\"><h2>Phases</h2><p class=\"note\">RAM is that of the main process.</p>\n"
 			    "<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begins</th><th>Lasts</th>"
-			    "<th>RAM before</th><th>RAM peak</th><th>RAM after</th></tr></thead><tbody>\n");
+			    "<th>RAM before</th><th>RAM peak</th><th>RAM after</th>");
+		for (int extra = 0; extra < EXTRAS; extra++) {
+			if (extras[extra])
+				html_printf(h, "<th>%s</th>", extra_titles[extra]);
+		}
+		html_raw(h, "</tr></thead><tbody>\n");
 		for (size_t i = 0; i < n && i < PHASES_SHOWN; i++)
-			phase_row(h, run, job, i);
+			phase_row(h, run, job, i, extras);
 		html_raw(h, "</tbody></table></div>");
 		if (n > PHASES_SHOWN)
 			html_printf(h, "<p class=\"note\">and %zu more</p>", n - PHASES_SHOWN);

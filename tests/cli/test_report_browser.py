@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT
+"""hiwater report in a real browser: Chromium without a window, from a file, with nothing else in reach."""
+import json
+import re
+import shutil
+import sys
+
+import long_recordings
+import pytest
+from cli_helpers import HIWATER, Tool
+
+pytestmark = [pytest.mark.full, pytest.mark.frameworks]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+EVIL = '</script><script>document.title="taken"</script><img src=x onerror=document.title="taken">'
+JOB = """
+import os, socket, subprocess, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\\0" + os.environ["HIWATER_SOCKET"][1:])
+child = subprocess.Popen(["sleep", "3"])
+for epoch in range(3):
+    s.send(f"phase+ epoch\\nepoch={epoch}".encode())
+    for step in range(10):
+        s.send(f"log loss={3 - epoch - step / 10} lr=0.1 torch/gpu0/allocated_bytes={step << 30} step={step}".encode())
+        time.sleep(0.05)
+    data = bytearray(150 << 20)
+    time.sleep(0.2)
+    del data
+    s.send(b"phase- epoch")
+s.send(("mark " + sys.argv[1]).encode())
+time.sleep(0.3)
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM:
+        pytest.fail("there is no Chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    tool = Tool(tmp_path_factory.mktemp("shown"))
+    (tool.folder / "job.py").write_text(JOB)
+    done = tool.run("run", "--summary", "none", "-n", "shown", "-i", "20ms", "--alert", "ram > 100MiB", "-o", "run.hiw", "--",
+                    sys.executable, "job.py", EVIL)
+    assert done.returncode == 0, done.stderr
+    done = tool.run("report", "run.hiw")
+    if "built without uPlot" in done.stderr:
+        pytest.skip("built without uPlot, which cannot be had here")
+    assert done.returncode == 0, done.stderr
+    yield tool.folder / "run.html"
+    tool.end_all()
+
+
+class Opened:
+    """A page, what it said and what it asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "accept_downloads": True, **options})
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            self.page.wait_for_function("document.documentElement.dataset.ready", timeout=30000)
+            self.page.wait_for_selector(".uplot canvas")
+
+    def js(self, expression):
+        return self.page.evaluate(expression)
+
+    def settle(self):
+        self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))")
+
+    def press(self, key):
+        self.page.keyboard.press(key)
+        self.settle()
+
+    def when(self):
+        return self.page.inner_text("#when")
+
+    def chip(self, chart, label):
+        """What a chart's legend says of a line."""
+        return self.js(f"""[...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === {json.dumps(chart)})
+            .querySelectorAll('.chip').values().find(c => c.textContent.startsWith({json.dumps(label)}))?.querySelector('b').textContent""")
+
+    def colors(self, chart=0):
+        """How many colours a chart's canvas has: none but its back where nothing is drawn."""
+        return self.js(f"""(() => {{
+            const c = document.querySelectorAll('.uplot canvas')[{chart}];
+            const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            return new Set(Array.from({{length: d.length / 4}}, (_, i) => d[4*i] << 16 | d[4*i+1] << 8 | d[4*i+2])).size; }})()""")
+
+    def close(self):
+        self.context.close()
+        assert self.said == [], "nothing went wrong"
+        assert len(self.asked) == 1, "nothing but the page was asked for"
+
+
+@pytest.fixture
+def opened(browser, page_file):
+    made = Opened(browser, page_file)
+    yield made
+    made.close()
+
+
+def test_charts_are_drawn_and_hostile_text_stays_text(opened):
+    titles = opened.js("[...document.querySelectorAll('figure.chart')].map(f => f.getAttribute('aria-label'))")
+    for title in ("What happened", "RAM of the job", "Processors", "loss", "lr", "Storage", "Lifetimes and peaks"):
+        assert title in titles
+    assert opened.page.title() == "shown - hiwater"
+    assert opened.colors(0) > 5 and opened.colors(1) > 5
+    assert not opened.page.is_visible("#pictures") and not opened.page.is_visible("#problem")
+    assert opened.js("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.js("document.querySelectorAll('img').length") == 0
+
+
+def test_zooming_keeps_the_peak(browser, tmp_path):
+    """One window of 20,000 is a burst. It is seen from afar, and where one zooms to it."""
+    path = tmp_path / "long.hiw"
+    long_recordings.make(HIWATER, path, hours=6, processes=1, burst_at=12345)
+    assert Tool(tmp_path).run("report", path).returncode == 0
+    opened = Opened(browser, tmp_path / "long.html")
+    assert opened.chip("RAM of the job", "job") == "max 30\u00a0GiB"
+    chart = opened.page.locator("figure.chart", has_text="RAM of the job").locator(".u-over").first
+    box = chart.bounding_box()
+    at = box["x"] + box["width"] * 12345 / (6 * 3600)
+    for _ in range(2):
+        opened.page.mouse.move(at - 30, box["y"] + 40)
+        opened.page.mouse.down()
+        opened.page.mouse.move(at + 30, box["y"] + 60, steps=4)
+        opened.page.mouse.up()
+        opened.settle()
+        opened.page.mouse.move(2, 2)
+        opened.settle()
+        assert opened.chip("RAM of the job", "job") == "max 30\u00a0GiB"
+        at = box["x"] + box["width"] / 2
+    assert " of 6:00:00" in opened.when()
+    opened.press("0")
+    assert opened.when() == "all of 6:00:00"
+    opened.close()
+
+
+def test_one_crosshair_over_all_charts(opened):
+    box = opened.page.locator(".chart .u-over").nth(1).bounding_box()
+    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    opened.settle()
+    assert opened.when().startswith("at ")
+    lines = opened.js("""[...document.querySelectorAll('.u-cursor-x')].filter(c => c.closest('figure').panel.near)
+        .map(c => new DOMMatrix(getComputedStyle(c).transform).m41)""")
+    assert len(lines) >= 3 and max(lines) - min(lines) < 1.5, "at one place in all"
+    assert re.match(r"[\d.]+\u00a0MiB", opened.chip("RAM of the job", "job"))
+
+
+def test_keys(opened):
+    assert opened.when().startswith("all of ")
+    opened.press("+")
+    half = opened.when()
+    assert " of " in half and not half.startswith("all")
+    opened.press("Shift+ArrowRight")
+    assert opened.when() != half
+    opened.press("-")
+    opened.press("0")
+    assert opened.when().startswith("all of ")
+    opened.press("ArrowRight")
+    opened.settle()
+    assert opened.when().startswith("at ") and "RAM of the job" in opened.page.text_content("#spoken")
+    opened.press("Escape")
+    assert opened.when().startswith("all of ")
+    opened.press("?")
+    assert opened.page.is_visible("#keys") and opened.js("document.querySelectorAll('#keys dt').length") >= 7
+    opened.press("Escape")
+    assert not opened.page.is_visible("#keys")
+    opened.press("n")
+    if opened.js("document.querySelectorAll('.card[data-from]').length"):
+        assert opened.js("document.querySelectorAll('.card.chosen').length") == 1
+
+
+def test_phases_and_processes_show_their_time(opened):
+    opened.page.locator("table.phases tbody tr").nth(1).click()
+    opened.settle()
+    assert " of " in opened.when()
+    opened.press("0")
+    opened.page.locator(".gantt .u-over").scroll_into_view_if_needed()
+    opened.settle()
+    opened.page.locator(".gantt .u-over").hover(position={"x": 60, "y": 10})
+    assert "lived" in opened.page.locator(".gantt .values").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_dark_and_light(browser, page_file, scheme):
+    opened = Opened(browser, page_file, color_scheme=scheme)
+    back = "getComputedStyle(document.body).backgroundColor"
+    first = opened.js(back)
+    assert (sum(map(int, re.findall(r"\d+", first))) > 380) == (scheme == "light")
+    opened.press("t")
+    assert opened.js(back) != first and opened.colors(1) > 5
+    opened.press("t")
+    assert opened.js(back) == first
+    opened.close()
+
+
+@pytest.mark.parametrize("width", [320, 360, 800, 1920])
+def test_every_width(browser, page_file, width):
+    opened = Opened(browser, page_file, viewport={"width": width, "height": 800})
+    assert opened.js("document.documentElement.scrollWidth <= innerWidth"), "nothing lies beside the page"
+    assert opened.js("[...document.querySelectorAll('.uplot')].every(u => u.getBoundingClientRect().right <= innerWidth)")
+    opened.close()
+
+
+def test_a_window_that_changes(opened):
+    opened.page.set_viewport_size({"width": 700, "height": 900})
+    opened.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(u => u.getBoundingClientRect().right <= innerWidth)")
+
+
+def test_without_javascript(browser, page_file):
+    opened = Opened(browser, page_file, java_script_enabled=False)
+    assert opened.page.is_visible("#pictures svg >> nth=0") and not opened.page.is_visible("#bar")
+    assert opened.page.is_visible("text=How this was measured") and not opened.page.is_visible("#downloads")
+    opened.close()
+
+
+def test_a_browser_that_cannot_unpack_says_so(browser, page_file):
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("#problem:visible")
+    assert "too old" in page.inner_text("#problem") and page.is_visible("#pictures")
+    context.close()
+
+
+def test_downloads(opened):
+    with opened.page.expect_download() as waiting:
+        opened.page.click("#downloads >> text=job, CSV")
+    rows = open(waiting.value.path(), encoding="utf-8").read().splitlines()
+    header = rows[0].split(",")
+    assert header[:2] == ["elapsed_s", "span_s"] and "ram_bytes" in header and len(rows) > 20
+    assert all(len(row.split(",")) == len(header) for row in rows)
+    with opened.page.expect_download() as waiting:
+        opened.page.click("#downloads >> text=Everything, JSON")
+    found = json.loads(open(waiting.value.path(), encoding="utf-8").read())
+    assert found["summary"]["run"]["name"] == "shown" and {t["entity"] for t in found["tables"]} >= {"job", "host", "processes", "series"}
+
+
+def test_on_paper(opened):
+    opened.press("t")
+    opened.page.emulate_media(media="print")
+    opened.js("dispatchEvent(new Event('beforeprint'))")
+    assert not opened.page.is_visible("#bar")
+    assert opened.js("[...document.querySelectorAll('figure.chart')].every(f => f.panel.plot)"), "all charts are drawn"
+    opened.js("dispatchEvent(new Event('afterprint'))")
+    opened.page.emulate_media(media="screen")
+    assert len(opened.page.pdf()) > 20000
+
+
+def test_many_points_are_ready_in_time(browser, tmp_path):
+    """14 series of 100,000 points. A second is the budget on a machine that does nothing else (bench/run BUILD report); here a
+    page that needs ten would be one that is made in a wrong way."""
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.5, processes=1, burst_at=70)
+    long_recordings.add_series(path, [f"series{k}" for k in range(14)], 100_000, 1800)
+    assert Tool(tmp_path).run("report", path).returncode == 0
+    opened = Opened(browser, tmp_path / "run.html")
+    assert int(opened.js("document.documentElement.dataset.ready")) < 10_000
+    opened.close()
