@@ -41,12 +41,15 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 static bool is_tight(const struct ram_figure *figure)
 {
 	enum {
-		TIGHT = 20 /* within a twentieth */
+		TIGHT = 20,           /* within a twentieth */
+		LITTLE_BYTES = 8 << 20 /* nobody asks for less */
 	};
 
-	return figure->method == METHOD_EXACT ||
-	       (figure->method == METHOD_BOUNDED && figure->low.known && figure->high.known &&
-		       figure->high.value - figure->low.value <= figure->low.value / TIGHT);
+	if (figure->method != METHOD_BOUNDED || !figure->low.known || !figure->high.known)
+		return figure->method == METHOD_EXACT;
+	const int64_t width = figure->high.value - figure->low.value;
+
+	return width <= LITTLE_BYTES || width <= figure->low.value / TIGHT;
 }
 
 static void too_few_looks(const struct summary *s, struct finding *f, struct buf *text)
