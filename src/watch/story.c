@@ -200,12 +200,26 @@ static int take_holders(struct story *story, const struct job *job, const struct
 
 /* ---- how it grew ------------------------------------------------------------------------------------------------------ */
 
+/* The last looks may be at what a victim left behind. */
+static size_t until_the_fall(const struct story_moment *moment)
+{
+	static const uint64_t near_ns = 1500000000;
+	const struct story_level *levels = moment->levels;
+	size_t n = moment->n_levels, highest = n;
+
+	for (size_t i = n; i-- > 0 && levels[i].time_ns + near_ns >= moment->at_ns;) {
+		if (highest == n || levels[i].bytes > levels[highest].bytes)
+			highest = i;
+	}
+	return highest < n ? highest + 1 : n;
+}
+
 /* From the last valley to the end; a fall of less than a twentieth of what it rises by is no valley, and what was flat
  * before is no growth. */
-static void take_growth(struct story *story, const struct story_moment *moment)
+static void take_growth(struct story *story, const struct story_moment *moment, bool is_killed)
 {
 	const struct story_level *levels = moment->levels;
-	const size_t n = moment->n_levels;
+	const size_t n = is_killed ? until_the_fall(moment) : moment->n_levels;
 	int64_t top, low;
 	size_t first = n;
 
@@ -381,7 +395,7 @@ int story_make(struct summary *s, const struct story_moment *moment)
 
 	if (r < 0)
 		return r;
-	take_growth(&story, moment);
+	take_growth(&story, moment, victim != NULL);
 	story.held = held_at(s, moment, victim);
 	if (!e && !ended_at_limit(&story))
 		return 0;

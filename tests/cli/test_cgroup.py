@@ -318,6 +318,16 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
         assert_story(summary["story"], child[0]["pid"])
 
 
+def test_how_it_grew(measured, group, hog):
+    """Since when and how fast, also where the last look is at what the victim left behind."""
+    done, summary = measured("sh", "-c", 'sleep 1.5; "$0" grow 400; exit 4', hog)
+    assert done.returncode == 4 and group.kills() == 1
+    story, found = summary["story"], finding(summary)
+    assert 1.2 < story["growing_since_s"] < 3
+    assert 15 * MIB < story["growth_bytes_per_s"] < 60 * MIB  # a MiB every 20 ms, and what the machine is late by
+    assert 0 < found["evidence"]["growing_since_s"] < 3.5
+
+
 def test_a_short_run_that_ran_out_of_memory_is_kept(tool, measured, hog):
     """Others shorter than a window leave nothing in the history."""
     if not log_is_readable():

@@ -124,6 +124,27 @@ static void test_a_device(void **state)
 	made_done(&m);
 }
 
+/* The last looks before its end is told of are at what the victim left behind. */
+static void test_growth_until_the_kill(void **state)
+{
+	const struct story_held held[] = { { 2, GIB(29) } };
+	struct story_level levels[2000];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 2, "solver", GIB(31), 199.9);
+	made_event(&m, EVENT_OOM, 200, 2, "solver");
+	rise(levels);
+	for (int i = 1995; i < 2000; i++)
+		levels[i].bytes = GIB(1);
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199.9), false, held, 1, levels, 2000 }), 0);
+	assert_in_range(m.s.story.since_ns.value, SECONDS(99), SECONDS(103));
+	assert_true(fabs(m.s.story.growth_per_s / (double) MIB(100) - 1) < 0.03);
+	assert_int_equal(m.s.story.held.value, GIB(31));
+	made_done(&m);
+}
+
 /* One that no look found: the kernel's mark is all there is. */
 static void test_a_short_life(void **state)
 {
@@ -310,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_who_was_killed),
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),
+		cmocka_unit_test(test_growth_until_the_kill),
 		cmocka_unit_test(test_a_short_life),
 		cmocka_unit_test(test_many_processes),
 		cmocka_unit_test(test_which_event_is_told),
