@@ -29,6 +29,7 @@ struct ram_figure {
 struct note {
 	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path; or a metric, "gpu.xid" */
 	char *why;
+	bool happened;      /* while it ran, rather than that nothing could be had */
 };
 
 enum severity {

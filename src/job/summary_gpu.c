@@ -131,6 +131,8 @@ static int note_events(struct summary *s)
 			r = summary_note(s, about, "%s (at %u:%02u)", text, at / 60, at % 60);
 		else if (n == 1)
 			r = summary_note(s, about, "%s", text);
+		if (n > 0 && r == 0)
+			s->notes[s->n_notes - 1].happened = true;
 	}
 	return r;
 }

@@ -25,7 +25,9 @@ enum {
 	CHANNEL_BYTES = 1 << 20,
 	LAST_WAIT_MS = 40,
 	END_WAIT_MS = 40,
+	RESTARTS = 5,            /* of a helper that was ended, each after twice the time of the one before */
 };
+static const uint64_t sound_ns = 600 * SECOND; /* one that has lived for so long may begin anew with all of that */
 static const uint64_t silence_ns = 5 * SECOND; /* a call that takes longer is told of */
 
 struct gpu {
@@ -33,7 +35,13 @@ struct gpu {
 	struct gpu_shared *shared;
 	pid_t pid;               /* 0: waited for */
 	int fd;                  /* -1: nothing comes any more */
-	bool told_end;
+	unsigned starts;         /* so many helpers there were */
+	unsigned ends;           /* of which so many were ended, in a row */
+	uint64_t started_ns;     /* the one that runs, or ran last */
+	uint64_t restart_ns;     /* after which the first is started again */
+	uint64_t again_ns;       /* when the next one is started; 0: never */
+	bool told_end, told_again;
+	uint64_t cpu_before_ns;  /* of those before it */
 	uint64_t asked_last_ns;  /* 0: not yet */
 	int status;              /* once pid is 0 */
 	bool status_known;
@@ -60,6 +68,21 @@ static struct gpu *made(void)
 	return NULL;
 }
 
+/* What a helper before this one left there is nobody's. */
+static void clear_page(struct gpu *g)
+{
+	g->cpu_before_ns += atomic_load(&g->shared->cpu_ns);
+	atomic_store(&g->shared->cpu_ns, 0);
+	for (unsigned i = 0; i < GPU_VENDORS; i++) {
+		struct gpu_slot *slot = &g->shared->slots[i];
+
+		atomic_store(&slot->state, GPU_OPENING);
+		atomic_store(&slot->in_call_ns, 0);
+		atomic_store(&slot->spent_ppb, 0);
+		g->silent[i] = 0;
+	}
+}
+
 static int start_helper(struct gpu *g)
 {
 	const int room = CHANNEL_BYTES;
@@ -68,9 +91,13 @@ static int start_helper(struct gpu *g)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	(void) setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	clear_page(g);
 	g->fd = fds[0];
 	g->start.channel = fds[1];
 	g->start.recorder = getpid();
+	g->told_end = g->status_known = false;
+	g->started_ns = clock_boot_ns();
+	g->again_ns = 0;
 	g->pid = fork();
 	if (g->pid == 0)
 		gpu_helper(&g->start);
@@ -79,13 +106,20 @@ static int start_helper(struct gpu *g)
 	(void) close(fds[1]);
 	if (code < 0)
 		g->pid = 0;
+	else
+		g->starts++;
 	return code;
 }
 
 struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
-	struct err *err)
+	uint64_t restart_ns, struct err *err)
 {
-	return gpu_start_asked(&(struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns }, err);
+	struct gpu *g =
+		gpu_start_asked(&(struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns }, err);
+
+	if (g && restart_ns)
+		g->restart_ns = restart_ns;
+	return g;
 }
 
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
@@ -100,6 +134,7 @@ struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
 	}
 	g->start = *start;
 	g->start.shared = g->shared;
+	g->restart_ns = SECOND;
 	while (vendors[g->start.n_vendors].ops && g->start.n_vendors < GPU_VENDORS)
 		g->start.n_vendors++;
 	r = start_helper(g);
@@ -271,20 +306,55 @@ static const char *culprit(const struct gpu *g)
 	return NULL;
 }
 
+/* When another one is to be started, if at all. */
+static void plan_again(struct gpu *g)
+{
+	const uint64_t now = clock_boot_ns();
+
+	if (now - g->started_ns > sound_ns)
+		g->ends = 0;
+	g->again_ns = g->ends < RESTARTS ? now + (g->restart_ns << g->ends) : 0;
+	g->ends++;
+	g->told_again = false;
+}
+
 static void watch_end(struct gpu *g, struct framebuf *out)
 {
-	const char *label = culprit(g);
-	char text[32];
+	const char *label = culprit(g), *then;
+	char text[32], how[48] = "";
 
 	g->told_end = true;
 	if (g->asked_last_ns || (gpu_is_settled(g) && gpu_n_open(g) == 0))
 		return;
+	plan_again(g);
+	then = g->again_ns ? "it is started again" : "nothing is read from then on";
 	if (g->status_known && WIFSIGNALED(g->status))
-		note(g, out, "gpu: the helper was ended by signal %d%s%s at %s; nothing is read from then on", WTERMSIG(g->status),
-			label ? " in a call of " : "", label ? label : "", instant(g, clock_boot_ns(), text));
+		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
 	else
-		note(g, out, "gpu: the helper ended%s%s at %s; nothing is read from then on", label ? " in a call of " : "",
-			label ? label : "", instant(g, clock_boot_ns(), text));
+		(void) snprintf(how, sizeof(how), "ended");
+	note(g, out, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
+		instant(g, clock_boot_ns(), text), g->ends > 1 ? ", once more" : "", then);
+}
+
+static void start_again(struct gpu *g, struct framebuf *out)
+{
+	const int r = start_helper(g);
+
+	if (r == 0)
+		return;
+	hang_up(g);
+	g->told_end = true;
+	note(g, out, "gpu: no process could be started to read GPUs again: %s; nothing is read from then on", strerror(-r));
+}
+
+static void watch_start(struct gpu *g, struct framebuf *out)
+{
+	char text[32];
+
+	if (g->starts < 2 || g->told_again || !gpu_is_settled(g) || gpu_n_open(g) == 0)
+		return;
+	g->told_again = true;
+	note(g, out, "gpu: read again since %s, by helper number %u", instant(g, clock_boot_ns(), text), g->starts);
 }
 
 void gpu_watch(struct gpu *g, struct framebuf *out)
@@ -292,9 +362,18 @@ void gpu_watch(struct gpu *g, struct framebuf *out)
 	if (g->fd >= 0) {
 		for (unsigned i = 0; i < g->start.n_vendors; i++)
 			watch_slot(g, i, out);
-	} else if (!g->told_end && reap(g)) {
-		watch_end(g, out);
+		watch_start(g, out);
+	} else if (!g->told_end) {
+		if (reap(g))
+			watch_end(g, out);
+	} else if (g->again_ns && !g->asked_last_ns && clock_boot_ns() >= g->again_ns) {
+		start_again(g, out);
 	}
+}
+
+unsigned gpu_starts(const struct gpu *g)
+{
+	return g->starts;
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------- */
@@ -392,7 +471,7 @@ int gpu_code_not(const struct gpu *g)
 
 uint64_t gpu_cpu_ns(const struct gpu *g)
 {
-	return atomic_load(&g->shared->cpu_ns);
+	return g->cpu_before_ns + atomic_load(&g->shared->cpu_ns);
 }
 
 uint64_t gpu_rss_bytes(const struct gpu *g)

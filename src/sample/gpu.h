@@ -2,7 +2,7 @@
  *
  * GPUs are read by a process of the recorder's own, the helper: a library of a driver may hang, crash or keep its
  * process from ending, and none of that may reach the recorder or the job. This is the recorder's side of it: start it,
- * take its frames, see that it is silent, end it or leave it behind.
+ * take its frames, see that it is silent, start it again where it was ended, end it or leave it behind.
  *
  * Nothing here blocks, but for gpu_await_last and gpu_end, each as long as it says. One thread.
  */
@@ -36,9 +36,10 @@ struct gpu_wish {
 
 struct gpu;
 
-/* Forks the helper; env->root stays open in it. NULL: there is nothing to load, or no process for it (with text). */
+/* Forks the helper; env->root stays open in it. restart_ns: after how long one that was ended is started again (0: a
+ * second). NULL: there is nothing to load, or no process for it (with text). */
 struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
-	struct err *err);
+	uint64_t restart_ns, struct err *err);
 /* Frees what the recorder holds; the helper is told to end, and killed where it was not. NULL is fine. */
 void gpu_free(struct gpu *g);
 
@@ -47,8 +48,12 @@ pid_t gpu_pid(const struct gpu *g);
 /* A frame that waits, made with ids of its source; valid until the next call. NULL: none waits. */
 const struct frame *gpu_take(struct gpu *g);
 
-/* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. */
+/* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
+ * ended is started again, after a second, then each time after twice as long, five times in a row at most. */
 void gpu_watch(struct gpu *g, struct framebuf *out);
+
+/* How many helpers there were; a new one has a pid of its own and numbers devices and processes from 1. */
+unsigned gpu_starts(const struct gpu *g);
 
 /* The helper was waited for by somebody else. */
 void gpu_reaped(struct gpu *g, int status);

@@ -20,6 +20,13 @@ struct amount {
 	bool unknown;            /* some of it could not be read */
 };
 
+/* A counter over all helpers. One that begins below where it was has begun anew, and what it said first then is where it
+ * goes on from; one that does not has been counted on by the driver. */
+struct going_on {
+	int64_t last, plus;      /* as told; what is added */
+	unsigned round;
+};
+
 struct gpu_device {
 	char uuid[TEXT], pci[TEXT];
 	bool unified;
@@ -28,6 +35,8 @@ struct gpu_device {
 	struct amount visible;   /* at the last list, whoever holds it */
 	struct maybe mem_then;   /* until unattributed is told: what mem was at the list */
 	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
+	bool known[METRIC_COUNT];
+	struct going_on counters[METRIC_COUNT];
 };
 
 struct gpu_user {
@@ -120,6 +129,17 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 
+static void go_on(const struct gpu_ids *ids, struct going_on *c, struct reading *r)
+{
+	if (c->round != ids->round) {
+		c->round = ids->round;
+		c->plus = r->value < c->last ? c->last - r->value : 0;
+	}
+	r->value += c->plus;
+	r->min = r->max = r->value;
+	c->last = r->value;
+}
+
 static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, struct framebuf *out)
 {
 	struct reading mine = *r;
@@ -127,6 +147,9 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 
 	if (!d || !gives(d->giver, r, f->source))
 		return;
+	if (r->known && metrics[r->metric].kind == KIND_COUNTER)
+		go_on(ids, &d->counters[r->metric], &mine);
+	d->known[r->metric] = r->known;
 	framebuf_reading(out, mine);
 	if (r->metric == M_GPU_PROCESSES) {
 		d->listed = ids->listed = true;
@@ -315,6 +338,31 @@ void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out)
 		if (ids->devices[i].mem_then.known)
 			tell_unattributed(ids, &ids->devices[i], out);
 	}
+}
+
+static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *out)
+{
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (d->known[m])
+			framebuf_unknown(out, (enum metric) m, id);
+	}
+	memset(d->known, 0, sizeof(d->known));
+	memset(d->giver, 0, sizeof(d->giver));
+	d->mem = d->mem_then = UNKNOWN;
+	d->visible = (struct amount) { .unknown = true };
+	d->listed = false;
+}
+
+void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out)
+{
+	for (size_t i = 0; i < ids->n_users; i++)
+		end_user(&ids->users[i], out);
+	ids->n_users = 0;
+	map_done(&ids->user_places);
+	map_done(&ids->device_places);
+	for (size_t i = 0; i < ids->n_devices; i++)
+		forget_device(&ids->devices[i], (uint32_t) i + 1, out);
+	ids->round++;
 }
 
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out)

@@ -20,6 +20,7 @@ struct gpu_ids {
 	struct gpu_user *users;      /* those that live */
 	size_t n_devices, cap_devices, n_users, cap_users;
 	uint32_t last_user;
+	unsigned round;              /* so often all sources have begun anew */
 	struct map device_places, user_places; /* source << 32 | its id, to places */
 	bool listed;                 /* processes were, in the frame that was taken last */
 };
@@ -32,6 +33,10 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 
 /* The looks are over for now: what waited for the next one to tell what is unattributed is told by the last. */
 void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out);
+
+/* All sources begin anew, with numbers of their own from 1: nobody is on the devices until they say so, what was known of
+ * devices is not any more, and their counters go on from where they were. */
+void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out);
 
 /* What the job holds over all devices, if that may have changed. */
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out);

@@ -37,6 +37,7 @@ struct sampler_options {
 	const char *cgroup_path;    /* attached to a group: which; NULL: main's */
 	enum sampler_gpu gpu;
 	const struct gpu_vendor *vendors; /* what may read GPUs; NULL: all that there are */
+	uint64_t gpu_restart_ns;    /* 0: a second; tests do not wait for it */
 	const char *workdir;
 	frame_seer *see;            /* shown every frame, after the job has applied it */
 	void *see_ctx;

@@ -22,11 +22,23 @@ static void start(struct sampler *s)
 		facts->gpu_asked = known(0);
 	if (s->options.gpu == GPU_NONE || (!s->options.root->live && !s->options.vendors))
 		return;
-	s->gpus.helper = gpu_start(vendors, &s->env, s->options.interval_ns, &err);
-	if (s->gpus.helper)
-		processes_ignore(s->processes, gpu_pid(s->gpus.helper));
-	else
+	s->gpus.helper = gpu_start(vendors, &s->env, s->options.interval_ns, s->options.gpu_restart_ns, &err);
+	if (!s->gpus.helper)
 		(void) job_set_text(&facts->gpu_why, err.text);
+}
+
+/* Is there another helper than at the last look? What the one before it said of who is who means nothing any more. */
+static void meet_helper(struct sampler *s, uint64_t now_ns)
+{
+	const unsigned starts = gpu_starts(s->gpus.helper);
+
+	if (starts == s->gpus.starts)
+		return;
+	processes_ignore(s->processes, gpu_pid(s->gpus.helper));
+	if (s->gpus.starts > 0)
+		gpu_ids_begin_again(&s->gpus.ids, &s->buf);
+	s->gpus.starts = starts;
+	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
 static void take(struct sampler *s, const struct frame *frame)
@@ -73,6 +85,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 	take_all(s);
 	gpu_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
+	meet_helper(s, now_ns);
 	set_facts(s);
 }
 

@@ -38,8 +38,8 @@ struct oom {
 struct sampler_gpus {
 	struct gpu *helper;              /* NULL: none */
 	struct gpu_ids ids;
-	uint64_t hold_ns;                /* of the last list of processes */
 	bool begun;
+	unsigned starts;                 /* helpers that were heard of */
 };
 
 struct sampler {

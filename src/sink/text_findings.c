@@ -84,7 +84,7 @@ static void lines(struct text *t, const char *text)
 /* Where there are no GPUs, that is no news. */
 static bool is_shown(const struct text *t, const struct note *note)
 {
-	return strcmp(note->about, "gpu") != 0 || figure_has_gpus(t->s);
+	return strcmp(note->about, "gpu") != 0 || note->happened || figure_has_gpus(t->s);
 }
 
 void text_notes(struct text *t)

@@ -201,7 +201,7 @@ static void phases(struct text *t)
 static void notes(struct text *t)
 {
 	for (size_t i = 0; i < t->s->n_notes; i++) {
-		if (strcmp(t->s->notes[i].about, "gpu") != 0 || figure_has_gpus(t->s))
+		if (strcmp(t->s->notes[i].about, "gpu") != 0 || t->s->notes[i].happened || figure_has_gpus(t->s))
 			fact(t, "note on %s: %s", t->s->notes[i].about, t->s->notes[i].why);
 	}
 }

@@ -181,6 +181,26 @@ def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     assert summary["exit"]["code"] == 0
 
 
+def test_a_driver_that_crashed_is_asked_again(gpu):
+    """Energy is that of the whole run, once, and the job's memory that of after the crash."""
+    clock = time.clock_gettime(time.CLOCK_BOOTTIME)
+    gpu.env["HIWATER_FAKE_TIME"] = f"since:{clock}"  # over both helpers
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("steps 0:1Gi 1:3Gi", "steps 0:1Gi 2:3Gi"))
+    add(gpu, "[gpu 0-1]\npower = 400000\nenergy = rate 400000\n[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\nuntil = 1.5\ncrash = 1\n")
+    hiwater = start(gpu)
+    wait_for(lambda: helper_of(hiwater) is None, "the helper is gone")
+    wait_for(lambda: helper_of(hiwater), "there is another one")
+    time.sleep(max(0, clock + 4.5 - time.clock_gettime(time.CLOCK_BOOTTIME)))
+    summary, _ = finish(gpu, hiwater)
+    notes = gpu_notes(summary)
+    assert any("the helper was ended by signal" in n and "it is started again" in n for n in notes), notes
+    assert any("read again since" in n for n in notes), notes
+    first = summary["gpu"]["devices"][0]
+    assert first["memory"]["job_peak_bytes"] == 3 * GIB + (512 << 20)
+    assert 0.7 < first["energy_j"] / (400 * summary["time"]["wall_s"]) <= 1.01
+    assert len(summary["gpu"]["devices"]) == 2
+
+
 @pytest.fixture
 def freezer():
     """A group of the first version's freezer: not even SIGKILL ends who is frozen there."""

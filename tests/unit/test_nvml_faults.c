@@ -99,6 +99,15 @@ CHILD_TEST(processes_of_a_lost_gpu_are_gone)
 	rig_done(&rig);
 }
 
+static size_t gpu_births_of(const struct framebuf *b)
+{
+	size_t n = 0;
+
+	while (find_birth(b, ENTITY_GPU, n))
+		n++;
+	return n;
+}
+
 CHILD_TEST(a_gpu_that_was_reset_goes_on)
 {
 	(void) state;
@@ -128,6 +137,45 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
 	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 140100000);
+	rig_done(&rig);
+}
+
+/* The driver is unloaded and loaded again: the devices are gone, and back as who they were; the library is initialised
+ * anew. */
+CHILD_TEST(a_driver_that_is_reloaded)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"memory_used = 1Gi\nmemory_reserved = 0\nenergy = steps 0:5000 8:50 9:70\n"
+		"[process 1]\npid = 4100007\nmemory = 1Gi\n"
+		"[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 1\n[call nvmlEvent*]\nfrom = 5\nuntil = 8\nerror = 1\n"
+		"[call nvmlInit*]\nfrom = 5\nuntil = 8\nerror = 9\n");
+	rig_open(&rig);
+	rig.s->retry_after_ns = 0;
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_ENERGY, 1, 5000000);
+	assert_non_null(find_process(&rig.out, 2, 4100007));
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: lost: the driver was unloaded"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost: the driver was unloaded"));
+	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
+	assert_int_equal(rig.out.n_ends, 1);
+	rig_at(&rig, 7);
+	rig_read(&rig, ALL_GROUPS); /* in vain */
+	assert_int_equal(rig.out.n_events, 0);
+	assert_null(find_reading(&rig.out, M_GPU_MEM, 1));
+	rig_at(&rig, 9);
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: it answers again"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: it answers again"));
+	assert_int_equal(gpu_births_of(&rig.out), 0); /* the same ones */
+	check_value(&rig.out, M_GPU_ENERGY, 1, 5000000 + 70000);
+	check_value(&rig.out, M_GPU_MEM, 2, 1 * GIB);
+	check_value(&rig.out, M_GPU_PROCESSES, 2, 1);
 	rig_done(&rig);
 }
 
@@ -505,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_lost_gpu_leaves_the_other),
 		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
+		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),

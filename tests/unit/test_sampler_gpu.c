@@ -13,7 +13,7 @@ enum {
 };
 
 static struct stage {
-	_Atomic int64_t mem, user_mem[USERS];
+	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
 	_Atomic int pid[USERS]; /* 0: nobody */
 	_Atomic int list_fails, hangs, crashes, crowd, opens_never;
 	_Atomic unsigned reads;
@@ -84,8 +84,10 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 	stage->reads++;
 	while (stage->hangs)
 		wait_for(MS);
-	if (stage->crashes)
+	if (stage->crashes && stage->crashes--) {
+		stage->energy = stage->energy_then;
 		(void) raise(SIGSEGV);
+	}
 	if (!s->born)
 		framebuf_birth(out, &(struct birth) {
 					    .entity = ENTITY_GPU,
@@ -93,8 +95,10 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 					    .gpu = { .uuid = "GPU-1", .name = "Fake", .vendor = "nvidia", .memory_bytes = known(1 << 30) },
 				    });
 	s->born = true;
-	if (what & 1)
+	if (what & 1) {
 		framebuf_value(out, M_GPU_MEM, 1, stage->mem);
+		framebuf_value(out, M_GPU_ENERGY, 1, stage->energy);
+	}
 	if (what & 2 && !stage->list_fails)
 		list(s, out);
 	else if (what & 2)
@@ -165,6 +169,7 @@ static int set_up(void **state)
 	rig_prepare(&g->rig, NULL, 10 * MS, true);
 	g->rig.options.gpu = GPU_AUTO;
 	g->rig.options.vendors = vendors;
+	g->rig.options.gpu_restart_ns = 20 * MS;
 	g->rig.options.see = see_gpus;
 	g->rig.options.see_ctx = g;
 	rig_make(&g->rig);
@@ -341,14 +346,59 @@ static void a_library_that_never_opens_holds_up_nothing(void **state)
 static void a_crash_is_the_helpers_alone(void **state)
 {
 	struct gpu_rig *g = *state;
+	pid_t first;
 
-	until(g, stage->reads > 2);
+	stage->pid[0] = g->main.pid;
+	stage->user_mem[0] = 100;
+	stage->energy = 5000;
+	until(g, is(g, M_JOB_GPU_MEM, 100) && is(g, M_GPU_ENERGY, 5000));
+	first = sampler_helper(g->rig.s);
+	stage->user_mem[0] = 200;
 	stage->crashes = 1;
 	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
-	assert_int_equal(sampler_helper(g->rig.s), 0);
-	steps(&g->rig, 3);
+	assert_non_null(strstr(g->notes, "it is started again"));
+	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+	assert_int_not_equal(sampler_helper(g->rig.s), first);
+	until(g, is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
+	assert_int_equal(g->n_gpus, 1);
+	assert_int_equal(g->n_users, 2);
+	assert_int_equal(g->n_user_ends, 1);
 	assert_int_equal(kill(g->main.pid, 0), 0);
+	assert_false(processes_id(g->rig.s->processes, sampler_helper(g->rig.s)));
 	sampler_end(g->rig.s);
+}
+
+/* What the driver counts goes on; what the helper had counted itself begins at 0 again, and is not counted twice. */
+static void counters_go_on_over_a_crash(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->energy = 5000;
+	until(g, is(g, M_GPU_ENERGY, 5000));
+	stage->energy_then = 5600;
+	stage->crashes = 1;
+	until(g, is(g, M_GPU_ENERGY, 5600));
+	stage->energy_then = 10;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "helper number 3"));
+	const unsigned n = stage->reads;
+
+	until(g, stage->reads > n + 2);
+	until(g, is(g, M_GPU_ENERGY, 5600));
+	stage->energy = 110;
+	until(g, is(g, M_GPU_ENERGY, 5700));
+}
+
+static void crashes_without_end_have_one(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->crashes = 100;
+	until(g, strstr(g->notes, "nothing is read from then on"));
+	assert_int_equal(stage->crashes, 94); /* the first, and five more */
+	steps(&g->rig, 20);
+	assert_int_equal(sampler_helper(g->rig.s), 0);
+	assert_int_equal(stage->crashes, 94);
 }
 
 /* As above, but the command was first to wait for it. */
@@ -411,6 +461,8 @@ int main(void)
 		TEST(silence_is_told_of_and_holds_up_nothing),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
+		TEST(counters_go_on_over_a_crash),
+		TEST(crashes_without_end_have_one),
 		TEST(whoever_waits_for_it),
 		TEST(why_there_is_none_is_known),
 		TEST(nobody_is_asked_unless_wanted),
