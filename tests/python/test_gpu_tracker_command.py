@@ -264,3 +264,37 @@ def test_what_compat_says_no_to(program):
         done = subprocess.run([sys.executable, "-m", "hiwater.compat", *words], env=program.env, capture_output=True, text=True,
                               check=False)
         assert done.returncode == 2 and done.stderr.startswith("usage: python -m hiwater.compat bin")
+
+
+# ---- whatever happens -----------------------------------------------------------------------------------------------------------
+
+def test_files_that_go_leave_the_job_alone(command):
+    status, stdout, stderr = command.run("-e", script(command, """
+end = time.monotonic() + 60
+import pathlib
+while pathlib.Path("t.csv").read_text().count("\\n") < 4 and time.monotonic() < end: time.sleep(0.01)
+os.remove("t.csv"); time.sleep(1.5); sys.exit(4)"""), "--tf=t.csv", "--st=0.1")
+    assert status == 4 and stdout.startswith(DONE + "4\nMax RAM")
+    assert stderr.splitlines()[1:] == ["WARNING:root:The following uncaught exception occurred in the tracking process:",
+                                       "WARNING:root:FileNotFoundError: The file t.csv was removed in the middle of writing data to it."]
+
+
+def test_places_that_cannot_be_written_are_told_before(command):
+    for path, words in (("no/out.txt", "[Errno 2] No such file or directory: 'no/out.txt'"), (".", "[Errno 21] Is a directory: '.'")):
+        assert command.run("-e", "touch ran", "-o", path) == (1, "", f"ERROR:root:{words}\n")
+    assert not (command.folder / "ran").exists()
+
+
+def test_nobody_reads_on(command):
+    process = command.start("-e", "sh -c 'exit 6'", "--disable-logs")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 6
+
+
+def test_a_recorder_that_was_killed(command):
+    """There is no report; the exit status is the job's."""
+    status, stdout, stderr = command.run("-e", script(command, """
+os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.5); sys.exit(0)"""))
+    assert status != 0 and "Max RAM" not in stdout

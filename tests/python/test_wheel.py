@@ -138,6 +138,20 @@ def test_package_measures(installed, tmp_path):
     assert said == "True\n"
 
 
+def test_other_packages_by_name_are_in_it(installed, tmp_path):
+    """Without a package but ours: a Tracker, and the command from the folder for the PATH."""
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    text = """
+import hiwater.compat.gpu_tracker as gput, hiwater.compat.gpu_tracker_2 as gput2
+with gput.Tracker(tracking_file="t.csv", disable_logs=True), gput2.Tracker() as old: b = b"x" * (100 << 20)
+print(old.max_ram.main.total_rss > 0.1, sum(1 for _ in open("t.csv")) > 3)"""
+    assert run(installed / "bin" / "python", "-c", text, cwd=tmp_path, env=env) == "True True\n"
+    for package in ("gpu_tracker", "gpu_tracker_2"):
+        folder = run(installed / "bin" / "python", "-m", "hiwater.compat", "bin", package, env=env).strip()
+        said = run(pathlib.Path(folder) / "gpu-tracker", "-e", "sh -c 'echo from the job'", env=env)
+        assert "from the job" in said and "status code: 0" in said and "Max RAM:" in said
+
+
 def test_runs_for_anybody_without_our_libraries(bare_root):
     nothing_of_ours = [p for p in bare_root.rglob("*") if re.match(r"lib(sqlite3|z|python)", p.name)]
     assert nothing_of_ours == []

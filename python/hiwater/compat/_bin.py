@@ -29,9 +29,9 @@ def _cache() -> str:
 
 
 def _program(package: str, here: str) -> str:
-    """A script of the shell: a line with #! could not hold any path. This package comes before any other of its name."""
-    run = f"import sys; sys.path[0] = {here!r}; import runpy; sys.argv[0] = {PACKAGES[package]!r}; " \
-          f"runpy.run_module('hiwater.compat.{package}', run_name='__main__', alter_sys=False)"
+    """A script of the shell: a line with #! could not hold any path. The working directory is no place for modules."""
+    run = f"import sys; del sys.path[:sys.path[:1] == ['']]; sys.path += [{here!r}]; import runpy; " \
+          f"sys.argv[0] = {PACKAGES[package]!r}; runpy.run_module('hiwater.compat.{package}', run_name='__main__', alter_sys=False)"
     return f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(run)} \"$@\"\n"
 
 

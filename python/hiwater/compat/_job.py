@@ -57,10 +57,30 @@ def told(words: List[str], run: Callable[[Started], int], is_for_programs: bool,
     finally:
         for job in jobs:
             job.close()
-    print(f"Resource tracking complete. Process completed with status code: {status}",
-          file=sys.stderr if is_for_programs else sys.stdout, flush=True)
-    write()
+    try:
+        print(f"Resource tracking complete. Process completed with status code: {status}",
+              file=sys.stderr if is_for_programs else sys.stdout, flush=True)
+        write()
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (OSError, RuntimeError, ValueError) as e:
+        logging.error(str(e))
+        return status or 1
     return status
+
+
+def check_output(path: Optional[str]) -> None:
+    """Raises OSError for a file that could not be written in the end."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "Is a directory", path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, "No such file or directory", path)
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise PermissionError(13, "Permission denied", path)
 
 
 class _NoJob(Exception):

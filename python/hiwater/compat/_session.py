@@ -56,6 +56,7 @@ class Session:
         self.folder = Folder()
         self.timeline = Timeline(self.folder.file("run.hiw"), uuids, system_uuids)
         self._run: Optional[_run.Run] = None
+        self.has_begun = False
         atexit.register(self._at_exit)
         self._said: Optional[Dict[str, Any]] = None
 
@@ -67,6 +68,7 @@ class Session:
         self._run = _run.Run({"pid": self.pid, "interval": interval_of(self.period_s), "output": path, "record": bool(path)})
         try:
             self._run.start()
+            self.has_begun = True
         except Error:
             if self.pid is not None and not os.path.exists(f"/proc/{self.pid}"):
                 raise ProcessLookupError(f"process PID not found (pid={self.pid})") from None

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from typing import Any, Collection, Dict, Iterable, Iterator, List, Optional, Tuple
+    from typing import Any, Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
     Row = Tuple[int, str, "Dict[str, Any]"]
 
 NS = 1e9
 SAME_NS = 500_000
+MOST_WINDOWS = 20000
 
 
 @dataclass
@@ -48,20 +49,42 @@ class Look:
 
 @dataclass
 class _Query:
-    """A table: its columns by the names they have here; {} is "" for looks and "_max" for windows, which have several values."""
+    """A table's metrics by the names they have here. gauges have several values in a window, counters one; id: of its entities,
+    where there are several."""
 
     entity: str
-    columns: str
+    gauges: Dict[str, str]
+    counters: Dict[str, str]
+    means: Tuple[str, ...] = ()
+    id: bool = False
     where: str = "1"
+
+    def of_looks(self) -> str:
+        columns = {**self.gauges, **self.counters, **{name: name for name in self.means}}
+        return self._select("t", columns, self.entity + "_recent") + "ORDER BY at"
+
+    def of_windows(self) -> str:
+        """Several become one where there are many: the most that was held, the last count."""
+        columns = {**{name: f"max({of}_max)" for name, of in self.gauges.items()},
+                   **{name: f"max({of})" for name, of in self.counters.items()},
+                   **{name: f"sum({name} * 1.0 * span) / sum(span)" for name in self.means}}
+        return self._select("max(t + span)", columns, self.entity + "_sample") + (
+            f"GROUP BY t / (SELECT max(1000000000, max(t) / {MOST_WINDOWS}) FROM job_sample){', id' * self.id} ORDER BY at")
+
+    def _select(self, at: str, columns: Dict[str, str], table: str) -> str:
+        named = ", ".join(f"{of} AS {name}" for name, of in columns.items())
+        return f"SELECT {at} AS at, {'id, ' * self.id}{named} FROM {table} WHERE t > ? AND {self.where} "
 
 
 _QUERIES = (
-    _Query("job", "ram{} AS ram, ram_main{} AS ram_main, ram_rest{} AS ram_rest, threads{} AS threads, gpu_mem{} AS gpu, "
-                  "gpu_mem_main{} AS gpu_main, gpu_mem_rest{} AS gpu_rest, cpu_user + cpu_system AS cpu"),
-    _Query("process", "threads{} AS threads, cpu_user + cpu_system AS cpu", "id = (SELECT id FROM process WHERE is_main)"),
-    _Query("host", "mem_used{} AS system, cpu_user + cpu_system AS busy, "
-                   "cpu_user + cpu_system + cpu_idle + coalesce(cpu_iowait, 0) + coalesce(cpu_steal, 0) AS whole"),
-    _Query("gpu", "id, mem{} AS mem, busy"),
+    _Query("job", {"ram": "ram", "ram_main": "ram_main", "ram_rest": "ram_rest", "threads": "threads", "gpu": "gpu_mem",
+                   "gpu_main": "gpu_mem_main", "gpu_rest": "gpu_mem_rest"}, {"cpu": "cpu_user + cpu_system"}),
+    _Query("process", {"threads": "threads"}, {"cpu": "cpu_user + cpu_system"},
+           where="id = (SELECT id FROM process WHERE is_main)"),
+    _Query("host", {"system": "mem_used"}, {
+        "busy": "cpu_user + cpu_system",
+        "whole": "cpu_user + cpu_system + cpu_idle + coalesce(cpu_iowait, 0) + coalesce(cpu_steal, 0)"}),
+    _Query("gpu", {"mem": "mem"}, {}, ("busy",), id=True),
 )
 
 
@@ -81,15 +104,28 @@ class Timeline:
     def take(self) -> List[Look]:
         """Each look since the last call; those of the last five minutes are there (all that a reader who comes each
         second needs)."""
-        return self._read("recent", "t", "")
+        return self._read([q.of_looks() for q in _QUERIES])
 
     def whole(self) -> List[Look]:
         """The run from its beginning: at full rate if that is still there, else its windows, each as a look at its end with
         the most that was held in it."""
         self._last_ns = -1
         if self._ask("SELECT (SELECT min(t) FROM job_recent) > (SELECT min(t + span) FROM job_sample)") == [(1,)]:
-            return self._read("sample", "t + span", "_max")
+            windows = self._read([q.of_windows() for q in _QUERIES])
+            return [*self._beginning(windows[:1]), *windows]
         return self.take()
+
+    def _beginning(self, first: List[Look]) -> List[Look]:
+        """What the counters were when the run began. Of main that is not kept: what was used in its first window is main's."""
+        counted = {(entity, metric): value / NS for entity, metric, value in self._ask(
+            "SELECT entity, metric, min FROM summary WHERE entity IN ('job', 'host') AND metric LIKE 'cpu_%' AND min IS NOT NULL")}
+        made = []
+        for look in first:
+            cpu_s = sum(counted.get(("job", name), 0.0) for name in ("cpu_user", "cpu_system"))
+            host = {name: value for (entity, name), value in counted.items() if entity == "host"}
+            made.append(replace(look, t_s=0.0, cpu_s=cpu_s, main_cpu_s=max(look.main_cpu_s - (look.cpu_s - cpu_s), 0.0),
+                                host_busy_s=host.get("cpu_user", 0.0) + host.get("cpu_system", 0.0), host_s=sum(host.values())))
+        return made
 
     def started(self) -> Optional[float]:
         """When the run began, seconds since the epoch."""
@@ -120,7 +156,7 @@ class Timeline:
             return Recording(self.path).query(sql)[1]
         return []
 
-    def _read(self, suffix: str, at: str, most: str) -> List[Look]:
+    def _read(self, queries: Sequence[str]) -> List[Look]:
         if not os.path.exists(self.path):
             return []
         import sqlite3
@@ -132,16 +168,15 @@ class Timeline:
                 c.execute("BEGIN")  # all tables as of one commit
                 names = dict(c.execute("SELECT id, uuid FROM gpu WHERE coalesce(parent, '') = ''").fetchall())
                 self._is_alone = c.execute("SELECT count(*) FROM process").fetchone() == (1,)
-                tables = [self._rows(c, q, suffix, at, most) for q in _QUERIES]
+                tables = [self._rows(c, query.entity, sql) for query, sql in zip(_QUERIES, queries)]
         except sqlite3.Error:
             return []  # not there yet, or gone
         return list(self._looks(heapq.merge(*tables, key=lambda row: row[0]), names))
 
-    def _rows(self, c: sqlite3.Connection, query: _Query, suffix: str, at: str, most: str) -> List[Row]:
-        cursor = c.execute(f"SELECT {at} AS at, {query.columns.format(*[most] * query.columns.count('{}'))} "
-                           f"FROM {query.entity}_{suffix} WHERE at > ? AND {query.where} ORDER BY at", [self._last_ns])
+    def _rows(self, c: sqlite3.Connection, entity: str, sql: str) -> List[Row]:
+        cursor = c.execute(sql, [self._last_ns])
         columns = [d[0] for d in cursor.description]
-        return [(row[0], query.entity, dict(zip(columns, row))) for row in cursor.fetchall()]
+        return [(row[0], entity, dict(zip(columns, row))) for row in cursor.fetchall()]
 
     def _looks(self, rows: Iterable[Row], uuids: Dict[int, str]) -> Iterator[Look]:
         """A look begins with the job's readings; what else is read within half a millisecond belongs to it."""

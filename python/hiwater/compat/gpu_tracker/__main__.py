@@ -69,6 +69,7 @@ def _execute(options: Dict[str, Any], output: Output) -> int:
     words = _job.words_of(options["--execute"])
     if not words:
         return _failed("Empty command provided.")
+    _job.check_output(options["--output"])
     return track(lambda: Tracker(**_tracker_arguments(options)), words, output.is_for_programs, output.write)
 
 

@@ -33,7 +33,7 @@ import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
-sys.path.insert(0, sys.argv[1])
+sys.path.append(sys.argv[1])
 from hiwater.compat.gpu_tracker._keeper import main
 main(int(sys.argv[2]), sys.argv[3])
 """

@@ -2,9 +2,10 @@
 """A command with a Tracker round it."""
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Optional, Tuple
 
 from .. import _job
+from .._figures import Figures
 from ._follower import Follower
 from .tracker import Tracker
 
@@ -17,11 +18,33 @@ def track(make: Callable[[], Tracker], words: List[str], is_for_programs: bool, 
         plan = tracker._plan
         session = job(plan.sleep_time, plan.n_cores, plan.uuids, plan.system_uuids)
         follower = Follower(plan, session.timeline.path)
-        status = session.run(follower.step if plan.needs_keeper else lambda: None)
-        follower.finish()
-        tracker._take(session.figures())
-        results.append(tracker)
+        files = _Files(tracker)
+        status = session.run(lambda: files.do(follower.step))
+        files.do(follower.finish)
+        results.append((tracker, session.figures()))
         return status
 
-    results: List[Tracker] = []
-    return _job.told(words, run, is_for_programs, lambda: write(results[0]))
+    def report() -> None:
+        [(tracker, found)] = results
+        tracker._take(found)
+        write(tracker)
+
+    results: List[Tuple[Tracker, Optional[Figures]]] = []
+    return _job.told(words, run, is_for_programs, report)
+
+
+class _Files:
+    """What is written while the job runs. Whatever goes wrong with it is said once, and the job goes on."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._is_wanted = tracker._plan.needs_keeper
+
+    def do(self, action: Callable[[], None]) -> None:
+        if not self._is_wanted:
+            return
+        try:
+            action()
+        except Exception as e:  # of any kind: a full disk, a file that somebody removed
+            self._is_wanted = False
+            self._tracker._complain(f"{type(e).__name__}: {e}")

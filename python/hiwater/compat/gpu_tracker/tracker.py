@@ -6,10 +6,12 @@ import dataclasses
 import enum
 import logging
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Set
 
 from .. import _session, _units
+from .._figures import Figures
 from .._report import as_text
 from ._data_file import DataFile
 from ._rows import Plan
@@ -18,10 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List
 
-    from .._figures import Figures, Ram, Share
+    from .._figures import Ram, Share
     from ._keeper import Keeper
 
 LEAST_SLEEP_S = 0.1
+FRESH_S = 0.02  # figures are asked for once for several that are looked at together
 SILENCE_S = 10.0  # of the recorder, worth a warning
 
 
@@ -190,6 +193,7 @@ class Tracker:
         self._session: Optional[_session.Session] = None
         self._keeper: Optional[Keeper] = None
         self._usage: Optional[ResourceUsage] = None
+        self._fresh_until = 0.0
         self.n_join_attempts = n_join_attempts
         self.join_timeout = join_timeout
         self.state = Tracker.State.NEW
@@ -197,9 +201,10 @@ class Tracker:
     @property
     def resource_usage(self) -> Optional[ResourceUsage]:
         """What was used: so far while it tracks, in the end once it has stopped; None before it started."""
-        if self.state == Tracker.State.STARTED and self._session:
+        if self.state == Tracker.State.STARTED and self._session and time.monotonic() >= self._fresh_until:
             found = self._session.figures()
             self._usage = usage_of(self._plan, found) if found else self._usage
+            self._fresh_until = time.monotonic() + FRESH_S
         return self._usage
 
     @resource_usage.setter
@@ -241,7 +246,7 @@ class Tracker:
             self._end_keeper()
         finally:
             session.close()
-        self._take(found)
+        self._take(found if session.has_begun else Figures())
 
     def _join(self, session: _session.Session) -> None:
         """Waits for the recorder's end, as long as was said; one that does not answer is ended by force."""
@@ -259,10 +264,10 @@ class Tracker:
 
     def _take(self, found: Optional[Figures]) -> None:
         """What was used in the end."""
-        if found is None and self._was_measured():
+        if found is None:
             raise RuntimeError("The temporary tracking results file does not exist. Tracking results cannot be obtained.")
-        self._usage = usage_of(self._plan, found) if found else empty_usage(self._plan)
-        if found and "gpu_ram" in found.unknown:
+        self._usage = usage_of(self._plan, found)
+        if "gpu_ram" in found.unknown:
             self._warn("The driver does not tell the GPU RAM of processes here. Their GPU RAM values remain 0.0.")
         self.state = Tracker.State.STOPPED
 
@@ -309,15 +314,15 @@ class Tracker:
         plan = self._plan
         return _session.Session(self._process_id, plan.sleep_time, plan.n_cores, plan.uuids, plan.system_uuids)
 
-    def _was_measured(self) -> bool:
-        return self._process_id is None or os.path.exists(f"/proc/{self._process_id}")
-
     def _end_keeper(self) -> None:
         keeper, self._keeper = self._keeper, None
         complaint = keeper.end() if keeper else None
         if complaint:
-            self._warn("The following uncaught exception occurred in the tracking process:")
-            self._warn(complaint)
+            self._complain(complaint)
+
+    def _complain(self, what: str) -> None:
+        self._warn("The following uncaught exception occurred in the tracking process:")
+        self._warn(what)
 
 
 def _chosen(uuids: Optional[Set[str]], known: Set[str]) -> Set[str]:

@@ -54,6 +54,7 @@ def _execute(options: Dict[str, Any]) -> int:
     kind = options["--format"] or "text"
     if kind not in ("text", "json"):
         raise ValueError(f'"{kind} is not a valid format. Valid values are "json" or "text".')
+    _job.check_output(options["--output"])
     arguments = {name: options[option] for option, name in _TRACKER.items() if options[option] is not None}
     if "sleep_time" in arguments:
         arguments["sleep_time"] = float(arguments["sleep_time"])
@@ -62,7 +63,10 @@ def _execute(options: Dict[str, Any]) -> int:
     def run(job: _job.Started) -> int:
         session = job(tracker.sleep_time)
         status = session.run(lambda: None)
-        tracker._take(session.figures())
+        found = session.figures()
+        if found is None:
+            logging.warning("hiwater has told nothing of it: the figures are those before the start.")
+        tracker._take(found)
         return status
 
     path = options["--output"]
