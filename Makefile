@@ -7,6 +7,7 @@
 # make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
 # make bench      the budgets of docs/design.md, measured
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
+# make check-gpu  hiwater against jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to be carried to one
 # make wheel      a manylinux wheel in dist/
 # make install    into PREFIX (/usr/local), below DESTDIR if given
 BUILD ?= build
@@ -16,7 +17,7 @@ FUZZ_SECONDS ?= 30
 # What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all deps deps-test test test-full demo study bench fuzz wheel install format docs-check check-gpu clean
+.PHONY: all deps deps-test test test-full demo study bench fuzz wheel install format docs-check check-gpu check-gpu-bundle clean
 
 all: $(BUILD)/build.ninja
 	@env ninja -C $(BUILD)
@@ -73,8 +74,11 @@ format: deps-test
 docs-check:
 	@tools/check-docs
 
-check-gpu:
-	@tools/check-gpu
+check-gpu: deps
+	@tools/check-gpu $(CHECK)
+
+check-gpu-bundle: deps
+	@tools/check-gpu --bundle dist/check-gpu
 
 clean:
 	rm -rf build build-* dist

@@ -26,6 +26,7 @@ enum fake_kind {
 	FAKE_RATE,
 	FAKE_INTEGRAL,
 	FAKE_PROCESSES,
+	FAKE_FILE,
 };
 
 /* What a value is from time t on; code is 0, an error of the driver, or FAKE_UNKNOWN. */
@@ -39,7 +40,7 @@ struct fake_point {
 struct fake_value {
 	enum fake_kind kind;
 	double a, b, c, d;
-	char *of; /* FAKE_INTEGRAL: the key of the same device */
+	char *of; /* FAKE_INTEGRAL: the key of the same device; FAKE_FILE: the path */
 	struct fake_point *points;
 	size_t n;
 };
@@ -101,6 +102,9 @@ int fake_value_at(const struct fake_value *v, double t, double *ret);
 
 /* The integral from 0 to t; errors count as nothing. */
 double fake_value_integral(const struct fake_value *v, double t);
+
+/* "$NAME/rest" with the variable's value; false if there is no such variable. */
+bool fake_expanded(const char *text, char *ret, size_t size);
 
 /* ---- fake_scenario.c ---- */
 

@@ -9,24 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "$NAME/rest" with the variable's value; false if there is no such variable. */
-static bool expanded(const char *text, char *ret, size_t size)
-{
-	size_t len = text[0] == '$' ? strcspn(text + 1, "/") : 0;
-	char name[64];
-	const char *value;
-
-	if (text[0] != '$') {
-		snprintf(ret, size, "%s", text);
-		return true;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int) len, text + 1);
-	value = getenv(name);
-	if (value)
-		snprintf(ret, size, "%s%s", value, text + 1 + len);
-	return value != NULL;
-}
-
 static bool file_get(const char *path, char *ret, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +25,7 @@ static unsigned pid_parse(const char *text)
 {
 	char value[4096], digits[32];
 
-	if (!expanded(text + (text[0] == '@'), value, sizeof(value)))
+	if (!fake_expanded(text + (text[0] == '@'), value, sizeof(value)))
 		return 0;
 	if (text[0] == '@' || value[0] == '@')
 		return file_get(value + (value[0] == '@'), digits, sizeof(digits)) ? (unsigned) strtoul(digits, NULL, 10) : 0;

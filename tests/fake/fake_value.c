@@ -10,6 +10,23 @@
 
 #define TAU 6.28318530717958647692
 
+bool fake_expanded(const char *text, char *ret, size_t size)
+{
+	size_t len = text[0] == '$' ? strcspn(text + 1, "/") : 0;
+	char name[64];
+	const char *value;
+
+	if (text[0] != '$') {
+		snprintf(ret, size, "%s", text);
+		return true;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int) len, text + 1);
+	value = getenv(name);
+	if (value)
+		snprintf(ret, size, "%s%s", value, text + 1 + len);
+	return value != NULL;
+}
+
 /* ---- text --------------------------------------------------------------------------------------------------------- */
 
 /* "1.5Gi": a number with an optional unit, nothing behind it but end. */
@@ -134,6 +151,7 @@ static const char *words_parse(char *words[], size_t n, struct fake_value *ret)
 		{ "rate", FAKE_RATE, 1, 2 },
 		{ "integral", FAKE_INTEGRAL, 1, 2 },
 		{ "processes", FAKE_PROCESSES, 0, 1 },
+		{ "file", FAKE_FILE, 1, 2 },
 	};
 	double *numbers[] = { &ret->a, &ret->b, &ret->c, &ret->d };
 	size_t given = n - 1, i = 0;
@@ -154,7 +172,7 @@ static const char *words_parse(char *words[], size_t n, struct fake_value *ret)
 		return steps_parse(words + 1, given, ret);
 	if (ret->kind == FAKE_RAMP)
 		return ramp_parse(words + 1, ret);
-	if (ret->kind == FAKE_INTEGRAL) {
+	if (ret->kind == FAKE_INTEGRAL || ret->kind == FAKE_FILE) {
 		ret->of = strdup(words[1]);
 		return numbers_parse(words + 2, given - 1, numbers, 0);
 	}
@@ -195,6 +213,20 @@ static const struct fake_point *point_at(const struct fake_value *v, double t)
 	return &v->points[low];
 }
 
+/* The number in the file, or the other one while there is no such file. */
+static double file_value(const struct fake_value *v)
+{
+	char path[4096];
+	double value = v->a;
+	FILE *file = fake_expanded(v->of, path, sizeof(path)) ? fopen(path, "re") : NULL;
+
+	if (file && fscanf(file, "%lf", &value) != 1)
+		value = v->a;
+	if (file)
+		fclose(file);
+	return value;
+}
+
 int fake_value_at(const struct fake_value *v, double t, double *ret)
 {
 	const struct fake_point *point;
@@ -216,6 +248,9 @@ int fake_value_at(const struct fake_value *v, double t, double *ret)
 		return 0;
 	case FAKE_RATE:
 		*ret = v->b + v->a * t;
+		return 0;
+	case FAKE_FILE:
+		*ret = file_value(v);
 		return 0;
 	case FAKE_INTEGRAL:
 	case FAKE_PROCESSES:
@@ -257,6 +292,8 @@ double fake_value_integral(const struct fake_value *v, double t)
 		return v->a * t + (v->b - v->a) * (floor(t / v->c) * v->c * v->d + fmin(fmod(t, v->c), v->c * v->d));
 	case FAKE_RATE:
 		return v->b * t + v->a * t * t / 2;
+	case FAKE_FILE: /* as if it had always been so */
+		return file_value(v) * t;
 	case FAKE_INTEGRAL:
 	case FAKE_PROCESSES:
 		break;

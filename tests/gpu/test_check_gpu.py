@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""The checks of make check-gpu (tests/gpu/run) and their jobs, on a fake driver of CUDA: what they would say of a real GPU is
+for a real GPU; that they measure, judge and end is tried here."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from fake_gpu import BUILD, DRIVERS, ROOT, SCENARIOS
+
+RUN = ROOT / "tests" / "gpu" / "run"
+HIWATER = pathlib.Path(os.environ.get("HIWATER", BUILD / "hiwater")).resolve()
+PTXAS = next((ROOT / ".venv-full").glob("lib/python*/site-packages/nvidia/cuda_nvcc/bin/ptxas"), None)
+MIB = 1 << 20
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """The environment of a machine with a fake GPU, and a folder with the programs as a bundle has them."""
+    (tmp_path / "cuda").mkdir()
+    (tmp_path / "bin").mkdir()
+    for program in (HIWATER, BUILD / "cuda-jobs", BUILD / "nvml-cost", ROOT / "tools" / "capture-gpu"):
+        (tmp_path / "bin" / program.name).symlink_to(program)
+    return {**{k: v for k, v in os.environ.items() if not k.startswith("HIWATER")},
+            "HIWATER_FAKE_CUDA": str(tmp_path / "cuda"), "HIWATER_FAKE_NVML": str(SCENARIOS / "cuda.conf"),
+            "HIWATER_CUDA": str(DRIVERS / "cuda" / "libcuda.so.1"), "LD_LIBRARY_PATH": str(DRIVERS / "550")}
+
+
+def checks(fake, folder, *names):
+    done = subprocess.run([sys.executable, RUN, "--quick", "--bin", folder / "bin", "--results", folder / "results", *names],
+                          env=fake, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    return done, json.loads((folder / "results" / "results.json").read_text())
+
+
+def jobs(fake, *args, lines=""):
+    return subprocess.run([BUILD / "cuda-jobs", *map(str, args)], env=fake, input=lines, capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
+    done, rows = checks(fake, tmp_path, "machine", "ladder", "square", "ipc", "calls", "memory_error", "captures", "look")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not [r for r in rows if r["verdict"] == "WRONG"]
+    seen = {(r["check"], r["what"]): r["seen"] for r in rows}
+    assert seen["ladder", "+100 MiB at 116"] == "+100.00 MiB"
+    assert seen["ladder", "+3 MiB at 6"] == "+4.00 MiB"  # the driver's unit is 2 MiB
+    assert seen["square", "one thread: busy"] == "1" and float(seen["square", "one thread: SM active"]) < 0.02
+    assert seen["ipc", "who opened it"] == "+0 MiB"
+    assert seen["machine", "l2_bytes"] == str(50 * MIB)
+    assert "nvmlGpmSampleGet on GPU 0" in {r["what"] for r in rows if r["check"] == "calls"}
+    results = tmp_path / "results"
+    assert len((results / "square.csv").read_text().splitlines()) == 5
+    assert (results / "results.md").read_text().count("\n") == len(rows) + 2
+    for name in ("idle", "work", "oom"):
+        assert "[gpu 0]" in (results / f"{name}.conf").read_text()
+
+
+def test_a_figure_that_is_off_is_found(fake, tmp_path):
+    """The driver says 500 MiB whatever the job takes."""
+    text = (SCENARIOS / "cuda.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
+    (tmp_path / "off.conf").write_text(re.sub(r"memory = file \S+", "memory = 500Mi", text))
+    done, rows = checks({**fake, "HIWATER_FAKE_NVML": str(tmp_path / "off.conf")}, tmp_path, "ladder", "ipc")
+    assert done.returncode == 1
+    wrong = {r["what"] for r in rows if r["verdict"] == "WRONG"}
+    assert {"+100 MiB at 116", "hiwater run: peak of the job", "the owner"} <= wrong
+
+
+def test_a_check_that_breaks_is_told_and_the_others_go_on(fake, tmp_path):
+    (tmp_path / "bin" / "nvml-cost").unlink()
+    done, rows = checks(fake, tmp_path, "calls", "machine")
+    assert done.returncode == 1 and [r["verdict"] for r in rows if r["check"] == "calls"] == ["WRONG"]
+    assert [r for r in rows if r["check"] == "machine" and r["verdict"] == "ok"]
+    done = subprocess.run([sys.executable, RUN, "ladders"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "no such check: ladders" in done.stderr
+
+
+def test_jobs(fake):
+    held = [json.loads(line)["held"] for line in jobs(fake, "ladder", 1, 5 * MIB, lines="\n" * 5).stdout.splitlines()]
+    assert held == [0, 1, 1 + 5 * MIB, 1, 0]
+    full = jobs({**fake, "HIWATER_FAKE_CUDA_BYTES": str(600 * MIB)}, "fill", 10 * MIB, lines="\n")
+    assert full.returncode == 1 and json.loads(full.stdout)["held"] == 80 * MIB and "out of memory" in full.stderr
+    assert json.loads(jobs(fake, "work", 3, 1000).stdout)["launches"] == 3
+    assert [*map(json.loads, jobs(fake, "long", 0.01).stdout.splitlines())][1] == {"over": True}
+    assert "no driver" in jobs({**fake, "HIWATER_CUDA": "/no/such.so"}, "info").stderr
+    assert jobs(fake, "ladder").returncode == 2 and jobs(fake, "square", "x", 1, 1).returncode == 2
+
+
+def test_limits_come_from_cuda(fake):
+    spec = json.loads(subprocess.run([HIWATER, "gpus", "--json", "--spec"], env=fake, capture_output=True, text=True,
+                                     check=True).stdout)["devices"][0]["spec"]
+    assert (spec["l2_bytes"], spec["shared_bytes_per_block_most"], spec["copy_engines"]) == (50 * MIB, 232448, 3)
+    assert "L2 cache                      50.0 MiB" in subprocess.run([HIWATER, "gpus", "--spec"], env=fake, capture_output=True,
+                                                                        text=True, check=True).stdout
+
+
+def test_without_a_gpu_it_says_so():
+    env = {k: v for k, v in os.environ.items() if k != "HIWATER_CUDA"}
+    done = subprocess.run([ROOT / "tools" / "check-gpu"], env=env, capture_output=True, text=True, check=False)
+    if "libcuda.so.1" in subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout:
+        pytest.skip("this machine has a GPU")
+    assert done.returncode == 0 and done.stdout.startswith("skipped: no CUDA driver here")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("arch", ["sm_50", "sm_75", "sm_90"])
+def test_the_kernel_is_one_for_nvidias_own_assembler(tmp_path, arch):
+    source = (ROOT / "tests" / "gpu" / "cuda_jobs.c").read_text()
+    text = source[source.index("square_ptx[] ="):]
+    lines = re.findall(r'^\t"(.*)\\n"', text[:text.index(";\n\n")], re.M)
+    (tmp_path / "square.ptx").write_text("\n".join(line.replace("\\t", "\t") for line in lines) + "\n")
+    assert PTXAS, "make test-full installs it"
+    subprocess.run([PTXAS, f"-arch={arch}", tmp_path / "square.ptx", "-o", tmp_path / "square.cubin"], check=True)
