@@ -647,6 +647,7 @@ struct hiw_push_stats {
 	double risen, fallen;        /* sums of the first series' changes */
 	double peaks[HIW_PUSH_SERIES]; /* NaN: unknown */
 	uint64_t active_ns;          /* between begin and end */
+	double rises_per_s, risen_per_s; /* allocations and their bytes by that time; NaN: none has passed */
 };
 HIW_API void hiw_pushes_stats(struct hiw_pushes *pushes, struct hiw_push_stats *ret);
 /* Forgets events and statistics, not the time. */

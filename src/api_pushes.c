@@ -203,6 +203,7 @@ void hiw_pushes_stats(struct hiw_pushes *p, struct hiw_push_stats *ret)
 
 	pushes_stats(locked(p), clock_boot_ns(), &s);
 	unlock(p);
+	const double seconds = s.active_ns > 0 ? (double) s.active_ns / 1e9 : (double) NAN;
 	struct hiw_push_stats stats = {
 		.size = ret->size,
 		.events = s.events,
@@ -210,6 +211,8 @@ void hiw_pushes_stats(struct hiw_pushes *p, struct hiw_push_stats *ret)
 		.risen = s.risen,
 		.fallen = s.fallen,
 		.active_ns = s.active_ns,
+		.rises_per_s = (double) s.counts[PUSH_ALLOCATION] / seconds,
+		.risen_per_s = s.risen / seconds,
 	};
 
 	memcpy(stats.counts, s.counts, sizeof(stats.counts));

@@ -365,8 +365,9 @@ static PyObject *list_stats(PyObject *object, PyObject *unused)
 		Py_XDECREF(peaks);
 		return NULL;
 	}
-	return Py_BuildValue("KKNNNNd", (unsigned long long) s.events, (unsigned long long) s.kept, counts,
-		object_of(s.risen, self->whole), object_of(s.fallen, self->whole), peaks, (double) s.active_ns / 1e9);
+	return Py_BuildValue("KKNNNNdNN", (unsigned long long) s.events, (unsigned long long) s.kept, counts,
+		object_of(s.risen, self->whole), object_of(s.fallen, self->whole), peaks, (double) s.active_ns / 1e9,
+		object_of(s.rises_per_s, false), object_of(s.risen_per_s, false));
 }
 
 /* ---- the module ---------------------------------------------------------------------------------------------------- */

@@ -20,8 +20,9 @@ class Pushes:
     def read(self, kinds: int = 0, since_ns: int = 0, first: int = 0, last: int = 0) -> List[_Event]:
         """time_ns, kind, rule, level, tag, change, values, text of each; kinds is a bit each."""
     def timeline(self, interval_ns: int, /) -> List[_Event]: ...
-    def stats(self) -> Tuple[int, int, Tuple[int, ...], int, int, Tuple[Optional[int], ...], float]:
-        """Events ever, kept; how many of each kind; risen, fallen; peaks; seconds between begin and end."""
+    def stats(self) -> Tuple[int, int, Tuple[int, ...], int, int, Tuple[Optional[int], ...], float, _Number, _Number]:
+        """Events ever, kept; how many of each kind; risen, fallen; peaks; seconds between begin and end; allocations and their
+        bytes a second of those."""
 
 def columns(uri: str, sql: str, /) -> List[Tuple[str, Union[memoryview, List[Optional[str]]]]]:
     """What a SELECT gives of a recording (a URI of SQLite's), by column: whole numbers ("q") where all are known, else floats

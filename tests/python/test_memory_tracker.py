@@ -2,7 +2,9 @@
 """hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's allocator."""
 import json
 
-from memory_helpers import run_with
+from memory_helpers import BEFORE, run_with
+from test_track import pythons
+from track_helpers import DEADLINE
 
 
 def test_events_and_figures(program):
@@ -481,6 +483,23 @@ def test_names(program):
             "timestamp", "event_type", "memory_allocated", "memory_reserved", "memory_change", "device_id", "context", "metadata"]
         refused(AttributeError, "has no attribute", getattr, gpumemprof, "GPUMemoryProfiler")
     """)
+
+
+def test_on_every_python(program):
+    """One extension module for all of them."""
+    text = BEFORE + """
+with MemoryTracker(sampling_interval=0.005) as tracker:
+    gpu.allocate(10 * MIB)
+    looked(tracker)
+assert tracker.get_statistics()["peak_memory"] == 10 * MIB
+tracker.export_events("a.json", format="json")
+assert load_telemetry_events("a.json")[-1].event_type == "stop"
+"""
+    program.env["HIWATER_COMPAT_RECORD"] = "0"
+    for python in pythons():
+        process = program.start(text, str(python), interpreter=())
+        _, stderr = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 0 and stderr == "", f"{python}: {stderr}"
 
 
 def test_events_are_small(program):

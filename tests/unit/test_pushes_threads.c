@@ -96,7 +96,13 @@ static void everything_at_once(void **state)
 	assert_int_equal(stats.counts[HIW_PUSH_SAMPLE], 2 * TURNS);
 	assert_int_equal(stats.counts[HIW_PUSH_OWN], TURNS);
 	assert_int_equal(stats.kept, 500);
+	hiw_pushes_begin(p, (const double[]) { 1, 2 }, (double) NAN);
+	hiw_pushes_push(p, (const double[]) { 5, 5 }, (double) NAN, NULL);
+	hiw_pushes_stats(p, &stats);
+	assert_true(stats.rises_per_s > 0 && stats.risen_per_s == stats.risen / ((double) stats.active_ns / 1e9));
 	hiw_pushes_clear(p);
+	hiw_pushes_stats(p, &stats);
+	assert_true(stats.events == 0 && isnan(stats.peaks[0]) && stats.rises_per_s == 0);
 	hiw_pushes_free(p);
 }
 

@@ -71,12 +71,12 @@ class CPUMemoryTracker(Tracking):
 
     @property
     def stats(self) -> Dict[str, Any]:
-        ever, _, _, _, _, peaks, _ = self._list.stats()
+        ever, _, _, _, _, peaks, *_ = self._list.stats()
         return {"tracking_start_time": self._started_at, "peak_memory": peaks[ALLOCATED] or 0, "total_events": ever,
                 "alert_count": self._other_alerts}
 
     def get_statistics(self) -> Dict[str, Any]:
-        ever, kept, _, _, _, peaks, seconds = self._list.stats()
+        ever, kept, _, _, _, peaks, seconds, *_ = self._list.stats()
         return {"mode": "cpu", "total_events": kept, "peak_memory": peaks[ALLOCATED] or 0,
                 "current_memory_allocated": resident()[0], "tracking_duration_seconds": seconds,
                 "history_window_limit_events": self.max_events, "history_retained_events": kept,

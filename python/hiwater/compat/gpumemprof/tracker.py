@@ -249,7 +249,7 @@ class MemoryTracker(Tracking):
     @property
     def stats(self) -> Dict[str, Any]:
         """Sums and peaks, since the beginning or clear_events; None: this collector does not tell."""
-        _, _, counts, risen, fallen, peaks, _ = self._list.stats()
+        _, _, counts, risen, fallen, peaks, *_ = self._list.stats()
         has_allocator = self.collector_capabilities.supports_allocator_allocated
         sums = {"peak_memory": peaks[ALLOCATED] or 0, "total_allocations": counts[ALLOCATION],
                 "total_deallocations": counts[DEALLOCATION], "total_allocation_bytes": risen,
@@ -268,15 +268,14 @@ class MemoryTracker(Tracking):
 
     def _rates(self, stats: Mapping[str, Any]) -> Dict[str, Any]:
         """By the time that was tracked."""
-        seconds = self._list.stats()[6]
+        *_, seconds, rises, risen = self._list.stats()
         rates: Dict[str, Any] = {"tracking_duration_seconds": seconds}
         for name, total, number in (("average_allocation_size", "total_allocation_bytes", "total_allocations"),
                                     ("average_deallocation_size", "total_deallocation_bytes", "total_deallocations")):
             rates[name] = None if stats[total] is None else stats[total] / max(stats[number], 1)
-        for name, total in (("allocations_per_second", "total_allocations"),
-                            ("bytes_allocated_per_second", "total_allocation_bytes")):
-            rates[name] = None if stats[total] is None else stats[total] / seconds if seconds > 0 else 0.0
-        return rates
+        has_allocator = stats["total_allocations"] is not None
+        return {**rates, "allocations_per_second": (rises or 0.0) if has_allocator else None,
+                "bytes_allocated_per_second": (risen or 0.0) if has_allocator else None}
 
     def get_statistics(self) -> Dict[str, Any]:
         """Everything: stats, how many events, what is held now, rates, whose it is, how the collector and the sink fare."""
