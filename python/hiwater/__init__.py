@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._run import Phase as Phase
     from ._run import Run as Run
     from ._summary import Summary as Summary
+    from ._track import current as current
     from ._track import last as last
     from ._track import start as start
     from ._track import stop as stop
@@ -36,13 +37,14 @@ _NAMES = {
     "Error": ("_errors", "Error"), "Phase": ("_run", "Phase"), "Recording": ("_recording", "Recording"),
     "Run": ("_run", "Run"), "load_ipython_extension": ("_ipython", "load_ipython_extension"),
     "unload_ipython_extension": ("_ipython", "unload_ipython_extension"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
+    "current": ("_track", "current"),
     "last": ("_track", "last"), "open": ("_recording", "open_recording"), "start": ("_track", "start"),
     "stop": ("_track", "stop"), "track": ("_track", "track"),
 }
 
 _MODULES = {"callbacks", "sinks"}
 
-__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "last", "open", "sinks",
+__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "current", "last", "open", "sinks",
            "start", "stop", "track"]
 
 

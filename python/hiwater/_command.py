@@ -53,7 +53,7 @@ def said_by(*arguments: str) -> str:
     path = needed_command()
     try:
         done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              check=False)
+                              env={k: v for k, v in os.environ.items() if k != "CLICOLOR_FORCE"}, check=False)
     except OSError as e:
         raise Error(f"{path} cannot be started: {e.strerror}") from e
     if done.returncode:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from ._course import Course
+from ._course import GIB, Course
 from ._svg import amount, duration, html, number, svg
 
 TYPE_CHECKING = False
@@ -39,12 +39,10 @@ def notebook() -> Any:
 def present(course: Course, began: float, name: Optional[str]) -> str:
     """One line of text about now."""
     parts = [name or "hiwater", duration(time.monotonic() - began)]
-    for panel, unit in ((course.ram, "GiB RAM"), (course.cpu, "cores")):
-        for line in panel.lines.values():
-            if line.last is not None:
-                parts.append(f"{number(line.last)} {unit}")
-    for panel, unit in ((course.busy, "%"), (course.memory, "GiB")):
-        parts += [f"{line.label} {number(line.last)} {unit}" for line in panel.lines.values() if line.last is not None]
+    parts += [f"RAM {amount(int(line.last * GIB))}" for line in course.ram.lines.values() if line.last is not None]
+    parts += [f"CPU {number(line.last)} cores" for line in course.cpu.lines.values() if line.last is not None]
+    parts += [f"{line.label} {number(line.last)} %" for line in course.busy.lines.values() if line.last is not None]
+    parts += [f"{line.label} {amount(int(line.last * GIB))}" for line in course.memory.lines.values() if line.last is not None]
     for logged, panel in course.logged.items():
         last = panel.lines[logged].last
         if last is not None:

@@ -38,7 +38,8 @@ def number(value: float) -> str:
         return "0"
     if abs(value) >= 1e5 or abs(value) < 1e-3:
         return f"{value:.2g}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 100 else f"{value:.0f}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{max(0, 2 - exponent)}f}"
 
 
 def amount(*values: Optional[int]) -> str:
@@ -80,6 +81,18 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         return self._at + (value - self.low) * self._by
+
+
+def _in_units(panel: Panel) -> Panel:
+    """GiB, or MiB where there is less than one."""
+    if not panel.title.endswith(", GiB") or max((v for line in panel.lines.values() for _, v in line.points if v is not None),
+                                                default=1.0) >= 1:
+        return panel
+    small = type(panel)(panel.title.replace("GiB", "MiB"), panel.from_zero, panel.top)
+    for key, line in panel.lines.items():
+        copy = small.line(key, line.label, dashed=line.dashed, colour=line.colour)
+        copy.points = [(t, None if v is None else v * 1024) for t, v in line.points]
+    return small
 
 
 def _range(panel: Panel) -> Tuple[float, float]:
@@ -160,7 +173,7 @@ def _phases(course: Course, x: Scale, bottom: float) -> List[str]:
 
 def svg(course: Course, label: str, end_s: Optional[float] = None, alone: bool = False) -> str:
     """label: what a reader of screens says. alone: as a file of its own, on white."""
-    panels = course.panels
+    panels = [_in_units(panel) for panel in course.panels]
     bottom = TOP + max(len(panels), 1) * (PANEL + GAP)
     height = bottom + BOTTOM
     x = Scale(0.0, max(course.end_s if end_s is None else end_s, 1.0), LEFT, WIDTH - RIGHT)

@@ -68,6 +68,11 @@ def stop() -> Optional[Run]:
     return run
 
 
+def current() -> Optional[Run]:
+    """The innermost run that measures in this process, that of `%%hiwater` in its cell for example; None: there is none."""
+    return _running[-1] if _running else None
+
+
 def last() -> Optional[Run]:
     """The run that ended last in this process, of a decorated function for example; None: there was none."""
     return _finished[-1] if _finished else None
