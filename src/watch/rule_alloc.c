@@ -20,6 +20,11 @@ struct device {
 	double reserved, allocated, retries; /* at most; negative: unknown */
 };
 
+static bool is_amount(double value)
+{
+	return value >= 0 && value < 1e18;
+}
+
 static double most_of(const struct job *job, const char *device, const char *figure)
 {
 	char name[160];
@@ -28,7 +33,7 @@ static double most_of(const struct job *job, const char *device, const char *fig
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *s = job_series(job, i);
 
-		if (strcmp(s->name, name) == 0 && s->max >= 0)
+		if (strcmp(s->name, name) == 0 && is_amount(s->max))
 			return s->max;
 	}
 	return -1;
@@ -44,7 +49,7 @@ static bool take_device(const struct job *job, const struct series *s, struct de
 		strcmp(s->name + len - (sizeof(end) - 1), end) != 0)
 		return false;
 	(void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) (len - around), s->name + sizeof(begin) - 1);
-	ret->reserved = s->max >= 0 ? s->max : -1;
+	ret->reserved = is_amount(s->max) ? s->max : -1;
 	ret->allocated = most_of(job, ret->name, "allocated_peak_bytes");
 	ret->retries = most_of(job, ret->name, "alloc_retries");
 	return true;

@@ -55,6 +55,12 @@ static void time_left(double room, double per_s, struct maybe limit, struct find
 		units_duration((int64_t) (left_s * 1e9), left));
 }
 
+/* What stands in a recording may be any number. */
+static int64_t whole(double value)
+{
+	return value < 9e18 ? (int64_t) value : INT64_MAX;
+}
+
 static void grew(const char *what, const struct leak *leak, struct finding *f, struct buf *text)
 {
 	char rate[UNITS_LEN], time[UNITS_LEN], by[UNITS_LEN];
@@ -63,8 +69,8 @@ static void grew(const char *what, const struct leak *leak, struct finding *f, s
 	finding_evidence(f, "growth_bytes_per_s", leak->per_s);
 	finding_evidence(f, "growth_bytes", leak->grown);
 	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", what,
-		units_bytes((int64_t) (leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
-		units_bytes((int64_t) leak->grown, UNITS_IEC, by));
+		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
+		units_bytes(whole(leak->grown), UNITS_IEC, by));
 }
 
 /* Is it a leak, and one that matters? Else text says why not. most: the most that it ever was. */
@@ -77,7 +83,7 @@ static bool leaks(const struct course *course, uint64_t span_ns, double most, st
 	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
 		return true;
 	buf_printf(text, "it grew %s/min; it takes more than 2 MiB/min and 1 %% of the peak an hour",
-		units_bytes((int64_t) (leak->per_s * 60), UNITS_IEC, rate));
+		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate));
 	return false;
 }
 
@@ -104,7 +110,7 @@ static bool allocator_leaks(const struct summary *s, const struct series *series
 		if (isfinite(lows->low[i]) && fabs(lows->low[i]) < 9e18)
 			course.buckets[i] = (struct course_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) lows->low[i] };
 	}
-	return span_ns >= 1 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
+	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
 }
 
 /* "torch/gpu0/allocated_bytes": "What torch has given out on gpu0 ". */

@@ -15,6 +15,7 @@ enum {
 	FEW_RANKS = 2,
 	FEW_STEPS = 10
 };
+static const double most_s = 1e9; /* what takes longer is no step */
 
 const char *const findings_step_names[] = { "step_time", "step_s", "step_time_s", "hiwater/step_s", NULL };
 
@@ -23,7 +24,7 @@ static double seconds_a_step(const struct series *s)
 {
 	const double steps = s->has_step && s->last_step > 0 ? (double) s->last_step : (double) s->n;
 
-	return s->n >= FEW_STEPS && s->sum > 0 ? s->sum / steps : -1;
+	return s->n >= FEW_STEPS && s->sum > 0 && s->sum / steps < most_s ? s->sum / steps : -1;
 }
 
 /* Is it the time of a step? *ret_rank: negative where it is not told whose. */
