@@ -47,6 +47,43 @@ static bool is_in_session(struct processes *p, int32_t session)
 	return false;
 }
 
+static bool is_fork_of(const struct procfs_stat *st, uint64_t startstack, uint64_t startcode, uint64_t endcode)
+{
+	return st->startstack == startstack && st->startcode == startcode && st->endcode == endcode;
+}
+
+static const struct member *member_of_family(const struct processes *p, const struct procfs_stat *st)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct member *m = &p->members[i];
+
+		if (is_fork_of(st, m->startstack, m->startcode, m->endcode))
+			return m;
+	}
+	return NULL;
+}
+
+/* A daemon of a program that was attached to, whose parent came and went between two looks. Its session is another than
+ * main's, and nobody leads it any more; its stack and code lie where those of a member do, which only forks share; and it
+ * was adopted: a parent that is of the same family, and no member, has forked it for somebody else. */
+static bool is_lost_fork(struct processes *p, const struct procfs_stat *st)
+{
+	const struct maybe born = ticks_ns(p, st->start_ticks + 1);
+	struct procfs_stat leader, parent, relative;
+	const struct member *m;
+
+	if (p->ours || st->startstack == 0 || st->session <= 0 || !born.known ||
+		(uint64_t) born.value < p->env.start_boot_ns)
+		return false;
+	m = member_of_family(p, st);
+	if (!m || process_stat(p, st->session, &leader) == 0)
+		return false;
+	if (process_stat(p, m->pid, &relative) < 0 || relative.session == st->session)
+		return false;
+	return process_stat(p, st->ppid, &parent) < 0 ||
+	       !is_fork_of(&parent, st->startstack, st->startcode, st->endcode);
+}
+
 static bool belongs(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
@@ -57,7 +94,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 		return true;
 	if (st->ppid > 0 && st->ppid == p->env.recorder_pid)
 		return p->ours;
-	return !processes_is_ignored(p, st->ppid) && is_in_session(p, st->session);
+	return (!processes_is_ignored(p, st->ppid) && is_in_session(p, st->session)) || is_lost_fork(p, st);
 }
 
 /* A child that the recorder had before it started the job: of what it was before its exec, or of an earlier run. */

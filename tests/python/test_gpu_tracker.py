@@ -67,6 +67,37 @@ def test_forks_and_daemons_belong(program):
     assert told["combined"] >= 450 * MIB and told["rest"] >= 200 * MIB and told["threads"] >= 6
 
 
+DAEMON = """
+import os, sys, time
+def daemon(mib):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            own = bytearray(mib << 20); own[::4096] = b"x" * len(own[::4096]); time.sleep(1.5); os._exit(0)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_a_daemon_whose_parent_no_look_has_seen(program):
+    """It is none of another program's."""
+    run(program, f"""
+        import subprocess
+        DAEMON = {DAEMON!r}
+        exec(DAEMON)
+        with gput.Tracker(process_id=os.getpid(), {BYTES}) as tracker:
+            daemon(200); time.sleep(1.2)
+        tell(rest=tracker.resource_usage.max_ram.descendants.total_rss)
+        stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.5)"])
+        with gput.Tracker(process_id=stranger.pid, {BYTES}) as tracker:
+            daemon(200); time.sleep(1.2)
+        tell(rest=tracker.resource_usage.max_ram.descendants.total_rss)
+        stranger.wait()
+    """)
+    mine, none = program.told()
+    assert mine["rest"] >= 200 * MIB and none["rest"] == 0
+
+
 def test_processors_over_the_whole_time(program):
     """Children that live for milliseconds count: their time is the kernel's, not that of moments."""
     [told] = run(program, f"""
