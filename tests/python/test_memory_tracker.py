@@ -295,6 +295,14 @@ refused(ValueError, "device_used_bytes cannot exceed", validate_telemetry_record
 refused(ValueError, "Unsupported schema_version: 7", validate_telemetry_record, {"schema_version": 7})
 old = telemetry_event_from_record({"timestamp": 1.5, "event_type": "peak", "memory_allocated": 5, "device_id": 0, "total_memory": 9})
 assert (old.timestamp_ns, old.device_free_bytes, old.device_used_bytes) == (1500000000, 4, 5)
+assert old.collector == "gpumemprof.cuda_tracker" and old.device_id == 0
+for record, collector, device in (({"memory_mb": 2, "device": "/GPU:1"}, "tfmemprof.memory_tracker", 1), ({"device": "cpu"}, "mine", -1),
+                                  ({"memory_allocated": 5}, "gpumemprof.cpu_tracker", -1), ({"memory_mb": 1}, "tfmemprof.memory_tracker", 0),
+                                  ({"metadata_backend": "rocm", "device": "cuda:2"}, "gpumemprof.rocm_tracker", 2)):
+    old = telemetry_event_from_record({"timestamp_ns": 1, **record}, default_collector="mine")
+    assert (old.collector, old.device_id, old.event_type) == (collector, device, "sample"), old
+    assert old.allocator_allocated_bytes == record.get("memory_mb", 0) * MIB + record.get("memory_allocated", 0)
+refused(ValueError, "missing a valid timestamp", telemetry_event_from_record, {"timestamp": True})
 refused(ValueError, "Legacy record conversion is disabled", telemetry_event_from_record, {"timestamp": 1}, False)
 """)
 

@@ -215,22 +215,54 @@ def _first(record: Mapping[str, Any], name: str, usual: Any = None) -> Any:
     return next((record[n] for n in (name, *_OLD_NAMES.get(name, ())) if n in record), usual)
 
 
+def _old_device_id(record: Mapping[str, Any]) -> int:
+    """-1: the processor."""
+    if "device_id" in record:
+        return _integer(record["device_id"], "device_id")
+    device = str(record.get("device", "")).lower()
+    number = device.rpartition(":")[2]
+    if number.isdigit() and "cpu" not in device:
+        return int(number)
+    return 0 if device.startswith("/gpu") or ("memory_mb" in record and "cpu" not in device) else -1
+
+
+def _old_collector(record: Mapping[str, Any], metadata: Mapping[str, Any], device_id: int, usual: str) -> str:
+    backend = str(record.get("backend", metadata.get("backend", ""))).strip().lower()
+    if record.get("collector"):
+        return str(record["collector"])
+    if backend in ("mps", "rocm", "cuda", "cpu"):
+        return f"gpumemprof.{backend}_tracker"
+    if "memory_mb" in record:
+        return "tfmemprof.memory_tracker"
+    if "memory_allocated" in record:
+        return f"gpumemprof.{'cpu' if device_id == -1 else 'cuda'}_tracker"
+    return usual
+
+
+def _old_time_ns(record: Mapping[str, Any]) -> int:
+    if "timestamp_ns" in record:
+        return _integer(record["timestamp_ns"], "timestamp_ns")
+    seconds = record.get("timestamp")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise ValueError("Legacy record is missing a valid timestamp")
+    return int(float(seconds) * 1e9)
+
+
 def _from_old(record: Mapping[str, Any], collector: str, interval_ms: int) -> TelemetryEventV2:
+    if not isinstance(record.get("metadata") or {}, Mapping):
+        raise ValueError("metadata must be an object when provided")
     metadata = dict(record.get("metadata") or {})
     metadata.update({k[len("metadata_"):]: v for k, v in record.items() if str(k).startswith("metadata_")})
-    allocated = _first(record, "allocator_allocated_bytes", 0)
-    used = record.get("device_used_bytes", allocated)
+    allocated = _first(record, "allocator_allocated_bytes", int(float(record.get("memory_mb", 0)) * 1024 * 1024))
+    used, device_id = record.get("device_used_bytes", allocated), _old_device_id(record)
     total = _first(record, "device_total_bytes", metadata.get("total_memory"))
-    timestamp = record.get("timestamp_ns")
-    if timestamp is None:
-        if isinstance(record.get("timestamp"), bool) or not isinstance(record.get("timestamp"), (int, float)):
-            raise ValueError("Legacy record is missing a valid timestamp")
-        timestamp = int(float(record["timestamp"]) * 1e9)
     return TelemetryEventV2(
-        schema_version=SCHEMA_VERSION_V2, timestamp_ns=timestamp, event_type=_first(record, "event_type", "sample"),
-        collector=record.get("collector") or collector, sampling_interval_ms=record.get("sampling_interval_ms", interval_ms),
+        schema_version=SCHEMA_VERSION_V2, timestamp_ns=_old_time_ns(record),
+        event_type=_first(record, "event_type", "sample"),
+        collector=_old_collector(record, metadata, device_id, collector),
+        sampling_interval_ms=record.get("sampling_interval_ms", interval_ms),
         pid=record.get("pid", metadata.get("pid", UNKNOWN_PID)), host=record.get("host", metadata.get("host", UNKNOWN_HOST)),
-        device_id=record.get("device_id", -1), allocator_allocated_bytes=allocated,
+        device_id=device_id, allocator_allocated_bytes=allocated,
         allocator_reserved_bytes=_first(record, "allocator_reserved_bytes", allocated),
         allocator_active_bytes=record.get("allocator_active_bytes"),
         allocator_inactive_bytes=record.get("allocator_inactive_bytes"),
