@@ -93,6 +93,14 @@ function valuesAt(line, times) {
   });
 }
 
+// Lines added up, whoever was there.
+function together(lines) {
+  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  const values = lines.map((l) => valuesAt(l, x));
+  const mean = x.map((_, i) => values.some((v) => v[i] !== null) ? values.reduce((sum, v) => sum + (v[i] || 0), 0) : null);
+  return { x, mean, low: mean, high: mean, band: false, special: [], hold: Math.max(...lines.map((l) => l.hold)) };
+}
+
 // Lines over each other: who was not there has nothing.
 function stacked(lines) {
   const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
@@ -174,12 +182,14 @@ function drawBehind(u, page) {
       ctx.strokeStyle = ink(event.alert ? 'alert' : 'mark');
       ctx.lineWidth = devicePixelRatio;
       ctx.setLineDash(event.alert ? [] : [4, 4]);
+      ctx.globalAlpha = 0.55;
       ctx.beginPath();
       ctx.moveTo(x(event.t) + 0.5, box.top);
       ctx.lineTo(x(event.t) + 0.5, box.top + box.height);
       ctx.stroke();
     }
     ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
   });
 }
 
@@ -287,7 +297,12 @@ class Chart extends Panel {
     return uPlot.join(tables);
   }
 
+  dashOf(l, i) {
+    return this.spec.stack ? [] : l.dash || dash(l.color ?? i);
+  }
+
   inkOf(l, i) {
+    if (this.spec.stack && l.label === 'others') return ink('mark');
     return color(l.color ?? i);
   }
 
@@ -305,8 +320,8 @@ class Chart extends Panel {
       const few = l.line.x.length < 15;
       series.push({
         stroke,
-        width: l.thin ? 1 : 1.75,
-        dash: l.dash || dash(l.color ?? i),
+        width: this.spec.stack || l.thin ? 1 : 1.75,
+        dash: this.dashOf(l, i),
         points: { show: few, size: 5, fill: stroke, stroke },
         spanGaps: false,
       });
@@ -464,7 +479,7 @@ class Chart extends Panel {
     this.lines.forEach((l, i) => {
       const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];
       swatch.style.borderTopColor = this.inkOf(l, i);
-      swatch.style.borderTopStyle = (l.dash || dash(l.color ?? i)).length ? 'dashed' : 'solid';
+      swatch.style.borderTopStyle = this.dashOf(l, i).length ? 'dashed' : 'solid';
       if (view.cursor !== null) {
         value.textContent = this.valueAt(l, view.cursor);
         return;

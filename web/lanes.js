@@ -38,7 +38,17 @@ class Lanes extends Panel {
       const lane = box.height / this.spec.lanes;
       ctx.font = `${11 * ratio}px system-ui, sans-serif`;
       ctx.textBaseline = 'middle';
+      const ends = box.left + box.width;
       for (const bar of this.spec.bars) this.drawBar(ctx, bar, x(bar.from), x(bar.to), box.top + bar.lane * lane, lane, ratio, box);
+      ctx.fillStyle = ink('text');
+      ctx.textAlign = 'left';
+      this.spec.bars.forEach((bar, i) => {
+        const next = this.spec.bars[i + 1];
+        const before = this.spec.bars[i - 1];
+        const first = bar.at && before && before.lane === bar.lane ? Math.max(x(before.from) + 8 * ratio, box.left) : box.left;
+        const last = bar.at && next && next.lane === bar.lane ? Math.min(x(next.from) - 8 * ratio, ends) : ends;
+        this.drawLabel(ctx, bar, x(bar.from), x(bar.to), box.top + (bar.lane + 0.5) * lane, ratio, first, last);
+      });
     });
   }
 
@@ -60,21 +70,18 @@ class Lanes extends Panel {
       ctx.globalAlpha = 1;
       ctx.fillRect(from, top + pad, 2 * ratio, lane - 2 * pad);
     }
-    this.drawLabel(ctx, bar, from, to, top + lane / 2, ratio, box.left, ends);
   }
 
-  // Inside where it fits; beside the bar where there is room that no other bar takes.
+  // Inside where it fits, else beside the bar where there is room, else as much of it as there is.
   drawLabel(ctx, bar, from, to, y, ratio, left, right) {
     const words = ctx.measureText(bar.label).width;
     const start = Math.max(from, left) + (bar.at ? 7 : 5) * ratio;
-    const inside = Math.min(to, right) - start;
-    ctx.fillStyle = ink('text');
-    ctx.textAlign = 'left';
-    if (words <= inside || (bar.free && start + words < right)) {
-      ctx.fillText(bar.label, bar.free && words > inside ? Math.max(start, Math.min(to, right - words) + 4 * ratio) : start, y);
-    } else if (bar.free && Math.max(from, left) - words - 6 * ratio > left) {
-      ctx.fillText(bar.label, Math.max(from, left) - words - 5 * ratio, y);
-    } else if (inside > 40 * ratio) {
+    const inside = Math.min(bar.at ? right : to, right) - start;
+    if (to < left || from > right) return;
+    if (words <= inside) ctx.fillText(bar.label, start, y);
+    else if (bar.free && to + words + 5 * ratio < right) ctx.fillText(bar.label, to + 4 * ratio, y);
+    else if ((bar.free || bar.at) && from - words - 9 * ratio > left) ctx.fillText(bar.label, from - words - 7 * ratio, y);
+    else if (inside > 36 * ratio) {
       let text = bar.label;
       while (text.length > 2 && ctx.measureText(text + '\u2026').width > inside) text = text.slice(0, -1);
       ctx.fillText(text + '\u2026', start, y);

@@ -4,6 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const MANY = 200; // bars and moments behind lines that can still be told apart
 const FEW_GPUS = 2;
+const STACKED = 7; // processes that have an area of their own
 
 // ---- which charts ----
 
@@ -50,8 +51,11 @@ function byProcess(page, run, name, title, unit, note) {
     .filter((l) => l.line.x.length && highest(l.line) > 0);
   if (found.length < 2) return null;
   const weight = (l) => l.line.mean.reduce((s, v) => s + (v || 0), 0);
-  found.sort((a, b) => weight(b) - weight(a));
-  return chart(page, title, unit, found.slice(0, 12), { stack: true, note, kind: 'stack' });
+  found.sort((a, b) => (a.label === 'others') - (b.label === 'others') || weight(b) - weight(a));
+  const rest = found.splice(STACKED);
+  if (rest.length === 1) found.push(...rest);
+  else if (rest.length) found.push({ label: 'others', line: together(rest.map((l) => l.line)) });
+  return chart(page, title, unit, found, { stack: true, note, kind: 'stack' });
 }
 
 function memory(page, data) {
@@ -255,7 +259,7 @@ function eventBars(run, lane) {
   return run.events.filter((e) => TOLD.includes(e.kind)).map((e) => {
     const t = e.t_ns / 1e9;
     const alert = e.kind !== 'mark' && e.kind !== 'cleared';
-    return { from: t, to: t, at: true, lane, alert, label: e.text || WORDS[e.kind], free: true, title: `${WORDS[e.kind]} at ${duration(t)}: ${e.text}` };
+    return { from: t, to: t, at: true, lane, alert, label: e.kind === 'cleared' ? '' : e.text || WORDS[e.kind], title: `${WORDS[e.kind]} at ${duration(t)}: ${e.text}` };
   });
 }
 

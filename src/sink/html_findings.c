@@ -122,8 +122,11 @@ void html_findings(struct html *h)
 			}
 		}
 		if (fired == 0 && !s->story.what) {
-			card(h, "good", "OK", "");
-			html_raw(h, "<p>Nothing to advise.</p></article>\n");
+			const struct ending end = ending_of(s);
+			const bool is_well = end.outcome == OUTCOME_EXIT && end.code == 0;
+
+			card(h, is_well ? "good" : "none", is_well ? "OK" : "No findings", "");
+			html_raw(h, is_well ? "<p>Nothing to advise.</p></article>\n" : "<p>Nothing was seen that explains the result or asks for a change.</p></article>\n");
 		}
 		html_raw(h, "</div>\n");
 		others(h, s);

@@ -90,7 +90,11 @@ static void tile_result(struct html *h, const struct html_run *run)
 		html_raw(h, "out of memory: the kernel killed a process<br>");
 	if (end.outcome == OUTCOME_UNFINISHED && !run->is_growing)
 		html_raw(h, "the recorder was lost; this is what was recorded until then");
-	else if (end.code_known && end.outcome != OUTCOME_EXIT)
+	if (end.outcome == OUTCOME_LIMIT && s->facts->stopped_why) {
+		html_text(h, s->facts->stopped_why);
+		html_raw(h, "<br>");
+	}
+	if (end.code_known && end.outcome != OUTCOME_EXIT)
 		html_printf(h, "exit status %d", end.code);
 	else if (end.outcome == OUTCOME_UNSEEN)
 		html_raw(h, "no exit status: a part of a program was measured, or hiwater did not start it");
@@ -355,7 +359,7 @@ static void one(struct html *h, const struct html_run *run)
 {
 	const struct summary *s = run->summary;
 
-	html_raw(h, "<section class=\"run\"><h1>");
+	html_raw(h, s->facts->name && *s->facts->name ? "<section class=\"run\"><h1>" : "<section class=\"run\"><h1 class=\"command\">");
 	html_text(h, name_of(s));
 	html_raw(h, "</h1>\n");
 	if (s->facts->name && *s->facts->name && s->facts->command && *s->facts->command) {
