@@ -103,7 +103,7 @@ class Magic:
             self._other_magic(line, cell)
             return
         try:
-            words = shlex.split(line)
+            words = shlex.split(line, comments=True)
             action = words.pop(0) if words else "status"
             if action not in self._actions:
                 raise Error(f"%hiwater {action}: there are {ACTIONS}, and %%hiwater at the top of a cell")

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""README's Python and notebook sections work as they are typed."""
+import textwrap
+
+import pytest
+from track_helpers import ROOT
+
+
+def sections():
+    """Blocks of code of README.md, by their first lines."""
+    blocks, block = {}, []
+    for line in [*(ROOT / "README.md").read_text().splitlines(), ""]:
+        if line.startswith("    ") or (block and not line):
+            block.append(line)
+        elif block:
+            text = textwrap.dedent("\n".join(block)).strip()
+            blocks[text.split("\n")[0].split("  ")[0]] = text
+            block = []
+    return blocks
+
+
+def test_python(program):
+    text = sections()["import hiwater"]
+    program.run(f"""
+        import contextlib, io
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec({text!r}, globals())
+        assert "RAM" in said.getvalue() and len(run.summary.phases) == 3 and run.summary.series["loss"].n == 3
+        assert pathlib.Path("run.html").exists() and pathlib.Path("run.png").exists()
+    """)
+
+
+@pytest.mark.full
+@pytest.mark.frameworks
+@pytest.mark.timeout(300)
+def test_notebook(program, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    for key, value in {**program.env, "IPYTHONDIR": str(program.folder / "ipython")}.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.chdir(program.folder)
+    first, _, second = sections()["%load_ext hiwater"].partition("\n\n")
+    assert second.startswith("%%hiwater")
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in (first, second, "%hiwater off")])
+    NotebookClient(nb, timeout=120).execute()
+    outputs = nb.cells[1].outputs
+    assert any(">loss<" in o["data"].get("text/html", "") for o in outputs)
+    assert any(o["data"].get("text/plain", "").startswith("[2]") for o in outputs)
