@@ -93,6 +93,9 @@ static const struct opt opts[] = {
 	{ 0, "cgroup", OPT_CHOICE, CGROUP_CHOICES, "use the job's cgroup if it has one to itself, make one, or use none (auto)",
 		take_cgroup, &arg_run.cgroup },
 	{ 0, "wait", OPT_NONE, NULL, "follow what the command leaves running to its end, too", opt_flag, &arg_run.wait },
+	{ 0, "live", OPT_NONE, NULL, "watch it in this terminal while it runs, as hiwater top shows it; what it prints there is passed "
+				     "on when the view is left",
+		opt_flag, &arg_run.live },
 	{ 0, "no-subreaper", OPT_NONE, NULL, "let init adopt orphans, for the rare program that minds; some may be missed",
 		opt_flag, &arg_run.no_subreaper },
 	{ 0 },
@@ -109,6 +112,9 @@ static const char *const prose[] = {
 	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command.",
 	"The run ends with the command itself. What it leaves running is counted and named, neither killed nor waited for, "
 	"unless --wait is given.",
+	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the job goes on). What the "
+	"command writes to the terminal is kept in a file of TMPDIR until the view is over, and its stdin is empty there; "
+	"streams that lead elsewhere stay as they are. Ctrl-C and Ctrl-Z are the command's.",
 	RULE_PROSE,
 	"A run longer than a second is kept in the history: see hiwater-runs(1) and hiwater-show(1). Of a parallel job only "
 	"the first rank of each node keeps one, unless -o says so.",

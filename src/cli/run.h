@@ -23,7 +23,7 @@ struct run_options {
 	struct measure measure;
 	enum run_cgroup cgroup;
 	uint64_t repeat;
-	bool no_subreaper, wait;
+	bool no_subreaper, wait, live;
 	struct inherited inherited;
 };
 

@@ -32,6 +32,10 @@ static _Noreturn void become(const struct launch *launch, int tell)
 {
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
 		goto out;
+	for (int fd = 0; launch->streams && fd <= 2; fd++) {
+		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
+			goto out;
+	}
 	give_back(launch->inherited);
 	(void) execvp(launch->argv[0], launch->argv);
 out:;

@@ -22,6 +22,7 @@ void child_remember(struct inherited *ret);
 struct launch {
 	char *const *argv;
 	const struct inherited *inherited;
+	const int *streams;               /* three descriptors that it gets instead of 0, 1, 2; -1 and NULL: as they are */
 	int cgroup_procs, cgroup_dir;     /* a group to be born into (hiw_cgroup_make); -1: none */
 };
 

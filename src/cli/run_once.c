@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/run_child.h"
+#include "cli/run_live.h"
 #include "cli/run_signals.h"
 #include "cli/run_tree.h"
 
@@ -31,6 +32,7 @@ struct run {
 	int timer;
 	struct measure watching;   /* a copy: what alerts were said, which commands run */
 	bool limited;              /* a limit ended it */
+	struct live live;
 };
 
 /* ---- before ---- */
@@ -85,7 +87,7 @@ static int prepare(struct run *r)
 		return -ENOMEM;
 	}
 	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
-	return 0;
+	return r->options->live ? live_prepare(&r->live, &o) : 0;
 }
 
 /* A job of many processes needs a descriptor for each; the job itself keeps its own limit. */
@@ -103,6 +105,7 @@ static int start_job(struct run *r)
 	const struct launch launch = {
 		.argv = r->argv,
 		.inherited = &r->options->inherited,
+		.streams = r->live.streams,
 		.cgroup_procs = r->cgroup_procs,
 		.cgroup_dir = r->cgroup_dir,
 	};
@@ -134,6 +137,7 @@ static void begin_measuring(struct run *r)
 	struct hiw_err err = { "" };
 	int error;
 
+	live_begin(&r->live);
 	signals_begin(&r->signals, r->tree.main, r->recorder);
 	actions_begin(&r->watching.actions);
 	raise_file_limit(&r->options->inherited.files);
@@ -163,6 +167,8 @@ static void take_step(struct run *r)
 	hiw_recorder_step(r->recorder);
 	take_alerts(r);
 	measure_warnings(&r->options->measure, r->recorder);
+	if (!r->tree.main_ended)
+		live_step(&r->live, r->recorder, &r->options->inherited);
 }
 
 static void take_progress_line(struct run *r)
@@ -199,6 +205,7 @@ static void follow(struct run *r)
 		SIGNAL,
 		STEP,
 		TIMER,
+		VIEW,
 		N
 	};
 	struct pollfd fds[N] = {
@@ -213,6 +220,7 @@ static void follow(struct run *r)
 		struct timespec until_answer;
 
 		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
+		fds[VIEW] = (struct pollfd) { .fd = r->live.view_fd, .events = POLLIN };
 		if (ppoll(fds, N, signals_timeout(&r->signals, &until_answer), NULL) < 0)
 			continue;
 		if (fds[CHILD].revents) {
@@ -227,6 +235,10 @@ static void follow(struct run *r)
 			take_step(r);
 		if (fds[TIMER].revents)
 			take_progress_line(r);
+		if (fds[VIEW].revents)
+			live_left(&r->live);
+		if (r->tree.main_ended)
+			live_end(&r->live);
 	}
 }
 
@@ -276,6 +288,7 @@ static void clean_up(struct run *r)
 {
 	signals_end(&r->signals);
 	signals_close(&r->signals);
+	live_end(&r->live); /* where there never was a job */
 	hiw_recorder_free(r->recorder);
 	close_cgroup(r);
 	if (r->timer >= 0)
@@ -294,6 +307,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		.timer = -1,
 		.watching = options->measure,
 		.signals = { .fd = -1, .child_fd = -1 },
+		.live = LIVE_NONE,
 	};
 
 	*ret = (struct outcome) { 0 };
@@ -304,6 +318,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 		ret->status = r.tree.status;
 		ret->end_asked = r.signals.end_asked;
 		signals_end(&r.signals);
+		live_end(&r.live);
 		if (r.measuring)
 			report(&r, ret);
 	}

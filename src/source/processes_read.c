@@ -255,7 +255,8 @@ static bool round_go(struct processes *p, size_t *cursor, bool changed, unsigned
 
 static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 {
-	struct budget b = { .until_ns = clock_boot_ns() + ROUND_BUDGET_NS };
+	/* A whole machine is looked at by somebody who sits before it: what most of it does can wait. */
+	struct budget b = { .until_ns = clock_boot_ns() + (p->all ? ROUND_BUDGET_NS / 2 : ROUND_BUDGET_NS) };
 
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].is_main && !p->members[i].gone)

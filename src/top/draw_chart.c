@@ -53,7 +53,7 @@ static struct charts choose(const struct picture *p)
 	const struct model *m = p->m;
 	struct charts c = { .n = 0 };
 	unsigned gpus = 0;
-	char name[16];
+	char name[32];
 
 	add(&c, "RAM", &m->ram, SCALE_BYTES, INK_RAM);
 	for (size_t i = 0; i < m->n_gpus; i++) {

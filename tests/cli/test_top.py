@@ -27,9 +27,9 @@ class Screen:
 
     def __init__(self, tool, columns=80, rows=24, **env):
         self.socket = str(tool.folder / "tmux")
-        self.env = {**tool.env, "TERM": "xterm", "PS1": "$ ", **env}
+        self.env = {**tool.env, "TERM": "xterm", "PS1": "$ ", "TMPDIR": str(tool.folder), **env}
         self.shell = "exec env -u TMUX -u TMUX_PANE TERM=%s bash --norc --noprofile -i" % self.env["TERM"]
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), self.shell)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-c", str(tool.folder), "-x", str(columns), "-y", str(rows), self.shell)
         self.tmux("set-option", "-g", "status", "off")
 
     def tmux(self, *args):
@@ -545,6 +545,94 @@ memory = 3Gi
     s.keys("q")
     lines = tool.run("top", sleeper.pid, "-n", "3", env={"LD_LIBRARY_PATH": str(drivers), "HIWATER_FAKE_NVML": str(scenario)}).stdout
     assert re.search(r"^GPU0 memory 3\.\d+G of ", lines, re.M), lines
+
+
+# ---- run --live ------------------------------------------------------------------------------------------------------
+
+def live(*args, options=()):
+    return " ".join([HIWATER, "run", "--live", "--summary", "line", "--gpu", "none", *options, "--", *args])
+
+
+TALKER = "'for i in 1 2 3 4; do echo out $i; echo err $i >&2; sleep 1; done; exit 3'"
+
+
+def test_live(tool, screen):
+    """The view while the job runs; then what it printed, the summary, its status, and the terminal as it was."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sh", "-c", TALKER) + "; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.wait(r"^ +\d+ .* sleep 1$")
+    assert s.value("alternate_on") == "1" and "out 1" not in s.text()
+    s.wait("^status=3")
+    assert re.findall(r"^(?:out|err) \d$", s.text(), re.M) == [f"{what} {i}" for i in range(1, 5) for what in ("out", "err")]
+    assert re.search(r"^hiwater .*exit=3", s.text(), re.M)
+    expect_given_back(s, before)
+    assert not list(tool.folder.glob("hiwater-live-*"))
+
+
+def test_live_is_left_and_the_job_goes_on(screen):
+    s = screen(100, 30)
+    s.line("clear; " + live("sh", "-c", TALKER) + "; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("q")
+    s.wait("^out 1\nerr 1")
+    assert "status=" not in s.text()
+    s.wait("^err 4\n(.*\n)+status=3")
+    assert s.text().count("out 1") == 1
+
+
+def test_live_keys_are_the_jobs(screen):
+    """Ctrl-C ends the job, Ctrl-Z stops it and the view."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sleep", "600"))
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-z")
+    s.wait("Stopped")
+    expect_given_back(s, before)
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+    s.line("echo status=$?")
+    s.wait("^status=130")
+    expect_given_back(s, before)
+
+
+def test_live_outlives_nobody(tool, screen):
+    """hiwater is killed: the job goes on, its output too, and the terminal is given back."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; exec sleep 600'"))
+    s.wait(r"^ hiwater .*every 1 s")
+    job = int((tool.folder / "pid").read_text())
+    hiwater = int(subprocess.run(["ps", "-o", "ppid=", "-p", str(job)], capture_output=True, text=True, check=True).stdout)
+    spool = os.readlink(f"/proc/{job}/fd/1")
+    os.kill(hiwater, signal.SIGKILL)
+    expect_given_back(s, before)
+    assert not ended(job) and pathlib.Path(spool).exists()
+    os.kill(job, signal.SIGKILL)
+    os.unlink(spool)
+
+
+def test_live_leaves_other_streams_alone(tool, screen):
+    s = screen(100, 30)
+    s.line(f"clear; echo in | {live('sh', '-c', TALKER.replace('echo out', 'cat; echo out'))} > out.txt 2> err.txt; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.wait("^status=3")
+    folder = pathlib.Path(s.value("pane_current_path"))
+    assert (folder / "out.txt").read_text() == "in\nout 1\nout 2\nout 3\nout 4\n"
+    assert (folder / "err.txt").read_text().startswith("err 1\nerr 2\nerr 3\nerr 4\n")
+    (folder / "out.txt").unlink()
+    (folder / "err.txt").unlink()
+
+
+def test_live_without_a_terminal(tool):
+    done = tool.run("run", "--live", "--summary", "none", "--", "echo", "there", start_new_session=True)
+    assert (done.returncode, done.stdout) == (0, "there\n") and "no terminal" in done.stderr
+    done = tool.run("run", "--live", "--no-record", "--", "echo", "there")
+    assert (done.returncode, done.stdout) == (125, "") and "--no-record" in done.stderr
 
 
 # ---- what cannot be done ---------------------------------------------------------------------------------------------

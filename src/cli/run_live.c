@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run_live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/programs.h"
+#include "cli/terminal.h"
+
+enum {
+	VIEW_PATIENCE_MS = 3000 /* for the view to give the terminal back */
+};
+
+/* ---- before ------------------------------------------------------------------------------------------------------- */
+
+static int open_spool(struct live *l)
+{
+	const char *folder = getenv("TMPDIR");
+	const int len = snprintf(l->name, sizeof(l->name), "%s/hiwater-live-XXXXXX", folder && *folder ? folder : "/tmp");
+
+	if (len < 0 || (size_t) len >= sizeof(l->name))
+		return -ENAMETOOLONG;
+	l->spool = mkostemp(l->name, O_APPEND | O_CLOEXEC);
+	return l->spool < 0 ? -errno : 0;
+}
+
+/* What would go into the terminal. Keys are the view's, so a job that reads them gets nothing. */
+static int choose_streams(struct live *l)
+{
+	if (isatty(STDIN_FILENO))
+		l->streams[STDIN_FILENO] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO))
+		return 0;
+	const int r = open_spool(l);
+
+	for (int fd = STDOUT_FILENO; r == 0 && fd <= STDERR_FILENO; fd++)
+		l->streams[fd] = isatty(fd) ? l->spool : -1;
+	return r;
+}
+
+int live_prepare(struct live *l, const struct hiw_options *recorder)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (recorder->no_record) {
+		complain("--live shows the recording: leave --no-record out");
+		return -EINVAL;
+	}
+	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
+		complain("--live: this hiwater was built without ncursesw; leave --live out, or see hiwater doctor");
+		return -ENOENT;
+	}
+	l->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (l->terminal < 0 || tcgetattr(l->terminal, &l->before) < 0) {
+		complain("warning: --live: there is no terminal, so there is no view; --progress prints lines");
+		return 0;
+	}
+	r = choose_streams(l);
+	if (r < 0)
+		complain("--live: no file for the command's output: %s (TMPDIR says where)", strerror(-r));
+	return r;
+}
+
+void live_begin(struct live *l)
+{
+	if (l->terminal < 0 || l->spool < 0 || !isatty(STDERR_FILENO))
+		return;
+	l->own_err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (l->own_err >= 0)
+		(void) dup2(l->spool, STDERR_FILENO);
+}
+
+/* ---- the view ------------------------------------------------------------------------------------------------------ */
+
+static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
+{
+	char path[PATH_MAX], file[PATH_MAX + 8], utf8[16], color[16];
+	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top", interval[] = "interval=1000000000";
+	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, NULL };
+
+	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* a view of nothing gives the terminal back */
+	for (int fd = 0; fd <= 2; fd++)
+		(void) dup2(l->terminal, fd);
+	(void) snprintf(file, sizeof(file), "file=%s", recording);
+	(void) snprintf(utf8, sizeof(utf8), "utf8=%d", terminal_is_utf8());
+	(void) snprintf(color, sizeof(color), "color=%d", terminal_has_color(STDOUT_FILENO));
+	(void) setrlimit(RLIMIT_NOFILE, &inherited->files);
+	(void) sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+	if (program_find("hiwater-top", path, sizeof(path)) == 0)
+		(void) execv(path, argv);
+	_exit(127);
+}
+
+static void start_view(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
+{
+	const char *recording = hiw_recorder_path(recorder);
+	struct stat st;
+	pid_t pid;
+
+	if (!*recording || stat(recording, &st) < 0 || st.st_size == 0)
+		return;
+	l->started = true;
+	pid = fork();
+	if (pid == 0)
+		become_view(l, recording, inherited);
+	if (pid < 0)
+		return;
+	hiw_recorder_ignore(recorder, pid);
+	l->view = pid;
+	l->view_fd = (int) syscall(SYS_pidfd_open, pid, 0U);
+}
+
+/* ---- what was meant for the terminal -------------------------------------------------------------------------------- */
+
+static void own_err_back(struct live *l)
+{
+	if (l->own_err < 0)
+		return;
+	(void) dup2(l->own_err, STDERR_FILENO);
+	(void) close(l->own_err);
+	l->own_err = -1;
+}
+
+static void pass_on(struct live *l, int patience_ms)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->passed_on)) > 0) {
+		if (terminal_write(l->terminal, bytes, (size_t) n, patience_ms) < 0)
+			return;
+		l->passed_on += n;
+	}
+}
+
+void live_left(struct live *l)
+{
+	if (l->view_fd >= 0)
+		(void) close(l->view_fd);
+	l->view_fd = -1;
+	l->view = 0;
+	own_err_back(l);
+	pass_on(l, PATIENCE_SHORT_MS);
+}
+
+void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
+{
+	if (l->terminal < 0)
+		return;
+	if (!l->started)
+		start_view(l, recorder, inherited);
+	else if (!l->view)
+		pass_on(l, PATIENCE_NONE_MS);
+}
+
+/* ---- after ---------------------------------------------------------------------------------------------------------- */
+
+/* It ends when it is told to; where it does not, the terminal is put right without it. */
+static void end_view(struct live *l)
+{
+	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
+	struct pollfd ended = { .fd = l->view_fd, .events = POLLIN };
+
+	(void) kill(l->view, SIGCONT);
+	(void) kill(l->view, SIGTERM);
+	if (poll(&ended, 1, VIEW_PATIENCE_MS) > 0 && l->view_fd >= 0) {
+		(void) waitpid(l->view, NULL, 0);
+		return;
+	}
+	(void) kill(l->view, SIGKILL);
+	(void) waitpid(l->view, NULL, 0);
+	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
+	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
+}
+
+void live_end(struct live *l)
+{
+	if (l->terminal < 0)
+		return;
+	if (l->view)
+		end_view(l);
+	live_left(l);
+	pass_on(l, PATIENCE_END_MS);
+	if (l->spool >= 0) {
+		(void) unlink(l->name);
+		(void) close(l->spool);
+	}
+	if (l->streams[STDIN_FILENO] >= 0)
+		(void) close(l->streams[STDIN_FILENO]);
+	(void) close(l->terminal);
+	*l = (struct live) LIVE_NONE;
+}
