@@ -549,9 +549,7 @@ function keyboard(page, nextFinding) {
 
 async function begin() {
   const data = await readData($('data').textContent);
-  data.runs.forEach((run, r) => { run.label = run.name || (run.number ? `run ${run.number}` : `run ${r + 1}`); });
-  const taken = data.runs.map((run) => run.label);
-  data.runs.forEach((run, r) => { if (taken.indexOf(taken[r]) !== r || taken.lastIndexOf(taken[r]) !== r) run.label += ` (${r + 1})`; });
+  data.runs.forEach((run, r) => { run.label = `${r + 1}. ${run.name || (run.number ? `run ${run.number}` : run.command || 'a run')}`; });
   const page = new Page(data);
   looks(page);
   $('bar').hidden = false;

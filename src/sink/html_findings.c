@@ -111,6 +111,11 @@ void html_findings(struct html *h)
 		const struct summary *s = h->runs[i].summary;
 		size_t fired = 0;
 
+		if (h->n > 1) {
+			html_raw(h, "<h2>Findings");
+			html_which(h, i);
+			html_raw(h, "</h2>");
+		}
 		html_raw(h, "<div class=\"cards\">\n");
 		story(h, i, &s->story);
 		for (int severity = SEVERITY_ERROR; severity >= SEVERITY_HINT; severity--) {
@@ -123,7 +128,7 @@ void html_findings(struct html *h)
 		}
 		if (fired == 0 && !s->story.what) {
 			const struct ending end = ending_of(s);
-			const bool is_well = end.outcome == OUTCOME_EXIT && end.code == 0;
+			const bool is_well = end.outcome != OUTCOME_SIGNAL && end.outcome != OUTCOME_LIMIT && (end.outcome != OUTCOME_EXIT || end.code == 0);
 
 			card(h, is_well ? "good" : "none", is_well ? "OK" : "No findings", "");
 			html_raw(h, is_well ? "<p>Nothing to advise.</p></article>\n" : "<p>Nothing was seen that explains the result or asks for a change.</p></article>\n");

@@ -122,7 +122,9 @@ void html_phases(struct html *h)
 		if (n == 0)
 			continue;
 		find_extras(job, extras);
-		html_raw(h, "<section class=\"panel\"><h2>Phases</h2><p class=\"note\">RAM is that of the main process.</p>\n"
+		html_raw(h, "<section class=\"panel\"><h2>Phases");
+		html_which(h, run);
+		html_raw(h, "</h2><p class=\"note\">RAM is that of the main process.</p>\n"
 			    "<div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Phase</th><th>Begins</th><th>Lasts</th>"
 			    "<th>RAM before</th><th>RAM peak</th><th>RAM after</th>");
 		for (int extra = 0; extra < EXTRAS; extra++) {
@@ -181,7 +183,9 @@ static void process_table(struct html *h, size_t run, const struct process **lis
 {
 	const struct job *job = h->runs[run].summary->job;
 
-	html_printf(h, "<section class=\"panel\"><h2>Processes</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
+	html_raw(h, "<section class=\"panel\"><h2>Processes");
+	html_which(h, run);
+	html_printf(h, "</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
 		       "<details class=\"list\"><summary>All %zu as a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
 		       "<th>Process</th><th>RAM peak</th><th>Processor time</th><th>Began</th><th>Lived</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
 		run, n);
@@ -286,7 +290,9 @@ void html_minutes(struct html *h)
 		const struct html_gather *g = h->runs[run].gather;
 		const bool has_gpu = html_gather_find(g, "gpu", 0);
 
-		html_raw(h, "<details class=\"panel\"><summary><h2>The course as a table</h2></summary><div class=\"scroll\"><table><thead><tr><th>From</th>"
+		html_raw(h, "<details class=\"panel\"><summary><h2>The course as a table");
+		html_which(h, run);
+		html_raw(h, "</h2></summary><div class=\"scroll\"><table><thead><tr><th>From</th>"
 			    "<th>RAM, highest</th><th>Processors, mean</th>");
 		if (has_gpu)
 			html_raw(h, "<th>First GPU, memory, highest</th><th>First GPU busy, mean</th>");

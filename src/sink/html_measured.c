@@ -120,7 +120,9 @@ void html_measured(struct html *h)
 	for (size_t i = 0; i < h->n; i++) {
 		const struct summary *s = h->runs[i].summary;
 
-		html_raw(h, "<section class=\"panel\"><h2>How this was measured</h2>\n");
+		html_raw(h, "<section class=\"panel\"><h2>How this was measured");
+		html_which(h, i);
+		html_raw(h, "</h2>\n");
 		figures(h, s);
 		cost(h, s->facts);
 		notes(h, s);
@@ -141,7 +143,9 @@ void html_summary(struct html *h)
 
 		if (r < 0 && !h->out->error)
 			h->out->error = r;
-		html_raw(h, "<details class=\"panel\"><summary><h2>The summary as text</h2></summary><pre>");
+		html_raw(h, "<details class=\"panel\"><summary><h2>The summary as text");
+		html_which(h, i);
+		html_raw(h, "</h2></summary><pre>");
 		/* html_text would take line breaks for blanks. */
 		for (char *line = text.data; line && *line;) {
 			char *end = line + strcspn(line, "\n");

@@ -6,19 +6,11 @@
 
 #include "sink/html_put.h"
 
-static const char *name_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-
-	return f->name && *f->name ? f->name : f->command && *f->command ? f->command
-									 : "a run";
-}
-
 void html_title(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
 		html_raw(h, i > 0 ? ", " : "");
-		html_text(h, name_of(h->runs[i].summary));
+		html_text(h, html_name(h->runs[i].summary));
 	}
 	html_raw(h, " - hiwater");
 }
@@ -355,12 +347,15 @@ static void subtitle(struct html *h, const struct html_run *run)
 	html_raw(h, "</p>\n");
 }
 
-static void one(struct html *h, const struct html_run *run)
+static void one(struct html *h, size_t i)
 {
+	const struct html_run *run = &h->runs[i];
 	const struct summary *s = run->summary;
 
 	html_raw(h, s->facts->name && *s->facts->name ? "<section class=\"run\"><h1>" : "<section class=\"run\"><h1 class=\"command\">");
-	html_text(h, name_of(s));
+	if (h->n > 1)
+		html_printf(h, "%zu. ", i + 1);
+	html_text(h, html_name(s));
 	html_raw(h, "</h1>\n");
 	if (s->facts->name && *s->facts->name && s->facts->command && *s->facts->command) {
 		html_raw(h, "<p class=\"command\"><code>");
@@ -385,5 +380,5 @@ static void one(struct html *h, const struct html_run *run)
 void html_overview(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++)
-		one(h, &h->runs[i]);
+		one(h, i);
 }

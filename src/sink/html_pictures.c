@@ -68,16 +68,41 @@ static void add_cell(struct point *p, const struct html_cell *cell)
 	p->mean = (p->mean + cell->mean) / 2;
 }
 
+/* How long a reading stands: three and a half times what lies between two on average, as in web/charts.js. */
+static double hold_of(const struct html_table *t, const struct html_column *c)
+{
+	size_t n = 0, last = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (c->cells[i].kind == CELL_NUMBER) {
+			n++;
+			last = i;
+		}
+	}
+	return n > 1 ? 3.5 * (double) t->t[last] / (double) (n - 1) : 0;
+}
+
+static size_t next_number(const struct html_table *t, const struct html_column *c, size_t i)
+{
+	while (i < t->n && c->cells[i].kind != CELL_NUMBER)
+		i++;
+	return i;
+}
+
+/* Each reading stands until the next one, where that comes in time. */
 static void reduce(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct point *points)
 {
-	for (size_t i = 0; c && i < t->n; i++) {
-		size_t first = (size_t) ((double) t->t[i] / (double) end_ns * POINTS);
-		size_t last = (size_t) ((double) (t->t[i] + t->span[i]) / (double) end_ns * POINTS);
+	const double scale = (double) POINTS / (double) end_ns, hold = c ? hold_of(t, c) : 0;
 
-		if (c->cells[i].kind != CELL_NUMBER)
-			continue;
-		for (; first <= last && first < POINTS; first++)
-			add_cell(&points[first], &c->cells[i]);
+	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n;) {
+		const size_t next = next_number(t, c, i + 1);
+		const uint64_t end = t->t[i] + t->span[i];
+		const bool stands = next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
+		const size_t last = (size_t) ((double) (stands ? t->t[next] : end) * scale);
+
+		for (size_t point = (size_t) ((double) t->t[i] * scale); point <= last && point < POINTS; point++)
+			add_cell(&points[point], &c->cells[i]);
+		i = next;
 	}
 }
 

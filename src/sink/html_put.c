@@ -76,6 +76,22 @@ void html_method(struct html *h, const struct ram_figure *r, const struct facts 
 	buf_done(&how);
 }
 
+const char *html_name(const struct summary *s)
+{
+	const struct facts *f = s->facts;
+
+	return f->name && *f->name ? f->name : f->command && *f->command ? f->command
+									 : "a run";
+}
+
+void html_which(struct html *h, size_t run)
+{
+	if (h->n < 2)
+		return;
+	html_printf(h, ", %zu. ", run + 1);
+	html_text(h, html_name(h->runs[run].summary));
+}
+
 void html_process(struct html *h, const struct process *p)
 {
 	char name[sizeof(p->name) + 1] = "";

@@ -29,6 +29,11 @@ void html_method(struct html *h, const struct ram_figure *r, const struct facts 
 /* "python[4711]" */
 void html_process(struct html *h, const struct process *p);
 
+/* What a run is called: by its name, else by its command. */
+const char *html_name(const struct summary *s);
+/* Behind a heading, where there are several runs: ", 2. train". */
+void html_which(struct html *h, size_t run);
+
 /* The parts, in the page's order; each writes what there is to say of each run. */
 void html_title(struct html *h);
 void html_overview(struct html *h);
