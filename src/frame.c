@@ -58,3 +58,9 @@ bool event_is_private(const struct event *event)
 {
 	return event->kind == EVENT_EXEC || event->kind == EVENT_OOM || event->entity == ENTITY_PROCESS || event->entity == ENTITY_GPU_PROCESS;
 }
+
+/* "Intel NPU 8086:7d1d": drm_card.c calls them so. */
+bool gpu_is_npu(const struct gpu_birth *gpu)
+{
+	return strstr(gpu->name, " NPU ") != NULL;
+}

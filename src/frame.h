@@ -181,6 +181,9 @@ int how_find(const char *name);
 /* Does its text name a process? */
 bool event_is_private(const struct event *event);
 
+/* Is it a processor for neural networks alone? It has memory, clients and engines like a GPU, and is none. */
+bool gpu_is_npu(const struct gpu_birth *gpu);
+
 /* A live reading of a value that was had. */
 static inline struct reading reading_of(enum metric metric, uint32_t id, int64_t value)
 {

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ enum {
 	TEXT_MOST = 1 << 22,
 	WIDTH_LEAST = 60,
 	WIDTH_MOST = 80,
+	PATIENCE_S = 2,      /* before it says what it waits for */
 	FACT_COLUMNS = 16, /* "resident sizes" and two blanks */
 	NAMES_COLUMNS = 36 /* leaves 42 of 80 to the origin */
 };
@@ -346,6 +348,30 @@ static int print_report(const struct report *r, const char *machine)
 	return status;
 }
 
+/* A driver may take its time, and whoever waits should know what for. */
+static void say_waiting(int signal_number)
+{
+	static const char text[] = "hiwater: waiting for a driver of GPUs (10 s at most)\n";
+
+	(void) signal_number;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		return;
+}
+
+static int ask(struct report *report, struct hiw_err *err)
+{
+	const struct sigaction say = { .sa_handler = say_waiting, .sa_flags = SA_RESTART };
+	struct sigaction before;
+	int r;
+
+	(void) sigaction(SIGALRM, &say, &before);
+	(void) alarm(PATIENCE_S);
+	r = hiw_doctor(arg_doctor.root, see, report, err);
+	(void) alarm(0);
+	(void) sigaction(SIGALRM, &before, NULL);
+	return r;
+}
+
 static int doctor_main(int argc, char **argv)
 {
 	struct report report = { 0 };
@@ -359,7 +385,7 @@ static int doctor_main(int argc, char **argv)
 	}
 	r = hiw_doctor_machine(arg_doctor.root, &machine, &err);
 	if (r == 0)
-		r = hiw_doctor(arg_doctor.root, see, &report, &err);
+		r = ask(&report, &err);
 	if (r == 0)
 		r = report.error;
 	if (r < 0)

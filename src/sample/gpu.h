@@ -74,7 +74,7 @@ const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
 int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */
 
 /* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
- * source in a process of its own, all for 2 s at most. Returns 0 or -ENOMEM. */
+ * source in a process of its own, all for 10 s at most. Returns 0 or -ENOMEM. */
 int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, source_prober *tell, void *ctx);
 
 /* What the helper has cost so far. */

@@ -54,6 +54,13 @@ static bool has(int at, const char *folder, bool (*is_one)(int dir, const char *
 	return false;
 }
 
+static bool is_of_nvidia(int dir, const char *device)
+{
+	static const char *const nvidia[] = { "0x10de" };
+
+	return is_gpu(dir, device) && begins(dir, device, "vendor", nvidia, 1);
+}
+
 static bool is_render_node(int dir, const char *name)
 {
 	(void) dir;
@@ -64,4 +71,9 @@ bool gpu_is_present(const struct root *root)
 {
 	return has(root->proc, "driver/nvidia/gpus", NULL) || has(root->sys, "class/drm", is_render_node) ||
 	       has(root->sys, "bus/pci/devices", is_gpu) || faccessat(root->top, "dev/dxg", F_OK, 0) == 0;
+}
+
+bool gpu_is_of_nvidia(const struct root *root)
+{
+	return has(root->sys, "bus/pci/devices", is_of_nvidia);
 }

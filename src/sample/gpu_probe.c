@@ -20,7 +20,8 @@
 enum {
 	PROBE_WHY = 320
 };
-static const uint64_t patience_ns = UINT64_C(2000000000), end_ns = 40000000;
+/* A driver that nobody uses attaches to its cards first, a second or so for each. */
+static const uint64_t patience_ns = UINT64_C(10000000000), end_ns = 40000000;
 
 struct answer {
 	bool told, available;
@@ -109,14 +110,23 @@ static unsigned who_fills(const struct gpu_vendor *vendors, const struct answers
 	return source;
 }
 
+/* A card of NVIDIA's is here and its driver is not: what is missing beside the GPU of a processor, that one could tell. */
+static bool lacks_driver(const struct gpu_vendor *vendors, const struct answers *all, const struct root *root, enum metric metric)
+{
+	return vendors[0].ops == &source_nvml && all[0].done && !all[0].opened && all[0].of[metric].told && gpu_is_of_nvidia(root);
+}
+
 /* The source that speaks for a metric: one that has it, else one that is stuck or knows why not, else the first: of
  * several that have nothing here, its reasons are those that a remedy is known for. */
-static unsigned most_telling(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, enum metric metric)
+static unsigned most_telling(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, const struct root *root,
+	enum metric metric)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (all[i].done && all[i].of[metric].available)
 			return i;
 	}
+	if (lacks_driver(vendors, all, root, metric))
+		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		if (!all[i].done || (all[i].opened && all[i].of[metric].told))
 			return who_fills(vendors, all, n, i, metric);
@@ -134,10 +144,10 @@ static bool is_any_here(const struct answers *all, unsigned n)
 	return false;
 }
 
-static void tell_one(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, enum metric metric,
-	source_prober *tell, void *ctx)
+static void tell_one(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, const struct root *root,
+	enum metric metric, source_prober *tell, void *ctx)
 {
-	const unsigned i = most_telling(vendors, all, n, metric);
+	const unsigned i = most_telling(vendors, all, n, root, metric);
 	const struct answer *a = &all[i].of[metric];
 	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no driver of a GPU here tells it", .remedy = "" };
 	char silent[GPU_WHY];
@@ -145,7 +155,7 @@ static void tell_one(const struct gpu_vendor *vendors, const struct answers *all
 	if (!all[i].done) {
 		(void) snprintf(silent, sizeof(silent), "%s does not answer, or crashed when it was asked", vendors[i].label);
 		probe.why_not = silent;
-	} else if (a->told && (all[i].opened || !is_any_here(all, n))) {
+	} else if (a->told && (all[i].opened || !is_any_here(all, n) || lacks_driver(vendors, all, root, metric))) {
 		probe = (struct source_probe) { metric, a->available, a->how, a->available ? "" : a->why_not, a->remedy };
 	}
 	tell(ctx, &probe);
@@ -170,7 +180,7 @@ static void tell_all(const struct gpu_vendor *vendors, const struct answers *all
 		if (none)
 			tell(ctx, &absent);
 		else
-			tell_one(vendors, all, n, (enum metric) m, tell, ctx);
+			tell_one(vendors, all, n, root, (enum metric) m, tell, ctx);
 	}
 }
 

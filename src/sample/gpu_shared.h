@@ -76,3 +76,4 @@ void gpu_stand_alone(pid_t recorder, const struct root *root, int channel);
 
 /* gpu_present.c: does this machine show a GPU, by its files alone? */
 bool gpu_is_present(const struct root *root);
+bool gpu_is_of_nvidia(const struct root *root); /* one of NVIDIA's, with its driver or without */

@@ -265,9 +265,9 @@ char *figure_gpu(const struct gpu_birth *gpu, char buf[UNITS_LEN])
 	if (*gpu->parent)
 		(void) snprintf(buf, UNITS_LEN, "MIG");
 	else if (gpu->index.known)
-		(void) snprintf(buf, UNITS_LEN, "GPU %lld", (long long) gpu->index.value);
+		(void) snprintf(buf, UNITS_LEN, "%s %lld", gpu_is_npu(gpu) ? "NPU" : "GPU", (long long) gpu->index.value);
 	else
-		(void) snprintf(buf, UNITS_LEN, "GPU");
+		(void) snprintf(buf, UNITS_LEN, "%s", gpu_is_npu(gpu) ? "NPU" : "GPU");
 	return buf;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "source/amdgpu_kfd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/smallfile.h"
 #include "source/drm_figures.h"
 #include "source/machine_container.h"
+#include "source/numbers.h"
 
 enum {
 	MAX_NODES = 1024,
@@ -23,31 +23,6 @@ enum {
 
 static const char topology[] = "class/kfd/kfd/topology/nodes";
 static const char processes[] = "class/kfd/kfd/proc";
-
-/* Calls each with every entry of a folder of numbers. Returns 0 or -errno, or what each returned below 0. */
-static int numbers_each(int at, const char *path, int (*each)(void *ctx, int dir, uint64_t number), void *ctx)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	autoclosedir DIR *dir = fdopendir(fd);
-
-	if (!dir) {
-		(void) close(fd);
-		return -ENOMEM;
-	}
-	int r = 0;
-
-	for (const struct dirent *entry = readdir(dir); entry && r == 0; entry = readdir(dir)) {
-		const char *p = entry->d_name;
-		uint64_t number;
-
-		if (parse_u64(&p, &number) == 0 && *p == '\0' && number <= UINT32_MAX)
-			r = each(ctx, fd, number);
-	}
-	return r;
-}
 
 /* ---- which GPU is which ------------------------------------------------------------------------------------------- */
 
@@ -68,11 +43,13 @@ bool kfd_address_parse(const char *properties, char *ret, size_t size)
 struct opening {
 	struct kfd *kfd;
 	const struct drm_cards *cards;
+	int dir;                  /* of the nodes */
 };
 
-static int node_add(void *ctx, int dir, uint64_t number)
+static int node_add(void *ctx, int32_t number)
 {
 	struct opening *o = ctx;
+	const int dir = o->dir;
 	char path[64], text[4096], address[32];
 	int64_t gpu_id;
 
@@ -95,10 +72,11 @@ static int node_add(void *ctx, int dir, uint64_t number)
 
 int kfd_open(const struct root *root, const struct drm_cards *cards, struct kfd *ret)
 {
-	struct opening o = { ret, cards };
+	autoclose int dir = openat(root->sys, topology, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct opening o = { ret, cards, dir };
 
 	*ret = (struct kfd) { 0 };
-	int r = numbers_each(root->sys, topology, node_add, &o);
+	int r = dir < 0 ? -errno : numbers_list(dir, ".", node_add, &o);
 
 	if (r == 0 && ret->n_nodes == 0)
 		r = -ENOENT;
@@ -111,13 +89,19 @@ int kfd_open(const struct root *root, const struct drm_cards *cards, struct kfd 
 
 /* ---- who holds how much ------------------------------------------------------------------------------------------- */
 
-static int process_add(void *ctx, int dir, uint64_t number)
+struct listing {
+	struct kfd *kfd;
+	int dir;                  /* of the processes */
+};
+
+static int process_add(void *ctx, int32_t number)
 {
-	struct kfd *kfd = ctx;
+	struct kfd *kfd = ((struct listing *) ctx)->kfd;
+	const int dir = ((struct listing *) ctx)->dir;
 	char path[64];
 	int r = 0;
 
-	for (size_t i = 0; i < kfd->n_nodes && r == 0 && number <= INT32_MAX; i++) {
+	for (size_t i = 0; i < kfd->n_nodes && r == 0; i++) {
 		int64_t bytes;
 
 		snprintf(path, sizeof(path), "%u/vram_%u", (unsigned) number, (unsigned) kfd->nodes[i].gpu_id);
@@ -125,21 +109,24 @@ static int process_add(void *ctx, int dir, uint64_t number)
 			continue;
 		struct kfd_use *last = kfd->n_uses ? &kfd->uses[kfd->n_uses - 1] : NULL;
 
-		if (last && last->pid == (int32_t) number && last->card == kfd->nodes[i].card) { /* a partition of it */
+		if (last && last->pid == number && last->card == kfd->nodes[i].card) { /* a partition of it */
 			last->vram_bytes += bytes < INT64_MAX - last->vram_bytes ? bytes : 0;
 			continue;
 		}
 		r = vec_room(&kfd->uses, &kfd->cap_uses, kfd->n_uses, sizeof(*kfd->uses), MAX_USES);
 		if (r == 0)
-			kfd->uses[kfd->n_uses++] = (struct kfd_use) { (int32_t) number, kfd->nodes[i].card, bytes };
+			kfd->uses[kfd->n_uses++] = (struct kfd_use) { number, kfd->nodes[i].card, bytes };
 	}
 	return r;
 }
 
 int kfd_read(const struct root *root, struct kfd *kfd)
 {
+	autoclose int dir = openat(root->sys, processes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct listing l = { kfd, dir };
+
 	kfd->n_uses = 0;
-	return numbers_each(root->sys, processes, process_add, kfd);
+	return dir < 0 ? -errno : numbers_list(dir, ".", process_add, &l);
 }
 
 void kfd_done(struct kfd *kfd)

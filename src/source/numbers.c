@@ -23,7 +23,7 @@ static bool number_of(const char *name, int32_t *ret)
 {
 	uint64_t n;
 
-	if (parse_u64(&name, &n) < 0 || *name != '\0' || n == 0 || n > INT32_MAX)
+	if (parse_u64(&name, &n) < 0 || *name != '\0' || n > INT32_MAX)
 		return false;
 	*ret = (int32_t) n;
 	return true;

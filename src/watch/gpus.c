@@ -16,11 +16,27 @@ static void see_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 		gpus->ids[gpus->n++] = id;
 }
 
+static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (job_gpu(job, i)->birth.id == id)
+			return &job_gpu(job, i)->birth.gpu;
+	}
+	return NULL;
+}
+
+/* What is advised about GPUs is not about what computes neural networks beside one. */
 struct gpus gpus_all(const struct job *job)
 {
-	struct gpus gpus = { 0 };
+	struct gpus all = { 0 }, gpus = { 0 };
 
-	job_each_acc(job, see_acc, &gpus);
+	job_each_acc(job, see_acc, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		const struct gpu_birth *birth = birth_of(job, all.ids[i]);
+
+		if (!birth || !gpu_is_npu(birth))
+			gpus.ids[gpus.n++] = all.ids[i];
+	}
 	return gpus;
 }
 
@@ -59,15 +75,6 @@ double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
 	const struct acc *acc = job_acc(job, metric, id);
 
 	return acc ? (double) acc->last - (double) acc->min : -1;
-}
-
-static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
-{
-	for (size_t i = 0; i < job_gpu_count(job); i++) {
-		if (job_gpu(job, i)->birth.id == id)
-			return &job_gpu(job, i)->birth.gpu;
-	}
-	return NULL;
 }
 
 unsigned gpu_number(const struct job *job, uint32_t id)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What doctor says of GPUs where several sources could tell: a made-up one for the GPU of a processor, and NVML without a
+ * library.
+ */
+#include "tree_helper.h"
+
+#include "sample/gpu.h"
+
+static int never_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	(void) env;
+	(void) ret;
+	return err_set(err, -ENODEV, "made up");
+}
+
+static void probe_some(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	(void) env;
+	tell(ctx, &(struct source_probe) { M_GPU_MEM, true, "made up", "", "" });
+	tell(ctx, &(struct source_probe) { M_GPU_TEMP, false, "made up", "no sensor", "" });
+}
+
+static const struct source_ops made_up = { .name = "made up", .frame = FRAME_DRM, .open = never_open, .probe = probe_some };
+static const struct gpu_vendor vendors[] = { { &source_nvml, "NVML", NULL }, { &made_up, "made up", NULL }, { NULL, NULL, NULL } };
+
+struct told {
+	bool available[METRIC_COUNT];
+	char why[METRIC_COUNT][256], remedy[METRIC_COUNT][256];
+};
+
+static void take_told(void *ctx, const struct source_probe *probe)
+{
+	struct told *t = ctx;
+
+	t->available[probe->metric] = probe->available;
+	(void) snprintf(t->why[probe->metric], sizeof(t->why[0]), "%s", probe->why_not);
+	(void) snprintf(t->remedy[probe->metric], sizeof(t->remedy[0]), "%s", probe->remedy);
+}
+
+static void ask(const char *vendor, struct told *ret)
+{
+	struct temp_tree t;
+	struct root root;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "proc/version", "Linux version 6.1\n");
+	temp_tree_put(&t, "sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+	temp_tree_put(&t, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
+	temp_tree_put(&t, "sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+	temp_tree_put(&t, "sys/bus/pci/devices/0000:01:00.0/vendor", vendor);
+	root = temp_tree_root(&t);
+	root.live = true; /* else a library is no source for it */
+	memset(ret, 0, sizeof(*ret));
+	assert_int_equal(setenv("HIWATER_NVML", "/nowhere/libnvidia-ml.so.1", 1), 0);
+	assert_int_equal(gpu_probe(vendors, &(struct source_env) { .root = &root }, take_told, ret), 0);
+	root_done(&root);
+	temp_tree_done(&t);
+}
+
+static void a_card_without_its_driver_beside_another(void **state)
+{
+	struct told told;
+
+	(void) state;
+	ask("0x10de\n", &told);
+	assert_true(told.available[M_GPU_MEM]);
+	assert_non_null(strstr(told.why[M_GPU_SM_ACTIVE], "libnvidia-ml.so.1"));
+	assert_non_null(strstr(told.remedy[M_GPU_SM_ACTIVE], "install NVIDIA's driver"));
+	assert_non_null(strstr(told.remedy[M_GPU_TEMP], "install NVIDIA's driver"));
+	ask("0x8086\n", &told); /* nobody misses it */
+	assert_true(told.available[M_GPU_MEM]);
+	assert_string_equal(told.why[M_GPU_TEMP], "no sensor");
+	assert_null(strstr(told.why[M_GPU_SM_ACTIVE], "nvidia"));
+}
+
+static void an_npu_is_no_gpu(void **state)
+{
+	(void) state;
+	assert_true(gpu_is_npu(&(struct gpu_birth) { .name = "Intel NPU 8086:7d1d" }));
+	assert_false(gpu_is_npu(&(struct gpu_birth) { .name = "Intel GPU 8086:7d55" }));
+	assert_false(gpu_is_npu(&(struct gpu_birth) { .name = "NVIDIA H100 80GB HBM3" }));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_card_without_its_driver_beside_another),
+		cmocka_unit_test(an_npu_is_no_gpu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
