@@ -2,6 +2,7 @@
 """A recording as a figure. matplotlib is imported here alone."""
 from __future__ import annotations
 
+from ._course import FRAMEWORK, LOOP
 from ._errors import Error
 
 TYPE_CHECKING = False
@@ -51,11 +52,30 @@ def by_gpu(recording: Recording, metric: str, unit: float) -> List[Line]:
     return [line for line in lines.values() if any(v is not None for v in line[2])]
 
 
+def allocated(recording: Recording) -> List[Line]:
+    """What frameworks hold of the GPUs' memory, and have given out of that."""
+    columns = recording.columns("series")
+    lines: Dict[str, Line] = {}
+    for t, name, value in zip(columns["t_s"], columns["name"], columns["value"]):
+        found = FRAMEWORK.match(name)
+        if found and found[3] in ("allocated_bytes", "reserved_bytes"):
+            label = f"{found[1]} {found[2]} {found[3].partition('_')[0]}"
+            line = lines.setdefault(name, (label, [], []))
+            line[1].append(t)
+            line[2].extend(scaled([value], GIB))
+    return list(lines.values())
+
+
+def is_drawn(name: str, wanted: Sequence[str]) -> bool:
+    """Without a choice, what the program logged itself."""
+    return name in wanted if wanted else name not in LOOP and not FRAMEWORK.match(name)
+
+
 def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
     columns = recording.columns("series")
     lines: Dict[str, Line] = {}
     for t, name, value in zip(columns["t_s"], columns["name"], columns["value"]):
-        if not wanted or name in wanted:
+        if is_drawn(name, wanted):
             line = lines.setdefault(name, (name, [], []))
             line[1].append(t)
             line[2].append(value)
@@ -68,7 +88,8 @@ def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
 def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[Line]]]:
     """What has something to show."""
     all_of_them = [("RAM, GiB", memory(recording)), ("cores", cores(recording)),
-                   ("GPU memory, GiB", by_gpu(recording, "mem", GIB)), ("GPU busy", by_gpu(recording, "busy", 1e6)),
+                   ("GPU memory, GiB", [*by_gpu(recording, "mem", GIB), *allocated(recording)]),
+                   ("GPU busy", by_gpu(recording, "busy", 1e6)),
                    *[(line[0], [line]) for line in logged(recording, series)]]
     return [(label, lines) for label, lines in all_of_them if lines]
 

@@ -124,8 +124,8 @@ class Recording:
         return {name: as_array(v) if isinstance(v, memoryview) else v for name, v in self.arrays(entity).items()}
 
     def plot(self, *series: str) -> Any:
-        """A matplotlib figure: RAM, cores and GPUs over time, below them the series named (all that were logged if none is),
-        with phases and marks. Needs matplotlib; nothing is shown or saved."""
+        """A matplotlib figure: RAM, cores and GPUs over time, below them the series named (if none is, all that the program
+        logged itself), with phases and marks. Needs matplotlib; nothing is shown or saved."""
         from ._plot import plot
 
         return plot(self, series)

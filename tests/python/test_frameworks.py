@@ -15,6 +15,9 @@ STAND_IN = """
 import types
 GIB = 1 << 30
 
+class Touched(BaseException):
+    'No Exception, which would be taken for a framework that fails.'
+
 class FakeCuda(types.ModuleType):
     'What torch.cuda has of it. Anything that synchronises, sets something back or starts a device fails the test.'
     def __init__(self):
@@ -25,8 +28,8 @@ class FakeCuda(types.ModuleType):
     def device_count(self): return 2
     def get_device_properties(self, i): return types.SimpleNamespace(name="NVIDIA H100", uuid="0-1")
     def memory_stats(self, i):
-        assert self.begun
         self.asked += 1
+        if not self.begun: raise Touched("a device was started")
         return {"allocated_bytes.all.current": self.now[i], "allocated_bytes.all.peak": self.peak[i],
                 "reserved_bytes.all.current": self.reserved[i], "reserved_bytes.all.peak": self.reserved[i],
                 "inactive_split_bytes.all.current": self.idle[i], "num_alloc_retries": self.counts[0],
@@ -36,7 +39,7 @@ class FakeCuda(types.ModuleType):
         self.peak[i] = max(self.peak[i], amount)
         self.reserved[i] = max(self.reserved[i], 2 * amount)
     def __getattr__(self, name):
-        raise AssertionError(f"torch.cuda.{name} was used")
+        raise Touched(f"torch.cuda.{name} was used")
 
 def stand_in():
     torch = types.ModuleType("torch")
@@ -151,7 +154,7 @@ class Cpu:
     id, platform = 1, "cpu"
     def memory_stats(self): return None
 def local_devices():
-    assert begun[0], "jax was started"
+    if not begun[0]: raise Touched("jax was started")
     return [Device(), Cpu()]
 jax.local_devices = local_devices
 sys.modules.update({"jax": jax, "jax._src.xla_bridge": bridge})
@@ -160,7 +163,7 @@ eager, tensorflow = types.ModuleType("tensorflow.python.eager.context"), types.M
 context = types.SimpleNamespace(_initialized=False)
 eager.context_safe = lambda: context
 def devices(kind):
-    assert context._initialized, "tensorflow was started"
+    if not context._initialized: raise Touched("tensorflow was started")
     return ["GPU:0"]
 tensorflow.config = types.SimpleNamespace(list_logical_devices=devices, experimental=types.SimpleNamespace(
     get_memory_info=lambda name: {"current": 5, "peak": 8}))
@@ -192,6 +195,22 @@ def test_which_device(program, chosen, order, names, number, name):
         from hiwater._frameworks import device_name
         assert device_name({number}, {names}, "GPU-u", {environ}) == {name!r}
     """)
+
+
+def test_they_are_drawn_with_the_gpus(program):
+    """Not as series of the program's; what a loop waits for only where it is asked for."""
+    pytest.importorskip("matplotlib")
+    program.run(STAND_IN + """
+cuda = stand_in()
+with hiwater.track(output="a.hiw") as run:
+    cuda.hold(0, 4 * GIB)
+    for i in run.wrap_loader(range(12)): run.log(loss=i); time.sleep(0.1)
+axes = run.plot().axes
+assert [a.get_ylabel() for a in axes] == ["RAM, GiB", "cores", "GPU memory, GiB", "loss"], [a.get_ylabel() for a in axes]
+assert [line.get_label() for line in axes[2].lines] == ["torch gpu0 allocated", "torch gpu0 reserved"]
+assert max(axes[2].lines[1].get_ydata()) == 8
+assert [a.get_ylabel() for a in run.plot("data_wait").axes][-1] == "data_wait"
+""")
 
 
 # ---- out of memory -------------------------------------------------------------------------------------------------------------

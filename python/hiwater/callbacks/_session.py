@@ -105,7 +105,6 @@ class Session:
 
     def enter(self, name: str, **facts: Any) -> None:
         self._phases.append((name, self.run.phase(name, **facts).__enter__()))
-        self.pause()
 
     def leave(self, name: str) -> None:
         """And those inside it that were never left."""
