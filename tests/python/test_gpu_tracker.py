@@ -302,6 +302,15 @@ def test_a_recorder_that_does_not_answer_is_ended(program):
                                            "join. Terminating the process by force..."]
 
 
+def test_a_long_sleep_time_is_not_waited_for(program):
+    """gpu-tracker waited, or lost the results."""
+    run(program, f"""
+        began = time.monotonic()
+        with gput.Tracker(sleep_time=3000, {BYTES}) as tracker: block = fill(50)
+        assert time.monotonic() - began < 60 and tracker.resource_usage.max_ram.main.total_rss >= 50 * MIB
+    """)
+
+
 def test_processes_that_end_before(program):
     """gpu-tracker spun, with thousands of warnings."""
     [told] = run(program, f"""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command gpu-tracker of hiwater.compat, 5.0.1's: its words and forms, and what it leaves alone: the job."""
+import fcntl
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import termios
 
 import pytest
 from gpu_tracker_helpers import Commands, golden, masked, without_gpus
@@ -298,3 +300,30 @@ def test_a_recorder_that_was_killed(command):
     status, stdout, stderr = command.run("-e", script(command, """
 os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.5); sys.exit(0)"""))
     assert status != 0 and "Max RAM" not in stdout
+
+
+def test_ctrl_c_reaches_the_job_once(command):
+    """The terminal sends it to all of them."""
+    ours, theirs = os.openpty()
+    job = script(command, COUNT)
+    process = subprocess.Popen([*command.command, "-e", job], cwd=command.folder, env=command.environment, stdin=theirs,
+                               stdout=theirs, stderr=theirs, start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(theirs)
+    wait_for((command.folder / "ready").exists, "the job runs")
+    os.write(ours, b"\x03")
+    signals = command.folder / "signals"
+    wait_for(signals.read_text, "the signal is there")
+    (command.folder / "go").touch()
+    said = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # nobody has the terminal open any more
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(ours)
+    assert process.wait(60) == 3 and DONE.encode() + b"3\r\nMax RAM" in said
+    assert signals.read_text() == f"{int(signal.SIGINT)}\n"
