@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Started = Callable[..., "Job"]
 
-_SI_KERNEL = 0x80  # siginfo of what a terminal sends; it sends that to the whole group
 _FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 _CANARY_S = 0.002
 _NOT_MEASURED = 125  # of hiwater run: it failed before the job began
@@ -152,7 +151,7 @@ class Job(Session):
         """For a signal, or a while. One that only this process got goes on to the job; hiwater passes it on. Returns the canary
         for the next one."""
         info = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, min(self.period_s, 1.0))
-        if info is None or info.si_signo == signal.SIGCHLD or info.si_code == _SI_KERNEL:
+        if info is None or info.si_signo == signal.SIGCHLD:
             return canary
         time.sleep(_CANARY_S)
         if not _has_pending(canary.pid, info.si_signo):
