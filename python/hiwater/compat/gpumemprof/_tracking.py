@@ -76,6 +76,7 @@ class Tracking:
         self._started_at: Optional[float] = None
         self._last_check: float = 0
         self._other_alerts = 0
+        self._highest = 0  # that the recorder was told at once
         self._last_sample: Optional[DeviceMemorySample] = None
         self._device_id = 0
         self._sessions: Timed[SessionSummary] = Timed()
@@ -195,7 +196,8 @@ class Tracking:
         self._keep_rules()
         first, rules = self._list.push(*self._reading(sample))
         made = self._list.read(first=first) if rules or self._sink is not None else []
-        is_peak = self._is_peak(sample)
+        is_peak = (sample.allocated_bytes or 0) > self._highest
+        self._highest = max(self._highest, sample.allocated_bytes or 0)
         self._evidence.reading({"allocated": sample.allocated_bytes, "reserved": sample.reserved_bytes,
                                 "used": sample.used_bytes, "total": sample.total_bytes}, is_peak)
         for raw in made:
@@ -204,10 +206,6 @@ class Tracking:
             if raw[1] == ALERT:
                 self._evidence.say(f"mark {event.event_type}: {event.context}")
                 self._alerted(event)
-
-    def _is_peak(self, sample: DeviceMemorySample) -> bool:
-        peak = self._list.stats()[5][ALLOCATED]
-        return peak is not None and sample.allocated_bytes is not None and sample.allocated_bytes >= peak
 
     def _keep_rules(self) -> None:
         """Thresholds may have been changed in any way."""

@@ -14,8 +14,9 @@ from . import _native_history
 from ._tracking import Tracking
 from .collector_health import (COLLECTOR_HEALTH_DEGRADED, COLLECTOR_HEALTH_HEALTHY, COLLECTOR_HEALTH_UNHEALTHY,
                                CollectorHealthState, collector_retry_delay_seconds)
-from .device_collectors import (DeviceMemoryCapabilities, DeviceMemoryCollector, DeviceMemorySample, DeviceMemorySampleResult,
-                                build_device_memory_collector, tracked_device, validate_device_memory_sample)
+from .device_collectors import (SAMPLE_FIELDS, DeviceMemoryCapabilities, DeviceMemoryCollector, DeviceMemorySample,
+                                DeviceMemorySampleResult, build_device_memory_collector, tracked_device,
+                                validate_device_memory_sample)
 from .events import (ALERT, ALERT_TYPES, ALLOCATED, ALLOCATION, DEALLOCATION, ERROR, FREE, RESERVED, TOTAL, USED,
                      TrackingEvent, event_payload)
 from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig, classify_oom_exception
@@ -110,6 +111,7 @@ class MemoryTracker(Tracking):
         capabilities: Mapping[str, Any] = self.collector.capabilities()
         self.collector_capabilities = capabilities if isinstance(capabilities, DeviceMemoryCapabilities) else \
             DeviceMemoryCapabilities.from_mapping(capabilities)
+        self._told = tuple(bool(self.collector_capabilities[needed]) for _, needed in SAMPLE_FIELDS.values())
         self.usage_of = ALLOCATED if self.collector_capabilities.supports_allocator_allocated else USED
 
     def _series_prefix(self) -> str:
@@ -130,13 +132,22 @@ class MemoryTracker(Tracking):
 
     def _valid(self, result: DeviceMemorySampleResult) -> DeviceMemorySampleResult:
         """A sample that contradicts what its collector says it can tell is none."""
-        if result.sample is None:
+        if result.sample is None or (not result.partial_fields and self._is_whole(result.sample)):
             return result
         try:
             validate_device_memory_sample(result.sample, self.collector_capabilities, partial_fields=result.partial_fields)
         except ValueError as e:
             return DeviceMemorySampleResult(sample=None, errors={"sample_contract": str(e)}, core_error=str(e))
         return result
+
+    def _is_whole(self, s: DeviceMemorySample) -> bool:
+        """All that can be told and nothing else: then it need not be looked at more closely."""
+        values = (s.allocated_bytes, s.reserved_bytes, s.active_bytes, s.inactive_bytes, s.used_bytes, s.free_bytes, s.total_bytes)
+        for value, can_be_told in zip(values, self._told):
+            if (value is None) == can_be_told or (value is not None and value < 0):
+                return False
+        most = s.total_bytes
+        return most is None or ((s.used_bytes or 0) <= most and (s.free_bytes or 0) <= most)
 
     def _sample(self) -> Optional[DeviceMemorySample]:
         return self._valid(self.collector.sample_with_diagnostics()).sample
