@@ -55,6 +55,7 @@ bench: deps
 	@$(MAKE) --no-print-directory all BUILD=build-bench
 	@tools/venv .venv-bench tools/requirements-bench.txt
 	@tools/venv .venv-demo examples/models/requirements.txt
+	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
 	@.venv-bench/bin/python bench/run build-bench $(BENCH)
 
 fuzz: deps
