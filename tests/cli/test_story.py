@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import sys
 
+import pytest
 from cli_helpers import DEADLINE, Counter
 
 PUSH = ("import os, socket, time; name = os.environ['HIWATER_SOCKET']; "
@@ -120,3 +121,31 @@ def test_the_slowest_rank(tool):
         assert "1.40 s on rank 2, 1.01 s is the median of 4 ranks" in found["message"]
     (tool.folder / "77-r2.hiw").unlink()
     assert "rank-skew" not in [f["code"] for f in shown(tool, tool.folder / "77-r0.hiw")["findings"]]
+
+
+TORCH = """
+import os, socket, sys, time
+name = os.environ["HIWATER_SOCKET"]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+reserved, allocated, retries = sys.argv[1:]
+s.sendto(f"log torch/gpu0/reserved_peak_bytes={reserved} torch/gpu0/allocated_peak_bytes={allocated} "
+         f"torch/gpu0/alloc_retries={retries}".encode(), chr(0) + name[1:])
+time.sleep(1.2)
+"""
+
+
+@pytest.mark.parametrize("reserved, allocated, retries, severity", [(40, 39, 0, None), (3, 1, 0, None), (40, 20, 0, "hint"),
+                                                                    (40, 39, 2, "warn")])
+def test_what_an_allocator_cannot_use(tool, reserved, allocated, retries, severity):
+    path = tool.folder / "run.hiw"
+    done = tool.run("run", "--summary", "none", "--gpu=none", "-o", path, "--", sys.executable, "-c", TORCH, str(reserved << 30),
+                    str(allocated << 30), str(retries))
+    assert done.returncode == 0
+    with sqlite3.connect(path) as db:  # the rule wants a minute
+        db.execute("UPDATE meta SET value = 70000000000 WHERE key = 'ended_ns'")
+    db.close()
+    found = [f for f in shown(tool, path)["findings"] if f["code"] == "alloc-gap"]
+    assert [f["severity"] for f in found] == ([severity] if severity else [])
+    assert "alloc-gap" not in tool.run("show", path, env={"HIWATER_FINDINGS_OFF": "alloc-gap"}).stdout
+    why = " ".join(tool.run("show", "--why", path).stdout.split())
+    assert "alloc-gap PyTorch held" in why
