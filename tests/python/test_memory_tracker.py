@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """hiwater.compat.gpumemprof: events, alerts, figures, phases, files, on a stand-in for PyTorch's allocator."""
 import json
+import subprocess
+import sys
 
-from memory_helpers import BEFORE, run_with
+from memory_helpers import BEFORE, HERE, run_with
 from test_track import pythons
-from track_helpers import DEADLINE
+from track_helpers import DEADLINE, ROOT
 
 
 def test_events_and_figures(program):
@@ -508,6 +510,13 @@ assert load_telemetry_events("a.json")[-1].event_type == "stop"
         process = program.start(text, str(python), interpreter=())
         _, stderr = process.communicate(timeout=DEADLINE)
         assert process.returncode == 0 and stderr == "", f"{python}: {stderr}"
+
+
+def test_a_program_that_uses_it_is_well_typed(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "--python-version", "3.10",
+                           str(HERE / "typed_memory_tracker.py")], capture_output=True, text=True,
+                          env={"MYPYPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_events_are_small(program):

@@ -12,7 +12,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar
 
 from ..._native import Pushes
 from . import session as sessions
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .events import RawEvent
 
 log = logging.getLogger(__name__)
+
+Tracker = TypeVar("Tracker", bound="Tracking")
 
 ALERT_KINDS = 1 << ALERT | 1 << ERROR | 1 << OTHER
 BACKOFF_S = 1.0        # after an exception in the loop
@@ -149,7 +151,7 @@ class Tracking:
                 self._sessions.replace_last(sessions.ended(current))
             self._evidence.end()
 
-    def __enter__(self) -> Any:
+    def __enter__(self: Tracker) -> Tracker:
         self.start_tracking()
         return self
 
