@@ -693,7 +693,7 @@ struct hiw_gpus_options {
 	bool no_header, no_units;    /* of text, CSV and queries */
 };
 
-#define HIW_GPUS_OPTIONS_INIT { .size = sizeof(struct hiw_gpus_options), .patience_ns = 10000000000 }
+#define HIW_GPUS_OPTIONS_INIT { .size = sizeof(struct hiw_gpus_options), .patience_ns = 30000000000 }
 
 /* The GPUs of a machine at one time, whoever made them. Processes of its own ask the drivers: one that hangs takes patience_ns
  * and nothing else. GPUs that sleep are not woken. */

@@ -34,7 +34,7 @@ static struct {
 	uint64_t loop_ns;   /* 0: once */
 	bool loop_ms_next;  /* "-lms": the number is the next word */
 	uint64_t patience_ns;
-} arg_gpus = { .patience_ns = UINT64_C(10000000000) };
+} arg_gpus = { .patience_ns = UINT64_C(30000000000) };
 
 /* ---- options -------------------------------------------------------------------------------------------------------- */
 
@@ -350,7 +350,7 @@ static const struct opt opts[] = {
 	{ 'f', "filename", OPT_FILE, "FILE", "write into FILE instead of to stdout", opt_text, (void *) &arg_gpus.file },
 	{ 0, "no-header", OPT_NONE, NULL, "without the lines above the first GPU", opt_flag, &arg_gpus.no_header },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_gpus.units },
-	{ 0, "timeout", OPT_TEXT, "SPAN", "how long a driver may take to answer (10s)", take_patience, &arg_gpus.patience_ns },
+	{ 0, "timeout", OPT_TEXT, "SPAN", "how long a driver may take to answer (30s)", take_patience, &arg_gpus.patience_ns },
 	{ 0, "root", OPT_FILE, "DIR", "of a captured machine: a folder with its proc and sys", opt_text, (void *) &arg_gpus.root },
 	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu", opt_flag, &arg_gpus.help_gpu },
 	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps", opt_flag, &arg_gpus.help_apps },

@@ -218,6 +218,14 @@ def test_csv(cards):
     assert who[1]["type"] == "compute+graphics"
 
 
+def test_the_page_has_every_field(cards):
+    page = (ROOT / "docs" / "gpus.md").read_text()
+    for kind in ("line", "query-gpu", "query-compute-apps"):
+        names = re.findall(r'\{(\w+)\}|"([\w.]+)"', run(cards(), f"--help-{kind}").stdout)
+        for name in (a or b for a, b in names):
+            assert f"`{name}`" in page or f"`{{{name}}}`" in page, name
+
+
 # ---- in nvidia-smi's place ------------------------------------------------------------------------------------------
 
 def test_a_script_for_nvidia_smi(cards):
