@@ -15,6 +15,7 @@
 
 enum {
 	LIMIT_PERCENT = 95, /* of the limit: what held so much, or was about to, may have run into it */
+	NEAR_PERCENT = 80,  /* likewise, where a larger one is worth asking for */
 	GROWTH_PARTS = 20, /* growth that is told of is 5 % of what was held at the end of it, at least */
 	FLAT_PARTS = 50    /* what is within 2 % of the rise has not begun to rise */
 };
@@ -265,16 +266,28 @@ static void put_advice_on_gpu(const struct summary *s, const struct story *story
 		     "is reserved and little allocated");
 }
 
+/* An alert may be told long before the limit. */
+static bool ran_into_limit(const struct story *story)
+{
+	bool killed = false;
+
+	for (size_t i = 0; i < story->n_holders; i++)
+		killed |= story->holders[i].killed;
+	return story->limit.known && (killed || !story->held.known ||
+					     (double) story->held.value >= (double) story->limit.value * NEAR_PERCENT / 100);
+}
+
 static void put_advice(const struct summary *s, const struct story *story, struct buf *out)
 {
 	const struct story_holder *most = story->n_holders > 0 ? &story->holders[0] : NULL;
 	const struct maybe asked = s->facts->request_bytes;
 	char number[UNITS_LEN];
 
-	if (story->limit.known && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
+	if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
 		buf_printf(out, "ask for more than the %s requested; ", units_bytes(asked.value, UNITS_IEC, number));
-	else if (story->limit.known)
-		buf_printf(out, "a larger limit than %s; ", units_bytes(story->limit.value, UNITS_IEC, number));
+	else if (ran_into_limit(story))
+		buf_printf(out, s->facts->capacity_bytes.known && story->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
+			units_bytes(story->limit.value, UNITS_IEC, number));
 	if (story->n_holders + story->others > 2 && most && most->bytes < story->held.value / 2)
 		buf_str(out, "fewer processes at a time (workers, -j); ");
 	if (grew_for_long(s, story))

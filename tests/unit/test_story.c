@@ -229,6 +229,13 @@ static void test_an_alert_about_memory(void **state)
 	assert_int_equal(m.s.story.held.value, levels[1990].bytes);
 	assert_true(m.s.story.since_ns.known);
 	assert_says(m.s.story.advice, "a larger limit than 32.0 GiB");
+	m.f->limit_bytes = UNKNOWN;
+	m.f->capacity_bytes = known(GIB(34));
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_says(m.s.story.advice, "a machine with more than 34.0 GiB");
+	m.f->capacity_bytes = known(GIB(64)); /* far from it */
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_null(strstr(m.s.story.advice, "more than"));
 	made_done(&m);
 }
 
