@@ -128,6 +128,16 @@ static void take(struct gpu_look *l, struct asked *a, struct gpus_now *now)
 	a->is_done |= gpu_fd(a->helper) < 0;
 }
 
+/* Who tells more of another's devices is heard after it: the births are the other's. */
+static bool must_wait(const struct gpu_look *l, const struct asked *a)
+{
+	for (unsigned i = 0; i < l->n && a->vendor->fills; i++) {
+		if (l->asked[i].vendor->ops == a->vendor->fills && l->asked[i].helper && !l->asked[i].is_done)
+			return true;
+	}
+	return false;
+}
+
 /* Takes what comes until all are done, or the time is over. */
 static void await(struct gpu_look *l, uint64_t until_ns, struct gpus_now *now)
 {
@@ -137,10 +147,12 @@ static void await(struct gpu_look *l, uint64_t until_ns, struct gpus_now *now)
 		const uint64_t at = clock_boot_ns();
 
 		for (unsigned i = 0; i < l->n; i++) {
-			if (l->asked[i].helper && !l->asked[i].is_done)
-				take(l, &l->asked[i], now);
-			if (l->asked[i].helper && !l->asked[i].is_done)
-				fds[n++] = (struct pollfd) { .fd = gpu_fd(l->asked[i].helper), .events = POLLIN };
+			struct asked *a = &l->asked[i];
+
+			if (a->helper && !a->is_done && (at >= until_ns || !must_wait(l, a)))
+				take(l, a, now);
+			if (a->helper && !a->is_done && !must_wait(l, a))
+				fds[n++] = (struct pollfd) { .fd = gpu_fd(a->helper), .events = POLLIN };
 		}
 		if (n == 0 || at >= until_ns)
 			return;

@@ -148,6 +148,23 @@ def test_sm_activity_is_the_mean_of_the_look(tmp_path):
     assert re.search(r"BUSY +SM ACTIVE", text) and re.search(r" 97 % +51 % ", text), text
 
 
+def test_dcgm_adds_to_what_nvml_tells(tmp_path):
+    """Of an A100, from the second look on: the engine makes a mean each second."""
+    fake = Fake(tmp_path, "dcgm")
+    since = time.clock_gettime(time.CLOCK_BOOTTIME) - 4
+    env = {**os.environ, **fake.environment(time=f"since:{since}", pid=os.getpid()), "HIWATER_DCGM_ENGINE": "127.0.0.1:5555"}
+    with subprocess.Popen([HIWATER, "gpus", "--csv", "-i", "0", "-l", "0.5"], env=env, stdout=subprocess.PIPE, text=True) as looking:
+        deadline = time.monotonic() + 30
+        head = looking.stdout.readline().rstrip("\n").split(",")
+        row = {}
+        while not row.get("sm_active_ratio") and time.monotonic() < deadline:
+            row = dict(zip(head, looking.stdout.readline().rstrip("\n").split(",")))
+            assert row["gpu"] == "gpu" or (row["cuda_index"], row["memory_total_bytes"]) == ("0", str(40 << 30)), row
+            row = {} if row["gpu"] == "gpu" else row
+        looking.terminate()
+    assert 0 <= float(row["sm_active_ratio"]) < 0.6 < float(row["busy_ratio"]) + 1 and row["utilization_kind"] == "sm_active"
+
+
 def test_instances_stand_below_their_gpu(tmp_path):
     fake = Fake(tmp_path, "mig")
     devices = as_json(fake, time=20)["devices"]
