@@ -3,6 +3,7 @@
  * hiwater.h over the folders: what the machine offers, what to attach to, and the way in from inside a job.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "sample/gpu.h"
+#include "sample/gpu_pace.h"
 #include "sink/html.h"
 #include "source/source.h"
 
@@ -220,6 +222,15 @@ static void write_exit_records(const struct root *root, struct buf *out)
 	taskstats_close(taskstats);
 }
 
+/* How often GPUs are read, where there is a driver of NVIDIA's to be read. */
+static void write_gpus(const struct root *root, struct buf *out)
+{
+	if (!root->live || (faccessat(root->proc, "driver/nvidia/version", F_OK, 0) < 0 && !getenv("HIWATER_NVML")))
+		return;
+	(void) buf_str(out, "GPU readings: ");
+	pace_write(&source_nvml, out);
+}
+
 int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 {
 	struct machine machine;
@@ -234,6 +245,7 @@ int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	write_cgroup(&root, &out);
 	write_gate(&root, &out);
 	write_exit_records(&root, &out);
+	write_gpus(&root, &out);
 	if (!html_is_built())
 		(void) buf_str(&out, "report: left out, because this hiwater was built without uPlot, its charts (tools/find-uplot)\n");
 	*ret = out.error ? NULL : strdup(out.data);

@@ -32,14 +32,22 @@ static double seconds(clockid_t clock)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
+/* Whoever writes the file may be half-way: it is empty for a moment. */
 static double file_time(void)
 {
+	static const struct timespec moment = { .tv_nsec = 1000000 };
 	char text[64];
-	int fd = open(the.path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = -1;
 
-	if (fd >= 0)
-		close(fd);
+	for (int i = 0; i < 1000 && n <= 0; i++) {
+		int fd = open(the.path, O_RDONLY | O_CLOEXEC);
+
+		if (i > 0)
+			(void) nanosleep(&moment, NULL);
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+	}
 	if (n <= 0)
 		fake_die("%s: no time in it", the.path);
 	text[n] = '\0';

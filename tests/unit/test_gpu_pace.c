@@ -153,6 +153,17 @@ static void lists_hold_as_long_as_they_must(void **state)
 	assert_in_range(pace_hold(&p, MEMORY), 300 * MS, 310 * MS);
 }
 
+static void the_plan_is_written(void **state)
+{
+	struct buf out = BUF_INIT(4096);
+
+	(void) state;
+	pace_write(&ops, &out);
+	assert_string_equal(out.data, "memory 10/s, others 2/s, lists 1/s (4/s while memory moves); together 0.2 % of a core at most: "
+				      "lists of processes give way first, memory last\n");
+	buf_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +172,7 @@ int main(void)
 		cmocka_unit_test(memory_gives_way_last),
 		cmocka_unit_test(sources_share),
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
+		cmocka_unit_test(the_plan_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
