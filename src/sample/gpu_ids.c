@@ -298,6 +298,15 @@ static void tell_unattributed(const struct gpu_ids *ids, struct gpu_device *d, s
 	d->mem_then = UNKNOWN;
 }
 
+static void tell_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e, struct framebuf *out)
+{
+	struct event mine = *e;
+
+	if (e->entity == ENTITY_GPU && e->id && !device_of(ids, f->source, e->id, &mine.id))
+		mine.id = 0;
+	framebuf_event(out, &mine);
+}
+
 void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
 	struct framebuf *out)
 {
@@ -329,7 +338,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 			sum_device(ids, &ids->devices[i], job, out);
 	}
 	for (size_t i = 0; i < frame->n_events; i++)
-		framebuf_event(out, &frame->events[i]);
+		tell_event(ids, frame, &frame->events[i], out);
 }
 
 void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out)

@@ -3,6 +3,7 @@
  * GPUs in the clock: what the helper tells is put among the frames, and the job's memory on devices is added up.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "sample/sampler_internal.h"
 
@@ -41,15 +42,47 @@ static void meet_helper(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
+/* The first error that a driver reported of a device; false: none is among what was told. */
+static bool xid_of(const struct framebuf *told, uint32_t *ret_gpu, char *ret, size_t size)
+{
+	static const char about[] = "gpu.xid: ";
+
+	for (size_t i = 0; i < told->n_events; i++) {
+		if (strncmp(told->events[i].text, about, sizeof(about) - 1) != 0)
+			continue;
+		*ret_gpu = told->events[i].id;
+		(void) snprintf(ret, size, "%s", told->events[i].text + sizeof(about) - 1);
+		return true;
+	}
+	return false;
+}
+
+/* On a device that the job is on it is worth keeping what was seen around it; the first says most. */
+static void trigger_xid(struct sampler *s, uint32_t gpu, const char *what)
+{
+	const struct acc *ours = job_acc(s->job, M_GPU_JOB_MEM, gpu);
+
+	if (s->gpus.xid_told || !ours || ours->max <= 0)
+		return;
+	s->gpus.xid_told = true;
+	sampler_trigger(s, what);
+}
+
 static void take(struct sampler *s, const struct frame *frame)
 {
 	const uint64_t time_ns = frame->time_ns, hold_ns = frame->hold_ns;
 	const enum frame_source source = frame->source;
+	uint32_t gpu;
+	char xid[192];
 
 	gpu_ids_take(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
+	const bool failed = xid_of(&s->buf, &gpu, xid, sizeof(xid));
+
 	sampler_show(s, &s->buf, source, time_ns, hold_ns);
 	gpu_ids_total(&s->gpus.ids, s->job, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, time_ns, hold_ns);
+	if (failed)
+		trigger_xid(s, gpu, xid);
 }
 
 static void take_all(struct sampler *s)

@@ -40,6 +40,7 @@ struct sampler_gpus {
 	struct gpu_ids ids;
 	bool begun;
 	unsigned starts;                 /* helpers that were heard of */
+	bool xid_told;                   /* an error of a device was a trigger */
 };
 
 struct sampler {

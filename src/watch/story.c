@@ -78,7 +78,7 @@ static bool kernel_killed(const struct event *e)
 
 static bool is_on_gpu(const struct event *e)
 {
-	return begins(e->text, "GPU memory alert") || (begins(e->text, "out of memory") && !kernel_killed(e));
+	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e));
 }
 
 /* SIGKILL at a time when memory was short. */

@@ -201,6 +201,18 @@ def test_a_driver_that_crashed_is_asked_again(gpu):
     assert len(summary["gpu"]["devices"]) == 2
 
 
+def test_an_error_of_the_jobs_gpu_is_told(gpu):
+    """An Xid is in the notes with its time, and what happened around it is kept and told; that of another GPU is no story."""
+    add(gpu, "[event 1]\nat = 0.5\ntype = 0x8\ndata = 45\n[event 0]\nat = 2.5\ntype = 0x8\ndata = 31\n")
+    hiwater = start(gpu, "-o", "run.hiw")
+    time.sleep(5)  # past both
+    summary, _ = finish(gpu, hiwater)
+    notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.xid"]
+    assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and "(at 0:0" in n for n in notes)
+    assert [d["errors"]["xid"] for d in summary["gpu"]["devices"]] == [1, 1]
+    assert summary["story"]["what"].startswith("GPU 0: Xid 31: a page fault") and summary["story"]["of"] == "gpu"
+
+
 @pytest.fixture
 def freezer():
     """A group of the first version's freezer: not even SIGKILL ends who is frozen there."""
