@@ -123,15 +123,15 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
 
 
 def test_zooming_keeps_the_peak(browser, tmp_path):
-    """One window of 20,000 is a burst. It is seen from afar, and where one zooms to it."""
+    """One window of 57,600 is a burst. It is seen from afar, and where one zooms to it."""
     path = tmp_path / "long.hiw"
-    long_recordings.make(HIWATER, path, hours=6, processes=1, burst_at=12345)
+    long_recordings.make(HIWATER, path, hours=16, processes=1, burst_at=12345)
     assert Tool(tmp_path).run("report", path).returncode == 0
     opened = Opened(browser, tmp_path / "long.html")
     assert opened.chip("RAM of the job", "job") == "max 30\u00a0GiB"
     chart = opened.page.locator("figure.chart", has_text="RAM of the job").locator(".u-over").first
     box = chart.bounding_box()
-    at = box["x"] + box["width"] * 12345 / (6 * 3600)
+    at = box["x"] + box["width"] * 12345 / (16 * 3600)
     for _ in range(2):
         opened.page.mouse.move(at - 30, box["y"] + 40)
         opened.page.mouse.down()
@@ -142,9 +142,9 @@ def test_zooming_keeps_the_peak(browser, tmp_path):
         opened.settle()
         assert opened.chip("RAM of the job", "job") == "max 30\u00a0GiB"
         at = box["x"] + box["width"] / 2
-    assert " of 6:00:00" in opened.when()
+    assert " of 16:00:00" in opened.when()
     opened.press("0")
-    assert opened.when() == "all of 6:00:00"
+    assert opened.when() == "all of 16:00:00"
     opened.close()
 
 
