@@ -170,5 +170,6 @@ def test_elsewhere_there_is_no_chart_but_a_warning(program):
 
 def test_no_name_of_the_files_is_missing_in_the_wheel():
     built = (ROOT / "meson.build").read_text()
-    for file in (ROOT / "python" / "hiwater").glob("*.py"):
-        assert f"'{file.name}'" in built, file.name
+    package = ROOT / "python" / "hiwater"
+    for file in [*package.glob("*.py"), *(package / "callbacks").glob("*.py")]:
+        assert f"'{file.name}'" in built, file

@@ -145,6 +145,16 @@ def test_without_the_command_the_cell_runs(environment):
     assert "5" in texts(on) and errors(on) == [] and "/nowhere/hiwater" in "".join(texts(on))
 
 
+def test_pages(environment):
+    """Of the run of a cell, of the session that is on, of the run that ended last."""
+    cell, on, named, last = executed("%%hiwater --report -o a.hiw\ntime.sleep(1.2)", "%hiwater on -o b.hiw\ntime.sleep(1.2)",
+                                     "%hiwater report mine.html", "%hiwater off\n%hiwater report")
+    assert texts(cell)[-1] == f"report: {environment.folder}/a.html" and texts(named) == [f"report: {environment.folder}/mine.html"]
+    assert texts(last)[-1] == f"report: {environment.folder}/b.html"
+    for name in ("a", "b", "mine"):
+        assert "<html" in (environment.folder / f"{name}.html").read_text()[:2000].lower()
+
+
 def test_what_is_wrong_is_said(environment):
     outs = executed("%hiwater of", "%hiwater off", "%hiwater last", "%hiwater on 5", "%hiwater report a b", "%hiwater")
     said = ["".join(texts(o)) + "".join(t for _, t in errors(o)) for o in outs]
