@@ -210,11 +210,6 @@ static void amdgpu_probe(const struct source_env *env, source_prober *tell, void
 	amdgpu_close(s);
 }
 
-static void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
-{
-	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
-}
-
 const struct source_ops source_amdgpu = {
 	.name = "amdgpu",
 	.frame = FRAME_AMDGPU,

@@ -54,3 +54,7 @@ void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct fra
 
 /* The way by which a metric is had of GPU i; static. */
 const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
+
+/* ---- amdgpu_facts.c ------------------------------------------------------------------------------------------------ */
+
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);

@@ -385,6 +385,17 @@ def test_captured_machines(tree, name, total):
         assert subprocess.run([HIWATER, "gpus", *format, "--root", TREES / tree], capture_output=True, check=False).returncode == 0
 
 
+def test_what_amds_are_made_of():
+    """By KFD's topology of the first card of the tree; its second card says nothing of itself."""
+    done = subprocess.run([HIWATER, "gpus", "--json", "--spec", "--root", TREES / "amd-mi"], capture_output=True, text=True, check=True)
+    shown = json.loads(done.stdout)
+    jsonschema.validate(shown, SCHEMA)
+    spec, other = (d["spec"] for d in shown["devices"])
+    assert (spec["architecture"], spec["sms"], spec["warp_threads"], spec["warps_per_sm"]) == ("gfx942", 304, 64, 32)
+    assert (spec["shared_bytes_per_sm"], spec["sm_clock_hz"], spec["copy_engines"]) == (64 << 10, 2100 * 10**6, 16)
+    assert spec["compute_capability"] is None and other["architecture"] is None and other["sms"] is None
+
+
 def test_one_thing_at_a_time(cards):
     assert "--json and --csv" in run(cards(), "--json", "--csv", status=2).stderr
     assert "--spec" in run(cards(), "--spec", "--csv", status=2).stderr
