@@ -19,9 +19,9 @@ enum {
 };
 
 static const struct source_group groups[GROUPS] = {
-	[MEMORY] = { "memory", 100 * MS, 0, 0 },
-	[OTHERS] = { "others", 500 * MS, 0, 1 },
-	[LISTS] = { "lists", SECOND, 250 * MS, 0 },
+	[MEMORY] = { .name = "memory", .period_ns = 100 * MS },
+	[OTHERS] = { .name = "others", .period_ns = 500 * MS, .rank = 1 },
+	[LISTS] = { .name = "lists", .period_ns = SECOND, .moving_ns = 250 * MS },
 };
 static const struct source_ops ops = { .name = "made up", .groups = groups, .n_groups = GROUPS };
 
