@@ -23,6 +23,7 @@ NONE = {"costs", "eight", "hang"}  # parts of others, for benchmarks, and one th
 PROFILES = sorted(p.stem for p in SCENARIOS.glob("*.conf") if p.stem not in NONE)
 # What doctor promises and a short run of nobody who computes does not show.
 NOT_SHOWN = {
+    "cuda": {"gpu_process.mem"},  # nobody is on the fake CUDA
     "gb10": {"gpu.unattributed_mem"},  # of memory that is the host's nobody can say what is left over
     "no-permission": {"gpu_process.mem"},  # nobody is on the device that may be opened
     "wsl": {"gpu.foreign_mem", "gpu.unattributed_mem", "gpu_process.mem"},  # those who are listed hold an unknown amount
