@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Recordings of long runs, made in a second: a real one of two seconds, given as many windows as are asked for by SQLite itself."""
+import random
 import sqlite3
 import subprocess
 
@@ -53,9 +54,9 @@ def make(hiwater, path, hours=24, processes=8, burst_at=54321):
 def add_series(path, names, n, seconds):
     """Values that a job would have logged, a step each: falling lines with noise."""
     keys = ",".join(f"({k})" for k in range(1, len(names) + 1))
-    noise = "((i * i * 7919 + i * k * 104729) % 1000003) / 1000003.0 * 0.2 - 0.1"
     with sqlite3.connect(path) as db:
-        db.execute(f"INSERT INTO series_value {NUMBERS} SELECT i * {seconds * SECOND} / {n}, k, i, k * (1 - 0.9 * i / {n}) + {noise}"
+        db.create_function("noise", 0, random.Random(1).random)
+        db.execute(f"INSERT INTO series_value {NUMBERS} SELECT i * {seconds * SECOND} / {n}, k, i, k * (1 - 0.9 * i / {n}) + 0.2 * noise()"
                    f" FROM (SELECT i, column1 AS k FROM number, (VALUES {keys})) ORDER BY i", (n,))
         for k, name in enumerate(names, 1):
             db.execute("INSERT INTO series(id, name, n, first, last, min, max, step, sum) SELECT ?1, ?2, count(*), 1, 0, min(value), max(value),"

@@ -65,6 +65,8 @@ class Opened:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "accept_downloads": True, **options})
         self.page = self.context.new_page()
         self.said, self.asked = [], []
+        self.devtools = self.context.new_cdp_session(self.page)
+        self.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
@@ -97,6 +99,10 @@ class Opened:
             const c = document.querySelectorAll('.uplot canvas')[{chart}];
             const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
             return new Set(Array.from({{length: d.length / 4}}, (_, i) => d[4*i] << 16 | d[4*i+1] << 8 | d[4*i+2])).size; }})()""")
+
+    def processor_s(self):
+        """What the page's main thread has taken of a processor so far."""
+        return next(m["value"] for m in self.devtools.send("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
 
     def close(self):
         self.context.close()
@@ -262,12 +268,11 @@ def test_on_paper(opened):
 
 
 def test_many_points_are_ready_in_time(browser, tmp_path):
-    """14 series of 100,000 points. A second is the budget on a machine that does nothing else (bench/run BUILD report); here a
-    page that needs ten would be one that is made in a wrong way."""
+    """14 series of 100,000 points: the budget is a second of one processor (0.6 to 0.7 s were seen), with room for slow ones."""
     path = tmp_path / "run.hiw"
     long_recordings.make(HIWATER, path, hours=0.5, processes=1, burst_at=70)
     long_recordings.add_series(path, [f"series{k}" for k in range(14)], 100_000, 1800)
     assert Tool(tmp_path).run("report", path).returncode == 0
     opened = Opened(browser, tmp_path / "run.html")
-    assert int(opened.js("document.documentElement.dataset.ready")) < 10_000
+    assert 0 < opened.processor_s() < 3
     opened.close()
