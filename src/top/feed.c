@@ -141,6 +141,16 @@ int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t f
 	return r < 0 ? r : feed_go(f, from_ns, 600 * SECOND, err);
 }
 
+/* Frames from there on say nothing of a peak before them: the summary does, of the whole run's. */
+static void know_peak(struct feed *f, uint64_t until_ns)
+{
+	struct hiw_figures figures = { .size = sizeof(figures) };
+
+	if (hiw_run_figures(f->run, &figures) == 0 && figures.combined.peak.known && figures.combined.at_ns.known &&
+		(uint64_t) figures.combined.at_ns.value <= until_ns)
+		model_raise_ram(f->model, figures.combined.peak.value);
+}
+
 int feed_go(struct feed *f, uint64_t time_ns, uint64_t span_ns, struct hiw_err *err)
 {
 	int r;
@@ -156,6 +166,8 @@ int feed_go(struct feed *f, uint64_t time_ns, uint64_t span_ns, struct hiw_err *
 		r = hiw_player_seek(f->player, from, err);
 		if (r == 0)
 			r = hiw_player_to(f->player, time_ns, err);
+		if (from > 0)
+			know_peak(f, time_ns);
 	}
 	f->cursor_ns = time_ns;
 	f->moved_ns = clock_boot_ns();

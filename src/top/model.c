@@ -206,10 +206,22 @@ static void take_end(struct model *m, const struct hiw_end *e)
 
 /* ---- readings ----------------------------------------------------------------------------------------------------- */
 
+/* Of a recording's many processes the small ones are one, which nobody gave birth to. */
+static struct thing *others(struct model *m)
+{
+	struct thing *t = model_find(m, HIW_PROCESS, 0);
+
+	if (!t && (t = thing_new(m, HIW_PROCESS, 0)))
+		t->name = strdup("(all the smaller ones)");
+	return t;
+}
+
 static struct thing *whose(struct model *m, enum hiw_entity entity, uint32_t id)
 {
 	if (entity == HIW_JOB)
 		return &m->job;
+	if (entity == HIW_PROCESS && id == 0)
+		return others(m);
 	if (entity != HIW_HOST)
 		return model_find(m, entity, id);
 	if (id == 0)
@@ -406,7 +418,7 @@ const struct figure *model_metric(const struct model *m, const struct thing *t, 
 		return NULL;
 	f = &t->figures[(unsigned) metric - m->first[t->entity]];
 	/* What a source has not renewed in time is a gap. Of processes the recorder says itself when one cannot be read. */
-	if (!f->known || (t->entity != HIW_PROCESS && f->until_ns < m->now_ns))
+	if (!f->known || ((t->entity != HIW_PROCESS || t->id == 0) && f->until_ns < m->now_ns))
 		return NULL;
 	return f;
 }
@@ -431,7 +443,7 @@ size_t model_processes(const struct model *m)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->n; i++)
-		n += m->things[i]->entity == HIW_PROCESS;
+		n += m->things[i]->entity == HIW_PROCESS && m->things[i]->id > 0;
 	return n;
 }
 
@@ -440,6 +452,14 @@ bool model_uses(const struct model *m, const struct thing *gpu)
 	const struct figure *f = model_figure(m, gpu, GPU_JOB_MEM);
 
 	return m->machine || (f && f->peak > 0);
+}
+
+void model_raise_ram(struct model *m, int64_t bytes)
+{
+	struct figure *f = m->metric[JOB_RAM] >= 0 ? &m->job.figures[(unsigned) m->metric[JOB_RAM] - m->first[HIW_JOB]] : NULL;
+
+	if (f && f->peak < bytes)
+		f->peak = bytes;
 }
 
 static void add(struct hiw_maybe *sum, const struct figure *f)

@@ -142,6 +142,8 @@ const struct figure *model_metric(const struct model *m, const struct thing *thi
 bool model_rate(const struct model *m, const struct thing *thing, enum fig a, enum fig b, double *ret);
 
 struct thing *model_find(const struct model *m, enum hiw_entity entity, uint32_t id);
+/* The job's RAM is known to have been so much, before what was taken in. */
+void model_raise_ram(struct model *m, int64_t bytes);
 /* Adds up over the GPUs what each process holds and does on them. */
 void model_settle(struct model *m);
 size_t model_processes(const struct model *m);

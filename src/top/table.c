@@ -40,7 +40,7 @@ static bool number_of(const struct model *m, const struct thing *t, enum column 
 	switch (column) {
 	case COL_PID:
 		*ret = (double) t->pid.value;
-		return true;
+		return t->pid.known;
 	case COL_CPU:
 		return model_rate(m, t, PROC_CPU_USER, PROC_CPU_SYSTEM, ret);
 	case COL_PEAK: {
@@ -323,6 +323,8 @@ static void make_tree(struct view *v)
 	}
 	if (t.out && t.next) {
 		put_below(&t, 0, 0);
+		for (size_t i = 0; i < v->n_rows; i++) /* whose ancestors go in circles */
+			put_below(&t, parent_of(&shown, t.in[i].process), 0);
 		memcpy(v->rows, t.out, t.n_out * sizeof(*t.out));
 		v->n_rows = t.n_out;
 	}
@@ -339,8 +341,10 @@ void view_rows(struct view *v, struct model *m)
 	model_settle(m);
 	v->n_rows = 0;
 	for (size_t i = 0; i < m->n; i++) {
-		if (m->things[i]->entity == HIW_PROCESS && is_picked(v, m, m->things[i]))
-			add_row(v, m->things[i]);
+		struct thing *t = m->things[i];
+
+		if (t->entity == HIW_PROCESS && (t->id > 0 || model_figure(m, t, PROC_RSS)) && is_picked(v, m, t))
+			add_row(v, t);
 	}
 	if (v->n_rows > 1)
 		qsort_r(v->rows, v->n_rows, sizeof(*v->rows), compare, &order);

@@ -71,7 +71,8 @@ def bare_root(installed, tmp_path):
     if not shutil.which("bwrap"):
         pytest.skip("bwrap is not installed")
     shell = "/bin/dash" if pathlib.Path("/bin/dash").exists() else "/bin/sh"
-    programs = {shell: "bin/sh", shutil.which("true"): "bin/true", installed / "bin" / "hiwater": "usr/bin/hiwater"}
+    programs = {shell: "bin/sh", shutil.which("true"): "bin/true", installed / "bin" / "hiwater": "usr/bin/hiwater",
+                installed / "bin" / "hiwater-top": "usr/bin/hiwater-top"}
     for source, target in programs.items():
         (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, tmp_path / target)
@@ -113,6 +114,7 @@ def test_its_extension_module_is_on_the_limited_api(wheel):
 
 def test_command_needs_the_c_library_alone(installed):
     assert libraries(installed / "bin" / "hiwater") <= LIBC
+    assert libraries(installed / "bin" / "hiwater-top") <= LIBC
 
 
 def test_extension_module_needs_the_c_library_alone(installed):
@@ -169,11 +171,20 @@ def test_records_for_anybody_without_our_libraries(bare_root):
     assert "RAM" in done.stdout + done.stderr
 
 
-def test_asks_for_no_later_c_library_than_it_says(wheel, tmp_path):
+def test_shows_for_anybody_without_our_libraries(bare_root):
+    """The live view is in there, too."""
+    assert not [p for p in bare_root.rglob("*") if re.match(r"lib(ncurses|tinfo)", p.name)]
+    done = in_bare_root(bare_root, "hiwater", "top", "-n", "2", "-i", "100ms")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^RAM \S+ of ", done.stdout, re.M) and re.search(r"^ +PID ", done.stdout, re.M)
+
+
+@pytest.mark.parametrize("program", ["hiwater", "hiwater-top"])
+def test_asks_for_no_later_c_library_than_it_says(wheel, tmp_path, program):
     """What make-wheel makes asks for no symbol of glibc after 2.17."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    command = next(tmp_path.glob("*.data/scripts/hiwater"))
+    command = next(tmp_path.glob(f"*.data/scripts/{program}"))
     wanted = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", run("readelf", "-V", command))}
     said = re.search(r"manylinux_(\d+)_(\d+)_", wheel.name)
     here = tuple(map(int, platform.libc_ver()[1].split(".")))

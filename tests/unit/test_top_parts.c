@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the live view is made of: how figures went, amounts in few columns, what frames say, which rows stand where.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "top/format.h"
+#include "top/model.h"
+#include "top/trail.h"
+#include "top/view.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* ---- trails ------------------------------------------------------------------------------------------------------- */
+
+static void a_peak_survives_a_day(void **state)
+{
+	struct trail *t = calloc(1, sizeof(*t));
+
+	(void) state;
+	for (uint64_t s = 0; s < 86400; s++)
+		trail_add(t, s * SECOND, 3 * SECOND, 10, s == 4321 ? 500 : 11);
+	const struct bucket all = trail_span(t, 0, 86400 * SECOND);
+
+	assert_true(all.n > 0 && all.max >= 500 && all.max <= 500);
+	assert_true(all.mean > 9.9F && all.mean < 10.1F);
+	assert_true(trail_span(t, 0, 3600 * SECOND).max < 12);           /* before it */
+	assert_true(trail_span(t, 85000 * SECOND, 86400 * SECOND).max < 12); /* behind it, by the second */
+	free(t);
+}
+
+static void what_is_not_known_is_no_zero(void **state)
+{
+	struct trail *t = calloc(1, sizeof(*t));
+
+	(void) state;
+	assert_int_equal(trail_span(t, 0, 10 * SECOND).n, 0);
+	trail_add(t, 1 * SECOND, 3 * SECOND, 0, 0);
+	trail_add(t, 3 * SECOND, 3 * SECOND, 5, 5);   /* it stood for itself in between */
+	trail_add(t, 60 * SECOND, 3 * SECOND, 7, 7);  /* a gap */
+	assert_true(trail_span(t, 1 * SECOND, 2 * SECOND).n > 0);
+	assert_true(trail_span(t, 1 * SECOND, 2 * SECOND).max <= 0);
+	assert_true(trail_span(t, 2 * SECOND, 3 * SECOND).n > 0);
+	assert_int_equal(trail_span(t, 10 * SECOND, 50 * SECOND).n, 0);
+	assert_int_equal(trail_span(t, 61 * SECOND, 70 * SECOND).n, 0);
+	free(t);
+}
+
+/* ---- amounts ------------------------------------------------------------------------------------------------------ */
+
+static void amounts_are_short(void **state)
+{
+	char buf[SHORT_LEN];
+
+	(void) state;
+	assert_string_equal(short_bytes(0, UNITS_IEC, buf), "0");
+	assert_string_equal(short_bytes(999, UNITS_IEC, buf), "999");
+	assert_string_equal(short_bytes(1000, UNITS_IEC, buf), "0.98K");
+	assert_string_equal(short_bytes(64.0 * (1 << 30), UNITS_IEC, buf), "64.0G");
+	assert_string_equal(short_bytes(64.0 * (1 << 30), UNITS_SI, buf), "68.7G");
+	assert_string_equal(short_bytes(1500, UNITS_SI, buf), "1.50k");
+	assert_string_equal(short_bytes(1e12, UNITS_BYTES, buf), "1000000000000");
+	assert_string_equal(short_number(9.996, buf), "10.0");
+	assert_string_equal(short_number(127.4, buf), "127");
+	assert_string_equal(short_time(2472 * SECOND, buf), "0:41:12");
+	assert_string_equal(short_time(90061 * SECOND, buf), "1d 1:01:01");
+	assert_string_equal(short_span(600 * SECOND, buf), "10 min");
+}
+
+/* ---- the model ---------------------------------------------------------------------------------------------------- */
+
+static void bear(struct model *m, uint32_t id, uint32_t parent, const char *name)
+{
+	const struct hiw_birth birth = {
+		.entity = HIW_PROCESS,
+		.id = id,
+		.parent = parent,
+		.name = name,
+		.command = "",
+		.uuid = "",
+		.pid = { 1000 + id, true },
+		.uid = { 0, true },
+	};
+	const struct hiw_frame frame = { .time_ns = m->now_ns, .n_births = 1, .births = &birth };
+
+	model_see(m, &frame);
+}
+
+static void say(struct model *m, uint64_t time_ns, enum fig fig, uint32_t id, int64_t value, bool known)
+{
+	const struct hiw_reading reading = { id, (unsigned) m->metric[fig], known, value, value, value };
+	const struct hiw_frame frame = { .time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 1, .readings = &reading };
+
+	model_see(m, &frame);
+}
+
+static void every_figure_has_a_metric(void **state)
+{
+	struct model m;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	for (int f = 0; f < FIG_COUNT; f++)
+		assert_true(m.metric[f] >= 0);
+	for (unsigned i = 0; hiw_metric(i); i++)
+		assert_true(i - m.first[hiw_metric(i)->entity] < FIGURES_MOST);
+	model_done(&m);
+}
+
+static void counters_become_rates(void **state)
+{
+	const struct thing *t;
+	struct model m;
+	double rate;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	bear(&m, 1, 0, "a");
+	t = model_find(&m, HIW_PROCESS, 1);
+	say(&m, SECOND, PROC_CPU_USER, 1, 100, true);
+	say(&m, SECOND, PROC_CPU_SYSTEM, 1, 0, true);
+	assert_false(model_rate(&m, t, PROC_CPU_USER, PROC_CPU_SYSTEM, &rate));
+	say(&m, 3 * SECOND, PROC_CPU_USER, 1, 100 + (int64_t) SECOND, true);
+	say(&m, 3 * SECOND, PROC_CPU_SYSTEM, 1, (int64_t) SECOND, true);
+	assert_true(model_rate(&m, t, PROC_CPU_USER, PROC_CPU_SYSTEM, &rate));
+	assert_true(rate > 0.99e9 && rate < 1.01e9);
+	say(&m, 4 * SECOND, PROC_CPU_USER, 1, 5, true); /* it went back: another one's */
+	assert_false(model_rate(&m, t, PROC_CPU_USER, PROC_CPU_SYSTEM, &rate));
+	say(&m, 5 * SECOND, PROC_RSS, 1, 7, true);
+	assert_int_equal(model_figure(&m, t, PROC_RSS)->value, 7);
+	say(&m, 6 * SECOND, PROC_RSS, 1, 0, false);
+	assert_null(model_figure(&m, t, PROC_RSS));
+	say(&m, 7 * SECOND, JOB_RAM, 0, 9, true);
+	assert_non_null(model_figure(&m, &m.job, JOB_RAM));
+	say(&m, 70 * SECOND, PROC_RSS, 1, 1, true); /* nobody renewed the job's */
+	assert_null(model_figure(&m, &m.job, JOB_RAM));
+	model_done(&m);
+}
+
+static void the_ended_are_gone(void **state)
+{
+	const struct hiw_end end = { HIW_PROCESS, 2 };
+	const struct hiw_frame frame = { .n_ends = 1, .ends = &end };
+	struct model m;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	for (uint32_t id = 1; id <= 3; id++)
+		bear(&m, id, 0, "x");
+	model_see(&m, &frame);
+	model_see(&m, &frame);
+	assert_null(model_find(&m, HIW_PROCESS, 2));
+	assert_int_equal(model_find(&m, HIW_PROCESS, 3)->id, 3);
+	assert_int_equal(model_processes(&m), 2);
+	model_done(&m);
+}
+
+static void names_are_harmless(void **state)
+{
+	struct model m;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, false), 0);
+	bear(&m, 1, 0, "e\033[2J\xc2\x9b\xff");
+	for (const char *p = model_find(&m, HIW_PROCESS, 1)->name; *p; p++)
+		assert_true(*p >= ' ' && *p < 127);
+	model_done(&m);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+static void expect_rows(const struct view *v, size_t n, const uint32_t *ids, const unsigned *depths)
+{
+	assert_int_equal(v->n_rows, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(v->rows[i].process->id, ids[i]);
+		if (depths)
+			assert_int_equal(v->rows[i].depth, depths[i]);
+	}
+}
+
+static void rows_stand_where_they_belong(void **state)
+{
+	struct model m;
+	struct view v;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	view_init(&v, UNITS_IEC, false);
+	bear(&m, 1, 0, "main");
+	bear(&m, 2, 1, "small");
+	bear(&m, 3, 1, "large");
+	bear(&m, 4, 2, "unknown");
+	bear(&m, 5, 6, "loop");
+	bear(&m, 6, 5, "loop"); /* each the other's parent: only a damaged file says so */
+	say(&m, SECOND, PROC_RSS, 1, 50, true);
+	say(&m, SECOND, PROC_RSS, 2, 10, true);
+	say(&m, SECOND, PROC_RSS, 3, 90, true);
+	view_rows(&v, &m);
+	expect_rows(&v, 6, (uint32_t[]) { 3, 1, 2, 4, 5, 6 }, NULL);
+	v.reverse = true; /* who is not known stays last */
+	view_rows(&v, &m);
+	expect_rows(&v, 6, (uint32_t[]) { 2, 1, 3, 4, 5, 6 }, NULL);
+	v.reverse = false;
+	v.tree = true;
+	view_rows(&v, &m);
+	expect_rows(&v, 6, (uint32_t[]) { 1, 3, 2, 4, 5, 6 }, (unsigned[]) { 0, 1, 1, 2, 0, 1 });
+	assert_int_equal(view_filter(&v, "rss > 20"), 0);
+	view_rows(&v, &m);
+	expect_rows(&v, 2, (uint32_t[]) { 1, 3 }, (unsigned[]) { 0, 1 });
+	assert_true(view_filter(&v, "rss >") < 0);
+	assert_string_equal(v.filter_text, "rss > 20"); /* what was is kept */
+	assert_true(v.trouble[0] != '\0');
+	view_done(&v);
+	model_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peak_survives_a_day),
+		cmocka_unit_test(what_is_not_known_is_no_zero),
+		cmocka_unit_test(amounts_are_short),
+		cmocka_unit_test(every_figure_has_a_metric),
+		cmocka_unit_test(counters_become_rates),
+		cmocka_unit_test(the_ended_are_gone),
+		cmocka_unit_test(names_are_harmless),
+		cmocka_unit_test(rows_stand_where_they_belong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
