@@ -251,7 +251,9 @@ def test_files_of_an_interpreter_that_was_killed(program):
 tracker = gput.Tracker(sleep_time=0.1, tracking_file="t.csv", resource_usage_file="u.pkl", disable_logs=True)
 tracker.start()
 block = fill(80)
-while not os.path.exists("u.pkl"): time.sleep(0.05)
+def rows(): return pathlib.Path("t.csv").read_text().splitlines()[3:]
+while not any(float(row.split(",")[0] or 0) >= 80 * MIB / 1e9 for row in rows()[:-1]) or not os.path.exists("u.pkl"):
+    time.sleep(0.05)
 tell(folder=tracker._session.folder.path)
 os.kill(os.getpid(), signal.SIGKILL)
 """)
