@@ -314,7 +314,8 @@ class Chart extends Panel {
       const stroke = this.inkOf(l, i);
       const soft = { stroke: 'transparent', width: 0, points: { show: false } };
       if (l.line.band) {
-        series.push(soft, soft);
+        // A burst of one row is a pixel wide: its edge is drawn, as a band of that width would not be seen.
+        series.push(soft, { ...soft, stroke: fade(stroke, 0.6), width: 1 });
         bands.push({ series: [series.length - 1, series.length - 2], fill: fade(stroke, Math.min(0.22, 0.5 / this.lines.length)) });
       }
       const few = l.line.x.length < 15;

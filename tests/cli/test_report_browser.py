@@ -138,6 +138,11 @@ def test_zooming_keeps_the_peak(browser, tmp_path):
     chart = opened.page.locator("figure.chart", has_text="RAM of the job").locator(".u-over").first
     box = chart.bounding_box()
     at = box["x"] + box["width"] * 12345 / (16 * 3600)
+    assert opened.js("""(() => {
+        const { plot } = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === 'RAM of the job').panel;
+        const x = Math.round(plot.valToPos(12345, 'x', true)), top = Math.round(plot.valToPos(25 * 2 ** 30, 'y', true));
+        const drawn = [...plot.ctx.getImageData(x - 3, top, 24, 1).data].filter((_, i) => i % 4 === 3).map(alpha => alpha > 60);
+        return drawn.slice(0, 7).includes(true) && !drawn.slice(8).includes(true); })()"""), "the burst is drawn where it was, and nowhere near"
     for _ in range(2):
         opened.page.mouse.move(at - 30, box["y"] + 40)
         opened.page.mouse.down()
