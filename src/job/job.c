@@ -115,7 +115,6 @@ static void watch_take(struct job *job, const struct reading *r)
 	if (r->metric == M_HOST_THP_FAULTS && r->id == 0) {
 		job->huge = value;
 		job->huge_seq = job->seq;
-		job->huge_grown = job->grown;
 	} else if (r->metric == M_JOB_CGROUP_ANON) {
 		job->cgroup_anon = value;
 	}

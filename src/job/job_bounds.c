@@ -2,6 +2,8 @@
  *
  * How much the job holds at this instant: at least, at most, probably. DESIGN 4 has the rules.
  */
+#include <string.h>
+
 #include "job/job_internal.h"
 
 /* ---- files and shared memory ---------------------------------------------------------------------------------------- */
@@ -64,60 +66,48 @@ void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 	burst_take(burst, others, seen, seen, value);
 }
 
-/* It may have been forked and have held what its parent held: that is in the others' figures. What it added, its faults
- * brought: a page each, or a piece of a file (fault_around_bytes, 64 KiB). */
-void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults)
+/* What a process that no look saw probably added. By its name a copy of its parent, it was given what that held; a program
+ * that it ran has a size of its own, and mostly a name. */
+static int64_t missed_own(const struct job *job, const struct member *m, int64_t value, int64_t faults)
+{
+	const struct member *parent = member_find(job, m->p.parent);
+	const struct live *l = parent && parent->live != NOT_ALIVE ? &job->live[parent->live] : NULL;
+	const int64_t given = l ? larger(l->rss, l->seen) : 0;
+
+	if (!l || strcmp(parent->p.name, m->p.name) != 0 || value < given - given / 8)
+		return value;
+	return smaller(value, larger(value - given, 0) + job->page_bytes * faults);
+}
+
+/* It may have been forked and have held what its parent held: that is in the others' figures. What it added at most, its
+ * faults brought: a page each, or a piece of a file (fault_around_bytes, 64 KiB). */
+void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults)
 {
 	struct burst *burst = &job->burst[set];
 	const int64_t piece = job->page_bytes > 65536 ? job->page_bytes : 65536;
-	const int64_t brought = faults < value / piece ? faults * piece : value;
 
-	if (value > burst->low)
-		burst->low = value;
-	if (!burst->any || job->high[set].last > burst->base)
-		burst->base = job->high[set].last;
+	burst->low = larger(burst->low, value);
+	burst->base = burst->any ? larger(burst->base, job->high[set].last) : job->high[set].last;
 	burst->any = true;
 	burst->missed += value;
-	burst->missed_faults += brought;
-	if (value > burst->missed_most)
-		burst->missed_most = value;
+	burst->missed_faults += faults < value / piece ? faults * piece : value;
+	burst->missed_most = larger(burst->missed_most, missed_own(job, m, value, faults));
 	burst->missed_seq = job->seq;
 }
 
-/* How many huge pages were given out since the look before the last one (records come a look late). */
-static bool huge_since(const struct job *job, uint64_t seq, int64_t *ret)
+/* What all of them together added at most: less than their sizes if it is known how many huge pages were given out
+ * since the look before the last one (records come a look late). */
+static int64_t missed_added(const struct job *job, const struct burst *burst)
 {
-	const struct maybe then = job->huge_totals[1].huge;
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+	int64_t added = burst->missed_faults;
 
-	if (!job->huge.known || !then.known || job->huge_seq <= seq)
-		return false;
-	*ret = (int64_t) job->config.huge_page_bytes * (job->huge.value - then.value);
-	return true;
-}
-
-/* What all of them together added: at most, which is less than their sizes if it is known how many huge pages were given
- * out; and probably, which leaves out those by which the living grew. */
-static void missed_added(const struct job *job, const struct burst *burst, int64_t *ret_most, int64_t *ret_likely)
-{
-	const bool has_huge = job->config.huge_page_bytes > 0;
-	int64_t huge = 0;
-
-	if (has_huge && !huge_since(job, burst->missed_seq, &huge)) {
-		*ret_most = *ret_likely = burst->missed;
-		return;
+	if (huge > 0) {
+		if (!job->huge.known || !job->huge_totals[1].known || job->huge_seq <= burst->missed_seq)
+			return burst->missed;
+		added += huge * (job->huge.value - job->huge_totals[1].value);
 	}
-	*ret_most = smaller(burst->missed, burst->missed_faults + huge);
-	huge = larger(huge - (job->huge_grown - job->huge_totals[1].grown), 0);
-	*ret_likely = smaller(burst->missed, burst->missed_faults + huge);
-}
-
-bool burst_wants_huge(const struct job *job)
-{
-	const struct burst *burst = &job->burst[ALL];
-	const int64_t more = smaller(burst->missed, burst->missed_most);
-
-	return job->config.huge_page_bytes > 0 && more > 0 && job->huge_seq <= burst->missed_seq &&
-	       recent_most(&job->ram[ALL]) + more > job->accs[M_JOB_RAM].max;
+	return smaller(added, burst->missed);
 }
 
 static void live_bursts(struct job *job, struct live *l, const int64_t *high)
@@ -163,12 +153,11 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static void raise(struct job *job, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
-	int64_t missed, likely;
+	const int64_t missed = missed_added(job, burst);
+	const int64_t likely = larger(burst->most, smaller(missed, burst->missed_most));
 
 	if (!burst->any)
 		return;
-	missed_added(job, burst, &missed, &likely);
-	likely = larger(burst->most, smaller(likely, burst->missed_most));
 	b->low_max[s] = larger(b->low_max[s], burst->low);
 	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum + missed), b->low_max[s]);
 	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + likely);
@@ -251,8 +240,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	}
 	families_settle(job);
 	job->huge_totals[1] = job->huge_totals[0];
-	job->huge_totals[0].huge = job->huge;
-	job->huge_totals[0].grown = job->huge_grown;
+	job->huge_totals[0] = job->huge;
 	job->marks_read = false;
 	job->pass.fresh = false;
 	job->cgroup_anon = UNKNOWN;

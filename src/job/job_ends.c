@@ -57,7 +57,7 @@ static void live_remove(struct job *job, struct member *m)
 		if (s == REST && l->is_main)
 			break;
 		if (l->seen == 0 && !l->is_main && m->tree[TREE_FAULTS].own.known)
-			burst_missed(job, s, l->burst, counter_value(&m->tree[TREE_FAULTS].own));
+			burst_missed(job, s, m, l->burst, counter_value(&m->tree[TREE_FAULTS].own));
 		else
 			burst_take(&job->burst[s], l->others[s], l->seen, l->given, l->burst);
 	}

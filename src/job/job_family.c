@@ -160,7 +160,6 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	look->anon_sum += anon;
 	f->swelled += swelled;
 	f->grown += grown;
-	job->grown += grown;
 	f->n++;
 	f->faults += l->faults;
 	f->stale |= l->faults_seq < job->memory_seq;

@@ -180,7 +180,7 @@ struct burst {
 	int64_t sum, most;     /* of the excesses over what was seen */
 	bool any;
 	/* Of processes that lived and died between two looks, as exit records tell: */
-	int64_t missed, missed_most;
+	int64_t missed, missed_most; /* sizes added up; the most that one of them probably added */
 	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
 	uint64_t missed_seq;   /* frame that told of the last of them */
 };
@@ -246,12 +246,8 @@ struct job {
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
 	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
-	struct {
-		struct maybe huge;
-		int64_t grown;          /* huge_grown when that was read */
-	} huge_totals[2];               /* at the last total, and at the one before it */
+	struct maybe huge_totals[2];    /* at the last total, and at the one before it */
 	uint64_t huge_seq;
-	int64_t grown, huge_grown;      /* by what members grew in steps of a huge page, ever; when huge was read */
 	struct maybe files;    /* job_files_done */
 	struct maybe cgroup_anon; /* read since the last total */
 	struct look look;
@@ -379,10 +375,7 @@ void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given
 /* The same where it is not sure that it was one of the set: only what is held at most rises. */
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */
-void burst_missed(struct job *job, enum set set, int64_t value, int64_t faults);
-
-/* Was somebody missed who may make a new high, and were huge pages not counted since? */
-bool burst_wants_huge(const struct job *job);
+void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */

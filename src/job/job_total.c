@@ -74,8 +74,6 @@ unsigned job_needs(struct job *job)
 	const struct look *look = job_look(job);
 	unsigned needs = (needs_pass(job, look) ? NEED_PSS : 0u) | (needs_files(job, look) ? NEED_FILES : 0u);
 
-	if (burst_wants_huge(job))
-		needs |= NEED_FAULTS;
 	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
 		    bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) &&
 		families_are_stale(job))

@@ -362,7 +362,9 @@ static void put_what(const struct summary *s, const struct event *e, const struc
 
 static void put_try(const struct summary *s, const struct story *story, struct buf *out)
 {
-	if (!story->memory)
+	if (!story->memory && !s->facts->recording)
+		buf_str(out, "nothing of this run was kept; -o FILE.hiw keeps the last minutes whole");
+	else if (!story->memory)
 		buf_str(out, "look at the last minutes: hiwater show, the tables *_recent of the recording");
 	else if (story->on_gpu)
 		put_advice_on_gpu(s, story, out);

@@ -131,12 +131,10 @@ static inline void finish(struct rig *r)
 }
 
 /* A process with a stack of its own unless told otherwise; its start is now. */
-static inline void born_of(struct rig *r, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
+static inline void born_as(struct rig *r, const char *name, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
 {
-	char name[16];
 	struct birth b = { .entity = ENTITY_PROCESS, .id = id };
 
-	(void) snprintf(name, sizeof(name), "p%u", id);
 	b.process = (struct process_birth) {
 		.pid = (int32_t) (1000 + id),
 		.ppid = (int32_t) (1000 + parent),
@@ -149,6 +147,14 @@ static inline void born_of(struct rig *r, uint32_t id, uint32_t parent, uint64_t
 		.is_main = id == 1,
 	};
 	framebuf_birth(&r->buf, &b);
+}
+
+static inline void born_of(struct rig *r, uint32_t id, uint32_t parent, uint64_t startstack, uint64_t start_ns)
+{
+	char name[16];
+
+	(void) snprintf(name, sizeof(name), "p%u", id);
+	born_as(r, name, id, parent, startstack, start_ns);
 }
 
 static inline void born(struct rig *r, uint32_t id, uint32_t parent, uint64_t startstack)

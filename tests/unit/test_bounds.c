@@ -419,9 +419,9 @@ static void test_a_burst_that_only_the_exit_record_knows(void **state)
 }
 
 /* Lived and died between two looks: what it had of its parent is no more memory, what its faults brought is. */
-static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults)
+static void missed_as(struct rig *r, const char *name, uint32_t id, int64_t hwm, int64_t faults)
 {
-	born_of(r, id, 1, 0, 0);
+	born_as(r, name, id, 1, 0, 0);
 	framebuf_end(&r->buf, &(struct end) {
 				      .entity = ENTITY_PROCESS,
 				      .id = id,
@@ -429,6 +429,11 @@ static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults
 				      .hwm_bytes = known(hwm),
 				      .faults_minor = known(faults),
 			      });
+}
+
+static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults)
+{
+	missed_as(r, "another", id, hwm, faults);
 }
 
 static void test_children_that_only_exit_records_know(void **state)
@@ -473,6 +478,30 @@ static void test_children_that_only_exit_records_know(void **state)
 			assert_within(most(&r, M_JOB_RAM_HIGH), 550 * MB, 557 * MB);
 		rig_done(&r);
 	}
+}
+
+/* What it adds is told by what it is larger than its parent, and by its faults; what the machine gave out to others, or
+ * may have, is in the bound. */
+static void test_a_copy_that_no_look_saw_adds_little(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	born(&r, 1, 0, 77);
+	for (int i = 0; i < 3; i++) {
+		huge_pages(&r, 1000);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+	}
+	missed_as(&r, "p1", 2, 320 * MB, 20 * MB / PAGE);
+	rss(&r, 1, 300 * MB, 0);
+	push(&r);
+	huge_pages(&r, 2000);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM), 320 * MB, 340 * MB);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 620 * MB);
+	rig_done(&r);
 }
 
 /* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
@@ -768,6 +797,7 @@ int main(void)
 		RIG_TEST(test_bursts_of_several_may_coincide),
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
+		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
 		ATTACHED_RIG_TEST(test_what_moved_in_a_pass_is_not_certain),
 		RIG_TEST(test_a_spoilt_pass_changes_nothing),
