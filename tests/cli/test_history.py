@@ -86,7 +86,8 @@ def test_copy_makes_one_file(tool):
     process = tool.start("run", "-o", "x.hiw", "--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
     wait_for((tool.folder / "x.hiw").exists, "the recording")
-    wait_for(lambda: tool.run("show", "x.hiw").returncode == 0, "a summary")
+    wait_for(lambda: (done := tool.run("show", "--json", "x.hiw")).returncode == 0 and
+             json.loads(done.stdout)["ram"]["main"]["peak_bytes"], "a summary")
     assert tool.run("show", "--copy", "copy.hiw", "x.hiw").stdout == ""
     process.stdin.close()
     process.wait(30)
@@ -99,7 +100,8 @@ def test_a_lost_recorder(tool):
     process = tool.start("run", "-o", "x.hiw", "--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
     wait_for((tool.folder / "x.hiw").exists, "the recording")
-    wait_for(lambda: tool.run("show", "x.hiw").returncode == 0, "a summary")
+    wait_for(lambda: (done := tool.run("show", "--json", "x.hiw")).returncode == 0 and
+             json.loads(done.stdout)["ram"]["main"]["peak_bytes"], "a summary")
     process.kill()
     process.wait(30)
     process.stdin.close()

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 from gpu_tracker_helpers import golden, masked
@@ -267,6 +268,20 @@ os.kill(os.getpid(), signal.SIGKILL)
         tell(main=usage.max_ram.main.total_rss, time=usage.compute_time.time, kind=type(usage).__module__)
     """)[1:]
     assert told["main"] >= 80 * MIB / 1e9 and told["time"] > 0 and told["kind"] == "hiwater.compat.gpu_tracker.tracker"
+
+
+def test_what_killed_programs_left_goes_after_a_day(program):
+    """One's own, and what is no older stays; so do other folders."""
+    now = time.time()
+    for name, age_s in (("hiwater-old", 90000), ("hiwater-new", 3600), ("else-old", 90000)):
+        folder = program.folder / "tmp" / name
+        folder.mkdir(parents=True)
+        (folder / "run.hiw").write_text("")
+        for path in (folder / "run.hiw", folder):
+            os.utime(path, (now - age_s, now - age_s))
+    program.env["TMPDIR"] = str(program.folder / "tmp")
+    run(program, "with gput.Tracker(disable_logs=True): pass")
+    assert sorted(path.name for path in (program.folder / "tmp").iterdir()) == ["else-old", "hiwater-new"]
 
 
 def test_the_pickle_goes_with_an_orderly_end(program):

@@ -132,6 +132,23 @@ class Session:
             self.close()
 
 
+PREFIX = "hiwater-"
+LEFT_S = 24 * 3600.0  # what a killed program left is readable for so long
+
+
+def _sweep(temporary: str) -> None:
+    """Removes the folders of this user's programs that were killed; who still records writes each second."""
+    for folder in os.scandir(temporary):
+        with contextlib.suppress(OSError):
+            if not (folder.name.startswith(PREFIX) and folder.is_dir(follow_symlinks=False) and
+                    folder.stat(follow_symlinks=False).st_uid == os.getuid()):
+                continue
+            times = [folder.stat(follow_symlinks=False).st_mtime]
+            times += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder.path)]
+            if time.time() - max(times) > LEFT_S:
+                shutil.rmtree(folder.path, ignore_errors=True)
+
+
 class Folder:
     """A folder for recordings, 0700. None can be made: then there are no files either.
 
@@ -142,7 +159,8 @@ class Folder:
         self._pid = os.getpid()
         self.is_temporary = True
         try:
-            self.path: Optional[str] = tempfile.mkdtemp(prefix="hiwater-")
+            _sweep(tempfile.gettempdir())
+            self.path: Optional[str] = tempfile.mkdtemp(prefix=PREFIX)
         except OSError:
             self.path = None
 
