@@ -9,6 +9,7 @@
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
 # make check-gpu  hiwater against jobs of known use on a real GPU; make check-gpu-bundle: dist/check-gpu, to be carried to one
 # make wheel      a manylinux wheel in dist/
+# make docs     the site in build-docs/html: tutorials, every command, option, metric, function and class
 # make install    into PREFIX (/usr/local), below DESTDIR if given
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -17,7 +18,7 @@ FUZZ_SECONDS ?= 30
 # What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all deps deps-test test test-full demo study bench fuzz wheel install format docs-check check-gpu check-gpu-bundle clean
+.PHONY: all deps deps-test test test-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
 all: $(BUILD)/build.ninja
 	@env ninja -C $(BUILD)
@@ -65,6 +66,11 @@ fuzz: deps
 wheel: deps
 	@tools/venv .venv-wheel tools/requirements-build.txt tools/requirements-wheel.txt
 	@tools/make-wheel dist
+
+docs: deps
+	@$(MAKE) --no-print-directory all
+	@tools/venv .venv-docs tools/requirements-docs.txt
+	@.venv-docs/bin/python tools/docs/build $(BUILD)/hiwater
 
 install: all
 	env meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))

@@ -85,6 +85,7 @@ struct hiw_options {
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }
 
+/* Measures a job: made by hiw_recorder_new, to be driven by hiw_recorder_fd and hiw_recorder_step. */
 struct hiw_recorder;
 
 /* Checks the options and reserves what must be there before a job starts; creates no file. */
@@ -156,6 +157,7 @@ enum hiw_rule_kind {
 /* Can the rule be read? Returns 0, or -EINVAL with a text of three lines: what is wrong, the rule, a caret below. */
 HIW_API int hiw_rule_check(const char *rule, enum hiw_rule_kind kind, struct hiw_err *err);
 
+/* How bad it is: the level of a rule, of a finding. */
 enum hiw_level {
 	HIW_INFO,
 	HIW_WARN,
@@ -169,6 +171,7 @@ enum hiw_act {
 	HIW_ACT_KILL, /* the same with SIGKILL: it did not end in time */
 };
 
+/* Whose memory a rule looks at. */
 enum hiw_alert_about {
 	HIW_ABOUT_OTHER,
 	HIW_ABOUT_RAM,        /* memory of the host */
@@ -216,6 +219,7 @@ HIW_API struct hiw_run *hiw_recorder_run(struct hiw_recorder *recorder);
 
 /* ---- frames: what is read, as it is read ------------------------------------------------------------------------- */
 
+/* What a metric belongs to. */
 enum hiw_entity {
 	HIW_HOST,
 	HIW_JOB,
@@ -224,6 +228,7 @@ enum hiw_entity {
 	HIW_GPU_PROCESS
 };
 
+/* The unit of a metric's values. */
 enum hiw_unit {
 	HIW_UNIT_BYTES,
 	HIW_UNIT_NS,
@@ -284,6 +289,7 @@ struct hiw_birth {
 	uint32_t gpu, process;       /* ids; process 0: none of these */
 };
 
+/* A process, a GPU or a process on a GPU is there no longer. */
 struct hiw_end {
 	enum hiw_entity entity;
 	uint32_t id;
@@ -355,6 +361,7 @@ HIW_API bool hiw_filter_picks(const struct hiw_filter *filter,
 
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
+/* What came of measuring a job: the live run of a recorder, or one read back from a file. */
 struct hiw_run;
 
 /* Finds a RUN: a number of the history, "last", a name, a path, "slurm:JOB". *ret_path is the caller's to free(). */
@@ -433,6 +440,7 @@ enum hiw_verdict {
 	HIW_INCOMPLETE,              /* it depends on what is not known of the run */
 };
 
+/* What a rule says of a run, and why. */
 struct hiw_checked {
 	enum hiw_verdict verdict;
 	const char *rule;
@@ -473,6 +481,7 @@ struct hiw_report {
 	void *ctx;
 };
 
+/* Bounds of hiw_report. */
 enum {
 	HIW_REPORT_RUNS = 16         /* on a page at most */
 };
@@ -485,12 +494,15 @@ HIW_API bool hiw_has_report(void);
  * recorder's; what write returned; or -errno with text. */
 HIW_API int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
 
+/* How amounts of memory are written: 1 KiB, 1 kB, plain bytes. */
 enum hiw_units {
 	HIW_IEC,
 	HIW_SI,
 	HIW_BYTES
 };
 
+/* How text is to look. size is that of this struct; color and plain are for terminals and for screen readers, utf8 allows
+ * signs beyond ASCII. */
 struct hiw_style {
 	size_t size;
 	enum hiw_units units;
@@ -505,12 +517,14 @@ HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const stru
 /* One sentence of the summary that a parallel job's rank above 0 prints; "" for others. */
 HIW_API bool hiw_run_is_leader(struct hiw_run *run);
 
+/* What hiw_compare writes. */
 enum hiw_compare_format {
 	HIW_COMPARE_TEXT,
 	HIW_COMPARE_MARKDOWN,
 	HIW_COMPARE_JSON,
 };
 
+/* What is to be compared. */
 struct hiw_compare {
 	const char *const *runs;     /* each a RUN, or a name: then all finished runs of it. Runs of one name are a group, the
 	                              * first is the base */
@@ -555,6 +569,7 @@ HIW_API int hiw_mark(const char *text, struct hiw_err *err);
  * push well under a microsecond. Unlike other handles, a list may be used by several threads at once. */
 struct hiw_pushes;
 
+/* Bounds of a list: how many series, ratios and rules it has at most. */
 enum {
 	HIW_PUSH_SERIES = 7,         /* series of a list, at most */
 	HIW_PUSH_RATIOS = 4,
@@ -577,6 +592,7 @@ struct hiw_push_ratio {
 	unsigned of, by;             /* numbers of series: of / by */
 };
 
+/* What a list keeps, and of what it makes events. */
 struct hiw_pushes_options {
 	size_t size;                 /* of this struct */
 	size_t max_events;           /* 1 to 2^24; the oldest are dropped */
@@ -616,6 +632,7 @@ HIW_API void hiw_pushes_push(struct hiw_pushes *pushes, const double *values, do
  * the rest is cut) that come back with it, and a reading of now; values NULL: that of the last push. */
 HIW_API int hiw_pushes_note(struct hiw_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
 
+/* An event of a list. */
 struct hiw_push_event {
 	uint64_t time_ns;            /* since 1970 */
 	unsigned kind;               /* enum hiw_push_kind */
@@ -627,6 +644,7 @@ struct hiw_push_event {
 	const char *text;            /* of a note, of alerts unless options.every; "" without one */
 };
 
+/* Which events are wanted. */
 struct hiw_push_filter {
 	uint32_t kinds;              /* bit n: kind n; 0: all */
 	uint64_t since_ns;           /* not before this time */
@@ -640,6 +658,7 @@ HIW_API int hiw_pushes_read(struct hiw_pushes *pushes, const struct hiw_push_fil
 /* One event for each interval (not 0) in which there was one: the last, at the time at which the interval began. Likewise. */
 HIW_API int hiw_pushes_timeline(struct hiw_pushes *pushes, uint64_t interval_ns, struct hiw_push_event **ret, size_t *ret_n);
 
+/* Statistics of a list. */
 struct hiw_push_stats {
 	size_t size;                 /* in: sizeof of the caller's struct */
 	uint64_t events, kept;       /* ever, and still there */
@@ -649,6 +668,7 @@ struct hiw_push_stats {
 	uint64_t active_ns;          /* between begin and end */
 	double rises_per_s, risen_per_s; /* allocations and their bytes by that time; NaN: none has passed */
 };
+/* Fills in the statistics up to now. */
 HIW_API void hiw_pushes_stats(struct hiw_pushes *pushes, struct hiw_push_stats *ret);
 /* Forgets events and statistics, not the time. */
 HIW_API void hiw_pushes_clear(struct hiw_pushes *pushes);

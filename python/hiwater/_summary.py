@@ -23,6 +23,8 @@ class Exit:
 
 @dataclass(frozen=True)
 class Time:
+    """Wall time, and processor time of main and its descendants."""
+
     wall_s: Optional[float] = None
     user_s: Optional[float] = None
     system_s: Optional[float] = None
@@ -30,6 +32,8 @@ class Time:
 
 @dataclass(frozen=True)
 class Peak:
+    """The most at one instant."""
+
     peak_bytes: Optional[int] = None
 
 
@@ -73,6 +77,8 @@ class RamOfAll:
 
 @dataclass(frozen=True)
 class GpuPeak:
+    """The most GPU memory that the job held at one instant, over all devices."""
+
     peak_bytes: Optional[int] = None
     method: Optional[str] = None
 
@@ -169,6 +175,8 @@ class Device:
 
 @dataclass(frozen=True)
 class Gpu:
+    """The job's GPUs."""
+
     main: Peak = field(default_factory=Peak)
     descendants: Peak = field(default_factory=Peak)
     combined: GpuPeak = field(default_factory=GpuPeak)
@@ -185,12 +193,16 @@ class Io:
 
 @dataclass(frozen=True)
 class Energy:
+    """In joules: of the processors, of the GPUs."""
+
     cpu_j: Optional[float] = None
     gpu_j: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Process:
+    """A process of the job."""
+
     pid: int = 0
     name: str = ""
     peak_bytes: Optional[int] = None
@@ -247,6 +259,7 @@ class PhaseSummary:
 
     @property
     def wall_s(self) -> Optional[float]:
+        """From begin to end; None while it is open."""
         return None if self.begin_s is None or self.end_s is None else self.end_s - self.begin_s
 
     @property
@@ -284,6 +297,8 @@ class Sampling:
 
 @dataclass(frozen=True)
 class StoryProcess:
+    """A process, and how much it held when it happened."""
+
     pid: int = 0
     name: str = ""
     bytes: Optional[int] = None
@@ -393,6 +408,7 @@ class Summary:
 
     @property
     def wall_s(self) -> Optional[float]:
+        """From its start to its end."""
         return self.time.wall_s
 
     @property

@@ -28,6 +28,7 @@ class HuggingFace(_Callback):
 
     @property
     def run(self) -> Run:
+        """The run of the training that goes on, or of the last one."""
         return self.session.run
 
     @harmless

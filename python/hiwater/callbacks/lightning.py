@@ -57,6 +57,7 @@ class Lightning(_Callback):
 
     @property
     def run(self) -> Run:
+        """The run of the training that goes on, or of the last one."""
         return self.session.run
 
     @property

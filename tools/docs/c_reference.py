@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""include/hiwater.h to a page. Its comments are regular: a comment is about all declarations below it up to the next
+comment or blank line, one behind a member about that member."""
+import re
+
+from rst import Missing, heading, indented, inline
+
+SECTION = re.compile(r"/\* -{4} (.*?) -+ \*/$")
+
+
+def comment_text(comment):
+    lines = comment.strip()[2:-2].split("\n")
+    return "\n".join(re.sub(r"^\s*\*? ?", "", line).rstrip() for line in lines).strip()
+
+
+def body_of(header):
+    """What C programs see, without the frame for C++."""
+    text = header.split('extern "C" {\n#endif\n', 1)[1].rsplit("#ifdef __cplusplus", 1)[0]
+    return re.sub(r"^#define HIW_API .*\n", "", text, flags=re.M)
+
+
+def tokens(text):
+    """("section" | "comment" | "blank" | "code", text), code being a whole declaration."""
+    at = 0
+    while at < len(text):
+        rest = text[at:]
+        found = (re.match(r"/\*.*?\*/", rest, re.S) or re.match(r"\n[ \t]*(?=\n)", rest) or re.match(r"#[^\n]*", rest)
+                 or re.match(r"\s+", rest))
+        if found:
+            kind = ("comment" if rest[0] == "/" else "code" if rest[0] == "#" else "blank" if rest[0] == "\n" and
+                    at + found.end() < len(text) and text[at + found.end()] == "\n" else None)
+            section = kind == "comment" and SECTION.match(found[0])
+            if kind:
+                yield ("section", section[1]) if section else (kind, found[0])
+            at += found.end()
+            continue
+        end, depth = at, 0
+        while text[end] != ";" or depth:
+            skip = re.match(r"/\*.*?\*/", text[end:], re.S)
+            if skip:
+                end += skip.end()
+                continue
+            depth += {"{": 1, "(": 1, "}": -1, ")": -1}.get(text[end], 0)
+            end += 1
+        yield "code", text[at:end + 1]
+        at = end + 1
+
+
+def groups(text):
+    """("section", title) and ("group", comment, declarations)."""
+    comment, declared = "", []
+    for kind, what in [*tokens(text), ("blank", "")]:
+        if kind == "code":
+            declared.append(what)
+            continue
+        if declared:
+            yield "group", comment, declared
+            comment, declared = "", []
+        elif comment and kind != "comment":
+            yield "group", comment, []
+            comment = ""
+        if kind == "section":
+            yield "section", what, []
+        elif kind == "comment":
+            comment = comment_text(what)
+
+
+def members(body, separator):
+    """(declaration, text) of each member of a struct or an enum."""
+    parts, text_before, out = re.split(r"(/\*.*?\*/)", body, flags=re.S), "", []
+    for i, part in enumerate(parts):
+        if i % 2 == 0:
+            found = [" ".join(d.split()) for d in part.split(separator) if d.strip()]
+            out += [[d, text_before] for d in found]
+            if found:
+                text_before = "" if "\n" in part.strip(" \t") and part.rstrip(" \t").endswith("\n") else text_before
+            continue
+        is_behind = out and "\n" not in parts[i - 1].rsplit(separator, 1)[-1]
+        if is_behind:
+            out[-1][1] = comment_text(part)
+            text_before = ""
+        else:
+            text_before = comment_text(part)
+    return out
+
+
+def each(declaration):
+    """"int a, *b" as "int a", "int *b"."""
+    if "," not in declaration or "(" in declaration:
+        return [declaration]
+    first, *others = [d.strip() for d in declaration.split(",")]
+    kind = re.match(r"(.*?)\**\w+(\[.*\])?$", first)[1]
+    return [first, *(kind + d for d in others)]
+
+
+def compound(code, comment):
+    """A struct or an enum: its kind, name, members. Raises Missing where neither it nor a member says what it is."""
+    kind, name, body = re.match(r"(struct|enum)\s*(\w*)\s*\{(.*)\}\s*;$", code, re.S).groups()
+    rows = members(body, ";" if kind == "struct" else ",")
+    for declaration, text in rows:
+        if not text and not comment:
+            raise Missing(f"hiwater.h: {kind} {name}: no text for {declaration}")
+    out = [f".. c:{kind}:: {name}\n"] if name else []
+    for declaration, text in rows:
+        names = each(declaration) if kind == "struct" else [declaration.split("=")[0].strip()]
+        lines = "\n".join((f".. c:{'member' if kind == 'struct' else 'enumerator'}:: " if i == 0 else "   ") + n
+                          for i, n in enumerate(names))
+        out.append(indented(f"{lines}\n\n{indented(inline(text))}\n", 3 if name else 0))
+    return "\n".join(out)
+
+
+def directive(code, comment):
+    code = code.strip()
+    if code.startswith("#define"):
+        return f".. c:macro:: {code.split()[1]}\n"
+    if "{" in code:
+        return compound(code, comment)
+    flat = " ".join(re.sub(r"/\*.*?\*/", "", code, flags=re.S).split()).rstrip(";")
+    if flat.startswith("HIW_API"):
+        return f".. c:function:: {flat.removeprefix('HIW_API ')}\n"
+    if flat.startswith("typedef"):
+        return f".. c:type:: {flat.removeprefix('typedef ')}\n"
+    return f".. c:struct:: {flat.removeprefix('struct ')}\n"
+
+
+def name_of(code):
+    found = re.search(r"(\w+)\s*\(", code) or re.search(r"(?:struct|enum|#define)\s+(\w+)", code)
+    return found[1] if found else code.split("\n")[0]
+
+
+def page(header):
+    """The page. Raises Missing for what has no text."""
+    top = comment_text(re.search(r"/\*.*?\*/", header, re.S)[0]).split("\n", 1)[1]
+    out = [heading("C reference", "="), "Made from ``include/hiwater.h``.\n", "::\n", indented(top.strip("\n")), ""]
+    structs = set(re.findall(r"^struct (\w+) \{", header, re.M))
+    for kind, text, declared in groups(body_of(header)):
+        if kind == "section":
+            out.append(heading(text[0].upper() + text[1:], "-"))
+            continue
+        for code in declared:
+            if code == "struct rusage;":
+                continue
+            if not text and "{" not in code:
+                raise Missing(f"hiwater.h: no text for {name_of(code)}")
+        shown = [directive(code, text) for code in declared if code != "struct rusage;"]
+        if text and len(shown) == 1:
+            first, _, rest = shown[0].partition("\n")
+            told = f"{first}\n\n{indented(inline(text))}\n{rest}"
+            # C keeps functions and structs of one name apart, Sphinx does not.
+            is_twice = first.startswith(".. c:function::") and name_of(declared[0]) in structs
+            out.append(f".. c:namespace-push:: function\n\n{told}\n.. c:namespace-pop::\n" if is_twice else told)
+        else:
+            out += [inline(text) + "\n", *shown] if text else shown
+    return "\n".join(out) + "\n"

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+"""Sphinx's settings; tools/docs/build puts this file beside the pages."""
+project = "hiwater"
+copyright = "the hiwater developers"  # noqa: A001
+extensions = ["myst_parser"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "hiwater"
+html_show_sphinx = False
+html_copy_source = False
+primary_domain = None
+highlight_language = "none"
+add_module_names = False
+maximum_signature_line_length = 90
