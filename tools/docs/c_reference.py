@@ -3,7 +3,7 @@
 comment or blank line, one behind a member about that member."""
 import re
 
-from rst import Missing, heading, indented, inline
+from rst import Missing, heading, indented, inline, paragraphs
 
 SECTION = re.compile(r"/\* -{4} (.*?) -+ \*/$")
 
@@ -131,7 +131,7 @@ def name_of(code):
 def page(header):
     """The page. Raises Missing for what has no text."""
     top = comment_text(re.search(r"/\*.*?\*/", header, re.S)[0]).split("\n", 1)[1]
-    out = [heading("C reference", "="), "Made from ``include/hiwater.h``.\n", "::\n", indented(top.strip("\n")), ""]
+    out = [heading("C reference", "="), "Made from ``include/hiwater.h``.\n", paragraphs(top.strip("\n"))]
     structs = set(re.findall(r"^struct (\w+) \{", header, re.M))
     for kind, text, declared in groups(body_of(header)):
         if kind == "section":

@@ -5,6 +5,7 @@ copyright = "the hiwater developers"  # noqa: A001
 extensions = ["myst_parser"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_heading_anchors = 4
+smartquotes = False  # "--wait" is an option, not a dash
 html_theme = "furo"
 html_title = "hiwater"
 html_show_sphinx = False
