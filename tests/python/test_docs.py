@@ -10,6 +10,7 @@ import pytest
 from track_helpers import COMMAND, ROOT
 
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
+import beside  # noqa: E402
 import c_reference  # noqa: E402
 import commands  # noqa: E402
 import pictures  # noqa: E402
@@ -78,3 +79,13 @@ def test_pictures():
     assert {"Run", "Recording", "Phase"} <= words["classes.svg"] and {"Summary", "Device"} <= words["summary.svg"]
     ranks = pictures.ranks(pictures.folders(ROOT))
     assert ranks["base"] < ranks["source"] < ranks["sample"] < ranks["api"] < ranks["cli"]
+
+
+@pytest.mark.parametrize("cell, instead, says", [
+    ("| no s24 |", "| no |", "does not say how"), ("| yes s10 |", "| yes s99 |", "10, 99"), ("| unseen | unseen |", "| unseen |", "cells, ")])
+def test_a_cell_of_the_table_that_nobody_saw(cell, instead, says):
+    text = (ROOT / "docs" / "beside.md").read_text()
+    beside.check(text)
+    assert cell in text
+    with pytest.raises(Missing, match=says):
+        beside.check(text.replace(cell, instead, 1))
