@@ -273,7 +273,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_what_killed_programs_left_goes_after_a_day(program):
     """One's own, and what is no older stays; so do other folders."""
     now = time.time()
-    for name, age_s in (("hiwater-old", 90000), ("hiwater-new", 3600), ("else-old", 90000)):
+    for name, age_s in (("hiwater-compat-00000old", 90000), ("hiwater-compat-00000new", 3600), ("else-old", 90000),
+                        ("hiwater-0.1.0", 90000), ("hiwater-compat-mine", 90000)):
         folder = program.folder / "tmp" / name
         folder.mkdir(parents=True)
         (folder / "run.hiw").write_text("")
@@ -281,7 +282,7 @@ def test_what_killed_programs_left_goes_after_a_day(program):
             os.utime(path, (now - age_s, now - age_s))
     program.env["TMPDIR"] = str(program.folder / "tmp")
     run(program, "with gput.Tracker(disable_logs=True): pass")
-    assert sorted(path.name for path in (program.folder / "tmp").iterdir()) == ["else-old", "hiwater-new"]
+    assert sorted(path.name for path in (program.folder / "tmp").iterdir()) == ["else-old", "hiwater-0.1.0", "hiwater-compat-00000new", "hiwater-compat-mine"]
 
 
 def test_the_pickle_goes_with_an_orderly_end(program):

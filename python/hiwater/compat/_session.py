@@ -132,21 +132,26 @@ class Session:
             self.close()
 
 
-PREFIX = "hiwater-"
+PREFIX = "hiwater-compat-"
+NAME_LENGTH = len(PREFIX) + 8  # mkdtemp's letters
+OURS = {"run.hiw", "run.hiw-wal", "run.hiw-shm", "run.json"}
 LEFT_S = 24 * 3600.0  # what a killed program left is readable for so long
 
 
 def _sweep(temporary: str) -> None:
-    """Removes the folders of this user's programs that were killed; who still records writes each second."""
+    """Removes what this user's killed programs left, and nothing that was not made here; who still records writes each
+    second."""
     for folder in os.scandir(temporary):
         with contextlib.suppress(OSError):
-            if not (folder.name.startswith(PREFIX) and folder.is_dir(follow_symlinks=False) and
+            if not (folder.name.startswith(PREFIX) and len(folder.name) == NAME_LENGTH and folder.is_dir(follow_symlinks=False) and
                     folder.stat(follow_symlinks=False).st_uid == os.getuid()):
                 continue
-            times = [folder.stat(follow_symlinks=False).st_mtime]
-            times += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder.path)]
-            if time.time() - max(times) > LEFT_S:
-                shutil.rmtree(folder.path, ignore_errors=True)
+            files = list(os.scandir(folder.path))
+            newest = max(entry.stat(follow_symlinks=False).st_mtime for entry in [folder, *files])
+            if {entry.name for entry in files} <= OURS and time.time() - newest > LEFT_S:
+                for entry in files:
+                    os.unlink(entry.path)
+                os.rmdir(folder.path)
 
 
 class Folder:
