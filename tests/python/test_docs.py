@@ -46,6 +46,7 @@ def test_a_docstring_that_is_missing(tmp_path):
     package = tmp_path / "hiwater"
     shutil.copytree(ROOT / "python" / "hiwater", package)
     page = python_reference.page(package)
+    assert ".. py:class:: TrackingComparison(" in page and ".. py:function:: classify_oom_exception(" in page
     assert ".. py:function:: track(function: _F, /) -> _F" in page and ".. py:method:: wrap_loader(" in page
     run = package / "_run.py"
     text = run.read_text()

@@ -2,9 +2,8 @@
 """The code in docs/tutorials is run, in one folder a page, block after block, and what a page says that is printed is printed.
 
 A fence "sh run" or "python run" is a program that must end with 0; run=gpu runs it on a fake driver, run=slurm in a cluster,
-run=cell as a cell of a notebook;
-run=report may fail in a build without uPlot. "text said" has lines of the output of the block before: numbers may differ, "..." is
-anything."""
+run=cell as a cell of a notebook, run=report may be refused by a build without uPlot. "text said" has lines of the output of the
+block before: numbers may differ, "..." is anything."""
 import os
 import re
 import subprocess

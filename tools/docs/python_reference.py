@@ -67,7 +67,7 @@ def cls(node, name=None, only=None, but=()):
     name = name or node.name
     is_data = "dataclass" in decorators(node)
     init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
-    head = name + (signature(init, skip_first=True).rsplit(" -> ", 1)[0] if init and not is_data and only is None else "")
+    head = name + (signature(init, skip_first=True).rsplit(" -> ", 1)[0] if init and not is_data and not only else "")
     parts = [f".. py:class:: {head}\n", text_of(node, name)]
     for field in fields(node) if is_data else ():
         parts.append(indented(f".. py:attribute:: {field.target.id}\n   :type: {ast.unparse(field.annotation)}\n"))
@@ -106,12 +106,36 @@ def public(package):
     return functions, classes
 
 
+def found_in(path, name):
+    """Where a name of a module is defined: the node, through `from .module import name`."""
+    tree = parsed(path)
+    if name in defined(tree):
+        return defined(tree)[name][-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module and name in {a.asname or a.name for a in node.names}:
+            return found_in(path.parent / f"{node.module}.py", next(a.name for a in node.names if (a.asname or a.name) == name))
+    raise Missing(f"{path.parent.name}: {name} is listed and not defined")
+
+
+def listed(init):
+    """The names of __all__, or of the table that it is made from."""
+    values = {ast.unparse(n.targets[0]): n.value for n in init.body if isinstance(n, ast.Assign)}
+    if isinstance(values["__all__"], ast.List):
+        return ast.literal_eval(values["__all__"])
+    return sorted(name for names in ast.literal_eval(values["_MODULES"]).values() for name in names)
+
+
 def compat(package):
-    """What others' packages have by their names: the first paragraph of each; docs/compat.md has the rest."""
-    for folder in sorted(p.parent for p in (package / "compat").glob("*/__init__.py")):
-        yield heading(f"hiwater.compat.{folder.name}", "-")
-        yield f".. py:module:: hiwater.compat.{folder.name}\n"
-        yield module_text(folder / "__init__.py")
+    """What others' packages have, by their names. Parameters, methods and fields are the originals'; docs/compat.md has the rest."""
+    for init in sorted((package / "compat").glob("*/__init__.py")):
+        yield heading(f"hiwater.compat.{init.parent.name}", "-")
+        yield f".. py:module:: hiwater.compat.{init.parent.name}\n"
+        yield module_text(init)
+        for name in listed(parsed(init)):
+            if name.startswith("__"):
+                continue
+            node = found_in(init, name)
+            yield cls(node, name, only=()) if isinstance(node, ast.ClassDef) else function(name, node, None)
 
 
 def page(package):

@@ -37,12 +37,14 @@ def indented(text, by=3):
 def _rows(lines):
     """Lines of two columns, "name    what it is", with what goes on below the second; None: they are no such lines."""
     rows = []
-    for line in lines:
+    for line, below in zip(lines, [*lines[1:], ""]):
         found = re.match(r"(\S(?:[^ ]| (?! ))*) {2,}(\S.*)$", line)
         if found:
             rows.append([found[1], found[2]])
         elif rows and line.startswith("    "):
             rows[-1][1] += " " + line.strip()
+        elif rows and below.startswith("    "):
+            rows.append([line, ""])
         else:
             return None
     return rows
@@ -56,7 +58,7 @@ def paragraphs(text):
         rows = _rows(lines)
         code = [i for i, line in enumerate(lines) if line.startswith("    ")]
         if rows:
-            out += [f"{inline(name)}\n    {inline(what)}\n" for name, what in rows]
+            out += [f"{inline(name)}\n    {inline(what.strip())}\n" for name, what in rows]
         elif len(code) == len(lines):
             out.append("::\n\n" + part + "\n")
         elif code and code == list(range(code[0], len(lines))):

@@ -86,6 +86,7 @@ _ORDER_V4 = ("schema_version", "session_id", "timestamp_ns", "event_type", "coll
 
 
 def telemetry_event_to_dict(event: TelemetryEvent) -> Dict[str, Any]:
+    """The record of an event, in the order of its schema."""
     values = asdict(event)
     return {name: values[name] for name in _ORDER_V4} if isinstance(event, TelemetryEventV4) else values
 
