@@ -128,10 +128,21 @@ def name_of(code):
     return found[1] if found else code.split("\n")[0]
 
 
+def linked(text, functions):
+    """Text of a comment, the functions that it names as links."""
+    out = ""
+    for part in re.split(r"\b(hiw_\w+)\b", text):
+        is_link = part in functions
+        glue = "\\ " if out and not out[-1].isspace() and (is_link or out.endswith("`")) else ""
+        out += glue + (f":c:func:`{part}`" if is_link else inline(part))
+    return out
+
+
 def page(header):
     """The page. Raises Missing for what has no text."""
     top = comment_text(re.search(r"/\*.*?\*/", header, re.S)[0]).split("\n", 1)[1]
     out = [heading("C reference", "="), "Made from ``include/hiwater.h``.\n", paragraphs(top.strip("\n"))]
+    functions = set(re.findall(r"^HIW_API [^(]*?(\w+)\(", header, re.M))
     structs = set(re.findall(r"^struct (\w+) \{", header, re.M))
     for kind, text, declared in groups(body_of(header)):
         if kind == "section":
@@ -145,10 +156,10 @@ def page(header):
         shown = [directive(code, text) for code in declared if code != "struct rusage;"]
         if text and len(shown) == 1:
             first, _, rest = shown[0].partition("\n")
-            told = f"{first}\n\n{indented(inline(text))}\n{rest}"
+            told = f"{first}\n\n{indented(linked(text, functions - structs))}\n{rest}"
             # C keeps functions and structs of one name apart, Sphinx does not.
             is_twice = first.startswith(".. c:function::") and name_of(declared[0]) in structs
             out.append(f".. c:namespace-push:: function\n\n{told}\n.. c:namespace-pop::\n" if is_twice else told)
         else:
-            out += [inline(text) + "\n", *shown] if text else shown
+            out += [linked(text, functions - structs) + "\n", *shown] if text else shown
     return "\n".join(out) + "\n"
