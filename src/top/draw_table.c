@@ -127,7 +127,7 @@ static int draw_branch(struct picture *p, int y, int x, const struct row *row, e
 
 static void draw_row(struct picture *p, int y, const struct row *row)
 {
-	const bool picked = p->v->picked && row->process->id == p->v->picked;
+	const bool picked = p->v->picked && row->id == p->v->picked;
 	const enum ink ink = picked ? INK_PICKED : row->process->is_main && !p->m->machine ? INK_BOLD
 											   : INK_PLAIN;
 	char text[2048];

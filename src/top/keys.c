@@ -148,7 +148,7 @@ static void ask_search(struct top *t, int key)
 static void search_again(struct top *t, int key)
 {
 	(void) key;
-	view_search(&t->view, true);
+	view_search(&t->view, &t->model, true);
 }
 
 static void details(struct top *t, int key)
@@ -356,6 +356,7 @@ static void choose_signal(struct top *t, int key)
 		return;
 	}
 	ask(t, ASK_SURE);
+	t->view.signal_to = process->id;
 	(void) snprintf(t->view.input, sizeof(t->view.input), "%s to %lld %.60s: y or n", signal_name(t->view.signal),
 		(long long) process->pid.value, process->name ? process->name : "");
 }
@@ -372,7 +373,7 @@ static void answer(struct top *t)
 		break;
 	case ASK_SEARCH:
 		(void) snprintf(v->search, sizeof(v->search), "%s", v->input);
-		view_search(v, false);
+		view_search(v, &t->model, false);
 		break;
 	case ASK_MARK:
 		if (*v->input)
@@ -424,12 +425,14 @@ void top_key(struct top *t, struct press press)
 {
 	t->redraw = true;
 	t->view.message[0] = '\0';
-	if (press.key >= PRESS_CLICK && press.key <= PRESS_WHEEL_DOWN)
-		top_mouse(t, press);
-	else if (t->view.help)
+	if (press.key >= PRESS_CLICK && press.key <= PRESS_WHEEL_DOWN) {
+		if (t->view.asking == ASK_NOTHING) /* what a question is about stays */
+			top_mouse(t, press);
+	} else if (t->view.help) {
 		t->view.help = false;
-	else if (t->view.asking != ASK_NOTHING)
+	} else if (t->view.asking != ASK_NOTHING) {
 		take_answer(t, press.key);
-	else
+	} else {
 		act(t, press.key);
+	}
 }

@@ -51,11 +51,11 @@ static void click(struct top *t, int y, int x)
 /* A span that was drawn is what charts show; a mere click in one of a replay goes there. */
 static void release(struct top *t, int x)
 {
+	if (t->drag_x < 0) /* perhaps there is no chart */
+		return;
 	const uint64_t to = time_at(&t->picture, x + (x >= t->drag_x));
 	const int columns = x > t->drag_x ? x - t->drag_x : t->drag_x - x;
 
-	if (t->drag_x < 0)
-		return;
 	if (columns > 1) {
 		t->view.from_ns = to < t->drag_from_ns ? to : t->drag_from_ns;
 		t->view.to_ns = to < t->drag_from_ns ? t->drag_from_ns : to;

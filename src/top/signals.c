@@ -52,35 +52,41 @@ const char *signal_name(int signal)
 	return "?";
 }
 
-static const char *why_not(const struct top *t, const struct thing *process)
+/* missing: what to say where there is no process. */
+static const char *why_not(const struct top *t, const struct thing *process, const char *missing)
 {
 	if (t->options.readonly)
 		return "signals are switched off (--readonly)";
 	if (!t->feed.recorder)
 		return "signals are sent from a live view of the machine or a process only";
 	if (!process)
-		return "pick a process first";
+		return missing;
 	if (!process->uid.known || (uid_t) process->uid.value != geteuid())
 		return "that is somebody else's process";
 	return NULL;
 }
 
-bool top_may_signal(struct top *t)
+static bool may_signal(struct top *t, const struct thing *process, const char *missing)
 {
-	const char *why = why_not(t, model_find(&t->model, HIW_PROCESS, t->view.picked));
+	const char *why = why_not(t, process, missing);
 
 	if (why)
 		(void) snprintf(t->view.message, sizeof(t->view.message), "%s", why);
 	return why == NULL;
 }
 
+bool top_may_signal(struct top *t)
+{
+	return may_signal(t, model_find(&t->model, HIW_PROCESS, t->view.picked), "pick a process first");
+}
+
 void top_signal(struct top *t, int signal)
 {
-	const struct thing *process = model_find(&t->model, HIW_PROCESS, t->view.picked);
+	const struct thing *process = model_find(&t->model, HIW_PROCESS, t->view.signal_to);
 	const long long pid = process ? (long long) process->pid.value : 0;
 	int r;
 
-	if (!top_may_signal(t))
+	if (!may_signal(t, process, "that process has ended"))
 		return;
 	r = hiw_recorder_signal(t->feed.recorder, (pid_t) pid, signal);
 	if (r < 0)

@@ -269,7 +269,7 @@ static bool is_picked(const struct view *v, const struct model *m, const struct 
 static void add_row(struct view *v, struct thing *process)
 {
 	if (vec_room(&v->rows, &v->cap_rows, v->n_rows, sizeof(*v->rows), 1 << 20) == 0)
-		v->rows[v->n_rows++] = (struct row) { .process = process };
+		v->rows[v->n_rows++] = (struct row) { .id = process->id, .process = process };
 }
 
 /* Behind each parent its children, in the order that they have. Those whose parent is not shown are roots. */
@@ -294,7 +294,7 @@ static void put_below(struct tree *t, uint32_t id, unsigned depth)
 		row.last = t->next[at - 1] == 0;
 		if (t->n_out < t->n)
 			t->out[t->n_out++] = row;
-		put_below(t, row.process->id, depth + 1);
+		put_below(t, row.id, depth + 1);
 	}
 }
 
@@ -313,7 +313,7 @@ static void make_tree(struct view *v)
 	t.out = calloc(v->n_rows + 1, sizeof(*t.out));
 	t.next = calloc(v->n_rows + 1, sizeof(*t.next));
 	for (size_t i = 0; i < v->n_rows; i++)
-		(void) map_put(&shown, v->rows[i].process->id, (uint32_t) i);
+		(void) map_put(&shown, v->rows[i].id, (uint32_t) i);
 	for (size_t i = v->n_rows; t.out && t.next && i > 0; i--) {
 		const uint32_t parent = parent_of(&shown, t.in[i - 1].process);
 		uint32_t first;

@@ -44,7 +44,7 @@ void top_go(struct top *t, uint64_t time_ns);    /* replay: stands still there *
 /* What keys do, for the help page: rows of two texts, NULL behind the last. */
 const char *const *key_help(void);
 
-/* signals.c: F9. Sends what was chosen to the process that is picked. */
+/* signals.c: F9. Sends what was chosen to the process that the question named. */
 void top_signal(struct top *t, int signal);
 bool top_may_signal(struct top *t);
 /* The menu: a digit's signal, 0: none; all of them as a line. */

@@ -50,7 +50,7 @@ void view_zoom(struct view *v, int step)
 size_t view_place(const struct view *v)
 {
 	for (size_t i = 0; v->picked && i < v->n_rows; i++) {
-		if (v->rows[i].process->id == v->picked)
+		if (v->rows[i].id == v->picked)
 			return i;
 	}
 	return 0;
@@ -62,7 +62,7 @@ void view_pick(struct view *v, size_t place)
 		return;
 	if (place >= v->n_rows)
 		place = v->n_rows - 1;
-	v->picked = v->rows[place].process->id;
+	v->picked = v->rows[place].id;
 }
 
 static bool has_text(const struct thing *t, const char *text)
@@ -73,14 +73,15 @@ static bool has_text(const struct thing *t, const char *text)
 	return (t->name && strcasestr(t->name, text)) || (t->command && strcasestr(t->command, text)) || strcmp(pid, text) == 0;
 }
 
-void view_search(struct view *v, bool again)
+void view_search(struct view *v, const struct model *m, bool again)
 {
 	const size_t from = view_place(v) + (again ? 1 : 0);
 
 	for (size_t i = 0; *v->search && i < v->n_rows; i++) {
 		const size_t place = (from + i) % v->n_rows;
+		const struct thing *process = model_find(m, HIW_PROCESS, v->rows[place].id);
 
-		if (has_text(v->rows[place].process, v->search)) {
+		if (process && has_text(process, v->search)) {
 			view_pick(v, place);
 			return;
 		}

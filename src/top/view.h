@@ -46,7 +46,8 @@ enum {
 
 /* A process in the table. */
 struct row {
-	struct thing *process;
+	uint32_t id;
+	struct thing *process; /* until the model sees the next frame: behind that there is the id only */
 	unsigned depth;        /* in the tree */
 	bool last;             /* of its parent's children */
 };
@@ -68,6 +69,7 @@ struct view {
 	char input[INPUT_LEN], trouble[MESSAGE_LEN];
 	char message[MESSAGE_LEN];
 	int signal;            /* about to be sent */
+	uint32_t signal_to;    /* the process that the question names */
 	struct user {
 		int64_t uid;
 		char name[12];
@@ -95,7 +97,7 @@ void view_rows(struct view *v, struct model *m);
 size_t view_place(const struct view *v);
 void view_pick(struct view *v, size_t place);
 /* The next row whose name, command or pid has the searched text. */
-void view_search(struct view *v, bool again);
+void view_search(struct view *v, const struct model *m, bool again);
 
 /* Columns of the table. */
 struct column_info {

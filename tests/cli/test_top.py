@@ -141,8 +141,11 @@ def test_ascii(screen, recording):
 
 def test_too_small_is_one_line(screen, recording):
     s = screen(30, 6)
-    s.line(top(recording, "--at", "90s"))
+    s.line(top(recording, "--at", "90s") + "; echo status=$?")
     s.wait(r"^RAM 11\.2G peak 18\.2G CPU 4\.50")
+    click(s, 3, 1)  # where there is no chart
+    s.keys("q")
+    s.wait("^status=0")
 
 
 def test_tree_and_details(screen, recording):
@@ -472,6 +475,24 @@ def test_a_process_and_a_signal_to_it(screen, sleeper):
     assert sleeper.wait(DEADLINE) == -signal.SIGTERM
     s.wait("ended")
     s.keys("q")
+
+
+def test_a_signal_goes_to_whom_the_question_names(screen, sleeper):
+    """A click on another row changes nothing about it."""
+    with subprocess.Popen(["sleep", "600"]) as other:
+        try:
+            s = screen(100, 30)
+            s.line(top("--filter", f"'pid == {sleeper.pid} or pid == {other.pid}'", "--gpu", "none"))
+            s.wait(rf"^ +{other.pid} .*sleep 600")
+            click(s, *place_of(s, f"{sleeper.pid} "))
+            s.keys("F9", "5")
+            s.wait(rf"TERM to {sleeper.pid} .*y or n")
+            click(s, *place_of(s, f"{other.pid} "))
+            s.keys("y")
+            assert sleeper.wait(DEADLINE) == -signal.SIGTERM
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 def test_no_signals_where_they_are_switched_off(screen, sleeper):

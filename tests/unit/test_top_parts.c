@@ -181,7 +181,7 @@ static void expect_rows(const struct view *v, size_t n, const uint32_t *ids, con
 {
 	assert_int_equal(v->n_rows, n);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(v->rows[i].process->id, ids[i]);
+		assert_int_equal(v->rows[i].id, ids[i]);
 		if (depths)
 			assert_int_equal(v->rows[i].depth, depths[i]);
 	}
@@ -223,6 +223,34 @@ static void rows_stand_where_they_belong(void **state)
 	model_done(&m);
 }
 
+/* A view that stands still keeps its rows while processes end. */
+static void rows_outlive_their_processes(void **state)
+{
+	const struct hiw_end ends[] = { { HIW_PROCESS, 1 }, { HIW_PROCESS, 2 } };
+	const struct hiw_frame frame = { .n_ends = 2, .ends = ends };
+	struct model m;
+	struct view v;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	view_init(&v, UNITS_IEC, false);
+	for (uint32_t id = 1; id <= 3; id++)
+		bear(&m, id, 0, "twin");
+	view_rows(&v, &m);
+	expect_rows(&v, 3, (uint32_t[]) { 1, 2, 3 }, NULL);
+	model_see(&m, &frame);
+	model_see(&m, &frame);
+	assert_null(model_find(&m, HIW_PROCESS, 2));
+	view_pick(&v, 1);
+	assert_int_equal(v.picked, 2);
+	assert_int_equal(view_place(&v), 1);
+	strcpy(v.search, "twin");
+	view_search(&v, &m, false); /* who is gone has no name */
+	assert_int_equal(v.picked, 3);
+	view_done(&v);
+	model_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +262,7 @@ int main(void)
 		cmocka_unit_test(the_ended_are_gone),
 		cmocka_unit_test(names_are_harmless),
 		cmocka_unit_test(rows_stand_where_they_belong),
+		cmocka_unit_test(rows_outlive_their_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
