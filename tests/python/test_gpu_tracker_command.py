@@ -20,6 +20,7 @@ from track_helpers import MIB, wait_for
 import hiwater.compat.gpu_tracker as gput
 
 DONE = "Resource tracking complete. Process completed with status code: "
+KILLED = "sh -c 'kill -9 $$'"
 NO_GPU = ("WARNING:root:Neither the nvidia-smi command nor the amd-smi command is installed. Install one of these to profile the "
           "GPU. Otherwise the GPU RAM and GPU utilization values will remain 0.0.\n")
 
@@ -38,6 +39,14 @@ def script(command, text):
 
 
 # ---- the job is left alone ---------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("package", ["gpu_tracker", "gpu_tracker_2"])
+def test_a_job_that_was_killed(command, package):
+    """SIGKILL has no action that could be set; the command ends as the job did."""
+    done = subprocess.run([sys.executable, "-m", f"hiwater.compat.{package}", "--execute", KILLED], env=command.environment,
+                          cwd=command.folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL and f"{DONE}-9" in done.stdout and "Traceback" not in done.stderr, done
+
 
 @pytest.mark.parametrize("status", [0, 7])
 def test_exit_status(command, status):

@@ -7,7 +7,7 @@ import gpu_tracker_helpers  # noqa: F401, it knows where the package is
 from track_helpers import MIB
 
 from hiwater.compat._figures import figures
-from hiwater.compat._timeline import Look, Timeline, Timepoints
+from hiwater.compat._timeline import _QUERIES, Look, Timeline, Timepoints
 
 
 def points_of(looks, first=0.1, period=1.0, cores=4):
@@ -59,6 +59,19 @@ def test_of_no_recording(tmp_path):
     assert timeline.take() == timeline.whole() == [] and timeline.started() is None and not timeline.is_over()
     (tmp_path / "bad.hiw").write_text("no database")
     assert Timeline(str(tmp_path / "bad.hiw")).whole() == []
+
+
+def test_windows_without_a_value_are_no_zero():
+    """A GPU that was not asked for a while: the mean is that of the time it told of."""
+    with sqlite3.connect(":memory:") as c:
+        c.execute("CREATE TABLE job_sample (t, span)")
+        c.execute("CREATE TABLE gpu_sample (id, t, span, mem_max, busy)")
+        c.execute("INSERT INTO job_sample VALUES (0, 500000000)")
+        c.executemany("INSERT INTO gpu_sample VALUES (?, ?, ?, ?, ?)", [
+            (1, 0, 300000000, 7, 800000), (1, 300000000, 600000000, 9, None), (1, 900000000, 100000000, None, 400000),
+            (2, 0, 300000000, 5, None)])
+        [query] = [q for q in _QUERIES if q.entity == "gpu"]
+        assert sorted(row[1:] for row in c.execute(query.of_windows(), [-1])) == [(1, 9, 700000.0), (2, 5, None)]
 
 
 def test_long_runs_are_read_in_windows(program):

@@ -151,6 +151,19 @@ def test_alerts(program):
     """)
 
 
+def test_thresholds_that_nothing_reaches(program):
+    """Their digits do not fit a rule."""
+    run_with(program, """
+        for value in (1e300, -1e300, 1e18, float("inf"), float("nan"), 1.7e308):
+            for name in ("memory_warning_percent", "memory_critical_percent", "memory_leak_threshold", "fragmentation_threshold"):
+                tracker = MemoryTracker(sampling_interval=0.001)
+                tracker.set_threshold(name, value)
+                with tracker:
+                    looked(tracker)
+                assert tracker.get_events("error") == [], tracker.get_events("error")
+    """)
+
+
 def test_what_goes_wrong_in_the_loop_is_an_event(program):
     run_with(program, """
         tracker = MemoryTracker(sampling_interval=0.01)
@@ -454,11 +467,62 @@ def test_sink(program):
         broken = MemoryTracker(sampling_interval=0.001, telemetry_sink_config=TelemetrySinkConfig("broken", flush_every_events=1))
         with broken:
             import shutil
-            shutil.rmtree("broken")
+            os.rename("broken", "gone")  # at once: the thread goes on writing
+            shutil.rmtree("gone", ignore_errors=True)
             until(lambda: broken.get_session_summary().status == "incomplete")
             looked(broken)
         assert broken.get_session_summary().status == "incomplete"
     """)
+
+
+def test_forked(program):
+    """A worker that inherits a tracker: nothing there touches the parent's files or its session, raises or waits."""
+    program.run(BEFORE + """
+import threading
+config = TelemetrySinkConfig("sink", flush_every_events=1)
+for make in (lambda: MemoryTracker(sampling_interval=0.001, telemetry_sink_config=config),
+             lambda: CPUMemoryTracker(sampling_interval=0.001, telemetry_sink_config=TelemetrySinkConfig("cpu", flush_every_events=1))):
+    tracker = make()
+    tracker.start_tracking()
+    looked(tracker)
+    phase = tracker.enter_phase("both")
+    root = tracker._sink.root_dir
+    held, go = threading.Event(), threading.Event()
+    def hold():
+        with tracker._lock, tracker._sink._lock, tracker._evidence._lock, tracker._phases._lock:
+            held.set(); go.wait()
+    holder = threading.Thread(target=hold)
+    holder.start(); held.wait()  # while it holds them, files stay as they are
+    kept = {p.name: p.read_bytes() for p in root.iterdir()}
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)
+            assert not tracker.is_tracking
+            with tracker.phase("worker"):
+                phase.close()
+            tracker._note("warning", "of the worker")
+            tracker.get_statistics() if hasattr(tracker, "thresholds") else tracker.get_events()
+            tracker.stop_tracking()
+            with tracker:
+                looked(tracker)
+                with tracker.phase("its own"): pass
+            assert not tracker.is_tracking
+            assert {p.name: p.read_bytes() for p in root.iterdir()} == kept
+            os._exit(0)
+        except BaseException:
+            import traceback; traceback.print_exc()
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    go.set(); holder.join()
+    assert status == 0, status
+    assert tracker.is_tracking and tracker.get_session_summary().status == "running"
+    looked(tracker)
+    phase.close()
+    tracker.stop_tracking()
+    assert [s["status"] for s in json.load(open(root / "manifest.json"))["sessions"]] == ["completed"]
+    assert {e.pid for e in load_telemetry_events(root)} == {os.getpid()}
+""")
 
 
 def test_sink_that_was_cut_off(program):

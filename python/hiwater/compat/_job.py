@@ -3,6 +3,7 @@
 status."""
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -199,7 +200,8 @@ def end_as(returncode: int) -> int:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(-returncode, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL has no other action
+            signal.signal(-returncode, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {-returncode})
         os.kill(os.getpid(), -returncode)
         return 128 - returncode

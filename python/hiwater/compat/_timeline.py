@@ -67,7 +67,7 @@ class _Query:
         """Several become one where there are many: the most that was held, the last count."""
         columns = {**{name: f"max({of}_max)" for name, of in self.gauges.items()},
                    **{name: f"max({of})" for name, of in self.counters.items()},
-                   **{name: f"sum({name} * 1.0 * span) / sum(span)" for name in self.means}}
+                   **{name: f"sum({name} * 1.0 * span) / sum(CASE WHEN {name} IS NOT NULL THEN span END)" for name in self.means}}
         return self._select("max(t + span)", columns, self.entity + "_sample") + (
             f"GROUP BY t / (SELECT max(1000000000, max(t) / {MOST_WINDOWS}) FROM job_sample){', id' * self.id} ORDER BY at")
 

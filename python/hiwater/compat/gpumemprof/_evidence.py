@@ -128,6 +128,11 @@ class Evidence:
         if words:
             self.say(f"log {' '.join(words)}")
 
+    def forget(self) -> None:
+        """In a forked process: the recorder is the other's."""
+        self._lock = threading.RLock()
+        self._tell = self._channel = self._starter = self._waiting = None
+
     def end(self) -> None:
         starter, self._starter = self._starter, None
         if starter is not None:

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar
@@ -42,7 +43,10 @@ ROUNDING_NS = 1000     # of a time as a float
 
 
 class Tracking:
-    """Reads in a thread of its own from start_tracking to stop_tracking. All methods may be called from any thread."""
+    """Reads in a thread of its own from start_tracking to stop_tracking. All methods may be called from any thread.
+
+    In a process that was forked meanwhile it tracks nothing, and nothing there touches the files of this one; its phases are
+    taken and mean nothing. start_tracking there reads that process, without a sink."""
 
     words: Words = GPU_WORDS
     usage_of = ALLOCATED           # the series whose share of the total is the usage
@@ -88,6 +92,8 @@ class Tracking:
         self._sink: Optional[AppendOnlyTelemetrySink] = AppendOnlyTelemetrySink(sink) if sink is not None else None
         self._sink_diagnostics = no_diagnostics()
         self._evidence = Evidence(self._series_prefix())
+        self._pid = os.getpid()
+        _trackers.add(self)
 
     # ---- what a subclass says
 
@@ -118,6 +124,7 @@ class Tracking:
         with self._lock:
             if self.is_tracking:
                 return
+            self._pid = os.getpid()
             self._phases.reset()
             self._stop = threading.Event()
             self._started_at = time.time()
@@ -150,6 +157,18 @@ class Tracking:
             if current is not None:
                 self._sessions.replace_last(sessions.ended(current))
             self._evidence.end()
+
+    def _forget(self) -> None:
+        """In a forked process: thread, session and files are the other's, and a lock may be held by a thread that is not here."""
+        if self.is_tracking:
+            self._list.end()
+        self.is_tracking = False
+        self._lock = threading.RLock()
+        self._thread = None
+        self._stop = threading.Event()
+        self._phases = PhaseRecorder()
+        self._sink = self._sink_config = None
+        self._evidence.forget()
 
     def __enter__(self: Tracker) -> Tracker:
         self.start_tracking()
@@ -294,6 +313,9 @@ class Tracking:
 
     def enter_phase(self, name: str, *, metadata: Optional[Dict[str, Any]] = None) -> PhaseHandle:
         """A part of the run begins; close() of what this returns ends it. RuntimeError while nothing is tracked."""
+        pid = os.getpid()
+        if pid != self._pid:
+            return PhaseHandle(scope_id="", name=name, path=(name,), close_callback=lambda: None)
         session = self._sessions.last
         if not self.is_tracking or session is None:
             raise RuntimeError("Tracking must be active before entering a phase.")
@@ -301,9 +323,12 @@ class Tracking:
         path = " / ".join(phase.path)
         self._evidence.say(f"phase+ {' '.join(phase.name.split())}")
         self._note(PHASE_ENTER_EVENT, f"Phase entered: {path}", scope, sample=self._sample())
-        return PhaseHandle(scope_id=phase.scope_id, name=name, path=phase.path, close_callback=lambda: self._exit_phase(phase))
+        return PhaseHandle(scope_id=phase.scope_id, name=name, path=phase.path,
+                           close_callback=lambda: self._exit_phase(phase, pid))
 
-    def _exit_phase(self, phase: OpenPhase) -> None:
+    def _exit_phase(self, phase: OpenPhase, pid: int) -> None:
+        if pid != os.getpid():
+            return  # of the process that this one was forked from
         scope = self._phases.exit(phase)
         self._note(PHASE_EXIT_EVENT, f"Phase exited: {' / '.join(phase.path)}", scope, sample=self._sample())
         self._evidence.say(f"phase- {' '.join(phase.name.split())}")
@@ -410,6 +435,17 @@ class Tracking:
                 writer = csv.DictWriter(f, fieldnames=list(records[0]), lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(records)
+
+
+_trackers: weakref.WeakSet[Tracking] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for tracker in list(_trackers):
+        tracker._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def _without_nulls(record: Dict[str, Any]) -> Dict[str, Any]:

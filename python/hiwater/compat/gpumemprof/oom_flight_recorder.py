@@ -102,6 +102,10 @@ class OOMFlightRecorder:
         self._lock = threading.Lock()
         self._number = 0
 
+    def forget(self) -> None:
+        """In a forked process: a thread that is not here may hold the lock."""
+        self._lock = threading.Lock()
+
     def record_event(self, event: Dict[str, Any]) -> None:
         with self._lock:
             self._events.append(dict(event))

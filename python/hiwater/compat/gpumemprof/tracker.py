@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ log = logging.getLogger(__name__)
 AlertCallback = Callable[[TrackingEvent], Any]
 
 HOUR_NS = 3600 * 10**9
+LARGEST = 1e18
 NEVER = "change < 0 and change > 0"  # a rule that is switched off keeps its number
 
 # Threshold: its usual value, and the rules that it makes, by their numbers in events.
@@ -45,9 +45,14 @@ class Thresholds(Dict[str, float]):
     reserved that lies idle in split blocks."""
 
 
+def _can_be_reached(value: float) -> bool:
+    return abs(value) < LARGEST  # false for what is no number, too
+
+
 def _rule(text: str, *values: float) -> str:
-    """With numbers as the grammar of rules has them; one that no value can reach where they are not finite."""
-    if not all(math.isfinite(v) for v in values):
+    """With numbers as the grammar of rules has them; one that no value can reach where one is not finite, or is so large that
+    neither bytes nor shares come near it (its digits would not fit a rule)."""
+    if not all(_can_be_reached(v) for v in values):
         return NEVER
     return text.format(*(f"{v:.15f}".rstrip("0").rstrip(".") for v in values))
 
@@ -127,6 +132,10 @@ class MemoryTracker(Tracking):
         """What PyTorch tells of the device, now; nothing for MPS and a collector of one's own."""
         is_cuda = self.device is not None and self.device.type == "cuda"
         return get_gpu_info(self.device, smi=False) if is_cuda else {}
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._oom_flight_recorder.forget()
 
     # ---- readings
 
@@ -218,7 +227,7 @@ class MemoryTracker(Tracking):
         warn = _rule("warn: usage >= {} and usage < {}", warning, critical)
         return [
             _rule("error: usage >= {}", critical),
-            warn if math.isfinite(critical) else _rule("warn: usage >= {}", warning),
+            warn if _can_be_reached(critical) else _rule("warn: usage >= {}", warning),
             _rule("warn: change > {}", leak),
             _rule("warn: fragmentation > {}", share) if self.collector_capabilities.supports_fragmentation_analysis else NEVER,
         ]
