@@ -107,7 +107,10 @@ class Channel:
 
     def close(self) -> None:
         """The recorder ends then, if it has not yet."""
-        self._socket.close()
+        try:
+            self._socket.close()
+        except OSError:
+            pass  # its descriptor was closed behind its back
 
     def _send(self, number: int, text: str, end: float = 0) -> None:
         message = b"%d %d %s" % (number, time.clock_gettime_ns(time.CLOCK_BOOTTIME), text.encode(errors="replace"))

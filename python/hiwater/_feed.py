@@ -2,6 +2,7 @@
 """The figures of a run on their way out: when they are due, and to whom."""
 from __future__ import annotations
 
+import os
 import time
 
 from ._errors import Error
@@ -20,6 +21,7 @@ class Feed:
 
     def __init__(self, every: float, sink: Optional[Sink] = None) -> None:
         self.sink = sink
+        self.pid = os.getpid()  # in a forked child it is the parent's
         self._every = float(every)
         self._since = Since()
         self._told = time.monotonic()

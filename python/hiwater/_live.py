@@ -82,9 +82,11 @@ class Live:
         """Whatever fails is the picture's alone."""
         try:
             with self._lock:
-                if self._run.path:
-                    self._course.read(self._run.recording)
-                self._handle.update(self._bundle(text), raw=True)
+                try:
+                    if self._run.path:
+                        self._course.read(self._run.recording)
+                finally:  # what was read before stays in the picture
+                    self._handle.update(self._bundle(text), raw=True)
             self._failures = 0
         except Exception as e:
             self._failures += 1

@@ -148,6 +148,15 @@ class Recording:
 _reading = threading.Lock()
 
 
+def _renew() -> None:
+    """In a forked child nobody reads yet."""
+    global _reading
+    _reading = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
 def _select(entity: str) -> str:
     if entity not in _SAMPLES:
         raise Error(f"{entity!r} is none of {', '.join(_SAMPLES)}")

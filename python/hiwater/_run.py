@@ -51,6 +51,7 @@ class Run:
         self._step: Optional[int] = None  # the last that was logged
         self._pid = 0
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
+        self._path: Optional[str] = None  # of what was recorded
         self._recording: Optional[Recording] = None
         self.warnings: list[str] = []
         """What went wrong with measuring, if anything did."""
@@ -63,7 +64,9 @@ class Run:
             raise Error("this run is being measured already: stop it first, or make another one with hiwater.track()")
         from ._options import arguments, is_exact
 
-        self._texts, self._recording, self.warnings = None, None, []
+        self._texts, self._path, self._recording, self.warnings = None, None, None, []
+        if self._pid != os.getpid():  # made before a fork: its chart is the parent's, and so are the sinks from there
+            self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
         self._is_exact = is_exact(self._options)
         with _resets:
@@ -98,10 +101,17 @@ class Run:
         for feed in self._feeds:
             feed.end(self, self._step)
         if self._live:
-            from ._live import after
-
-            self._live.finish(after(self.summary) if self._texts or self._recording else "; ".join(self.warnings))
+            self._live.finish(self._afterwards())
         self._feeds, self._live = [], None
+
+    def _afterwards(self) -> str:
+        """What is said below the last chart."""
+        from ._live import after
+
+        try:
+            return after(self.summary)
+        except Error as e:
+            return "; ".join(self.warnings) or str(e)
 
     def end_within(self, limit_s: float) -> bool:
         """Tells the recorder to end. False: it did not in that time; it may be told again, or left with `leave`. Whatever comes
@@ -125,19 +135,14 @@ class Run:
     def _end(self, channel: Channel) -> None:
         how = self._options.get("summary")
         try:
-            self._keep(channel.ask("stop", STOP_LIMIT_S))
+            self._path = channel.ask("stop", STOP_LIMIT_S) or None
             self._texts = (channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             if how:
-                print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S), end="", file=sys.stderr)
-        except (Lost, Late, Refused) as e:
+                _print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S))
+        except (Lost, Late, Refused, OSError) as e:  # OSError: the socket was closed behind its back
             self._warn(f"the end was not recorded: {e}")
-            self._keep(channel.file or "")
-
-    def _keep(self, path: str) -> None:
-        if path:
-            from ._recording import Recording
-
-            self._recording = Recording(path)
+            self._path = self._path or channel.file
+        self._recording = None
 
     def __enter__(self) -> Run:
         return self.start()
@@ -175,8 +180,8 @@ class Run:
     @property
     def path(self) -> Optional[str]:
         """Of the recording; None: there is none, or none yet. A run shorter than a second is only kept with output=."""
-        if self._recording:
-            return self._recording.path
+        if self._path:
+            return self._path
         channel = self._channel
         if channel and not channel.file and self.is_running:
             channel.hear()
@@ -193,18 +198,20 @@ class Run:
             try:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             except (Lost, Late, Refused):
-                self._keep(channel.file or "")
+                pass
         if self._texts:
             return Summary.from_json(*self._texts)
-        if self._recording:
-            return self._recording.summary
+        if self.path:
+            return self.recording.summary
         raise Error("there is no summary: " + ("; ".join(self.warnings) or "the run was not started in this process"))
 
     @property
     def recording(self) -> Recording:
         """The recording, finished or growing. Raises Error if none was kept."""
-        if not self._recording:
-            self._keep(self.path or "")
+        if not self._recording and self.path:
+            from ._recording import Recording
+
+            self._recording = Recording(self.path)
         if not self._recording:
             raise Error("there is no recording: one is kept of runs over a second, or with track(output='run.hiw')")
         return self._recording
@@ -228,7 +235,10 @@ class Run:
         elif self._options.get("record") is False:
             self._warn("live: there is no chart, since the chart is drawn from the recording: leave record=False out")
         elif not self._live:
-            self._live = Live(self, display, series)
+            try:
+                self._live = Live(self, display, series)
+            except Exception as e:
+                self._warn(f"live: there is no chart: {type(e).__name__}: {e}")
 
     def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
         """Writes one self-contained page of HTML about the recording; see `Recording.report`."""
@@ -290,7 +300,7 @@ class Run:
         """Puts a mark into the recording, at this instant."""
         self._tell("mark " + str(text))
 
-    def phase(self, name: str, **facts: Any) -> Phase:
+    def phase(self, name: str, /, **facts: Any) -> Phase:
         """A part of the run, a context manager and a decorator; phases may nest. Its time and the main process's RAM before,
         at its peak (exact unless track(exact=False)) and after are in `summary.phases`, with the facts given here."""
         return Phase(self, name, facts)
@@ -410,6 +420,15 @@ class Loader:
         return getattr(self._loader, name)
 
 
+def _print(text: str) -> None:
+    """On stderr, where somebody reads it."""
+    try:
+        if sys.stderr:
+            print(text, end="", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass
+
+
 def _series_name(name: object) -> str:
     text = str(name)
     if not text or "=" in text or any(c.isspace() for c in text) or text == "step":
@@ -459,8 +478,13 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    """Imports nothing large: what exec() does meanwhile makes CPython forget that an interrupt ended the program."""
+    """After an interrupt nothing is read: the modules for it exec() text when they are imported, and that makes CPython
+    forget that the interrupt ended the program. `stop` alone only ends the recorder."""
+    kind = getattr(sys, "last_type", None)
+    is_interrupted = isinstance(kind, type) and issubclass(kind, KeyboardInterrupt) and not hasattr(sys, "ps1")
     for run in list(reversed(_running)):
+        if is_interrupted:
+            run._feeds, run._live = [], None
         run.stop()
 
 

@@ -47,6 +47,8 @@ def track(what: object = None, /, **options: Any) -> Any:
         options["name"] = what
     if options.get("summary") not in (None, "none", "line", "full"):
         raise Error(f"summary={options['summary']!r} is none of 'full', 'line', 'none'")
+    if options.get("record") not in (None, True, False):
+        raise Error(f"record={options['record']!r} is neither True nor False; for a file of its own: output='run.hiw'")
     if options.get("summary") == "none":
         del options["summary"]
     return Run(options)

@@ -271,11 +271,30 @@ def test_no_hook_raises(program):
         assert set(s.series) == {"host", "n", "a_b", "data_wait", "step_time", "steps"} and s.series["host"].last == 0.5, s.series
         assert any("on_log: AttributeError" in w for w in cb.run.warnings), cb.run.warnings
 
+        COMMAND = os.environ["HIWATER_COMMAND"]
         os.environ["HIWATER_COMMAND"] = "/nowhere/hiwater"
         cb = hiwater.callbacks.HuggingFace()
         cb.on_train_begin(None, state, None); cb.on_epoch_begin(None, state, None); cb.on_step_begin(None, state, None)
         cb.on_step_end(None, state, None); cb.on_log(None, state, None, logs={"loss": 1.0}); cb.on_train_end(None, state, None)
         assert any("/nowhere/hiwater" in w for w in cb.run.warnings)
+        assert [len(list(batches)) for _, batches in hiwater.callbacks.epochs(2, range(3))] == [3, 3]
+
+        base = types.ModuleType("lightning.pytorch"); base.Callback = object
+        loggers = types.ModuleType("lightning.pytorch.loggers"); loggers.Logger = object
+        sys.modules.update({"lightning": types.ModuleType("lightning"), base.__name__: base, loggers.__name__: loggers})
+        class Broken:
+            def log_metrics(self, *_, **__): raise RuntimeError("mine")
+        os.environ["HIWATER_COMMAND"] = COMMAND
+        cb = hiwater.callbacks.Lightning(output="l.hiw", every=0)
+        trainer = types.SimpleNamespace(loggers=[Broken()], global_step=1, current_epoch=0, callback_metrics={})
+        cb.setup(trainer, None, "fit")
+        cb.session.step_begins(); cb.on_train_batch_end(trainer, None, None, None, 0)
+        assert cb.session._waiting_since is not None
+        cb.session.figures = lambda is_last: {"x": 1.0}
+        cb.teardown(trainer, None, "fit")
+        while recorders(): time.sleep(0.01)
+        assert not cb.run.is_running and [type(x) for x in trainer.loggers] == [Broken]
+        assert any("teardown: RuntimeError: mine" in w for w in cb.run.warnings), cb.run.warnings
     """)
 
 

@@ -436,6 +436,107 @@ def test_an_exception_and_an_interrupt_pass_through(program):
     assert program.told() == [{"complete": True}]
 
 
+@pytest.mark.parametrize("options", ["", ", output='a.hiw'"])
+@pytest.mark.parametrize("sink", [False, True])
+def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, sink):
+    """The exit status is the signal's: what the run does at exit does not make the interpreter forget it."""
+    process = program.start(f"""
+        run = hiwater.start("k"{options})
+        class Sink:
+            def write(self, figures, step): pass
+            def end(self, summary): pass
+        if {sink}: run.add_sink(Sink())
+        if "output" not in {options!r}:
+            while not run.path: time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    """)
+    stderr = process.communicate(timeout=DEADLINE)[1]
+    assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in stderr
+
+
+def test_a_stderr_that_nobody_reads(program):
+    """The end is whole: what is told to others is told, and last() is this run."""
+    program.run("""
+        class Sink:
+            ended = 0
+            def write(self, figures, step): pass
+            def end(self, summary): self.ended += 1
+        readers, writer = os.pipe()
+        os.close(readers)
+        closed = open("closed", "w"); closed.close()
+        kept = sys.stderr
+        for sys.stderr in (os.fdopen(writer, "w"), closed, None):
+            sink = Sink()
+            with hiwater.track(output=f"{id(sink)}.hiw", summary="line") as run: run.add_sink(sink)
+            assert hiwater.last() is run and sink.ended == 1 and run.summary.run.complete, run.warnings
+        sys.stderr = kept
+        os._exit(0)  # what is left in the broken one's buffer is the interpreter's to complain of
+    """)
+
+
+def test_descriptors_closed_behind_its_back(program):
+    program.run("""
+        run = hiwater.track(record=False).start()
+        os.closerange(3, 100)
+        run.stop()
+        assert run.warnings and not run.is_running
+    """)
+
+
+def test_a_run_from_before_a_fork_is_started_in_the_child(program):
+    """The sinks and the chart that it has there are the parent's; reading is free, too."""
+    program.run("""
+        from hiwater import _recording
+        got = []
+        class Sink:
+            def write(self, figures, step): got.append(figures)
+            def end(self, summary): got.append(summary)
+        run = hiwater.track(output="a.hiw").start()
+        run.add_sink(Sink())
+        with _recording._reading: child = os.fork()
+        if child == 0:
+            run._options["output"] = "b.hiw"
+            run.start(); run.stop()
+            assert run.recording.columns() is not None and got == []
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        run.stop()
+        assert got
+    """)
+
+
+def test_a_chart_that_cannot_be_shown(program):
+    """Neither its beginning nor its end raises."""
+    program.run("""
+        from hiwater import _live
+        def display(*_, **__): raise RuntimeError("no")
+        _live.notebook = lambda: display
+        with hiwater.track(live=True) as run: pass
+        assert any("no chart: RuntimeError" in w for w in run.warnings)
+        class Handle:
+            shown = None
+            def update(self, bundle, raw): self.shown = bundle
+        handle = Handle()
+        _live.notebook = lambda: lambda *_, **__: handle
+        with hiwater.track(live=True, output="a.hiw") as run:
+            while not run.path or not os.path.exists(run.path): time.sleep(0.01)
+            [pid] = recorders()
+            os.kill(pid, signal.SIGKILL)
+            while recorders(): time.sleep(0.01)
+            os.unlink(run.path)
+        assert hiwater.last() is run and "the end was not recorded" in handle.shown["text/plain"]
+    """)
+
+
+def test_facts_may_have_any_name(program):
+    program.run("""
+        with hiwater.track() as run:
+            with run.phase("p", name=3): pass
+        assert run.summary.phases[0].facts == {"name": 3}, run.summary.phases
+    """)
+
+
 def test_a_handler_of_a_signal_may_use_it(program):
     program.run("""
         with hiwater.track() as run:
@@ -493,6 +594,7 @@ def test_in_a_run_of_the_command(program):
     ("hiwater.track(output='there').start()", "there"),
     ("hiwater.track(output='/nowhere/a.hiw').start()", "/nowhere"),
     ("hiwater.track(gpu='some').start()", "some"),
+    ("hiwater.track(record='zz')", "'zz'"),
     ("hiwater.track().stop()", "not started"),
     ("hiwater.track().summary", "no summary"),
     ("hiwater.track().log(**{'a b': 1})", "'a b'"),

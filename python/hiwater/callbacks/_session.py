@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 
+from .._errors import Error
 from .._feed import Feed
 from .._run import Run, _running
 
@@ -173,7 +174,10 @@ def epochs(count: int, loader: Iterable[T], *, run: Optional[Run] = None, name: 
                 ...
     """
     session = Session(run, name, sinks, every, options)
-    session.begin()
+    try:
+        session.begin()
+    except Error as e:
+        session.warn(str(e))  # training goes on
     try:
         for epoch in range(count):
             session.enter("epoch", epoch=epoch)

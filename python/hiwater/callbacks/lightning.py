@@ -82,9 +82,14 @@ class Lightning(_Callback):
         self._end(trainer, exception)
 
     def _end(self, trainer: Any, exception: Optional[BaseException]) -> None:
-        self._pass_on(trainer, is_last=True)
-        trainer.loggers = [x for x in trainer.loggers if not isinstance(x, Listener)]
-        self.session.end(exception)
+        """A logger that raises takes neither the end of the run with it nor the Listener's."""
+        try:
+            self._pass_on(trainer, is_last=True)
+        finally:
+            try:
+                trainer.loggers = [x for x in trainer.loggers if not isinstance(x, Listener)]
+            finally:
+                self.session.end(exception)
 
     # ---- its parts
 
@@ -106,8 +111,8 @@ class Lightning(_Callback):
 
     @harmless
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        self._pass_on(trainer)
         self.session.step_ends()
+        self._pass_on(trainer)
 
     @harmless
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
