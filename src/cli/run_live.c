@@ -20,7 +20,8 @@
 #include "cli/terminal.h"
 
 enum {
-	VIEW_PATIENCE_MS = 3000 /* for the view to give the terminal back */
+	VIEW_PATIENCE_MS = 3000, /* for the view to give the terminal back */
+	VIEW_LOOK_MS = 10
 };
 
 /* ---- before ------------------------------------------------------------------------------------------------------- */
@@ -104,6 +105,12 @@ static _Noreturn void become_view(const struct live *l, const char *recording, c
 	_exit(127);
 }
 
+/* Who changes the terminal from the background is stopped, and with him his group: the job. */
+static bool in_foreground(const struct live *l)
+{
+	return tcgetpgrp(l->terminal) == getpgrp();
+}
+
 static void start_view(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
 {
 	const char *recording = hiw_recorder_path(recorder);
@@ -111,6 +118,8 @@ static void start_view(struct live *l, struct hiw_recorder *recorder, const stru
 	pid_t pid;
 
 	if (!*recording || stat(recording, &st) < 0 || st.st_size == 0)
+		return;
+	if (!in_foreground(l) || tcgetattr(l->terminal, &l->before) < 0)
 		return;
 	l->started = true;
 	pid = fork();
@@ -168,20 +177,32 @@ void live_step(struct live *l, struct hiw_recorder *recorder, const struct inher
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */
 
+/* Looks itself every now and then, since a kernel may have no pidfd_open. */
+static bool has_ended(const struct live *l)
+{
+	struct pollfd ended = { .fd = l->view_fd, .events = POLLIN };
+
+	for (int ms = 0; ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+		if (waitpid(l->view, NULL, WNOHANG) != 0)
+			return true;
+		(void) poll(&ended, 1, VIEW_LOOK_MS);
+	}
+	return false;
+}
+
 /* It ends when it is told to; where it does not, the terminal is put right without it. */
 static void end_view(struct live *l)
 {
 	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
-	struct pollfd ended = { .fd = l->view_fd, .events = POLLIN };
 
 	(void) kill(l->view, SIGCONT);
 	(void) kill(l->view, SIGTERM);
-	if (poll(&ended, 1, VIEW_PATIENCE_MS) > 0 && l->view_fd >= 0) {
-		(void) waitpid(l->view, NULL, 0);
+	if (has_ended(l))
 		return;
-	}
 	(void) kill(l->view, SIGKILL);
 	(void) waitpid(l->view, NULL, 0);
+	if (!in_foreground(l))
+		return;
 	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
 	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
 }

@@ -23,7 +23,7 @@ struct live {
 	char name[4096];
 	struct termios before;
 	pid_t view;              /* 0: it does not run (yet, any more) */
-	int view_fd;             /* readable when it has ended; -1 */
+	int view_fd;             /* readable when it has ended; -1: not there, or the kernel has no pidfd_open */
 	bool started;
 };
 
@@ -35,11 +35,11 @@ int live_prepare(struct live *l, const struct hiw_options *recorder);
 /* The job runs: from here on hiwater's own messages go where its do. */
 void live_begin(struct live *l);
 
-/* After each step of the recorder: starts the view once there is something in the recording; once it was left, passes on
- * what was written. */
+/* After each step of the recorder: starts the view once there is something in the recording and hiwater is in the
+ * terminal's foreground; once it was left, passes on what was written. */
 void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited);
 
-/* view_fd is readable: somebody left the view. */
+/* Somebody left the view: view_fd is readable, or the view was reaped. Any number of times. */
 void live_left(struct live *l);
 
 /* The job is over: so is the view. The terminal is as it was, and has everything that was meant for it. */

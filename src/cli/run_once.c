@@ -215,6 +215,7 @@ static void follow(struct run *r)
 		[TIMER] = { .fd = r->timer, .events = POLLIN },
 	};
 
+	r->tree.live = &r->live;
 	tree_reap(&r->tree, &r->signals);
 	while (!is_over(r)) {
 		struct timespec until_answer;

@@ -8,11 +8,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cli/run_live.h"
 #include "cli/run_signals.h"
 
 struct tree {
 	pid_t main;
 	struct hiw_recorder *recorder; /* NULL: nobody measures */
+	struct live *live;             /* hears of its view's end; NULL: nobody does */
 	bool main_ended;
 	int status;                    /* main's, once it ended */
 	int stop_signal;               /* what main was stopped by and did not go on from; 0: it was not */

@@ -112,6 +112,8 @@ static int open_signals(const struct top *t)
 	if (t->options.live) { /* Ctrl-C and Ctrl-\ are the job's */
 		(void) signal(SIGINT, SIG_IGN);
 		(void) signal(SIGQUIT, SIG_IGN);
+		(void) signal(SIGTTOU, SIG_IGN); /* these would stop the job, too: it is of the same group */
+		(void) signal(SIGTTIN, SIG_IGN);
 	}
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -194,8 +196,11 @@ static int look_on(struct top *t, int signals)
 
 	t->redraw = true;
 	while (!t->quit) {
-		if (t->redraw)
+		const bool ours = screen_is_ours(&t->screen);
+
+		if (ours && t->redraw)
 			redraw(t);
+		fds[KEYS].events = ours ? POLLIN : 0;
 		if (poll(fds, N, -1) < 0)
 			continue;
 		if (fds[SIGNALS].revents)
@@ -204,7 +209,7 @@ static int look_on(struct top *t, int signals)
 			step(t);
 		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
 			t->quit = true; /* nobody is there any more */
-		while (!t->quit && fds[KEYS].revents && (press = screen_key(&t->screen)).key != PRESS_NONE)
+		while (!t->quit && (fds[KEYS].revents & POLLIN) && (press = screen_key(&t->screen)).key != PRESS_NONE)
 			top_key(t, press);
 	}
 	return end;

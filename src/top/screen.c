@@ -76,13 +76,23 @@ static struct {
 
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
 
+/* False: the terminal is somebody else's now, a shell's mostly. One that controls nobody here is whose it is. */
+static bool in_foreground(void)
+{
+	const pid_t group = tcgetpgrp(terminal.fd);
+
+	return group < 0 || group == getpgrp();
+}
+
+/* In the background what was drawn goes away, but the modes are whoever's the terminal is. */
 static void restore_in_a_hurry(void)
 {
 	if (!terminal.taken)
 		return;
 	terminal.taken = 0;
 	(void) !write(terminal.fd, terminal.leave, terminal.leave_len);
-	(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
+	if (in_foreground())
+		(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 }
 
 static void crashed(int signal)
@@ -198,19 +208,22 @@ int screen_open(struct screen *s, int fd, bool utf8, bool color, bool mouse, cha
 	return 0;
 }
 
+static void give_back(void)
+{
+	if (terminal.taken && in_foreground())
+		(void) endwin();
+	restore_in_a_hurry();
+}
+
 void screen_close(struct screen *s)
 {
 	(void) s;
-	if (!terminal.taken)
-		return;
-	(void) endwin();
-	restore_in_a_hurry();
+	give_back();
 }
 
 void screen_suspend(struct screen *s)
 {
-	(void) endwin();
-	restore_in_a_hurry();
+	give_back();
 	(void) raise(SIGSTOP);
 	screen_resume(s);
 }
@@ -218,11 +231,27 @@ void screen_suspend(struct screen *s)
 /* Whoever had the terminal meanwhile may have changed it: that is what it is given back as. */
 void screen_resume(struct screen *s)
 {
-	if (!terminal.taken)
+	if (!in_foreground()) {
+		restore_in_a_hurry();
+		return;
+	}
+	if (!terminal.taken) {
 		(void) tcgetattr(terminal.fd, &terminal.before);
+		if (!isendwin()) /* it was given back in a hurry, which ncurses has not heard of */
+			(void) endwin();
+	}
 	terminal.taken = 1;
 	(void) reset_prog_mode();
 	screen_resize(s);
+}
+
+bool screen_is_ours(struct screen *s)
+{
+	if (!in_foreground())
+		return false;
+	if (!terminal.taken)
+		screen_resume(s);
+	return true;
 }
 
 void screen_resize(struct screen *s)

@@ -79,7 +79,10 @@ void screen_colors(struct screen *s, bool color);
 
 /* Ctrl-Z: the terminal is given back, the process stops, and both come back. */
 void screen_suspend(struct screen *s);
-void screen_resume(struct screen *s); /* somebody else stopped it and let it go on */
+void screen_resume(struct screen *s); /* somebody else stopped it and let it go on, perhaps in the background */
+/* False in the background, where nothing is drawn and no key is read. Takes the terminal where it is back in the
+ * foreground. */
+bool screen_is_ours(struct screen *s);
 
 /* The next key that was pressed; PRESS_NONE: there is none (any more). Never waits. */
 struct press screen_key(struct screen *s);

@@ -621,6 +621,63 @@ def test_live_keys_are_the_jobs(screen):
     expect_given_back(s, before)
 
 
+def job_state(file):
+    """Of the process that wrote its pid into the file: S, T (stopped) and so on."""
+    return wait_for(lambda: file.exists() and file.read_text().strip(), "the job's pid") and \
+        pathlib.Path(f"/proc/{file.read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def ticking(folder):
+    """A job that says in the file ticks how far it is."""
+    return "sh", "-c", f"'echo $$ > {folder}/pid; i=0; while :; do i=$((i+1)); echo $i > {folder}/ticks; sleep 0.1; done'"
+
+
+def expect_running(folder, more=25):
+    """The job gets on, for longer than the view takes to draw again."""
+    ticks = folder / "ticks"
+    number = lambda: int(ticks.read_text() or 0) if ticks.exists() else 0
+    first = number()
+    wait_for(lambda: number() >= first + more, "the job goes on")
+    assert job_state(folder / "pid") != "T"
+
+
+def test_live_in_the_background(tool, screen):
+    """No view, and the job goes on; in the foreground there is one."""
+    s = screen(100, 30)
+    s.line("clear; " + live(*ticking(tool.folder)) + " &")
+    expect_running(tool.folder)
+    s.line("echo here; jobs")
+    s.wait(r"^here\n.*Running")
+    assert s.value("alternate_on") == "0"
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+
+
+def test_live_goes_on_in_the_background(tool, screen):
+    """Ctrl-Z, bg: the job runs and the shell has its terminal and keys; fg: the view is there again."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live(*ticking(tool.folder)))
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-z")
+    s.wait("Stopped")
+    s.line("clear; bg")
+    expect_running(tool.folder)
+    s.line("echo here; jobs")
+    s.wait(r"^here\n.*Running")
+    expect_given_back(s, before)
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    assert s.value("alternate_on") == "1"
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+    s.line("echo status=$?")
+    s.wait("^status=130")
+    expect_given_back(s, before)
+
+
 def test_live_outlives_nobody(tool, screen):
     """hiwater is killed: the job goes on, its output too, and the terminal is given back."""
     s = screen(100, 30)
