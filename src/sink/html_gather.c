@@ -14,7 +14,7 @@ enum {
 	TABLE_HOST,
 	TABLE_PROCESSES,
 	TABLES_FIRST,
-	TABLES_MOST = 4096,
+	TABLES_MOST = 8192,    /* more than a recording has series and devices */
 	WEIGHT_MOST = 1500000, /* numbers on a page: under 2 MB of it */
 	EVENTS_MOST = 5000,
 	BY_PEAK = 12,          /* of the processes that are chosen; the rest by processor time */
@@ -138,6 +138,8 @@ static struct html_table *series_table(struct html_gather *g, const char *name)
 	for (size_t i = 0; i < job_series_count(g->job); i++) {
 		if (strcmp(job_series(g->job, i)->name, name) != 0)
 			continue;
+		if (g->n_tables >= TABLES_MOST)
+			return NULL; /* the page goes without it */
 		t = add_table(g, "series", (uint32_t) i + 1);
 		c = t ? html_table_column(t) : NULL;
 		if (!c)

@@ -43,7 +43,7 @@ static const struct picture {
 
 struct point {
 	double low, mean, high;
-	bool known;
+	unsigned n; /* of the readings that these are of */
 };
 
 struct drawing {
@@ -59,13 +59,13 @@ struct drawing {
 
 static void add_cell(struct point *p, const struct html_cell *cell)
 {
-	if (!p->known) {
-		*p = (struct point) { cell->low, cell->mean, cell->high, true };
+	if (p->n == 0) {
+		*p = (struct point) { cell->low, cell->mean, cell->high, 1 };
 		return;
 	}
 	p->low = fmin(p->low, cell->low);
 	p->high = fmax(p->high, cell->high);
-	p->mean = (p->mean + cell->mean) / 2;
+	p->mean += (cell->mean - p->mean) / ++p->n;
 }
 
 /* How long a reading stands: three and a half times what lies between two on average, as in web/charts.js. */
@@ -121,7 +121,7 @@ static void take_line(struct drawing *d, const struct picture *p, size_t line, c
 		points[i].low += more[i].low;
 		points[i].mean += more[i].mean;
 		points[i].high += more[i].high;
-		if (points[i].known)
+		if (points[i].n > 0)
 			d->top = fmax(d->top, points[i].high);
 	}
 	d->labels[d->n_lines++] = p->lines[line].label;
@@ -174,7 +174,7 @@ static void put_lines(const struct drawing *d)
 		for (size_t i = 0; i < POINTS; i++) {
 			const size_t from = i;
 
-			while (i < POINTS && points[i].known)
+			while (i < POINTS && points[i].n > 0)
 				i++;
 			if (i > from)
 				put_stretch(d, points, from, i, line);

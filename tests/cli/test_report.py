@@ -238,6 +238,35 @@ def test_many_points_are_small_and_close(tmp_path):
     assert max(abs(a - b) for a, b in zip(shown["mean"], stored)) <= shown["step"] / 2 * 1.001
 
 
+def test_as_many_series_as_can_be_stored(tmp_path):
+    tool = Tool(tmp_path)
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.01, processes=1, burst_at=7)
+    with sqlite3.connect(path) as db:
+        db.executemany("INSERT INTO series(id, name, n, first, last, min, max, step, sum) VALUES (?, ?, 1, 1, 1, 1, 1, 0, 1)",
+                       [(k, f"series{k}") for k in range(1, 4097)])
+        db.executemany("INSERT INTO series_value(t, series, step, value) VALUES (?, ?, 0, 1)",
+                       [(k * 1000, k) for k in range(1, 4097)])
+    db.close()
+    run = payload(page_of(tool, path))["runs"][0]
+    assert len([t for t in run["tables"] if t["entity"] == "series"]) == 4096
+
+
+def test_the_line_of_a_picture_is_the_mean(tmp_path):
+    """Each of its points is of 15 windows, every sixteenth of which held eight times as much."""
+    tool = Tool(tmp_path)
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=2, processes=1, burst_at=-1)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE job_sample SET ram = (1 << 30) * (CASE t / 1000000000 % 16 WHEN 15 THEN 8 ELSE 1 END)")
+        db.execute("UPDATE job_sample SET ram_min = ram, ram_max = ram")
+    db.close()
+    line = next(p["d"] for p in page_of(tool, path).all("path") if p.get("class") == "line c0")
+    heights = [float(y) for y in re.findall(r"[ML][0-9.]+ ([0-9.]+)", line)]
+    held = [(138 - y) / 130 * 8 for y in heights]  # GiB: the scale ends at the highest value
+    assert len(held) >= 400 and 0.95 <= min(held) and max(held) <= 2.2, (min(held), max(held))
+
+
 # ---- runs that have no end ----
 
 def windows_of(path):
