@@ -214,12 +214,12 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 		b->low[s] = larger(b->low[s], pass->pss[s]);
 		b->high[s] = larger(b->high[s], b->low[s]);
 	}
-	likely = clamp(likely + files_most(job, s), b->low[s], b->high[s]);
+	likely += files_most(job, s);
 	if (pass->fresh)
 		pass->likely[s] = likely;
-	b->value[s] = likely;
 	if (pass->valid)
-		b->value[s] = clamp(pass->held[s] + likely - pass->likely[s], b->low[s], b->high[s]);
+		likely += pass->held[s] - pass->likely[s];
+	b->value[s] = clamp(likely, b->low[s], b->high[s]);
 	b->low_max[s] = b->low[s];
 	b->high_max[s] = b->high[s];
 	b->max[s] = b->value[s];

@@ -160,6 +160,7 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	look->anon_sum += anon;
 	f->swelled += swelled;
 	f->grown += grown;
+	f->largest = larger(f->largest, anon);
 	f->n++;
 	f->faults += l->faults;
 	f->stale |= l->faults_seq < job->memory_seq;
@@ -187,6 +188,7 @@ const struct look *job_look(struct job *job)
 
 		f->anon[ALL] = f->anon[REST] = 0;
 		f->faults = f->ended;
+		f->largest = 0;
 		f->n = 0;
 		f->stale = f->uncounted = false;
 	}
@@ -229,12 +231,13 @@ static int64_t family_likely(const struct job *job, const struct family *f)
 	return f->since.anon + (faults > grown ? faults : grown);
 }
 
+/* Where several are there at the first look, all that they could be sharing they probably share: a pass puts it right. */
 static void likely_from_here(const struct job *job, struct family *f)
 {
 	if (f->since.set && f->anon[ALL] >= family_likely(job, f))
 		return;
+	f->since.anon = f->since.set ? f->anon[ALL] : f->largest;
 	f->since.set = true;
-	f->since.anon = f->anon[ALL];
 	f->since.faults = f->stale ? f->faults_before : f->faults;
 	f->since.grown = f->grown;
 	f->since.swelled = f->swelled;
@@ -291,8 +294,8 @@ void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64
 		if (f->n > 1 && !f->stale && fresh && f->n_anchors > 0)
 			most = smaller(most, f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
 						     (job->config.huge_page_bytes > 0 ? huge : 0));
-		if (f->n > 1 && f->since.set)
-			likely = family_likely(job, f);
+		if (f->n > 1)
+			likely = f->since.set ? family_likely(job, f) : f->largest;
 		likely = smaller(likely, most);
 		*ret_most += most > 0 ? most : 0;
 		*ret_likely += likely > 0 ? likely : 0;

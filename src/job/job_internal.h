@@ -158,6 +158,7 @@ struct family {
 	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
+	int64_t largest;       /* anonymous memory of one member */
 	uint32_t n;
 	bool stale;            /* faults of a member are older than the memory */
 	bool uncounted;        /* a member's memory or faults are not fit for an anchor */
