@@ -357,6 +357,13 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	}
 }
 
+/* A total is made at ends and passes too, so ticks tell how often was looked. */
+static void forget_mean(const struct facts *f, struct ram_figure *figure)
+{
+	if (f->ticks.known && f->ticks.value < MEAN_LOOKS && figure->peak.value > 0)
+		figure->mean = UNKNOWN;
+}
+
 void summary_ram(const struct job *job, struct summary *summary)
 {
 	const struct facts *f = job_facts_const(job);
@@ -369,4 +376,11 @@ void summary_ram(const struct job *job, struct summary *summary)
 		summary->main.private_bytes = summary->combined.private_bytes;
 		summary->main.shared_bytes = summary->combined.shared_bytes;
 	}
+	/* The job never held more than main alone did: the split at its peak is main's, whoever shared with it before. */
+	if (f->peak_private_bytes.known && summary->main.peak.known && summary->combined.peak.known &&
+		summary->combined.peak.value <= summary->main.peak.value)
+		figure_split(&summary->main, f->peak_private_bytes.value, summary->main.peak.value);
+	forget_mean(f, &summary->main);
+	forget_mean(f, &summary->descendants);
+	forget_mean(f, &summary->combined);
 }

@@ -70,6 +70,21 @@ def test_no_figure_lies_outside_of_a_short_run(tool):
     assert 0 < ram["main"]["at_s"] <= time["wall_s"] and 0 < ram["combined"]["at_s"] <= time["wall_s"]
 
 
+def test_the_split_of_a_lone_process_is_of_its_peak(tool):
+    """What a fork shared with it before it grew says nothing of it."""
+    assert tool.run("run", "--no-record", "--json", "run.json", "--", sys.executable, "-c", """
+import os, time
+if os.fork() == 0:
+    time.sleep(0.3)
+    os._exit(0)
+os.wait()
+data = bytearray(b"x") * (200 << 20)
+time.sleep(0.5)
+""").returncode == 0
+    main = valid((tool.folder / "run.json").read_text())["ram"]["main"]
+    assert main["private_bytes"] > 190 << 20 and main["shared_bytes"] < 30 << 20
+
+
 def test_no_mean_of_what_was_not_looked_at(tool):
     assert tool.run("run", "-i", "10s", "--no-record", "--json", "run.json", "--", "sleep", "0.2").returncode == 0
     told = valid((tool.folder / "run.json").read_text())
