@@ -216,6 +216,17 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 	g->facts[told->fact].text = copy(now, told->text);
 }
 
+void gpus_now_no_facts(struct gpus_now *now)
+{
+	for (size_t i = 0; i < now->n_gpus; i++) {
+		struct gpu_now *g = &now->gpus[i];
+
+		for (size_t f = 0; f < GPU_FACT_COUNT; f++)
+			free(g->facts[f].text);
+		memset(g->facts, 0, sizeof(g->facts));
+	}
+}
+
 /* ---- order ---------------------------------------------------------------------------------------------------------- */
 
 const struct gpu_now *gpus_now_find(const struct gpus_now *now, const char *uuid)

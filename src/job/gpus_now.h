@@ -57,6 +57,9 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 /* A fact of the device with that id (of struct gpu_now). */
 void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told *told);
 
+/* Forgets all of them, of all devices: each look is told them anew. */
+void gpus_now_no_facts(struct gpus_now *now);
+
 void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const char *why);
 
 /* Orders the devices and numbers them. */

@@ -204,9 +204,9 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 		ids->users[ids->n_users++] = u;
 }
 
-static void forget_user(struct gpu_ids *ids, const struct frame *f, uint32_t id, struct framebuf *out)
+static void forget_user(struct gpu_ids *ids, enum frame_source source, uint32_t id, struct framebuf *out)
 {
-	struct gpu_user *u = user_of(ids, f->source, id), *last = &ids->users[ids->n_users - 1];
+	struct gpu_user *u = user_of(ids, source, id), *last = &ids->users[ids->n_users - 1];
 
 	if (!u)
 		return;
@@ -331,7 +331,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 	}
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
-			forget_user(ids, frame, frame->ends[i].id, out);
+			forget_user(ids, frame->source, frame->ends[i].id, out);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].listed)
@@ -360,6 +360,39 @@ static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *ou
 	d->mem = d->mem_then = UNKNOWN;
 	d->visible = (struct amount) { .unknown = true };
 	d->listed = false;
+}
+
+/* What source gave of a device; with its list goes what was added up of it. */
+static void forget_given(struct gpu_device *d, uint32_t id, enum frame_source source, struct framebuf *out)
+{
+	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };
+	const int giver = (int) source + 1;
+	const bool lists = d->giver[M_GPU_PROCESSES] == giver;
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]) && lists; i++)
+		framebuf_unknown(out, sums[i], id);
+	if (lists)
+		d->visible = (struct amount) { .unknown = true };
+	if (d->giver[M_GPU_MEM] == giver)
+		d->mem = d->mem_then = UNKNOWN;
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (d->giver[m] != giver)
+			continue;
+		if (d->known[m])
+			framebuf_unknown(out, (enum metric) m, id);
+		d->known[m] = false;
+		d->giver[m] = 0;
+	}
+}
+
+void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out)
+{
+	for (size_t i = ids->n_users; i-- > 0;) {
+		if (ids->users[i].key >> 32 == (uint64_t) source)
+			forget_user(ids, source, (uint32_t) ids->users[i].key, out);
+	}
+	for (size_t i = 0; i < ids->n_devices; i++)
+		forget_given(&ids->devices[i], (uint32_t) i + 1, source, out);
 }
 
 void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out)

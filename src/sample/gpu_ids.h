@@ -38,6 +38,9 @@ void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out);
  * devices is not any more, and their counters go on from where they were. */
 void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out);
 
+/* Nobody asks source any more: whoever it knew on the devices is not told of, and what it gave is unknown. */
+void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
+
 /* What the job holds over all devices, if that may have changed. */
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out);
 

@@ -19,6 +19,7 @@ struct asked {
 	struct gpu_facts_page *facts;
 	bool is_open, is_done;       /* it can be read; it has said all in this look */
 	bool is_noted;               /* that it cannot be read is a note, or need be none */
+	int error;                   /* for which its helper was ended: it is not asked any more */
 };
 
 struct gpu_look {
@@ -170,6 +171,22 @@ static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t
 	return err_set(err, -ETIMEDOUT, "%s", text);
 }
 
+/* What it said before is not so any more, as far as anybody knows. */
+static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_now *now)
+{
+	const enum frame_source source = a->vendor->ops->frame;
+
+	end_helper(a);
+	a->error = error;
+	framebuf_clear(&l->buf);
+	gpu_ids_forget(&l->ids, source, &l->buf);
+
+	const struct frame unknown = framebuf_frame(&l->buf, source, 0, 0);
+
+	gpus_now_apply(now, &unknown);
+	framebuf_clear(&l->buf);
+}
+
 /* A source that has nothing here is none that failed. */
 static bool is_fault(int code)
 {
@@ -183,7 +200,7 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	int r = 0;
 
 	if (!a->helper)
-		return 0;
+		return a->error ? err_set(err, a->error, "%s is not asked any more", a->vendor->label) : 0;
 	l->any_seen |= gpu_any_seen(a->helper);
 	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
 		gpus_now_note(now, 0, "gpu", gpu_why_not(a->helper));
@@ -191,12 +208,12 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	take_facts(l, a, now);
 	if (!a->is_done) {
 		r = tell_silent(a, a->helper, patience_ns, now, err);
-		end_helper(a);
+		give_up(l, a, r, now);
 	} else if (gpu_fd(a->helper) < 0 && !(gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0)) {
 		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
 		gpus_now_note(now, 0, "gpu", text);
 		r = err_set(err, -EIO, "%s", text);
-		end_helper(a);
+		give_up(l, a, r, now);
 	}
 	return r;
 }
@@ -229,6 +246,7 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 	}
 	l->is_first = false;
 	now->n_unborn_lost = 0;
+	gpus_now_no_facts(now);
 	await(l, until, now);
 	now->wall_ns = clock_wall_ns();
 	for (unsigned i = 0; i < l->n; i++) {

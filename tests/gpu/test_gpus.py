@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -274,6 +275,15 @@ def test_every_field_can_be_asked_for(cards, kind):
     assert all(len(row.split(", ")) == len(names) for row in rows)
 
 
+def test_a_program_name_is_one_field_of_one_row(cards):
+    """Line breaks, escapes and commas in it forge neither rows nor fields, and no terminal sees them."""
+    forged = "evil\n1, 2, 3 MiB\x1b]0;t\x07, x"
+    with subprocess.Popen([forged, "-c", "import sys; sys.stdin.read()"], executable=sys.executable, stdin=subprocess.PIPE) as evil:
+        rows = run(cards(), "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader", pid=evil.pid).stdout
+        evil.stdin.close()
+    assert rows == f"{evil.pid}, evil 1; 2; 3 MiB?]0;t?; x, 4321 MiB\n4000001, [Not Found], 17 MiB\n"
+
+
 def test_a_field_that_is_none(cards):
     done = run(cards(), "--query-gpu=index,utilisation.gpu", status=2)
     assert 'Field "utilisation.gpu" is not a valid field to query.' in done.stderr and '"utilization.gpu"?' in done.stderr
@@ -346,6 +356,25 @@ def test_a_driver_that_crashes(cards):
     assert "crashed" in run(cards(more="[call nvmlDeviceGetName]\ncrash = 1\n"), status=1).stderr
 
 
+@pytest.mark.parametrize("what", ["hang", "crash"])
+def test_what_is_not_asked_any_more_is_unknown(cards, what):
+    """A driver that fails after good looks: no later look shows its figures as new ones."""
+    fake = cards(more=f"[call nvmlDeviceGetTemperature*]\n{what} = 1\nfrom = 100\n")
+    clock = pathlib.Path(fake.scenario).parent / "time"
+    clock.write_text("15")
+    env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
+    with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits", "-i", "1", "-lms", "20",
+                           "--timeout=500ms"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as looking:
+        assert looking.stdout.readline() == "1, 4\n"
+        clock.write_text("110")
+        deadline = time.monotonic() + 30
+        while looking.stdout.readline() != "1, [N/A]\n":
+            assert time.monotonic() < deadline
+        assert [looking.stdout.readline() for _ in range(3)] == ["1, [N/A]\n"] * 3
+        looking.terminate()
+        assert "NVML is not asked any more" in looking.stderr.read()
+
+
 def test_a_lost_gpu_leaves_the_others(tmp_path):
     done = run(Fake(tmp_path, "lost"), time=20, status=LOST)
     assert re.search(r"^ +0 +0 +.*H100", done.stdout, re.M) and "fallen off the bus" in done.stdout
@@ -367,6 +396,22 @@ def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
     done = run(cards(), "--spec", "--root", tmp_path / "m", status=NO_DRIVER, **env)
     assert "asleep" in done.stderr
     assert "Handle" not in log.read_text() and "Count" not in log.read_text()
+
+
+def test_a_gpu_that_wakes_is_not_asleep_any_more(tmp_path):
+    """What a look says of a GPU is that look's alone."""
+    shutil.copytree(TREES / "amd-rdna", tmp_path / "m", symlinks=True)
+    status = tmp_path / "m/sys/class/drm/card1/device/power/runtime_status"
+    status.chmod(0o644)
+    with subprocess.Popen([HIWATER, "gpus", "--json", "-lms", "20", "--root", tmp_path / "m"], stdout=subprocess.PIPE, text=True) as looking:
+        states = (found[1] for line in looking.stdout if (found := re.search(r'"state": ?"(\w+)"', line)))
+        assert next(states) == "ok"
+        for word, awaited in (("suspended", "asleep"), ("active", "ok")):
+            status.write_text(word + "\n")
+            deadline = time.monotonic() + 20
+            while next(states) != awaited:
+                assert time.monotonic() < deadline
+        looking.terminate()
 
 
 # ---- other makers' --------------------------------------------------------------------------------------------------
