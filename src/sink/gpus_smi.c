@@ -187,7 +187,7 @@ static bool put_value(const struct gpus_now *now, const struct gpu_now *gpu, con
 	if (f->own)
 		return f->own(now, gpu, user, f, out);
 	if (f->from == FROM_FACT && f->form == SMI_TEXT) {
-		(void) buf_str(out, gpu->facts[f->which].text ? gpu->facts[f->which].text : "");
+		smi_put_text(out, gpu->facts[f->which].text ? gpu->facts[f->which].text : "");
 		return gpu->facts[f->which].text != NULL;
 	}
 	value = f->from == FROM_FACT ? gpu->facts[f->which].number : user ? user->metrics[f->which]

@@ -42,5 +42,9 @@ struct smi_field {
 	const char *sentence;
 };
 
+/* A text of others, which may be of any bytes: a row stays a row and a field one (a comma becomes a semicolon), and nothing
+ * in it moves a terminal. */
+void smi_put_text(struct buf *out, const char *text);
+
 extern const struct smi_field smi_gpu_fields[], smi_app_fields[];
 extern const size_t smi_n_gpu_fields, smi_n_app_fields;

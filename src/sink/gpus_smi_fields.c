@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/textwidth.h"
 #include "sink/gpus_smi.h"
 
 /* ---- what is written in a way of its own ---------------------------------------------------------------------------- */
@@ -36,16 +37,33 @@ static bool put(struct buf *out, const char *text)
 	return *text != '\0';
 }
 
+void smi_put_text(struct buf *out, const char *text)
+{
+	const size_t begin = out->len;
+
+	(void) text_clean(text, true, out);
+	for (size_t i = begin; i < out->len; i++) {
+		if (out->data[i] == ',')
+			out->data[i] = ';';
+	}
+}
+
+static bool put_text(struct buf *out, const char *text)
+{
+	smi_put_text(out, text);
+	return *text != '\0';
+}
+
 OWN(driver)
 {
 	UNUSED(now, user, field);
-	return put(out, gpu->driver);
+	return put_text(out, gpu->driver);
 }
 
 OWN(name)
 {
 	UNUSED(now, user, field);
-	return put(out, gpu->name);
+	return put_text(out, gpu->name);
 }
 
 /* Processes of an instance are told with their GPU's. */
@@ -54,7 +72,7 @@ OWN(uuid)
 	UNUSED(user, field);
 	const struct gpu_now *parent = gpus_now_find(now, gpu->parent);
 
-	return put(out, parent ? parent->uuid : gpu->uuid);
+	return put_text(out, parent ? parent->uuid : gpu->uuid);
 }
 
 OWN(count)
@@ -185,8 +203,8 @@ OWN(pid)
 OWN(program)
 {
 	UNUSED(now, gpu, field);
-	return put(out, *user->program ? user->program : *user->name ? user->name
-								     : "[Not Found]");
+	return put_text(out, *user->program ? user->program : *user->name ? user->name
+									  : "[Not Found]");
 }
 
 /* ---- the tables ----------------------------------------------------------------------------------------------------- */
