@@ -320,14 +320,19 @@ static void plan_again(struct gpu *g)
 
 static void watch_end(struct gpu *g, struct framebuf *out)
 {
+	const bool is_none = gpu_is_settled(g) && gpu_n_open(g) == 0; /* nobody could be opened */
 	const char *label = culprit(g), *then;
 	char text[32], how[48] = "";
 
 	g->told_end = true;
-	if (g->asked_last_ns || (gpu_is_settled(g) && gpu_n_open(g) == 0))
+	if (g->asked_last_ns || (is_none && g->starts == 1))
 		return;
 	plan_again(g);
 	then = g->again_ns ? "it is started again" : "nothing is read from then on";
+	if (is_none) {
+		note(g, out, "gpu: helper number %u could not read GPUs: %s; %s", g->starts, gpu_why_not(g), then);
+		return;
+	}
 	if (g->status_known && WIFSIGNALED(g->status))
 		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
 	else

@@ -16,6 +16,7 @@ static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what those b
 static const uint64_t least_period_ns = 100000000; /* drivers make new values no more often */
 static const int64_t credit_most_ns = 100000000;
 static const uint64_t count_ns = 5000000000;
+static const uint64_t list_wall_most_ns = 200000000; /* a call that was stuck once says little of the next: one in 10 s at worst */
 
 static uint64_t at_least(uint64_t period, uint64_t least)
 {
@@ -164,7 +165,7 @@ void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
 
 	if (g->rank == LISTS) {
 		p->credit.ns -= (int64_t) cpu_ns;
-		g->wall_ns = wall_ns;
+		g->wall_ns = wall_ns < list_wall_most_ns ? wall_ns : list_wall_most_ns;
 	} else if (g->n > 0) {
 		g->cpu_ns = smooth(g->cpu_ns, cpu_ns, g->n);
 		g->wall_ns = smooth(g->wall_ns, wall_ns, g->n);

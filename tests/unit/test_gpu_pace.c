@@ -164,6 +164,18 @@ static void the_plan_is_written(void **state)
 	buf_done(&out);
 }
 
+/* A list that hung for half a minute once is not one that takes so long. */
+static void one_slow_list_silences_nothing(void **state)
+{
+	(void) state;
+	struct played p = begun(0, 0, 0, 0);
+
+	pace_done(&p.pace, LISTS, SECOND, 10 * US, 30 * SECOND);
+	assert_true(pace_period(&p.pace, LISTS) <= 10 * SECOND);
+	pace_done(&p.pace, LISTS, 11 * SECOND, 10 * US, 10 * US);
+	assert_true(pace_period(&p.pace, LISTS) <= SECOND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +184,7 @@ int main(void)
 		cmocka_unit_test(memory_gives_way_last),
 		cmocka_unit_test(sources_share),
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
+		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_written),
 	};
 

@@ -415,6 +415,19 @@ static void whoever_waits_for_it(void **state)
 	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11"));
 }
 
+/* The driver goes with it: the next helpers find none, and there is an end to that too. */
+static void who_finds_none_the_second_time_says_so(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 2);
+	stage->opens_never = 2;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is started again"));
+	stage->opens_never = 0;
+	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+}
+
 static void why_there_is_none_is_known(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -463,6 +476,7 @@ int main(void)
 		TEST(counters_go_on_over_a_crash),
 		TEST(crashes_without_end_have_one),
 		TEST(whoever_waits_for_it),
+		TEST(who_finds_none_the_second_time_says_so),
 		TEST(why_there_is_none_is_known),
 		TEST(nobody_is_asked_unless_wanted),
 		TEST(a_short_run_has_none),
