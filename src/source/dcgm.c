@@ -269,9 +269,24 @@ static void read_activity(struct source *s, struct framebuf *out)
 	}
 }
 
+/* An engine that has just begun takes connections before it knows its GPUs: it is left, and met at a later look. */
+static bool meet_again(struct source *s)
+{
+	if (dcgm_connect_again(&s->dcgm, NULL) < 0)
+		return false;
+	if (dcgm_engine_meet(s) == DCGM_OK) {
+		for (size_t i = 0; i < s->n_gpus; i++) {
+			if (s->gpus[i].here)
+				return true;
+		}
+	}
+	dcgm_unload(&s->dcgm);
+	return false;
+}
+
 static void check_engine(struct source *s, struct framebuf *out)
 {
-	if (!s->dcgm.handle && (dcgm_connect_again(&s->dcgm, NULL) < 0 || dcgm_engine_meet(s) != DCGM_OK))
+	if (!s->dcgm.handle && !meet_again(s))
 		return;
 	if (!s->watched_ns)
 		dcgm_engine_watch(s);

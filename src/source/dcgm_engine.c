@@ -33,7 +33,8 @@ static void name_new(struct source *s, char ret[64])
 	(void) snprintf(ret, 64, "hiwater-%d-%llu-%u", (int) getpid(), (unsigned long long) clock_boot_ns(), s->n_names++);
 }
 
-/* Watches fields of the engine's GPUs with these ids. */
+/* Watches fields of the engine's GPUs with these ids. The engine is shared and keeps what is made there: what comes to nothing
+ * is taken back. */
 static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_t *fields, size_t n, long long every_us)
 {
 	const struct dcgm *dcgm = &s->dcgm;
@@ -50,6 +51,10 @@ static int watch(struct source *s, const unsigned *ids, int n_ids, const uint16_
 		code = DCGM_CALL(dcgm, field_group, dcgm->handle, (int) n, fields, name, &list);
 	if (code == DCGM_OK)
 		code = DCGM_CALL(dcgm, watch, dcgm->handle, group, list, every_us, KEEP_S, 0);
+	if (code != DCGM_OK && list)
+		(void) DCGM_CALL(dcgm, field_group_end, dcgm->handle, list);
+	if (code != DCGM_OK && group)
+		(void) DCGM_CALL(dcgm, group_end, dcgm->handle, group);
 	return code;
 }
 
@@ -116,6 +121,7 @@ int dcgm_engine_meet(struct source *s)
 	int n = 0, code = DCGM_CALL(&s->dcgm, devices, s->dcgm.handle, ids, &n);
 
 	s->watched_ns = 0;
+	s->is_refused = false;
 	for (size_t i = 0; i < s->n_gpus; i++)
 		s->gpus[i].here = false;
 	n = n < DCGM_GPUS ? n : DCGM_GPUS;
@@ -185,6 +191,8 @@ void dcgm_engine_watch(struct source *s)
 	unsigned ids[DCGM_GPUS];
 	int n = 0, code;
 
+	if (s->is_refused)
+		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct dcgm_gpu *g = &s->gpus[i];
 
@@ -203,4 +211,5 @@ void dcgm_engine_watch(struct source *s)
 	}
 	if (code != DCGM_OK)
 		s->watched_ns = 0;
+	s->is_refused = code != DCGM_OK && dcgm_code_why(code) != DCGM_TAKEN; /* a profiler ends; the others stay so */
 }

@@ -45,6 +45,7 @@ struct source {
 	uint32_t last_id;
 	uint64_t now_ns;
 	uint64_t watched_ns;     /* since when its fields are watched; 0: they are not */
+	bool is_refused;         /* for good, on this connection */
 	size_t n_watched;        /* of dcgm_rows */
 	bool may_profile;        /* also where nobody does: the user said so */
 	bool said;               /* that DCGM tells the activity */

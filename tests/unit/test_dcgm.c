@@ -202,6 +202,43 @@ CHILD_TEST(an_engine_that_ends_and_is_back)
 	dcgm_done(&rig);
 }
 
+/* It takes connections before it knows its GPUs. */
+CHILD_TEST(an_engine_that_is_back_slowly)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	dcgm_scenario(&rig, "dcgm.conf",
+		"[driver]\nengine_gone = 5\nengine_back = 20\n[call dcgmGetAllSupportedDevices]\nerror = 37\nfrom = 20\nuntil = 25\n");
+	dcgm_read(&rig, 4.5, PROFILING);
+	dcgm_read(&rig, 6, PROFILING);
+	dcgm_read(&rig, 21, PROFILING | ENGINE);
+	dcgm_read(&rig, 31, PROFILING | ENGINE);
+	dcgm_read(&rig, 34.5, PROFILING);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, PPM(0.58));
+	dcgm_done(&rig);
+}
+
+/* The engine is everybody's: nothing is left there of what came to nothing. */
+CHILD_TEST(a_refusal_leaves_nothing)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	const int which = (int) (intptr_t) *state, code = which ? 34 : 33;
+	char text[128];
+
+	(void) snprintf(text, sizeof(text), "[call dcgmWatchFields]\nfirst = 1\nerror = %d\n", code);
+	dcgm_scenario(&rig, "dcgm.conf", text);
+	rig_log(&rig);
+	for (int t = 0; t < 10; t++)
+		dcgm_read(&rig, 10 * t + 2.5, PROFILING | ENGINE);
+	assert_int_equal(rig_calls(&rig, " dcgmGroupCreate", "-"), which ? 10 : 0); /* a profiler ends, a module that lacks stays so */
+	assert_int_equal(rig_calls(&rig, " dcgmGroupDestroy", "-"), which ? 10 : 0);
+	assert_int_equal(rig_calls(&rig, " dcgmFieldGroupDestroy", "-"), which ? 10 : 0);
+	dcgm_done(&rig);
+}
+
 /* A watch that is refused says why; a smaller one is tried where the counters cannot count all at once. */
 CHILD_TEST(a_watch_that_is_refused)
 {
@@ -346,6 +383,9 @@ int main(void)
 		cmocka_unit_test(whoever_asks_for_it_gets_it),
 		cmocka_unit_test(a_module_that_is_stalled),
 		cmocka_unit_test(an_engine_that_ends_and_is_back),
+		cmocka_unit_test(an_engine_that_is_back_slowly),
+		{ "nothing is left by no module", a_refusal_leaves_nothing, NULL, NULL, (void *) 0 },
+		{ "nothing is left by a profiler", a_refusal_leaves_nothing, NULL, NULL, (void *) 1 },
 		{ "no module", a_watch_that_is_refused, NULL, NULL, (void *) 0 },
 		{ "in use", a_watch_that_is_refused, NULL, NULL, (void *) 1 },
 		{ "not root", a_watch_that_is_refused, NULL, NULL, (void *) 2 },
