@@ -73,6 +73,14 @@ static int note_descendants(struct summary *s)
 	return summary_note(s, "ram.descendants", "there were some, but each ended before a look at it");
 }
 
+static int note_processes(struct summary *s)
+{
+	if (!s->facts->processes_why || !*s->facts->processes_why)
+		return 0;
+	return summary_note(s, "processes", "none was read, so of the job as a whole only wall, exit and what was waited for are known: %s",
+		s->facts->processes_why);
+}
+
 static int note_limit(struct summary *s)
 {
 	if (!s->facts->stopped_by.known || !s->facts->stopped_why)
@@ -211,9 +219,13 @@ int summary_make(struct job *job, struct summary *ret)
 	s.peak_alive = most_of(job, M_JOB_PROCESSES);
 	if (job_main(job)) /* also where no look found it alive */
 		s.peak_alive = maybe_max(s.peak_alive, known(1));
+	if (s.facts->processes_why && *s.facts->processes_why)
+		s.peak_alive = UNKNOWN;
 	r = note_cpu(&s);
 	if (r == 0)
 		r = note_descendants(&s);
+	if (r == 0)
+		r = note_processes(&s);
 	if (r == 0)
 		r = note_limit(&s);
 	if (r == 0)

@@ -111,7 +111,8 @@ static void end_left(struct sampler *s, uint64_t now)
 		name_left(&names, process, left++);
 		framebuf_end(&s->buf, &end);
 	}
-	facts->processes_left = known((int64_t) left);
+	if (!s->foreign)
+		facts->processes_left = known((int64_t) left);
 	if (left)
 		(void) job_set_text(&facts->left_names, names.data);
 	buf_done(&names);
@@ -139,7 +140,7 @@ static void settle_cpu(struct sampler *s)
 	int64_t reaped = facts->reaped_user_ns.value + facts->reaped_system_ns.value;
 	const int64_t slack = 20000000 + reaped / 100; /* clock ticks of stat against the scheduler's own clock */
 
-	if (!s->options.ours || !facts->exit_status.known)
+	if (!s->options.ours || s->foreign || !facts->exit_status.known)
 		facts->cpu_is_exact = known(0);
 	else if (!facts->cpu_is_exact.known)
 		facts->cpu_is_exact = known(facts->processes_left.value == 0 &&

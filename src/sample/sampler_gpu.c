@@ -115,6 +115,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 		start(s);
 	if (!s->gpus.helper)
 		return;
+	meet_helper(s, now_ns); /* before it may be waited for: one that found no GPU ends at once */
 	take_all(s);
 	gpu_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);

@@ -130,12 +130,17 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 		.recorder_pid = getpid(),
 		.workdir = s->options.workdir,
 	};
+	s->foreign = s->options.everyone ? NULL : processes_foreign(s->options.root);
+	if (s->foreign && !s->options.ours)
+		return err_set(err, -EXDEV, "no process can be attached to: %s", s->foreign);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
 	if (s->options.everyone)
 		processes_take_all(s->processes);
 	set_start_facts(s, pid);
+	if (s->foreign)
+		(void) job_set_text(&job_facts(s->job)->processes_why, s->foreign);
 	listen_to_ends(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
 	s->pss.credit_ns = 100000000;
@@ -165,6 +170,8 @@ static int find_cgroup(struct sampler *s, pid_t pid)
 		return -ENOENT;
 	if (s->options.cgroup_path)
 		return cgroup_at(s->options.root, s->options.cgroup_path, &s->cgroup);
+	if (s->foreign)
+		return -ESRCH;
 	return cgroup_of(s->options.root, pid, &s->cgroup);
 }
 

@@ -198,6 +198,8 @@ static void row_ram(struct text *t)
 	label(t, "RAM");
 	if (!all->peak.known) {
 		layout_part(&t->l, "not measured");
+		if (t->s->main.high.known)
+			layout_part(&t->l, "main at most %s", keep_together(units_bytes(t->s->main.high.value, t->o->units, peak)));
 		layout_end(&t->l);
 		return;
 	}

@@ -12,8 +12,29 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
+
+/* A proc of a namespace above shows this process by another number, with all that it has from there down to here. One of
+ * a namespace aside or below does not show it at all. */
+const char *processes_foreign(const struct root *root)
+{
+	static const char why[] = "what is mounted at /proc is of another pid namespace: mount it anew (unshare --mount-proc)";
+	char text[16384];
+	const char *at;
+	uint64_t pid;
+
+	if (!root->live || root->proc < 0)
+		return NULL;
+	if (smallfile_read(root->proc, "self/status", text, sizeof(text)) < 0)
+		return why;
+	at = strstr(text, "\nNSpid:"); /* Linux 4.1 */
+	if (!at)
+		return NULL;
+	at += strcspn(at, "0123456789");
+	return parse_u64(&at, &pid) == 0 && *at == '\n' ? NULL : why;
+}
 
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err)
 {
@@ -27,6 +48,7 @@ int processes_new(const struct source_env *env, bool ours, struct processes **re
 		return err_set(err, -ENOMEM, "out of memory");
 	p->env = *env;
 	p->ours = ours;
+	p->foreign = processes_foreign(env->root) != NULL;
 	p->tick_ns = UINT64_C(1000000000) / (uint64_t) (tick > 0 ? tick : 100);
 	p->page_bytes = (uint64_t) (page > 0 ? page : 4096);
 	gate_init(p);
@@ -58,6 +80,7 @@ void processes_free(struct processes *p)
 void processes_take_all(struct processes *p)
 {
 	p->all = true;
+	p->foreign = false; /* whoever is there is meant */
 }
 
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
@@ -65,6 +88,8 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	struct procfs_stat st;
 	int r;
 
+	if (p->foreign)
+		return p->ours ? 0 : -EXDEV;
 	if (member_of_pid(p, pid))
 		return 0;
 	r = process_stat(p, pid, &st);
@@ -88,7 +113,9 @@ void processes_ignore(struct processes *p, pid_t pid)
 	struct procfs_stat st;
 
 	/* Without memory for it the job has one process more. */
-	if (pid > 0 && process_stat(p, pid, &st) == 0)
+	if (p->foreign && pid > 0)
+		(void) map_put(&p->ignored, (uint64_t) pid, 0);
+	else if (pid > 0 && process_stat(p, pid, &st) == 0)
 		(void) map_put(&p->ignored, (uint64_t) pid, (uint32_t) st.start_ticks);
 }
 
@@ -151,6 +178,8 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 	uint32_t i, id;
 
 	map_remove(&p->zombies, (uint64_t) pid);
+	if (p->foreign)
+		map_remove(&p->ignored, (uint64_t) pid);
 	if (map_get(&p->by_pid, (uint64_t) pid, &i)) {
 		member_end(p, i, END_REAPED, facts, out);
 		return true;

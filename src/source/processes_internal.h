@@ -105,6 +105,7 @@ struct processes {
 	size_t fd_limit;
 	size_t round_changed, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
+	bool foreign;            /* see processes_foreign */
 	bool all;                /* whoever has memory is a member */
 	int children;            /* children files: 1 there, -1 missing, 0 not known yet */
 	unsigned looks, scans;   /* full looks that could be left out; scans of all of proc */

@@ -345,6 +345,8 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 	bool gated = !g->off && gate_read(p, &now);
 	int r = 0;
 
+	if (p->foreign)
+		return 0;
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)

@@ -35,7 +35,7 @@ struct member *member_of_pid(const struct processes *p, int32_t pid)
 int process_stat(const struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
 	char path[PATH_LEN], text[2048];
-	ssize_t n = smallfile_read(p->env.root->proc, process_path(path, pid, pid, "stat"), text, sizeof(text));
+	ssize_t n = p->foreign ? -ESRCH : smallfile_read(p->env.root->proc, process_path(path, pid, pid, "stat"), text, sizeof(text));
 
 	return n < 0 ? (int) n : procfs_stat_parse(text, ret);
 }

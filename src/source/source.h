@@ -176,6 +176,10 @@ struct processes;
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err);
 void processes_free(struct processes *p);
 
+/* Why no process can be told by its pid: what lies at proc is of another pid namespace, where our pids are other
+ * processes' or nobody's. NULL: it is ours. Nobody is looked for then, nobody read, and nobody becomes a member. */
+const char *processes_foreign(const struct root *root);
+
 /* From now on every process of the machine is a member, but for the kernel's threads and the recorder. */
 void processes_take_all(struct processes *p);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hiwater ends as the job did."""
+import json
 import os
 import shutil
 import signal
@@ -77,6 +78,25 @@ def test_existing_output_is_refused_before_the_job(tool):
     assert "x.hiw" in done.stderr
     assert (tool.folder / "x.hiw").read_text() == "mine"
     assert not (tool.folder / "started").exists()
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
+def test_proc_of_another_pid_namespace(tool):
+    """Pids of one namespace mean nothing in the proc of another: nobody is read, rather than everybody."""
+    done = subprocess.run(["unshare", "--pid", "--fork", HIWATER, "run", "--no-record", "--json", "run.json", "--",
+                           "sh", "-c", "sleep 0.3; exit 7"], cwd=tool.folder, env=tool.env, capture_output=True, text=True, timeout=60)
+    if "unshare:" in done.stderr:
+        pytest.skip(f"unshare: {done.stderr.strip()}")
+    assert done.returncode == 7, done.stderr
+    run = json.loads((tool.folder / "run.json").read_text())
+    assert run["processes"] == {"seen": None, "peak_alive": None, "left": None, "list": []}
+    assert run["ram"]["combined"]["peak_bytes"] is None and run["ram"]["cgroup"] is None
+    assert run["ram"]["main"]["method"] == "bounded" and run["ram"]["main"]["high_bytes"] > 0
+    assert run["time"]["wall_s"] > 0.3 and run["time"]["user_s"] + run["time"]["system_s"] < 0.3
+    assert any("another pid namespace" in n["why"] for n in run["notes"] if n["about"] == "processes")
+    assert "--mount-proc" in " ".join(done.stderr.split())
+    doctor = subprocess.run(["unshare", "--pid", "--fork", HIWATER, "doctor"], env=tool.env, capture_output=True, text=True, timeout=60)
+    assert "another pid namespace" in " ".join(doctor.stdout.split())
 
 
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")

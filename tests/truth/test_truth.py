@@ -148,6 +148,15 @@ def test_children_of_a_parent_that_ignores_sigchld(run, workload):
         assert any(note["about"].startswith("time") for note in summary["notes"]), summary["notes"]
 
 
+def test_the_helper_that_reads_gpus_is_none_of_the_jobs(run):
+    """Where there is no GPU it ends at once; on a busy machine before the recorder goes on."""
+    busy = ("trap '' CHLD; for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do "
+            "(i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done) & done; sleep 0.5")
+    for _ in range(8):
+        summary = run("/bin/sh", "-c", busy)
+        assert not [p for p in summary["processes"]["list"] if p["name"].startswith("hiwater")]
+
+
 def test_a_shell_with_a_large_child_is_small_itself(run, workload):
     summary = run("/bin/sh", "-c", f"{workload} hold 300 600; true")
     check_all(summary)
