@@ -91,6 +91,7 @@ struct gpu_integral {
 struct phase_use {
 	struct maybe gpu_before, gpu_peak, gpu_after; /* device memory that the job held, over all devices; bytes */
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
+	bool cpu_energy_read, gpu_energy_read;        /* since the phase began */
 	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them */
 	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
 	struct maybe cpu_ns;                          /* processor time of the whole job */

@@ -105,8 +105,11 @@ void phase_use_begin(const struct job *job, struct phase *phase)
 static void update(const struct job *job, struct phase_use *use)
 {
 	use->cpu_ns = risen(use->cpu_before_ns, cpu_time(job));
-	use->cpu_energy_uj = risen(use->cpu_before_uj, cpu_energy(job));
-	use->gpu_energy_uj = risen(use->gpu_before_uj, job_gpus_energy(job));
+	/* A counter that nobody read meanwhile has not stood still. */
+	if (use->cpu_energy_read)
+		use->cpu_energy_uj = risen(use->cpu_before_uj, cpu_energy(job));
+	if (use->gpu_energy_read)
+		use->gpu_energy_uj = risen(use->gpu_before_uj, job_gpus_energy(job));
 	for (int k = 0; k < GPU_WORK_COUNT; k++)
 		use->work[k] = mean_since(&use->work_before[k], &job->work[k]);
 }
@@ -145,13 +148,21 @@ static bool has_any(const struct frame *frame)
 	return false;
 }
 
-static void see_frame(struct phase_use *use, const struct frame *frame)
+/* Of a GPU: its counter, or its power where it has none. */
+static bool tells_energy(const struct job *job, const struct reading *r)
+{
+	return r->metric == M_GPU_ENERGY || (r->metric == M_GPU_POWER && !job_acc(job, M_GPU_ENERGY, r->id));
+}
+
+static void see_frame(const struct job *job, struct phase_use *use, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
 
 		if (r->known && is_memory(r->metric))
 			see_memory(use, r);
+		use->cpu_energy_read |= r->known && r->metric == M_HOST_ENERGY;
+		use->gpu_energy_read |= r->known && tells_energy(job, r);
 	}
 }
 
@@ -167,7 +178,7 @@ void phases_see_use(struct job *job, const struct frame *frame)
 		if (phase->end_ns != 0)
 			continue;
 		open--;
-		see_frame(&phase->use, frame);
+		see_frame(job, &phase->use, frame);
 		update(job, &phase->use);
 	}
 }
