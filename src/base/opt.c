@@ -278,7 +278,7 @@ static int read_letters(const struct reader *r)
 			return complain_unknown(r, word, strlen(word));
 		if (!o)
 			return complain(r, "unknown option %s in %.80s", shown, word);
-		if (o->arg == OPT_NONE || o->arg == OPT_OPTIONAL) {
+		if (o->arg == OPT_NONE || (o->arg == OPT_OPTIONAL && !p[1])) {
 			code = take(r, o, shown, NULL, 1);
 			if (code < 0)
 				return code;

@@ -32,7 +32,7 @@ static struct {
 	const char *line, *query, *apps, *format, *ids, *root, *file;
 	enum hiw_units units;
 	uint64_t loop_ns;   /* 0: once */
-	bool loop_ms_next;  /* "-lms": the number is the next word */
+	uint64_t next_unit_ns; /* "-l 1", "-lms 500": the next word is a number of these; 0: it is none */
 	uint64_t patience_ns;
 } arg_gpus = { .patience_ns = UINT64_C(30000000000) };
 
@@ -68,11 +68,13 @@ static int take_number(const char *value, uint64_t scale, struct err *err)
 static int take_loop(const char *value, void *dest, struct err *err)
 {
 	(void) dest;
+	arg_gpus.next_unit_ns = value ? 0 : UINT64_C(1000000000);
 	if (!value)
-		value = "5";
+		return take_number("5", UINT64_C(1000000000), err); /* as nvidia-smi's, unless a number follows */
 	if (strncmp(value, "ms", 2) != 0)
 		return take_number(value, UINT64_C(1000000000), err);
-	arg_gpus.loop_ms_next = !value[2];
+	arg_gpus.loop_ns = 0;
+	arg_gpus.next_unit_ns = value[2] ? 0 : 1000000;
 	return value[2] ? take_number(value + 2 + (value[2] == '='), 1000000, err) : 0;
 }
 
@@ -227,14 +229,20 @@ static int look(struct hiw_gpus *gpus, FILE *file, bool *ret_go_on)
 	return shown ? shown : status_of(r);
 }
 
+/* After a look that took longer than that there are none to make up for. */
 static void rest_until(struct timespec *next)
 {
+	struct timespec now;
+
 	next->tv_sec += (time_t) (arg_gpus.loop_ns / 1000000000);
 	next->tv_nsec += (long) (arg_gpus.loop_ns % 1000000000);
 	if (next->tv_nsec >= 1000000000) {
 		next->tv_nsec -= 1000000000;
 		next->tv_sec++;
 	}
+	(void) clock_gettime(CLOCK_MONOTONIC, &now);
+	if (next->tv_sec < now.tv_sec || (next->tv_sec == now.tv_sec && next->tv_nsec < now.tv_nsec))
+		*next = now;
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL) == EINTR)
 		;
 }
@@ -262,20 +270,20 @@ static int help(enum hiw_gpus_format format)
 	return print_out(text, strlen(text));
 }
 
-/* "-lms 500" leaves its number as an operand. */
+/* "-l 1" and "-lms 500" leave their number as an operand. */
 static int read_operands(int argc, char **argv)
 {
 	struct err err = { "" };
 
-	if (arg_gpus.loop_ms_next && argc > 0) {
-		if (take_number(argv[0], 1000000, &err) < 0) {
+	if (arg_gpus.next_unit_ns && argc > 0) {
+		if (take_number(argv[0], arg_gpus.next_unit_ns, &err) < 0) {
 			complain("%s", err.text);
 			return EXIT_USAGE;
 		}
 		argc--;
 		argv++;
 	}
-	if (arg_gpus.loop_ms_next && arg_gpus.loop_ns == 0) {
+	if (arg_gpus.next_unit_ns && arg_gpus.loop_ns == 0) {
 		complain("-lms needs a number of milliseconds");
 		return EXIT_USAGE;
 	}
@@ -345,7 +353,7 @@ static const struct opt opts[] = {
 	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "how such a table is written (csv)", opt_text, (void *) &arg_gpus.format },
 	{ 'i', "id", OPT_TEXT, "IDS", "these GPUs alone: numbers, UUIDs or PCI addresses, with commas between", opt_text,
 		(void *) &arg_gpus.ids },
-	{ 'l', "loop", OPT_TEXT, "SECONDS", "look again each so many seconds, until Ctrl-C", take_loop, NULL },
+	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "look again each so many seconds, until Ctrl-C (5)", take_loop, NULL },
 	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", take_loop_ms, NULL },
 	{ 'f', "filename", OPT_FILE, "FILE", "write into FILE instead of to stdout", opt_text, (void *) &arg_gpus.file },
 	{ 0, "no-header", OPT_NONE, NULL, "without the lines above the first GPU", opt_flag, &arg_gpus.no_header },

@@ -18,20 +18,17 @@ static void put_text(struct buf *out, const char *text)
 		(void) utf8_add(out, text);
 		return;
 	}
-	(void) buf_str(out, "\"");
-	for (const char *p = text; *p;) {
-		const size_t n = strcspn(p, "\"");
-		char part[512];
+	struct buf clean = BUF_INIT(out->max);
 
-		(void) snprintf(part, sizeof(part), "%.*s", (int) (n < sizeof(part) - 1 ? n : sizeof(part) - 1), p);
-		(void) utf8_add(out, part);
-		p += strlen(part);
-		if (*p == '"') {
-			(void) buf_str(out, "\"\"");
-			p++;
-		}
+	(void) utf8_add(&clean, text);
+	(void) buf_str(out, "\"");
+	for (const char *p = clean.data; *p; p++) {
+		if (*p == '"')
+			(void) buf_str(out, "\"");
+		(void) buf_add(out, p, 1);
 	}
 	(void) buf_str(out, "\"");
+	buf_done(&clean);
 }
 
 static void put_value(struct buf *out, enum unit unit, struct maybe value)

@@ -332,7 +332,7 @@ static void tell_sm(struct source *s, struct nvml_gpu *d, const struct teller *t
 	tell_number(t, GF_BLOCKS_SM, known(of->blocks));
 }
 
-/* CUDA numbers devices in its own way: they are known by uuid. */
+/* CUDA numbers devices in its own way: they are known by uuid. Of one that is divided it tells what an instance has. */
 static void tell_cuda(void *ctx, const char *uuid, enum gpu_fact fact, int64_t value)
 {
 	struct {
@@ -344,7 +344,7 @@ static void tell_cuda(void *ctx, const char *uuid, enum gpu_fact fact, int64_t v
 		const struct nvml_gpu *d = both->s->gpus[i];
 
 		both->t->id = d->id;
-		if (d->id && !d->parent && strcmp(d->uuid, uuid) == 0)
+		if (d->id && !d->parent && !d->mig && strcmp(d->uuid, uuid) == 0)
 			tell_number(both->t, fact, known(value));
 	}
 }

@@ -297,6 +297,26 @@ def test_which(cards, ids, numbers):
     assert [d["index"] for d in as_json(cards(), "-i", ids)["devices"]] == numbers
 
 
+def test_each_five_seconds_unless_a_number_follows(cards):
+    for options in (["-l"], ["-l", "-i", "0"], ["--loop"]):
+        with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index", "--format=csv,noheader", *options],
+                              env={**os.environ, **cards().environment(time=15, pid=os.getpid())}, stdout=subprocess.PIPE, text=True) as looking:
+            assert looking.stdout.readline() == "0\n"
+            assert looking.poll() is None
+            looking.terminate()
+    assert "'x' is no interval" in run(cards(), "-l", "x", status=2).stderr
+    assert "-lms needs a number" in run(cards(), "-lms", status=2).stderr
+
+
+def test_a_long_command_is_whole_in_csv(cards):
+    """Quoted, its characters are not cut, wherever they stand."""
+    words = [sys.executable, "-c", "import sys; sys.stdin.read()", *("a" * i + ',"' + "\u00e4" * 600 for i in range(2))]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as long:
+        out = run(cards(), "--csv=processes", pid=long.pid).stdout
+        long.stdin.close()
+    assert "\ufffd" not in out and next(csv.DictReader(io.StringIO(out)))["command"].count("\u00e4") == 1200
+
+
 def test_which_is_none(cards):
     assert "no GPU here is 7" in run(cards(), "-i", "7", status=NO_GPU).stderr
 
@@ -307,7 +327,7 @@ def test_again_and_again(cards):
     clock = pathlib.Path(fake.scenario).parent / "time"
     clock.write_text("15")
     env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
-    for options in (["-lms", "20"], ["--loop-ms=20"], ["-l", "0.02"]):
+    for options in (["-lms", "20"], ["--loop-ms=20"], ["-l", "0.02"], ["-l0.02"], ["--loop", "0.02"], ["--loop=0.02"]):
         clock.write_text("15")
         with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits", "-i", "1", *options],
                               env=env, stdout=subprocess.PIPE, text=True) as looking:
