@@ -81,6 +81,14 @@ static int note_processes(struct summary *s)
 		s->facts->processes_why);
 }
 
+static int note_files(struct summary *s)
+{
+	if (!s->facts->few_files.known)
+		return 0;
+	return summary_note(s, "sampling", "hiwater may have %lld files open at once (ulimit -n): sources that need more were not read",
+		(long long) s->facts->few_files.value);
+}
+
 static int note_limit(struct summary *s)
 {
 	if (!s->facts->stopped_by.known || !s->facts->stopped_why)
@@ -226,6 +234,8 @@ int summary_make(struct job *job, struct summary *ret)
 		r = note_descendants(&s);
 	if (r == 0)
 		r = note_processes(&s);
+	if (r == 0)
+		r = note_files(&s);
 	if (r == 0)
 		r = note_limit(&s);
 	if (r == 0)

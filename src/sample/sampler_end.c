@@ -211,4 +211,8 @@ void sampler_end(struct sampler *s)
 	(void) sampler_set_timer(s, 0, 0);
 	s->window_closed = true;
 	s->ended = true;
+	/* Where few files may be open, the summary needs some. */
+	sampler_plan_close(s);
+	taskstats_close(s->taskstats);
+	s->taskstats = NULL;
 }

@@ -3,11 +3,14 @@
  * The life of a sampler, and the start of a run.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "sample/sampler_internal.h"
 
@@ -81,9 +84,50 @@ void sampler_free(struct sampler *s)
 	free(s);
 }
 
+/* ---- few descriptors ------------------------------------------------------------------------------------------------ */
+
+/* Where few files may be open at once (ulimit -n), what is kept open leaves enough for what is opened and closed. */
+struct spare {
+	int fd[8];
+};
+
+enum {
+	FEW_FILES = 64,
+};
+
+static bool are_few(rlim_t *ret)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FEW_FILES)
+		return false;
+	*ret = limit.rlim_cur;
+	return true;
+}
+
+static struct spare spare_hold(const struct sampler *s)
+{
+	struct spare spare;
+	rlim_t limit;
+	const bool few = are_few(&limit);
+
+	for (size_t i = 0; i < sizeof(spare.fd) / sizeof(*spare.fd); i++)
+		spare.fd[i] = few ? fcntl(s->timer, F_DUPFD_CLOEXEC, 0) : -1;
+	return spare;
+}
+
+static void spare_release(struct spare *spare)
+{
+	for (size_t i = 0; i < sizeof(spare->fd) / sizeof(*spare->fd); i++)
+		cleanup_close(&spare->fd[i]);
+}
+
+/* ---- the start ------------------------------------------------------------------------------------------------------ */
+
 static void set_start_facts(struct sampler *s, pid_t pid)
 {
 	struct facts *f = job_facts(s->job);
+	rlim_t files;
 
 	f->started_boot_ns = known((int64_t) s->start_boot_ns);
 	f->started_wall_ns = known((int64_t) clock_wall_ns() - (int64_t) sampler_time(s));
@@ -97,6 +141,8 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	f->huge_page_bytes = known((int64_t) s->machine.huge_page_bytes);
 	if (s->options.ours)
 		f->main_hwm_at_start_bytes = known(0);
+	if (are_few(&files))
+		f->few_files = known((int64_t) files);
 	(void) job_set_text(&f->kernel, s->machine.kernel);
 	(void) job_set_text(&f->cpu_model, s->machine.cpu_model);
 	(void) job_set_text(&f->container, s->machine.container);
@@ -106,8 +152,11 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 
 static void listen_to_ends(struct sampler *s)
 {
+	struct spare spare = spare_hold(s);
+
 	if (s->options.root->live && !s->taskstats && !s->options.everyone)
 		(void) taskstats_open(&s->taskstats, NULL);
+	spare_release(&spare);
 }
 
 /* A job's first children may end before there was a look at it: from here on the kernel tells of them. */
@@ -149,7 +198,10 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	s->next_cgroup_check_ns = s->options.ours ? SECOND : 0;
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
+	struct spare spare = spare_hold(s);
+
 	sampler_plan_open_host(s);
+	spare_release(&spare);
 	sampler_oom_machine(s);
 	sampler_plan_pages(s, 0);
 	r = sampler_start_clock(s);
@@ -217,7 +269,10 @@ static void look_at_main(struct sampler *s, pid_t pid)
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
 	start_of_main(s, pid);
 	sampler_oom_cgroup(s);
+	struct spare spare = spare_hold(s);
+
 	sampler_plan_open(s);
+	spare_release(&spare);
 	s->started = true;
 	sampler_look(s, sampler_time(s), LOOK_FULL, what);
 }

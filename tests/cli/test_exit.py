@@ -80,6 +80,18 @@ def test_existing_output_is_refused_before_the_job(tool):
     assert not (tool.folder / "started").exists()
 
 
+@pytest.mark.parametrize("files", [17, 20, 26, 40])
+def test_few_files_may_be_open(tool, files):
+    """What is kept open leaves room for what is opened and closed: the job is measured, and what is left out is said."""
+    line = f"ulimit -n {files} && exec {HIWATER} run --no-record --json run.json -- sh -c 'sleep 0.3; exit 7'"
+    done = subprocess.run(["sh", "-c", line], cwd=tool.folder, env=tool.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7, done.stderr
+    assert "Result" in done.stderr and "Too many open files" not in done.stderr
+    run = json.loads((tool.folder / "run.json").read_text())
+    assert run["time"]["wall_s"] > 0.3 and run["ram"]["main"]["peak_bytes"] > 0 and run["processes"]["seen"] >= 1
+    assert any(str(files) in n["why"] for n in run["notes"] if n["about"] == "sampling")
+
+
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
 def test_proc_of_another_pid_namespace(tool):
     """Pids of one namespace mean nothing in the proc of another: nobody is read, rather than everybody."""
