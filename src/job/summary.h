@@ -99,7 +99,7 @@ struct summary {
 	enum method gpu_method;        /* of gpu_peak */
 	struct maybe gpu_energy_uj;    /* of all devices, whoever used it */
 	bool gpu_none;                 /* all were asked, and the machine shows none */
-	struct maybe cores_mean_ppm;   /* (user + system) / wall, in millionths of a core */
+	struct maybe cores_mean_ppm;   /* (user + system) / the time until the last of the job ended, in millionths of a core; at most all */
 	struct maybe iowait_ppm;       /* of the machine, while the job ran */
 	struct maybe peak_alive;
 	struct note *notes;

@@ -80,6 +80,14 @@ def test_existing_output_is_refused_before_the_job(tool):
     assert not (tool.folder / "started").exists()
 
 
+def test_cpu_of_who_outlives_main_is_over_their_time(tool):
+    job = "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done) & exit 0"
+    done = tool.run("run", "--wait", "--no-record", "--summary", "line", "--", "sh", "-c", job)
+    said = dict(word.split("=", 1) for word in done.stderr.split() if "=" in word)
+    assert float(said["cores"]) <= 1.1, done.stderr
+    assert float(said["cores"]) > 0.1, done.stderr
+
+
 @pytest.mark.parametrize("files", [17, 20, 26, 40])
 def test_few_files_may_be_open(tool, files):
     """What is kept open leaves room for what is opened and closed: the job is measured, and what is left out is said."""
