@@ -592,15 +592,19 @@ def test_live(tool, screen):
     assert not list(tool.folder.glob("hiwater-live-*"))
 
 
-def test_live_is_left_and_the_job_goes_on(screen):
+@pytest.mark.parametrize("kernel", ["", f"{sys.executable} {HERE / 'no_pidfd.py'} "], ids=["new", "old"])
+def test_live_is_left_and_the_job_goes_on(tool, screen, kernel):
+    go = tool.folder / "go"
     s = screen(100, 30)
-    s.line("clear; " + live("sh", "-c", TALKER) + "; echo status=$?")
+    s.line("clear; " + kernel + live("sh", "-c", f"'echo out 1; echo err 1 >&2; while [ ! -e {go} ]; do sleep 0.1; done; "
+                                     "echo out 2; echo err 2 >&2; exit 3'") + "; echo status=$?")
     s.wait(r"^ hiwater .*every 1 s")
     s.keys("q")
     s.wait("^out 1\nerr 1")
     assert "status=" not in s.text()
-    s.wait("^err 4\n(.*\n)+status=3")
-    assert s.text().count("out 1") == 1
+    go.touch()
+    s.wait("^err 2\n(.*\n)+status=3")
+    assert len(re.findall("^out 1", s.text(), re.M)) == 1
 
 
 def test_live_keys_are_the_jobs(screen):
