@@ -268,6 +268,7 @@ void hiw_recorder_free(struct hiw_recorder *r)
 		(void) close(r->epoll);
 	free(r->name);
 	free(r->output);
+	free(r->spare);
 	free(r->cgroup_made);
 	free(r->cgroup_path);
 	free(r->argv_text);
@@ -400,6 +401,12 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
 
+void hiw_recorder_spare(struct hiw_recorder *r, const char *path)
+{
+	free(r->spare);
+	r->spare = strdup(path);
+}
+
 static void finish_record(struct hiw_recorder *r)
 {
 	struct job *job = sampler_job(r->sampler);
@@ -410,6 +417,8 @@ static void finish_record(struct hiw_recorder *r)
 	autofree char *path = NULL;
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
+	if (!keep && r->spare)
+		record_divert(r->record, r->spare);
 	if (record_finish(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 import threading
+import weakref
 
 from ._command import said_by
 from ._errors import Error
@@ -49,6 +51,8 @@ class Recording:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.is_temporary = False
+        """Does the file go with this object? That of a run shorter than a second, where no other was asked for, does."""
 
     def __repr__(self) -> str:
         return f"hiwater.open({self.path!r})"
@@ -155,6 +159,28 @@ def _renew() -> None:
 
 
 os.register_at_fork(after_in_child=_renew)
+
+
+def lend(recording: Recording, folder: str) -> None:
+    """The folder of its file goes with it, at the latest when this process ends. multiprocessing's end by os._exit."""
+    recording.is_temporary = True
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util:
+        util.Finalize(recording, give_up, (folder, os.getpid()), exitpriority=0)
+    else:
+        weakref.finalize(recording, give_up, folder, os.getpid())
+
+
+def give_up(folder: str, pid: int) -> None:
+    """Not by a forked child: it is its parent's."""
+    if os.getpid() != pid:
+        return
+    try:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+    except OSError:
+        pass  # somebody was faster
 
 
 def _select(entity: str) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 EDGE_LIMIT_S = 1.0  # the recorder takes an edge for exact only if it comes to it in half of that
 STOP_LIMIT_S = 15.0
+SPARE = "run.hiw"
 
 
 class Run:
@@ -85,6 +86,9 @@ class Run:
         Error only if the run was never started."""
         if not self._pid:
             raise Error("this run was not started: call start() first")
+        self._stop(is_held=True)
+
+    def _stop(self, is_held: bool) -> None:
         channel, self._channel = self._channel, None
         if not channel or self._pid != os.getpid():
             return
@@ -94,7 +98,10 @@ class Run:
         if not _running:
             _thread.stop()
         try:
+            folder = self._spare(channel) if is_held else None
             self._end(channel)
+            if folder:
+                self._hold(folder)
         finally:
             channel.close()
         _finished[:] = [self]
@@ -144,6 +151,32 @@ class Run:
             self._path = self._path or channel.file
         self._recording = None
 
+    def _spare(self, channel: Channel) -> Optional[str]:
+        """A folder for the recording of a run that is too short for the history: who has the run can show it."""
+        if self._options.get("output") or self._options.get("record") is False:
+            return None
+        channel.hear()
+        if channel.file or not channel.is_open:
+            return None
+        folder = os.path.join(os.path.abspath(os.environ.get("TMPDIR") or "/tmp"), f"hiwater-short-{os.urandom(8).hex()}")
+        try:
+            os.mkdir(folder, 0o700)
+        except OSError:
+            return None  # there is none, then
+        channel.tell("spare " + os.path.join(folder, SPARE))
+        return folder
+
+    def _hold(self, folder: str) -> None:
+        """The folder goes with the recording."""
+        from ._recording import Recording, give_up, lend
+
+        path = os.path.join(folder, SPARE)
+        if self._path or not os.path.exists(path):
+            give_up(folder, os.getpid())
+            return
+        self._path, self._recording = path, Recording(path)
+        lend(self._recording, folder)
+
     def __enter__(self) -> Run:
         return self.start()
 
@@ -179,7 +212,8 @@ class Run:
 
     @property
     def path(self) -> Optional[str]:
-        """Of the recording; None: there is none, or none yet. A run shorter than a second is only kept with output=."""
+        """Of the recording; None: there is none, or none yet. That of a run shorter than a second is temporary and goes with
+        this object and its `recording`; output= keeps it."""
         if self._path:
             return self._path
         channel = self._channel
@@ -213,7 +247,7 @@ class Run:
 
             self._recording = Recording(self.path)
         if not self._recording:
-            raise Error("there is no recording: one is kept of runs over a second, or with track(output='run.hiw')")
+            raise Error("there is no recording: one is made when the run ends, or with track(output='run.hiw') at once")
         return self._recording
 
     def to_pandas(self, entity: str = "job") -> Any:
@@ -242,6 +276,8 @@ class Run:
 
     def report(self, path: Union[str, os.PathLike[str], None] = None, *, redact: bool = False) -> str:
         """Writes one self-contained page of HTML about the recording; see `Recording.report`."""
+        if path is None and self.recording.is_temporary:
+            raise Error("say where the page goes, as report('run.html'): this run was too short for the history")
         return self.recording.report(path, redact=redact)
 
     # ---- what the program tells
@@ -479,13 +515,13 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
     """After an interrupt nothing is read: the modules for it exec() text when they are imported, and that makes CPython
-    forget that the interrupt ended the program. `stop` alone only ends the recorder."""
+    forget that the interrupt ended the program. `_stop` alone only ends the recorder."""
     kind = getattr(sys, "last_type", None)
     is_interrupted = isinstance(kind, type) and issubclass(kind, KeyboardInterrupt) and not hasattr(sys, "ps1")
     for run in list(reversed(_running)):
         if is_interrupted:
             run._feeds, run._live = [], None
-        run.stop()
+        run._stop(is_held=False)
 
 
 def _prepare() -> None:

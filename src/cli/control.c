@@ -227,8 +227,14 @@ static const struct {
 	{ "stop", end, 0 },
 };
 
+static const char spare_word[] = "spare ";
+
 static void take(const struct asked *a)
 {
+	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
+		hiw_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(a->request->text, words[i].word) == 0) {
 			words[i].take(a, words[i].format);

@@ -366,6 +366,14 @@ static bool join(struct record *r, uint64_t wait_ns)
 	return done;
 }
 
+void record_divert(struct record *r, const char *path)
+{
+	if (r->started || r->path)
+		return;
+	r->path = strdup(path);
+	r->writer.options.path = r->path;
+}
+
 static int finish_alone(struct record *r, struct err *err)
 {
 	int error = 0;

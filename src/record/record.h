@@ -48,6 +48,9 @@ const char *record_note(const struct record *r);
 uint64_t record_dropped(const struct record *r);
 const char *record_path(const struct record *r); /* NULL: no file (yet) */
 
+/* What was to go into the history goes into path, a name that is free; nothing where writing has begun. */
+void record_divert(struct record *r, const char *path);
+
 /* Writes what waits (at most wait_ns long), closes the file. keep false: a run in the history that was too short to
  * keep is not made, or removed. Frees r. *ret_path (may be NULL) is the file that is kept, the caller's to free, NULL if
  * none is. Returns 0 or -errno with text. */

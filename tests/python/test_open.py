@@ -162,11 +162,44 @@ def test_which_run(program):
         assert hiwater.open().summary.run.name == hiwater.open("two").summary.run.name == "two"
         assert hiwater.open(1).summary.run.name == hiwater.open("one").summary.run.name == "one"
         assert hiwater.open(pathlib.Path(run.path)).summary == run.summary
-        assert short.path is None and short.summary.run.complete
-        try: short.to_pandas()
-        except hiwater.Error as e: assert "output=" in str(e)
-        else: raise AssertionError
+        assert short.summary.run.complete and short.summary.run.recording is None
     """)
+    assert program.hiwater("runs").count("short") == 0
+
+
+def test_a_short_run_in_the_hand_can_be_shown(program):
+    """Its recording goes with it, and with the process; a forked child removes nothing of its parent's."""
+    (program.folder / "tmp").mkdir()
+    program.env["TMPDIR"] = str(program.folder / "tmp")
+    program.run("""
+        import gc, multiprocessing
+        def short():
+            with hiwater.track("short") as run: run.log(loss=1.5)
+            return run
+        def folders(): return sorted(os.listdir(FOLDER / "tmp"))
+        run = short()
+        if run.summary.wall_s < 1:
+            assert run.recording.is_temporary and os.stat(os.path.dirname(run.path)).st_mode & 0o777 == 0o700
+            try: run.report()
+            except hiwater.Error as e: assert "report('run.html')" in str(e)
+            else: raise AssertionError
+        assert run.report("page.html") and run.recording.columns("series")["value"] == [1.5]
+        assert run.recording.is_complete and run.recording.summary.phases == []
+        if os.fork() == 0:
+            run = None; hiwater._run._finished.clear(); gc.collect()
+            sys.exit(0)
+        os.wait()
+        assert run.recording.columns("series")["value"] == [1.5]
+        child = multiprocessing.get_context("fork").Process(target=short)
+        child.start(); child.join()
+        run = recording = short().recording
+        assert len(folders()) == 1, folders()  # the one before is gone, and so is the child's
+        assert recording.columns("series")["value"] == [1.5]
+        with hiwater.track(record=False) as run: pass
+        assert run.path is None
+        left_open = hiwater.start()
+    """)
+    assert list((program.folder / "tmp").iterdir()) == [] and "short" not in program.hiwater("runs")
 
 
 def test_one_that_grows_and_one_that_was_cut_off(program):
