@@ -38,7 +38,7 @@ def processes():
         if not entry.name.isdigit():
             continue
         try:
-            text = (entry / "stat").read_text()
+            text = (entry / "stat").read_text(errors="replace")  # a name may be any bytes
         except OSError:
             continue
         name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
