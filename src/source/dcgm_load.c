@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "source/library.h"
 
 enum {
 	PORT = 5555,
@@ -69,18 +70,6 @@ static const char *engine_address(void)
 
 /* ---- the library ---------------------------------------------------------------------------------------------------- */
 
-static void *open_library(void)
-{
-	const char *name = getenv("HIWATER_DCGM");
-	void *library = NULL;
-
-	if (name && *name)
-		return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; !library && i < sizeof(library_names) / sizeof(library_names[0]); i++)
-		library = dlopen(library_names[i], RTLD_NOW | RTLD_LOCAL);
-	return library;
-}
-
 static void find_symbols(struct dcgm *dcgm)
 {
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -122,7 +111,7 @@ int dcgm_load(struct dcgm *ret, struct err *err)
 
 	if (!engine_address())
 		return dcgm_connect_again(&dcgm, err);
-	dcgm.library = open_library();
+	dcgm.library = library_open("HIWATER_DCGM", library_names, sizeof(library_names) / sizeof(library_names[0]));
 	if (!dcgm.library)
 		return err_set(err, -ENOENT, "a DCGM host engine runs, but libdcgm.so.4 was not found");
 	find_symbols(&dcgm);

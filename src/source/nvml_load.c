@@ -8,6 +8,7 @@
 
 #include "base/smallfile.h"
 #include "nvml_code.h"
+#include "source/library.h"
 
 /* The name without a number may be CUDA's stub for linking, whose init fails: the numbered one comes first. Then WSL,
  * folders that no loader cache knows, NixOS, GKE. */
@@ -34,18 +35,6 @@ static const struct {
 	NVML_CALLS(X)
 #undef X
 };
-
-static void *open_library(void)
-{
-	const char *name = getenv("HIWATER_NVML");
-	void *library = NULL;
-
-	if (name && *name)
-		return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; !library && i < sizeof(library_names) / sizeof(library_names[0]); i++)
-		library = dlopen(library_names[i], RTLD_NOW | RTLD_LOCAL);
-	return library;
-}
 
 static void find_symbols(struct nvml *nvml)
 {
@@ -108,7 +97,7 @@ static int init_failed(int code, struct err *err)
 
 int nvml_load(const struct root *root, struct nvml *ret, struct err *err)
 {
-	struct nvml nvml = { .library = open_library() };
+	struct nvml nvml = { .library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])) };
 
 	if (!nvml.library)
 		return no_library(root, err);
