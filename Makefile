@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# make            builds build/hiwater with Meson
+# make            builds build/hiwater with Meson, and what is installed with it; ninja -C build: the tests too
 # make deps       installs what this machine lacks (Debian packages; Python's into .venv)
 # make test       every test, ends with "N passed, N failed, N skipped"
 # make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
@@ -12,6 +12,7 @@
 # make docs     the site in build-docs/html: tutorials, every command, option, metric, function and class
 # make install    into PREFIX (/usr/local), below DESTDIR if given
 BUILD ?= build
+TARGET ?= product
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
@@ -21,7 +22,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .PHONY: all deps deps-test test test-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
 all: $(BUILD)/build.ninja
-	@env ninja -C $(BUILD)
+	@env ninja -C $(BUILD) $(TARGET)
 
 $(BUILD)/build.ninja:
 	@tools/check-meson
@@ -54,7 +55,7 @@ demo study: deps
 	@examples/models/study $(if $(filter study,$@),--iterations 50)
 
 bench: deps
-	@$(MAKE) --no-print-directory all BUILD=build-bench
+	@$(MAKE) --no-print-directory all BUILD=build-bench TARGET=all
 	@tools/venv .venv-bench tools/requirements-bench.txt
 	@tools/venv .venv-demo examples/models/requirements.txt
 	@tools/venv .venv-memory-trackers tools/requirements-memory-trackers.txt
