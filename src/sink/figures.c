@@ -245,6 +245,27 @@ int figure_processes(const struct job *job, const struct process ***ret, size_t 
 	return 0;
 }
 
+/* Facts are lines of KEY=VALUE. A first one that is called like the phase is its number: "epoch 3". */
+void figure_phase(const struct phase *p, bool all, struct buf *out)
+{
+	const size_t name_len = strlen(p->name);
+	const char *line = p->facts ? p->facts : "";
+
+	buf_str(out, p->name);
+	if (strncmp(line, p->name, name_len) == 0 && line[name_len] == '=') {
+		const size_t len = strcspn(line, "\n");
+
+		buf_printf(out, " %.*s", (int) (len - name_len - 1), line + name_len + 1);
+		line += len + (line[len] == '\n');
+	}
+	while (all && *line) {
+		const size_t len = strcspn(line, "\n");
+
+		buf_printf(out, ", %.*s", (int) len, line);
+		line += len + (line[len] == '\n');
+	}
+}
+
 char *keep_together(char *text)
 {
 	for (char *p = text; *p; p++) {

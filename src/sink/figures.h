@@ -65,6 +65,10 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 /* The processes of the job, largest peak first. *ret is the caller's to free(); NULL if there are none. */
 int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n);
 
+/* "epoch 3, split=train": its name, and what was given with it; "epoch 3": not all of that. As it was told: not cleaned.
+ * Into out. */
+void figure_phase(const struct phase *p, bool all, struct buf *out);
+
 /* Is there something to say of GPUs, be it why they could not be read? Not where there are none. */
 bool figure_has_gpus(const struct summary *s);
 /* "GPU 0", "MIG" of an instance. */

@@ -9,8 +9,9 @@
 #include "sink/layout.h"
 
 enum {
-	TEXT_INDENT = 10
-}; /* columns of the labels */
+	TEXT_INDENT = 10, /* columns of the labels */
+	PHASES_SHOWN = 12
+};
 
 struct text {
 	const struct summary *s;

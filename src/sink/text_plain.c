@@ -174,27 +174,53 @@ static void sampling(struct text *t)
 			units_bytes(f->own_rss_bytes.value, t->o->units, text));
 }
 
-static void phases(struct text *t)
+/* "phase 2 of 3, train in epoch 1". */
+static void phase_title(const struct job *job, size_t i, struct buf *out)
 {
-	const size_t n = t->s->job ? job_phase_count(t->s->job) : 0;
+	const struct phase *p = job_phase(job, i);
+
+	buf_printf(out, "phase %zu of %zu, ", i + 1, job_phase_count(job));
+	figure_phase(p, true, out);
+	while (p->parent > 0 && i-- > 0) {
+		const struct phase *parent = job_phase(job, i);
+
+		if (parent->number != p->parent)
+			continue;
+		buf_str(out, " in ");
+		figure_phase(parent, false, out);
+		return;
+	}
+}
+
+static void phase(struct text *t, const struct phase *p, const char *title)
+{
+	const uint64_t end = p->end_ns ? p->end_ns : job_now(t->s->job);
 	char words[UNITS_LEN * 2], text[UNITS_LEN];
 
-	for (size_t i = 0; i < n && i < 12; i++) {
-		const struct phase *p = job_phase(t->s->job, i);
-		const uint64_t end = p->end_ns ? p->end_ns : job_now(t->s->job);
+	fact(t, "%s: %s", title, units_words((int64_t) (end - p->begin_ns), words));
+	if (p->ram_known) {
+		fact(t, "%s: RAM of the main process before: %s", title, units_bytes(p->ram_before, t->o->units, text));
+		fact(t, "%s: RAM peak of the main process: %s%s", title, p->peak_exact ? "" : "at least ",
+			units_bytes(p->ram_peak, t->o->units, text));
+	}
+	if (p->ram_known && p->end_ns)
+		fact(t, "%s: RAM of the main process after: %s", title, units_bytes(p->ram_after, t->o->units, text));
+	if (p->use.gpu_peak.known)
+		fact(t, "%s: GPU memory peak of the job: %s", title, units_bytes(p->use.gpu_peak.value, t->o->units, text));
+	if (p->use.cpu_energy_uj.known)
+		fact(t, "%s: %s joules of the processors", title, figure_number((double) p->use.cpu_energy_uj.value / 1e6, text));
+	if (p->use.gpu_energy_uj.known)
+		fact(t, "%s: %s joules of the GPUs", title, figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
+}
 
-		(void) units_words((int64_t) (end - p->begin_ns), words);
-		if (p->ram_known)
-			fact(t, "phase %zu of %zu, %s: %s, RAM peak of the main process %s%s", i + 1, n, p->name, words,
-				p->peak_exact ? "" : "at least ", units_bytes(p->ram_peak, t->o->units, text));
-		else
-			fact(t, "phase %zu of %zu, %s: %s", i + 1, n, p->name, words);
-		if (p->use.gpu_peak.known)
-			fact(t, "phase %zu of %zu, %s: GPU memory peak of the job %s", i + 1, n, p->name,
-				units_bytes(p->use.gpu_peak.value, t->o->units, text));
-		if (p->use.gpu_energy_uj.known)
-			fact(t, "phase %zu of %zu, %s: %s joules of the GPUs", i + 1, n, p->name,
-				figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
+static void phases(struct text *t)
+{
+	for (size_t i = 0; t->s->job && i < job_phase_count(t->s->job) && i < PHASES_SHOWN; i++) {
+		struct buf title = BUF_INIT(1 << 16);
+
+		phase_title(t->s->job, i, &title);
+		phase(t, job_phase(t->s->job, i), title.data);
+		buf_done(&title);
 	}
 }
 

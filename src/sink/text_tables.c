@@ -13,7 +13,6 @@
 
 enum {
 	LARGEST_SHOWN = 4,
-	PHASES_SHOWN = 12,
 	SERIES_SHOWN = 6,
 	NAME_LEAST = 14
 };
@@ -119,20 +118,6 @@ static void cell(struct text *t, const char *text, unsigned width)
 	layout_more(&t->l, TONE_NONE, text);
 }
 
-static void name_cell(struct text *t, const char *name, unsigned depth, unsigned width)
-{
-	struct buf clean = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
-	unsigned left = depth * 2 < width / 2 ? depth * 2 : width / 2;
-
-	text_clean(name, t->o->utf8, &clean);
-	text_shorten(clean.data, width - left, t->o->utf8, &fitted);
-	cell(t, "", TEXT_INDENT + left - (t->l.column < TEXT_INDENT ? t->l.column : TEXT_INDENT));
-	layout_more(&t->l, TONE_NONE, fitted.data);
-	cell(t, "", width - left - text_width(fitted.data));
-	buf_done(&clean);
-	buf_done(&fitted);
-}
-
 static unsigned depth_of(const struct job *job, const struct phase *p)
 {
 	unsigned depth = 0;
@@ -147,6 +132,35 @@ static unsigned depth_of(const struct job *job, const struct phase *p)
 		}
 	}
 	return depth;
+}
+
+static void name_cell(struct text *t, const char *name, unsigned depth, unsigned width)
+{
+	struct buf clean = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
+	unsigned left = depth * 2 < width / 2 ? depth * 2 : width / 2;
+
+	text_clean(name, t->o->utf8, &clean);
+	text_shorten(clean.data, width - left, t->o->utf8, &fitted);
+	cell(t, "", TEXT_INDENT + left - (t->l.column < TEXT_INDENT ? t->l.column : TEXT_INDENT));
+	layout_more(&t->l, TONE_NONE, fitted.data);
+	cell(t, "", width - left - text_width(fitted.data));
+	buf_done(&clean);
+	buf_done(&fitted);
+}
+
+/* With what was given with it, where there is room. */
+static void phase_name(struct text *t, const struct phase *p, unsigned width)
+{
+	const unsigned depth = depth_of(t->s->job, p);
+	struct buf name = BUF_INIT(1 << 16);
+
+	figure_phase(p, true, &name);
+	if (depth * 2 + text_width(name.data) > width) {
+		buf_clear(&name);
+		figure_phase(p, false, &name);
+	}
+	name_cell(t, name.data, depth, width);
+	buf_done(&name);
 }
 
 static struct maybe figure_of(const struct text *t, const struct phase *p, enum column c)
@@ -188,7 +202,7 @@ static void phase_row(struct text *t, const struct phase_table *table, const str
 	char text[UNITS_LEN];
 
 	layout_row(&t->l, TONE_NONE, "", TEXT_INDENT);
-	name_cell(t, p->name, depth_of(t->s->job, p), table->name_width);
+	phase_name(t, p, table->name_width);
 	for (int c = 0; c < COLUMN_COUNT; c++) {
 		const struct maybe figure = figure_of(t, p, (enum column) c);
 		const char *sign = c == COLUMN_PEAK && figure.known && !p->peak_exact ? text_at_least(t) : "";

@@ -55,6 +55,27 @@ static inline void made_phase(struct made *m, uint32_t number, const char *name,
 	}
 }
 
+/* A phase inside phase 2. */
+static inline void made_validation(struct made *m)
+{
+	char name[] = "validate", facts[] = "";
+	const struct phase phase = {
+		.number = 3,
+		.parent = 2,
+		.name = name,
+		.facts = facts,
+		.begin_ns = (uint64_t) SECONDS(4000),
+		.end_ns = (uint64_t) SECONDS(4300),
+		.ram_before = GIB(11.5),
+		.ram_peak = GIB(12),
+		.ram_after = GIB(12),
+		.ram_known = true,
+		.peak_exact = true,
+	};
+
+	assert_int_equal(job_restore_phase(m->job, &phase), 0);
+}
+
 /* A training run under Slurm that asked for too much. */
 static inline void made_training(struct made *m)
 {
@@ -110,7 +131,8 @@ static inline void made_training(struct made *m)
 	made_process(m, 3, "pt_data_worker", GIB(3.0), false);
 	made_process(m, 4, "sh", MIB(1.7), true);
 	made_phase(m, 1, "load the training set", 0.5, 182, load);
-	made_phase(m, 2, "epoch 1", 190, 4300, fit);
+	made_phase(m, 2, "epoch\nepoch=1\nlr=0.001", 190, 4300, fit);
+	made_validation(m);
 	loss.name = name;
 	assert_int_equal(job_restore_series(m->job, &loss), 0);
 	assert_int_equal(summary_note(&m->s, "gpu", "not asked for: --gpu=none"), 0);
