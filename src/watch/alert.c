@@ -55,6 +55,12 @@ static void who_text(const struct place *p, enum entity entity, char *buf, size_
 		(void) snprintf(buf, size, "%s: ", p->name);
 }
 
+void alert_who(const struct judging *j, char *buf, size_t size)
+{
+	who_text(&j->w->cells.crowds[j->subject].places[j->place], j->subject, buf, size);
+	printable(buf);
+}
+
 /* "23.1 GiB of 25.0 GiB"; with more than one term also what it is of. */
 static void seen_text(const struct rule *rule, const struct rule_seen *seen, char *buf, size_t size)
 {
@@ -86,7 +92,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 {
 	const struct rule *rule = &j->watched->rule;
 	const struct place *p = &j->w->cells.crowds[j->subject].places[j->place];
-	char who[64], what[sizeof(a->what) - sizeof(who)];
+	char who[ALERT_WHO], what[sizeof(a->what) - sizeof(who)];
 
 	*a = (struct alert) {
 		.rule = j->number,
@@ -98,7 +104,7 @@ static void fill(struct alert *a, struct judging *j, bool raised, const struct r
 		.time_ns = j->now,
 		.number = seen ? rule_number(seen->term, &seen->value) : (double) NAN,
 	};
-	who_text(p, j->subject, who, sizeof(who));
+	alert_who(j, who, sizeof(who));
 	if (seen)
 		seen_text(rule, seen, what, sizeof(what));
 	else

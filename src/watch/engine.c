@@ -54,7 +54,7 @@ static void rate_of(const struct cell *cell, struct rule_value *ret)
 		ret->low = ret->value = ret->high = (cell->value - cell->older.value) / ((double) span / 1e9);
 }
 
-/* Counters of the machine began long before the run. */
+/* Counters of the machine and of its GPUs began long before the run. */
 static void since_start(const struct cell *cell, struct rule_value *ret)
 {
 	ret->low -= cell->first;
@@ -84,6 +84,7 @@ static void look_silent(struct judging *j, const struct cell *cell, const struct
 static void look_cell(struct judging *j, const struct cell *cell, const struct rule_term *t, struct rule_value *ret)
 {
 	const bool is_counter = t->name.what == RULE_METRIC && metrics[t->name.metric].kind == KIND_COUNTER;
+	const bool is_older = t->name.entity == ENTITY_HOST || t->name.entity == ENTITY_GPU;
 
 	if (t->test == TEST_SILENT) {
 		look_silent(j, cell, t, ret);
@@ -97,7 +98,7 @@ static void look_cell(struct judging *j, const struct cell *cell, const struct r
 	} else {
 		part_of(cell, t, ret);
 	}
-	if (is_counter && !t->rate && t->test == TEST_COMPARE && t->name.entity == ENTITY_HOST)
+	if (is_counter && is_older && !t->rate && t->test == TEST_COMPARE)
 		since_start(cell, ret);
 	if (cell->known && cell->expires_ns <= j->now && t->name.part == PART_NOW)
 		ret->known = false;
@@ -124,7 +125,7 @@ static int place_of(const struct judging *j, const struct rule_term *t)
 	return t->name.entity == j->subject ? (int) j->place : 0;
 }
 
-static void look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
+void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret)
 {
 	struct judging *j = ctx;
 	const struct rule_term *t = &rule->terms[number];
@@ -215,7 +216,7 @@ static void judge_one(struct judging *j)
 	struct rule_seen seen;
 
 	j->span = 0;
-	if (rule_holds(&j->watched->rule, look, j, &seen))
+	if (rule_holds(&j->watched->rule, judging_look, j, &seen))
 		holds_now(j, s, &seen);
 	else
 		holds_not(j, s, &seen);
@@ -240,23 +241,6 @@ static void judge(struct watch *w, size_t number, uint64_t now)
 			judge_one(&j);
 	}
 	r->next_ns = j.next;
-}
-
-bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *ret)
-{
-	struct watched *r = &w->rules[number];
-	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
-	struct judging j = { .w = w, .watched = r, .number = number, .subject = r->rule.subject, .now = w->now_ns };
-	bool all = true, any = false;
-
-	*ret = (struct rule_seen) { .missing = true };
-	for (j.place = 0; all && j.place < crowd->n; j.place++) {
-		if (!crowd->places[j.place].id)
-			continue;
-		any = true;
-		all = rule_holds(&r->rule, look, &j, ret);
-	}
-	return any && all;
 }
 
 /* Facts come in no frame. */
@@ -338,7 +322,11 @@ static void take_end(struct watch *w, const struct end *end, uint64_t now)
 		struct watched *r = &w->rules[i];
 		struct judging j = { .w = w, .watched = r, .number = i, .subject = end->entity, .place = (size_t) place, .now = now };
 
-		if (r->rule.subject != end->entity || !r->states[place].raised)
+		if (r->rule.subject != end->entity)
+			continue;
+		if (r->rule.kind == RULE_CHECK)
+			tally_count(&j, &r->ended);
+		if (!r->states[place].raised)
 			continue;
 		set_raised(w, r, &r->states[place], false);
 		alert_tell(&j, false, NULL);

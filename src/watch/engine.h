@@ -19,6 +19,7 @@
 enum {
 	WATCH_RULES = 64,
 	ALERT_WHAT = 300,
+	ALERT_WHO = 64,
 	ALERT_TEXT = ALERT_WHAT + RULE_TEXT + 2,
 	ALERT_VALUE = RULE_VALUE_TEXT,
 };
@@ -45,6 +46,21 @@ struct watch_story {
 	double number;          /* what was seen then, in base units */
 	char first[ALERT_WHAT];
 	bool had;               /* every value that it needs was there at some time */
+};
+
+enum tally_kind {
+	TALLY_HOLDS,
+	TALLY_HOLDS_NOT,
+	TALLY_UNKNOWN,
+	TALLY_KINDS
+};
+
+struct tally {
+	struct tallied {
+		size_t n;
+		struct rule_seen seen;
+		char who[ALERT_WHO]; /* "gpu 0: ", "python (4711): ", "" */
+	} of[TALLY_KINDS];
 };
 
 struct watch;
@@ -74,9 +90,9 @@ const struct rule_name *watch_never_had(const struct watch *w, size_t number);
 
 /* Is the rule raised for somebody, and did it hold when it was last judged? */
 bool watch_stands(const struct watch *w, size_t number);
-/* Does the rule hold now, for each whom it is judged for, and is there one? *seen is of one for whom it does not, else of
- * the last. Tells nothing. */
-bool watch_holds_for_all(struct watch *w, size_t number, struct rule_seen *seen);
+/* For how many of those whom it is judged for the rule holds now, or, of a rule to check, held when they ended; and of each
+ * kind the one who is nearest to what it asks about. Tells nothing. */
+void watch_tally(struct watch *w, size_t number, struct tally *ret);
 
 /* The pid of the member of the job that holds most of a GPU's memory: of the GPU with this id, or with this number of
  * the driver's; 0: none is known. Known where watch_keep_holders was called before the first frame. */

@@ -24,6 +24,7 @@ struct watched {
 	uint64_t quiet_ns;                 /* it must not hold for so long before it is cleared */
 	uint64_t next_ns;                  /* when it must be judged though nothing new came */
 	struct watch_story story;
+	struct tally ended;                /* of a rule to check: those who are no more */
 };
 
 struct watch {
@@ -55,4 +56,10 @@ struct judging {
 };
 
 /* Puts what is to tell into the queue. seen NULL: whom it was about has ended. */
+/* A rule_look; ctx is a judging. */
+void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
+/* One more for whom the rule holds or does not. */
+void tally_count(struct judging *j, struct tally *tally);
+/* Whom it is judged for, as texts begin: "gpu 0: ". */
+void alert_who(const struct judging *j, char *buf, size_t size);
 void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen);

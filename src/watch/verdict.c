@@ -17,18 +17,28 @@ static bool is_of_run(const struct rule_term *t)
 	return t->name.what == RULE_TIME || t->name.what == RULE_EXIT || t->name.part != PART_NOW;
 }
 
+static bool is_peak_of_processes(const struct rule_name *n)
+{
+	return n->part == PART_PEAK && (n->metric == M_PROC_RSS || n->metric == M_PROC_HWM);
+}
+
+static bool is_in_summary(const struct rule_name *n)
+{
+	return n->entity == ENTITY_HOST || n->entity == ENTITY_JOB || (n->entity == ENTITY_PROCESS && is_peak_of_processes(n));
+}
+
 enum check_by check_by(const struct rule *rule)
 {
-	bool has_gpu = false;
+	bool in_summary = true;
 
 	for (size_t i = 0; i < rule->n_terms; i++) {
 		if (!is_of_run(&rule->terms[i]))
 			return CHECK_STORY;
-		has_gpu |= rule->terms[i].name.entity == ENTITY_GPU || rule->terms[i].name.entity == ENTITY_GPU_PROCESS;
+		in_summary &= is_in_summary(&rule->terms[i].name);
 	}
 	if (rule->for_ns > 0)
 		return CHECK_STORY;
-	return has_gpu ? CHECK_END : CHECK_SUMMARY;
+	return in_summary ? CHECK_SUMMARY : CHECK_END;
 }
 
 /* ---- the summary's figures ----------------------------------------------------------------------------------------- */
@@ -69,10 +79,10 @@ static struct maybe wall(const struct summary *s)
 	return s->wall_ns.known && s->wall_ns.value > 0 ? s->wall_ns : UNKNOWN;
 }
 
-/* What a counter rose by: those of the machine began before the run. */
+/* What a counter rose by: those of the machine and of its GPUs began before the run. */
 static double risen(const struct acc *acc, enum entity entity)
 {
-	return (double) acc->last - (entity == ENTITY_HOST ? (double) acc->min : 0);
+	return (double) acc->last - (entity == ENTITY_HOST || entity == ENTITY_GPU ? (double) acc->min : 0);
 }
 
 /* Adds what an accumulator has to *sum. False: not that. */
@@ -117,7 +127,7 @@ static void look_processes(const struct summary *s, const struct rule_name *n, s
 {
 	struct maybe most = UNKNOWN;
 
-	if (n->part != PART_PEAK || (n->metric != M_PROC_RSS && n->metric != M_PROC_HWM))
+	if (!is_peak_of_processes(n))
 		return;
 	for (size_t i = 0; i < job_process_count(s->job); i++)
 		most = maybe_max(most, known(job_process(s->job, i)->peak_bytes));
@@ -198,10 +208,35 @@ void check_final(const struct rule *rule, const struct summary *summary, struct 
 
 void check_end(struct watch *w, size_t number, struct verdict *ret)
 {
-	struct rule_seen seen;
-	const bool holds = watch_holds_for_all(w, number, &seen);
+	/* In which order they decide, and as what: the rule is to hold for all of them; ever for one; always (which is negated) and
+	 * never for nobody. */
+	static const struct {
+		enum tally_kind of;
+		enum verdict_kind verdict;
+	} orders[][TALLY_KINDS] = {
+		[RULE_BARE] = { { TALLY_HOLDS_NOT, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS, VERDICT_PASS } },
+		[RULE_EVER] = { { TALLY_HOLDS, VERDICT_PASS }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_FAIL } },
+		[RULE_ALWAYS] = { { TALLY_HOLDS, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_PASS } },
+		[RULE_NEVER] = { { TALLY_HOLDS, VERDICT_FAIL }, { TALLY_UNKNOWN, VERDICT_INCOMPLETE }, { TALLY_HOLDS_NOT, VERDICT_PASS } },
+	};
+	const enum rule_quantifier quantifier = watch_rule(w, number)->quantifier;
+	struct tally tally;
+	size_t i = 0, len;
 
-	fill(watch_rule(w, number), holds, &seen, ret);
+	watch_tally(w, number, &tally);
+	while (i < TALLY_KINDS && tally.of[orders[quantifier][i].of].n == 0)
+		i++;
+	*ret = (struct verdict) { .kind = VERDICT_INCOMPLETE, .number = (double) NAN };
+	if (i == TALLY_KINDS) {
+		(void) snprintf(ret->text, sizeof(ret->text), "it is not known of this run");
+		return;
+	}
+	const struct tallied *t = &tally.of[orders[quantifier][i].of];
+
+	ret->kind = orders[quantifier][i].verdict;
+	ret->number = rule_number(t->seen.term, &t->seen.value);
+	len = (size_t) snprintf(ret->text, sizeof(ret->text), "%s", t->who);
+	value_text(&t->seen, ret->text + len, sizeof(ret->text) - len);
 }
 
 void check_story(const struct watch *w, size_t number, struct verdict *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rules about a whole run, for a gate. Where every name has .peak, .mean or .last (or is time), the figures of the
- * summary decide; else the run was replayed through the engine, and what counts is whether the rule ever held.
+ * summary decide, of GPUs and processes those of each; else the run was replayed through the engine, and what counts is whether the rule ever held.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct verdict {
 
 enum check_by {
 	CHECK_SUMMARY, /* its figures decide */
-	CHECK_END,     /* likewise, but of GPUs: what the engine knows at the end */
+	CHECK_END,     /* likewise, but of each GPU or process: what the engine knew at its end */
 	CHECK_STORY,   /* whether it ever held */
 };
 enum check_by check_by(const struct rule *rule);

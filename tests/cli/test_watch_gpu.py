@@ -71,9 +71,35 @@ def test_alerts_and_check(gpu):
     assert len(told) == 5
     for rule, status in {"gpu.mem.peak < 95%": 0, "gpu.mem.peak < 10GiB": 1, "gpu1.mem.peak < 10GiB": 0,
                          "gpu.busy.mean < 60%": 0, "gpu0.busy.mean > 40%": 0, "gpu.busy.mean > 40%": 1,
-                         "never gpu.temp > 100C": 0, "gpu5.mem.peak < 1GiB": 3}.items():
+                         "never gpu.temp > 100C": 0, "gpu5.mem.peak < 1GiB": 3,
+                         # of each GPU, of each process that was on one
+                         "ever gpu.mem.peak > 10GiB": 0, "ever gpu.mem.peak > 30GiB": 1, "never gpu.mem.peak > 10GiB": 1,
+                         "never gpu.mem.peak > 30GiB": 0, "always gpu.mem.peak < 10GiB": 1, "always gpu.mem.peak < 30GiB": 0,
+                         "gpu_process.mem.peak < 30GiB": 0, "gpu_process.mem.peak < 10GiB": 1,
+                         "ever gpu_process.mem.peak > 10GiB": 0, "never gpu_process.mem.peak > 10GiB": 1,
+                         "always gpu.mem.peak < 30GiB and ever": 2}.items():
         done = gpu.run("check", "run.hiw", rule)
-        assert done.returncode == status, done.stdout
+        assert done.returncode == status, (rule, done.stdout)
+    assert "gpu 0: gpu.mem.peak is 2" in gpu.run("check", "run.hiw", "gpu.mem.peak < 95%").stdout, "the one that is nearest to it"
+    assert f"sleep ({big}): gpu_process.mem.peak is 20.0 GiB" in gpu.run("check", "run.hiw", "gpu_process.mem.peak < 1GiB").stdout
+
+
+def test_counters_of_a_gpu_begin_with_the_run(gpu):
+    """The driver's counters are as old as the driver: 1 MJ and 7 errors are none of this run's."""
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[gpu 0-1]\npower = 100000\nenergy = integral power 1000000000\necc_uncorrected_volatile = 7\n")
+    hiwater = start(gpu, "--alert", "gpu.energy > 500kJ", "--alert", "gpu.energy > 50J", "--alert", "gpu.ecc_uncorrected > 0")
+    assert hiwater.stderr.readline().startswith("hiwater: alert: gpu.energy > 50J: gpu ")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    assert "500kJ" not in (rest := hiwater.stderr.read()) and "ecc" not in rest
+    energy = [d["energy_j"] for d in json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"]["devices"]]
+    said = json.loads(gpu.run("check", "--json", "run.hiw", "gpu0.energy.last > 50J", "gpu1.energy.last < 100kJ").stdout)
+    assert said["pass"] and [rule["value"] for rule in said["rules"]] == pytest.approx(energy)
+    other = gpu.folder / "other.hiw"
+    other.write_bytes((gpu.folder / "run.hiw").read_bytes())
+    done = gpu.run("compare", "--fail-if", "gpu.energy.last > 100kJ", "run.hiw", "other.hiw")
+    assert done.returncode == 0, done.stdout
 
 
 OOM = """

@@ -65,7 +65,7 @@ static bool held_live(const char *text, const struct facts *f)
 	struct watch *w = watch_new(f);
 	struct rule rule = read_rule(text, RULE_ALERT);
 	struct framebuf b = { 0 };
-	struct rule_seen seen;
+	struct tally tally;
 	bool held;
 
 	assert_non_null(w);
@@ -78,7 +78,8 @@ static bool held_live(const char *text, const struct facts *f)
 		watch_see(w, &frame);
 		framebuf_clear(&b);
 	}
-	held = watch_holds_for_all(w, 0, &seen);
+	watch_tally(w, 0, &tally);
+	held = tally.of[TALLY_HOLDS].n == 1;
 	framebuf_done(&b);
 	watch_free(w);
 	return held;
