@@ -1,71 +1,91 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts that need no program: SVG, for browsers without JavaScript, for mail and for paper. A band from the lowest to the
- * highest value and a line of means; the page's charts take their place.
+ * Which charts there are without a program, and what is in them: the page's charts take their place where it runs.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "sink/html_put.h"
+#include "base/textwidth.h"
+#include "job/framework.h"
+#include "sink/html_svg.h"
 
 enum {
-	WIDTH = 960,
-	HEIGHT = 160,
-	LEFT = 84,
-	BOTTOM = 22,
-	TOP = 8,
-	POINTS = 480,
-	LINES = 4,
-	TICKS = 6,
+	SERIES_SHOWN = 24,    /* pictures of what the job logged */
+	PHASES_SHOWN = 200,
+	MOMENTS_SHOWN = 200,
 };
 
-enum amount {
-	AMOUNT_BYTES,
-	AMOUNT_CORES,
-	AMOUNT_SHARE,
-};
+#define ALONE METRIC_COUNT
 
-/* A chart and the columns in it; the second of a pair is added to the first. */
+/* A chart and the columns in it; the second of a pair is added to the first. Which runs have it: web/page.js has the same. */
 static const struct picture {
 	const char *title, *entity;
-	enum amount amount;
+	enum svg_amount amount;
+	bool is_loose;
 	struct {
 		const char *label;
-		enum metric metric, added; /* added: METRIC_COUNT for none */
-	} lines[LINES];
+		enum metric metric, added;
+		bool is_dropped;  /* where it is always 0 */
+	} lines[SVG_LINES];
 } pictures[] = {
-	{ "RAM of the job", "job", AMOUNT_BYTES, { { "RAM, shared pages once", M_JOB_RAM, METRIC_COUNT } } },
-	{ "Processors in use by the job", "job", AMOUNT_CORES, { { "cores", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM } } },
-	{ "GPU memory", "gpu", AMOUNT_BYTES, { { "device", M_GPU_MEM, METRIC_COUNT }, { "job", M_GPU_JOB_MEM, METRIC_COUNT } } },
-	{ "GPU at work", "gpu", AMOUNT_SHARE, { { "busy: some kernel ran", M_GPU_BUSY, METRIC_COUNT }, { "SM active", M_GPU_SM_ACTIVE, METRIC_COUNT } } },
+	{ "RAM of the job", "job", AMOUNT_BYTES, false, { { "job, shared pages once", M_JOB_RAM, ALONE, false }, { "swap", M_JOB_SWAP, ALONE, true }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true } } },
+	{ "RAM of the machine", "host", AMOUNT_BYTES, false, { { "in use by everybody", M_HOST_MEM_USED, ALONE, false } } },
+	{ "memory", "gpu", AMOUNT_BYTES, false, { { "job", M_GPU_JOB_MEM, ALONE, false }, { "device", M_GPU_MEM, ALONE, false }, { "other jobs", M_GPU_FOREIGN_MEM, ALONE, true }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true } } },
+	{ "at work", "gpu", AMOUNT_SHARE, false, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false }, { "\"utilisation\": some kernel ran", M_GPU_BUSY, ALONE, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false } } },
+	{ "power", "gpu", AMOUNT_WATTS, false, { { "limit", M_GPU_POWER_LIMIT, ALONE, false }, { "drawn", M_GPU_POWER, ALONE, false } } },
+	{ "temperature", "gpu", AMOUNT_CELSIUS, true, { { "GPU", M_GPU_TEMP, ALONE, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false } } },
+	{ "Processors in use by the job", "job", AMOUNT_CORES, false, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false } } },
+	{ "Storage", "job", AMOUNT_BYTES, false, { { "job reads, each second", M_JOB_READ_BYTES, ALONE, false }, { "job writes, each second", M_JOB_WRITE_BYTES, ALONE, false } } },
 };
 
-struct point {
-	double low, mean, high;
-	unsigned n; /* of the readings that these are of */
-};
-
+/* A picture in the making, and what happened meanwhile. */
 struct drawing {
 	struct html *h;
-	uint64_t end_ns;
-	double top;      /* of the scale */
-	struct point points[LINES][POINTS];
-	size_t n_lines;
-	const char *labels[LINES];
+	const struct html_run *run;
+	size_t number;        /* of the run */
+	struct svg_chart chart;
+	struct svg_stretch stretches[PHASES_SHOWN + MOMENTS_SHOWN];
+	struct svg_moment moments[MOMENTS_SHOWN];
+	size_t n_stretches, n_moments;
+	struct buf flag;
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
 
-static void add_cell(struct point *p, const struct html_cell *cell)
+static void add_cell(struct svg_point *p, const struct html_cell *cell, double at_ns)
 {
-	if (p->n == 0) {
-		*p = (struct point) { cell->low, cell->mean, cell->high, 1 };
+	const double old = (double) p->n / (double) (p->n + 1), new = 1 - old;
+
+	if (cell->kind != CELL_NUMBER) {
+		p->special = cell->kind == CELL_NAN ? "NaN" : cell->kind == CELL_PLUS_INF ? "Infinity"
+											  : "-Infinity";
 		return;
 	}
-	p->low = fmin(p->low, cell->low);
-	p->high = fmax(p->high, cell->high);
-	p->mean += (cell->mean - p->mean) / ++p->n;
+	p->low = p->n ? fmin(p->low, cell->low) : cell->low;
+	p->high = p->n ? fmax(p->high, cell->high) : cell->high;
+	p->mean = p->mean * old + cell->mean * new;
+	p->at_ns = p->at_ns * old + at_ns * new;
+	p->n++;
+}
+
+static size_t point_at(uint64_t end_ns, uint64_t at_ns)
+{
+	const size_t point = (size_t) ((double) at_ns / (double) end_ns * SVG_POINTS);
+
+	return point < SVG_POINTS ? point : SVG_POINTS - 1;
+}
+
+static void reduce_instants(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const double middle = (double) t->t[i] + (double) t->span[i] / 2;
+
+		if (c->cells[i].kind != CELL_NONE)
+			add_cell(&points[point_at(end_ns, (uint64_t) middle)], &c->cells[i], middle);
+	}
 }
 
 /* How long a reading stands: three and a half times what lies between two on average, as in web/charts.js. */
@@ -90,182 +110,293 @@ static size_t next_number(const struct html_table *t, const struct html_column *
 }
 
 /* Each reading stands until the next one, where that comes in time. */
-static void reduce(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct point *points)
+static void reduce(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
 {
-	const double scale = (double) POINTS / (double) end_ns, hold = c ? hold_of(t, c) : 0;
+	const double hold = c ? hold_of(t, c) : 0;
 
 	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n;) {
 		const size_t next = next_number(t, c, i + 1);
 		const uint64_t end = t->t[i] + t->span[i];
 		const bool stands = next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
-		const size_t last = (size_t) ((double) (stands ? t->t[next] : end) * scale);
+		const size_t last = point_at(end_ns, stands ? t->t[next] : end);
 
-		for (size_t point = (size_t) ((double) t->t[i] * scale); point <= last && point < POINTS; point++)
-			add_cell(&points[point], &c->cells[i]);
+		for (size_t point = point_at(end_ns, t->t[i]); point <= last; point++)
+			add_cell(&points[point], &c->cells[i], (double) t->t[i]);
 		i = next;
 	}
 }
 
-static void take_line(struct drawing *d, const struct picture *p, size_t line, const struct html_table *t)
+static bool is_nothing(const struct svg_point *points)
+{
+	for (size_t i = 0; i < SVG_POINTS; i++) {
+		if (points[i].n > 0 && points[i].high > 0)
+			return false;
+	}
+	return true;
+}
+
+static struct svg_line *new_line(struct drawing *d, const char *label)
+{
+	struct svg_line *l = d->chart.n_lines < SVG_LINES ? &d->chart.lines[d->chart.n_lines] : NULL;
+
+	if (l) {
+		memset(l, 0, sizeof(*l));
+		l->label = label;
+	}
+	return l;
+}
+
+static void add_line(struct drawing *d, const struct picture *p, size_t line, const struct html_table *t)
 {
 	const struct html_column *c = html_gather_column(t, p->lines[line].metric);
-	struct point *points = d->points[d->n_lines], more[POINTS] = { 0 };
+	struct svg_line *l = c ? new_line(d, p->lines[line].label) : NULL;
+	struct svg_point more[SVG_POINTS] = { 0 };
 
-	if (!c)
+	if (!l)
 		return;
-	memset(points, 0, sizeof(d->points[0]));
-	reduce(t, c, d->end_ns, points);
-	if (p->lines[line].added < METRIC_COUNT)
-		reduce(t, html_gather_column(t, p->lines[line].added), d->end_ns, more);
-	for (size_t i = 0; i < POINTS; i++) {
-		points[i].low += more[i].low;
-		points[i].mean += more[i].mean;
-		points[i].high += more[i].high;
-		if (points[i].n > 0)
-			d->top = fmax(d->top, points[i].high);
-	}
-	d->labels[d->n_lines++] = p->lines[line].label;
-}
-
-/* ---- the picture ----------------------------------------------------------------------------------------------------------- */
-
-static double x_of(size_t point)
-{
-	return LEFT + (double) (WIDTH - LEFT) * (double) point / POINTS;
-}
-
-static double y_of(const struct drawing *d, double value)
-{
-	return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (d->top > 0 ? value / d->top : 0));
-}
-
-/* Tenths of a pixel: no locale's decimal point. */
-static void put_point(struct html *h, double x, double y)
-{
-	const long tx = lround(x * 10), ty = lround(y * 10);
-
-	html_printf(h, "%ld.%ld %ld.%ld", tx / 10, tx % 10, ty / 10, ty % 10);
-}
-
-static void put_stretch(const struct drawing *d, const struct point *points, size_t from, size_t to, size_t line)
-{
-	html_printf(d->h, "<path class=\"band c%zu\" d=\"", line);
-	for (size_t i = from; i < to; i++) {
-		html_raw(d->h, i == from ? "M" : "L");
-		put_point(d->h, x_of(i), y_of(d, points[i].high));
-	}
-	for (size_t i = to; i-- > from;) {
-		html_raw(d->h, "L");
-		put_point(d->h, x_of(i), y_of(d, points[i].low));
-	}
-	html_printf(d->h, "Z\"/><path class=\"line c%zu\" d=\"", line);
-	for (size_t i = from; i < to; i++) {
-		html_raw(d->h, i == from ? "M" : "L");
-		put_point(d->h, x_of(i), y_of(d, points[i].mean));
-	}
-	html_raw(d->h, "\"/>");
-}
-
-static void put_lines(const struct drawing *d)
-{
-	for (size_t line = 0; line < d->n_lines; line++) {
-		const struct point *points = d->points[line];
-
-		for (size_t i = 0; i < POINTS; i++) {
-			const size_t from = i;
-
-			while (i < POINTS && points[i].n > 0)
-				i++;
-			if (i > from)
-				put_stretch(d, points, from, i, line);
+	reduce(t, c, d->chart.end_ns, l->points);
+	if (p->lines[line].added != ALONE) {
+		reduce(t, html_gather_column(t, p->lines[line].added), d->chart.end_ns, more);
+		for (size_t i = 0; i < SVG_POINTS; i++) {
+			l->points[i].low += more[i].low;
+			l->points[i].mean += more[i].mean;
+			l->points[i].high += more[i].high;
 		}
 	}
+	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
 
-static void put_amount(struct html *h, double value, enum amount amount)
+/* ---- what belongs to some of them ------------------------------------------------------------------------------------------ */
+
+static void reference(struct drawing *d, const char *label, struct maybe value)
 {
+	if (value.known && value.value > 0 && d->chart.n_references < SVG_REFERENCES)
+		d->chart.references[d->chart.n_references++] = (struct svg_reference) { label, (double) value.value };
+}
+
+static void about_ram(struct drawing *d)
+{
+	const struct summary *s = d->run->summary;
+	const struct facts *f = s->facts;
+	const struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
+	const struct ram_figure *peak = &s->combined;
 	char text[UNITS_LEN];
 
-	switch (amount) {
-	case AMOUNT_BYTES:
-		html_bytes(h, known((int64_t) value));
-		break;
-	case AMOUNT_CORES:
-		html_printf(h, "%s cores", figure_number(value / 1e6, text));
-		break;
-	case AMOUNT_SHARE:
-		html_raw(h, value > 0 ? units_percent((int64_t) value, 1000000, text) : "0 %");
-		break;
+	reference(d, "requested", f->request_bytes);
+	if (limit.known && (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value))
+		reference(d, "limit", limit);
+	reference(d, "this machine has", f->capacity_bytes);
+	if (!peak->peak.known || !peak->at_ns.known)
+		return;
+	d->chart.flag_ns = peak->at_ns;
+	d->chart.flag = (double) peak->peak.value;
+	(void) buf_printf(&d->flag, "peak %s, ", units_bytes(peak->peak.value, d->h->o->units, text));
+	figure_method(peak, f, d->h->o, &d->flag);
+	for (size_t i = 0; i < d->flag.len; i++) {
+		if (d->flag.data[i] == NB[0])
+			d->flag.data[i] = ' ';
+	}
+	d->chart.flag_words = d->flag.data;
+}
+
+static const struct birth *gpu_of(const struct drawing *d, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_count(d->run->summary->job); i++) {
+		const struct birth *b = &job_gpu(d->run->summary->job, i)->birth;
+
+		if (b->id == id)
+			return b;
+	}
+	return NULL;
+}
+
+/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+
+static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const char *kind, const char *words)
+{
+	if (d->n_stretches < sizeof(d->stretches) / sizeof(d->stretches[0]))
+		d->stretches[d->n_stretches++] = (struct svg_stretch) { from_ns, to_ns, kind, words };
+}
+
+/* Every second of the phases that are in no other. */
+static void find_phases(struct drawing *d)
+{
+	const struct job *job = d->run->summary->job;
+	size_t outer = 0;
+
+	for (size_t i = 0; i < job_phase_count(job) && outer < PHASES_SHOWN; i++) {
+		const struct phase *p = job_phase(job, i);
+
+		if (p->parent == 0 && outer++ % 2 == 0)
+			stretch(d, p->begin_ns, p->end_ns ? p->end_ns : d->chart.end_ns, "phase", p->name);
 	}
 }
 
-static void put_axes(const struct drawing *d, enum amount amount)
+static void find_events(struct drawing *d)
 {
-	for (int i = 0; i <= 2; i++) {
-		const double y = y_of(d, d->top * i / 2);
+	const struct html_gather *g = d->run->gather;
 
-		html_printf(d->h, "<path class=\"grid\" d=\"M%d %ldH%d\"/><text x=\"%d\" y=\"%ld\" text-anchor=\"end\">", LEFT, lround(y), WIDTH, LEFT - 8,
-			lround(y) + 4);
-		put_amount(d->h, d->top * i / 2, amount);
-		html_raw(d->h, "</text>");
-	}
-	for (int i = 0; i <= TICKS; i++) {
-		html_printf(d->h, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", LEFT + (WIDTH - LEFT) * i / TICKS, HEIGHT - 6,
-			i == 0 ? "start" : i == TICKS ? "end"
-						      : "middle");
-		html_duration(d->h, known((int64_t) (d->end_ns / TICKS * (uint64_t) i)));
-		html_raw(d->h, "</text>");
+	for (size_t i = 0; i < g->n_events; i++) {
+		const struct html_event *e = &g->events[i];
+		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
+
+		if (e->kind == EVENT_GAP && e->value_ns > 0)
+			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "nothing was read");
+		else if ((is_alert || e->kind == EVENT_MARK) && d->n_moments < MOMENTS_SHOWN)
+			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert, e->kind == EVENT_OOM ? "out of memory" : e->text };
 	}
 }
 
-static void draw(struct drawing *d, const struct picture *p, const char *name)
+/* ---- pictures -------------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct drawing *d, const char *title, const char *of, enum svg_amount amount, bool is_loose)
 {
-	html_printf(d->h, "<figure class=\"picture\"><figcaption>%s", p->title);
-	if (*name) {
-		html_raw(d->h, ", ");
-		html_raw(d->h, name);
-	}
-	for (size_t i = 0; i < d->n_lines; i++)
-		html_printf(d->h, " <span class=\"key c%zu\">%s</span>", i, d->labels[i]);
-	html_printf(d->h, "</figcaption><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s, up to ", WIDTH, HEIGHT, p->title);
-	put_amount(d->h, d->top, p->amount);
-	html_raw(d->h, "\">");
-	put_axes(d, p->amount);
-	put_lines(d);
-	html_raw(d->h, "</svg></figure>\n");
+	struct svg_chart *c = &d->chart;
+
+	c->title = title;
+	c->of = of;
+	c->run = d->number;
+	c->amount = amount;
+	c->is_loose = is_loose;
+	c->end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+	c->n_lines = c->n_references = 0;
+	c->flag_ns = UNKNOWN;
+	c->stretches = d->stretches;
+	c->n_stretches = d->n_stretches;
+	c->moments = d->moments;
+	c->n_moments = d->n_moments;
+	c->note = NULL;
 }
 
-static void picture(struct html *h, const struct html_run *run, const struct picture *p, const struct html_table *t)
+static void picture(struct drawing *d, const struct picture *p, const struct html_table *t)
 {
-	struct drawing d = { .h = h, .end_ns = run->gather->now_ns ? run->gather->now_ns : 1, .top = p->amount == AMOUNT_SHARE ? 1e6 : 0 };
+	const struct birth *gpu = strcmp(t->entity, "gpu") == 0 ? gpu_of(d, t->id) : NULL;
 	char name[UNITS_LEN] = "";
 
-	for (size_t line = 0; line < LINES && p->lines[line].label; line++)
-		take_line(&d, p, line, t);
-	for (size_t i = 0; i < job_gpu_count(run->summary->job); i++) {
-		const struct birth *b = &job_gpu(run->summary->job, i)->birth;
-
-		if (b->id == t->id)
-			(void) figure_gpu(&b->gpu, name);
-	}
-	if (d.n_lines > 0)
-		draw(&d, p, name);
+	if (gpu)
+		(void) figure_gpu(&gpu->gpu, name);
+	begin(d, p->title, name, p->amount, p->is_loose);
+	for (size_t line = 0; line < SVG_LINES && p->lines[line].label; line++)
+		add_line(d, p, line, t);
+	if (p->lines[0].metric == M_JOB_RAM)
+		about_ram(d);
+	if (gpu && p->amount == AMOUNT_BYTES)
+		reference(d, "it has", gpu->gpu.memory_bytes);
+	if (p->amount == AMOUNT_CORES)
+		reference(d, "the job may use", figure_cores(d->run->summary->facts));
+	if (d->chart.n_lines > 0)
+		svg_chart(d->h, &d->chart);
 }
 
-static void pictures_of(struct html *h, const struct html_run *run)
+static void pictures_of(struct drawing *d)
 {
 	for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++) {
-		for (size_t k = 0; k < run->gather->n_tables; k++) {
-			const struct html_table *t = &run->gather->tables[k];
+		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
+			const struct html_table *t = &d->run->gather->tables[k];
 
-			if (strcmp(t->entity, pictures[i].entity) == 0 && t->n > 1)
-				picture(h, run, &pictures[i], t);
+			if (strcmp(t->entity, pictures[i].entity) == 0 && t->n > 0)
+				picture(d, &pictures[i], t);
 		}
+	}
+}
+
+/* ---- what the job logged --------------------------------------------------------------------------------------------------- */
+
+/* train/loss and val_loss are two lines of one chart, "loss"; web/page.js has the same rule. */
+static const char *family(const char *name)
+{
+	static const char *const sets[] = { "train", "valid", "validation", "val", "test", "eval" };
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		const size_t len = strlen(sets[i]);
+
+		if (strncmp(last, sets[i], len) == 0 && last[len] && strchr("_.-", last[len]) && last[len + 1])
+			return last + len + 1;
+	}
+	return last;
+}
+
+static bool is_series(const struct html_table *t)
+{
+	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+static void family_picture(struct drawing *d, size_t first, const char *name)
+{
+	const struct html_gather *g = d->run->gather;
+	const bool is_bytes = ends_with(name, "bytes");
+
+	begin(d, name, "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
+	for (size_t i = first; i < g->n_tables; i++) {
+		const struct html_table *t = &g->tables[i];
+		struct svg_line *l;
+
+		if (!is_series(t) || strcmp(family(t->columns[0].name), name) != 0)
+			continue;
+		l = new_line(d, t->columns[0].name);
+		if (!l) {
+			d->chart.note = "More series of that name are in the data.";
+			break;
+		}
+		l->is_instants = true;
+		reduce_instants(t, &t->columns[0], d->chart.end_ns, l->points);
+		d->chart.n_lines++;
+	}
+	svg_chart(d->h, &d->chart);
+}
+
+static bool was_before(const struct html_gather *g, size_t table, const char *name)
+{
+	for (size_t i = 0; i < table; i++) {
+		if (is_series(&g->tables[i]) && strcmp(family(g->tables[i].columns[0].name), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void series_of(struct drawing *d)
+{
+	const struct html_gather *g = d->run->gather;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < g->n_tables; i++) {
+		const char *name = is_series(&g->tables[i]) ? family(g->tables[i].columns[0].name) : NULL;
+
+		if (!name || was_before(g, i, name))
+			continue;
+		if (shown++ == SERIES_SHOWN) {
+			html_raw(d->h, "<p class=\"note\">More of what the job logged is in the data of this page.</p>\n");
+			return;
+		}
+		family_picture(d, i, name);
 	}
 }
 
 void html_pictures(struct html *h)
 {
-	for (size_t i = 0; i < h->n; i++)
-		pictures_of(h, &h->runs[i]);
+	struct drawing *d = malloc(sizeof(*d));
+
+	if (!d) {
+		h->out->error = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < h->n; i++) {
+		*d = (struct drawing) { .h = h, .run = &h->runs[i], .number = i, .flag = BUF_INIT(4096) };
+		d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+		svg_timeline(h, i);
+		find_phases(d);
+		find_events(d);
+		pictures_of(d);
+		series_of(d);
+		buf_done(&d->flag);
+	}
+	free(d);
 }

@@ -39,6 +39,23 @@ void html_text(struct html *h, const char *text)
 	buf_done(&clean);
 }
 
+void html_short(struct html *h, const char *text, const char *more, unsigned columns)
+{
+	struct buf clean = BUF_INIT(1 << 22), cut = BUF_INIT(1 << 22);
+
+	(void) text_clean(text ? text : "", true, &clean);
+	if (more && *more) {
+		(void) buf_str(&clean, " ");
+		(void) text_clean(more, true, &clean);
+	}
+	if (!clean.error && text_shorten(clean.data ? clean.data : "", columns, true, &cut) == 0)
+		escape(h->out, cut.data ? cut.data : "");
+	else if (!h->out->error)
+		h->out->error = clean.error ? clean.error : cut.error;
+	buf_done(&clean);
+	buf_done(&cut);
+}
+
 void html_raw(struct html *h, const char *markup)
 {
 	(void) buf_str(h->out, markup);

@@ -17,6 +17,8 @@ struct html {
 
 /* A text as people see it: no controls, no bytes that are no UTF-8, none of the letters of HTML. */
 void html_text(struct html *h, const char *text);
+/* Both with a blank between, no wider than so many columns; more may be "" or NULL. */
+void html_short(struct html *h, const char *text, const char *more, unsigned columns);
 /* Markup of ours. */
 void html_raw(struct html *h, const char *markup);
 void html_printf(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));

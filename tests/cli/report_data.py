@@ -39,7 +39,7 @@ class Page(html.parser.HTMLParser):
             self.scripts[-1] += data
         elif where == "style":
             self.styles[-1] += data
-        elif where == "title":
+        elif where == "title" and "title" not in self.inside:  # pictures have some, too
             self.inside["title"] = data
         else:
             self.text += data

@@ -14,6 +14,7 @@ import long_recordings
 import pytest
 from cli_helpers import HIWATER, ROOT, Tool, wait_for
 from report_data import Page, column, payload, table
+from svg_pictures import pictures
 
 EVIL = '</script><script>alert(1)</script>"\'&<img src=x onerror=alert(2)>\u202e'
 JOB = """
@@ -253,7 +254,7 @@ def test_as_many_series_as_can_be_stored(tmp_path):
 
 
 def test_the_line_of_a_picture_is_the_mean(tmp_path):
-    """Each of its points is of 15 windows, every sixteenth of which held eight times as much."""
+    """Each of its points is of 18 windows, every sixteenth of which held eight times as much."""
     tool = Tool(tmp_path)
     path = tmp_path / "run.hiw"
     long_recordings.make(HIWATER, path, hours=2, processes=1, burst_at=-1)
@@ -261,9 +262,9 @@ def test_the_line_of_a_picture_is_the_mean(tmp_path):
         db.execute("UPDATE job_sample SET ram = (1 << 30) * (CASE t / 1000000000 % 16 WHEN 15 THEN 8 ELSE 1 END)")
         db.execute("UPDATE job_sample SET ram_min = ram, ram_max = ram")
     db.close()
-    line = next(p["d"] for p in page_of(tool, path).all("path") if p.get("class") == "line c0")
-    heights = [float(y) for y in re.findall(r"[ML][0-9.]+ ([0-9.]+)", line)]
-    held = [(138 - y) / 130 * 8 for y in heights]  # GiB: the scale ends at the highest value
+    report(tool, path, "-o", "page.html")
+    shown = pictures((tmp_path / "page.html").read_text(encoding="utf-8"))["RAM of the job"]
+    held = [value / 2**30 for line in shown.shapes("line") for _, value in line]
     assert len(held) >= 400 and 0.95 <= min(held) and max(held) <= 2.2, (min(held), max(held))
 
 

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""The pictures of a report that need no program. They are read by the words at their axes, and compared with the recording's rows."""
+import json
+import math
+import sqlite3
+import sys
+
+import long_recordings
+import pytest
+from cli_helpers import HIWATER, ROOT, Tool
+from stress_jobs import BUILD
+from svg_pictures import pictures
+
+CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
+SECOND = 10**9
+GIB = 1 << 30
+JOB = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\\0" + os.environ["HIWATER_SOCKET"][1:])
+with open("main.new", "w") as f:
+    f.write(str(os.getpid()))
+os.rename("main.new", "main")
+hold = []
+for epoch in range(3):
+    s.send(f"phase+ epoch\\nepoch={epoch}".encode())
+    hold.append(bytearray(100 << 20))
+    end = time.time() + 1.2
+    while time.time() < end:
+        s.send(f"log train/loss={5 - time.time() % 1} torch/gpu0/allocated_bytes=5".encode())
+        time.sleep(0.02)
+    s.send(("log val_loss=%s accuracy=%g <odd>&=1" % (("3", "nan", "1")[epoch], epoch / 4)).encode())
+    s.send(b"phase- epoch")
+s.send(b"mark the <end>")
+time.sleep(0.3)
+"""
+
+
+def report_of(tool, *args):
+    done = tool.run("report", "run.hiw", *args, "-o", "page.html")
+    if "built without uPlot" in done.stderr:
+        pytest.skip("built without uPlot, which cannot be had here")
+    assert done.returncode == 0, done.stderr
+    return (tool.folder / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A training on the first of two fake GPUs."""
+    tool = Tool(tmp_path_factory.mktemp("pictured"))
+    (tool.folder / "job.py").write_text(JOB)
+    (tool.folder / "gpu.conf").write_text(f"""[driver]
+level = 550
+[gpu 0-1]
+include = {CARD}
+[gpu 0]
+util = 90
+gpm 2 = 40
+power = steps 0:100000 2:300000
+temperature = ramp 30 60 0..4
+[process 0]
+pid = @{tool.folder}/main
+memory = steps 0:1Gi 2:3Gi
+""")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tool.folder / "gpu.conf"))
+    done = tool.run("run", "--summary", "none", "-i", "20ms", "--request", "ram=512MiB", "--alert", "ram > 150MiB", "-o", "run.hiw", "--",
+                    sys.executable, "job.py")
+    assert done.returncode == 0, done.stderr
+    yield tool, pictures(report_of(tool)), json.loads(tool.run("show", "--json", "run.hiw").stdout)
+    tool.end_all()
+
+
+def rows_of(tool, sql):
+    with sqlite3.connect(f"file:{tool.folder / 'run.hiw'}?mode=ro", uri=True) as db:
+        found = db.execute(sql).fetchall()
+    db.close()
+    return found
+
+
+def test_what_is_pictured(made):
+    titles = set(made[1])
+    for of in ("GPU 0", "GPU 1"):
+        assert {f"{of} memory", f"{of} at work", f"{of} power", f"{of} temperature"} <= titles
+    assert {"What happened", "RAM of the job", "RAM of the machine", "Processors in use by the job", "Storage", "loss", "accuracy", "<odd>&"} <= titles
+    assert not [t for t in titles if "allocated" in t], "a framework's memory is no series of the user's"
+
+
+def test_memory_with_its_peak_and_its_request(made):
+    tool, shown, summary = made
+    ram = shown["RAM of the job"]
+    peak = summary["ram"]["combined"]
+    assert ram.keys[0].startswith("job, shared pages once max ")
+    flag = next(p for p in ram.svg.iter("path") if p.get("class") == "flag")
+    x, y = map(float, flag.get("d")[1:].split("l")[0].split())
+    assert ram.time(x) == pytest.approx(peak["at_s"], abs=0.02) and ram.value(y) == pytest.approx(peak["peak_bytes"], rel=0.01)
+    words = " ".join(t.text for t in ram.svg.iter("text"))
+    assert "requested 512 MiB" in words and "peak " in words and peak["source"] in words
+    requested = next(p for p in ram.svg.iter("path") if p.get("class") == "reference")
+    assert ram.value(float(requested.get("d")[1:].split("H")[0].split()[1])) == pytest.approx(512 << 20, rel=0.01)
+    for t, span, low, mean, high in rows_of(tool, "SELECT t, span, coalesce(ram_min, ram), ram, coalesce(ram_max, ram) FROM job_sample WHERE span > 500000000"):
+        seen = ram.at((t + span / 2) / SECOND)
+        assert low - (8 << 20) <= seen <= high + (8 << 20), (t, seen, mean)
+
+
+def test_gpus(made):
+    tool, shown, _ = made
+    memory = shown["GPU 0 memory"]
+    assert [k.split(" max")[0] for k in memory.keys][:2] == ["job", "device"]
+    assert "it has 79.6 GiB" not in " ".join(t.text for t in memory.svg.iter("text")), "a limit far above the lines would flatten them"
+    rows = rows_of(tool, "SELECT t, span, job_mem FROM gpu_sample WHERE id = (SELECT min(id) FROM gpu) AND job_mem IS NOT NULL AND span > 500000000")
+    assert {GIB, 3 * GIB} <= {mem for _, _, mem in rows}
+    for t, span, mem in rows:
+        if mem in (GIB, 3 * GIB):
+            assert memory.at((t + span / 2) / SECOND) == pytest.approx(mem, rel=0.01)
+    work = shown["GPU 0 at work"]
+    assert work.keys[0] == "SM active max 40 %" and work.keys[1] == '"utilisation": some kernel ran max 90 %'
+    assert work.at(2.5, 0) == pytest.approx(0.4, abs=0.01) and work.at(2.5, 1) == pytest.approx(0.9, abs=0.01)
+    assert shown["GPU 0 power"].at(3.2, 1) == pytest.approx(300, rel=0.02)
+    assert shown["GPU 1 power"].at(3.2, 1) == pytest.approx(70, rel=0.02)
+
+
+def test_what_the_job_logged(made):
+    tool, shown, _ = made
+    loss = shown["loss"]
+    assert [k.split()[0] for k in loss.keys] == ["train/loss", "val_loss"], "two lines of one picture"
+    values = rows_of(tool, "SELECT t, value FROM series_value WHERE series = (SELECT id FROM series WHERE name = 'val_loss') ORDER BY t")
+    assert [v for _, v in values] == [3, None, 1]
+    kept = [(t / SECOND, v) for t, v in values if v is not None]
+    assert loss.dots(1) == [(pytest.approx(t, abs=0.02), pytest.approx(v, abs=0.05)) for t, v in kept]
+    assert [t.text for t in loss.svg.iter("text") if t.get("class") == "special"] == ["NaN"]
+    assert len(loss.shapes("line", 1)) == 2, "no line goes across what is no number"
+    assert len(loss.shapes("line", 0)) == 1 and not loss.dots(0)
+    accuracy = shown["accuracy"]
+    assert [v for _, v in accuracy.dots()] == pytest.approx([0, 0.25, 0.5], abs=0.01) and len(accuracy.shapes("line")) == 1
+
+
+def test_what_happened(made):
+    tool, shown, summary = made
+    phases = [(p["begin_s"], p["end_s"]) for p in summary["phases"]]
+    assert len(phases) == 3
+    for title, picture in shown.items():
+        if title != "What happened":
+            assert picture.stretches("phase") == [(pytest.approx(a, abs=0.02), pytest.approx(b, abs=0.02)) for a, b in phases[::2]], title
+    (alert, words), = rows_of(tool, "SELECT t, text FROM event WHERE kind = 'alert'")
+    (mark, end), = rows_of(tool, "SELECT t, text FROM event WHERE kind = 'mark'")
+    assert shown["loss"].moments("alert") == {words: pytest.approx(alert / SECOND, abs=0.02)}
+    assert shown["loss"].moments("mark") == {"the <end>": pytest.approx(mark / SECOND, abs=0.02)} and end == "the <end>"
+    lanes = shown["What happened"]
+    assert lanes.stretches("band c0") == [(pytest.approx(a, abs=0.02), pytest.approx(b, abs=0.02)) for a, b in phases]
+    written = [t.text for t in lanes.svg.iter("text")]
+    assert {"phases", "events", "epoch 0", "epoch 1", "epoch 2"} <= set(written)
+    assert lanes.moments("flag") == {words: pytest.approx(alert / SECOND, abs=0.02)}
+
+
+def test_they_are_charts_where_mail_drops_the_style(made):
+    """An SVG path without attributes is filled with black."""
+    for title, picture in made[1].items():
+        for path in picture.svg.iter("path"):
+            assert path.get("fill") or path.get("stroke"), (title, path.attrib)
+            if path.get("class").startswith("line"):
+                assert path.get("fill") == "none" and path.get("stroke").startswith("#")
+
+
+def test_values_at_the_edge_of_doubles_are_drawn(tmp_path):
+    tool = Tool(tmp_path)
+    long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.1, processes=1, burst_at=5)
+    long_recordings.add_series(tmp_path / "run.hiw", ["huge", "tiny", "same"], 100, 300)
+    with sqlite3.connect(tmp_path / "run.hiw") as db:
+        ids = dict(db.execute("SELECT name, id FROM series")) or {"huge": 1, "tiny": 2, "same": 3}
+        for name, value in (("huge", "CASE step % 2 WHEN 0 THEN 1e308 ELSE -1e308 END"), ("tiny", "4.9e-324 * step"), ("same", "7")):
+            db.execute(f"UPDATE series_value SET value = {value} WHERE series = ?", (ids[name],))
+    db.close()
+    source = report_of(tool)
+    shown = pictures(source)
+    for name in ("huge", "tiny", "same"):
+        assert "nan" not in source.split(f"<figcaption>{name}")[1].split("</figure>")[0].lower().replace("nanosecond", "")
+        assert shown[name].svg is not None
+    assert all(math.isclose(v, 7, rel_tol=1e-3) for _, v in shown["same"].shapes("line")[0])
