@@ -259,6 +259,17 @@ class Panel {
 
   tell() {}
 
+  // Is it not drawn yet, or does it show another stretch than the others?
+  isBehind() {
+    const { view } = this.page;
+    return !this.plot || this.plot.scales.x.min !== view.min || this.plot.scales.x.max !== view.max;
+  }
+
+  catchUp() {
+    if (!this.plot) this.build();
+    else this.follow('range');
+  }
+
   build() {
     this.drop();
     this.plot = this.make();

@@ -357,6 +357,13 @@ function downloads(data) {
 
 // ---- the page ----
 
+// Calls work with a question, whether its time is over. Safari knows no idle time.
+function whenIdle(work) {
+  const turn = (deadline) => work(() => deadline.timeRemaining() < 4);
+  if (typeof requestIdleCallback === 'function') return requestIdleCallback(turn, { timeout: 500 });
+  return setTimeout(() => work(() => true), 50);
+}
+
 class Page {
   constructor(data) {
     const run = data.runs[0];
@@ -373,7 +380,7 @@ class Page {
     this.view.watch((what) => this.follow(what));
   }
 
-  // Charts are made when they come near the window.
+  // Charts are made when they come near the window, the others one by one while nobody asks for anything.
   add(place, panels) {
     for (const panel of panels.flat().filter(Boolean)) {
       place.append(panel.root);
@@ -382,13 +389,26 @@ class Page {
       panel.root.panel = panel;
       this.seen.observe(panel.root);
     }
+    this.idle();
+  }
+
+  idle() {
+    if (this.waiting || !this.panels.some((panel) => panel.isBehind())) return;
+    this.waiting = whenIdle((isOver) => {
+      this.waiting = null;
+      for (const panel of this.panels) {
+        if (!panel.isBehind()) continue;
+        panel.catchUp();
+        if (isOver()) break;
+      }
+      this.idle();
+    });
   }
 
   appeared(found) {
     for (const { isIntersecting, target } of found) {
       target.panel.near = isIntersecting;
-      if (isIntersecting && !target.panel.plot) target.panel.build();
-      else if (isIntersecting) target.panel.follow('range');
+      if (isIntersecting) target.panel.catchUp();
     }
   }
 
@@ -400,6 +420,7 @@ class Page {
       this.ranged = false;
       for (const panel of this.panels) if (panel.near) panel.follow(range ? 'range' : 'cursor');
       this.tell();
+      this.idle();
     });
   }
 
@@ -416,7 +437,7 @@ class Page {
   }
 
   everything() {
-    for (const panel of this.panels) if (!panel.plot) panel.build();
+    for (const panel of this.panels) panel.catchUp();
   }
 }
 

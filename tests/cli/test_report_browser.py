@@ -61,8 +61,9 @@ def page_file(tmp_path_factory):
 class Opened:
     """A page, what it said and what it asked for."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, path, init="", **options):
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "accept_downloads": True, **options})
+        self.context.add_init_script(init)
         self.page = self.context.new_page()
         self.said, self.asked = [], []
         self.devtools = self.context.new_cdp_session(self.page)
@@ -270,6 +271,35 @@ def test_on_paper(opened):
     opened.js("dispatchEvent(new Event('afterprint'))")
     opened.page.emulate_media(media="screen")
     assert len(opened.page.pdf()) > 20000
+
+
+DRAWN = """[...document.querySelectorAll('figure.chart')].every(f => {
+    const c = f.querySelector('canvas');
+    if (!c) return false;
+    const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    return new Set(Array.from({length: d.length / 4}, (_, i) => d[4*i] << 16 | d[4*i+1] << 8 | d[4*i+2])).size > 1; })"""
+
+
+def test_charts_that_nobody_scrolled_to_are_drawn(opened):
+    """A picture of the whole page has all of them, and shows one stretch of time."""
+    below = opened.js("[...document.querySelectorAll('figure.chart')].filter(f => f.getBoundingClientRect().top > innerHeight + 600).length")
+    assert below >= 3
+    opened.page.wait_for_function(DRAWN)
+    opened.press("+")
+    opened.page.wait_for_function("""[...document.querySelectorAll('figure.chart')].every(f => {
+        const { plot, page } = f.panel;
+        return page.view.max < page.view.end && plot.scales.x.min === page.view.min && plot.scales.x.max === page.view.max; })""")
+    assert opened.js("scrollY") == 0
+
+
+def test_a_print_waits_for_nothing(browser, page_file):
+    """No idle time comes before it."""
+    opened = Opened(browser, page_file, init="window.requestIdleCallback = () => 1;")
+    assert not opened.js(DRAWN)
+    opened.js("dispatchEvent(new Event('beforeprint'))")
+    opened.settle()
+    assert opened.js(DRAWN)
+    opened.close()
 
 
 def test_many_points_are_ready_in_time(browser, tmp_path):
