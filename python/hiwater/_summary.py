@@ -200,6 +200,14 @@ class Energy:
 
 
 @dataclass(frozen=True)
+class PhaseEnergy(Energy):
+    """In joules, while the phase was open, whoever used it. method "sampled": between two readings of a counter the power is
+    taken as even. None: nobody knows, or less than half of the phase lay between readings."""
+
+    method: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Process:
     """A process of the job."""
 
@@ -255,7 +263,7 @@ class PhaseSummary:
     ram: PhaseRam = field(default_factory=PhaseRam)
     cpu_s: Optional[float] = None
     gpu: Optional[PhaseGpu] = None
-    energy: Energy = field(default_factory=Energy)
+    energy: PhaseEnergy = field(default_factory=PhaseEnergy)
 
     @property
     def wall_s(self) -> Optional[float]:

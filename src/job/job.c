@@ -135,7 +135,7 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 	course_take(job, acc, r, frame);
 	before = *acc;
 	acc_take(acc, r, frame);
-	gpu_work_take(job, r->metric, r->id, &before, acc);
+	phases_see_rise(job, r, &before, acc, frame->hold_ns);
 	return 0;
 }
 
@@ -171,6 +171,8 @@ int job_apply(struct job *job, const struct frame *frame)
 		keep_first(&error, series_take(job, &frame->series[i]));
 	if (frame->n_ends > 0)
 		keep_first(&error, members_limit(job));
+	if (job->part_rose)
+		phases_update_parts(job);
 	return error;
 }
 

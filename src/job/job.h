@@ -82,21 +82,29 @@ enum gpu_work {
 	GPU_WORK_COUNT
 };
 
-struct gpu_integral {
-	double sum;                /* ppm x ns */
-	uint64_t span_ns;
+/* What is added up of the time between two readings, by the part of it in which a phase was open. */
+enum phase_part {
+	PART_BUSY = GPU_WORK_BUSY, /* ppm x ns */
+	PART_SM = GPU_WORK_SM,
+	PART_CPU_ENERGY,           /* uJ */
+	PART_GPU_ENERGY,
+	PART_COUNT
 };
 
-/* What was used while a phase was open, up to the last look at it: sampled. */
+/* What was used while a phase was open, up to the last look at it: sampled. Energy and work between two readings are taken
+ * to be even, so what an edge of the phase cuts off is right as far as they were. */
 struct phase_use {
 	struct maybe gpu_before, gpu_peak, gpu_after; /* device memory that the job held, over all devices; bytes */
 	struct maybe work[GPU_WORK_COUNT];            /* means; ppm */
-	bool cpu_energy_read, gpu_energy_read;        /* since the phase began */
-	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them */
+	struct maybe cpu_energy_uj, gpu_energy_uj;    /* of the packages, of the devices, whoever used them; unknown where less
+	                                               * than half of the phase lay between readings */
 	struct maybe job_peak;                        /* RAM of the whole job at one instant; bytes */
 	struct maybe cpu_ns;                          /* processor time of the whole job */
-	struct maybe cpu_before_uj, gpu_before_uj, cpu_before_ns; /* live: of the run, when it began */
-	struct gpu_integral work_before[GPU_WORK_COUNT];
+	struct maybe cpu_before_ns;                   /* live: of the run, when it began */
+	struct {
+		double sum;
+		uint64_t span_ns;                     /* of the phase, so far, that readings tell of; over all devices */
+	} parts[PART_COUNT];                          /* live */
 };
 
 /* A phase, open or closed. */
@@ -107,6 +115,7 @@ struct phase {
 	int64_t ram_before, ram_peak, ram_after; /* of main (bytes), sampled unless its mark was reset */
 	bool ram_known, peak_exact;
 	struct phase_use use;
+	bool settled;              /* live: it ended, and no reading will tell more of it */
 	bool mark_reset;           /* live, while it is open: main's mark told of nothing older when it began */
 };
 

@@ -109,6 +109,7 @@ static int phase_begin(struct job *job, const struct event *event)
 	phase_use_begin(job, &phase);
 	job->phases[job->n_phases++] = phase;
 	job->n_open++;
+	job->n_unsettled++;
 	return 0;
 }
 
@@ -119,6 +120,7 @@ static void phase_end(struct job *job, struct phase *phase, uint64_t time_ns)
 	/* 0 means open. */
 	phase->end_ns = time_ns > 0 ? time_ns : 1;
 	job->n_open--;
+	phase_use_end(job, phase);
 }
 
 /* A phase inside it may set the mark back again: what it said until then was read first. */

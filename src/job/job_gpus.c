@@ -82,6 +82,7 @@ void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	e->ended = true;
 	e->ended_ns = time_ns;
 	gpu_accs_end(job, end->entity, end->id, time_ns);
+	job->part_rose = true; /* nothing more is to be waited for */
 }
 
 bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id)

@@ -264,7 +264,6 @@ struct job {
 	struct gpu_acc *gpu_accs; /* of both */
 	size_t n_gpu_accs, cap_gpu_accs;
 	struct map gpu_places;
-	struct gpu_integral work[GPU_WORK_COUNT]; /* of the whole run, live */
 	struct course **courses;
 	size_t n_courses, cap_courses, course_restored;
 	uint64_t course_span_ns; /* of a bucket; 0: there are none */
@@ -273,7 +272,8 @@ struct job {
 	size_t n_events, cap_events, first_event;
 	int64_t oom_events;
 	struct phase *phases;
-	size_t n_phases, cap_phases, n_open;
+	size_t n_phases, cap_phases, n_open, n_unsettled;
+	bool part_rose;        /* energy or work of phases, or a GPU ended; until phases_update_parts */
 	struct series *series;
 	size_t n_series, cap_series;
 };
@@ -394,8 +394,11 @@ void phases_close(struct job *job, uint64_t time_ns);
 
 void phase_use_begin(const struct job *job, struct phase *phase);
 void phases_see_use(struct job *job, const struct frame *frame);
-/* A reading of a GPU changed an accumulator. */
-void gpu_work_take(struct job *job, enum metric metric, uint32_t gpu, const struct acc *before, const struct acc *now);
+/* A reading changed an accumulator. */
+void phases_see_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns);
+void phases_update_parts(struct job *job);
+/* Nothing of it is open any more; its energy may still become known. */
+void phase_use_end(struct job *job, struct phase *phase);
 
 /* job_events.c */
 

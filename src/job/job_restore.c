@@ -37,6 +37,7 @@ static struct phase *make(struct job *job, const struct phase *from)
 	}
 	job->phases[job->n_phases] = phase;
 	job->n_open++;
+	job->n_unsettled++;
 	return &job->phases[job->n_phases++];
 }
 
@@ -53,9 +54,12 @@ int job_restore_phase(struct job *job, const struct phase *phase)
 		job->n_open--;
 	else if (mine->end_ns != 0 && phase->end_ns == 0)
 		job->n_open++;
+	job->n_unsettled -= !mine->settled;
 	name = mine->name;
 	facts = mine->facts;
 	*mine = *phase;
+	mine->settled = phase->end_ns != 0;
+	job->n_unsettled += !mine->settled;
 	mine->name = name;
 	mine->facts = facts;
 	return 0;

@@ -247,6 +247,7 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 			acc_advance(&job->gpu_accs[i].acc, time_ns);
 	}
 	job->ended = true;
+	phases_update_parts(job);
 	if (bounds_raise(job, &b))
 		tell_ram(&b, out);
 	if (job->main_burst > job->accs[M_JOB_RAM_MAIN].max)

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was used while a phase was open: GPUs and energy. Counters and integrals of the whole run are looked at when it
- * begins, and what they rose by since is the phase's.
+ * What was used while a phase was open: GPUs, energy, processors. Of what energy and work rose by between two readings a
+ * phase gets the share of the time in which it was open; it waits for the reading after its end.
  */
 #include "job/job_internal.h"
 
+enum {
+	MAX_WAITING = 1000 /* phases that ended, for what the next readings tell of them */
+};
+
 /* ---- of the whole run, so far ---------------------------------------------------------------------------------------- */
-
-static struct maybe cpu_energy(const struct job *job)
-{
-	const struct acc *acc = job_acc(job, M_HOST_ENERGY, 0);
-
-	return acc ? known(acc->last - acc->min) : UNKNOWN;
-}
 
 static struct maybe cpu_time(const struct job *job)
 {
@@ -53,65 +50,204 @@ static bool is_the_jobs(const struct job *job, uint32_t gpu)
 	return !held || held->last > 0;
 }
 
-/* Which integral a metric adds to; GPU_WORK_COUNT: none. */
-static enum gpu_work work_of(enum metric metric)
+/* ---- between two readings -------------------------------------------------------------------------------------------- */
+
+/* What something rose by, evenly as far as anybody knows. */
+struct rise {
+	enum phase_part part;
+	uint64_t from_ns, to_ns;
+	double amount;
+	bool gap; /* so far apart that nothing is known of the time between */
+};
+
+/* Which part of a phase's use a metric adds to; PART_COUNT: none. Of a GPU's energy its counter, or its power where it
+ * has none. */
+static enum phase_part part_of(const struct job *job, enum metric metric, uint32_t id)
 {
-	return metric == M_GPU_BUSY ? GPU_WORK_BUSY : metric == M_GPU_SM_ACTIVE ? GPU_WORK_SM
-										: GPU_WORK_COUNT;
+	if (metric == M_HOST_ENERGY)
+		return PART_CPU_ENERGY;
+	if (metric == M_GPU_ENERGY || (metric == M_GPU_POWER && !job_acc(job, M_GPU_ENERGY, id)))
+		return PART_GPU_ENERGY;
+	if (metric == M_GPU_BUSY && is_the_jobs(job, id))
+		return PART_BUSY;
+	return metric == M_GPU_SM_ACTIVE && is_the_jobs(job, id) ? PART_SM : PART_COUNT;
 }
 
-void gpu_work_take(struct job *job, enum metric metric, uint32_t gpu, const struct acc *before, const struct acc *now)
+static struct rise counter_rise(const struct acc *before, const struct acc *now, uint64_t hold_ns)
 {
-	const enum gpu_work k = work_of(metric);
+	return (struct rise) {
+		.from_ns = before->last_at_ns,
+		.to_ns = before->n > 0 ? now->last_at_ns : 0,
+		.amount = now->last > before->last ? (double) (now->last - before->last) : 0,
+		.gap = hold_ns > 0 && now->last_at_ns - before->last_at_ns > hold_ns,
+	};
+}
 
-	if (k == GPU_WORK_COUNT || !is_the_jobs(job, gpu))
+/* A window tells of the time before it; a look's value stands until the next one. */
+static struct rise integral_rise(const struct acc *before, const struct acc *now)
+{
+	const uint64_t span_ns = now->span_ns - before->span_ns;
+	const uint64_t from_ns = before->n > 0 ? before->last_at_ns : now->last_at_ns - span_ns;
+
+	return (struct rise) { .from_ns = from_ns, .to_ns = from_ns + span_ns, .amount = now->sum - before->sum };
+}
+
+static void phase_take(struct phase *p, const struct rise *rise)
+{
+	const uint64_t from = p->begin_ns > rise->from_ns ? p->begin_ns : rise->from_ns;
+	const uint64_t to = p->end_ns != 0 && p->end_ns < rise->to_ns ? p->end_ns : rise->to_ns;
+	const uint64_t whole = rise->to_ns - rise->from_ns;
+
+	if (to <= from || (rise->gap && to - from < whole))
 		return;
-	job->work[k].sum += now->sum - before->sum;
-	job->work[k].span_ns += now->span_ns - before->span_ns;
+	p->use.parts[rise->part].sum += rise->amount * ((double) (to - from) / (double) whole);
+	p->use.parts[rise->part].span_ns += to - from;
+}
+
+void phases_see_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns)
+{
+	const enum phase_part part = job->n_unsettled > 0 ? part_of(job, r->metric, r->id) : PART_COUNT;
+	size_t left = job->n_unsettled;
+	struct rise rise;
+
+	if (part == PART_COUNT)
+		return;
+	rise = metrics[r->metric].kind == KIND_GAUGE ? integral_rise(before, now) : counter_rise(before, now, hold_ns);
+	rise.part = part;
+	if (r->metric == M_GPU_POWER)
+		rise.amount /= 1e9; /* uW x ns */
+	job->part_rose = true;
+	for (size_t i = job->n_phases; rise.to_ns > rise.from_ns && i-- > 0 && left > 0;) {
+		if (job->phases[i].settled)
+			continue;
+		left--;
+		phase_take(&job->phases[i], &rise);
+	}
 }
 
 /* ---- of a phase ------------------------------------------------------------------------------------------------------ */
 
-static struct maybe risen(struct maybe before, struct maybe now)
+/* Until when all who tell of energy have told of it, and how many GPUs do. */
+struct tellers {
+	uint64_t until_ns[PART_COUNT]; /* of energies */
+	unsigned gpus;
+	bool all_gpus;
+};
+
+static void heed(uint64_t *until_ns, const struct acc *acc)
 {
-	if (!now.known)
-		return UNKNOWN;
-	return known(now.value - (before.known ? before.value : 0));
+	if (acc && acc->last_at_ns < *until_ns)
+		*until_ns = acc->last_at_ns;
 }
 
-static struct maybe mean_since(const struct gpu_integral *before, const struct gpu_integral *now)
+static bool told_all(const struct tellers *t, const struct phase *p)
 {
-	const uint64_t span_ns = now->span_ns - before->span_ns;
+	return p->end_ns <= t->until_ns[PART_CPU_ENERGY] && p->end_ns <= t->until_ns[PART_GPU_ENERGY];
+}
 
-	return span_ns > 0 ? known((int64_t) ((now->sum - before->sum) / (double) span_ns + 0.5)) : UNKNOWN;
+static struct tellers tellers_of(const struct job *job)
+{
+	struct tellers t = {
+		.until_ns = { [PART_CPU_ENERGY] = UINT64_MAX, [PART_GPU_ENERGY] = UINT64_MAX },
+		.all_gpus = true,
+	};
+
+	heed(&t.until_ns[PART_CPU_ENERGY], job_acc(job, M_HOST_ENERGY, 0));
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const struct gpu_entity *gpu = job_gpu(job, i);
+		const struct acc *counter = job_acc(job, M_GPU_ENERGY, gpu->birth.id);
+		const struct acc *acc = counter ? counter : job_acc(job, M_GPU_POWER, gpu->birth.id);
+
+		if (*gpu->birth.gpu.parent)
+			continue; /* an instance has no power of its own */
+		t.gpus += acc != NULL;
+		t.all_gpus = t.all_gpus && acc;
+		if (!gpu->ended)
+			heed(&t.until_ns[PART_GPU_ENERGY], acc);
+	}
+	return t;
+}
+
+/* Until the reading after its end comes, the time since the one before it counts like the rest. */
+static struct maybe energy_of(const struct job *job, const struct phase *p, enum phase_part part, const struct tellers *t)
+{
+	const uint64_t length = (p->end_ns ? p->end_ns : job->now_ns) - p->begin_ns;
+	const uint64_t told = p->use.parts[part].span_ns / (part == PART_GPU_ENERGY ? t->gpus : 1);
+	double sum = p->use.parts[part].sum;
+
+	if (told == 0 || told < length / 2)
+		return UNKNOWN;
+	if (!p->settled && p->end_ns > t->until_ns[part])
+		sum *= 1 + (double) (p->end_ns - t->until_ns[part]) / (double) told;
+	return known((int64_t) (sum + 0.5));
+}
+
+static void update_parts(const struct job *job, struct phase *p, const struct tellers *t)
+{
+	p->use.cpu_energy_uj = energy_of(job, p, PART_CPU_ENERGY, t);
+	if (t->all_gpus && t->gpus > 0)
+		p->use.gpu_energy_uj = energy_of(job, p, PART_GPU_ENERGY, t);
+	for (int k = 0; k < GPU_WORK_COUNT; k++) {
+		const uint64_t span_ns = p->use.parts[k].span_ns;
+
+		if (span_ns > 0)
+			p->use.work[k] = known((int64_t) (p->use.parts[k].sum / (double) span_ns + 0.5));
+	}
+}
+
+static void settle(struct job *job, struct phase *p)
+{
+	p->settled = true;
+	job->n_unsettled--;
+}
+
+/* Many short phases between two readings are not all waited with, and none when the run is over. */
+void phases_update_parts(struct job *job)
+{
+	const struct tellers t = tellers_of(job);
+	const unsigned most = job->ended ? 0 : MAX_WAITING;
+	size_t left = job->n_unsettled;
+	unsigned waiting = 0;
+
+	for (size_t i = job->n_phases; i-- > 0 && left > 0;) {
+		struct phase *p = &job->phases[i];
+
+		if (p->settled)
+			continue;
+		left--;
+		if (p->end_ns != 0 && (told_all(&t, p) || ++waiting > most))
+			settle(job, p);
+		update_parts(job, p, &t);
+	}
+	job->part_rose = false;
+}
+
+void phase_use_end(struct job *job, struct phase *p)
+{
+	const struct tellers t = tellers_of(job);
+
+	if (told_all(&t, p))
+		settle(job, p);
+	update_parts(job, p, &t);
 }
 
 void phase_use_begin(const struct job *job, struct phase *phase)
 {
 	const struct acc *held = job_acc(job, M_JOB_GPU_MEM, 0), *ram = job_acc(job, M_JOB_RAM, 0);
 
-	phase->use = (struct phase_use) {
-		.cpu_before_ns = cpu_time(job),
-		.cpu_before_uj = cpu_energy(job),
-		.gpu_before_uj = job_gpus_energy(job),
-		.work_before = { job->work[GPU_WORK_BUSY], job->work[GPU_WORK_SM] },
-	};
+	phase->use = (struct phase_use) { .cpu_before_ns = cpu_time(job) };
 	if (ram)
 		phase->use.job_peak = known(ram->last);
 	if (held)
 		phase->use.gpu_before = phase->use.gpu_peak = phase->use.gpu_after = known(held->last);
 }
 
-static void update(const struct job *job, struct phase_use *use)
+static void see_cpu(const struct job *job, struct phase_use *use)
 {
-	use->cpu_ns = risen(use->cpu_before_ns, cpu_time(job));
-	/* A counter that nobody read meanwhile has not stood still. */
-	if (use->cpu_energy_read)
-		use->cpu_energy_uj = risen(use->cpu_before_uj, cpu_energy(job));
-	if (use->gpu_energy_read)
-		use->gpu_energy_uj = risen(use->gpu_before_uj, job_gpus_energy(job));
-	for (int k = 0; k < GPU_WORK_COUNT; k++)
-		use->work[k] = mean_since(&use->work_before[k], &job->work[k]);
+	const struct maybe now = cpu_time(job);
+
+	if (now.known)
+		use->cpu_ns = known(now.value - (use->cpu_before_ns.known ? use->cpu_before_ns.value : 0));
 }
 
 static void see_memory(struct phase_use *use, const struct reading *r)
@@ -126,44 +262,18 @@ static void see_memory(struct phase_use *use, const struct reading *r)
 	use->gpu_peak = maybe_max(use->gpu_peak, known(r->max));
 }
 
-static bool is_memory(enum metric m)
+static bool is_memory(const struct reading *r)
 {
-	return m == M_JOB_GPU_MEM || m == M_JOB_RAM;
-}
-
-static bool is_of_use(const struct reading *r)
-{
-	const enum metric m = r->metric;
-
-	return r->known && (is_memory(m) || m == M_JOB_CPU_USER || m == M_HOST_ENERGY || m == M_GPU_ENERGY || m == M_GPU_POWER ||
-				   work_of(m) != GPU_WORK_COUNT);
+	return r->known && (r->metric == M_JOB_GPU_MEM || r->metric == M_JOB_RAM);
 }
 
 static bool has_any(const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_readings; i++) {
-		if (is_of_use(&frame->readings[i]))
+		if (is_memory(&frame->readings[i]) || (frame->readings[i].known && frame->readings[i].metric == M_JOB_CPU_USER))
 			return true;
 	}
 	return false;
-}
-
-/* Of a GPU: its counter, or its power where it has none. */
-static bool tells_energy(const struct job *job, const struct reading *r)
-{
-	return r->metric == M_GPU_ENERGY || (r->metric == M_GPU_POWER && !job_acc(job, M_GPU_ENERGY, r->id));
-}
-
-static void see_frame(const struct job *job, struct phase_use *use, const struct frame *frame)
-{
-	for (size_t i = 0; i < frame->n_readings; i++) {
-		const struct reading *r = &frame->readings[i];
-
-		if (r->known && is_memory(r->metric))
-			see_memory(use, r);
-		use->cpu_energy_read |= r->known && r->metric == M_HOST_ENERGY;
-		use->gpu_energy_read |= r->known && tells_energy(job, r);
-	}
 }
 
 void phases_see_use(struct job *job, const struct frame *frame)
@@ -178,7 +288,10 @@ void phases_see_use(struct job *job, const struct frame *frame)
 		if (phase->end_ns != 0)
 			continue;
 		open--;
-		see_frame(job, &phase->use, frame);
-		update(job, &phase->use);
+		for (size_t k = 0; k < frame->n_readings; k++) {
+			if (is_memory(&frame->readings[k]))
+				see_memory(&phase->use, &frame->readings[k]);
+		}
+		see_cpu(job, &phase->use);
 	}
 }

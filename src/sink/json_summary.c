@@ -249,6 +249,7 @@ static void phase_use(struct json *j, const struct phase *p)
 	key_object(j, "energy");
 	key_joules(j, "cpu_j", u->cpu_energy_uj);
 	key_joules(j, "gpu_j", u->gpu_energy_uj);
+	key_str(j, "method", u->cpu_energy_uj.known || u->gpu_energy_uj.known ? method_name(METHOD_SAMPLED) : NULL);
 	json_end(j);
 }
 

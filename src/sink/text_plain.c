@@ -208,9 +208,9 @@ static void phase(struct text *t, const struct phase *p, const char *title)
 	if (p->use.gpu_peak.known)
 		fact(t, "%s: GPU memory peak of the job: %s", title, units_bytes(p->use.gpu_peak.value, t->o->units, text));
 	if (p->use.cpu_energy_uj.known)
-		fact(t, "%s: %s joules of the processors", title, figure_number((double) p->use.cpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the processors", title, figure_number((double) p->use.cpu_energy_uj.value / 1e6, text));
 	if (p->use.gpu_energy_uj.known)
-		fact(t, "%s: %s joules of the GPUs", title, figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
+		fact(t, "%s: about %s joules of the GPUs", title, figure_number((double) p->use.gpu_energy_uj.value / 1e6, text));
 }
 
 static void phases(struct text *t)

@@ -205,7 +205,9 @@ static void phase_row(struct text *t, const struct phase_table *table, const str
 	phase_name(t, p, table->name_width);
 	for (int c = 0; c < COLUMN_COUNT; c++) {
 		const struct maybe figure = figure_of(t, p, (enum column) c);
-		const char *sign = c == COLUMN_PEAK && figure.known && !p->peak_exact ? text_at_least(t) : "";
+		const char *sign = !figure.known ? "" : c == COLUMN_ENERGY           ? "~"
+						: c == COLUMN_PEAK && !p->peak_exact ? text_at_least(t)
+										     : "";
 		struct buf value = BUF_INIT(256);
 
 		if (!table->shown[c])

@@ -60,21 +60,110 @@ static void test_of_a_phase_is_what_rose_while_it_was_open(void **state)
 	edge(r, 3 * SECOND, EVENT_PHASE_END, 2);
 	LOOK(r, 4 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 20 * MB), reading_of(M_GPU_BUSY, 1, 0), reading_of(M_HOST_ENERGY, 0, 1300));
 	edge(r, 4 * SECOND, EVENT_PHASE_END, 1);
-	LOOK(r, 5 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 99 * MB), reading_of(M_GPU_ENERGY, 1, 9999));
+	LOOK(r, 5 * SECOND, reading_of(M_JOB_GPU_MEM, 0, 99 * MB), reading_of(M_GPU_ENERGY, 1, 950));
 	outer = &job_phase(r->job, 0)->use;
 	inner = &job_phase(r->job, 1)->use;
 	assert_int_equal(outer->gpu_before.value, 10 * MB);
 	assert_int_equal(outer->gpu_peak.value, 90 * MB);
 	assert_int_equal(outer->gpu_after.value, 20 * MB);
 	assert_int_equal(outer->cpu_energy_uj.value, 300);
-	assert_int_equal(outer->gpu_energy_uj.value, 250);
+	assert_int_equal(outer->gpu_energy_uj.value, 250 + 100); /* half of what came from 3 s to 5 s */
 	assert_int_equal(outer->work[GPU_WORK_BUSY].value, (0 + 600000 + 200000) / 3 + 1);
 	assert_int_equal(inner->gpu_before.value, 50 * MB);
 	assert_int_equal(inner->gpu_peak.value, 90 * MB);
 	assert_int_equal(inner->gpu_energy_uj.value, 50);
-	assert_false(inner->cpu_energy_uj.known); /* nobody read it meanwhile */
+	assert_int_equal(inner->cpu_energy_uj.value, 100); /* nobody read it meanwhile, but before and after it */
 	assert_int_equal(inner->work[GPU_WORK_BUSY].value, 600000);
 	assert_false(inner->work[GPU_WORK_SM].known);
+}
+
+/* A device that uses the same all the time, read every 100 ms. */
+static void use_power(struct rig *r, unsigned from, unsigned to, int64_t watts)
+{
+	for (uint64_t t = from; t <= to; t += 100)
+		LOOK(r, t * MS, reading_of(M_GPU_ENERGY, 1, (int64_t) t * watts * 1000));
+}
+
+/* 0.4 s at 300 W between readings are 120 J, not what the readings before or after its edges say. */
+static void test_energy_between_readings_is_shared_by_time(void **state)
+{
+	struct rig *r = *state;
+	const struct phase *p;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	use_power(r, 0, 1000, 300);
+	edge(r, 1090 * MS, EVENT_PHASE_BEGIN, 1);
+	use_power(r, 1100, 1400, 300);
+	edge(r, 1490 * MS, EVENT_PHASE_END, 1);
+	p = job_phase(r->job, 0);
+	assert_int_equal(p->use.gpu_energy_uj.value, 120000000); /* 93 J until 1.4 s, and as much power since */
+	assert_false(p->settled);
+	use_power(r, 1500, 1500, 300);
+	assert_int_equal(p->use.gpu_energy_uj.value, 120000000);
+	assert_true(p->settled);
+	use_power(r, 1600, 2000, 300);
+	assert_int_equal(p->use.gpu_energy_uj.value, 120000000);
+}
+
+static void test_energy_of_power_where_there_is_no_counter(void **state)
+{
+	struct rig *r = *state;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-a");
+	LOOK(r, 1000 * MS, reading_of(M_GPU_POWER, 1, 300000000));
+	edge(r, 1050 * MS, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 1100 * MS, reading_of(M_GPU_POWER, 1, 100000000));
+	edge(r, 1150 * MS, EVENT_PHASE_END, 1);
+	LOOK(r, 1200 * MS, reading_of(M_GPU_POWER, 1, 0));
+	assert_int_equal(job_phase(r->job, 0)->use.gpu_energy_uj.value, 15000000 + 5000000);
+}
+
+/* A driver that hung: how its counter went meanwhile nobody knows, only by how much. */
+static void test_energy_over_a_gap_belongs_to_who_was_there_all_the_time(void **state)
+{
+	struct rig *r = *state;
+
+	edge(r, 0, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 1 * SECOND, reading_of(M_HOST_ENERGY, 0, 1000));
+	edge(r, 3 * SECOND, EVENT_PHASE_BEGIN, 2);
+	edge(r, 4 * SECOND, EVENT_PHASE_END, 2);
+	LOOK(r, 9 * SECOND, reading_of(M_HOST_ENERGY, 0, 5000));
+	edge(r, 9 * SECOND, EVENT_PHASE_END, 1);
+	assert_int_equal(job_phase(r->job, 0)->use.cpu_energy_uj.value, 4000);
+	assert_false(job_phase(r->job, 1)->use.cpu_energy_uj.known);
+}
+
+/* The first reading comes late: of most of this phase nothing is known, and a part is not told as all of it. */
+static void test_energy_of_less_than_half_is_unknown(void **state)
+{
+	struct rig *r = *state;
+
+	edge(r, 0, EVENT_PHASE_BEGIN, 1);
+	LOOK(r, 700 * MS, reading_of(M_HOST_ENERGY, 0, 1000));
+	LOOK(r, 900 * MS, reading_of(M_HOST_ENERGY, 0, 2000));
+	edge(r, 1000 * MS, EVENT_PHASE_END, 1);
+	LOOK(r, 1100 * MS, reading_of(M_HOST_ENERGY, 0, 3000));
+	assert_false(job_phase(r->job, 0)->use.cpu_energy_uj.known);
+	assert_true(job_phase(r->job, 0)->settled);
+}
+
+/* Thousands of phases between two readings: the latest are waited with, and all of them settle. */
+static void test_many_short_phases_are_not_waited_with_for_ever(void **state)
+{
+	struct rig *r = *state;
+	const uint32_t many = 2500;
+
+	LOOK(r, 1000 * MS, reading_of(M_HOST_ENERGY, 0, 0));
+	for (uint32_t i = 0; i < many; i++) {
+		edge(r, 1000 * MS + i * 100000, EVENT_PHASE_BEGIN, i + 1);
+		edge(r, 1000 * MS + (i + 1) * 100000, EVENT_PHASE_END, i + 1);
+	}
+	LOOK(r, 1000 * MS + many * 50000, reading_of(M_GPU_BUSY, 1, 0), reading_of(M_HOST_ENERGY, 0, 125000));
+	assert_true(job_phase(r->job, many / 2 + 1)->settled);
+	assert_false(job_phase(r->job, many - 1)->settled);
+	LOOK(r, 1000 * MS + many * 100000, reading_of(M_HOST_ENERGY, 0, 250000));
+	assert_true(job_phase(r->job, 0)->settled && job_phase(r->job, many - 1)->settled);
+	assert_int_equal(job_phase(r->job, many - 1)->use.cpu_energy_uj.value, 100);
 }
 
 static void test_ram_and_processors_of_the_whole_job(void **state)
@@ -179,6 +268,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_of_a_phase_is_what_rose_while_it_was_open),
+		RIG_TEST(test_energy_between_readings_is_shared_by_time),
+		RIG_TEST(test_energy_of_power_where_there_is_no_counter),
+		RIG_TEST(test_energy_over_a_gap_belongs_to_who_was_there_all_the_time),
+		RIG_TEST(test_energy_of_less_than_half_is_unknown),
+		RIG_TEST(test_many_short_phases_are_not_waited_with_for_ever),
 		RIG_TEST(test_ram_and_processors_of_the_whole_job),
 		RIG_TEST(test_idle_devices_of_others_do_not_count),
 		RIG_TEST(test_nothing_is_known_where_nothing_was_read),
