@@ -33,6 +33,7 @@ struct job *job_new(const struct job_config *config)
 		job->config.max_processes = KEPT_BY_DEFAULT;
 	job->page_bytes = page_of(config);
 	job->pass.main_private = INT64_MAX;
+	job->burst_since_ns = job->proven_since_ns = UINT64_MAX;
 	return job;
 }
 
@@ -134,7 +135,7 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
 	course_take(job, acc, r, frame);
 	before = *acc;
-	acc_take(acc, r, frame);
+	acc_take(job, acc, r, frame);
 	phases_see_rise(job, r, &before, acc, frame->hold_ns);
 	return 0;
 }

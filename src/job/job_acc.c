@@ -33,8 +33,21 @@ static bool is_about(const struct acc *acc, const struct reading *r)
 	return r->max > r->value && r->max - acc->max < acc->max / 64;
 }
 
-static void extremes_take(struct acc *acc, const struct reading *r, uint64_t time_ns)
+/* A maximum that no look saw was reached since the look before; a mark's, since that was read before. The middle of that
+ * is as far from the truth as it must be. */
+static uint64_t time_of_max(const struct job *job, const struct acc *acc, const struct reading *r, const struct frame *frame)
 {
+	uint64_t since = job->proven_since_ns < acc->last_at_ns ? job->proven_since_ns : acc->last_at_ns;
+
+	if (!frame->live || r->max <= r->value || acc->n == 0 || since > frame->time_ns)
+		return frame->time_ns;
+	return since + (frame->time_ns - since) / 2;
+}
+
+static void extremes_take(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
+{
+	const uint64_t time_ns = time_of_max(job, acc, r, frame);
+
 	if (acc->n == 0) {
 		acc->min = r->min;
 		acc->max = r->max;
@@ -62,7 +75,7 @@ static void gauge_take(struct acc *acc, const struct reading *r, const struct fr
 	}
 }
 
-void acc_take(struct acc *acc, const struct reading *r, const struct frame *frame)
+void acc_take(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame)
 {
 	const bool is_gauge = metrics[r->metric].kind == KIND_GAUGE;
 
@@ -76,7 +89,7 @@ void acc_take(struct acc *acc, const struct reading *r, const struct frame *fram
 	}
 	if (is_gauge)
 		gauge_take(acc, r, frame);
-	extremes_take(acc, r, frame->time_ns);
+	extremes_take(job, acc, r, frame);
 	acc->last = r->value;
 	acc->last_at_ns = frame->time_ns;
 	acc->n += r->n > 0 ? r->n : 1;

@@ -165,6 +165,12 @@ static void raise(struct job *job, struct bounds *b, enum set s)
 	job->burst[s] = (struct burst) { 0 };
 }
 
+static void proofs_take(struct job *job)
+{
+	job->proven_since_ns = job->burst_since_ns;
+	job->burst_since_ns = UINT64_MAX;
+}
+
 bool bounds_raise(struct job *job, struct bounds *ret)
 {
 	static const enum metric of[SETS][3] = {
@@ -173,6 +179,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 	};
 	const bool any = job->burst[ALL].any || job->burst[REST].any;
 
+	proofs_take(job);
 	for (enum set s = ALL; s < SETS; s++) {
 		ret->low[s] = job->accs[of[s][0]].last;
 		ret->value[s] = job->accs[of[s][1]].last;
@@ -227,6 +234,7 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 {
+	proofs_take(job);
 	(void) job_look(job);
 	families_anchor(job, time_ns);
 	for (enum set s = ALL; s < SETS; s++)

@@ -97,6 +97,7 @@ struct member {
 	struct maybe level[LEVELS];
 	int64_t private_bytes; /* of the last PSS pass */
 	struct maybe mark;     /* VmHWM of this program, as last read */
+	uint64_t mark_ns;      /* when; 0: never */
 	struct level_at {
 		uint64_t time_ns;
 		int64_t anon;
@@ -224,7 +225,8 @@ struct gpu_acc {
 struct job {
 	struct job_config config;
 	struct facts facts;
-	uint64_t now_ns, seq, memory_seq, anchored_seq;
+	uint64_t now_ns, seq, memory_seq, memory_ns, anchored_seq;
+	uint64_t burst_since_ns, proven_since_ns; /* bursts happened later: those of the next total, of the last; UINT64_MAX: none */
 	int64_t page_bytes;    /* what a fault may bring, huge pages apart */
 
 	struct member **members; /* in the order of birth */
@@ -280,7 +282,7 @@ struct job {
 
 /* job_acc.c */
 
-void acc_take(struct acc *acc, const struct reading *r, const struct frame *frame);
+void acc_take(const struct job *job, struct acc *acc, const struct reading *r, const struct frame *frame);
 /* Brings the integral of a gauge up to time_ns. */
 void acc_advance(struct acc *acc, uint64_t time_ns);
 /* The accumulator, made if it is not there; NULL without memory, or for what accumulates nothing. */

@@ -58,11 +58,18 @@ static void peak_take(struct job *job, struct member *m, int64_t value)
 		job->largest_peak = value;
 }
 
+static uint64_t larger_time(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 void mark_proves(struct job *job, struct member *m, int64_t value)
 {
 	if (value <= m->program_peak)
 		return;
 	peak_take(job, m, value);
+	if (larger_time(m->mark_ns, m->p.born_ns) < job->burst_since_ns)
+		job->burst_since_ns = larger_time(m->mark_ns, m->p.born_ns);
 	if (m->p.is_main) {
 		if (value > job->main_burst)
 			job->main_burst = value;
@@ -82,10 +89,22 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 	m->seen = value;
 }
 
+/* The same look tells of its memory again where its marks, which are read later, prove a burst. */
+static bool is_told_again(const struct job *job, const struct live *l, const struct reading *r)
+{
+	return r->known && job->memory_seq != job->seq && job->memory_ns == job->now_ns && l->rss_seq == job->memory_seq &&
+	       l->rss_known && l->rss == r->value;
+}
+
 static void rss_take(struct job *job, struct live *l, const struct reading *r)
 {
+	if (is_told_again(job, l, r)) {
+		mark_proves(job, l->m, r->max);
+		return;
+	}
 	if (job->memory_seq != job->seq) {
 		job->memory_seq = job->seq;
+		job->memory_ns = job->now_ns;
 		job->huge_before = job->huge;
 	}
 	l->rss_known = r->known;
@@ -139,6 +158,7 @@ static void hwm_take(struct job *job, struct live *l, int64_t value)
 	if (m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value))
 		mark_proves(job, m, value);
 	m->mark = known(value);
+	m->mark_ns = job->now_ns;
 	l->marked = job->marks_read = true;
 }
 

@@ -11,6 +11,7 @@
 enum {
 	MOST_SLOTS = 1 << 20,
 	SAME_LOOK_NS = 1000000, /* readings of several sources this near are one row at full rate */
+	EDGE_NS = 20000000,     /* the look that ends a window takes so long at most */
 };
 
 void fold_emit(struct fold *f, enum entity entity, bool recent, const struct row *row)
@@ -158,7 +159,7 @@ void slot_advance(struct slot *slot, uint64_t time_ns)
 		advance_column(&slot->columns[c], time_ns);
 }
 
-static void look_gauge(struct column *column, const struct reading *r, const struct frame *frame)
+static void look_gauge(struct column *column, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
 	/* A level from before the window that stood for none of it is no extreme of it. */
 	if (column->looks == 0 && column->cover_ns == 0)
@@ -168,27 +169,114 @@ static void look_gauge(struct column *column, const struct reading *r, const str
 	if (!column->have || r->max > column->max)
 		column->max = r->max;
 	column->last = r->value;
-	column->at_ns = frame->time_ns;
-	if (__builtin_add_overflow(frame->time_ns, frame->hold_ns, &column->until_ns))
+	column->at_ns = time_ns;
+	if (__builtin_add_overflow(time_ns, hold_ns, &column->until_ns))
 		column->until_ns = UINT64_MAX;
-	column->held = frame->hold_ns > 0;
+	column->held = hold_ns > 0;
 }
 
-static void look(struct column *column, const struct reading *r, const struct frame *frame)
+static void look(struct column *column, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
-	advance_column(column, frame->time_ns);
+	advance_column(column, time_ns);
 	column->looked = true;
 	if (!r->known) {
 		column->held = false;
 		return;
 	}
 	if (column->gauge)
-		look_gauge(column, r, frame);
+		look_gauge(column, r, time_ns, hold_ns);
 	else if (!column->mark || !column->have || r->value > column->last)
 		column->last = r->value;
 	column->have = true;
 	column->looks += r->n;
 }
+
+/* ---- the look that ends a window ------------------------------------------------------------------------------------ */
+
+/* What it found is the next window's. What it proves of the time since the look before (a mark of the kernel, a driver's
+ * samples) happened in the window that ends. */
+static void look_ahead(const struct fold *f, struct slot *slot, struct column *column, const struct reading *r,
+	const struct frame *frame)
+{
+	const bool proves = r->known && column->have && frame->time_ns < f->end_ns + f->options.window_ns;
+
+	slot->ahead = column->ahead = true;
+	column->ahead_known = r->known;
+	column->ahead_n = r->n;
+	column->ahead_value = r->value;
+	column->ahead_min = column->gauge && !proves ? r->min : r->value;
+	column->ahead_max = column->gauge && !proves ? r->max : r->value;
+	column->ahead_ns = frame->time_ns;
+	column->ahead_hold_ns = frame->hold_ns;
+	if (!proves)
+		return;
+	if (column->gauge && r->min < r->value && r->min < column->min)
+		column->min = r->min;
+	if (column->gauge && r->max > r->value && r->max > column->max)
+		column->max = r->max;
+	if (column->mark && r->value > column->last)
+		column->last = r->value;
+}
+
+/* At time_ns at the latest. */
+static void take_ahead(struct slot *slot, uint64_t time_ns)
+{
+	for (unsigned c = 0; c < slot->n && slot->ahead; c++) {
+		struct column *column = &slot->columns[c];
+		const struct reading r = {
+			.known = column->ahead_known,
+			.n = column->ahead_n,
+			.min = column->ahead_min,
+			.value = column->ahead_value,
+			.max = column->ahead_max,
+		};
+
+		if (!column->ahead)
+			continue;
+		column->ahead = false;
+		slot->looked = true;
+		look(column, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
+	}
+	slot->ahead = false;
+}
+
+void fold_settle(struct fold *f)
+{
+	const uint64_t begin = f->edge_ns - f->edge_ns % f->options.window_ns;
+
+	if (f->edge_ns == 0)
+		return;
+	f->edge_ns = 0;
+	fold_close(f, f->end_ns);
+	if (begin > f->begin_ns) /* nothing was read in the windows between */
+		fold_close(f, begin);
+	for (size_t i = 0; i < f->n_slots; i++)
+		take_ahead(f->slots[i], UINT64_MAX);
+}
+
+/* A second look at the same thing is a look of its own. */
+static bool was_looked_at(const struct fold *f, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		const struct reading *r = &frame->readings[i];
+		const struct slot *slot = r->metric < METRIC_COUNT ? find_slot(f, metrics[r->metric].entity, r->id) : NULL;
+
+		if (slot && slot->columns[f->options.layout->place[r->metric]].ahead)
+			return true;
+	}
+	return false;
+}
+
+static void come_to_edge(struct fold *f, const struct frame *frame)
+{
+	if (f->edge_ns > 0 && frame->time_ns > f->edge_ns &&
+		(frame->time_ns - f->edge_ns > EDGE_NS || was_looked_at(f, frame)))
+		fold_settle(f);
+	if (f->edge_ns == 0 && frame->time_ns >= f->end_ns)
+		f->edge_ns = frame->time_ns;
+}
+
+/* ---- frames --------------------------------------------------------------------------------------------------------- */
 
 static void take_reading(struct fold *f, const struct reading *r, const struct frame *frame)
 {
@@ -204,8 +292,12 @@ static void take_reading(struct fold *f, const struct reading *r, const struct f
 	if (!slot)
 		return;
 	column = &slot->columns[f->options.layout->place[r->metric]];
-	slot->looked = true;
-	look(column, r, frame);
+	if (f->edge_ns > 0) {
+		look_ahead(f, slot, column, r, frame);
+	} else {
+		slot->looked = true;
+		look(column, r, frame->time_ns, frame->hold_ns);
+	}
 	wait_for_company(f, slot, column, r, frame->time_ns);
 }
 
@@ -220,6 +312,7 @@ static void take_births(struct fold *f, const struct frame *frame)
 	}
 }
 
+/* Found gone by the look that ends a window, it ended in there. */
 static void take_ends(struct fold *f, const struct frame *frame)
 {
 	for (size_t i = 0; i < frame->n_ends; i++) {
@@ -228,7 +321,8 @@ static void take_ends(struct fold *f, const struct frame *frame)
 
 		if (!slot || slot->ended)
 			continue;
-		slot_advance(slot, frame->time_ns);
+		take_ahead(slot, f->end_ns);
+		slot_advance(slot, frame->time_ns < f->end_ns ? frame->time_ns : f->end_ns);
 		for (unsigned c = 0; c < slot->n; c++)
 			slot->columns[c].held = false;
 		slot->ended = true;
@@ -237,16 +331,8 @@ static void take_ends(struct fold *f, const struct frame *frame)
 
 int fold_frame(struct fold *f, const struct frame *frame)
 {
-	const uint64_t window = f->options.window_ns;
-
 	f->error = 0;
-	if (frame->time_ns >= f->end_ns) {
-		uint64_t begin = frame->time_ns - frame->time_ns % window;
-
-		fold_close(f, f->end_ns);
-		if (begin > f->begin_ns) /* nothing was read in the windows between */
-			fold_close(f, begin);
-	}
+	come_to_edge(f, frame);
 	take_births(f, frame);
 	for (size_t i = 0; i < frame->n_readings; i++)
 		take_reading(f, &frame->readings[i], frame);
@@ -257,6 +343,7 @@ int fold_frame(struct fold *f, const struct frame *frame)
 int fold_flush(struct fold *f)
 {
 	f->error = 0;
+	fold_settle(f);
 	for (size_t i = 0; i < f->n_slots; i++)
 		slot_flush(f, f->slots[i]);
 	return f->error;
@@ -265,6 +352,7 @@ int fold_flush(struct fold *f)
 int fold_end(struct fold *f, uint64_t time_ns)
 {
 	f->error = 0;
+	fold_settle(f);
 	for (size_t i = 0; i < f->n_slots; i++)
 		slot_flush(f, f->slots[i]);
 	if (time_ns >= f->begin_ns)

@@ -34,10 +34,14 @@ struct fold;
 struct fold *fold_new(const struct fold_options *options); /* NULL: out of memory */
 void fold_free(struct fold *f);
 
-/* Folds one in; closes the windows before it. Returns 0, -ENOMEM, or what the sink returned. */
+/* Folds one in. A window is closed by the look past its end, once all sources of that look were told of: by fold_settle,
+ * or by what is read later. Returns 0, -ENOMEM, or what the sink returned. */
 int fold_frame(struct fold *f, const struct frame *frame);
 
-/* Gives out the looks at full rate that wait for company. Before a commit. */
+/* The frames of one look are complete. */
+void fold_settle(struct fold *f);
+
+/* The same, and gives out the looks at full rate that wait for company. Before a commit. */
 int fold_flush(struct fold *f);
 
 /* The run is over: closes the window that is open. */

@@ -24,6 +24,10 @@ struct column {
 	bool out_known, seen_known;
 	bool waits, waits_known; /* a look at full rate that is not written yet */
 	int64_t wait_min, wait_value, wait_max;
+	bool ahead, ahead_known; /* a look past the window's end waits for the next one */
+	uint32_t ahead_n;
+	int64_t ahead_min, ahead_value, ahead_max;
+	uint64_t ahead_ns, ahead_hold_ns;
 };
 
 /* One entity while it is folded. */
@@ -37,7 +41,7 @@ struct slot {
 	bool is_other;           /* part of the others' row since the last window closed */
 	bool is_written;         /* its last row had something known in it */
 	int64_t rank;            /* scratch: size, by which the named are chosen */
-	bool waits;
+	bool waits, ahead;
 	unsigned n;
 	struct column columns[];
 };
@@ -45,6 +49,7 @@ struct slot {
 struct fold {
 	struct fold_options options;
 	uint64_t begin_ns, end_ns; /* of the open window */
+	uint64_t edge_ns;        /* the first look past its end, while others of that look may come; 0: none */
 	uint64_t windows;
 	struct slot **slots;     /* in the order of birth */
 	size_t n_slots, cap_slots;

@@ -58,13 +58,23 @@ void writer_done(struct writer *w)
 
 /* ---- messages ------------------------------------------------------------------------------------------------------- */
 
+static void count_windows(struct writer *w, uint64_t before)
+{
+	if (fold_windows(w->fold) == before || !w->row_written)
+		return;
+	thin_window(w->thin);
+	w->row_written = false;
+}
+
 static int commit(struct writer *w)
 {
+	const uint64_t before = fold_windows(w->fold);
 	int r;
 
 	if (!w->store || !w->store->in_transaction)
 		return 0;
 	r = fold_flush(w->fold);
+	count_windows(w, before);
 	if (r == 0)
 		r = thin_prune(w->thin, w->store, w->last_ns);
 	if (r == 0)
@@ -92,10 +102,7 @@ static int take_frame(struct writer *w, const struct frame *frame)
 	keep_around(w, frame);
 	if (r == 0)
 		r = fold_frame(w->fold, frame);
-	if (fold_windows(w->fold) != before && w->row_written) {
-		thin_window(w->thin);
-		w->row_written = false;
-	}
+	count_windows(w, before);
 	if (frame->time_ns > w->last_ns)
 		w->last_ns = frame->time_ns;
 	return r;
@@ -103,8 +110,11 @@ static int take_frame(struct writer *w, const struct frame *frame)
 
 static int take_totals(struct writer *w, const struct wire_totals *totals)
 {
+	const uint64_t before = fold_windows(w->fold);
 	int r = store_totals(w->store, totals);
 
+	fold_settle(w->fold);
+	count_windows(w, before);
 	if (totals->time_ns > w->last_ns)
 		w->last_ns = totals->time_ns;
 	return r < 0 || !w->store->wal ? r : commit(w); /* else it is one transaction */

@@ -179,6 +179,10 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		(void) processes_read(s->processes, dear, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, window_hold(s));
 	}
+	if (dear & PROCESSES_MARKS) { /* within the window that this look ends */
+		processes_bursts(s->processes, &s->buf);
+		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	}
 	if (faults)
 		sampler_plan_pages(s, now);
 	if (!s->options.everyone) {

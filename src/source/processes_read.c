@@ -327,6 +327,16 @@ int processes_read(struct processes *p, unsigned what, struct framebuf *out)
 	return out->error;
 }
 
+void processes_bursts(struct processes *p, struct framebuf *out)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+
+		if (m->burst > m->rss && m->rss > 0 && !m->gone)
+			rss_tell(m, out);
+	}
+}
+
 int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out)
 {
 	for (size_t k = 0; k < n; k++) {

@@ -205,6 +205,9 @@ bool processes_gate_works(const struct processes *p, const char **ret_why_not);
  * still runs in its parent's memory (vfork) has no memory readings of its own. Returns 0 or -errno. */
 int processes_read(struct processes *p, unsigned what, struct framebuf *out);
 
+/* Tells of the members whose marks, read since their memory, prove a burst: their last rss again, with it as max. */
+void processes_bursts(struct processes *p, struct framebuf *out);
+
 /* Reads what of the members whose ids are given, at once. */
 int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out);
 

@@ -92,6 +92,32 @@ def test_the_accumulators_agree_with_the_summary(which, request):
         assert acc[metric]["sum"] / acc[metric]["span"] == pytest.approx(figure["mean_bytes"], abs=1)
 
 
+BURST = """
+import mmap, time
+time.sleep(0.3)
+begun = time.time()
+held = mmap.mmap(-1, 200 << 20)
+held.write(bytes(200 << 20))
+held.close()
+print(begun, time.time())
+time.sleep(2.5)
+"""
+
+
+def test_a_burst_is_told_in_the_window_that_it_happened_in(tool):
+    done = tool.run("run", "-i", "1s", "-o", "x.hiw", "--json", "x.json", "--", "python3", "-c", BURST)
+    assert done.returncode == 0, done.stderr
+    path = tool.folder / "x.hiw"
+    started = int(value(path, "SELECT value FROM meta WHERE key = 'started_wall_ns'")) / 1e9
+    begun, over = (float(word) - started for word in done.stdout.split())
+    windows = range(int(begun - 0.1), int(over) + 1)  # ticks can be late
+    for table, column in (("job_sample", "ram"), ("job_sample", "ram_main"), ("process_sample", "rss")):
+        rows = query(path, f"SELECT t / 1000000000 FROM {table} WHERE {column}_max > 200000000")
+        assert rows and all(row[0] in windows for row in rows), (table, column, rows, begun, over)
+    ram = shown(tool, "x.hiw")["ram"]
+    assert all(begun - 1 <= ram[part]["at_s"] <= over + 0.6 for part in ("main", "combined"))
+
+
 def test_thinning_happened_and_the_limit_held(thinned):
     spans = [row[0] for row in query(thinned.path, "SELECT span FROM job_sample ORDER BY t")]
     assert max(spans) > 15_000_000, "no window was merged"

@@ -80,6 +80,7 @@ static void look(struct bench *b, uint64_t time_ns, enum metric metric, uint32_t
 /* The i-th row of a table, from 0. */
 static const struct row *row_at(const struct bench *b, enum entity entity, bool recent, size_t i)
 {
+	fold_settle(b->fold);
 	for (size_t k = 0; k < b->n; k++) {
 		if (b->rows[k].entity == entity && b->rows[k].recent == recent && i-- == 0)
 			return &b->rows[k].row;
@@ -238,6 +239,31 @@ static void a_burst_that_a_mark_proves_stays(void **state)
 	look(&b, S, M_JOB_RAM, 0, 100);
 	expect_cell(&b, row_at(&b, ENTITY_JOB, false, 0), M_JOB_RAM, 100, 100, 700);
 	expect_cell(&b, row_at(&b, ENTITY_JOB, true, 0), M_JOB_RAM, 100, 100, 700);
+	bench_done(&b);
+}
+
+static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
+{
+	struct reading burst = reading_of(M_JOB_RAM, 0, 100);
+	struct bench b;
+
+	(void) state;
+	bench_new(&b, 200);
+	look(&b, 0, M_JOB_RAM, 0, 90);
+	look(&b, 900 * MS, M_JOB_RAM, 0, 110);
+	look(&b, S, M_PROC_RSS, 1, 5); /* the look's first frame */
+	burst.max = 700;
+	framebuf_reading(&b.buf, burst);
+	send(&b, S, S);
+	look(&b, S + 1, M_PROC_HWM, 1, 7);
+	look(&b, S + 100 * MS, M_JOB_RAM, 0, 120);
+	look(&b, 2 * S, M_JOB_RAM, 0, 120);
+	assert_int_equal(row_at(&b, ENTITY_JOB, false, 0)->n, 2);
+	expect_cell(&b, row_at(&b, ENTITY_JOB, false, 0), M_JOB_RAM, 90, 95, 700);
+	assert_int_equal(row_at(&b, ENTITY_JOB, false, 1)->n, 2);
+	assert_int_equal(cell_of(&b, row_at(&b, ENTITY_JOB, false, 1), M_JOB_RAM)->max, 120);
+	assert_int_equal(row_at(&b, ENTITY_PROCESS, false, 0)->t_ns, S);
+	expect_cell(&b, row_at(&b, ENTITY_PROCESS, false, 0), M_PROC_HWM, 7, 7, 7);
 	bench_done(&b);
 }
 
@@ -461,7 +487,7 @@ static void nobody_is_left_among_the_others(void **state)
 	window(&b, 2, (int64_t[]) { 5 }, 1);
 	window(&b, 3, (int64_t[]) { 5 }, 1);
 	expect_cell(&b, row_of(&b, 0, 0), M_PROC_RSS, 6, 6, 6);
-	assert_true(row_is_empty(row_of(&b, 0, 2 * S), b.layout.n[ENTITY_PROCESS]));
+	assert_true(row_is_empty(row_of(&b, 0, S), b.layout.n[ENTITY_PROCESS]));
 	bench_done(&b);
 }
 
@@ -651,6 +677,7 @@ int main(void)
 		cmocka_unit_test(a_slow_source_has_rows_over_several_windows),
 		cmocka_unit_test(a_counter_keeps_its_last_value_and_a_mark_its_largest),
 		cmocka_unit_test(a_burst_that_a_mark_proves_stays),
+		cmocka_unit_test(what_a_look_proves_happened_in_the_window_that_it_ends),
 		cmocka_unit_test(what_could_not_be_had_stands_for_nothing),
 		cmocka_unit_test(single_cores_are_not_stored),
 		cmocka_unit_test(a_process_that_does_not_change_has_no_row),
