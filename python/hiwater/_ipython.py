@@ -14,6 +14,7 @@ the cell runs all the same, and a line says why.
 """
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 
@@ -153,7 +154,7 @@ class Magic:
         run = self.session if self.session and self.session.is_running else _finished[-1] if _finished else None
         if run is None:
             raise Error("there is no run to report: %hiwater on, or %%hiwater at the top of a cell")
-        self._say(f"report: {run.report(words[0] if words else None)}")
+        self._say_report(run, words[0] if words else None)
 
     def _cell(self, words: List[str]) -> None:
         """The first line of a cell that began with %%hiwater."""
@@ -231,7 +232,13 @@ class Magic:
         for warning in run.warnings:
             print(f"hiwater: {warning}", file=sys.stderr)
         if wants["report"]:
-            self._say(f"report: {run.report()}")
+            self._say_report(run)
+
+    def _say_report(self, run: Run, path: Optional[str] = None) -> None:
+        """Beside the recording, or in the working folder where that is a temporary file of a short run."""
+        if path is None and run.recording.is_temporary:
+            path = f"hiwater-{re.sub('[^-_.0-9A-Za-z]+', '-', run.name or 'cell')}.html"
+        self._say(f"report: {run.report(path)}")
 
     def _say(self, text: str) -> None:
         """As the cell's output; in a terminal on stdout."""

@@ -155,6 +155,14 @@ def test_pages(environment):
         assert "<html" in (environment.folder / f"{name}.html").read_text()[:2000].lower()
 
 
+def test_pages_of_cells_under_a_second(environment):
+    """Their recording is a temporary file: the page is in the working folder, named after the cell, whatever that is called."""
+    cell, again, named = executed("%%hiwater --report\n1 + 1", "%hiwater report", "%%hiwater --report -n 'a/b c'\n1 + 1")
+    for out, name in ((cell, "hiwater-cell"), (again, "hiwater-cell"), (named, "hiwater-a-b-c")):
+        assert errors(out) == [] and texts(out)[-1] == f"report: {environment.folder}/{name}.html"
+        assert "<html" in (environment.folder / f"{name}.html").read_text()[:2000].lower()
+
+
 def test_what_is_wrong_is_said(environment):
     outs = executed("%hiwater of", "%hiwater off", "%hiwater last", "%hiwater on 5", "%hiwater report a b", "%hiwater")
     said = ["".join(texts(o)) + "".join(t for _, t in errors(o)) for o in outs]
