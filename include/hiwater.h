@@ -207,6 +207,11 @@ HIW_API bool hiw_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert 
 /* How many alerts were left out because there were too many at once. */
 HIW_API uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *recorder);
 
+/* Looks at another interval from now on, ns, from 1 ms to 1 h. For recorders that keep no recording (no_record), which has one
+ * interval; windows are as long, a second at least. Returns 0, -EINVAL (out of range), -EBUSY (it records), -ESRCH (it has not
+ * begun, or has ended). */
+HIW_API int hiw_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_ns);
+
 /* Sends signal to a living member of the job, or with pid 0 to each, main first. Nobody else is hit, also where numbers
  * were given out again. Returns how many got it, or -ESRCH. */
 HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int signal);

@@ -323,6 +323,13 @@ void hiw_recorder_step(struct hiw_recorder *r)
 	record_totals(r->record, sampler_job(r->sampler));
 }
 
+int hiw_recorder_pace(struct hiw_recorder *r, uint64_t interval_ns)
+{
+	if (interval_ns < least_interval_ns || interval_ns > most_interval_ns)
+		return -EINVAL;
+	return r->record ? -EBUSY : sampler_pace(r->sampler, interval_ns);
+}
+
 void hiw_recorder_ignore(struct hiw_recorder *r, pid_t pid)
 {
 	sampler_ignore(r->sampler, pid);

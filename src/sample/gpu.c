@@ -122,6 +122,11 @@ struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env 
 	return g;
 }
 
+void gpu_pace(struct gpu *g, uint64_t interval_ns)
+{
+	atomic_store(&g->shared->interval_ns, interval_ns);
+}
+
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
 {
 	const struct gpu_vendor *vendors = start->vendors;
@@ -134,6 +139,7 @@ struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
 	}
 	g->start = *start;
 	g->start.shared = g->shared;
+	gpu_pace(g, start->interval_ns);
 	g->restart_ns = SECOND;
 	while (vendors[g->start.n_vendors].ops && g->start.n_vendors < GPU_VENDORS)
 		g->start.n_vendors++;

@@ -40,6 +40,8 @@ struct gpu;
  * second). NULL: there is nothing to load, or no process for it (with text). */
 struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
 	uint64_t restart_ns, struct err *err);
+/* Another interval, from now on. */
+void gpu_pace(struct gpu *g, uint64_t interval_ns);
 /* Frees what the recorder holds; the helper is told to end, and killed where it was not. NULL is fine. */
 void gpu_free(struct gpu *g);
 

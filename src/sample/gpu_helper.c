@@ -35,6 +35,7 @@ enum {
 	PPB = 1000000000,
 };
 static const uint64_t memory_period_ns = UINT64_C(10000000000);
+static const uint64_t sleep_most_ns = 1000000000;
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
 static const uint64_t pair_ns = 101000000; /* between two readings that say something together: NVML's GPM needs 100 ms */
 
@@ -197,12 +198,12 @@ static void note_own_cost(struct helper *h)
 		atomic_store(&shared->rss_bytes, rss - h->rss_at_fork);
 }
 
-/* Until the next group is due. True if the last reading is asked for. */
+/* Until the next group is due, or for a second: the interval may have changed. True if the last reading is asked for. */
 static bool wait_until(const struct teller *t, uint64_t due_ns)
 {
 	struct pollfd last = { .fd = t->helper->last_rd, .events = POLLIN };
 	const uint64_t now = clock_boot_ns() - t->helper->start->env->start_boot_ns;
-	const uint64_t ns = due_ns > now ? due_ns - now : 0;
+	const uint64_t left = due_ns > now ? due_ns - now : 0, ns = left < sleep_most_ns ? left : sleep_most_ns;
 	const struct timespec wait = { .tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000) };
 
 	return ppoll(&last, 1, &wait, NULL) > 0;
@@ -214,6 +215,7 @@ static void read_on(struct teller *t)
 	while (!wait_until(t, pace_next(&t->pace))) {
 		const uint64_t now = run_ns(t);
 
+		pace_change(&t->pace, t->ops, atomic_load(&t->helper->start->shared->interval_ns));
 		share(t);
 		for (unsigned g = 0; g < t->pace.n_groups; g++) {
 			if (pace_is_due(&t->pace, g, now))
@@ -322,7 +324,7 @@ static void *tell(void *arg)
 	struct teller *t = arg;
 	struct helper *h = t->helper;
 
-	pace_init(&t->pace, t->ops, h->start->interval_ns);
+	pace_init(&t->pace, t->ops, atomic_load(&h->start->shared->interval_ns));
 	t->env = *h->start->env;
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	if (open_source(t) == 0) {

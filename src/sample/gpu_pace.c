@@ -36,8 +36,17 @@ void pace_init(struct pace *p, const struct source_ops *ops, uint64_t interval_n
 
 		group->rank = of->moving_ns ? LISTS : of->rank < SOURCE_RANKS ? of->rank
 									      : SOURCE_RANKS - 1;
-		group->period_ns = at_least(of->period_ns ? of->period_ns : at_least(interval_ns, least_period_ns), interval_ns);
-		group->moving_ns = of->moving_ns ? at_least(of->moving_ns, interval_ns) : 0;
+	}
+	pace_change(p, ops, interval_ns);
+}
+
+void pace_change(struct pace *p, const struct source_ops *ops, uint64_t interval_ns)
+{
+	for (unsigned g = 0; g < p->n_groups; g++) {
+		const struct source_group *of = &ops->groups[g];
+
+		p->groups[g].period_ns = at_least(of->period_ns ? of->period_ns : at_least(interval_ns, least_period_ns), interval_ns);
+		p->groups[g].moving_ns = of->moving_ns ? at_least(of->moving_ns, interval_ns) : 0;
 	}
 }
 

@@ -40,6 +40,8 @@ struct pace {
 
 /* Nothing is read more often than interval_ns, nor than drivers make new values. */
 void pace_init(struct pace *p, const struct source_ops *ops, uint64_t interval_ns);
+/* The same from now on, at another interval; what was learned of costs stays. */
+void pace_change(struct pace *p, const struct source_ops *ops, uint64_t interval_ns);
 /* Sources share what all of them may cost: what the others leave, or each its part. */
 void pace_allow(struct pace *p, unsigned sources, double others_spent);
 /* The period of a group as it is now. */

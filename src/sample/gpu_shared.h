@@ -47,6 +47,7 @@ struct gpu_shared {
 	struct gpu_slot slots[GPU_VENDORS];
 	_Atomic uint64_t cpu_ns, rss_bytes;
 	_Atomic int any_seen;
+	_Atomic uint64_t interval_ns; /* nothing is read more often; it may change at any time */
 };
 
 /* What the helper is started with. */
@@ -54,7 +55,7 @@ struct gpu_start {
 	const struct gpu_vendor *vendors;
 	unsigned n_vendors;
 	const struct source_env *env;
-	uint64_t interval_ns;
+	uint64_t interval_ns;        /* to begin with */
 	const struct gpu_wish *wish; /* NULL: it reads on and on */
 	struct gpu_facts_page *facts;
 	struct gpu_shared *shared;

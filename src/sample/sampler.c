@@ -324,6 +324,24 @@ int sampler_start_clock(struct sampler *s)
 	return interval > SECOND ? sampler_set_timer(s, SECOND, 0) : sampler_set_timer(s, interval, interval);
 }
 
+int sampler_pace(struct sampler *s, uint64_t interval_ns)
+{
+	const uint64_t now = sampler_time(s), window = interval_ns > SECOND ? interval_ns : SECOND;
+
+	if (!s->started || s->ended)
+		return -ESRCH;
+	s->options.interval_ns = interval_ns;
+	s->options.window_ns = window;
+	s->last_tick_ns = now; /* what was a pause until now is none */
+	s->due_ns = now + interval_ns;
+	if (s->next_window_ns > now + window)
+		s->next_window_ns = now + window;
+	sampler_plan_pace(s);
+	if (s->gpus.helper)
+		gpu_pace(s->gpus.helper, interval_ns);
+	return interval_ns > SECOND ? sampler_set_timer(s, now + SECOND, 0) : sampler_set_timer(s, s->due_ns, interval_ns);
+}
+
 bool sampler_step(struct sampler *s)
 {
 	uint64_t expirations, now;

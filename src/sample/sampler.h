@@ -62,6 +62,9 @@ bool sampler_step(struct sampler *s);        /* what is due now: a tick, exit re
 void sampler_trigger(struct sampler *s, const char *why);
 void sampler_now(struct sampler *s);         /* a frame at once (a mark, a phase's edge) */
 
+/* Ticks come at another interval from now on (1 ms or more). Of a run that is recorded the interval is one: do not. */
+int sampler_pace(struct sampler *s, uint64_t interval_ns);
+
 /* Reads main's memory and its mark at this instant. False: the mark cannot be read. */
 bool sampler_read_main(struct sampler *s);
 /* Sets main's mark back to what is resident. Returns 0 or -errno. What it says must be read before: sampler_read_main. */

@@ -105,6 +105,7 @@ void sampler_pss(struct sampler *s, uint64_t now_ns);
  * them (all: everything). */
 void sampler_plan_open_host(struct sampler *s);
 void sampler_plan_open(struct sampler *s);
+void sampler_plan_pace(struct sampler *s);
 void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all);
 void sampler_plan_close(struct sampler *s);
 /* Reads the machine's memory where the job's has moved since: the peaks of both belong together. */

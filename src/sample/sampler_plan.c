@@ -23,6 +23,18 @@ static const struct source_ops *const plan_ops[SAMPLER_SOURCES] = {
 	[PLAN_CGROUP] = &source_cgroup,
 };
 
+/* The machine's memory need not be read faster than ten times a second, whatever the job's interval. */
+static void set_periods(const struct sampler *s, struct plan *plan)
+{
+	const uint64_t least = s->options.interval_ns > HOST_PERIOD_NS ? s->options.interval_ns : HOST_PERIOD_NS;
+
+	for (unsigned g = 0; g < plan->ops->n_groups && g < SAMPLER_GROUPS; g++) {
+		const uint64_t period = plan->ops->groups[g].period_ns;
+
+		plan->period_ns[g] = period > least ? period : least;
+	}
+}
+
 static void open_one(struct sampler *s, struct plan *plan, const struct source_ops *ops)
 {
 	plan->ops = ops;
@@ -30,26 +42,12 @@ static void open_one(struct sampler *s, struct plan *plan, const struct source_o
 		plan->source = NULL;
 		return;
 	}
-	for (unsigned g = 0; g < ops->n_groups && g < SAMPLER_GROUPS; g++) {
-		uint64_t period = ops->groups[g].period_ns;
-
-		plan->period_ns[g] = period > s->options.interval_ns ? period : s->options.interval_ns;
-	}
-}
-
-/* The machine's memory need not be read faster than ten times a second, whatever the job's interval. */
-static void slow_down(struct plan *plan, uint64_t least_ns)
-{
-	for (unsigned g = 0; g < SAMPLER_GROUPS; g++) {
-		if (plan->period_ns[g] && plan->period_ns[g] < least_ns)
-			plan->period_ns[g] = least_ns;
-	}
+	set_periods(s, plan);
 }
 
 void sampler_plan_open_host(struct sampler *s)
 {
 	open_one(s, &s->plans[PLAN_HOST], &source_host);
-	slow_down(&s->plans[PLAN_HOST], HOST_PERIOD_NS);
 }
 
 void sampler_plan_open(struct sampler *s)
@@ -71,7 +69,19 @@ void sampler_plan_open(struct sampler *s)
 		if (i == PLAN_CGROUP && (!s->cgroup.path[0] || s->options.cgroup == CGROUP_NONE))
 			continue;
 		open_one(s, &s->plans[i], plan_ops[i]);
-		slow_down(&s->plans[i], HOST_PERIOD_NS);
+	}
+}
+
+/* At another interval: what is due then is due at the next tick. */
+void sampler_plan_pace(struct sampler *s)
+{
+	for (int i = 0; i < SAMPLER_SOURCES; i++) {
+		struct plan *plan = &s->plans[i];
+
+		if (!plan->source)
+			continue;
+		set_periods(s, plan);
+		memset(plan->next_ns, 0, sizeof(plan->next_ns));
 	}
 }
 

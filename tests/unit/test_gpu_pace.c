@@ -176,6 +176,27 @@ static void one_slow_list_silences_nothing(void **state)
 	assert_true(pace_period(&p.pace, LISTS) <= SECOND);
 }
 
+/* A longer interval holds from then on, a shorter one too; what was learned of costs stays. */
+static void the_interval_may_change(void **state)
+{
+	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
+
+	(void) state;
+	play(&p, SECOND, 11 * SECOND);
+	const uint64_t learned = p.pace.groups[MEMORY].cpu_ns;
+
+	pace_change(&p.pace, &ops, 10 * SECOND);
+	forget(&p);
+	play(&p, 11 * SECOND, 111 * SECOND);
+	assert_in_range(p.reads[MEMORY], 9, 12);
+	assert_in_range(p.reads[OTHERS], 9, 12);
+	assert_in_range(p.pace.groups[MEMORY].cpu_ns, learned - US, learned + US);
+	pace_change(&p.pace, &ops, 100 * MS);
+	forget(&p);
+	play(&p, 111 * SECOND, 121 * SECOND);
+	assert_in_range(p.reads[MEMORY], 95, 101);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +207,7 @@ int main(void)
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
 		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_written),
+		cmocka_unit_test(the_interval_may_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,34 @@ static void what_is_asked_for_at_once_has_its_limit(void **state)
 	rig_done(&r);
 }
 
+/* Ticks of an hour become ticks of 20 ms, with the machine read as often as it may be, and back; the change is no gap. */
+static void the_interval_may_change(void **state)
+{
+	struct rig r;
+	struct child main = waiting_child();
+
+	(void) state;
+	rig_prepare(&r, NULL, 3600 * 1000 * MS, false);
+	rig_make(&r);
+	assert_int_equal(sampler_pace(r.s, 20 * MS), -ESRCH);
+	rig_start(&r, main.pid);
+	const size_t before = r.n_rss, mem_before = r.n_mem_used;
+
+	assert_int_equal(sampler_pace(r.s, 20 * MS), 0);
+	while (r.n_rss < before + 5 || r.n_mem_used < mem_before + 2)
+		steps(&r, 1);
+	assert_true(sampler_time(r.s) < 1000 * 1000 * MS); /* an hour it was not */
+	assert_true(r.s->next_window_ns <= sampler_time(r.s) + 1000 * MS);
+	assert_int_equal(sampler_pace(r.s, 3600 * 1000 * MS), 0);
+	const size_t after = r.n_rss;
+
+	steps(&r, 2); /* looks for new processes, one a second */
+	assert_int_equal(r.n_rss, after);
+	assert_int_equal(r.n_gaps, 0);
+	child_end(&main);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +211,7 @@ int main(void)
 		CHILDREN_TEST(a_window_closes_once),
 		CHILDREN_TEST(between_far_ticks_new_processes_are_found),
 		CHILDREN_TEST(what_is_asked_for_at_once_has_its_limit),
+		CHILDREN_TEST(the_interval_may_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
