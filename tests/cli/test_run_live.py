@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""run --live: the view of a job in the terminal that it was started in."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+import top_screen
+from cli_helpers import HERE, HIWATER, ended, wait_for
+from top_screen import expect_given_back, modes
+
+pytestmark = top_screen.needed
+
+
+def live(*args, options=()):
+    return " ".join([HIWATER, "run", "--live", "--summary", "line", "--gpu", "none", *options, "--", *args])
+
+
+TALKER = "'for i in 1 2 3 4; do echo out $i; echo err $i >&2; sleep 1; done; exit 3'"
+
+
+def test_live(tool, screen):
+    """The view while the job runs; then what it printed, the summary, its status, and the terminal as it was."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sh", "-c", TALKER) + "; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.wait(r"^ +\d+ .* sleep 1$")
+    assert s.value("alternate_on") == "1" and "out 1" not in s.text()
+    s.wait("^status=3")
+    assert re.findall(r"^(?:out|err) \d$", s.text(), re.M) == [f"{what} {i}" for i in range(1, 5) for what in ("out", "err")]
+    assert re.search(r"^hiwater .*exit=3", s.text(), re.M)
+    expect_given_back(s, before)
+    assert not list(tool.folder.glob("hiwater-live-*"))
+
+
+@pytest.mark.parametrize("kernel", ["", f"{sys.executable} {HERE / 'no_pidfd.py'} "], ids=["new", "old"])
+def test_live_is_left_and_the_job_goes_on(tool, screen, kernel):
+    go = tool.folder / "go"
+    s = screen(100, 30)
+    s.line("clear; " + kernel + live("sh", "-c", f"'echo out 1; echo err 1 >&2; while [ ! -e {go} ]; do sleep 0.1; done; "
+                                     "echo out 2; echo err 2 >&2; exit 3'") + "; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("q")
+    s.wait("^out 1\nerr 1")
+    assert "status=" not in s.text()
+    go.touch()
+    s.wait("^err 2\n(.*\n)+status=3")
+    assert len(re.findall("^out 1", s.text(), re.M)) == 1
+
+
+def test_live_keys_are_the_jobs(screen):
+    """Ctrl-C ends the job, Ctrl-Z stops it and the view."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sleep", "600"))
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-z")
+    s.wait("Stopped")
+    expect_given_back(s, before)
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+    s.line("echo status=$?")
+    s.wait("^status=130")
+    expect_given_back(s, before)
+
+
+def job_state(file):
+    """Of the process that wrote its pid into the file: S, T (stopped) and so on."""
+    return wait_for(lambda: file.exists() and file.read_text().strip(), "the job's pid") and \
+        pathlib.Path(f"/proc/{file.read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def ticking(folder):
+    """A job that says in the file ticks how far it is."""
+    return "sh", "-c", f"'echo $$ > {folder}/pid; i=0; while :; do i=$((i+1)); echo $i > {folder}/ticks; sleep 0.1; done'"
+
+
+def expect_running(folder, more=25):
+    """The job gets on, for longer than the view takes to draw again."""
+    ticks = folder / "ticks"
+    number = lambda: int(ticks.read_text() or 0) if ticks.exists() else 0
+    first = number()
+    wait_for(lambda: number() >= first + more, "the job goes on")
+    assert job_state(folder / "pid") != "T"
+
+
+def test_live_in_the_background(tool, screen):
+    """No view, and the job goes on; in the foreground there is one."""
+    s = screen(100, 30)
+    s.line("clear; " + live(*ticking(tool.folder)) + " &")
+    expect_running(tool.folder)
+    s.line("echo here; jobs")
+    s.wait(r"^here\n.*Running")
+    assert s.value("alternate_on") == "0"
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+
+
+def test_live_goes_on_in_the_background(tool, screen):
+    """Ctrl-Z, bg: the job runs and the shell has its terminal and keys; fg: the view is there again."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live(*ticking(tool.folder)))
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-z")
+    s.wait("Stopped")
+    s.line("clear; bg")
+    expect_running(tool.folder)
+    s.line("echo here; jobs")
+    s.wait(r"^here\n.*Running")
+    expect_given_back(s, before)
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    assert s.value("alternate_on") == "1"
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+    s.line("echo status=$?")
+    s.wait("^status=130")
+    expect_given_back(s, before)
+
+
+def test_live_outlives_nobody(tool, screen):
+    """hiwater is killed: the job goes on, its output too, and the terminal is given back."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; exec sleep 600'"))
+    s.wait(r"^ hiwater .*every 1 s")
+    job = int((tool.folder / "pid").read_text())
+    hiwater = int(subprocess.run(["ps", "-o", "ppid=", "-p", str(job)], capture_output=True, text=True, check=True).stdout)
+    spool = os.readlink(f"/proc/{job}/fd/1")
+    os.kill(hiwater, signal.SIGKILL)
+    expect_given_back(s, before)
+    assert not ended(job) and pathlib.Path(spool).exists()
+    os.kill(job, signal.SIGKILL)
+    os.unlink(spool)
+
+
+def test_live_leaves_other_streams_alone(tool, screen):
+    s = screen(100, 30)
+    s.line(f"clear; echo in | {live('sh', '-c', TALKER.replace('echo out', 'cat; echo out'))} > out.txt 2> err.txt; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.wait("^status=3")
+    folder = pathlib.Path(s.value("pane_current_path"))
+    assert (folder / "out.txt").read_text() == "in\nout 1\nout 2\nout 3\nout 4\n"
+    assert (folder / "err.txt").read_text().startswith("err 1\nerr 2\nerr 3\nerr 4\n")
+    (folder / "out.txt").unlink()
+    (folder / "err.txt").unlink()
+
+
+def test_live_without_a_terminal(tool):
+    done = tool.run("run", "--live", "--summary", "none", "--", "echo", "there", start_new_session=True)
+    assert (done.returncode, done.stdout) == (0, "there\n") and "no terminal" in done.stderr
+    done = tool.run("run", "--live", "--no-record", "--", "echo", "there")
+    assert (done.returncode, done.stdout) == (125, "") and "--no-record" in done.stderr
