@@ -42,6 +42,7 @@ struct command {
 	const char *const *prose; /* paragraphs for the man page; NULL-terminated; may be NULL */
 	const char *const
 		*examples; /* "hiwater run -- make", "what it does", ...; NULL-terminated pairs */
+	const char *const *keys; /* of a screen: "q", "what it does", ...; NULL-terminated pairs; may be NULL */
 	const struct opt *
 		opts; /* ends with a row without letter and name; may be NULL. -h and --help are ours */
 	bool stops_at_operand; /* what follows the first operand belongs to another command */

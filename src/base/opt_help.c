@@ -228,9 +228,9 @@ static void man_prose(const struct command *command, FILE *out, bool follows_hea
 	}
 }
 
-static void man_examples(const struct command *command, FILE *out)
+static void man_pairs(const char *const *pairs, FILE *out)
 {
-	for (const char *const *p = command->examples; p && p[0] && p[1]; p += 2) {
+	for (const char *const *p = pairs; p && p[0] && p[1]; p += 2) {
 		fputs(".TP\n\\fB", out);
 		roff(out, p[0]);
 		fputs("\\fR\n", out);
@@ -238,9 +238,23 @@ static void man_examples(const struct command *command, FILE *out)
 	}
 }
 
-static bool has_examples(const struct command *command)
+/* Keys and examples, each below a heading where there are any. */
+static void man_lists(const struct command *command, const char *before, const char *behind, FILE *out)
 {
-	return command->examples && command->examples[0];
+	const struct {
+		const char *title;
+		const char *const *pairs;
+	} lists[] = { { "Keys", command->keys }, { "Examples", command->examples } };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		if (!lists[i].pairs || !lists[i].pairs[0])
+			continue;
+		fputs(before, out);
+		for (const char *c = lists[i].title; *c; c++)
+			fputc(*behind ? *c : toupper((unsigned char) *c), out);
+		fprintf(out, "%s\n", behind);
+		man_pairs(lists[i].pairs, out);
+	}
 }
 
 static void man_usage(const char *name, const struct command *command, FILE *out)
@@ -286,9 +300,7 @@ static void man_of_command(const struct command *command, const char *name, FILE
 	man_prose(command, out, false);
 	fputs(".SH OPTIONS\n", out);
 	man_options(command, out);
-	if (has_examples(command))
-		fputs(".SH EXAMPLES\n", out);
-	man_examples(command, out);
+	man_lists(command, ".SH ", "", out);
 	if (command->name[0]) {
 		fputs(".SH SEE ALSO\n.BR ", out);
 		roff(out, name);
@@ -309,9 +321,7 @@ static void man_section(const struct command *command, const char *name, FILE *o
 	roff_sentence(out, command->sentence);
 	man_prose(command, out, false);
 	man_options(command, out);
-	if (has_examples(command))
-		fputs(".PP\nExamples:\n", out);
-	man_examples(command, out);
+	man_lists(command, ".PP\n", ":", out);
 }
 
 static void man_see_also(const struct command *commands, size_t n, const char *name, FILE *out)
@@ -361,9 +371,7 @@ static void man_of_all(const struct command *commands, size_t n, const char *nam
 		roff_sentence(out, program->sentence);
 	fputs(".SH OPTIONS\n", out);
 	man_options(program, out);
-	if (has_examples(program))
-		fputs(".SH EXAMPLES\n", out);
-	man_examples(program, out);
+	man_lists(program, ".SH ", "", out);
 	fputs(".SH COMMANDS\n", out);
 	for (size_t i = 0; i < n; i++) {
 		if (opt_is_listed(&commands[i]))

@@ -88,14 +88,15 @@ void live_begin(struct live *l)
 
 static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
 {
-	char path[PATH_MAX], file[PATH_MAX + 8], utf8[16], color[16];
+	char path[PATH_MAX], file[PATH_MAX + 8], hiwater[PATH_MAX + 8], utf8[16], color[16];
 	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top", interval[] = "interval=1000000000";
-	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, NULL };
+	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, hiwater, NULL };
 
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* a view of nothing gives the terminal back */
 	for (int fd = 0; fd <= 2; fd++)
 		(void) dup2(l->terminal, fd);
 	(void) snprintf(file, sizeof(file), "file=%s", recording);
+	(void) snprintf(hiwater, sizeof(hiwater), "hiwater=%s", program_find("hiwater", path, sizeof(path)) == 0 ? path : "");
 	(void) snprintf(utf8, sizeof(utf8), "utf8=%d", terminal_is_utf8());
 	(void) snprintf(color, sizeof(color), "color=%d", terminal_has_color(STDOUT_FILENO));
 	(void) setrlimit(RLIMIT_NOFILE, &inherited->files);

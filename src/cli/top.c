@@ -156,6 +156,7 @@ static void __attribute__((format(printf, 2, 3))) word(struct words *w, const ch
 
 static void say_how(struct words *w)
 {
+	char path[PATH_MAX];
 	const char *type = getenv("TERM");
 	const bool is_dumb = !type || !*type || strcmp(type, "dumb") == 0;
 	const bool plain = arg_top.plain || arg_top.count > 0 || environment_says("ACCESSIBLE") || is_dumb ||
@@ -173,6 +174,8 @@ static void say_how(struct words *w)
 	word(w, "readonly=%d", arg_top.readonly);
 	if (arg_top.at_ns >= 0)
 		word(w, "at=%lld", (long long) arg_top.at_ns);
+	if (program_find("hiwater", path, sizeof(path)) == 0)
+		word(w, "hiwater=%s", path);
 	if (arg_top.filter)
 		word(w, "filter=%s", arg_top.filter);
 	if (*arg_top.sort)
@@ -276,6 +279,13 @@ static const char *const examples[] = {
 	NULL,
 };
 
+static const char *const keys[] = {
+#define KEY(name, shown, sentence, ...) shown, sentence,
+#include "top/keys.def"
+#undef KEY
+	NULL,
+};
+
 const struct command command_top = {
 	.name = "top",
 	.usage = "[options] [PID|RUN|FILE]",
@@ -283,6 +293,7 @@ const struct command command_top = {
 	.sentence = "what is used now, live: the machine, a job, a recording",
 	.prose = prose,
 	.examples = examples,
+	.keys = keys,
 	.opts = opts,
 	.main = top_main,
 };

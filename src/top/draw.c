@@ -71,6 +71,38 @@ static void draw_title(struct picture *p)
 
 /* ---- the line at the bottom --------------------------------------------------------------------------------------- */
 
+/* Choices, two blanks between them, on as many lines from y upwards as they need. */
+static void draw_menu(struct picture *p, int y, const char *question)
+{
+	const int columns = p->s->columns, left = 1 + (int) strlen(question);
+	int lines = 1, x = left;
+
+	for (int draws = 0; draws < 2; draws++) { /* the first time it is measured only */
+		y -= draws ? lines - 1 : 0;
+		for (int i = 0; draws && i < lines; i++)
+			screen_fill(p->s, y + i, 0, columns, INK_PLAIN, " ");
+		x = left;
+		if (draws)
+			(void) screen_put(p->s, y, 1, -1, INK_BOLD, question);
+		for (const char *at = p->v->input; *at; at += strspn(at, " ")) {
+			const char *end = strstr(at, "  ");
+			const int len = end ? (int) (end - at) : (int) strlen(at);
+
+			if (x + len > columns) {
+				lines += !draws;
+				y += draws;
+				x = left;
+			}
+			if (draws) {
+				(void) screen_print(p->s, y, x, INK_PLAIN, "%.*s", len, at);
+				(void) screen_print(p->s, y, x, INK_LETTER, "%.1s", at);
+			}
+			x += len + 2;
+			at += len;
+		}
+	}
+}
+
 static void draw_question(struct picture *p, int y)
 {
 	static const char *const questions[] = {
@@ -83,6 +115,10 @@ static void draw_question(struct picture *p, int y)
 	};
 	int x = 1;
 
+	if (p->v->asking == ASK_SORT || p->v->asking == ASK_SIGNAL) {
+		draw_menu(p, y, questions[p->v->asking]);
+		return;
+	}
 	x += screen_put(p->s, y, x, -1, INK_BOLD, questions[p->v->asking]);
 	if (*p->v->trouble)
 		(void) screen_put(p->s, y > 0 ? y - 1 : 0, 1, -1, INK_ERROR, p->v->trouble);
@@ -92,9 +128,9 @@ static void draw_question(struct picture *p, int y)
 static void draw_keys(struct picture *p, int y)
 {
 	static const char *const live[] = { "? help", "q quit", "space pause", "s sort", "/ filter", "f find", "t tree", "[ ] zoom",
-		"Enter details", "m mark", "e events", "C cores", "F9 signal", NULL };
+		"Enter details", "m mark", "e events", "C cores", "F9 signal", "Tab panel", "w report", "F2 setup", NULL };
 	static const char *const replay[] = { "? help", "q quit", "space pause", ", . step", "1 2 4 8 speed", "s sort", "/ filter",
-		"f find", "t tree", "[ ] zoom", "Enter details", NULL };
+		"f find", "t tree", "[ ] zoom", "Enter details", "Tab panel", "w report", "F2 setup", NULL };
 	const char *const *keys = p->f->kind == FEED_REPLAY ? replay : live;
 	int x = 1;
 
@@ -127,6 +163,17 @@ static void draw_line(struct picture *p)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
+/* A panel that has all the room. */
+static bool draw_expanded(struct picture *p, int y, int room)
+{
+	if (!p->v->expanded)
+		return false;
+	p->table_y = p->s->rows; /* there is none */
+	if (p->v->panel == PANEL_CHARTS)
+		return draw_charts(p, y, room, 0, p->s->columns) > 0;
+	return draw_events(p, y, room, p->s->columns) > 0;
+}
+
 static int draw_middle(struct picture *p, int y, int bottom)
 {
 	const bool beside = p->s->columns >= BESIDE && p->v->show_charts;
@@ -136,6 +183,8 @@ static int draw_middle(struct picture *p, int y, int bottom)
 
 	p->chart_y = p->chart_end = 0;
 	p->table_columns = width;
+	if (draw_expanded(p, y, room))
+		return bottom;
 	if (beside)
 		(void) draw_charts(p, y, room, width + 1, right - 1);
 	else if (p->v->show_charts && room - TABLE_LEAST >= 3)

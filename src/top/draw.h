@@ -18,6 +18,9 @@ struct picture {
 	int table_y, table_columns; /* the line of heads; how wide the table is */
 	int chart_y, chart_end, chart_x, chart_columns;
 	uint64_t chart_from_ns, chart_to_ns;
+	/* what there is, for keys: charts and events in all, of which so many fit */
+	size_t n_charts, charts_page, n_events, events_page;
+	size_t help_rest, help_page; /* lines below the help page's end; lines of it */
 };
 
 /* All of it. */
@@ -35,6 +38,8 @@ int draw_detail(struct picture *p, int y, int lines, int width);
 int table_column(const struct picture *p, enum column column, int *ret_width);
 /* draw_help.c: keys. */
 void draw_help(struct picture *p);
+/* keys.c: what keys are called and do: rows of two texts, NULL behind the last. */
+const char *const *key_texts(void);
 
 /* A line across with a title in it. */
 void draw_rule(struct picture *p, int y, int x, int width, const char *title);

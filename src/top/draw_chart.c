@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/textwidth.h"
 #include "top/draw.h"
 #include "top/format.h"
 
 enum {
 	LABEL = 12,       /* columns of names and scales */
-	CHARTS_MOST = 12
+	NAME = 4,         /* of a name beside a scale */
+	CHARTS_MOST = 24,
+	LOW = 6,          /* lines of a chart at most */
+	HIGH = 12,        /* where charts have all the room */
 };
 
 enum scale {
@@ -180,7 +184,10 @@ static void draw_chart(struct picture *p, const struct chart *c, int y, int heig
 	plot.parts = p->s->utf8 ? 2 : 1;
 	plot.levels = p->s->utf8 ? 4 : 3;
 	find_scale(c, &plot);
-	(void) screen_put_front(p->s, y, x + 1, 5, INK_BOLD, c->name);
+	if (text_width(c->name) > NAME && height > 2) /* between the ends of the scale there is room */
+		(void) screen_put_front(p->s, y + 1, x + 1, LABEL - 3, INK_BOLD, c->name);
+	else
+		(void) screen_put_front(p->s, y, x + 1, NAME, INK_BOLD, c->name);
 	scale_text(p, c, plot.high, text);
 	(void) screen_print(p->s, y, x + LABEL - 7, INK_DIM, "%6s", text);
 	scale_text(p, c, plot.low, text);
@@ -212,12 +219,14 @@ static void draw_title(struct picture *p, int y, int x, int width)
 {
 	char title[80], span[SHORT_LEN], to[SHORT_LEN];
 
+	const char *mark = p->v->panel == PANEL_CHARTS ? "> " : "";
+
 	if (p->v->to_ns)
-		(void) snprintf(title, sizeof(title), "%s to %s, [ ] back", short_time(p->chart_from_ns, span), short_time(p->chart_to_ns, to));
+		(void) snprintf(title, sizeof(title), "%s%s to %s, [ ] back", mark, short_time(p->chart_from_ns, span), short_time(p->chart_to_ns, to));
 	else if (view_span(p->v) && p->m->now_ns > view_span(p->v))
-		(void) snprintf(title, sizeof(title), "last %s, zoom [ ]", short_span(view_span(p->v), span));
+		(void) snprintf(title, sizeof(title), "%slast %s, zoom [ ]", mark, short_span(view_span(p->v), span));
 	else
-		(void) snprintf(title, sizeof(title), "since the start (%s), zoom [ ]", short_span(p->m->now_ns, span));
+		(void) snprintf(title, sizeof(title), "%ssince the start (%s), zoom [ ]", mark, short_span(p->m->now_ns, span));
 	if (width < 60) /* without the keys */
 		title[strcspn(title, ",")] = '\0';
 	draw_rule(p, y, x, width, title);
@@ -226,19 +235,23 @@ static void draw_title(struct picture *p, int y, int x, int width)
 int draw_charts(struct picture *p, int y, int height, int x, int width)
 {
 	const struct charts c = choose(p);
-	const int room = height - 1;
+	const int room = height - 1, most = p->v->expanded ? HIGH : LOW;
 	size_t shown = (size_t) (room < 6 ? 1 : room / 3);
 	int at = y + 1, each;
 
+	p->n_charts = c.n;
 	if (room < 2 || c.n == 0 || width < LABEL + 8)
 		return 0;
 	if (shown > c.n)
 		shown = c.n;
-	each = room / (int) shown > 6 ? 6 : room / (int) shown;
+	p->charts_page = shown;
+	if (p->v->charts_first + shown > c.n)
+		p->v->charts_first = c.n - shown;
+	each = room / (int) shown > most ? most : room / (int) shown;
 	set_span(p);
 	draw_title(p, y, x, width);
 	for (size_t i = 0; i < shown; i++, at += each)
-		draw_chart(p, &c.list[i], at, each, x, width);
+		draw_chart(p, &c.list[p->v->charts_first + i], at, each, x, width);
 	p->chart_y = y + 1;
 	p->chart_end = at;
 	p->chart_x = x + LABEL;

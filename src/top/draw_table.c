@@ -32,27 +32,40 @@ static enum ink ink_of(const struct event_line *e)
 	return strcmp(e->kind, "alert") == 0 || strcmp(e->kind, "gap") == 0 ? INK_WARN : INK_PLAIN;
 }
 
-int draw_events(struct picture *p, int y, int lines, int width)
+/* Those that are worth a line, the oldest first. Returns how many there are. */
+static size_t list_events(const struct model *m, const struct event_line *ret[EVENTS_KEPT])
 {
-	const struct model *m = p->m;
 	const uint64_t kept = m->n_events < EVENTS_KEPT ? m->n_events : EVENTS_KEPT;
-	uint64_t first = m->n_events, n = 0, all = 0;
-	char title[40], at[SHORT_LEN];
-	int used = 1;
+	size_t n = 0;
 
-	for (uint64_t i = 1; i <= kept; i++)
-		all += is_worth_a_line(&m->events[(m->n_events - i) % EVENTS_KEPT]);
-	if (!p->v->show_events || all == 0 || lines < 2)
-		return 0;
-	while (m->n_events - first < kept && n < (uint64_t) (lines - 1))
-		n += is_worth_a_line(&m->events[--first % EVENTS_KEPT]);
-	(void) snprintf(title, sizeof(title), "events %llu (e)", (unsigned long long) all);
-	draw_rule(p, y, 0, width, title);
-	for (uint64_t i = first; i < m->n_events; i++) {
+	for (uint64_t i = m->n_events - kept; i < m->n_events; i++) {
 		const struct event_line *e = &m->events[i % EVENTS_KEPT];
 
-		if (!is_worth_a_line(e))
-			continue;
+		if (is_worth_a_line(e))
+			ret[n++] = e;
+	}
+	return n;
+}
+
+int draw_events(struct picture *p, int y, int lines, int width)
+{
+	const struct event_line *list[EVENTS_KEPT];
+	const size_t n = p->n_events = list_events(p->m, list);
+	const size_t page = p->events_page = lines > 1 ? (size_t) lines - 1 : 0;
+	const size_t seen = n > page ? n - page : 0; /* the first, where the newest are shown */
+	char title[60], at[SHORT_LEN];
+	int used = 1;
+
+	if (!p->v->show_events || n == 0 || lines < 2)
+		return 0;
+	if (p->v->events_back > seen)
+		p->v->events_back = seen;
+	(void) snprintf(title, sizeof(title), "%sevents %zu%s (e)", p->v->panel == PANEL_EVENTS ? "> " : "", n,
+		p->v->events_back ? ", newer below" : "");
+	draw_rule(p, y, 0, width, title);
+	for (size_t i = seen - p->v->events_back; i < n && used < lines; i++) {
+		const struct event_line *e = list[i];
+
 		(void) screen_print(p->s, y + used++, 1, ink_of(e), "%s %s %s %s", ink_of(e) == INK_PLAIN ? "." : "!", short_time(e->time_ns, at),
 			e->kind, e->text);
 	}
@@ -65,7 +78,7 @@ static bool is_shown(const struct picture *p, enum column column)
 {
 	const struct column_info *info = &column_infos[column];
 
-	return p->table_columns >= (int) info->from && !(info->on_gpu && p->m->n_gpus == 0);
+	return p->table_columns >= (int) info->from && !(info->on_gpu && p->m->n_gpus == 0) && !(p->v->hidden & 1U << column);
 }
 
 int table_column(const struct picture *p, enum column column, int *ret_width)

@@ -14,6 +14,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
+static const uint64_t least_ns = SECOND / 100; /* of a view that reads the machine itself */
 static const uint64_t follow_ns = SECOND;     /* recordings are committed once a second */
 static const uint64_t frame_ns = SECOND / 4;  /* a replay's pictures */
 
@@ -63,7 +64,7 @@ int feed_open_recorder(struct feed *f, struct model *m, pid_t pid, uint64_t inte
 	struct hiw_options options = HIW_OPTIONS_INIT;
 	int r;
 
-	*f = (struct feed) { .kind = pid ? FEED_PROCESS : FEED_MACHINE, .model = m, .timer = -1, .interval_ns = interval_ns };
+	*f = (struct feed) { .kind = pid ? FEED_PROCESS : FEED_MACHINE, .model = m, .timer = -1, .interval_ns = interval_ns, .least_ns = least_ns };
 	options.attached = options.no_record = true;
 	options.everyone = pid == 0;
 	options.interval_ns = interval_ns;
@@ -118,7 +119,7 @@ static int open_run(struct feed *f, const char *path, struct hiw_err *err)
 	learn_about(f);
 	f->end_ns = f->about.ended_ns.known ? (uint64_t) f->about.ended_ns.value : f->about.last_ns;
 	if (f->about.window_ns.known && f->about.window_ns.value > 0)
-		f->interval_ns = (uint64_t) f->about.window_ns.value;
+		f->interval_ns = f->least_ns = (uint64_t) f->about.window_ns.value;
 	return 0;
 }
 
@@ -126,7 +127,7 @@ int feed_open_file(struct feed *f, struct model *m, const char *path, uint64_t f
 {
 	int r;
 
-	*f = (struct feed) { .kind = FEED_REPLAY, .model = m, .timer = -1, .speed = 1, .interval_ns = SECOND };
+	*f = (struct feed) { .kind = FEED_REPLAY, .model = m, .timer = -1, .speed = 1, .interval_ns = SECOND, .least_ns = SECOND, .path = path };
 	r = open_run(f, path, err);
 	if (r < 0)
 		return r;
@@ -209,6 +210,19 @@ static int step_follow(struct feed *f, struct hiw_err *err)
 	if (!about.growing)
 		f->over = true;
 	return f->over || f->model->frames > frames;
+}
+
+int feed_pace(struct feed *f, uint64_t interval_ns)
+{
+	int r = 0;
+
+	if (f->recorder)
+		r = hiw_recorder_pace(f->recorder, interval_ns);
+	else if (f->kind == FEED_FOLLOW)
+		r = set_timer(f, interval_ns);
+	if (r == 0)
+		f->interval_ns = interval_ns;
+	return r;
 }
 
 /* ---- both --------------------------------------------------------------------------------------------------------- */

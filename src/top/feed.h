@@ -25,9 +25,11 @@ struct feed {
 	struct hiw_run *run;       /* of a file; of a recorder: borrowed */
 	struct hiw_player *player;
 	struct hiw_about about;
+	const char *path;          /* of the recording; NULL: there is none */
 	char title[256];           /* the command; harmless */
 	int timer;                 /* of a recording; -1: none */
-	uint64_t interval_ns;
+	uint64_t interval_ns;      /* between two looks; of a replay: a step */
+	uint64_t least_ns;         /* it cannot be shorter */
 	bool over;                 /* the job has ended */
 	/* replay */
 	uint64_t cursor_ns, end_ns;
@@ -46,6 +48,9 @@ void feed_close(struct feed *f);
 int feed_fd(const struct feed *f);
 /* Returns 1: something is new, 0: nothing is, or -errno with text. */
 int feed_step(struct feed *f, struct hiw_err *err);
+
+/* Another interval. Returns 0 or -errno. */
+int feed_pace(struct feed *f, uint64_t interval_ns);
 
 /* Replay: goes to a time (what charts show of the time before it, span_ns, is played too); forwards or back by steps. */
 int feed_go(struct feed *f, uint64_t time_ns, uint64_t span_ns, struct hiw_err *err);

@@ -36,6 +36,7 @@ static const struct word {
 	{ "file", WORD_TEXT, offsetof(struct top_options, file) },
 	{ "filter", WORD_TEXT, offsetof(struct top_options, filter) },
 	{ "sort", WORD_TEXT, offsetof(struct top_options, sort) },
+	{ "hiwater", WORD_TEXT, offsetof(struct top_options, hiwater) },
 	{ "pid", WORD_INT, offsetof(struct top_options, pid) },
 	{ "units", WORD_INT, offsetof(struct top_options, units) },
 	{ "terminal", WORD_INT, offsetof(struct top_options, terminal) },
@@ -164,7 +165,10 @@ static void end_by(int signal_number)
 static void redraw(struct top *t)
 {
 	t->redraw = false;
-	draw(&t->picture);
+	if (t->view.setup)
+		setup_draw(t);
+	else
+		draw(&t->picture);
 }
 
 static void step(struct top *t)
@@ -184,6 +188,7 @@ static int look_on(struct top *t, int signals)
 		KEYS,
 		FEED,
 		SIGNALS,
+		REPORT,
 		N
 	};
 	struct pollfd fds[N] = {
@@ -195,24 +200,42 @@ static int look_on(struct top *t, int signals)
 	int end = 0;
 
 	t->redraw = true;
-	while (!t->quit) {
+	while (!t->quit && !t->to_lines) {
 		const bool ours = screen_is_ours(&t->screen);
 
 		if (ours && t->redraw)
 			redraw(t);
 		fds[KEYS].events = ours ? POLLIN : 0;
+		fds[REPORT] = (struct pollfd) { .fd = t->report.fd, .events = POLLIN };
 		if (poll(fds, N, -1) < 0)
 			continue;
 		if (fds[SIGNALS].revents)
 			end = take_signals(t, signals);
 		if (fds[FEED].revents)
 			step(t);
+		if (fds[REPORT].revents)
+			report_step(t);
 		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
 			t->quit = true; /* nobody is there any more */
-		while (!t->quit && (fds[KEYS].revents & POLLIN) && (press = screen_key(&t->screen)).key != PRESS_NONE)
+		while (!t->quit && !t->to_lines && (fds[KEYS].revents & POLLIN) && (press = screen_key(&t->screen)).key != PRESS_NONE)
 			top_key(t, press);
 	}
 	return end;
+}
+
+/* p: lines, until somebody wants the screen back. Returns the signal that ends the view, 0: none does. */
+static int show_lines(struct top *t, int signals)
+{
+	int r;
+
+	report_leave(t, true);
+	screen_lend(&t->screen);
+	r = plain_follow(t, signals);
+	t->to_lines = false;
+	if (r == 1)
+		return look_on(t, signals);
+	t->quit = true;
+	return -r;
 }
 
 static int run_screen(struct top *t)
@@ -229,7 +252,10 @@ static int run_screen(struct top *t)
 	}
 	t->model.utf8 = t->screen.utf8;
 	end = look_on(t, signals);
+	while (t->to_lines && !t->quit && end == 0)
+		end = show_lines(t, signals);
 	screen_close(&t->screen);
+	report_leave(t, end == 0);
 	feed_close(&t->feed);
 	end_by(end);
 	return 0;
@@ -290,6 +316,7 @@ int main(int argc, char **argv)
 		return USAGE;
 	t.picture = (struct picture) { .s = &t.screen, .v = &t.view, .m = &t.model, .f = &t.feed };
 	t.drag_x = -1;
+	t.report.fd = -1;
 	if (model_init(&t.model, !t.options.file && t.options.pid == 0, t.options.utf8) < 0 || open_feed(&t) < 0)
 		return FAILED;
 	set_wholes(&t);

@@ -347,7 +347,7 @@ static void take_value(struct model *m, const struct hiw_value *v, uint64_t time
 	line->has_step = v->has_step;
 	line->step = v->step;
 	if (v->value - v->value == 0) /* neither NaN nor infinite */
-		trail_add(&line->trail, time_ns, 0, v->value, v->value);
+		trail_add(&line->trail, time_ns, UINT64_MAX, v->value, v->value); /* until the next one */
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------- */

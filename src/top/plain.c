@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/textwidth.h"
 #include "top/format.h"
-#include "top/top.h"
+#include "top/keys.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -163,7 +163,7 @@ static void print_table(struct top *t)
 	shown = t->view.n_rows < t->options.rows ? t->view.n_rows : (size_t) t->options.rows;
 	for (size_t i = 0; t->options.rows > 0 && i <= shown; i++) {
 		for (int c = 0; c < COLUMNS; c++) {
-			if (!(column_infos[c].on_gpu && t->model.n_gpus == 0))
+			if (!(column_infos[c].on_gpu && t->model.n_gpus == 0) && !(t->view.hidden & 1U << c))
 				print_cell(t, i > 0 ? &t->view.rows[i - 1] : NULL, (enum column) c);
 		}
 		puts("");
@@ -237,32 +237,109 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+enum {
+	FEED,
+	TIMER,
+	SIGNALS,
+	KEYS,
+	FDS
+};
+
+static bool is_over(const struct feed *f)
+{
+	return f->kind == FEED_REPLAY ? !f->paused && f->cursor_ns >= f->end_ns : f->over;
+}
+
+/* Takes what waits, and prints a look where it is time for one. Returns 0: it goes on, 1: it is over, -1: it failed. */
+static int turn(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64_t *looks)
+{
+	struct hiw_err err = { "" };
+	uint64_t expirations;
+
+	if (fds[FEED].revents && feed_step(&t->feed, &err) < 0) {
+		(void) fprintf(stderr, "hiwater: %s\n", err.text);
+		return -1;
+	}
+	if (!is_over(&t->feed) && !(fds[TIMER].revents && read(fds[TIMER].fd, &expirations, sizeof(expirations)) > 0))
+		return 0;
+	if (t->feed.kind == FEED_REPLAY && t->feed.paused) /* that has been printed */
+		return 0;
+	return !print_look(t, events_seen) || ++*looks == t->options.count || is_over(&t->feed);
+}
+
 static int follow(struct top *t)
 {
 	autoclose int timer = open_timer(t->options.interval_ns ? t->options.interval_ns : SECOND);
 	autoclose int signals = open_signals();
-	struct pollfd fds[] = { { .fd = feed_fd(&t->feed), .events = POLLIN }, { .fd = timer, .events = POLLIN },
-		{ .fd = signals, .events = POLLIN } };
-	struct hiw_err err = { "" };
-	uint64_t events = 0, n = 0, expirations;
+	struct pollfd fds[] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN } };
+	uint64_t events = 0, looks = 0;
+	int r = 0;
 
-	for (;;) {
-		if (poll(fds, 3, -1) < 0)
+	while (r == 0) {
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
 			continue;
-		if (fds[2].revents)
+		if (fds[SIGNALS].revents)
 			return 0;
-		if (fds[0].revents && feed_step(&t->feed, &err) < 0) {
-			(void) fprintf(stderr, "hiwater: %s\n", err.text);
-			return 1;
-		}
-		if (!t->feed.over && !(fds[1].revents && read(timer, &expirations, sizeof(expirations)) > 0))
-			continue;
-		if (!print_look(t, &events) || ++n == t->options.count || t->feed.over)
-			return 0;
+		r = turn(t, fds, &events, &looks);
 	}
+	return r < 0;
 }
 
 int plain_run(struct top *t)
 {
 	return t->feed.kind == FEED_REPLAY ? replay(t) : follow(t);
+}
+
+/* ---- in the place of a screen ----------------------------------------------------------------------------------------- */
+
+/* Returns the signal that ends the view; 0: none does. */
+static int take_signals(int signals)
+{
+	struct signalfd_siginfo info;
+
+	while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGTSTP)
+			(void) raise(SIGSTOP);
+		else if (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
+			return (int) info.ssi_signo;
+	}
+	return 0;
+}
+
+/* A line that was typed: its first letter; 'q' where nobody types any more. */
+static int take_line(int terminal)
+{
+	char line[256];
+	const ssize_t n = read(terminal, line, sizeof(line));
+
+	return n > 0 ? line[0] : 'q';
+}
+
+int plain_follow(struct top *t, int signals)
+{
+	autoclose int timer = open_timer(t->feed.interval_ns);
+	struct pollfd fds[FDS] = { [FEED] = { .fd = feed_fd(&t->feed), .events = POLLIN }, [TIMER] = { .fd = timer, .events = POLLIN }, [SIGNALS] = { .fd = signals, .events = POLLIN }, [KEYS] = { .fd = t->options.terminal } };
+	uint64_t events = 0, looks = 0;
+	int r = 0, end = 0, typed = 0;
+
+	puts("lines: p and Enter brings the screen back, q and Enter leaves");
+	(void) print_look(t, &events);
+	while (r == 0 && end == 0 && typed != 'q' && typed != 'p') {
+		fds[KEYS].events = screen_in_foreground() ? POLLIN : 0;
+		if (poll(fds, FDS, -1) < 0)
+			continue;
+		if (fds[SIGNALS].revents)
+			end = take_signals(signals);
+		else if (fds[KEYS].revents)
+			typed = take_line(t->options.terminal);
+		else
+			r = turn(t, fds, &events, &looks);
+	}
+	return end ? -end : typed == 'p';
+}
+
+void key_plain(struct top *t, int key)
+{
+	(void) key;
+	t->to_lines = true;
 }

@@ -42,6 +42,37 @@ static const struct {
 	{ KEY_END, PRESS_LAST },
 	{ KEY_BACKSPACE, PRESS_ERASE },
 	{ KEY_ENTER, PRESS_RETURN },
+	{ KEY_BTAB, PRESS_TAB_BACK },
+};
+
+/* What terminals send that are not quite the one that TERM says: without this they would be Esc and some other keys. */
+static const struct {
+	const char *bytes;
+	int key;
+} sent[] = {
+	{ "\033[1~", KEY_HOME },
+	{ "\033[7~", KEY_HOME },
+	{ "\033[H", KEY_HOME },
+	{ "\033OH", KEY_HOME },
+	{ "\033[4~", KEY_END },
+	{ "\033[8~", KEY_END },
+	{ "\033[F", KEY_END },
+	{ "\033OF", KEY_END },
+	{ "\033[5~", KEY_PPAGE },
+	{ "\033[6~", KEY_NPAGE },
+	{ "\033[A", KEY_UP },
+	{ "\033[B", KEY_DOWN },
+	{ "\033[C", KEY_RIGHT },
+	{ "\033[D", KEY_LEFT },
+	{ "\033[Z", KEY_BTAB },
+	{ "\033OP", KEY_F(1) },
+	{ "\033OQ", KEY_F(2) },
+	{ "\033OR", KEY_F(3) },
+	{ "\033OS", KEY_F(4) },
+	{ "\033[11~", KEY_F(1) },
+	{ "\033[12~", KEY_F(2) },
+	{ "\033[13~", KEY_F(3) },
+	{ "\033[14~", KEY_F(4) },
 };
 
 static const struct {
@@ -58,6 +89,7 @@ static const struct {
 	[INK_SERIES] = { COLOR_BLUE, A_BOLD, A_NORMAL },
 	[INK_WARN] = { COLOR_YELLOW, A_BOLD, A_BOLD },
 	[INK_ERROR] = { COLOR_RED, A_BOLD, A_BOLD },
+	[INK_LETTER] = { -1, A_UNDERLINE, A_UNDERLINE },
 	[INK_PICKED] = { -1, A_REVERSE, A_REVERSE },
 };
 
@@ -77,7 +109,7 @@ static struct {
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
 
 /* False: the terminal is somebody else's now, a shell's mostly. One that controls nobody here is whose it is. */
-static bool in_foreground(void)
+bool screen_in_foreground(void)
 {
 	const pid_t group = tcgetpgrp(terminal.fd);
 
@@ -91,7 +123,7 @@ static void restore_in_a_hurry(void)
 		return;
 	terminal.taken = 0;
 	(void) !write(terminal.fd, terminal.leave, terminal.leave_len);
-	if (in_foreground())
+	if (screen_in_foreground())
 		(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 }
 
@@ -176,19 +208,26 @@ static int open_terminal(int fd, char *text, size_t size)
 	return 0;
 }
 
+static void set_mouse(bool mouse)
+{
+	(void) mousemask(mouse ? BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+}
+
 static void set_modes(bool mouse)
 {
 	(void) cbreak();
 	(void) noecho();
 	(void) nonl();
 	(void) keypad(stdscr, TRUE);
+	for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+		if (key_defined(sent[i].bytes) == 0)
+			(void) define_key(sent[i].bytes, sent[i].key);
+	}
 	(void) nodelay(stdscr, TRUE);
 	(void) set_escdelay(50);
 	(void) curs_set(0);
-	if (mouse) {
-		(void) mousemask(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
-		(void) mouseinterval(0);
-	}
+	(void) mouseinterval(0);
+	set_mouse(mouse);
 }
 
 int screen_open(struct screen *s, int fd, bool utf8, bool color, bool mouse, char *text, size_t size)
@@ -210,12 +249,18 @@ int screen_open(struct screen *s, int fd, bool utf8, bool color, bool mouse, cha
 
 static void give_back(void)
 {
-	if (terminal.taken && in_foreground())
+	if (terminal.taken && screen_in_foreground())
 		(void) endwin();
 	restore_in_a_hurry();
 }
 
 void screen_close(struct screen *s)
+{
+	(void) s;
+	give_back();
+}
+
+void screen_lend(struct screen *s)
 {
 	(void) s;
 	give_back();
@@ -231,7 +276,7 @@ void screen_suspend(struct screen *s)
 /* Whoever had the terminal meanwhile may have changed it: that is what it is given back as. */
 void screen_resume(struct screen *s)
 {
-	if (!in_foreground()) {
+	if (!screen_in_foreground()) {
 		restore_in_a_hurry();
 		return;
 	}
@@ -247,7 +292,7 @@ void screen_resume(struct screen *s)
 
 bool screen_is_ours(struct screen *s)
 {
-	if (!in_foreground())
+	if (!screen_in_foreground())
 		return false;
 	if (!terminal.taken)
 		screen_resume(s);
@@ -355,6 +400,13 @@ void screen_colors(struct screen *s, bool color)
 	screen_redo(s);
 }
 
+void screen_mouse(struct screen *s, bool mouse)
+{
+	s->mouse = mouse;
+	set_mouse(mouse);
+	prepare_leave(true);
+}
+
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
 static int button(mmask_t state)
@@ -398,6 +450,8 @@ static int ordinary(wint_t code)
 		return PRESS_ERASE;
 	case 27:
 		return PRESS_CANCEL;
+	case '\t':
+		return PRESS_TAB;
 	case '\r':
 	case '\n':
 		return PRESS_RETURN;

@@ -19,6 +19,7 @@ enum ink {
 	INK_SERIES,
 	INK_WARN,
 	INK_ERROR,
+	INK_LETTER,  /* that chooses what it stands in front of */
 	INK_PICKED,  /* the row that is picked */
 	INK_COUNT
 };
@@ -38,6 +39,8 @@ enum press_key {
 	PRESS_ERASE,
 	PRESS_CANCEL,
 	PRESS_RETURN,
+	PRESS_TAB,
+	PRESS_TAB_BACK,
 	PRESS_FUNCTION,        /* PRESS_FUNCTION + n: Fn */
 	PRESS_CLICK = PRESS_FUNCTION + 16,
 	PRESS_RELEASE,
@@ -76,13 +79,18 @@ void screen_show(struct screen *s);   /* what changed since the last one goes ou
 void screen_redo(struct screen *s);   /* all of it, anew */
 void screen_resize(struct screen *s); /* the terminal has another size */
 void screen_colors(struct screen *s, bool color);
+void screen_mouse(struct screen *s, bool mouse);
 
+/* Somebody else's for a while, who is no other process; screen_is_ours takes it back. */
+void screen_lend(struct screen *s);
 /* Ctrl-Z: the terminal is given back, the process stops, and both come back. */
 void screen_suspend(struct screen *s);
 void screen_resume(struct screen *s); /* somebody else stopped it and let it go on, perhaps in the background */
 /* False in the background, where nothing is drawn and no key is read. Takes the terminal where it is back in the
  * foreground. */
 bool screen_is_ours(struct screen *s);
+
+bool screen_in_foreground(void);
 
 /* The next key that was pressed; PRESS_NONE: there is none (any more). Never waits. */
 struct press screen_key(struct screen *s);

@@ -22,6 +22,15 @@ struct top_options {
 	bool live;             /* run --live: the job's end is the view's, and its keyboard signals are the job's own */
 	int terminal;          /* descriptor of the terminal */
 	const char *filter, *sort;
+	const char *hiwater;   /* the command, for reports; NULL: not known */
+};
+
+/* A report that is being written. */
+struct written {
+	pid_t pid;             /* 0: none is */
+	int fd;                /* what it prints; -1 */
+	size_t len;
+	char said[256];
 };
 
 struct top {
@@ -31,7 +40,9 @@ struct top {
 	struct model model;
 	struct feed feed;
 	struct picture picture;
+	struct written report;
 	bool quit, redraw;
+	bool to_lines;         /* p: lines from here on */
 	int drag_x;            /* where the mouse was pressed in a chart; -1: it was not */
 	uint64_t drag_from_ns;
 };
@@ -39,10 +50,18 @@ struct top {
 /* keys.c: what a key, or the mouse (mouse.c), asks for. */
 void top_key(struct top *t, struct press press);
 void top_mouse(struct top *t, struct press press);
+/* key_time.c */
 void top_zoom(struct top *t, int key);           /* '[' or ']' */
 void top_go(struct top *t, uint64_t time_ns);    /* replay: stands still there */
-/* What keys do, for the help page: rows of two texts, NULL behind the last. */
-const char *const *key_help(void);
+
+/* setup.c: F2, a page of its own. */
+void setup_key(struct top *t, struct press press);
+void setup_draw(struct top *t);
+
+/* write_report.c: its fd is readable. */
+void report_step(struct top *t);
+/* The view is left while a report is being written. wait: that is waited for, and its name printed; else it is ended. */
+void report_leave(struct top *t, bool wait);
 
 /* signals.c: F9. Sends what was chosen to the process that the question named. */
 void top_signal(struct top *t, int signal);
@@ -54,3 +73,6 @@ const char *signal_name(int signal);
 
 /* plain.c: lines instead of a screen. Returns the exit status. */
 int plain_run(struct top *t);
+/* Lines after a screen, on the same terminal; signals are read from signals. Returns 0: it is over, or somebody left; 1: the
+ * screen is wanted back; -N: signal N ended it. */
+int plain_follow(struct top *t, int signals);

@@ -28,6 +28,14 @@ enum column {
 	COLUMNS
 };
 
+/* Who the arrows are for. */
+enum panel {
+	PANEL_PROCESSES,
+	PANEL_CHARTS,
+	PANEL_EVENTS,
+	PANELS
+};
+
 /* What the line at the bottom asks for. */
 enum asking {
 	ASK_NOTHING,
@@ -54,8 +62,14 @@ struct row {
 
 struct view {
 	enum column sort;
-	bool reverse, tree, paused, help, detail;
+	bool reverse, tree, paused, help, setup, detail;
 	bool show_events, show_charts, show_cores;
+	unsigned hidden;       /* columns: 1 << enum column */
+	enum panel panel;
+	bool expanded;         /* the panel has all the room; not of processes */
+	size_t charts_first;   /* the first chart shown */
+	size_t events_back;    /* so many of the newest are not shown */
+	size_t help_top, setup_row;
 	enum units units;
 	bool color;
 	unsigned zoom;         /* into zooms[] */

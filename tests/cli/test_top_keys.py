@@ -4,8 +4,8 @@ import re
 
 import pytest
 import top_screen
-from cli_helpers import wait_for
-from top_screen import click, first_row, mouse, place_of, top
+from cli_helpers import HERE, wait_for
+from top_screen import click, expect_given_back, expect_screen, first_row, modes, mouse, place_of, top
 
 pytestmark = top_screen.needed
 
@@ -123,3 +123,185 @@ def test_no_mouse(screen, recording):
     s.line(top(recording, "--at", "90s", "--no-mouse"))
     s.wait("loader 1")
     assert s.value("mouse_any_flag") == "0"
+
+
+def keys_in_table():
+    return re.findall(r'^KEY\(\w+, "([^"]+)", "([^"]+)"', (HERE.parents[1] / "src/top/keys.def").read_text(), re.M)
+
+
+def test_one_table_names_every_key(tool, screen, recording):
+    """Help page and manual page list the same keys, all of them; so do narrow screens, where the page scrolls."""
+    table = keys_in_table()
+    named = " ".join(shown for shown, _ in table).split()
+    for key in "w + - F2 Tab p q ? h F1 j k PgUp PgDn g G s F6 < > I / F4 t F5 space [ ] x Enter e m u c F9 , . 1 2 4 8".split():
+        assert key in named
+    man = " ".join(tool.run("_generate", "man-top").stdout.split())
+    s = screen(40, 24)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys("?")
+    s.wait("keys.*more")
+    seen = s.text()
+    for _ in range(40):
+        s.keys("Down")
+    s.wait("up: more")
+    seen += s.text()
+    for shown, sentence in table:
+        roff = shown.replace("-", "\\-")
+        assert f"\\fB{roff}\\fR {sentence[0].upper()}{sentence[1:]}" in man or f"\\fB{roff}\\fR {sentence}" in man, shown
+        assert re.search(rf"^ {re.escape(shown)} +{re.escape(sentence)}", seen, re.M), shown
+    assert "Any key leaves" in seen
+    s.keys("x")
+    s.wait("loader 1")
+
+
+def test_tab_goes_from_panel_to_panel(screen, recording):
+    s = screen(80, 30)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys("Tab")
+    s.wait("─ > since the start")
+    assert re.search(r"^ RAM .*│", s.text(), re.M) and not re.search(r"^ loss .*│", s.text(), re.M)
+    s.keys("End")  # charts that did not fit
+    s.wait(r"^ accuracy +│")
+    s.keys("Home")
+    s.wait("^ RAM .*│")
+    s.keys("Enter")  # all the room
+    s.wait_not("COMMAND")
+    expect_screen(s, "top-charts")
+    s.keys("x")
+    s.wait("COMMAND")
+    s.keys("Tab")
+    s.wait("─ > events 4")
+    s.keys("Up")
+    s.wait("> events 4, newer below")
+    s.keys("Enter")
+    s.wait(r"^ ! 0:00:12 alert data-starved")
+    s.wait_not("COMMAND")
+    s.keys("BTab")
+    s.wait("─ > since the start")
+    s.keys("Escape")
+    s.wait_not("─ > ")
+    s.keys("Tab", "Tab", "Tab", "Down", "Enter")
+    s.wait("process 4100 python")
+
+
+def test_setup(screen, recording):
+    """Everything that can be chosen, on one page: what changes there has changed when it is left."""
+    s = screen(100, 30)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys("F2")
+    expect_screen(s, "top-setup")
+    s.keys("Right")
+    s.wait(r"^ > sorted by \(s\) +PEAK")
+    s.keys("Down", "Down", "Space")
+    s.wait(r"^ > tree \(t\) +yes")
+    for _ in range(30):
+        s.keys("Down")
+    s.wait("^ > column THR")
+    s.keys("k", "k", "Enter")
+    s.wait(r"^ > column READ/s +hidden")
+    click(s, *place_of(s, "units (u)"))
+    s.wait(r"units \(u\) +GB")
+    click(s, *place_of(s, "mouse  "))
+    s.wait(r"mouse +no")
+    wait_for(lambda: s.value("mouse_any_flag") == "0", "the mouse is the terminal's")
+    s.keys("Escape")
+    s.wait("└─ tail|▼PEAK")
+    assert "READ/s" not in s.text() and "68.7G" in s.text() and "▼PEAK" in s.text()
+    s.keys("F2", "q")  # leaves the page alone
+    s.wait("loader 1")
+
+
+def test_the_interval_changes(screen, sleeper):
+    s = screen(100, 30)
+    s.line(top(sleeper.pid, "--gpu", "none", "-i", "60s"))
+    s.wait("every 1 min")
+    s.keys("+")
+    s.wait("as long as it goes")
+    s.keys("-", "-", "-", "-", "-")
+    s.wait("every 1 s")
+    first = s.wait(r"(0:00:\d\d)  every")[1]
+    wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "it looks each second")
+    s.keys("-", "-", "-")
+    s.wait("every 100 ms")
+    s.keys("-")
+    s.wait("as short as it goes|every 100 ms")
+    s.keys("+")
+    s.wait("every 200 ms")
+
+
+def test_the_interval_of_a_recording(screen, recording):
+    s = screen()
+    s.line(top(recording, "--at", "30s"))
+    s.wait("0:00:30 of")
+    s.keys("-")
+    s.wait("as short as it goes: a recording has no more")
+    s.keys("+", "+")
+    s.wait("a step is 5 s")
+    s.keys(".")
+    s.wait("0:00:35 of")
+
+
+def test_lines_and_back(screen, recording):
+    """p: lines on the terminal as it was, from the same place; p and Enter: the screen again; q and Enter leaves."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line(top(recording, "--at", "90s") + "; echo status=$?")
+    s.wait("loader 1")
+    s.keys("p")
+    s.wait("^time 0:01:30")
+    assert s.value("alternate_on") == "0" and s.value("mouse_any_flag") == "0"
+    s.line("p")
+    s.wait("^ hiwater .*0:01:30 of 0:02:00")
+    assert s.value("alternate_on") == "1"
+    s.keys("8", "p")  # it runs: lines to its end
+    s.wait("^time 0:02:00")
+    s.wait("^status=0")
+    expect_given_back(s, before)
+    s.line("clear; " + top(recording, "--at", "90s") + "; echo status=$?")
+    s.wait("loader 1")
+    s.keys("p")
+    s.wait("^time 0:01:30")
+    s.line("q")
+    s.wait("^status=0")
+    expect_given_back(s, before)
+
+
+def test_a_report_now(tool, screen, recording):
+    """Written beside, while the view goes on; whoever leaves is told its name, too."""
+    s = screen(100, 30)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys("w")
+    s.wait("^ written: run.html|no report: ")
+    page = tool.folder / "run.html"
+    if "no report" in s.text():  # built without uPlot
+        s.wait("uPlot|report")
+        return
+    assert b"train.py" in page.read_bytes()
+    page.unlink()
+    s.keys("w", "q")
+    s.wait("^hiwater: written: run.html")
+    assert page.stat().st_size > 10000
+
+
+def test_no_report_of_what_is_not_recorded(screen, sleeper):
+    s = screen(100, 30)
+    s.line(top(sleeper.pid, "--gpu", "none"))
+    s.wait(rf"^ +{sleeper.pid} ")
+    s.keys("w")
+    s.wait("nothing is recorded here")
+
+
+def test_a_menu_on_a_narrow_screen(screen, recording):
+    """All choices are there, on as many lines as they need; what sorts and has no column is said."""
+    s = screen(40, 24)
+    s.line(top(recording, "--at", "90s"))
+    s.wait("loader 1")
+    s.keys("s")
+    for title in ("p PID", "u USER", "c CPU%", "g GPU MEM", "w WRITE/s", "n COMMAND"):
+        s.wait(re.escape(title))
+    s.keys("k")
+    s.wait("^ sorted by PEAK")

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * F2: what can be chosen, on one page. A setting is changed by the key that changes it elsewhere, too; columns and the mouse
+ * are chosen here alone. Nothing of it is kept: there is no file of settings.
+ */
+#include <stdio.h>
+
+#include "top/format.h"
+#include "top/keys.h"
+
+/* ---- settings ----------------------------------------------------------------------------------------------------- */
+
+static const char *yes_no(bool on)
+{
+	return on ? "yes" : "no";
+}
+
+static void tell_sort(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", column_infos[t->view.sort].title);
+}
+
+static void tell_order(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", column_infos[t->view.sort].down != t->view.reverse ? "down" : "up");
+}
+
+static void tell_tree(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->view.tree));
+}
+
+static void tell_charts(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->view.show_charts));
+}
+
+static void tell_zoom(const struct top *t, char *buf, size_t size)
+{
+	char span[SHORT_LEN];
+
+	(void) snprintf(buf, size, "%s", view_span(&t->view) ? short_span(view_span(&t->view), span) : "all");
+}
+
+static void tell_events(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->view.show_events));
+}
+
+static void tell_cores(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->view.show_cores));
+}
+
+static void tell_units(const struct top *t, char *buf, size_t size)
+{
+	static const char *const names[] = { [UNITS_IEC] = "GiB", [UNITS_SI] = "GB", [UNITS_BYTES] = "bytes" };
+
+	(void) snprintf(buf, size, "%s", names[t->view.units]);
+}
+
+static void tell_colors(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->screen.color));
+}
+
+static void tell_interval(const struct top *t, char *buf, size_t size)
+{
+	char span[SHORT_LEN];
+
+	(void) snprintf(buf, size, "%s", short_span(t->feed.interval_ns, span));
+}
+
+static void tell_mouse(const struct top *t, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s", yes_no(t->screen.mouse));
+}
+
+static void change_mouse(struct top *t, int key)
+{
+	(void) key;
+	screen_mouse(&t->screen, !t->screen.mouse);
+}
+
+static const struct setting {
+	const char *name;
+	key_action *change;
+	int less, more;        /* the keys that it is changed with */
+	void (*tell)(const struct top *t, char *buf, size_t size);
+} settings[] = {
+	{ "sorted by (s)", key_next_column, '<', '>', tell_sort },
+	{ "order (I)", key_reverse, 'I', 'I', tell_order },
+	{ "tree (t)", key_tree, 't', 't', tell_tree },
+	{ "charts (v)", key_charts, 'v', 'v', tell_charts },
+	{ "charts look back ([ ])", key_zoom, '[', ']', tell_zoom },
+	{ "events (e)", key_events, 'e', 'e', tell_events },
+	{ "each core (C)", key_cores, 'C', 'C', tell_cores },
+	{ "interval (+ -)", key_interval, '-', '+', tell_interval },
+	{ "units (u)", key_units, 'u', 'u', tell_units },
+	{ "colours (c)", key_colors, 'c', 'c', tell_colors },
+	{ "mouse", change_mouse, 0, 0, tell_mouse },
+};
+
+/* Behind the settings: a row for each column that may be hidden. */
+static const enum column columns[] = { COL_USER, COL_CPU, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM, COL_GPU_BUSY, COL_READ, COL_WRITE,
+	COL_THREADS };
+
+enum {
+	SETTINGS = sizeof(settings) / sizeof(settings[0]),
+	ROWS = SETTINGS + sizeof(columns) / sizeof(columns[0]),
+	FIRST_LINE = 2,
+	NAME_X = 3,
+	VALUE_X = 28,
+};
+
+static void change(struct top *t, bool more)
+{
+	const size_t row = t->view.setup_row;
+
+	if (row < SETTINGS)
+		settings[row].change(t, more ? settings[row].more : settings[row].less);
+	else
+		t->view.hidden ^= 1U << columns[row - SETTINGS];
+}
+
+/* ---- keys --------------------------------------------------------------------------------------------------------- */
+
+static size_t first_shown(const struct top *t)
+{
+	const int room = t->screen.rows - FIRST_LINE - 2;
+	const size_t lines = room > 1 ? (size_t) room : 1;
+
+	return t->view.setup_row < lines ? 0 : t->view.setup_row - lines + 1;
+}
+
+static void click(struct top *t, int y)
+{
+	const size_t row = first_shown(t) + (size_t) (y - FIRST_LINE);
+
+	if (y < FIRST_LINE || row >= ROWS)
+		return;
+	t->view.setup_row = row;
+	change(t, true);
+}
+
+void setup_key(struct top *t, struct press press)
+{
+	struct view *v = &t->view;
+
+	switch (press.key) {
+	case PRESS_ARROW_UP:
+	case PRESS_WHEEL_UP:
+	case 'k':
+		v->setup_row -= v->setup_row > 0;
+		break;
+	case PRESS_ARROW_DOWN:
+	case PRESS_WHEEL_DOWN:
+	case 'j':
+		v->setup_row += v->setup_row + 1 < ROWS;
+		break;
+	case PRESS_ARROW_LEFT:
+	case '-':
+		change(t, false);
+		break;
+	case PRESS_ARROW_RIGHT:
+	case PRESS_RETURN:
+	case ' ':
+	case '+':
+		change(t, true);
+		break;
+	case PRESS_CLICK:
+		click(t, press.y);
+		break;
+	case PRESS_RELEASE:
+		break;
+	default:
+		v->setup = false;
+		break;
+	}
+}
+
+/* ---- the page ----------------------------------------------------------------------------------------------------- */
+
+static void tell_column(const struct top *t, enum column column, char *buf, size_t size)
+{
+	int width;
+
+	(void) table_column(&t->picture, column, &width);
+	(void) snprintf(buf, size, "%s", t->view.hidden & 1U << column ? "hidden" : width                                         ? "shown"
+									    : column_infos[column].on_gpu && t->model.n_gpus == 0 ? "no GPU"
+																  : "no room");
+}
+
+static void draw_row(struct top *t, size_t row, int y)
+{
+	const bool picked = row == t->view.setup_row;
+	const enum ink ink = picked ? INK_PICKED : INK_PLAIN;
+	char name[40], value[40];
+
+	if (row < SETTINGS) {
+		(void) snprintf(name, sizeof(name), "%s", settings[row].name);
+		settings[row].tell(t, value, sizeof(value));
+	} else {
+		(void) snprintf(name, sizeof(name), "column %s", column_infos[columns[row - SETTINGS]].title);
+		tell_column(t, columns[row - SETTINGS], value, sizeof(value));
+	}
+	if (picked)
+		screen_fill(&t->screen, y, 0, t->screen.columns, ink, " ");
+	(void) screen_put(&t->screen, y, 1, 1, ink, picked ? ">" : " ");
+	(void) screen_put(&t->screen, y, NAME_X, VALUE_X - NAME_X - 1, ink, name);
+	(void) screen_put(&t->screen, y, VALUE_X, -1, ink, value);
+}
+
+void setup_draw(struct top *t)
+{
+	struct screen *s = &t->screen;
+	const size_t first = first_shown(t);
+	const int bottom = s->rows - 1;
+
+	screen_begin(s);
+	screen_fill(s, 0, 0, s->columns, INK_TITLE, " ");
+	(void) screen_put(s, 0, 1, -1, INK_TITLE, "hiwater top: setup");
+	for (size_t row = first; row < ROWS && FIRST_LINE + (int) (row - first) < bottom; row++)
+		draw_row(t, row, FIRST_LINE + (int) (row - first));
+	if (*t->view.message)
+		(void) screen_put(s, bottom, 1, -1, INK_WARN, t->view.message);
+	else
+		(void) screen_put(s, bottom, 1, -1, INK_DIM, "up down pick  left right change  Esc back");
+	screen_show(s);
+}
