@@ -193,8 +193,6 @@ static int read_rules(struct comparing *c)
 	for (size_t i = 0; i < c->what->n_rules; i++) {
 		int r = rule_parse(c->what->rules[i], RULE_COMPARE, &c->rules[i], c->err);
 
-		if (r == 0)
-			r = compare_rule_check(&c->rules[i], c->err);
 		if (r < 0)
 			return r;
 	}

@@ -157,6 +157,8 @@ static void amount_text(const struct rule_term *t, enum unit unit, double value,
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_bytes(whole_number(value), UNITS_IEC, text));
 	else if (unit == UNIT_NS && !t->rate)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%s", units_duration(whole_number(value), text));
+	else if (t->name.what == RULE_METRIC && t->name.metric == M_HOST_LOAD1)
+		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g", value / 1e6); /* tasks, no share */
 	else if (unit == UNIT_NS)
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.3g%s", value / 1e9, t->name.also >= 0 ? " cores" : "");
 	else

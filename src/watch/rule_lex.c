@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,18 @@ void lex_name(struct parser *p, struct rule_name *ret)
 		lex_fail(p, at, "%s", why.text);
 }
 
+/* How long the blanks and the unit of time behind a number are; 0: something else is there. */
+static size_t unit_behind(const char *s)
+{
+	const size_t blanks = strspn(s, " \t");
+	const char *unit = s + blanks;
+	struct rule_number number = { .value = 1 };
+
+	if (blanks == 0 || !rule_unit(&unit, &number) || number.dim != DIM_TIME || number.per)
+		return 0;
+	return is_name_byte(*unit) ? 0 : (size_t) (unit - s);
+}
+
 uint64_t lex_span(struct parser *p)
 {
 	struct err err = { "" };
@@ -151,6 +164,8 @@ uint64_t lex_span(struct parser *p)
 	lex_blanks(p);
 	at = p->p;
 	len = strcspn(at, " \t\r\n,()");
+	if (len == strspn(at, "0123456789."))
+		len += unit_behind(at + len); /* "30 s" is one span, as "3 GiB" is one amount */
 	if (!lex_copy(p, at, len, word, sizeof(word)))
 		return 0;
 	p->p += len;
@@ -169,6 +184,10 @@ bool lex_number(struct parser *p, struct rule_number *ret)
 	s += ret->has_sign;
 	if ((!isdigit((unsigned char) *s) && *s != '.') || parse_double(&s, &ret->value) < 0) {
 		lex_fail(p, at, "a number belongs here, as 24GiB, 90%% or 0.5");
+		return false;
+	}
+	if (!isfinite(ret->value)) {
+		lex_fail(p, at, "this number is too large");
 		return false;
 	}
 	if (*at == '-')

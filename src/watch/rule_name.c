@@ -143,11 +143,13 @@ static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *
 	near = opt_nearest(word, v.names, v.n);
 	if (near)
 		return rule_refuse(why, "there is no '%s'; did you mean '%s'?", word, near);
+	if (kind == RULE_FILTER)
+		return rule_refuse(why, "no process has '%s'; docs/metrics.md has all names, for example rss, cpu, name, gpu.mem", word);
 	return rule_refuse(why, "there is no '%s'; docs/metrics.md has all names, for example ram, cpu, process.rss", word);
 }
 
 /* What other tools call it. */
-static const struct {
+static const struct synonym {
 	const char *word, *name;
 } synonyms[] = {
 	{ "memory", "ram" },
@@ -159,13 +161,27 @@ static const struct {
 	{ "wall", "time" },
 };
 
+static const struct synonym of_processes[] = {
+	{ "ram", "rss" },
+	{ "memory", "rss" },
+	{ "mem", "rss" },
+	{ "cmd", "command" },
+	{ "comm", "name" },
+	{ "user", "uid" },
+	{ "vram", "gpu.mem" },
+};
+
 /* What a person most likely meant by a bare word that would name a series; NULL: a series. */
 static const char *likely(const char *word, struct vocabulary *v, enum rule_kind kind)
 {
 	const size_t len = strlen(word);
 
 	vocabulary_make(v, kind);
-	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+	for (size_t i = 0; kind == RULE_FILTER && i < sizeof(of_processes) / sizeof(of_processes[0]); i++) {
+		if (strcasecmp(of_processes[i].word, word) == 0)
+			return of_processes[i].name;
+	}
+	for (size_t i = 0; kind != RULE_FILTER && i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
 		if (strcasecmp(synonyms[i].word, word) == 0)
 			return synonyms[i].name;
 	}
@@ -173,7 +189,7 @@ static const char *likely(const char *word, struct vocabulary *v, enum rule_kind
 		if (strcasecmp(v->names[i], word) == 0)
 			return v->names[i];
 	}
-	for (size_t i = 0; i < v->n; i++) {
+	for (size_t i = 0; kind != RULE_FILTER && i < v->n; i++) {
 		const char *dot = strchr(v->names[i], '.');
 
 		if (dot && strcmp(dot + 1, word) == 0)
@@ -189,7 +205,9 @@ static int name_series(const char *word, bool quoted, enum rule_kind kind, struc
 	struct vocabulary v;
 	const char *near = quoted ? NULL : likely(word, &v, kind);
 
-	if (near && kind != RULE_FILTER)
+	if (near && kind == RULE_FILTER)
+		return rule_refuse(why, "no process has '%s'; did you mean '%s'?", word, near);
+	if (near)
 		return rule_refuse(why, "there is no '%s'; did you mean '%s'? A series that the job pushes under this name is written \"%s\"",
 			word, near, word);
 	if (kind == RULE_LIMIT || kind == RULE_FILTER || (!quoted && strpbrk(word, "[]")))
@@ -208,6 +226,22 @@ static void limit_of_gpu(struct rule_name *name, enum rule_kind kind)
 	if (kind == RULE_LIMIT && name->what == RULE_METRIC && name->entity == ENTITY_GPU && part >= 0 &&
 		strcmp(metrics[name->metric].name, "mem") == 0)
 		name->metric = part;
+}
+
+/* A filter looks at what processes are and hold: of GPUs, at their part of it. */
+static int name_of_process(const char *word, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
+{
+	int part = -1;
+
+	if (kind != RULE_FILTER || ret->entity == ENTITY_PROCESS || ret->entity == ENTITY_GPU_PROCESS)
+		return 0;
+	if (ret->entity == ENTITY_GPU && !ret->indexed)
+		part = metric_find(ENTITY_GPU_PROCESS, ret->metric == M_GPU_BUSY ? "sm_busy" : metrics[ret->metric].name);
+	if (part < 0)
+		return rule_refuse(why, "'%s' is of no process; a filter is a rule about rss, cpu, name, gpu.mem, ...", word);
+	ret->entity = ENTITY_GPU_PROCESS;
+	ret->metric = part;
+	return 0;
 }
 
 /* "ram.peek": a metric with something behind it that is no part of it. */
@@ -261,7 +295,7 @@ int rule_name(const char *given, bool quoted, enum rule_kind kind, struct rule_n
 	if (!is_metric(p, ret))
 		return unknown_name(word, kind, why);
 	limit_of_gpu(ret, kind);
-	return 0;
+	return name_of_process(given, kind, ret, why);
 }
 
 char *rule_name_text(const struct rule_name *name, char buf[RULE_NAME])

@@ -361,8 +361,13 @@ static void parse_head(struct parser *p)
 		}
 	}
 	check_level(p);
-	for (int i = RULE_EVER; p->rule->kind == RULE_CHECK && i <= RULE_NEVER; i++) {
+	for (int i = RULE_EVER; i <= RULE_NEVER; i++) {
+		lex_blanks(p);
+		const char *at = p->p;
+
 		if (lex_keyword(p, quantifiers[i])) {
+			if (p->rule->kind != RULE_CHECK)
+				lex_fail(p, at, "%s belongs to hiwater check, which looks at a whole run; leave it out", quantifiers[i]);
 			p->rule->quantifier = (enum rule_quantifier) i;
 			p->negated = i == RULE_ALWAYS;
 			break;
@@ -406,6 +411,25 @@ static void find_subject(struct parser *p)
 	}
 }
 
+/* Runs are compared by figures of the whole run. */
+static void check_figures(struct parser *p)
+{
+	const struct rule *rule = p->rule;
+	char name[RULE_NAME];
+
+	for (size_t i = 0; rule->kind == RULE_COMPARE && i < rule->n_terms; i++) {
+		const struct rule_term *t = &rule->terms[i];
+		const char *at = p->start + t->offset;
+
+		(void) rule_name_text(&t->name, name);
+		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
+			lex_fail(p, at, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
+		else if (t->name.part == PART_NOW && t->name.what != RULE_TIME && t->name.what != RULE_EXIT)
+			lex_fail(p, at, "'%s' is a level at a moment; which of the run? write %s.peak, %s.mean or %s.last", name, name,
+				name, name);
+	}
+}
+
 static void copy_text(struct rule *rule, const char *text)
 {
 	size_t len;
@@ -437,6 +461,8 @@ int rule_parse(const char *text, enum rule_kind kind, struct rule *ret, struct e
 	parse_tail(&p);
 	if (p.code == 0)
 		find_subject(&p);
+	if (p.code == 0)
+		check_figures(&p);
 	if (p.code < 0) {
 		rule_done(ret);
 		return p.code;

@@ -3,6 +3,7 @@
  * The numbers in a rule: what one with its unit is for the name that it is compared with.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -179,9 +180,14 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 static int plain_number(const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
 {
 	const bool is_load = term->name.what == RULE_METRIC && term->name.metric == M_HOST_LOAD1;
+	char percents[24] = "";
 
-	if (unit == UNIT_BYTES && kind == RULE_LIMIT)
-		return rule_refuse(why, "%g of what? write it as %gGiB, or %gB for bytes", term->value, term->value, term->value);
+	if (term->value > 1 && term->value <= 100 && whole_of(&term->name) != WHOLE_NONE)
+		(void) snprintf(percents, sizeof(percents), " or %g%%", term->value);
+	/* Nobody means 95 bytes by "gpu.mem > 95"; amounts as programs write them are larger. */
+	if (unit == UNIT_BYTES && (kind == RULE_LIMIT || (term->value != 0 && fabs(term->value) < 1000)))
+		return rule_refuse(why, "%g of what? write it as %gGiB%s, or %gB for bytes", term->value, term->value,
+			percents, term->value);
 	if (unit == UNIT_PPM && term->value > 1 && !is_load)
 		return rule_refuse(why, "a ratio is from 0 to 1; write it as %g%% or %g", term->value, term->value / 100);
 	return 0;
@@ -237,6 +243,10 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 		return rule_refuse(why, "growth is so much in a time; write it as 10MiB/min");
 	if (number->has_sign && kind == RULE_COMPARE && number->dim != DIM_PERCENT)
 		return rule_refuse(why, "only a percentage is relative; write it as +5%%");
+	if (number->has_sign && kind != RULE_COMPARE && (number->dim == DIM_PERCENT || (number->value > 0 && term->name.what != RULE_SERIES)))
+		return rule_refuse(why, "this is more or less than what? a sign belongs to compare --fail-if; leave it out");
+	if (kind == RULE_LIMIT && number->value <= 0)
+		return rule_refuse(why, "a limit is above 0");
 	if (term->name.what == RULE_FIELD)
 		return number_field(term, number, why);
 	if (term->name.what == RULE_EXIT)

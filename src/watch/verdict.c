@@ -275,23 +275,6 @@ void check_unfinished(const struct rule *rule, struct verdict *v)
 
 /* ---- runs beside each other ---------------------------------------------------------------------------------------- */
 
-int compare_rule_check(const struct rule *rule, struct err *err)
-{
-	char name[RULE_NAME];
-
-	for (size_t i = 0; i < rule->n_terms; i++) {
-		const struct rule_term *t = &rule->terms[i];
-
-		(void) rule_name_text(&t->name, name);
-		if (t->test == TEST_GROWTH || t->test == TEST_SILENT || t->name.what == RULE_FIELD)
-			return err_set(err, -EINVAL, "'%s': runs are compared by figures of the whole run, such as ram.peak", name);
-		if (!is_of_run(t))
-			return err_set(err, -EINVAL, "'%s' is a level at a moment; which of the run? write %s.peak, %s.mean or %s.last", name,
-				name, name, name);
-	}
-	return 0;
-}
-
 static void look_gpus(const struct summary *s, const struct rule_term *t, struct rule_value *ret)
 {
 	for (size_t i = 0; i < job_gpu_count(s->job); i++) {

@@ -37,9 +37,6 @@ void check_story(const struct watch *w, size_t number, struct verdict *ret);
 /* A run whose end is not recorded proves nothing but what it has shown. */
 void check_unfinished(const struct rule *rule, struct verdict *verdict);
 
-/* For comparing runs (RULE_COMPARE): can every name in it be a run's figure? Returns 0, or -EINVAL with text. */
-int compare_rule_check(const struct rule *rule, struct err *err);
-
 /* What the term's name is of the run; of "gpu" without a number the largest. False: not known. */
 bool compare_value(const struct rule *rule, size_t term, const struct summary *summary, double *ret);
 

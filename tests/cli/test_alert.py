@@ -113,8 +113,9 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
 
 @pytest.mark.parametrize("option, rule, says", [
     ("--alert", "rma > 5GiB", "did you mean 'ram'?"),
-    ("--alert", "ram > 5", None),
-    ("--alert", "ram > 5 GBi", "ends before"),
+    ("--alert", "ram > 5", "write it as 5GiB or 5%, or 5B for bytes"),
+    ("--alert", "ram > 5%", None),
+    ("--alert", "ram > 5 GBi", "write it as 5GiB"),
     ("--limit", "ram > 5GiB", "NAME = VALUE"),
     ("--on-alert", "signal BOB", "names no signal"),
     ("--on-alert", "error: signal BOB", "names no signal"),

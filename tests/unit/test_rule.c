@@ -95,6 +95,9 @@ static const struct {
 	{ "gpu.clock_sm < 1.2GHz", "gpu.clock_sm", RULE_ALERT, TEST_COMPARE, OP_LT, 1.2e9, WHOLE_NONE, false },
 	{ "gpu.mem = 8GiB", "gpu.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 8 * GIB, WHOLE_NONE, false },
 	{ "gpu1.mem = 90%", "gpu1.job_mem", RULE_LIMIT, TEST_COMPARE, OP_GE, 90, WHOLE_GPU, false },
+	{ "gpu.mem > 1GiB", "gpu_process.mem", RULE_FILTER, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
+	{ "gpu.busy > 5%", "gpu_process.sm_busy", RULE_FILTER, TEST_COMPARE, OP_GT, 5e4, WHOLE_NONE, false },
+	{ "loss > +3", "loss", RULE_ALERT, TEST_COMPARE, OP_GT, 3, WHOLE_NONE, false },
 	{ "rss > 1GiB", "process.rss", RULE_FILTER, TEST_COMPARE, OP_GT, GIB, WHOLE_NONE, false },
 	{ "pid == 4711", "process.pid", RULE_FILTER, TEST_COMPARE, OP_EQ, 4711, WHOLE_NONE, false },
 	{ "ram = 24GiB", "ram", RULE_LIMIT, TEST_COMPARE, OP_GE, 24 * GIB, WHOLE_NONE, false },
@@ -140,7 +143,10 @@ static void test_around_the_expression(void **state)
 	assert_true(rule.for_ns == 90 * SECOND);
 	assert_string_equal(rule.text, "error: ram > 1GiB for 1m30s");
 	rule_done(&rule);
-	rule = parsed("info:ram > 1", RULE_ALERT);
+	rule = parsed("ram > 1 GiB for 90 s", RULE_ALERT); /* blanks as in amounts */
+	assert_true(rule.for_ns == 90 * SECOND);
+	rule_done(&rule);
+	rule = parsed("info:ram > 1B", RULE_ALERT);
 	assert_int_equal(rule.level, RULE_INFO);
 	assert_int_equal(rule.quantifier, RULE_BARE);
 	rule_done(&rule);
@@ -161,13 +167,13 @@ static void test_subject(void **state)
 		const char *text;
 		enum entity subject;
 	} subjects[] = {
-		{ "ram > 1", ENTITY_JOB },
-		{ "host.mem_used > 1 and loss > 1", ENTITY_JOB },
-		{ "ram > 1 and process.rss > 1", ENTITY_PROCESS },
+		{ "ram > 1B", ENTITY_JOB },
+		{ "host.mem_used > 1B and loss > 1", ENTITY_JOB },
+		{ "ram > 1B and process.rss > 1B", ENTITY_PROCESS },
 		{ "process.name ~ x", ENTITY_PROCESS },
-		{ "gpu.mem > 1 and ram > 1", ENTITY_GPU },
-		{ "gpu0.mem > 1 and gpu1.mem > 1", ENTITY_JOB },
-		{ "gpu0.mem > 1 and process.rss > 1", ENTITY_PROCESS },
+		{ "gpu.mem > 1B and ram > 1B", ENTITY_GPU },
+		{ "gpu0.mem > 1B and gpu1.mem > 1B", ENTITY_JOB },
+		{ "gpu0.mem > 1B and process.rss > 1B", ENTITY_PROCESS },
 	};
 
 	(void) state;
@@ -191,6 +197,28 @@ static const struct {
 	{ "ram = 24", RULE_LIMIT, 7, "write it as 24GiB" },
 	{ "gpu.busy < 5", RULE_ALERT, 12, "5% or 0.05" },
 	{ "cpu > 250%", RULE_ALERT, 7, "2.5 cores" },
+	{ "gpu.mem > 95", RULE_ALERT, 11, "95GiB or 95%, or 95B" },
+	{ "read_bytes > 500", RULE_ALERT, 14, "500GiB, or 500B" },
+	{ "rss > 100", RULE_FILTER, 7, "or 100%" },
+	{ "ram > +5%", RULE_ALERT, 7, "more or less than what" },
+	{ "ram.peak < +5%", RULE_CHECK, 12, "more or less than what" },
+	{ "ram > +5GiB", RULE_ALERT, 7, "more or less than what" },
+	{ "ram > 1e400GiB", RULE_ALERT, 7, "too large" },
+	{ "ram = -3GiB", RULE_LIMIT, 7, "above 0" },
+	{ "time = 0s", RULE_LIMIT, 8, "above 0" },
+	{ "ever ram > 1GiB", RULE_ALERT, 1, "hiwater check" },
+	{ "error: never ram > 1GiB", RULE_ALERT, 8, "hiwater check" },
+	{ "always ram.peak > 1GiB", RULE_COMPARE, 1, "hiwater check" },
+	{ "ram > 5%", RULE_COMPARE, 1, "ram.peak, ram.mean or ram.last" },
+	{ "ram.peak > 1GiB and cpu > 5%", RULE_COMPARE, 21, "cpu.peak" },
+	{ "growth(ram) > 1MiB/s", RULE_COMPARE, 1, "whole run" },
+	{ "ram > 1GiB", RULE_FILTER, 1, "did you mean 'rss'" },
+	{ "cmd ~ x", RULE_FILTER, 1, "did you mean 'command'" },
+	{ "host.load1 > 1", RULE_FILTER, 1, "of no process" },
+	{ "gpu.power > 1W", RULE_FILTER, 1, "of no process" },
+	{ "gpu0.mem > 1GiB", RULE_FILTER, 1, "of no process" },
+	{ "foo > 3", RULE_FILTER, 1, "no process has 'foo'" },
+	{ "ram > 1GiB for 3 x", RULE_ALERT, 18, "ends before" },
 	{ "RAM > 1GiB", RULE_ALERT, 1, "did you mean 'ram'?" },
 	{ "memory > 1GiB", RULE_ALERT, 1, "did you mean 'ram'?" },
 	{ "ram.peek < 1GiB", RULE_CHECK, 1, "there is ram.peak" },
@@ -232,7 +260,7 @@ static const struct {
 	{ "ram > 5GiB for soon", RULE_ALERT, 16, "span of time" },
 	{ "ram > 5GiB for 0s", RULE_ALERT, 16, "span of time" },
 	{ "rss > 5GiB for 3s", RULE_FILTER, 12, "alerts and checks" },
-	{ "always ram > 5 for 3s", RULE_CHECK, 16, "whole time" },
+	{ "always ram > 5B for 3s", RULE_CHECK, 17, "whole time" },
 	{ "loss is big", RULE_ALERT, 9, "nan, inf or absent" },
 	{ "no step", RULE_ALERT, 8, "no NAME for 5m" },
 	{ "no time for 5m", RULE_ALERT, 9, "always has a value" },
@@ -254,7 +282,7 @@ static const struct {
 	{ "name ~ a{3}", RULE_FILTER, 8, "no {" },
 	{ "name ~", RULE_FILTER, 7, "pattern belongs here" },
 	{ "\xc3\xa4\xc3\xb6 > x", RULE_ALERT, 6, "a number" }, /* characters are counted, not bytes */
-	{ "not not not not not not not not not not not not not not not not ram > 5", RULE_ALERT, 65, "deep" },
+	{ "not not not not not not not not not not not not not not not not ram > 5B", RULE_ALERT, 65, "deep" },
 	{ "a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1 or a>1",
 		RULE_ALERT, 113, "two rules" },
 };
@@ -409,7 +437,7 @@ static void test_what_decided(void **state)
 
 static void test_relative(void **state)
 {
-	struct rule rule = parsed("loss > +5%", RULE_COMPARE);
+	struct rule rule = parsed("loss.last > +5%", RULE_COMPARE);
 	struct rule_value v = { .known = true, .whole_known = true, .whole = -10 };
 
 	(void) state;
@@ -428,9 +456,9 @@ static void test_texts_of_values(void **state)
 		double value;
 		const char *text;
 	} texts[] = {
-		{ "ram > 1", 24 * GIB, "24.0 GiB" },
-		{ "growth(ram) > 1/s", 0x1p20, "60.0 MiB/min" },
-		{ "read_bytes > 1/s", 0x1p20, "1.00 MiB/s" },
+		{ "ram > 1B", 24 * GIB, "24.0 GiB" },
+		{ "growth(ram) > 1B/s", 0x1p20, "60.0 MiB/min" },
+		{ "read_bytes > 1B/s", 0x1p20, "1.00 MiB/s" },
 		{ "cpu > 1", 3.5e9, "3.5 cores" },
 		{ "time > 1s", 90e9, "0:01:30" },
 		{ "no step for 5m", 301e9, "0:05:01" },
@@ -455,7 +483,7 @@ static void test_texts_of_values(void **state)
 
 static void test_about_memory(void **state)
 {
-	struct rule rule = parsed("loss > 1 or swap > 1", RULE_ALERT);
+	struct rule rule = parsed("loss > 1 or swap > 1B", RULE_ALERT);
 
 	(void) state;
 	assert_int_equal(rule_memory(&rule), RULE_HOST_MEMORY);
@@ -466,7 +494,7 @@ static void test_about_memory(void **state)
 	rule = parsed("gpu_mem > 1GiB", RULE_ALERT);
 	assert_int_equal(rule_memory(&rule), RULE_GPU_MEMORY);
 	rule_done(&rule);
-	rule = parsed("loss > 1 or read_bytes > 1 or host.disk_free < 1GiB", RULE_ALERT);
+	rule = parsed("loss > 1 or read_bytes > 1B or host.disk_free < 1GiB", RULE_ALERT);
 	assert_int_equal(rule_memory(&rule), RULE_NO_MEMORY);
 	rule_done(&rule);
 }

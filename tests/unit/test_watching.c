@@ -196,7 +196,7 @@ static void filters_pick(void **state)
 	assert_true(picks("name ~ ^py and uid == 1000"));
 	assert_false(picks("not name ~ ^py"));
 	assert_false(picks("swap > 0")); /* not known */
-	assert_true(picks("swap is absent or rss < 1"));
+	assert_true(picks("swap is absent or rss < 1B"));
 	assert_int_equal(hiw_filter_new("rss >", &filter, &err), -EINVAL);
 	assert_non_null(strchr(err.text, '^'));
 	hiw_filter_free(NULL);
