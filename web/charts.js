@@ -16,6 +16,11 @@ const INKS = {
 const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 const POWERS = Array.from({ length: 60 }, (_, i) => 2 ** i);
 
+const PATHS = { 0: uPlot.paths.linear(), 1: uPlot.paths.stepped({ align: 1 }), '-1': uPlot.paths.stepped({ align: -1 }) };
+
+// Steps, as long as they can be seen: uPlot thins slopes alone.
+const pathsOf = (line) => (u, series, from, to) => PATHS[to - from > 3 * u.width ? 0 : line.align](u, series, from, to);
+
 let look = 'light';
 const color = (i) => PALETTES[look][i % 5];
 const dash = (i) => DASHES[Math.floor(i / 5) % DASHES.length];
@@ -46,30 +51,38 @@ function holdOf(run, table, read) {
   return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
 }
 
-// The rows of a column that were read; null between two that are further apart than a reading holds.
+// The rows of a column that were read; null between two that are further apart than a reading holds. align: how they are
+// drawn: 1, each stands until the next one; -1, it is what was from the last one on (rates); 0, joined by slopes (series).
 function lineOf(run, table, column) {
   const read = table.t.map((_, row) => row).filter((row) => column.mean[row] !== null);
   const hold = holdOf(run, table, read);
-  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold };
-  const points = table.entity === 'series';
-  let end = null;
+  const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
+  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold, align };
   const put = (x, mean, low, high) => {
     line.x.push(x);
     line.mean.push(mean);
     line.low.push(low);
     line.high.push(high);
   };
-  for (const i of read) {
-    const mean = column.mean[i];
-    const x = table.t[i] + table.span[i] / 2;
-    if (!points && end !== null && table.t[i] - end > hold) put((end + table.t[i]) / 2, null, null, null);
-    end = table.t[i] + table.span[i];
-    if (Number.isFinite(mean)) put(x, mean, column.low[i], column.high[i]);
-    else {
-      line.special.push([x, String(mean)]);
-      put(x, null, null, null);
+  const values = (row) => [column.mean[row], column.low[row], column.high[row]];
+  const endOf = (row) => table.t[row] + table.span[row];
+  read.forEach((row, i) => {
+    const before = i ? read[i - 1] : null;
+    const isNew = before === null || table.t[row] - endOf(before) > hold;
+    if (!align) {
+      const x = table.t[row] + table.span[row] / 2;
+      if (Number.isFinite(column.mean[row])) return put(x, ...values(row));
+      line.special.push([x, String(column.mean[row])]);
+      return put(x, null, null, null);
     }
-  }
+    if (isNew && before !== null) {
+      if (align > 0 && table.span[before] > 0) put(endOf(before), ...values(before));
+      put((endOf(before) + table.t[row]) / 2, null, null, null);
+    }
+    if (align > 0 || isNew) put(table.t[row], ...values(row));
+    if (align < 0 && table.span[row] > 0) put(endOf(row), ...values(row));
+    if (align > 0 && i === read.length - 1 && table.span[row] > 0) put(endOf(row), ...values(row));
+  });
   return line;
 }
 
@@ -80,16 +93,14 @@ function added(columns) {
     ? columns.reduce((s, c) => s + c[part][i], 0) : null);
   const mean = sum('mean');
   const band = columns.some((c) => c.band);
-  return { band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
+  return { rate: columns[0].rate, band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
 }
 
-// Its values at other times: the last reading, as long as it stands.
+// Its values at other times.
 function valuesAt(line, times) {
-  let at = -1;
-  return times.map((t) => {
-    while (at + 1 < line.x.length && line.x[at + 1] <= t) at++;
-    if (at < 0 || (line.x[at] < t && (at + 1 === line.x.length || t - line.x[at] > line.hold))) return null;
-    return line.mean[at];
+  return times.map((time) => {
+    const row = rowAt(line, time);
+    return row < 0 ? null : line.mean[row];
   });
 }
 
@@ -98,7 +109,7 @@ function together(lines) {
   const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
   const values = lines.map((l) => valuesAt(l, x));
   const mean = x.map((_, i) => values.some((v) => v[i] !== null) ? values.reduce((sum, v) => sum + (v[i] || 0), 0) : null);
-  return { x, mean, low: mean, high: mean, band: false, special: [], hold: Math.max(...lines.map((l) => l.hold)) };
+  return { x, mean, low: mean, high: mean, band: false, special: [], align: lines[0].align };
 }
 
 // Lines over each other: who was not there has nothing.
@@ -112,25 +123,37 @@ function stacked(lines) {
   });
 }
 
-// The row that stands at a time, or -1.
-function rowAt(line, time) {
+// How many of its places lie before a time.
+function placesBefore(line, time) {
   let low = 0;
-  let high = line.x.length - 1;
-  if (high < 0) return -1;
+  let high = line.x.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (line.x[middle] < time) low = middle + 1;
     else high = middle;
   }
-  return low > 0 && time - line.x[low - 1] < line.x[low] - time ? low - 1 : low;
+  return low;
+}
+
+// The row that stands at a time, of series the nearest one; -1: there is none.
+function rowAt(line, time) {
+  const next = placesBefore(line, time);
+  const { x, align } = line;
+  if (x[next] === time) return next;
+  if (align) return next === 0 || next === x.length ? -1 : align > 0 ? next - 1 : next;
+  if (next === x.length) return next - 1;
+  return next > 0 && time - x[next - 1] < x[next] - time ? next - 1 : next;
 }
 
 // The lowest and the highest value between two times; null without any.
 function extremes(line, min, max) {
   const [low, high] = line.value ? [line.value, line.value] : [line.low, line.high];
   let found = null;
-  for (let i = 0; i < line.x.length; i++) {
-    if (line.x[i] < min || line.x[i] > max || high[i] === null) continue;
+  const { x, align } = line;
+  for (let i = 0; i < x.length; i++) {
+    const from = align < 0 && i ? x[i - 1] : x[i];
+    const to = align > 0 && i + 1 < x.length ? x[i + 1] : x[i];
+    if (high[i] === null || to < min || from > max || (from < to && (to === min || from === max))) continue;
     if (found === null) found = [low[i], high[i]];
     else if (high[i] > found[1]) found[1] = high[i];
     if (low[i] < found[0]) found[0] = low[i];
@@ -323,15 +346,16 @@ class Chart extends Panel {
     let last = 0;
     this.lines.forEach((l, i) => {
       const stroke = this.inkOf(l, i);
-      const soft = { stroke: 'transparent', width: 0, points: { show: false } };
+      const soft = { stroke: 'transparent', width: 0, points: { show: false }, paths: pathsOf(l.line) };
       if (l.line.band) {
         // A burst of one row is a pixel wide: its edge is drawn, as a band of that width would not be seen.
         series.push(soft, { ...soft, stroke: fade(stroke, 0.6), width: 1 });
         bands.push({ series: [series.length - 1, series.length - 2], fill: fade(stroke, Math.min(0.22, 0.5 / this.lines.length)) });
       }
-      const few = l.line.x.length < 15;
+      const few = !l.line.align && l.line.x.length < 15;
       series.push({
         stroke,
+        paths: pathsOf(l.line),
         width: this.spec.stack || l.thin ? 1 : 1.75,
         dash: this.dashOf(l, i),
         points: { show: few, size: 5, fill: stroke, stroke },
@@ -451,7 +475,7 @@ class Chart extends Panel {
     const room = (LABELS - 12) * ratio;
     const names = this.lines.map((l, i) => {
       const { view } = this.page;
-      let row = rowAt(l.line, view.max);
+      let row = placesBefore(l.line, view.max + 1e-9) - 1;
       while (row >= 0 && l.line.mean[row] === null) row--;
       if (row < 0 || l.line.x[row] < view.max - (view.max - view.min) * 0.1) return null;
       const value = l.line.mean[row] - (l.line.value ? l.line.value[row] / 2 : 0);
@@ -475,8 +499,8 @@ class Chart extends Panel {
     if (row < 0) return DASH;
     const { line } = l;
     const value = line.value ? line.value[row] : line.mean[row];
-    const near = line.x.length < 2 ? Infinity : Math.max(2 * (this.page.view.max - this.page.view.min) / 300, 3 * (line.x[line.x.length - 1] - line.x[0]) / line.x.length);
-    if (value === null || Math.abs(line.x[row] - time) > near) {
+    const near = line.align ? 0 : line.x.length < 2 ? Infinity : Math.max(2 * (this.page.view.max - this.page.view.min) / 300, 3 * (line.x[line.x.length - 1] - line.x[0]) / line.x.length);
+    if (value === null || (!line.align && Math.abs(line.x[row] - time) > near)) {
       const special = line.special.find(([t]) => Math.abs(t - time) <= near / 4);
       return special ? special[1] : DASH;
     }

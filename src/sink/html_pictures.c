@@ -109,19 +109,29 @@ static size_t next_number(const struct html_table *t, const struct html_column *
 	return i;
 }
 
-/* Each reading stands until the next one, where that comes in time. */
+static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, uint64_t to, struct svg_point *points)
+{
+	const size_t last = point_at(end_ns, to);
+
+	for (size_t point = point_at(end_ns, from); point <= last; point++)
+		add_cell(&points[point], cell, (double) from);
+}
+
+/* Each reading stands until the next one, where that comes in time; a rate is what was from the last one on. */
 static void reduce(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;
+	uint64_t ended = 0;
+	bool is_first = true;
 
-	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n;) {
+	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; is_first = false) {
 		const size_t next = next_number(t, c, i + 1);
 		const uint64_t end = t->t[i] + t->span[i];
-		const bool stands = next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
-		const size_t last = point_at(end_ns, stands ? t->t[next] : end);
+		const bool stands = !c->is_rate && next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
+		const bool stood = c->is_rate && !is_first && t->t[i] > ended && (double) (t->t[i] - ended) <= hold;
 
-		for (size_t point = point_at(end_ns, t->t[i]); point <= last; point++)
-			add_cell(&points[point], &c->cells[i], (double) t->t[i]);
+		fill(&c->cells[i], end_ns, stood ? ended : t->t[i], stands ? t->t[next] : end, points);
+		ended = end;
 		i = next;
 	}
 }

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sqlite3
 import sys
 
 import long_recordings
@@ -68,7 +69,7 @@ class Opened:
         self.said, self.asked = [], []
         self.devtools = self.context.new_cdp_session(self.page)
         self.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("console", lambda message: "readback operations" in message.text or self.said.append(message.text))  # of colors()
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
@@ -271,6 +272,43 @@ def test_on_paper(opened):
     opened.js("dispatchEvent(new Event('afterprint'))")
     opened.page.emulate_media(media="screen")
     assert len(opened.page.pdf()) > 20000
+
+
+def test_what_is_read_rarely_is_drawn_as_steps(browser, tmp_path):
+    """Memory that was read each minute stands until the next reading; processor time is what it was since the last one."""
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.1, processes=1, burst_at=-1)
+    with sqlite3.connect(path) as db:
+        second = "(t / 1000000000)"
+        db.execute("UPDATE job_sample SET cpu_system = 0, ram_private = NULL, ram_shared = NULL")
+        for column in ("ram", "ram_min", "ram_max"):
+            db.execute(f"UPDATE job_sample SET {column} = CASE WHEN {second} % 60 = 0 THEN {second} / 60 * (1 << 30) END")
+        db.execute(f"UPDATE job_sample SET cpu_user = CASE WHEN {second} % 60 = 59 THEN max(0, {second} - 119) * 1000000000 END")
+    db.close()
+    assert Tool(tmp_path).run("report", path).returncode == 0
+    opened = Opened(browser, tmp_path / "run.html", viewport={"width": 800, "height": 3000})
+
+    def drawn(chart, time, value):
+        """Is there a line at this place, or is there none?"""
+        return opened.js(f"""(() => {{
+            const {{ plot }} = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === {json.dumps(chart)}).panel;
+            const x = Math.round(plot.valToPos({time}, 'x', true)), y = Math.round(plot.valToPos({value}, 'y', true));
+            const [r, g, b] = [0, 114, 178], d = plot.ctx.getImageData(x, y - 3, 1, 7).data;
+            return Array.from({{length: 7}}, (_, i) => Math.abs(d[4*i] - r) + Math.abs(d[4*i+1] - g) + Math.abs(d[4*i+2] - b) < 90 && d[4*i+3] > 100).includes(true); }})()""")
+
+    opened.page.wait_for_function(DRAWN)
+    for minute in (1, 2, 3):
+        for share in (0.1, 0.5, 0.9):
+            assert drawn("RAM of the job", 60 * (minute + share), minute * 2**30), (minute, share)
+    assert not drawn("RAM of the job", 90, 1.5 * 2**30), "no slope"
+    assert drawn("Processors", 100, 0) and drawn("Processors", 125, 1) and drawn("Processors", 175, 1) and not drawn("Processors", 150, 0.5)
+    opened.js("document.querySelector('figure.chart').panel.page.view.point(115)")
+    opened.settle()
+    assert opened.chip("RAM of the job", "job") == "1\u00a0GiB" and opened.chip("Processors", "job") == "0\u00a0cores"
+    opened.js("document.querySelector('figure.chart').panel.page.view.point(125)")
+    opened.settle()
+    assert opened.chip("RAM of the job", "job") == "2\u00a0GiB" and opened.chip("Processors", "job") == "1\u00a0core"
+    opened.close()
 
 
 DRAWN = """[...document.querySelectorAll('figure.chart')].every(f => {

@@ -161,6 +161,22 @@ def test_they_are_charts_where_mail_drops_the_style(made):
                 assert path.get("fill") == "none" and path.get("stroke").startswith("#")
 
 
+def test_what_is_read_rarely_stands(tmp_path):
+    """A level until the next reading; a rate from the last one on. Readings each minute; the job works from 120 s on."""
+    tool = Tool(tmp_path)
+    long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.1, processes=1, burst_at=-1)
+    with sqlite3.connect(tmp_path / "run.hiw") as db:
+        second = f"(t / {SECOND})"
+        db.execute("UPDATE job_sample SET cpu_system = 0")
+        for column in ("ram", "ram_min", "ram_max"):
+            db.execute(f"UPDATE job_sample SET {column} = CASE WHEN {second} % 60 = 0 THEN {second} / 60 * {GIB} END")
+        db.execute(f"UPDATE job_sample SET cpu_user = CASE WHEN {second} % 60 = 59 THEN max(0, {second} - 119) * {SECOND} END")
+    db.close()
+    shown = pictures(report_of(tool))
+    assert [shown["RAM of the job"].at(t) / GIB for t in (30, 62, 118, 122, 178)] == pytest.approx([0, 1, 1, 2, 2], abs=0.02)
+    assert [shown["Processors in use by the job"].at(t) for t in (80, 118, 122, 150, 178, 300)] == pytest.approx([0, 0, 1, 1, 1, 1], abs=0.02)
+
+
 def test_values_at_the_edge_of_doubles_are_drawn(tmp_path):
     tool = Tool(tmp_path)
     long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.1, processes=1, burst_at=5)
