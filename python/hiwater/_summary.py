@@ -55,9 +55,11 @@ class Ram:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """What the kernel charged to a cgroup that the job has to itself, with page cache and kernel memory."""
+    """What the kernel charged to a cgroup that the job has to itself, with page cache and kernel memory. method: "exact" is the
+    kernel's mark, "sampled" the largest charge that was seen, where the mark is higher from before the run."""
 
     peak_bytes: Optional[int] = None
+    method: Optional[str] = None
     limit_bytes: Optional[int] = None
     oom_kills: Optional[int] = None
 

@@ -181,7 +181,8 @@ static void oom_figures(const struct job *job, struct summary *s)
 	s->oom_killed = job->oom_events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
 }
 
-/* The source tells of a mark only where it is of this run. */
+/* The source tells of a mark only where it is of this run; without one the largest charge that was seen is no peak of the
+ * kernel's. */
 static void cgroup_figures(const struct job *job, struct summary *s)
 {
 	const struct facts *f = s->facts;
@@ -191,6 +192,8 @@ static void cgroup_figures(const struct job *job, struct summary *s)
 	s->cgroup_limit = f->limit_bytes;
 	s->cgroup_oom_kills = s->oom_kills;
 	s->cgroup_peak = maybe_max(most_of(job, M_JOB_CGROUP_MEM), most_of(job, M_JOB_CGROUP_PEAK));
+	if (s->cgroup_peak.known)
+		s->cgroup_method = most_of(job, M_JOB_CGROUP_PEAK).known ? METHOD_EXACT : METHOD_SAMPLED;
 	s->cgroup_file_at_peak = file_at_peak(job, s);
 }
 

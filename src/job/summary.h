@@ -90,6 +90,7 @@ struct summary {
 	struct ram_figure main, descendants, combined;
 	struct maybe system_peak;
 	struct maybe cgroup_peak, cgroup_limit, cgroup_oom_kills, cgroup_file_at_peak; /* of one that the job has to itself */
+	enum method cgroup_method;     /* of its peak: the kernel's mark, or the largest charge that was seen */
 	struct maybe oom_kills;        /* in the job's cgroup, whoever else is in it; at least as many as were named */
 	struct maybe host_oom_kills;   /* on the whole machine while the job ran */
 	struct maybe swap_peak, hugetlb_peak;

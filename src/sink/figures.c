@@ -171,6 +171,17 @@ static void bounds(const struct ram_figure *r, const struct sink_options *o, str
 		keep_together(low), keep_together(high));
 }
 
+char *figure_sampled(enum method method, const struct facts *f, char buf[2 * UNITS_LEN])
+{
+	char rate[UNITS_LEN];
+	const bool has_rate = figure_rate(f, rate)[0] != '\0';
+
+	buf[0] = '\0';
+	if (method == METHOD_SAMPLED)
+		(void) snprintf(buf, 2 * UNITS_LEN, NB "sampled%s%s", has_rate ? NB : "", keep_together(rate));
+	return buf;
+}
+
 void figure_method(const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out)
 {
 	char rate[UNITS_LEN];

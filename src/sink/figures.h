@@ -47,6 +47,9 @@ struct ceiling {
 
 struct ceiling ceiling_of(const struct summary *s);
 
+/* " sampled 10/s" where it was; else "". Returns buf. */
+char *figure_sampled(enum method method, const struct facts *f, char buf[2 * UNITS_LEN]);
+
 /* How a figure was obtained: "exact (VmHWM)", "bounded 301-330 MiB (fork families)", "sampled 10/s (statm)". */
 void figure_method(const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out);
 

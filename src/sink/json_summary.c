@@ -138,6 +138,7 @@ static void ram(struct json *j, const struct summary *s)
 	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
 		json_object(j);
 		key_maybe(j, "peak_bytes", s->cgroup_peak);
+		key_str(j, "method", s->cgroup_method == METHOD_UNKNOWN ? NULL : method_name(s->cgroup_method));
 		key_maybe(j, "limit_bytes", s->cgroup_limit);
 		key_maybe(j, "oom_kills", s->cgroup_oom_kills);
 		json_end(j);

@@ -153,16 +153,17 @@ static void amount(struct text *t, const char *name, struct maybe bytes)
 static void cgroup(struct text *t)
 {
 	const struct summary *s = t->s;
-	char peak[UNITS_LEN], file[UNITS_LEN];
+	char peak[UNITS_LEN], file[UNITS_LEN], how[2 * UNITS_LEN];
 
 	if (!s->cgroup_peak.known || s->cgroup_peak.value == 0)
 		return;
 	(void) keep_together(units_bytes(s->cgroup_peak.value, t->o->units, peak));
+	(void) figure_sampled(s->cgroup_method, t->f, how);
 	(void) units_bytes_like(s->cgroup_file_at_peak.value, s->cgroup_peak.value, t->o->units, file);
 	if (s->cgroup_file_at_peak.known && s->cgroup_file_at_peak.value > 0)
-		layout_part(&t->l, "cgroup" NB "peak" NB "%s, file cache" NB "%s", peak, keep_together(file));
+		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s, file cache" NB "%s", peak, how, keep_together(file));
 	else
-		layout_part(&t->l, "cgroup" NB "peak" NB "%s", peak);
+		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s", peak, how);
 }
 
 /* How the figure was had, and what it is made of. */

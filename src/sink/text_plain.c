@@ -109,7 +109,7 @@ static void ram(struct text *t)
 {
 	const struct ram_figure *all = &t->s->combined;
 	const struct ceiling top = ceiling_of(t->s);
-	char text[UNITS_LEN], of[UNITS_LEN], words[UNITS_LEN * 2];
+	char text[UNITS_LEN], of[UNITS_LEN], words[UNITS_LEN * 2], rate[UNITS_LEN * 2];
 	struct buf how = BUF_INIT(4096);
 
 	figure_method(all, t->f, t->o, &how);
@@ -133,7 +133,8 @@ static void ram(struct text *t)
 	if (t->s->swap_peak.known && t->s->swap_peak.value > 0)
 		fact(t, "swap peak: %s", units_bytes(t->s->swap_peak.value, t->o->units, text));
 	if (t->s->cgroup_peak.known && t->s->cgroup_peak.value > 0)
-		fact(t, "cgroup peak, page cache included: %s", units_bytes(t->s->cgroup_peak.value, t->o->units, text));
+		fact(t, "cgroup peak, page cache included: %s%s", units_bytes(t->s->cgroup_peak.value, t->o->units, text),
+			figure_sampled(t->s->cgroup_method, t->f, rate));
 }
 
 static void work(struct text *t)

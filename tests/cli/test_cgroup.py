@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -131,6 +132,7 @@ def test_what_the_kernel_charged(measured, group, hog):
     assert done.returncode == 3
     cgroup = summary["ram"]["cgroup"]
     assert 60 * MIB <= cgroup["peak_bytes"] <= group.number("memory.max_usage_in_bytes")
+    assert cgroup["method"] == "exact"
     assert cgroup["limit_bytes"] == summary["ram"]["limit_bytes"] == LIMIT
     assert cgroup["oom_kills"] == 0
     assert summary["exit"] == {"code": 3, "signal": None, "oom_killed": False}
@@ -153,14 +155,17 @@ def test_no_limit_is_said_as_such(measured, group, hog):
 def test_the_mark_of_an_earlier_job_is_not_this_ones(measured, group, hog):
     subprocess.run([hog, "fill", "100"], preexec_fn=group.enter, check=False)
     assert group.number("memory.max_usage_in_bytes") >= 100 * MIB
-    _, summary = measured(hog, "fill", 30)
+    done, summary = measured(hog, "fill", 30)
     assert summary["ram"]["cgroup"]["peak_bytes"] < 90 * MIB
+    assert summary["ram"]["cgroup"]["method"] == "sampled"
+    assert re.search(r"cgroup\s+peak\s.{1,20}\ssampled\s10/s", done.stderr, re.S)
 
 
 def test_a_mark_that_rises_is_this_jobs(measured, group, hog):
     subprocess.run([hog, "fill", "40"], preexec_fn=group.enter, check=False)
     _, summary = measured(hog, "fill", 80)
     assert 80 * MIB <= summary["ram"]["cgroup"]["peak_bytes"] <= 110 * MIB
+    assert summary["ram"]["cgroup"]["method"] == "exact"
 
 
 def test_others_in_the_group(tool, measured, group, hog):

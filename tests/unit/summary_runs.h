@@ -119,6 +119,7 @@ static inline void made_training(struct made *m)
 	m->s.combined.private_bytes = known(GIB(20.1));
 	m->s.combined.shared_bytes = known(GIB(2.3));
 	m->s.cgroup_peak = known(GIB(53.6));
+	m->s.cgroup_method = METHOD_EXACT;
 	m->s.cgroup_file_at_peak = known(GIB(31.2));
 	m->s.cgroup_limit = known(GIB(64));
 	m->s.cgroup_oom_kills = m->s.oom_kills = known(0);

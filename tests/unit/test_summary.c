@@ -493,12 +493,14 @@ static void test_the_cgroup_counts_only_if_it_is_the_jobs(void **state)
 	s = summary_of(r);
 	assert_int_equal(s.cgroup_limit.value, 100 * MB);
 	assert_int_equal(s.cgroup_peak.value, 50 * MB); /* no mark of this run was had */
+	assert_int_equal(s.cgroup_method, METHOD_SAMPLED);
 	assert_int_equal(s.cgroup_file_at_peak.value, 20 * MB);
 	summary_done(&s);
 	say(r, M_JOB_CGROUP_PEAK, 0, 80 * MB);
 	tick(r);
 	s = summary_of(r);
 	assert_int_equal(s.cgroup_peak.value, 80 * MB);
+	assert_int_equal(s.cgroup_method, METHOD_EXACT);
 	assert_false(s.cgroup_file_at_peak.known); /* what the job itself held is not known, either */
 	summary_done(&s);
 }
