@@ -100,6 +100,8 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 {
 	if (is_told_again(job, l, r)) {
 		mark_proves(job, l->m, r->max);
+		if (l->is_main) /* more than in the phase so far, though not in the run */
+			phases_see_main(job, r->value, r->max);
 		return;
 	}
 	if (job->memory_seq != job->seq) {
