@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Dict, Optional
 
     from ._run import Run
+    from ._summary import Summary
     from .sinks import Sink
 
 
@@ -46,9 +47,12 @@ class Feed:
             self._try(run, lambda sink: sink.write(figures, step))
 
     def end(self, run: Run, step: Optional[int]) -> None:
-        self.write(run, step, is_last=True)
-        if self.sink is not None and not self._is_broken:
-            self._try(run, lambda sink: sink.end(run.summary))
+        """Also where nothing more can be known, since it is the end of what the sink has open."""
+        try:
+            self.write(run, step, is_last=True)
+        finally:
+            if self.sink is not None and not self._is_broken:
+                self._try(run, lambda sink: sink.end(_summary_of(run)))
 
     def _try(self, run: Run, what: object) -> None:
         try:
@@ -56,3 +60,13 @@ class Feed:
         except Exception as e:
             self._is_broken = True
             run._warn(f"{type(self.sink).__name__} gets no more figures: {type(e).__name__}: {e}")
+
+
+def _summary_of(run: Run) -> Summary:
+    """One in which nothing is known, if there is none."""
+    from ._summary import Summary
+
+    try:
+        return run.summary
+    except Error:
+        return Summary()

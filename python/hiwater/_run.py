@@ -75,6 +75,7 @@ class Run:
                 _read_marks(self)
             self._channel = Channel(needed_command(), arguments(self._options))
         self._watch = _frameworks.Watch()
+        _end_in_worker()
         _running.append(self)
         _thread.start()
         if self._options.get("live"):
@@ -92,24 +93,32 @@ class Run:
         channel, self._channel = self._channel, None
         if not channel or self._pid != os.getpid():
             return
-        self._look(channel)
         if self in _running:
             _running.remove(self)
-        if not _running:
-            _thread.stop()
         try:
+            self._look(channel)
+            if not _running:
+                _thread.stop()
             folder = self._spare(channel) if is_held else None
             self._end(channel)
             if folder:
                 self._hold(folder)
-        finally:
+        finally:  # also where an interrupt comes meanwhile
             channel.close()
-        _finished[:] = [self]
-        for feed in self._feeds:
-            feed.end(self, self._step)
-        if self._live:
-            self._live.finish(self._afterwards())
-        self._feeds, self._live = [], None
+            _finished[:] = [self]
+            self._end_outputs()
+
+    def _end_outputs(self) -> None:
+        """Whoever follows this run is told of its end, also where another one of them is interrupted."""
+        try:
+            if self._feeds:
+                self._feeds.pop(0).end(self, self._step)
+            elif self._live:
+                live, self._live = self._live, None
+                live.finish(self._afterwards())
+        finally:
+            if self._feeds or self._live:
+                self._end_outputs()
 
     def _afterwards(self) -> str:
         """What is said below the last chart."""
@@ -305,6 +314,7 @@ class Run:
         from ._feed import Feed
 
         self._feeds.append(Feed(every, sink))
+        _be_first_at_exit()
 
     def remove_sink(self, sink: Sink) -> None:
         """It gets the figures up to now, and no more. One that was never added is nothing."""
@@ -476,6 +486,7 @@ def _series_name(name: object) -> str:
 
 _running: list[Run] = []
 _finished: list[Run] = []  # the last one
+_worker = 0  # the process whose end was looked after
 _resets = threading.RLock()  # who sets the mark back lets the others read it first
 
 
@@ -514,20 +525,48 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    """After an interrupt nothing is read: the modules for it exec() text when they are imported, and that makes CPython
-    forget that the interrupt ended the program. `_stop` alone only ends the recorder."""
+    """Runs that were left open end, and whoever follows them is told."""
     kind = getattr(sys, "last_type", None)
     is_interrupted = isinstance(kind, type) and issubclass(kind, KeyboardInterrupt) and not hasattr(sys, "ps1")
-    for run in list(reversed(_running)):
+    try:
+        for run in list(reversed(_running)):
+            run._stop(is_held=False)
+    finally:
         if is_interrupted:
-            run._feeds, run._live = [], None
-        run._stop(is_held=False)
+            _interrupt_again()
+
+
+def _interrupt_again() -> None:
+    """CPython ends by the signal if the last text that it executed was interrupted. Modules that are imported meanwhile
+    execute texts, too (dataclasses), and a shell would not learn of the interrupt any more."""
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
+
+
+def _be_first_at_exit() -> None:
+    """A tracker of experiments that ends its run at exit does so after what it is told of."""
+    import atexit
+
+    atexit.unregister(_at_exit)
+    atexit.register(_at_exit)
+
+
+def _end_in_worker() -> None:
+    """Processes of multiprocessing end without atexit."""
+    global _worker
+    if _worker == os.getpid():
+        return
+    _worker = os.getpid()
+    util: Any = sys.modules.get("multiprocessing.util")
+    process: Any = sys.modules.get("multiprocessing.process")
+    if util and process and process.parent_process() is not None:
+        util.Finalize(None, _at_exit, exitpriority=0)
 
 
 def _prepare() -> None:
-    import atexit
-
-    atexit.register(_at_exit)
+    _be_first_at_exit()
     os.register_at_fork(after_in_child=_after_fork)
 
 

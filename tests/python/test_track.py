@@ -444,7 +444,7 @@ def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, 
         run = hiwater.start("k"{options})
         class Sink:
             def write(self, figures, step): pass
-            def end(self, summary): pass
+            def end(self, summary): tell(complete=summary.run.complete)
         if {sink}: run.add_sink(Sink())
         if "output" not in {options!r}:
             while not run.path: time.sleep(0.01)
@@ -453,6 +453,53 @@ def test_an_interrupt_with_a_run_left_open_ends_it_as_without(program, options, 
     """)
     stderr = process.communicate(timeout=DEADLINE)[1]
     assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in stderr
+    assert program.told() == [{"complete": True}] * sink
+
+
+def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
+    """Of a run left open: after an exception, in a process of multiprocessing, where a sink raises, and where one is interrupted."""
+    program.run("""
+        import multiprocessing
+        class Sink:
+            def __init__(self, name, error=None): self.name, self.error = name, error
+            def write(self, figures, step): pass
+            def end(self, summary):
+                tell(name=self.name, complete=summary.run.complete)
+                if self.error: raise self.error
+        def work(name):
+            run = hiwater.start()
+            run.add_sink(Sink(name))
+        for kind in ("fork", "spawn"):
+            worker = multiprocessing.get_context(kind).Process(target=work, args=(kind,))
+            if __name__ == "__main__": worker.start(); worker.join(); assert worker.exitcode == 0
+        if __name__ == "__main__":
+            run = hiwater.start()
+            for sink in (Sink("bad", OSError("full")), Sink("interrupted", KeyboardInterrupt()), Sink("last")): run.add_sink(sink)
+            try:
+                run.stop()
+            except KeyboardInterrupt:
+                tell(name="raised", complete=run.summary.run.complete)
+            assert any("Sink gets no more figures: OSError: full" in w for w in run.warnings)
+            left = hiwater.start()
+            for sink in (Sink("bad at exit", OSError("full")), Sink("at exit")): left.add_sink(sink)
+            raise KeyError("mine")
+    """, status=1, quiet=False)
+    assert [t["name"] for t in program.told()] == ["fork", "spawn", "bad", "interrupted", "last", "raised", "bad at exit", "at exit"]
+    assert all(t["complete"] for t in program.told())
+    assert program.stderr.count("Traceback") == 1 and program.stderr.rstrip().endswith("KeyError: 'mine'")
+
+
+def test_a_sink_is_told_of_the_end_before_what_it_leads_to_ends(program):
+    """A tracker of experiments closes what it has at exit, too, and was there before."""
+    assert program.run("""
+        import atexit
+        class Sink:
+            def write(self, figures, step): pass
+            def end(self, summary): tell(first=True)
+        hiwater.current()  # hiwater is there already
+        atexit.register(lambda: tell(first=False))
+        hiwater.start().add_sink(Sink())
+    """) == [{"first": True}, {"first": False}]
 
 
 def test_a_stderr_that_nobody_reads(program):
