@@ -266,13 +266,36 @@ static void put_advice_on_gpu(const struct summary *s, const struct story *story
 		     "is reserved and little allocated");
 }
 
-/* An alert may be told long before the limit. */
-static bool ran_into_limit(const struct story *story)
+static bool somebody_was_killed(const struct story *story)
 {
 	bool killed = false;
 
 	for (size_t i = 0; i < story->n_holders; i++)
 		killed |= story->holders[i].killed;
+	return killed;
+}
+
+/* Is value far below what limits it? */
+static bool is_far_below(struct maybe value, struct maybe limit)
+{
+	return value.known && limit.known && (double) value.value < (double) limit.value * NEAR_PERCENT / 100;
+}
+
+/* The kernel killed somebody while neither the job nor the machine was near the machine's memory, and no other limit is known:
+ * the job has moved into a cgroup since it began (or hiwater was told to read none). */
+static bool ran_into_unseen_limit(const struct summary *s, const struct story *story)
+{
+	const struct maybe capacity = s->facts->capacity_bytes;
+
+	return !story->on_gpu && somebody_was_killed(story) && capacity.known && story->limit.known && story->limit.value == capacity.value &&
+	       is_far_below(story->held, capacity) && is_far_below(figures_most(s, M_HOST_MEM_USED, 0), capacity);
+}
+
+/* An alert may be told long before the limit. */
+static bool ran_into_limit(const struct story *story)
+{
+	const bool killed = somebody_was_killed(story);
+
 	return story->limit.known && (killed || !story->held.known ||
 					     (double) story->held.value >= (double) story->limit.value * NEAR_PERCENT / 100);
 }
@@ -283,7 +306,10 @@ static void put_advice(const struct summary *s, const struct story *story, struc
 	const struct maybe asked = s->facts->request_bytes;
 	char number[UNITS_LEN];
 
-	if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
+	if (!story->limit.known && somebody_was_killed(story))
+		buf_printf(out, "a larger limit of the cgroup that it was moved into: it is about %s, and hiwater did not see it; ",
+			units_bytes(story->held.value, UNITS_IEC, number));
+	else if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
 		buf_printf(out, "ask for more than the %s requested; ", units_bytes(asked.value, UNITS_IEC, number));
 	else if (ran_into_limit(story))
 		buf_printf(out, s->facts->capacity_bytes.known && story->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
@@ -414,5 +440,7 @@ int story_make(struct summary *s, const struct story_moment *moment)
 	story.held = held_at(s, moment, victim);
 	if (!e && !ended_at_limit(&story))
 		return 0;
+	if (ran_into_unseen_limit(s, &story))
+		story.limit = UNKNOWN;
 	return keep(s, &story, e, victim);
 }

@@ -437,6 +437,20 @@ def test_without_a_group_the_log_names_the_victim(measured, hog):
     assert "(hog) for lack of memory" in finding(summary)["message"]
 
 
+def test_a_limit_that_was_not_seen_is_not_the_machines(tool, group, hog):
+    """The job goes into a group with a limit by itself, as a launcher below it may: what it ran into is not the machine's memory."""
+    if not log_is_readable():
+        pytest.skip("the kernel's log cannot be read")
+    file = tool.folder / "summary.json"
+    done = tool.run("run", "--json", file, "--", "sh", "-c", 'echo $$ > "$1/cgroup.procs"; exec "$0" fill "$2"', hog, group.folder, TOO_MUCH)
+    assert done.returncode == -9, done.stderr
+    story = json.loads(file.read_text())["story"]
+    assert story["what"].startswith("out of memory: the kernel killed hog")
+    assert story["limit_bytes"] is None and story["held_bytes"] <= LIMIT * 1.1
+    text = " ".join(done.stderr.replace("\u00a0", " ").split())
+    assert "a larger limit of the cgroup that it was moved into" in text and "a machine with more" not in text
+
+
 def test_without_a_group_or_the_log_the_machine_counts(tool, measured, hog):
     prefix = as_nobody(tool.folder, hog)
     done, summary = measured(hog, "fill", TOO_MUCH, options=["--cgroup=none", "--no-record"], prefix=prefix)
