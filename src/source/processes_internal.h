@@ -45,6 +45,7 @@ struct member {
 	bool is_main, leader;    /* leader: of a session */
 	bool young;              /* born after the run's start: its whole VmHWM is the run's */
 	bool gone;               /* found ended in this read */
+	uint64_t faults_then;    /* of children that it waited for, when a PSS pass began */
 	bool ignores_sigchld;
 	bool visited;            /* what is dear was read in this call */
 	bool busy;               /* it ran between the last two readings of its stat, or was read once only */
@@ -185,8 +186,8 @@ void gate_doubt(struct processes *p, uint32_t before_id);
 
 /* processes_look.c */
 
-/* Whether each of the pids handed out since the last look is alive and no member: then nothing forked unseen. */
-bool gate_quiet(struct processes *p);
+/* Whether each of the pids handed out since the last look is no member's child. *ret_vanished: of some nobody knows. */
+bool gate_quiet(struct processes *p, bool *ret_vanished);
 
 /* processes_files.c */
 

@@ -24,7 +24,7 @@ enum {
 	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
 	DOUBT_EVERY = 32,     /* full looks until what need not be looked at is */
 	WALK_SHARE = 500,     /* of a core, walks through the tree take one part in so many where the gate is proven */
-	QUIET_MAX = 64,     /* most pids that a PSS pass examines */
+	QUIET_MAX = 512,    /* most pids that a PSS pass examines */
 };
 
 /* ---- who belongs to the job --------------------------------------------------------------------------------------- */
@@ -376,10 +376,11 @@ static bool is_thread(struct processes *p, int32_t pid)
 	       parse_key(p->text, "Tgid", &tgid) == 0 && tgid != (uint64_t) pid;
 }
 
-bool gate_quiet(struct processes *p)
+bool gate_quiet(struct processes *p, bool *ret_vanished)
 {
 	struct gate *g = &p->gate;
 	struct procfs_stat st;
+	bool vanished = false;
 	uint32_t now, n;
 
 	if (g->off || !gate_read(p, &now))
@@ -392,9 +393,10 @@ bool gate_quiet(struct processes *p)
 		if (member_of_pid(p, (int32_t) pid))
 			continue;
 		if (process_stat(p, (int32_t) pid, &st) < 0)
-			return false;
-		if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
+			vanished = true;
+		else if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
 			return false;
 	}
+	*ret_vanished = vanished;
 	return true;
 }

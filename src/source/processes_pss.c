@@ -42,6 +42,42 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	return false;
 }
 
+/* ---- who was born and ended meanwhile ------------------------------------------------------------------------------- */
+
+static bool faults_waited(struct processes *p, struct member *m, uint64_t *ret)
+{
+	struct procfs_stat st;
+
+	if (member_read(p, m, KEEP_STAT) < 0 || procfs_stat_parse(p->text, &st) < 0)
+		return false;
+	*ret = st.faults_waited;
+	return true;
+}
+
+/* A pid that came and went may have been a member's child. Then a member waited for it, and was told of its faults, of
+ * which every process that has memory of its own has some; from who ignores SIGCHLD the kernel keeps that. */
+static bool is_nobodys_child(struct processes *p)
+{
+	uint64_t now;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+
+		if (m->ignores_sigchld || !faults_waited(p, m, &now) || now != m->faults_then)
+			return false;
+	}
+	return true;
+}
+
+static bool is_quiet(struct processes *p)
+{
+	bool vanished;
+
+	return gate_quiet(p, &vanished) && (!vanished || is_nobodys_child(p));
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------------------------- */
+
 static bool sizes_read(struct processes *p)
 {
 	bool all = true;
@@ -51,6 +87,7 @@ static bool sizes_read(struct processes *p)
 
 		if (!m->lender || !member_borrows(p, m))
 			all &= member_memory(p, m) == 0;
+		all &= faults_waited(p, m, &m->faults_then);
 	}
 	return all;
 }
@@ -87,7 +124,7 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
 		ret->valid &= member_pss(p, &p->members[i], max_bytes, out);
 	ret->moved_bytes = sizes_moved(p);
 	members_sweep(p, out);
-	ret->valid = ret->valid && p->n_ended == ended && gate_quiet(p);
+	ret->valid = ret->valid && p->n_ended == ended && is_quiet(p);
 	ret->cost_ns = thread_cpu_ns() - began;
 	return out->error;
 }

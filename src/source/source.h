@@ -213,7 +213,8 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 
 /* The smaps_rollup pass over all members: pss, private, shared; begins with a full look. Processes whose rss is over
  * max_bytes are left out and make it invalid (0: no limit). *ret_valid: all were read, members were the same before
- * and after, and so was the last pid, or each of the pids handed out meanwhile is alive and no member's child. */
+ * and after, and of the pids handed out meanwhile none is a member's child; of those that are gone again no member was
+ * told as of children that it waited for. */
 struct pss_pass {
 	bool valid;
 	uint64_t moved_bytes;    /* by so much the members' rss, added up, changed meanwhile: no more is their sum off */

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Jobs of known use, run under hiwater; see workload.c."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
@@ -44,6 +46,13 @@ class Runner:
     def __init__(self, folder, rights):
         self.folder = folder
         self.rights = rights
+
+    def facts(self, *names):
+        """What the last recording says of itself."""
+        newest = max((self.folder / "history").glob("*.hiw"), key=lambda path: path.stat().st_mtime)
+        with contextlib.closing(sqlite3.connect(f"file:{newest}?mode=ro", uri=True)) as database:
+            rows = database.execute("SELECT key, value FROM meta").fetchall()
+        return {key: int(value) for key, value in rows if key in names}
 
     def __call__(self, *command, options=(), record=False):
         out = self.folder / "summary.json"

@@ -69,6 +69,19 @@ def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
     holds(summary["ram"]["combined"], low, high, tight=False)
 
 
+def test_a_pass_is_not_spoilt_by_who_forks_elsewhere(run, workload):
+    other = subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"])
+    try:
+        summary = run(workload, "forks", 1, record=True)
+    finally:
+        other.kill()
+        other.wait()
+    check_all(summary)
+    holds(summary["ram"]["combined"], 300, 308, tight=False)
+    counts = run.facts("pss_passes", "pss_invalid")
+    assert counts.get("pss_passes", 0) >= 1, counts
+
+
 def test_eight_forks_share_numpy_arrays(run):
     pytest.importorskip("numpy", reason="numpy is not installed")
     if run.rights == "user" and subprocess.run(unprivileged(["sh", "-c", f"{sys.executable} -c 'import numpy'"]),
