@@ -4,15 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -130,7 +129,6 @@ static void start_view(struct live *l, struct hiw_recorder *recorder, const stru
 		return;
 	hiw_recorder_ignore(recorder, pid);
 	l->view = pid;
-	l->view_fd = (int) syscall(SYS_pidfd_open, pid, 0U);
 }
 
 /* ---- what was meant for the terminal -------------------------------------------------------------------------------- */
@@ -156,12 +154,23 @@ static void pass_on(struct live *l, int patience_ms)
 	}
 }
 
-void live_left(struct live *l)
+/* Who is killed restores nothing. The modes tell: who restores them does that last. */
+static void put_right(struct live *l)
 {
-	if (l->view_fd >= 0)
-		(void) close(l->view_fd);
-	l->view_fd = -1;
+	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
+	struct termios now;
+
+	if (!in_foreground(l) || tcgetattr(l->terminal, &now) < 0 || now.c_lflag == l->before.c_lflag)
+		return;
+	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
+	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
+}
+
+void live_left(struct live *l, int status)
+{
 	l->view = 0;
+	if (WIFSIGNALED(status))
+		put_right(l);
 	own_err_back(l);
 	pass_on(l, PATIENCE_SHORT_MS);
 }
@@ -178,34 +187,30 @@ void live_step(struct live *l, struct hiw_recorder *recorder, const struct inher
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */
 
-/* Looks itself every now and then, since a kernel may have no pidfd_open. */
-static bool has_ended(const struct live *l)
+static bool has_ended(const struct live *l, int *ret_status)
 {
-	struct pollfd ended = { .fd = l->view_fd, .events = POLLIN };
+	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
 
 	for (int ms = 0; ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
-		if (waitpid(l->view, NULL, WNOHANG) != 0)
+		if (waitpid(l->view, ret_status, WNOHANG) != 0)
 			return true;
-		(void) poll(&ended, 1, VIEW_LOOK_MS);
+		(void) nanosleep(&moment, NULL);
 	}
 	return false;
 }
 
-/* It ends when it is told to; where it does not, the terminal is put right without it. */
+/* It ends when it is told to; where it does not, it is killed. */
 static void end_view(struct live *l)
 {
-	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
+	int status = 0;
 
 	(void) kill(l->view, SIGCONT);
 	(void) kill(l->view, SIGTERM);
-	if (has_ended(l))
-		return;
-	(void) kill(l->view, SIGKILL);
-	(void) waitpid(l->view, NULL, 0);
-	if (!in_foreground(l))
-		return;
-	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
-	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
+	if (!has_ended(l, &status)) {
+		(void) kill(l->view, SIGKILL);
+		(void) waitpid(l->view, &status, 0);
+	}
+	live_left(l, status);
 }
 
 void live_end(struct live *l)
@@ -214,7 +219,7 @@ void live_end(struct live *l)
 		return;
 	if (l->view)
 		end_view(l);
-	live_left(l);
+	own_err_back(l);
 	pass_on(l, PATIENCE_END_MS);
 	if (l->spool >= 0) {
 		(void) unlink(l->name);

@@ -23,11 +23,10 @@ struct live {
 	char name[4096];
 	struct termios before;
 	pid_t view;              /* 0: it does not run (yet, any more) */
-	int view_fd;             /* readable when it has ended; -1: not there, or the kernel has no pidfd_open */
 	bool started;
 };
 
-#define LIVE_NONE { .terminal = -1, .spool = -1, .streams = { -1, -1, -1 }, .own_err = -1, .view_fd = -1 }
+#define LIVE_NONE { .terminal = -1, .spool = -1, .streams = { -1, -1, -1 }, .own_err = -1 }
 
 /* Before the job. Returns 0, also where there is no terminal (a warning says so), or -errno after a complaint. */
 int live_prepare(struct live *l, const struct hiw_options *recorder);
@@ -39,8 +38,8 @@ void live_begin(struct live *l);
  * terminal's foreground; once it was left, passes on what was written. */
 void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited);
 
-/* Somebody left the view: view_fd is readable, or the view was reaped. Any number of times. */
-void live_left(struct live *l);
+/* The view was reaped: somebody left it, or it was killed, and the terminal is put right where it did not come to that. */
+void live_left(struct live *l, int status);
 
 /* The job is over: so is the view. The terminal is as it was, and has everything that was meant for it. */
 void live_end(struct live *l);

@@ -205,7 +205,6 @@ static void follow(struct run *r)
 		SIGNAL,
 		STEP,
 		TIMER,
-		VIEW,
 		N
 	};
 	struct pollfd fds[N] = {
@@ -221,7 +220,6 @@ static void follow(struct run *r)
 		struct timespec until_answer;
 
 		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
-		fds[VIEW] = (struct pollfd) { .fd = r->live.view_fd, .events = POLLIN };
 		if (ppoll(fds, N, signals_timeout(&r->signals, &until_answer), NULL) < 0)
 			continue;
 		if (fds[CHILD].revents) {
@@ -236,8 +234,6 @@ static void follow(struct run *r)
 			take_step(r);
 		if (fds[TIMER].revents)
 			take_progress_line(r);
-		if (fds[VIEW].revents)
-			live_left(&r->live);
 		if (r->tree.main_ended)
 			live_end(&r->live);
 	}

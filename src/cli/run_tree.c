@@ -25,7 +25,7 @@ static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
 	if (wait4(pid, &status, __WALL | WNOHANG, &usage) != pid)
 		return;
 	if (t->live && pid == t->live->view)
-		live_left(t->live); /* its number is anybody's from here on */
+		live_left(t->live, status); /* its number is anybody's from here on */
 	if (t->recorder)
 		hiw_recorder_reaped(t->recorder, pid, status, &usage);
 	if (!is_main)

@@ -16,7 +16,8 @@
 
 enum {
 	FAILED = 1,
-	USAGE = 2
+	USAGE = 2,
+	AWAY_LOOKS = 2         /* the first may have been committed before */
 };
 
 /* ---- what it was started with ------------------------------------------------------------------------------------- */
@@ -119,6 +120,24 @@ static int open_signals(const struct top *t)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Ctrl-Z. Beside a job the view does not stop itself: the shell's SIGCONT could come before, and nobody would send another.
+ * It comes back with a SIGCONT, or where the recording gets on, in the foreground: then nobody was stopped. */
+static void step_back(struct top *t)
+{
+	if (t->options.live) {
+		screen_lend(&t->screen);
+		t->away = AWAY_LOOKS;
+	} else {
+		screen_suspend(&t->screen);
+	}
+}
+
+static void come_back(struct top *t)
+{
+	t->away = 0;
+	screen_resume(&t->screen);
+}
+
 /* Returns the signal that ends the view, 0: none of them does. */
 static int take_signals(struct top *t, int signals)
 {
@@ -132,10 +151,10 @@ static int take_signals(struct top *t, int signals)
 			screen_resize(&t->screen);
 			break;
 		case SIGTSTP:
-			screen_suspend(&t->screen);
+			step_back(t);
 			break;
 		case SIGCONT:
-			screen_resume(&t->screen);
+			come_back(t);
 			break;
 		default:
 			t->quit = true;
@@ -178,6 +197,8 @@ static void step(struct top *t)
 
 	if (r < 0)
 		(void) snprintf(t->view.message, sizeof(t->view.message), "%.190s", *err.text ? err.text : strerror(-r));
+	if (r > 0 && t->away > 0 && screen_in_foreground())
+		t->away--;
 	t->redraw |= r != 0 && !(t->view.paused && t->feed.kind != FEED_REPLAY);
 	t->quit |= t->options.live && t->feed.over;
 }
@@ -201,7 +222,7 @@ static int look_on(struct top *t, int signals)
 
 	t->redraw = true;
 	while (!t->quit && !t->to_lines) {
-		const bool ours = screen_is_ours(&t->screen);
+		const bool ours = t->away == 0 && screen_is_ours(&t->screen);
 
 		if (ours && t->redraw)
 			redraw(t);
@@ -215,8 +236,10 @@ static int look_on(struct top *t, int signals)
 			step(t);
 		if (fds[REPORT].revents)
 			report_step(t);
-		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
-			t->quit = true; /* nobody is there any more */
+		if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* nobody is there any more */
+			t->quit = true;
+			end = SIGHUP;
+		}
 		while (!t->quit && !t->to_lines && (fds[KEYS].revents & POLLIN) && (press = screen_key(&t->screen)).key != PRESS_NONE)
 			top_key(t, press);
 	}

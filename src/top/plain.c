@@ -330,6 +330,8 @@ int plain_follow(struct top *t, int signals)
 			continue;
 		if (fds[SIGNALS].revents)
 			end = take_signals(signals);
+		else if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
+			end = SIGHUP;
 		else if (fds[KEYS].revents)
 			typed = take_line(t->options.terminal);
 		else

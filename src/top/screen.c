@@ -106,7 +106,9 @@ static struct {
 	FILE *out, *in;
 } terminal = { .fd = -1 };
 
-static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+/* What ends a process that does not care for it; the others come through live.c's descriptor. */
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ, SIGALRM, SIGVTALRM,
+	SIGPROF, SIGUSR1, SIGUSR2, SIGIO };
 
 /* False: the terminal is somebody else's now, a shell's mostly. One that controls nobody here is whose it is. */
 bool screen_in_foreground(void)
@@ -135,7 +137,11 @@ static void crashed(int signal)
 
 static void listen_to_crashes(void)
 {
-	struct sigaction action = { .sa_handler = crashed, .sa_flags = (int) (SA_RESETHAND | SA_NODEFER) };
+	static char stack[16384]; /* a stack that overflowed is none to run a handler on */
+	const stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction action = { .sa_handler = crashed, .sa_flags = (int) (SA_RESETHAND | SA_NODEFER | SA_ONSTACK) };
+
+	(void) sigaltstack(&other, NULL);
 
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		(void) sigaction(crashes[i], &action, NULL);

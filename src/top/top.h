@@ -43,6 +43,7 @@ struct top {
 	struct written report;
 	bool quit, redraw;
 	bool to_lines;         /* p: lines from here on */
+	unsigned away;         /* Ctrl-Z, run --live: the screen is given back; so many more looks that bring something bring it back; 0: no */
 	int drag_x;            /* where the mouse was pressed in a chart; -1: it was not */
 	uint64_t drag_from_ns;
 };

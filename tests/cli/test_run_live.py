@@ -10,7 +10,7 @@ import sys
 import pytest
 import top_screen
 from cli_helpers import HERE, HIWATER, ended, wait_for
-from top_screen import expect_given_back, modes
+from top_screen import expect_given_back, modes, view_of
 
 pytestmark = top_screen.needed
 
@@ -141,6 +141,56 @@ def test_live_outlives_nobody(tool, screen):
     assert not ended(job) and pathlib.Path(spool).exists()
     os.kill(job, signal.SIGKILL)
     os.unlink(spool)
+
+
+def parent_of(pid):
+    return int(subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("how", ["TERM", "HUP", "SEGV", "ABRT", "USR1", "KILL"])
+def test_live_the_view_ends_somehow(tool, screen, how):
+    """The terminal is given back, and has what the job prints; the job goes on."""
+    go = tool.folder / "go"
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("ulimit -c 0; clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; echo out 1; while [ ! -e {go} ]; do "
+                                         "sleep 0.1; done; echo out 2; exit 3'") + "; echo status=$?")
+    s.wait(r"^ hiwater .*every 1 s")
+    os.kill(view_of(parent_of(int((tool.folder / "pid").read_text()))), getattr(signal, f"SIG{how}"))
+    s.wait("^out 1")
+    assert "status=" not in s.text()
+    assert s.value("alternate_on") == "0" and s.value("cursor_flag") == "1" and s.value("mouse_any_flag") == "0"
+    go.touch()
+    s.wait("^out 2\n(.*\n)*status=3")
+    expect_given_back(s, before)
+
+
+@pytest.mark.parametrize(("how", "status"), [("TERM", 143), ("HUP", 129), ("INT", 130)])
+def test_live_is_ended_from_outside(tool, screen, how, status):
+    """hiwater passes it on; when the job has ended by it, so has the view."""
+    s = screen(100, 30)
+    before = modes(s)
+    s.line("clear; " + live("sh", "-c", f"'echo $$ > {tool.folder}/pid; exec sleep 600'"))
+    s.wait(r"^ hiwater .*every 1 s")
+    os.kill(parent_of(int((tool.folder / "pid").read_text())), getattr(signal, f"SIG{how}"))
+    s.wait(f"^hiwater .*exit={status}")
+    expect_given_back(s, before)
+
+
+def test_live_a_view_that_steps_back_alone_comes_back(tool, screen):
+    """A Ctrl-Z that stopped nobody else, or whose SIGCONT came before: the view is not left stopped, nor the terminal idle."""
+    s = screen(100, 30)
+    s.line("clear; " + live(*ticking(tool.folder)))
+    s.wait(r"^ hiwater .*every 1 s")
+    expect_running(tool.folder, more=1)
+    view = view_of(parent_of(int((tool.folder / "pid").read_text())))
+    os.kill(view, signal.SIGTSTP)
+    wait_for(lambda: s.value("alternate_on") == "0", "the view steps back")
+    wait_for(lambda: s.value("alternate_on") == "1", "and comes back")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("q")
+    wait_for(lambda: s.value("alternate_on") == "0", "keys are read")
+    s.keys("C-c")
 
 
 def test_live_leaves_other_streams_alone(tool, screen):

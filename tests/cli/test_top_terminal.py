@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
 """hiwater top gives the terminal back, however it ends."""
 import os
+import pty
 import signal
+import subprocess
 
 import pytest
 import top_screen
-from cli_helpers import ended, wait_for
+from cli_helpers import DEADLINE, HIWATER, ended, wait_for
 from top_screen import expect_given_back, modes, top, view_of
 
 pytestmark = top_screen.needed
 
 
-@pytest.mark.parametrize("how", ["q", "C-c", "TERM", "HUP", "QUIT", "SEGV", "ABRT", "BUS"])
+@pytest.mark.parametrize("how", ["q", "C-c", "TERM", "HUP", "QUIT", "SEGV", "ABRT", "BUS", "USR1", "ALRM", "XCPU"])
 def test_however_it_ends(screen, recording, how):
     s = screen()
     before = modes(s)
@@ -61,3 +63,17 @@ def test_the_terminal_goes_away(screen, recording):
     pid = view_of(int(s.value("pane_pid")))
     s.end()
     wait_for(lambda: ended(pid), "the view has ended")
+
+
+def test_it_ends_like_by_a_hangup_where_nobody_sends_one(tool, recording):
+    """The terminal controls nobody here, so its end is seen by poll alone. The view then dies of SIGHUP, as others do, and runs
+    nothing on its way out: what a second SIGCONT of a hang-up meets is no exit handler."""
+    ours, theirs = pty.openpty()
+    view = subprocess.Popen([HIWATER, "top", str(recording), "--at", "90s"], env={**tool.env, "TERM": "xterm"}, stdin=theirs,
+                            stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    seen = b""
+    while b"loader" not in seen:
+        seen += os.read(ours, 65536)
+    os.close(ours)
+    assert view.wait(DEADLINE) == -signal.SIGHUP
