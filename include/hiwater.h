@@ -541,7 +541,9 @@ struct hiw_compare {
 	const char *const *rules;    /* what must not be, of the groups' means: "ram.peak > +5%" */
 	size_t n_rules;
 	enum hiw_compare_format format;
-	const struct hiw_style *style; /* units, utf8; NULL: plain ASCII */
+	const struct hiw_style *style; /* units, utf8, width; NULL: plain ASCII, 80 columns */
+	const char *by;              /* "model,data": what the parts of the groups' names are, eight at most. Then, and of more than
+	                              * two groups, the table has a row a group, and no test; NULL: names are one thing */
 };
 
 /* Runs beside each other, as text. *ret is the caller's to free(). *ret_verdict: HIW_PASS without rules. -EINVAL with text:

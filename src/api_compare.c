@@ -27,6 +27,8 @@ struct comparing {
 	struct candidate *candidates;
 	size_t n, cap;
 	struct rule *rules;
+	struct compare_heads heads;
+	char *by;                     /* its names point into it */
 	double *values[COMPARE_RUNS]; /* of each run: RULE_TERMS for each rule */
 	struct err *err;
 };
@@ -183,6 +185,27 @@ static int read_run(struct comparing *c, const struct candidate *candidate)
 	return r;
 }
 
+/* ---- heads ------------------------------------------------------------------------------------------------------------- */
+
+static int read_heads(struct comparing *c)
+{
+	char *rest, *name;
+
+	if (!c->what->by)
+		return 0;
+	rest = c->by = strdup(c->what->by);
+	if (!c->by)
+		return -ENOMEM;
+	while ((name = strsep(&rest, ","))) {
+		if (!*name)
+			continue;
+		if (c->heads.n == COMPARE_HEADS)
+			return err_set(c->err, -EINVAL, "'%.80s': names have %d parts at most", c->what->by, COMPARE_HEADS);
+		c->heads.names[c->heads.n++] = name;
+	}
+	return c->heads.n > 0 ? 0 : err_set(c->err, -EINVAL, "by what? write model,data: what the parts of the runs' names are");
+}
+
 /* ---- rules ------------------------------------------------------------------------------------------------------------- */
 
 static int read_rules(struct comparing *c)
@@ -285,7 +308,7 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_verdi
 	json_object(&j);
 	json_key(&j, "schema");
 	json_int(&j, 1);
-	(void) compare_json(&c->comparison, &j);
+	(void) compare_json(&c->comparison, &c->heads, &j);
 	json_key(&j, "rules");
 	json_array(&j);
 	*ret = judge_all(c, put_object, &j);
@@ -299,11 +322,15 @@ static int write_json(const struct comparing *c, struct buf *out, enum hiw_verdi
 static int write_all(const struct comparing *c, struct buf *out, enum hiw_verdict *ret)
 {
 	const struct hiw_style *style = c->what->style;
-	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC, .utf8 = style && style->utf8 };
+	const struct sink_options options = { .units = style ? (enum units) style->units : UNITS_IEC, .utf8 = style && style->utf8, .width = style ? style->width : 0 };
+	const bool markdown = c->what->format == HIW_COMPARE_MARKDOWN;
 
 	if (c->what->format == HIW_COMPARE_JSON)
 		return write_json(c, out, ret);
-	(void) compare_text(&c->comparison, &options, c->what->format == HIW_COMPARE_MARKDOWN, out);
+	if (c->comparison.n_groups > 2 || c->heads.n > 0)
+		(void) compare_table(&c->comparison, &c->heads, &options, markdown, out);
+	else
+		(void) compare_text(&c->comparison, &options, markdown, out);
 	*ret = judge_all(c, put_line, out);
 	return out->error;
 }
@@ -321,6 +348,7 @@ static void comparing_done(struct comparing *c)
 	comparison_done(&c->comparison);
 	free(c->candidates);
 	free(c->rules);
+	free(c->by);
 	free(c);
 }
 
@@ -336,6 +364,8 @@ int hiw_compare(const struct hiw_compare *what, char **ret, size_t *ret_len, enu
 	c->what = what;
 	c->err = &err;
 	r = read_rules(c);
+	if (r == 0)
+		r = read_heads(c);
 	if (r == 0)
 		r = find_runs(c);
 	for (size_t i = 0; r == 0 && i < c->n; i++)

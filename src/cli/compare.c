@@ -19,6 +19,7 @@ enum {
 static struct {
 	bool json, md;
 	enum hiw_units units;
+	const char *by;
 	struct rules rules;
 } arg_compare = { .rules.kind = HIW_RULE_COMPARE };
 
@@ -43,6 +44,7 @@ static int compare_main(int argc, char **argv)
 		.format = arg_compare.json ? HIW_COMPARE_JSON : arg_compare.md ? HIW_COMPARE_MARKDOWN
 									       : HIW_COMPARE_TEXT,
 		.style = &style,
+		.by = arg_compare.by,
 	};
 	enum hiw_verdict verdict = HIW_PASS;
 	autofree char *text = NULL;
@@ -66,6 +68,8 @@ static int compare_main(int argc, char **argv)
 }
 
 static const struct opt opts[] = {
+	{ 0, "by", OPT_TEXT, "HEADS", "a row a group; what the parts of its name are, for example model,data of mlp-original", opt_text,
+		(void *) &arg_compare.by },
 	{ 0, "fail-if", OPT_TEXT, "RULE", "exit with 1 if it holds: 'ram.peak > +5%'; may be repeated", take_rule, &arg_compare.rules },
 	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_compare.json },
 	{ 0, "md", OPT_NONE, NULL, "as a Markdown table", opt_flag, &arg_compare.md },
@@ -78,6 +82,9 @@ static const char *const prose[] = {
 	"the first group is the base. Each run counts as one value: mean +- standard deviation over the runs of a group.",
 	"With four runs or more in both groups a Mann-Whitney U test (exact, two-sided) says whether a figure differs: '~' stands "
 	"where p is over 0.05. With fewer there are too few runs to tell; of single runs the plain differences are shown.",
+	"Of more than two groups the table has a row a group and a column a figure, and no test: with many groups some difference "
+	"is always found. --by model,data gives each part of the names a column; they are cut at the first of / : , blank - _ that "
+	"cuts all of them into as many parts, from the end.",
 	"It warns where hosts, processors, commands, sampling intervals, GPUs or their drivers differ.",
 	"Rules of --fail-if are those of check with .peak, .mean or .last, on the means of the groups; a percentage with a sign is "
 	"relative to the base: 'time > +10%', 'loss.last > 0.5', 'gpu.busy.mean < -5%'.",
@@ -91,6 +98,8 @@ static const char *const examples[] = {
 	"all runs called base, and all called new",
 	"hiwater compare last-1 last",
 	"the two latest runs",
+	"hiwater compare --by model,data mlp-small mlp-large xgb-small xgb-large",
+	"what each model uses on each data set",
 	"hiwater compare --fail-if 'ram.peak > +5%' base new",
 	"a gate for CI",
 	NULL,

@@ -12,7 +12,7 @@
 
 enum {
 	COMPARE_LEAST = 4,      /* runs in each group that a test needs */
-	COMPARE_GROUPS = 8,
+	COMPARE_GROUPS = 64,
 	COMPARE_RUNS = 4096,
 };
 #define COMPARE_SAME 0.05       /* p above this: no difference is claimed */

@@ -9,7 +9,7 @@
 #include "base/textwidth.h"
 
 enum {
-	CELL_LEN = 3 * UNITS_LEN,
+	CELL_LEN = COMPARE_CELL_LEN,
 	LABEL_COLUMNS = 22,
 	CELL_COLUMNS = 24,
 	CHANGE_COLUMNS = 28,
@@ -59,7 +59,7 @@ static void put_seconds(const struct compare_cell *cell, char *buf)
 	(void) snprintf(buf, CELL_LEN, cell->n == 1 ? "%s" : "%s +- %s", mean, spread);
 }
 
-static char *put_cell(const struct compare_row *row, const struct compare_cell *cell, enum units units, char *buf)
+char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units, char buf[COMPARE_CELL_LEN])
 {
 	if (cell->n == 0)
 		(void) snprintf(buf, CELL_LEN, "not known");
@@ -122,6 +122,12 @@ static void end_line(struct table *t)
 	(void) buf_str(t->out, "\n");
 }
 
+void compare_markdown(const char *text, struct buf *out)
+{
+	for (const char *p = text; *p; p++)
+		(void) buf_printf(out, "%s%c", *p == '|' ? "\\" : "", *p);
+}
+
 static void put_field(struct table *t, const char *text, int columns)
 {
 	struct buf clean = BUF_INIT(1 << 16);
@@ -129,8 +135,7 @@ static void put_field(struct table *t, const char *text, int columns)
 	(void) text_clean(text, t->options->utf8, &clean);
 	if (t->markdown) {
 		(void) buf_str(t->out, t->out->len && t->out->data[t->out->len - 1] != '\n' ? " | " : "| ");
-		for (const char *p = clean.data; *p; p++)
-			(void) buf_printf(t->out, "%s%c", *p == '|' ? "\\" : "", *p);
+		compare_markdown(clean.data, t->out);
 	} else {
 		(void) buf_printf(t->out, "%-*s ", columns - 1, clean.data);
 	}
@@ -165,7 +170,7 @@ static void put_row(struct table *t, const struct compare_row *row)
 		const struct compare_cell cell = comparison_cell(t->c, row, g);
 		const struct compare_change change = comparison_change(t->c, row, g);
 
-		put_field(t, put_cell(row, &cell, t->options->units, text), CELL_COLUMNS);
+		put_field(t, compare_cell_text(row, &cell, t->options->units, text), CELL_COLUMNS);
 		if (g == 0)
 			continue;
 		t->some_single |= change.verdict == COMPARE_SINGLE;
@@ -176,7 +181,7 @@ static void put_row(struct table *t, const struct compare_row *row)
 }
 
 /* Of swap, files or a GPU that nobody used there is nothing to tell. */
-static bool is_nothing(const struct comparison *c, const struct compare_row *row)
+bool compare_is_nothing(const struct comparison *c, const struct compare_row *row)
 {
 	for (size_t i = 0; i < c->n_runs; i++) {
 		if (i < row->n && !isnan(row->values[i]) && row->values[i] != 0)
@@ -207,17 +212,20 @@ static void put_sentence(struct table *t, size_t group)
 	(void) buf_str(t->out, ".\n");
 }
 
-static void put_warnings(struct table *t)
+void compare_warnings(const struct comparison *c, bool other_commands, struct buf *out)
 {
 	const char *what, *one, *other;
 	size_t lost = 0;
 
-	for (size_t i = 0; comparison_differs(t->c, i, &what, &one, &other); i++)
-		(void) buf_printf(t->out, "warning: the %s differ: %.60s; %.60s\n", what, *one ? one : "unknown", *other ? other : "unknown");
-	for (size_t i = 0; i < t->c->n_runs; i++)
-		lost += !t->c->runs[i].complete;
+	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++) {
+		if (other_commands && strcmp(what, "commands") == 0)
+			continue;
+		(void) buf_printf(out, "warning: the %s differ: %.60s; %.60s\n", what, *one ? one : "unknown", *other ? other : "unknown");
+	}
+	for (size_t i = 0; i < c->n_runs; i++)
+		lost += !c->runs[i].complete;
 	if (lost > 0)
-		(void) buf_printf(t->out, "warning: the end of %zu of the runs is not recorded\n", lost);
+		(void) buf_printf(out, "warning: the end of %zu of the runs is not recorded\n", lost);
 }
 
 int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
@@ -226,7 +234,7 @@ int compare_text(const struct comparison *c, const struct sink_options *options,
 
 	put_head(&t);
 	for (size_t i = 0; i < c->n_rows; i++) {
-		if (!is_nothing(c, &c->rows[i]))
+		if (!compare_is_nothing(c, &c->rows[i]))
 			put_row(&t, &c->rows[i]);
 	}
 	if (markdown)
@@ -235,7 +243,7 @@ int compare_text(const struct comparison *c, const struct sink_options *options,
 		(void) buf_str(out, "single runs: how much of a difference is chance cannot be told\n");
 	for (size_t g = 1; g < c->n_groups; g++)
 		put_sentence(&t, g);
-	put_warnings(&t);
+	compare_warnings(c, false, out);
 	return out->error;
 }
 
@@ -271,10 +279,26 @@ static void key_num(struct json *j, const char *key, double value, bool known)
 		json_null(j);
 }
 
-static void put_group(struct json *j, const struct comparison *c, size_t group)
+static void put_parts(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
+{
+	json_key(j, "by");
+	json_object(j);
+	for (size_t h = 0; h < heads->n; h++) {
+		struct buf part = BUF_INIT(1 << 16);
+
+		compare_part(c, heads, group, h, &part);
+		key_str(j, heads->names[h], part.len ? part.data : "");
+		buf_done(&part);
+	}
+	json_end(j);
+}
+
+static void put_group(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
 {
 	json_object(j);
 	key_str(j, "name", c->groups[group]);
+	if (heads->n)
+		put_parts(j, c, heads, group);
 	json_key(j, "runs");
 	json_array(j);
 	for (size_t i = 0; i < c->n_runs; i++) {
@@ -319,14 +343,14 @@ static void put_values(struct json *j, const struct comparison *c, const struct 
 	json_end(j);
 }
 
-int compare_json(const struct comparison *c, struct json *j)
+int compare_json(const struct comparison *c, const struct compare_heads *heads, struct json *j)
 {
 	const char *what, *one, *other;
 
 	json_key(j, "groups");
 	json_array(j);
 	for (size_t g = 0; g < c->n_groups; g++)
-		put_group(j, c, g);
+		put_group(j, c, heads, g);
 	json_end(j);
 	json_key(j, "figures");
 	json_array(j);

@@ -151,6 +151,78 @@ def test_markdown(made, tool):
     assert "new\\|x (n=5)" in lines[0]
 
 
+STUDY = {("mlp", "original"): (72.0, 2507), ("mlp", "compressed"): (61.0, 1764), ("xgb-hist", "original"): (55.0, 23878),
+         ("xgb-hist", "compressed"): (27.0, 5307)}
+
+
+@pytest.fixture
+def study(made):
+    """Four groups of three runs: models on data sets. Their means and standard deviations are known."""
+    for n, ((model, data), (wall, ram)) in enumerate(STUDY.items()):
+        made.group(f"{model}-{data}", [wall - 1, wall, wall + 1], [ram - 10, ram, ram + 10], command=f"./train {model} {data}",
+                   host="b" if n == 3 else "a")
+    return [f"{model}-{data}" for model, data in STUDY]
+
+
+def test_a_table_over_models_and_data(study, tool):
+    """Rows are groups, each part of a name has a column, figures are mean and deviation, on lines that fit, and no test."""
+    text = compared(tool, "--by", "model,data", *study, "--units", "si")
+    blocks = [b.splitlines() for b in text.split("\n\n")]
+    rows = [re.split("  +", line.strip()) for line in blocks[0]]
+    assert rows[0][:5] == ["model", "data", "n", "wall", "CPU time"], text
+    assert max(map(len, text.splitlines())) <= 80
+    assert [tuple(row[:2]) for row in rows[1:]] == list(STUDY) and {row[2] for row in rows[1:]} == {"3"}
+    figures = {}
+    for block in blocks:
+        heads = re.split("  +", block[0].strip())
+        for line in block[1:]:
+            cells = re.split("  +", line.strip())
+            if len(cells) == len(heads):
+                figures.setdefault(tuple(cells[:2]), {}).update(zip(heads, cells))
+    for key, (wall, ram) in STUDY.items():
+        number, unit = figures[key]["wall"].split(" +- ")
+        assert float(number) == wall and unit == "1 s", figures[key]
+        mean, rest = figures[key]["peak RAM"].split(" +- ")
+        deviation, unit = rest.split()
+        scale = {"MB": 10**6, "GB": 10**9}[unit]
+        assert float(mean) * scale == pytest.approx(ram * MIB, rel=0.01)
+        assert float(deviation) * scale == pytest.approx(10 * MIB, abs=0.006 * scale)
+    assert "p=" not in text and "too few" not in text and "change" not in text
+    assert "hosts differ" in text and "commands differ" not in text, "other models are other commands"
+
+
+def test_more_than_two_groups_are_rows(study, tool):
+    rows = compared(tool, *study).splitlines()
+    assert rows[0].split()[:3] == ["runs", "n", "wall"] and [row.split()[0] for row in rows[1:5]] == study
+    two = compared(tool, *study[:2])
+    assert "change" in two and "too few runs to tell" in two
+
+
+def test_a_table_as_markdown_and_json(study, tool):
+    lines = [line for line in compared(tool, "--by", "model,data", "--md", *study).splitlines() if line.startswith("|")]
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
+    assert len(cells) == 6 and len({len(c) for c in cells}) == 1 and set(cells[1]) == {"---"}
+    assert [tuple(c[:2]) for c in cells[2:]] == list(STUDY) and "peak RAM" in cells[0]
+    data = json.loads(compared(tool, "--by", "model,data", "--json", *study))
+    assert [g["by"] for g in data["groups"]] == [{"model": m, "data": d} for m, d in STUDY]
+    wall = next(f for f in data["figures"] if f["key"] == "time.wall_s")["groups"]
+    assert [g["mean"] for g in wall] == [w for w, _ in STUDY.values()] and all(g["deviation"] == 1 for g in wall)
+    assert all("by" not in g for g in json.loads(compared(tool, "--json", *study))["groups"])
+
+
+def test_names_that_cannot_be_cut_stay_whole(made, tool):
+    for name in ("a-b", "d", "e-f"):
+        made.run(name)
+    rows = [line.split() for line in compared(tool, "--by", "model,data", "a-b", "d", "e-f").splitlines()]
+    assert [row[:2] for row in rows[1:4]] == [["a-b", "1"], ["d", "1"], ["e-f", "1"]]
+    for name in ("g/h-i", "j/k"):
+        made.run(name)
+    rows = [line.split() for line in compared(tool, "--by", "model,data", *sorted(made.tool.history.glob("[45].hiw"))).splitlines()]
+    assert [row[:2] for row in rows[1:3]] == [["g", "h-i"], ["j", "k"]]
+    assert "by what" in compared(tool, "--by", ",", "1", "2", status=2)
+    assert "8 parts" in compared(tool, "--by", "a,b,c,d,e,f,g,h,i", "1", "2", status=2)
+
+
 @pytest.mark.parametrize("rule, status", [
     ("ram.peak > +5%", 1), ("ram.peak > +12%", 0), ("ram.peak < -5%", 0), ("time > +0%", 0), ("time < -15%", 1), ("time < -16%", 0),
     ("time > 1h", 0), ("time > 1m", 1), ("ram.peak > +50% or time < -10%", 1), ("ram.peak > +50% and time < -10%", 0),
