@@ -42,130 +42,9 @@ function element(name, attributes, ...children) {
   return made;
 }
 
-// ---- lines ----
-
-// How long a reading stands: three and a half times what usually lies between two. Longer silence is a gap.
-function holdOf(run, table, read) {
-  const between = read.slice(1).map((row, i) => table.t[row] - table.t[read[i]]).sort((a, b) => a - b);
-  const usual = between.length ? between[Math.floor(between.length * 0.9)] : 0;
-  return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
-}
-
-// The rows of a column that were read; null between two that are further apart than a reading holds. align: how they are
-// drawn: 1, each stands until the next one; -1, it is what was from the last one on (rates); 0, joined by slopes (series).
-function lineOf(run, table, column) {
-  const read = table.t.map((_, row) => row).filter((row) => column.mean[row] !== null);
-  const hold = holdOf(run, table, read);
-  const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
-  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold, align };
-  const put = (x, mean, low, high) => {
-    line.x.push(x);
-    line.mean.push(mean);
-    line.low.push(low);
-    line.high.push(high);
-  };
-  const values = (row) => [column.mean[row], column.low[row], column.high[row]];
-  const endOf = (row) => table.t[row] + table.span[row];
-  read.forEach((row, i) => {
-    const before = i ? read[i - 1] : null;
-    const isNew = before === null || table.t[row] - endOf(before) > hold;
-    if (!align) {
-      const x = table.t[row] + table.span[row] / 2;
-      if (Number.isFinite(column.mean[row])) return put(x, ...values(row));
-      line.special.push([x, String(column.mean[row])]);
-      return put(x, null, null, null);
-    }
-    if (isNew && before !== null) {
-      if (align > 0 && table.span[before] > 0) put(endOf(before), ...values(before));
-      put((endOf(before) + table.t[row]) / 2, null, null, null);
-    }
-    if (align > 0 || isNew) put(table.t[row], ...values(row));
-    if (align < 0 && table.span[row] > 0) put(endOf(row), ...values(row));
-    if (align > 0 && i === read.length - 1 && table.span[row] > 0) put(endOf(row), ...values(row));
-  });
-  return line;
-}
-
-// Columns of one table added up, where all are known.
-function added(columns) {
-  if (columns.length === 1) return columns[0];
-  const sum = (part) => columns[0][part].map((_, i) => columns.every((c) => c[part][i] !== null)
-    ? columns.reduce((s, c) => s + c[part][i], 0) : null);
-  const mean = sum('mean');
-  const band = columns.some((c) => c.band);
-  return { rate: columns[0].rate, band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
-}
-
-// Its values at other times.
-function valuesAt(line, times) {
-  return times.map((time) => {
-    const row = rowAt(line, time);
-    return row < 0 ? null : line.mean[row];
-  });
-}
-
-// Lines added up, whoever was there.
-function together(lines) {
-  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
-  const values = lines.map((l) => valuesAt(l, x));
-  const mean = x.map((_, i) => values.some((v) => v[i] !== null) ? values.reduce((sum, v) => sum + (v[i] || 0), 0) : null);
-  return { x, mean, low: mean, high: mean, band: false, special: [], align: lines[0].align };
-}
-
-// Lines over each other: who was not there has nothing.
-function stacked(lines) {
-  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
-  let below = new Array(x.length).fill(0);
-  return lines.map((line) => {
-    const value = valuesAt(line, x);
-    below = below.map((b, i) => b + (value[i] || 0));
-    return { ...line, x, value, mean: below, low: below, high: below, band: false };
-  });
-}
-
-// How many of its places lie before a time.
-function placesBefore(line, time) {
-  let low = 0;
-  let high = line.x.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (line.x[middle] < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-// The row that stands at a time, of series the nearest one; -1: there is none.
-function rowAt(line, time) {
-  const next = placesBefore(line, time);
-  const { x, align } = line;
-  if (x[next] === time) return next;
-  if (align) return next === 0 || next === x.length ? -1 : align > 0 ? next - 1 : next;
-  if (next === x.length) return next - 1;
-  return next > 0 && time - x[next - 1] < x[next] - time ? next - 1 : next;
-}
-
-// The lowest and the highest value between two times; null without any.
-function extremes(line, min, max) {
-  const [low, high] = line.value ? [line.value, line.value] : [line.low, line.high];
-  let found = null;
-  const { x, align } = line;
-  for (let i = 0; i < x.length; i++) {
-    const from = align < 0 && i ? x[i - 1] : x[i];
-    const to = align > 0 && i + 1 < x.length ? x[i + 1] : x[i];
-    if (high[i] === null || to < min || from > max || (from < to && (to === min || from === max))) continue;
-    if (found === null) found = [low[i], high[i]];
-    else if (high[i] > found[1]) found[1] = high[i];
-    if (low[i] < found[0]) found[0] = low[i];
-  }
-  return found;
-}
-
-const highest = (line) => (extremes(line, 0, Infinity) || [0, 0])[1];
-
 // ---- what all charts have in common: axis, crosshair, zoom, what happened behind the lines ----
 
-function timeAxis(quiet) {
+function timeAxis(view, quiet) {
   return {
     stroke: ink('text'),
     grid: { stroke: ink('grid'), width: 1 },
@@ -174,13 +53,12 @@ function timeAxis(quiet) {
     size: quiet ? 4 : 24,
     gap: 2,
     space: 90,
-    values: (u, splits, axis, space, step) => quiet ? splits.map(() => '') : splits.map((v) => clock(v, step)),
-    incrs: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600,
-      43200, 86400, 172800, 432000, 864000],
+    values: (u, splits, axis, space, step) => quiet ? splits.map(() => '') : splits.map((v) => view.words(v, step)),
+    incrs: view.increments,
   };
 }
 
-// Calls draw with a context that is cut to the plot, and a function from time to place.
+// Calls draw with a context that is cut to the plot, and a function from a place on the axis to one on the canvas.
 function onPlot(u, draw) {
   const { left, top, width, height } = u.bbox;
   const ctx = u.ctx;
@@ -192,8 +70,10 @@ function onPlot(u, draw) {
   ctx.restore();
 }
 
-function drawBehind(u, page) {
-  onPlot(u, (ctx, x, box) => {
+function drawBehind(u, page, view) {
+  if (!view.place) return; // its places are no times
+  onPlot(u, (ctx, toCanvas, box) => {
+    const x = (time) => toCanvas(view.place(time));
     const stretch = (from, to, style) => {
       ctx.fillStyle = style;
       ctx.fillRect(x(from), box.top, Math.max(1, x(to) - x(from)), box.height);
@@ -220,6 +100,7 @@ class Panel {
   constructor(page, spec) {
     this.page = page;
     this.spec = spec;
+    this.view = spec.view || page.view;
     this.values = element('span', { class: 'values' });
     this.place = element('div', { class: 'plot' });
     this.root = element('figure', { class: 'chart', 'aria-label': spec.title },
@@ -227,6 +108,10 @@ class Panel {
     if (spec.note) this.root.append(element('p', { class: 'note' }, spec.note));
     this.plot = null;
     this.place.style.minHeight = spec.height + 'px';
+    this.place.addEventListener('mousedown', () => {
+      this.isHeld = true;
+      document.addEventListener('mouseup', () => { this.isHeld = false; }, { once: true, capture: true });
+    });
   }
 
   width() {
@@ -234,7 +119,7 @@ class Panel {
   }
 
   options() {
-    const { view } = this.page;
+    const { view } = this;
     return {
       width: this.width(),
       height: this.spec.height,
@@ -249,7 +134,7 @@ class Panel {
       },
       select: { show: true },
       hooks: {
-        drawClear: [(u) => drawBehind(u, this.page)],
+        drawClear: [(u) => drawBehind(u, this.page, this.view)],
         setCursor: [(u) => this.moved(u)],
         setSelect: [(u) => this.selected(u)],
       },
@@ -259,23 +144,23 @@ class Panel {
   moved(u) {
     if (this.following) return;
     const { left } = u.cursor;
-    this.page.view.point(left === null || left === undefined || left < 0 ? null : u.posToVal(left, 'x'));
+    this.view.point(left === null || left === undefined || left < 0 ? null : u.posToVal(left, 'x'));
   }
 
   selected(u) {
     const { left, width } = u.select;
     if (width < 4) return;
     u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-    this.page.view.show(u.posToVal(left, 'x'), u.posToVal(left + width, 'x'));
+    this.view.show(u.posToVal(left, 'x'), u.posToVal(left + width, 'x'));
   }
 
   follow(what) {
     if (!this.plot) return;
-    const { view } = this.page;
+    const { view } = this;
     this.following = true;
     if (what === 'range') this.plot.setScale('x', { min: view.min, max: view.max });
     const left = view.cursor === null ? -10 : this.plot.valToPos(view.cursor, 'x');
-    this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false);
+    if (!this.isHeld) this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false); // else a drag over the edge would turn round
     this.following = false;
     this.tell();
   }
@@ -284,7 +169,7 @@ class Panel {
 
   // Is it not drawn yet, or does it show another stretch than the others?
   isBehind() {
-    const { view } = this.page;
+    const { view } = this;
     return !this.plot || this.plot.scales.x.min !== view.min || this.plot.scales.x.max !== view.max;
   }
 
@@ -388,7 +273,7 @@ class Chart extends Panel {
     options.scales.y = { range: (u, low, high) => this.range(low, high) };
     options.series = series;
     options.bands = bands;
-    options.axes = [timeAxis(false), {
+    options.axes = [timeAxis(this.view, false), {
       stroke: ink('text'),
       grid: { stroke: ink('grid'), width: 1 },
       ticks: { show: false },
@@ -433,7 +318,7 @@ class Chart extends Panel {
   }
 
   drawFlag(u, ctx, f, ratio) {
-    if (f.x < this.page.view.min || f.x > this.page.view.max) return;
+    if (f.x < this.view.min || f.x > this.view.max) return;
     const x = u.valToPos(f.x, 'x', true);
     const y = u.valToPos(f.y, 'y', true);
     const words = ctx.measureText(f.label).width;
@@ -462,7 +347,7 @@ class Chart extends Panel {
       for (const [t, text] of line.special.slice(0, 50)) {
         const x = u.valToPos(t, 'x', true);
         ctx.textAlign = x < middle ? 'left' : 'right';
-        if (t >= this.page.view.min && t <= this.page.view.max)
+        if (t >= this.view.min && t <= this.view.max)
           ctx.fillText(x < middle ? '\u25bc ' + text : text + ' \u25bc', x + (x < middle ? -5 : 5) * ratio, u.bbox.top + 12 * ratio);
       }
     }
@@ -474,7 +359,7 @@ class Chart extends Panel {
     const right = u.bbox.left + u.bbox.width;
     const room = (LABELS - 12) * ratio;
     const names = this.lines.map((l, i) => {
-      const { view } = this.page;
+      const { view } = this;
       let row = placesBefore(l.line, view.max + 1e-9) - 1;
       while (row >= 0 && l.line.mean[row] === null) row--;
       if (row < 0 || l.line.x[row] < view.max - (view.max - view.min) * 0.1) return null;
@@ -499,7 +384,7 @@ class Chart extends Panel {
     if (row < 0) return DASH;
     const { line } = l;
     const value = line.value ? line.value[row] : line.mean[row];
-    const near = line.align ? 0 : line.x.length < 2 ? Infinity : Math.max(2 * (this.page.view.max - this.page.view.min) / 300, 3 * (line.x[line.x.length - 1] - line.x[0]) / line.x.length);
+    const near = line.align ? 0 : line.x.length < 2 ? Infinity : Math.max(2 * (this.view.max - this.view.min) / 300, 3 * (line.x[line.x.length - 1] - line.x[0]) / line.x.length);
     if (value === null || (!line.align && Math.abs(line.x[row] - time) > near)) {
       const special = line.special.find(([t]) => Math.abs(t - time) <= near / 4);
       return special ? special[1] : DASH;
@@ -511,7 +396,7 @@ class Chart extends Panel {
 
   // What stands at the crosshair; without one, the most that is shown.
   tell() {
-    const { view } = this.page;
+    const { view } = this;
     this.lines.forEach((l, i) => {
       const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];
       swatch.style.borderTopColor = this.inkOf(l, i);

@@ -18,7 +18,7 @@ class Lanes extends Panel {
     const options = this.options();
     options.scales.y = { range: () => [this.spec.lanes, 0] };
     options.series = [{}, { stroke: 'transparent', points: { show: false } }];
-    options.axes = [timeAxis(this.spec.quiet), {
+    options.axes = [timeAxis(this.view, this.spec.quiet), {
       stroke: ink('text'),
       grid: { show: false },
       ticks: { show: false },
@@ -29,7 +29,7 @@ class Lanes extends Panel {
       values: () => this.spec.names || [],
     }];
     options.hooks.draw = [(u) => this.draw(u)];
-    return new uPlot(options, [[0, this.page.view.end], [null, null]], this.place);
+    return new uPlot(options, [[0, this.view.end], [null, null]], this.place);
   }
 
   draw(u) {
@@ -93,7 +93,7 @@ class Lanes extends Panel {
     const rect = this.plot.over.getBoundingClientRect();
     const time = this.plot.posToVal(e.clientX - rect.left, 'x');
     const lane = Math.floor((e.clientY - rect.top) / rect.height * this.spec.lanes);
-    const slack = (this.page.view.max - this.page.view.min) * 6 / rect.width;
+    const slack = (this.view.max - this.view.min) * 6 / rect.width;
     const found = this.spec.bars.filter((b) => b.lane === lane && b.from - slack <= time && time <= b.to + slack);
     return found.sort((a, b) => Math.abs(a.from - time) - Math.abs(b.from - time)).find((b) => b.at) || found[0] || null;
   }
@@ -105,6 +105,6 @@ class Lanes extends Panel {
 
   clicked(e) {
     const bar = this.barAt(e);
-    if (bar && !bar.at && Math.abs(this.plot.select.width) < 4) this.page.view.showAround(bar.from, bar.to);
+    if (bar && !bar.at && Math.abs(this.plot.select.width) < 4) this.view.showAround(bar.from, bar.to);
   }
 }

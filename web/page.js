@@ -161,12 +161,74 @@ function gpus(page, data) {
 // train/loss and val/loss are two lines of one chart.
 const family = (name) => name.split('/').pop().replace(/^(train|val|valid|validation|test|eval)[_.-]/, '');
 
-function series(page, data, isWanted) {
+const logged = (run) => run.tables.filter((t) => t.entity === 'series' && !ALLOCATOR.test(t.columns[0].name));
+
+// [time, step] of each value that came with one.
+function stepsOf(table) {
+  const column = table.column('step');
+  if (!column || column === table.columns[0]) return [];
+  return table.t.map((t, row) => [t + table.span[row] / 2, column.mean[row]]).filter(([, step]) => step !== null);
+}
+
+function stepLink(run) {
+  const longest = logged(run).map(stepsOf).reduce((a, b) => b.length > a.length ? b : a, []);
+  return linkOf(longest);
+}
+
+// Where each epoch began and ended: by phases that say epoch=3, else by a series of that name.
+function epochLink(run) {
+  const told = run.phases.map((p) => [p, /^epoch=(\d+(?:\.\d+)?)$/m.exec(p.facts || '')]).filter(([, found]) => found);
+  const outer = told.filter(([p]) => !told.some(([q]) => q.number === p.parent));
+  if (outer.length) {
+    return linkOf(outer.flatMap(([p, found]) => [[p.begin_ns / 1e9, Number(found[1])], [p.end_ns === null ? run.end : p.end_ns / 1e9, Number(found[1]) + 1]]));
+  }
+  const table = logged(run).find((t) => t.columns[0].name === 'epoch');
+  return table ? linkOf(table.t.map((t, row) => [t, table.columns[0].mean[row]]).filter(([, epoch]) => Number.isFinite(epoch))) : null;
+}
+
+// A line with other places, in their order; what has none is left out.
+function moved(line, placeOf) {
+  const rows = line.x.map((_, row) => [placeOf(row), row]).filter(([place]) => place !== null && place !== undefined).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const pick = (list) => rows.map(([, row]) => list[row]);
+  const places = new Map(line.x.map((x, row) => [x, placeOf(row)]));
+  return { ...line, x: rows.map(([place]) => place), mean: pick(line.mean), low: pick(line.low), high: pick(line.high),
+    special: line.special.map(([x, text]) => [places.get(x), text]).filter(([x]) => x !== null && x !== undefined) };
+}
+
+// What the charts of what was logged can lie over. placer(run, table): from a row of the table's line to its place.
+function overs(page, data) {
+  const link = (of) => data.runs.map(of);
+  const steps = link(stepLink);
+  const epochs = link(epochLink);
+  const all = data.runs.flatMap((run) => logged(run).flatMap(stepsOf)).map(([, step]) => step);
+  const extent = all.reduce(([low, high], step) => [Math.min(low, step), Math.max(high, step)], [Infinity, -Infinity]);
+  const found = [{ name: 'time', view: page.view }];
+  const single = data.runs.length === 1;
+  if (extent[1] > extent[0]) {
+    found.push({ name: 'step', make: () => new Places(page.view, ...extent, single ? steps[0] : null), placer: (run, table) => {
+      const column = table.column('step');
+      return (row) => column && column !== table.columns[0] ? column.mean[row] : null;
+    } });
+  }
+  if (epochs.every(Boolean)) {
+    const ends = [Math.min(...epochs.map((e) => e.begin)), Math.max(...epochs.map((e) => e.end))];
+    found.push({ name: 'epoch', make: () => new Places(page.view, ...ends, single ? epochs[0] : null), placer: (run, table) => {
+      const { place } = epochs[data.runs.indexOf(run)];
+      return (row) => place(table.t[row] + table.span[row] / 2);
+    } });
+  }
+  return found;
+}
+
+function series(page, data, isWanted, over) {
   const groups = new Map();
   data.runs.forEach((run, r) => {
     for (const table of run.tables.filter((t) => t.entity === 'series' && isWanted(t.columns[0].name))) {
       const column = table.columns[0];
-      const line = lineOf(run, table, column);
+      const plain = lineOf(run, table, column);
+      const read = column.mean.map((value, row) => value === null ? -1 : row).filter((row) => row >= 0);
+      const placeOf = over && over.placer && over.placer(run, table);
+      const line = placeOf ? moved(plain, (i) => placeOf(read[i])) : plain;
       const key = family(column.name);
       if (!groups.has(key)) groups.set(key, []);
       const group = groups.get(key);
@@ -176,8 +238,28 @@ function series(page, data, isWanted) {
   });
   return [...groups].map(([key, found]) => {
     const isBytes = key.endsWith('bytes');
-    return chart(page, key, isBytes ? 'bytes' : 'plain', found, { loose: !isBytes, height: 150 });
+    return chart(page, key, isBytes ? 'bytes' : 'plain', found, { loose: !isBytes, height: 150, view: over && over.view });
   });
+}
+
+// The charts of what was logged, with a switch: over time, steps or epochs.
+class Logged {
+  constructor(page, data) {
+    this.inside = element('div', {});
+    this.root = element('div', {});
+    const choices = overs(page, data);
+    const buttons = choices.map((over) => element('button', { type: 'button', 'aria-pressed': 'false', onclick: () => show(over) }, over.name));
+    const show = (over) => {
+      buttons.forEach((button, i) => button.setAttribute('aria-pressed', String(choices[i] === over)));
+      page.drop(this.panels || []);
+      over.view = over.view || page.addView(over.make());
+      this.panels = series(page, data, (name) => !ALLOCATOR.test(name), over).filter(Boolean);
+      page.add(this.inside, this.panels);
+    };
+    this.start = () => show(choices[0]);
+    if (choices.length > 1) this.root.append(element('p', { class: 'switch', role: 'group', 'aria-label': 'Drawn over' }, 'over ', ...buttons));
+    this.root.append(this.inside);
+  }
 }
 
 // ---- processors, storage, network ----
@@ -377,7 +459,21 @@ class Page {
     this.gaps = near.filter((e) => e.kind === 'gap').map((e) => ({ from: (e.t_ns - (e.value_ns || 0)) / 1e9, to: e.t_ns / 1e9 }));
     this.moments = near.filter((e) => TOLD.includes(e.kind) && e.kind !== 'cleared').slice(0, MANY).map((e) => ({ t: e.t_ns / 1e9, alert: e.kind !== 'mark' }));
     this.seen = new IntersectionObserver((found) => this.appeared(found), { rootMargin: '600px' });
-    this.view.watch((what) => this.follow(what));
+    this.addView(this.view);
+  }
+
+  addView(view) {
+    view.watch((what) => this.follow(what));
+    return view;
+  }
+
+  drop(panels) {
+    for (const panel of panels) {
+      this.seen.unobserve(panel.root);
+      panel.drop();
+      panel.root.remove();
+    }
+    this.panels = this.panels.filter((panel) => !panels.includes(panel));
   }
 
   // Charts are made when they come near the window, the others one by one while nobody asks for anything.
@@ -453,7 +549,11 @@ function sections(page, data) {
   if (first) page.add($('charts'), [first]);
   add('Memory', memory(page, data));
   add(data.runs[0].gpus.length === 1 ? 'GPU' : 'GPUs', gpus(page, data));
-  add('What the job logged', series(page, data, (name) => !ALLOCATOR.test(name)));
+  if (data.runs.some((run) => logged(run).length)) {
+    const section = new Logged(page, data);
+    add('What the job logged', [section]);
+    section.start();
+  }
   if (data.runs.some((run) => run.tables.some((t) => t.entity === 'series' && ALLOCATOR.test(t.columns[0].name))))
     add('', [new Folded(page, "What frameworks say of their devices' memory", () => series(page, data, (name) => ALLOCATOR.test(name)))]);
   add('Processors', processors(page, data));

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT
-// The one time axis of all charts: what of it is shown, where the crosshair stands.
+// The one time axis of all charts: what of it is shown, where the crosshair stands. And axes of steps or epochs, for what was
+// logged, which go with it where one place is one time.
 
 const LEAST = 0.01; // seconds that one can zoom in to
+const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600,
+  43200, 86400, 172800, 432000, 864000];
+const COUNTS = Array.from({ length: 60 }, (_, i) => [1, 2, 5][i % 3] * 10 ** (Math.floor(i / 3) - 2));
 
 class View {
-  constructor(end) {
-    this.end = Math.max(end, LEAST);
-    this.min = 0;
+  constructor(end, begin = 0) {
+    this.begin = begin;
+    this.end = Math.max(end, begin + LEAST);
+    this.min = begin;
     this.max = this.end;
+    this.increments = SECONDS;
     this.cursor = null;
     this.evidence = null; // [from, to] of what was last asked for
     this.watchers = [];
+  }
+
+  place(time) {
+    return time;
+  }
+
+  words(value, step) {
+    return clock(value, step);
   }
 
   watch(watcher) {
@@ -22,22 +36,22 @@ class View {
   }
 
   show(min, max) {
-    const width = Math.min(Math.max(max - min, LEAST), this.end);
-    this.min = Math.min(Math.max(0, min), this.end - width);
+    const width = Math.min(Math.max(max - min, LEAST), this.end - this.begin);
+    this.min = Math.min(Math.max(this.begin, min), this.end - width);
     this.max = this.min + width;
     this.tell('range');
   }
 
   // A stretch with some of what is around it.
   showAround(from, to) {
-    const margin = Math.max((to - from) * 0.08, this.end / 500);
+    const margin = Math.max((to - from) * 0.08, (this.end - this.begin) / 500);
     this.evidence = [from, to];
     this.show(from - margin, to + margin);
   }
 
   all() {
     this.evidence = null;
-    this.show(0, this.end);
+    this.show(this.begin, this.end);
   }
 
   zoom(factor) {
@@ -58,5 +72,66 @@ class View {
   step(share) {
     const from = this.cursor === null ? (this.min + this.max) / 2 : this.cursor;
     this.point(from + (this.max - this.min) * share);
+  }
+}
+
+// Which place is which time: two lists that rise together. Null where they do not, as after a restart from an earlier step.
+function linkOf(pairs) {
+  const rising = [];
+  for (const [time, place] of pairs) {
+    const last = rising[rising.length - 1];
+    if (last && place < last[1]) return null;
+    if (!last || (place > last[1] && time > last[0])) rising.push([time, place]);
+  }
+  if (rising.length < 2) return null;
+  const between = (from, to) => (value) => {
+    let low = 1;
+    let high = rising.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (rising[middle][from] < value) low = middle + 1;
+      else high = middle;
+    }
+    const [a, b] = [rising[low - 1], rising[low]];
+    return a[to] + Math.min(Math.max((value - a[from]) / (b[from] - a[from]), 0), 1) * (b[to] - a[to]);
+  };
+  return { place: between(0, 1), time: between(1, 0), begin: rising[0][1], end: rising[rising.length - 1][1] };
+}
+
+// An axis of steps or epochs beside the time axis.
+class Places extends View {
+  constructor(time, begin, end, link) {
+    super(end, begin);
+    this.time = time;
+    this.link = link;
+    this.place = link ? link.place : null;
+    this.increments = COUNTS;
+    if (link) time.watch((what) => this.led(what));
+  }
+
+  words(value) {
+    return digits(value);
+  }
+
+  led(what) {
+    const { time, link } = this;
+    if (what === 'cursor') super.point(time.cursor === null ? null : link.place(time.cursor));
+    else if (time.min === time.begin && time.max === time.end) super.show(this.begin, this.end);
+    else super.show(link.place(time.min), link.place(time.max));
+  }
+
+  show(min, max) {
+    if (this.link) this.time.show(this.link.time(min), this.link.time(max));
+    else super.show(min, max);
+  }
+
+  all() {
+    if (this.link) this.time.all();
+    else super.show(this.begin, this.end);
+  }
+
+  point(place) {
+    if (this.link) this.time.point(place === null ? null : this.link.time(place));
+    else super.point(place);
   }
 }

@@ -59,6 +59,8 @@ double html_step(const struct html_table *t, const struct html_column *c, bool s
 	const struct spread s = spread_of(t, c);
 	double step = c->is_whole ? 1 : 0;
 
+	if (c->is_step)
+		return 1;
 	if (!small && !c->is_whole && !html_has_band(t, c))
 		return 0;
 	if (s.n == 0)
@@ -75,7 +77,7 @@ double html_step(const struct html_table *t, const struct html_column *c, bool s
 
 bool html_has_band(const struct html_table *t, const struct html_column *c)
 {
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = 0; i < t->n && !c->is_step; i++) {
 		const struct html_cell *cell = &c->cells[i];
 
 		if (cell->kind == CELL_NUMBER && (cell->low < cell->mean || cell->high > cell->mean))

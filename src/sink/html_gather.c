@@ -21,64 +21,6 @@ enum {
 	ROWS_A_LOOK = 4096,
 };
 
-const bool html_drawn[METRIC_COUNT] = {
-	[M_JOB_RAM] = true,
-	[M_JOB_RAM_LOW] = true,
-	[M_JOB_RAM_HIGH] = true,
-	[M_JOB_PRIVATE] = true,
-	[M_JOB_SHARED] = true,
-	[M_JOB_SWAP] = true,
-	[M_JOB_PROCESSES] = true,
-	[M_JOB_THREADS] = true,
-	[M_JOB_CPU_USER] = true,
-	[M_JOB_CPU_SYSTEM] = true,
-	[M_JOB_READ_BYTES] = true,
-	[M_JOB_WRITE_BYTES] = true,
-	[M_JOB_FAULTS_MAJOR] = true,
-	[M_JOB_CGROUP_MEM] = true,
-	[M_JOB_CGROUP_FILE] = true,
-	[M_JOB_CGROUP_THROTTLED] = true,
-	[M_HOST_MEM_USED] = true,
-	[M_HOST_SWAP_USED] = true,
-	[M_HOST_CPU_USER] = true,
-	[M_HOST_CPU_SYSTEM] = true,
-	[M_HOST_CPU_IOWAIT] = true,
-	[M_HOST_DISK_READ] = true,
-	[M_HOST_DISK_WRITE] = true,
-	[M_HOST_NET_RX] = true,
-	[M_HOST_NET_TX] = true,
-	[M_HOST_PSI_CPU] = true,
-	[M_HOST_PSI_MEM] = true,
-	[M_HOST_PSI_IO] = true,
-	[M_HOST_ENERGY] = true,
-	[M_GPU_MEM] = true,
-	[M_GPU_JOB_MEM] = true,
-	[M_GPU_FOREIGN_MEM] = true,
-	[M_GPU_UNATTRIBUTED_MEM] = true,
-	[M_GPU_BUSY] = true,
-	[M_GPU_GRAPHICS_ACTIVE] = true,
-	[M_GPU_SM_ACTIVE] = true,
-	[M_GPU_SM_OCCUPANCY] = true,
-	[M_GPU_TENSOR_ACTIVE] = true,
-	[M_GPU_DRAM_ACTIVE] = true,
-	[M_GPU_POWER] = true,
-	[M_GPU_POWER_LIMIT] = true,
-	[M_GPU_TEMP] = true,
-	[M_GPU_TEMP_MEM] = true,
-	[M_GPU_CLOCK_SM] = true,
-	[M_GPU_THROTTLE_POWER] = true,
-	[M_GPU_THROTTLE_THERMAL] = true,
-	[M_GPU_THROTTLE_HW] = true,
-	[M_GPU_THROTTLE_OTHER] = true,
-	[M_GPU_PCIE_RX] = true,
-	[M_GPU_PCIE_TX] = true,
-	[M_GPU_NVLINK_RX] = true,
-	[M_GPU_NVLINK_TX] = true,
-	[M_PROC_RSS] = true,
-	[M_PROC_CPU_USER] = true,
-	[M_PROC_CPU_SYSTEM] = true,
-};
-
 /* What a counter of the unit is as a rate: its unit, and how many of it there are in one of the counter a nanosecond. */
 static const struct {
 	const char *level, *rate;
@@ -94,7 +36,7 @@ static const struct {
 	[UNIT_HZ] = { "hz", "hz", 1e9 },
 };
 
-static const uint64_t rate_least_ns = 80000000;
+static const uint64_t rate_least_ns = 80000000, unchanged_least_ns = 900000000;
 
 static void fail(struct html_gather *g, int error)
 {
@@ -342,6 +284,13 @@ static void put_memory(struct html_table *t, int64_t row, uint32_t place, const 
 		*cell = number(cell->low + (double) r->min, cell->mean + (double) r->value, cell->high + (double) r->max);
 }
 
+/* A process without a row is unchanged, or its time was not read at that tick: only after a second it is known to have rested. */
+static void put_time(struct html_column *c, int64_t row, double ns, uint64_t at_ns)
+{
+	if (!c->has_last || ns > c->last || at_ns >= c->last_ns + unchanged_least_ns)
+		put_rate(c, row, ns, at_ns, 1e6);
+}
+
 /* Readings of one process stand together; user time comes before system time. */
 static void see_processes(struct html_gather *g, const struct frame *frame)
 {
@@ -364,7 +313,7 @@ static void see_processes(struct html_gather *g, const struct frame *frame)
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_USER) {
 			user = (double) r->value;
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_SYSTEM) {
-			put_rate(&t->columns[place + 1], row, user + (double) r->value, frame->time_ns + r->span_ns, 1e6);
+			put_time(&t->columns[place + 1], row, user + (double) r->value, frame->time_ns + r->span_ns);
 		}
 	}
 }
@@ -378,6 +327,24 @@ static struct html_cell cell_of(double value)
 	if (isinf(value))
 		return (struct html_cell) { .kind = value > 0 ? CELL_PLUS_INF : CELL_MINUS_INF };
 	return number(value, value, value);
+}
+
+/* Steps count on, mostly: they compress to next to nothing, and weigh nothing. */
+static void put_step(struct html_gather *g, struct html_table *t, int64_t row, int64_t step)
+{
+	const double most = 1LL << 53;
+	struct html_column *c = t->n_columns > 1 ? &t->columns[1] : html_table_column(t);
+
+	if (!c) {
+		fail(g, -ENOMEM);
+		return;
+	}
+	c->name = "step";
+	c->unit = "count";
+	c->is_step = c->is_whole = true;
+	c->weight = 0;
+	if (fabs((double) step) < most) /* a double has it exactly */
+		c->cells[row] = number((double) step, (double) step, (double) step);
 }
 
 static void see_value(struct html_gather *g, const struct frame *frame, const struct series_value *value)
@@ -394,6 +361,8 @@ static void see_value(struct html_gather *g, const struct frame *frame, const st
 	fail(g, row < 0 ? (int) row : 0);
 	if (row >= 0)
 		t->columns[0].cells[row] = cell_of(value->value);
+	if (row >= 0 && value->has_step)
+		put_step(g, t, row, value->step);
 	g->rows_since++;
 }
 

@@ -103,7 +103,7 @@ size_t html_table_weight(const struct html_table *t)
 	size_t streams = 0;
 
 	for (size_t i = 0; i < t->n_columns; i++)
-		streams += t->fold_ns > 0 ? 3 : t->columns[i].weight;
+		streams += t->fold_ns > 0 && !t->columns[i].is_step ? 3 : t->columns[i].weight;
 	return streams * t->n;
 }
 

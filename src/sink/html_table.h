@@ -28,6 +28,7 @@ struct html_column {
 	const char *name;     /* borrowed: of metric.def, or a series' */
 	const char *unit;     /* "bytes"; of a rate, what it counts a second; "" of a series */
 	bool is_rate, is_whole; /* is_whole: its values are integers */
+	bool is_step;         /* of a series: the step that was given with each value; never rounded, told without a band */
 	uint32_t process;     /* whose it is, in the table of processes; 0: others */
 	unsigned weight;      /* streams that it is likely to become: one for each of low, mean, high */
 	struct html_cell *cells;

@@ -167,6 +167,7 @@ def test_series_are_what_was_logged(made):
     assert set(series) >= {"loss", "train/loss"}
     values = series["loss"]["columns"][0]["mean"]
     assert values[0] == 4 and values[1] != values[1] and values[2:] == [0.25, float("-inf"), 1e300]
+    assert column(series["loss"], "step")["mean"] == [0, 1, 2, 3, 4] and column(series["train/loss"], "step")["mean"] == [0, 1, 2, 3, 4]
 
 
 def test_events_phases_processes(made):
@@ -195,6 +196,17 @@ def test_process_columns_are_their_rows(made):
 
 
 # ---- long runs ----
+
+def test_a_thread_never_takes_more_than_a_processor(tmp_path):
+    """Its memory is read at each tick, its time once a second: a second's time is not that of the tick in which it was read."""
+    tool = Tool(tmp_path)
+    spin = "import time\nwhile time.process_time() < 2.5: pass"
+    done = tool.run("run", "--summary", "none", "-o", "run.hiw", "--", "sh", "-c", f"{sys.executable} -c '{spin}'; true")
+    assert done.returncode == 0, done.stderr
+    shown = table(payload(page_of(tool, "run.hiw"))["runs"][0], "processes")
+    busiest = max(max((m for m in c["mean"] if m is not None), default=0) for c in shown["columns"] if c["name"] == "cpu")
+    assert 0.2 < busiest < 1.3, busiest
+
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory):

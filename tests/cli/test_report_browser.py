@@ -8,7 +8,7 @@ import sys
 
 import long_recordings
 import pytest
-from cli_helpers import HIWATER, Tool
+from cli_helpers import HIWATER, Tool, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.frameworks]
 
@@ -22,7 +22,7 @@ child = subprocess.Popen(["sleep", "3"])
 for epoch in range(3):
     s.send(f"phase+ epoch\\nepoch={epoch}".encode())
     for step in range(10):
-        s.send(f"log loss={3 - epoch - step / 10} lr=0.1 torch/gpu0/allocated_bytes={step << 30} step={step}".encode())
+        s.send(f"log loss={3 - epoch - step / 10} lr=0.1 torch/gpu0/allocated_bytes={step << 30} step={10 * epoch + step}".encode())
         time.sleep(0.05)
     data = bytearray(150 << 20)
     time.sleep(0.2)
@@ -74,11 +74,15 @@ class Opened:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
         if options.get("java_script_enabled", True):
-            self.page.wait_for_function("document.documentElement.dataset.ready", timeout=30000)
+            self.until("document.documentElement.dataset.ready")
             self.page.wait_for_selector(".uplot canvas")
 
     def js(self, expression):
         return self.page.evaluate(expression)
+
+    def until(self, expression):
+        """Waits until it is true. wait_for_function would evaluate it in the page, whose policy forbids that."""
+        wait_for(lambda: self.js(expression), expression)
 
     def settle(self):
         self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))")
@@ -230,7 +234,7 @@ def test_every_width(browser, page_file, width):
 
 def test_a_window_that_changes(opened):
     opened.page.set_viewport_size({"width": 700, "height": 900})
-    opened.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(u => u.getBoundingClientRect().right <= innerWidth)")
+    opened.until("[...document.querySelectorAll('.uplot')].every(u => u.getBoundingClientRect().right <= innerWidth)")
 
 
 def test_without_javascript(browser, page_file):
@@ -274,6 +278,52 @@ def test_on_paper(opened):
     assert len(opened.page.pdf()) > 20000
 
 
+def axis_of(opened, chart):
+    """Where the axis of a chart begins and ends, and the first and last places that have a value."""
+    return opened.js(f"""(() => {{
+        const {{ plot, lines }} = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === {json.dumps(chart)}).panel;
+        const x = lines[0].line.x;
+        return [plot.scales.x.min, plot.scales.x.max, x[0], x[x.length - 1]]; }})()""")
+
+
+def test_what_was_logged_over_time_steps_and_epochs(opened):
+    choose = lambda name: (opened.page.click(f".switch >> text={name}"), opened.until(DRAWN))
+    count = opened.js("document.querySelectorAll('figure.chart').length")
+    over_time = axis_of(opened, "loss")
+    choose("step")
+    assert axis_of(opened, "loss") == [0, 29, 0, 29], "steps as they were given"
+    assert opened.page.locator(".switch button[aria-pressed=true]").inner_text() == "step"
+    box = opened.page.locator("figure.chart[aria-label=loss] .u-over").bounding_box()
+    opened.page.mouse.move(box["x"] + box["width"] * 20 / 29, box["y"] + 50)
+    opened.settle()
+    begin = next(p["begin_s"] for p in json.loads(opened.js("JSON.stringify(document.querySelector('figure.chart').panel.page.data.runs[0].summary.phases)"))[2:])
+    at = opened.js("document.querySelector('figure.chart').panel.page.view.cursor")
+    assert begin - 0.01 <= at <= begin + 0.08, "the crosshair of all charts is where step 20 was: the third epoch's first"
+    assert opened.chip("loss", "loss") == "1" and re.match(r"at \d", opened.when())
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + box["width"], box["y"] + 60, steps=4)
+    opened.page.mouse.up()
+    opened.settle()
+    assert axis_of(opened, "loss")[:2] == pytest.approx([20, 29], abs=0.2), "what was dragged over"
+    assert axis_of(opened, "RAM of the job")[0] == pytest.approx(at, abs=0.1), "the time axis goes with it"
+    opened.press("0")
+    choose("epoch")
+    low, high, first, last = axis_of(opened, "loss")
+    assert [low, high] == [0, 3] and 0 <= first < 0.2 and 2 < last < 3
+    choose("time")
+    assert axis_of(opened, "loss") == over_time and opened.js("document.querySelectorAll('figure.chart').length") == count
+
+
+def test_runs_over_each_other_by_step(browser, page_file, tmp_path):
+    run = page_file.with_name("run.hiw")
+    assert Tool(tmp_path).run("report", run, run, "-o", "two.html").returncode == 0
+    opened = Opened(browser, tmp_path / "two.html")
+    opened.page.click(".switch >> text=step")
+    opened.until(DRAWN)
+    assert axis_of(opened, "loss") == [0, 29, 0, 29]
+    opened.close()
+
+
 def test_what_is_read_rarely_is_drawn_as_steps(browser, tmp_path):
     """Memory that was read each minute stands until the next reading; processor time is what it was since the last one."""
     path = tmp_path / "run.hiw"
@@ -296,7 +346,7 @@ def test_what_is_read_rarely_is_drawn_as_steps(browser, tmp_path):
             const [r, g, b] = [0, 114, 178], d = plot.ctx.getImageData(x, y - 3, 1, 7).data;
             return Array.from({{length: 7}}, (_, i) => Math.abs(d[4*i] - r) + Math.abs(d[4*i+1] - g) + Math.abs(d[4*i+2] - b) < 90 && d[4*i+3] > 100).includes(true); }})()""")
 
-    opened.page.wait_for_function(DRAWN)
+    opened.until(DRAWN)
     for minute in (1, 2, 3):
         for share in (0.1, 0.5, 0.9):
             assert drawn("RAM of the job", 60 * (minute + share), minute * 2**30), (minute, share)
@@ -322,9 +372,9 @@ def test_charts_that_nobody_scrolled_to_are_drawn(opened):
     """A picture of the whole page has all of them, and shows one stretch of time."""
     below = opened.js("[...document.querySelectorAll('figure.chart')].filter(f => f.getBoundingClientRect().top > innerHeight + 600).length")
     assert below >= 3
-    opened.page.wait_for_function(DRAWN)
+    opened.until(DRAWN)
     opened.press("+")
-    opened.page.wait_for_function("""[...document.querySelectorAll('figure.chart')].every(f => {
+    opened.until("""[...document.querySelectorAll('figure.chart')].every(f => {
         const { plot, page } = f.panel;
         return page.view.max < page.view.end && plot.scales.x.min === page.view.min && plot.scales.x.max === page.view.max; })""")
     assert opened.js("scrollY") == 0

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Lines of readings: what stands when, what lies between, what they add up to.
+
+// How long a reading stands: three and a half times what usually lies between two. Longer silence is a gap.
+function holdOf(run, table, read) {
+  const between = read.slice(1).map((row, i) => table.t[row] - table.t[read[i]]).sort((a, b) => a - b);
+  const usual = between.length ? between[Math.floor(between.length * 0.9)] : 0;
+  return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
+}
+
+// The rows of a column that were read; null between two that are further apart than a reading holds. align: how they are
+// drawn: 1, each stands until the next one; -1, it is what was from the last one on (rates); 0, joined by slopes (series).
+function lineOf(run, table, column) {
+  const read = table.t.map((_, row) => row).filter((row) => column.mean[row] !== null);
+  const hold = holdOf(run, table, read);
+  const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
+  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold, align };
+  const put = (x, mean, low, high) => {
+    line.x.push(x);
+    line.mean.push(mean);
+    line.low.push(low);
+    line.high.push(high);
+  };
+  const values = (row) => [column.mean[row], column.low[row], column.high[row]];
+  const endOf = (row) => table.t[row] + table.span[row];
+  read.forEach((row, i) => {
+    const before = i ? read[i - 1] : null;
+    const isNew = before === null || table.t[row] - endOf(before) > hold;
+    if (!align) {
+      const x = table.t[row] + table.span[row] / 2;
+      if (Number.isFinite(column.mean[row])) return put(x, ...values(row));
+      line.special.push([x, String(column.mean[row])]);
+      return put(x, null, null, null);
+    }
+    if (isNew && before !== null) {
+      if (align > 0 && table.span[before] > 0) put(endOf(before), ...values(before));
+      put((endOf(before) + table.t[row]) / 2, null, null, null);
+    }
+    if (align > 0 || isNew) put(table.t[row], ...values(row));
+    if (align < 0 && table.span[row] > 0) put(endOf(row), ...values(row));
+    if (align > 0 && i === read.length - 1 && table.span[row] > 0) put(endOf(row), ...values(row));
+  });
+  return line;
+}
+
+// Columns of one table added up, where all are known.
+function added(columns) {
+  if (columns.length === 1) return columns[0];
+  const sum = (part) => columns[0][part].map((_, i) => columns.every((c) => c[part][i] !== null)
+    ? columns.reduce((s, c) => s + c[part][i], 0) : null);
+  const mean = sum('mean');
+  const band = columns.some((c) => c.band);
+  return { rate: columns[0].rate, band, mean, low: band ? sum('low') : mean, high: band ? sum('high') : mean };
+}
+
+// Its values at other times.
+function valuesAt(line, times) {
+  return times.map((time) => {
+    const row = rowAt(line, time);
+    return row < 0 ? null : line.mean[row];
+  });
+}
+
+// Lines added up, whoever was there.
+function together(lines) {
+  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  const values = lines.map((l) => valuesAt(l, x));
+  const mean = x.map((_, i) => values.some((v) => v[i] !== null) ? values.reduce((sum, v) => sum + (v[i] || 0), 0) : null);
+  return { x, mean, low: mean, high: mean, band: false, special: [], align: lines[0].align };
+}
+
+// Lines over each other: who was not there has nothing.
+function stacked(lines) {
+  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  let below = new Array(x.length).fill(0);
+  return lines.map((line) => {
+    const value = valuesAt(line, x);
+    below = below.map((b, i) => b + (value[i] || 0));
+    return { ...line, x, value, mean: below, low: below, high: below, band: false };
+  });
+}
+
+// How many of its places lie before a time.
+function placesBefore(line, time) {
+  let low = 0;
+  let high = line.x.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (line.x[middle] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The row that stands at a time, of series the nearest one; -1: there is none.
+function rowAt(line, time) {
+  const next = placesBefore(line, time);
+  const { x, align } = line;
+  if (x[next] === time) return next;
+  if (align) return next === 0 || next === x.length ? -1 : align > 0 ? next - 1 : next;
+  if (next === x.length) return next - 1;
+  return next > 0 && time - x[next - 1] < x[next] - time ? next - 1 : next;
+}
+
+// The lowest and the highest value between two times; null without any.
+function extremes(line, min, max) {
+  const [low, high] = line.value ? [line.value, line.value] : [line.low, line.high];
+  let found = null;
+  const { x, align } = line;
+  for (let i = 0; i < x.length; i++) {
+    const from = align < 0 && i ? x[i - 1] : x[i];
+    const to = align > 0 && i + 1 < x.length ? x[i + 1] : x[i];
+    if (high[i] === null || to < min || from > max || (from < to && (to === min || from === max))) continue;
+    if (found === null) found = [low[i], high[i]];
+    else if (high[i] > found[1]) found[1] = high[i];
+    if (low[i] < found[0]) found[0] = low[i];
+  }
+  return found;
+}
+
+const highest = (line) => (extremes(line, 0, Infinity) || [0, 0])[1];
