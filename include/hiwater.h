@@ -140,9 +140,10 @@ HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message
 /* Reads main's memory and its mark now: for who is about to set the mark back. Returns 0, or -ESRCH: it cannot be read. */
 HIW_API int hiw_recorder_read_mark(struct hiw_recorder *recorder);
 
-/* Where the run is too short for the history, its recording goes into this file (a name that is free), the caller's to
- * remove; the run itself says nothing of it. Before hiw_recorder_end; nothing where there is a file already, or none is wanted. */
-HIW_API void hiw_recorder_spare(struct hiw_recorder *recorder, const char *path);
+/* After hiw_recorder_end: the recording of a run that was too short for the history is written into this file (a name that
+ * is free), the caller's to remove; the run itself says nothing of it. Returns 0, or -errno with text: -ENOENT where the run
+ * is recorded elsewhere, none was wanted, or it has not ended. */
+HIW_API int hiw_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
 /* True when every process asked for has ended (attach). */
 HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);

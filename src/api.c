@@ -268,7 +268,6 @@ void hiw_recorder_free(struct hiw_recorder *r)
 		(void) close(r->epoll);
 	free(r->name);
 	free(r->output);
-	free(r->spare);
 	free(r->cgroup_made);
 	free(r->cgroup_path);
 	free(r->argv_text);
@@ -408,12 +407,6 @@ const char *hiw_recorder_warning(struct hiw_recorder *r)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
 
-void hiw_recorder_spare(struct hiw_recorder *r, const char *path)
-{
-	free(r->spare);
-	r->spare = strdup(path);
-}
-
 static void finish_record(struct hiw_recorder *r)
 {
 	struct job *job = sampler_job(r->sampler);
@@ -424,8 +417,8 @@ static void finish_record(struct hiw_recorder *r)
 	autofree char *path = NULL;
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
-	if (!keep && r->spare)
-		record_divert(r->record, r->spare);
+	if (!keep && !record_has_begun(r->record))
+		return; /* hiw_recorder_spare may want it; else it goes with r */
 	if (record_finish(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;
@@ -434,6 +427,25 @@ static void finish_record(struct hiw_recorder *r)
 	(void) job_set_text(&f->recording, path);
 	if (!r->output)
 		(void) history_trim(HISTORY_RUNS, history_bytes, NULL);
+}
+
+int hiw_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	autofree char *file = NULL;
+	int error;
+
+	if (!r->ended || !r->record)
+		error = err_set(&err, -ENOENT, "there is nothing to spare: %s", r->ended ? "the run is recorded, or not to be" : "it goes on");
+	else
+		error = record_divert(r->record, path) < 0 ? err_set(&err, -ENOMEM, "no recording: out of memory") : 0;
+	if (error == 0) {
+		error = record_finish(r->record, sampler_job(r->sampler), false, finish_wait_ns, &file, &err);
+		r->record = NULL;
+	}
+	if (error == 0 && !file)
+		error = err_set(&err, -EIO, "there is no recording at %s", path);
+	return error < 0 ? api_err(ret_err, &err, error) : 0;
 }
 
 int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)

@@ -50,7 +50,6 @@ struct hiw_recorder {
 	struct scheduler scheduler;
 	struct hiw_run run;
 	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
-	char *spare; /* where a run that is too short for the history is recorded; NULL: nowhere */
 	struct hiw_options options;
 	int epoll;
 	bool ended;

@@ -88,12 +88,22 @@ class Channel:
         """The answer. Raises Lost, Late or Refused."""
         end = time.monotonic() + limit_s
         with self._lock:
-            self._number += 1
-            number = self._number
-            self._answers[number] = []
+            number = self._begin(text, end)
             try:
-                self._send(number, text, end)
                 return self._answer(number, end)
+            finally:
+                del self._answers[number]
+
+    def ask_for_later(self, text: str) -> int:
+        """Asks, and does not wait: `answer` of the number does. Raises Lost or Late."""
+        with self._lock:
+            return self._begin(text, time.monotonic() + PATIENCE_S)
+
+    def answer(self, number: int, limit_s: float) -> str:
+        """Of what was asked for later. Raises Lost, Late or Refused."""
+        with self._lock:
+            try:
+                return self._answer(number, time.monotonic() + limit_s)
             finally:
                 del self._answers[number]
 
@@ -111,6 +121,17 @@ class Channel:
             self._socket.close()
         except OSError:
             pass  # its descriptor was closed behind its back
+
+    def _begin(self, text: str, end: float) -> int:
+        self._number += 1
+        number = self._number
+        self._answers[number] = []
+        try:
+            self._send(number, text, end)
+        except BaseException:
+            del self._answers[number]
+            raise
+        return number
 
     def _send(self, number: int, text: str, end: float = 0) -> None:
         message = b"%d %d %s" % (number, time.clock_gettime_ns(time.CLOCK_BOOTTIME), text.encode(errors="replace"))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import sqlite3
     from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+    from ._channel import Channel
     from ._summary import Summary
 
     Arrays = Dict[str, Union[memoryview, List[Optional[str]]]]
@@ -161,20 +162,52 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
-def lend(recording: Recording, folder: str) -> None:
-    """The folder of its file goes with it, at the latest when this process ends. multiprocessing's end by os._exit."""
-    recording.is_temporary = True
-    util: Any = sys.modules.get("multiprocessing.util")
-    if util:
-        util.Finalize(recording, give_up, (folder, os.getpid()), exitpriority=0)
-    else:
-        weakref.finalize(recording, give_up, folder, os.getpid())
+class Spare:
+    """A temporary recording that the recorder writes while the program goes on, in a folder of its own. It goes with the
+    `Recording` that `recording` gives, or with this object, at the latest when this process ends."""
+
+    FILE = "run.hiw"
+    LEAVE_S = 1.0  # nobody has asked for it, and it is waited for only to be removed
+
+    def __init__(self, channel: Channel) -> None:
+        """The channel is this object's. Raises Lost, Late or OSError: there is none."""
+        folder = os.path.join(os.path.abspath(os.environ.get("TMPDIR") or "/tmp"), f"hiwater-short-{os.urandom(8).hex()}")
+        self._channel = channel
+        self._recording = Recording(os.path.join(folder, self.FILE))
+        self._recording.is_temporary = True
+        os.mkdir(folder, 0o700)
+        try:
+            self._asked = channel.ask_for_later(f"spare {self._recording.path}")
+        except BaseException:
+            os.rmdir(folder)
+            raise
+        util: Any = sys.modules.get("multiprocessing.util")
+        if util:  # its processes end by os._exit
+            util.Finalize(self._recording, _give_up, (folder, os.getpid(), channel, self._asked), exitpriority=0)
+        else:
+            weakref.finalize(self._recording, _give_up, folder, os.getpid(), channel, self._asked)
+
+    def recording(self, limit_s: float) -> Optional[Recording]:
+        """Once it is there; None: it could not be written."""
+        _await(self._channel, self._asked, limit_s)
+        return self._recording if os.path.exists(self._recording.path) else None
 
 
-def give_up(folder: str, pid: int) -> None:
+def _await(channel: Channel, asked: int, limit_s: float) -> None:
+    if not channel.is_open:
+        return
+    try:
+        channel.answer(asked, limit_s)
+    except Error:
+        pass
+    channel.close()
+
+
+def _give_up(folder: str, pid: int, channel: Channel, asked: int) -> None:
     """Not by a forked child: it is its parent's."""
     if os.getpid() != pid:
         return
+    _await(channel, asked, Spare.LEAVE_S)
     try:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 
 from . import _enclosing, _frameworks
 from ._channel import Channel, Late, Lost, Refused
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._feed import Feed
     from ._live import Live
-    from ._recording import Recording
+    from ._recording import Recording, Spare
     from ._summary import Summary
     from .sinks import Sink
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 EDGE_LIMIT_S = 1.0  # the recorder takes an edge for exact only if it comes to it in half of that
 STOP_LIMIT_S = 15.0
-SPARE = "run.hiw"
 
 
 class Run:
@@ -54,6 +54,7 @@ class Run:
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
         self._path: Optional[str] = None  # of what was recorded
         self._recording: Optional[Recording] = None
+        self._unwritten: Optional[Spare] = None  # of a short run
         self.warnings: list[str] = []
         """What went wrong with measuring, if anything did."""
 
@@ -65,7 +66,7 @@ class Run:
             raise Error("this run is being measured already: stop it first, or make another one with hiwater.track()")
         from ._options import arguments, is_exact
 
-        self._texts, self._path, self._recording, self.warnings = None, None, None, []
+        self._texts, self._path, self._recording, self._unwritten, self.warnings = None, None, None, None, []
         if self._pid != os.getpid():  # made before a fork: its chart is the parent's, and so are the sinks from there
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
@@ -99,12 +100,11 @@ class Run:
             self._look(channel)
             if not _running:
                 _thread.stop()
-            folder = self._spare(channel) if is_held else None
-            self._end(channel)
-            if folder:
-                self._hold(folder)
+            if self._end(channel) and is_held:
+                self._spare(channel)
         finally:  # also where an interrupt comes meanwhile
-            channel.close()
+            if not self._unwritten:
+                channel.close()
             _finished[:] = [self]
             self._end_outputs()
 
@@ -148,43 +148,43 @@ class Run:
             self._warn("the end was not recorded: the recorder does not answer")
             self._channel.close()
 
-    def _end(self, channel: Channel) -> None:
+    def _end(self, channel: Channel) -> bool:
+        """False: the recorder does not answer."""
         how = self._options.get("summary")
         try:
-            self._path = channel.ask("stop", STOP_LIMIT_S) or None
-            self._texts = (channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
+            stop, json, text = [channel.ask_for_later(word) for word in ("stop", "json", "text")]  # one way there and back
+            self._path = channel.answer(stop, STOP_LIMIT_S) or None
+            self._texts = (channel.answer(json, STOP_LIMIT_S), channel.answer(text, STOP_LIMIT_S))
             if how:
                 _print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S))
         except (Lost, Late, Refused, OSError) as e:  # OSError: the socket was closed behind its back
             self._warn(f"the end was not recorded: {e}")
             self._path = self._path or channel.file
-        self._recording = None
+            return False
+        finally:
+            self._recording = None
+        return True
 
-    def _spare(self, channel: Channel) -> Optional[str]:
-        """A folder for the recording of a run that is too short for the history: who has the run can show it."""
-        if self._options.get("output") or self._options.get("record") is False:
-            return None
-        channel.hear()
-        if channel.file or not channel.is_open:
-            return None
-        folder = os.path.join(os.path.abspath(os.environ.get("TMPDIR") or "/tmp"), f"hiwater-short-{os.urandom(8).hex()}")
-        try:
-            os.mkdir(folder, 0o700)
-        except OSError:
-            return None  # there is none, then
-        channel.tell("spare " + os.path.join(folder, SPARE))
-        return folder
+    def _spare(self, channel: Channel) -> None:
+        """The recording of a run that is too short for the history: who has the run can show it. The recorder writes it while
+        the program goes on; it goes with its `Recording`."""
+        from ._recording import Spare
 
-    def _hold(self, folder: str) -> None:
-        """The folder goes with the recording."""
-        from ._recording import Recording, give_up, lend
-
-        path = os.path.join(folder, SPARE)
-        if self._path or not os.path.exists(path):
-            give_up(folder, os.getpid())
+        if self._path or self._options.get("output") or self._options.get("record") is False:
             return
-        self._path, self._recording = path, Recording(path)
-        lend(self._recording, folder)
+        _settle_last(self)
+        try:
+            self._unwritten = Spare(channel)
+        except (Lost, Late, OSError):
+            pass  # there is none, then
+
+    def _settle(self) -> None:
+        """The recording is there, or there is none."""
+        with _settles:
+            spare, self._unwritten = self._unwritten, None
+            if spare and self._pid == os.getpid():
+                self._recording = spare.recording(STOP_LIMIT_S)
+                self._path = self._recording.path if self._recording else None
 
     def __enter__(self) -> Run:
         return self.start()
@@ -223,6 +223,7 @@ class Run:
     def path(self) -> Optional[str]:
         """Of the recording; None: there is none, or none yet. That of a run shorter than a second is temporary and goes with
         this object and its `recording`; output= keeps it."""
+        self._settle()
         if self._path:
             return self._path
         channel = self._channel
@@ -251,6 +252,7 @@ class Run:
     @property
     def recording(self) -> Recording:
         """The recording, finished or growing. Raises Error if none was kept."""
+        self._settle()
         if not self._recording and self.path:
             from ._recording import Recording
 
@@ -487,7 +489,20 @@ def _series_name(name: object) -> str:
 _running: list[Run] = []
 _finished: list[Run] = []  # the last one
 _worker = 0  # the process whose end was looked after
+_settles = threading.RLock()
 _resets = threading.RLock()  # who sets the mark back lets the others read it first
+
+
+_unsettled: Optional[weakref.ref[Run]] = None  # the last run that may have a recording to come
+
+
+def _settle_last(now: Run) -> None:
+    """Runs that are held and not looked at hold no descriptor."""
+    global _unsettled
+    with _settles:
+        last, _unsettled = _unsettled() if _unsettled else None, weakref.ref(now)
+    if last and last is not now:
+        last._settle()
 
 
 def _look_all() -> None:
@@ -517,8 +532,8 @@ def _elsewhere(options: Mapping[str, Any]) -> Run:
 
 
 def _after_fork() -> None:
-    global _resets, _thread
-    _resets = threading.RLock()
+    global _resets, _settles, _thread
+    _resets, _settles = threading.RLock(), threading.RLock()
     _thread = _frameworks.Thread(_look_all)
     _running.clear()
     _finished.clear()

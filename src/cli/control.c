@@ -232,7 +232,10 @@ static const char spare_word[] = "spare ";
 static void take(const struct asked *a)
 {
 	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
-		hiw_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1);
+		struct hiw_err err = { "" };
+
+		done(a, hiw_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err), &err);
+		a->control->spared = a->control->over;
 		return;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -269,13 +272,13 @@ enum control_next control_step(struct control *c, const struct measure *measure,
 	int r = 0;
 
 	tell_file(c, recorder);
-	for (int i = 0; i < REQUESTS_A_STEP && c->end == 0; i++) {
+	for (int i = 0; i < REQUESTS_A_STEP && c->end == 0 && !c->spared; i++) {
 		r = receive(c, MSG_DONTWAIT, &request);
 		if (r <= 0)
 			break;
 		take(&asked);
 	}
-	return r < 0 || c->end || is_owner_gone(c) ? CONTROL_END : CONTROL_ON;
+	return r < 0 || c->end || c->spared || is_owner_gone(c) ? CONTROL_END : CONTROL_ON;
 }
 
 void control_finish(struct control *c, const struct measure *measure, struct hiw_recorder *recorder)
@@ -283,6 +286,7 @@ void control_finish(struct control *c, const struct measure *measure, struct hiw
 	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN }, { .fd = c->owner, .events = POLLIN } };
 	enum control_next next;
 
+	c->over = true;
 	tell_file(c, recorder);
 	answer_text(c, 0, "over", "");
 	do {

@@ -16,6 +16,7 @@ struct control {
 	int owner;           /* pidfd; -1: only the socket tells when it is gone */
 	uint64_t begin, end; /* requests that wait for their answer; 0: none */
 	bool told_file;
+	bool over, spared;   /* the run has ended; its last request was taken */
 };
 
 #define CONTROL_INIT { .fd = -1, .owner = -1 }

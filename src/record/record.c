@@ -366,12 +366,18 @@ static bool join(struct record *r, uint64_t wait_ns)
 	return done;
 }
 
-void record_divert(struct record *r, const char *path)
+bool record_has_begun(const struct record *r)
+{
+	return r->started;
+}
+
+int record_divert(struct record *r, const char *path)
 {
 	if (r->started || r->path)
-		return;
+		return 0;
 	r->path = strdup(path);
 	r->writer.options.path = r->path;
+	return r->path ? 0 : -ENOMEM;
 }
 
 static int finish_alone(struct record *r, struct err *err)

@@ -48,8 +48,11 @@ const char *record_note(const struct record *r);
 uint64_t record_dropped(const struct record *r);
 const char *record_path(const struct record *r); /* NULL: no file (yet) */
 
-/* What was to go into the history goes into path, a name that is free; nothing where writing has begun. */
-void record_divert(struct record *r, const char *path);
+/* Is there something on its way to the disk? Else nothing of it is anywhere before record_finish. */
+bool record_has_begun(const struct record *r);
+
+/* What was to go into the history goes into path, a name that is free; nothing where writing has begun. Returns 0 or -ENOMEM. */
+int record_divert(struct record *r, const char *path);
 
 /* Writes what waits (at most wait_ns long), closes the file. keep false: a run in the history that was too short to
  * keep is not made, or removed. Frees r. *ret_path (may be NULL) is the file that is kept, the caller's to free, NULL if

@@ -202,6 +202,32 @@ def test_a_short_run_in_the_hand_can_be_shown(program):
     assert list((program.folder / "tmp").iterdir()) == [] and "short" not in program.hiwater("runs")
 
 
+def test_short_runs_that_nobody_looks_at_hold_nothing(program):
+    """stop does not wait for their recordings: nor do those keep recorders, or more than one descriptor, until they are asked for."""
+    (program.folder / "tmp").mkdir()
+    program.env["TMPDIR"] = str(program.folder / "tmp")
+    program.run("""
+        def descriptors(): return len(os.listdir("/proc/self/fd"))
+        hiwater.track(record=False).start().stop()
+        before = descriptors()
+        runs = []
+        for i in range(20):
+            runs.append(hiwater.track(interval=1).start())
+            runs[-1].log(number=i)
+            runs[-1].stop()
+        assert runs[-1].summary.wall_s > 1 or runs[-1]._unwritten, "stop has waited for the recording"
+        assert descriptors() <= before + 1, descriptors() - before
+        end = time.monotonic() + 30
+        while recorders() and time.monotonic() < end: time.sleep(0.01)
+        assert not recorders()
+        short = [(i, run) for i, run in enumerate(runs) if run.summary.wall_s < 1]
+        for i, run in short:
+            assert run.recording.columns("series")["value"] == [i] and run.recording.is_complete
+        assert descriptors() <= before
+    """)
+    assert list((program.folder / "tmp").iterdir()) == []
+
+
 def test_one_that_grows_and_one_that_was_cut_off(program):
     program.run("""
         with hiwater.track(output="a.hiw", interval=0.02) as run:
