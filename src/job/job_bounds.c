@@ -270,8 +270,11 @@ void job_pss_done(struct job *job, int64_t moved, bool valid)
 		}
 		/* What main shares with the others counts for them whole. */
 		pass->held[REST] = larger(pass->held[REST], pass->held[ALL] - pass->main_private);
-		pass->whole = pass->adding[ALL];
-		pass->private_part = pass->adding_private;
+		pass->whole[ALL] = pass->adding[ALL];
+		pass->whole[REST] = pass->held[REST];
+		pass->private_part[ALL] = pass->adding_private;
+		pass->private_part[REST] = larger(pass->adding_private - (pass->main_private == INT64_MAX ? 0 : pass->main_private), 0);
+		pass->at_ns = job->now_ns;
 	}
 	/* What was spoilt several times at one size is left alone until it grows. */
 	if (valid || ++growth->tries >= 3) {

@@ -196,7 +196,8 @@ struct pass {
 	bool valid, fresh;     /* ever valid; since the last total */
 	int64_t pss[SETS];     /* the least that they hold */
 	int64_t held[SETS];    /* what they hold; pages that strangers map too are in it in part */
-	int64_t private_part, whole; /* private_part of whole is private */
+	int64_t private_part[SETS], whole[SETS]; /* private_part of whole is private */
+	uint64_t at_ns;        /* of the last valid one */
 	int64_t likely[SETS];  /* what the families said then */
 	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
 	int64_t main_private;  /* likewise; all there is if it was not read */
@@ -258,6 +259,7 @@ struct job {
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;
+	uint64_t split_ns[SETS]; /* when the pass was made by which the peak is split */
 	struct growth growth;
 	bool ended;
 

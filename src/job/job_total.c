@@ -121,31 +121,64 @@ static int64_t share(int64_t amount, int64_t part, int64_t whole)
 	return result >= (double) amount ? amount : (int64_t) result;
 }
 
-static void tell_split(struct job *job, struct framebuf *out, const struct bounds *b, int64_t part, int64_t whole)
-{
-	const int64_t private = share(b->value[ALL], part, whole), most = share(b->max[ALL], part, whole);
-
-	/* Nobody knows what a burst between two looks was made of. */
-	if (b->max[ALL] > job->accs[M_JOB_RAM].max && b->value[ALL] >= b->max[ALL] / 10 * 9)
-		job->facts.peak_private_bytes = known(most);
-	tell(out, M_JOB_PRIVATE, private, most);
-	tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
-}
+/* part of whole is private, as of at_ns. whole 0: nobody knows. */
+struct split {
+	int64_t part, whole;
+	uint64_t at_ns;
+};
 
 /* A lone process with few files shares those and nothing else; else it is as in the last pass. */
-static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
+static struct split split_of(const struct job *job, enum set s)
 {
 	const struct look *look = &job->look;
+	const struct pass *pass = &job->pass;
 	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
 
-	if (b->max[ALL] > job->accs[M_JOB_RAM].max)
-		job->facts.peak_private_bytes = UNKNOWN;
-	if (lone && look->files_sum[ALL] <= 16 * MIB)
-		tell_split(job, out, b, look->anon_sum, look->rss_sum);
-	else if (lone && lone->split_known)
-		tell_split(job, out, b, lone->private_bytes, lone->private_bytes + lone->shared_bytes);
-	else if (!lone && job->pass.valid)
-		tell_split(job, out, b, job->pass.private_part, job->pass.whole);
+	if (s == ALL && lone && look->files_sum[ALL] <= 16 * MIB)
+		return (struct split) { look->anon_sum, look->rss_sum, job->now_ns };
+	if (s == ALL && lone)
+		return (struct split) { lone->private_bytes, lone->split_known ? lone->private_bytes + lone->shared_bytes : 0,
+			pass->at_ns };
+	return (struct split) { pass->private_part[s], pass->valid ? pass->whole[s] : 0, pass->at_ns };
+}
+
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The peak is split by the pass nearest to it, be it before or after. Nobody knows what a burst between two looks was made
+ * of, nor what has come to a quarter of it since the pass. */
+static void split_peak(struct job *job, const struct bounds *b, enum set s, const struct split *split)
+{
+	const struct acc *top = &job->accs[ram_metrics[s].value];
+	const bool is_new = top->n == 0 || b->max[s] > top->max;
+	const int64_t peak = is_new ? b->max[s] : top->max;
+	struct maybe *private = s == ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_rest_bytes;
+
+	if (is_new)
+		*private = UNKNOWN;
+	if (b->value[s] < peak / 10 * 9 || split->whole < b->value[s] / 4 * 3 || split->whole <= 0)
+		return;
+	if (!is_new && (split->at_ns != job->now_ns ||
+			       (private->known && apart(job->now_ns, top->max_at_ns) >= apart(top->max_at_ns, job->split_ns[s]))))
+		return;
+	*private = known(share(peak, split->part, split->whole));
+	job->split_ns[s] = split->at_ns;
+}
+
+static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
+{
+	for (enum set s = ALL; s < SETS; s++) {
+		const struct split split = split_of(job, s);
+		const int64_t private = share(b->value[s], split.part, split.whole), most = share(b->max[s], split.part, split.whole);
+
+		split_peak(job, b, s, &split);
+		if (s != ALL || split.whole <= 0)
+			continue;
+		tell(out, M_JOB_PRIVATE, private, most);
+		tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
+	}
 }
 
 static void tell_memory(struct job *job, const struct look *look, const struct bounds *b, struct framebuf *out)

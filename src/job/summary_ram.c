@@ -147,7 +147,7 @@ static void main_figure(const struct job *job, struct ram_figure *figure)
 	/* Alone, main is the job, and that is split at its peak. */
 	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)
 		figure_split(figure, f->peak_private_bytes.value, figure->peak.value);
-	else if (main && main->split_known)
+	else if (main && main->split_known && main->private_bytes + main->shared_bytes >= figure->peak.value / 4 * 3)
 		figure_split(figure, main->private_bytes, main->private_bytes + main->shared_bytes);
 }
 
@@ -311,28 +311,6 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		figure_split(figure, private.value, figure->peak.value);
 }
 
-/* The descendants' passes, each scaled to its process's peak: of those that lived when they were the most. */
-static void descendants_split(const struct job *job, struct ram_figure *figure)
-{
-	const uint64_t at = (uint64_t) figure->at_ns.value;
-	double sum = 0;
-
-	if (!figure->peak.known || !figure->at_ns.known)
-		return;
-	for (size_t i = 0; i < job_process_count(job); i++) {
-		const struct process *p = job_process(job, i);
-		const int64_t whole = p->private_bytes + p->shared_bytes;
-
-		if (p->is_main || p->born_ns > at || (p->ended && p->ended_ns < at))
-			continue;
-		if (!p->split_known || whole <= 0)
-			return;
-		sum += (double) p->peak_bytes * (double) p->private_bytes / (double) whole;
-	}
-	figure_split(figure, sum < (double) figure->peak.value ? (int64_t) sum : figure->peak.value,
-		figure->peak.value);
-}
-
 static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)
 {
 	const struct facts *f = job_facts_const(job);
@@ -353,7 +331,8 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	} else {
 		bounded_figure(job, &accs, figure);
 		unseen_take(job, figure);
-		descendants_split(job, figure);
+		if (f->peak_private_rest_bytes.known && figure->peak.known)
+			figure_split(figure, f->peak_private_rest_bytes.value, figure->peak.value);
 	}
 }
 

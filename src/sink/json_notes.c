@@ -86,7 +86,7 @@ static void explain_figure(const struct explainer *e, const struct ram_figure *r
 	else if (lacks_detail(r))
 		explain(e, true, about, "its peak alone is known");
 	else
-		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass");
+		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
 }
 
 static void explain_run(const struct explainer *e)

@@ -336,6 +336,48 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 	summary_done(&s);
 }
 
+static void two_hold(struct rig *r, int64_t bytes, int64_t private, bool pass)
+{
+	for (uint32_t id = 1; id <= 2; id++)
+		rss(r, id, bytes, 0);
+	push(r);
+	for (uint32_t id = 1; id <= 2 && pass; id++) {
+		say(r, M_PROC_PSS, id, private + (bytes - private) / 2);
+		say(r, M_PROC_PRIVATE, id, private);
+		say(r, M_PROC_SHARED, id, bytes - private);
+	}
+	push(r);
+	if (pass)
+		job_pss_done(r->job, 0, true);
+	tick(r);
+}
+
+static void test_the_split_is_that_of_the_nearest_pass(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	two_hold(r, 60 * MB, 10 * MB, true);
+	for (int i = 0; i < 10; i++)
+		two_hold(r, 300 * MB, 0, false);
+	s = summary_of(r);
+	assert_false(s.combined.private_bytes.known); /* it was of a fifth of that */
+	assert_false(s.main.private_bytes.known || s.descendants.private_bytes.known);
+	summary_done(&s);
+	two_hold(r, 295 * MB, 275 * MB, true);
+	two_hold(r, 296 * MB, 0, true); /* farther away */
+	s = summary_of(r);
+	const double part = 2 * 275. / (2 * 275 + 20);
+
+	assert_within(s.combined.private_bytes.value, (int64_t) (part * (double) s.combined.peak.value) - MB,
+		(int64_t) (part * (double) s.combined.peak.value) + MB);
+	assert_true(s.descendants.private_bytes.value > 270 * MB);
+	assert_int_equal(s.descendants.private_bytes.value + s.descendants.shared_bytes.value, s.descendants.peak.value);
+	summary_done(&s);
+}
+
 static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 {
 	struct rig *r = *state;
@@ -575,6 +617,7 @@ int main(void)
 		RIG_TEST(test_a_main_of_a_moment),
 		RIG_TEST(test_a_file_that_one_process_maps_is_private),
 		RIG_TEST(test_the_split_is_the_one_of_the_peak),
+		RIG_TEST(test_the_split_is_that_of_the_nearest_pass),
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
 		RIG_TEST(test_means_and_times),
 		RIG_TEST(test_out_of_memory),
