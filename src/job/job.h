@@ -199,6 +199,9 @@ size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
 /* Energy in microjoules that a GPU used: of the device's counter (*ret_counted), else power over time. */
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted);
+/* Was a process of the job (rest: of its descendants, main: main) on the GPU (0: any), of whose memory there the driver told
+ * nothing? What the job is said to hold without it is no figure then. */
+bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
 struct maybe job_gpus_energy(const struct job *job);              /* of all; unknown if that of one is */
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);

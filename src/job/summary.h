@@ -121,7 +121,9 @@ struct maybe summary_risen(const struct summary *summary, enum metric metric, ui
 bool summary_gpu_lead(const struct summary *summary, uint32_t id, enum metric *ret);
 /* Energy in microjoules: of the device's counter (*ret_counted), else power over time. */
 struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool *ret_counted);
-/* The most that the job held on it; id 0: on all devices. */
+/* What the job held on it in the mean, and at most; id 0: on all devices. Unknown where the driver does not tell of one of
+ * its processes there. */
+struct maybe summary_gpu_job_mean(const struct summary *summary, uint32_t id);
 struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
 
 /* Adds a note (its text is copied, about is not). */

@@ -72,9 +72,35 @@ static struct maybe only_mark(const struct summary *s, uint32_t gpu)
 	return n == 1 ? mark : UNKNOWN;
 }
 
+bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
+{
+	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
+		const struct birth *b = &job_gpu_process(job, i)->birth;
+		const struct process *p = job_process_by_id(job, b->gpu_process.process);
+
+		if (!b->gpu_process.process || (gpu && b->gpu_process.gpu != gpu) || !(p && p->is_main ? main : rest))
+			continue;
+		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
+			return true;
+	}
+	return false;
+}
+
+static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
+{
+	return job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+}
+
+struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
+{
+	return job_gpu_untold(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
+}
+
 struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
 {
-	const struct maybe seen = id ? summary_most(s, M_GPU_JOB_MEM, id) : summary_most(s, M_JOB_GPU_MEM, 0);
+	const bool untold = job_gpu_untold(s->job, id, true, true);
+	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
+							: summary_most(s, M_JOB_GPU_MEM, 0);
 	const struct maybe mark = only_mark(s, id);
 
 	*ret_method = mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
@@ -172,8 +198,8 @@ int summary_gpu(struct summary *s)
 	int r;
 
 	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
-	s->gpu_main_peak = summary_most(s, M_JOB_GPU_MEM_MAIN, 0);
-	s->gpu_rest_peak = summary_most(s, M_JOB_GPU_MEM_REST, 0);
+	s->gpu_main_peak = told_of(s, M_JOB_GPU_MEM_MAIN, true, false);
+	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value;
 	r = note_events(s);

@@ -30,6 +30,8 @@ struct going_on {
 struct gpu_device {
 	char uuid[TEXT], pci[TEXT];
 	bool unified;
+	bool divided;            /* into MIG instances, which have the lists */
+	bool ours_unknown;       /* what the job holds on it could not be read */
 	struct maybe mem;
 	bool listed;             /* in the frame at hand */
 	struct amount visible;   /* at the last list, whoever holds it */
@@ -108,6 +110,12 @@ static bool is_same(const struct gpu_device *d, const struct gpu_birth *b)
 	return *b->pci && !*b->parent && strcmp(d->pci, b->pci) == 0;
 }
 
+static void mark_divided(struct gpu_ids *ids, const char *parent)
+{
+	for (size_t i = 0; *parent && i < ids->n_devices; i++)
+		ids->devices[i].divided = ids->devices[i].divided || strcmp(ids->devices[i].uuid, parent) == 0;
+}
+
 static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct birth *b, struct framebuf *out)
 {
 	struct birth birth = *b;
@@ -123,6 +131,7 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 		*d = (struct gpu_device) { .unified = b->gpu.unified };
 		(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->gpu.uuid);
 		(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->gpu.parent ? "" : b->gpu.pci);
+		mark_divided(ids, b->gpu.parent);
 		birth.id = (uint32_t) place + 1;
 		framebuf_birth(out, &birth);
 	}
@@ -154,6 +163,7 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 	if (r->metric == M_GPU_PROCESSES) {
 		d->listed = ids->listed = true;
 		d->visible = (struct amount) { .unknown = !r->known };
+		d->ours_unknown = !r->known;
 	} else if (r->metric == M_GPU_MEM) {
 		d->mem = r->known ? known(r->value) : UNKNOWN;
 	}
@@ -273,13 +283,19 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
 
-		if (u->device != id || !u->visible || !holds(job, u))
+		if (u->device != id || !holds(job, u))
+			continue;
+		/* Whose it is nobody can say: it may be the job's. */
+		ours.unknown = ours.unknown || !u->pid;
+		others.unknown = others.unknown || !u->pid;
+		if (!u->visible)
 			continue;
 		add(u->process ? &ours : &others, u->mem);
 		add(&d->visible, u->mem);
 	}
 	put(out, M_GPU_JOB_MEM, id, &ours);
 	put(out, M_GPU_FOREIGN_MEM, id, &others);
+	d->ours_unknown = ours.unknown;
 	d->listed = false;
 	d->mem_then = d->mem;
 	if (d->visible.unknown && !d->unified)
@@ -359,6 +375,7 @@ static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *ou
 	memset(d->giver, 0, sizeof(d->giver));
 	d->mem = d->mem_then = UNKNOWN;
 	d->visible = (struct amount) { .unknown = true };
+	d->ours_unknown = true;
 	d->listed = false;
 }
 
@@ -371,8 +388,10 @@ static void forget_given(struct gpu_device *d, uint32_t id, enum frame_source so
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]) && lists; i++)
 		framebuf_unknown(out, sums[i], id);
-	if (lists)
+	if (lists) {
 		d->visible = (struct amount) { .unknown = true };
+		d->ours_unknown = true;
+	}
 	if (d->giver[M_GPU_MEM] == giver)
 		d->mem = d->mem_then = UNKNOWN;
 	for (int m = 0; m < METRIC_COUNT; m++) {
@@ -415,7 +434,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 		return;
 	ids->listed = false;
 	for (size_t i = 0; i < ids->n_devices; i++)
-		all.unknown = all.unknown || ids->devices[i].visible.unknown;
+		all.unknown = all.unknown || (ids->devices[i].ours_unknown && !ids->devices[i].divided);
 	main.unknown = rest.unknown = all.unknown;
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];

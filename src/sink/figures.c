@@ -305,7 +305,8 @@ char *figure_gpu(const struct gpu_birth *gpu, char buf[UNITS_LEN])
 
 bool figure_gpu_used(const struct summary *s, uint32_t id)
 {
-	const struct maybe held = summary_most(s, M_GPU_JOB_MEM, id);
+	enum method method;
+	const struct maybe held = summary_gpu_job_peak(s, id, &method);
 
 	return !held.known || held.value > 0;
 }

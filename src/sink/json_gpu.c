@@ -105,7 +105,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 	key_maybe(j, "peak_bytes", summary_most(s, M_GPU_MEM, b->id));
 	key_maybe(j, "mean_bytes", summary_mean(s, M_GPU_MEM, b->id));
 	key_maybe(j, "job_peak_bytes", job);
-	key_maybe(j, "job_mean_bytes", summary_mean(s, M_GPU_JOB_MEM, b->id));
+	key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));
 	key_method(j, method);
 	key_maybe(j, "foreign_peak_bytes", summary_most(s, M_GPU_FOREIGN_MEM, b->id));
 	key_maybe(j, "unattributed_peak_bytes", summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id));

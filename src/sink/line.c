@@ -76,11 +76,12 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct b
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		char text[UNITS_LEN];
 		enum metric lead;
+		enum method method;
 
 		if (!figure_gpu_used(s, b->id))
 			continue;
 		buf_printf(out, " gpu%zu_mem_peak=%s", i, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
-		buf_printf(out, " gpu%zu_job_peak=%s", i, amount(summary_most(s, M_GPU_JOB_MEM, b->id), o->units, text));
+		buf_printf(out, " gpu%zu_job_peak=%s", i, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
 		if (summary_gpu_lead(s, b->id, &lead))
 			buf_printf(out, " gpu%zu_%s=%lld%%", i, metrics[lead].name,
 				(long long) (summary_mean(s, lead, b->id).value + 5000) / 10000);

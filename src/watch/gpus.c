@@ -48,9 +48,10 @@ struct gpus gpus_used(const struct job *job)
 
 	for (size_t i = 0; i < all.n; i++) {
 		const double most = gpu_most(job, M_GPU_JOB_MEM, all.ids[i]);
+		const bool is_there = most > 0 || job_gpu_untold(job, all.ids[i], true, true);
 
 		told = told || most >= 0;
-		if (most > 0)
+		if (is_there)
 			used.ids[used.n++] = all.ids[i];
 	}
 	return told ? used : all;

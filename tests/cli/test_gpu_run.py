@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import DEADLINE, ROOT, ended, processes, wait_for
+from cli_helpers import DEADLINE, HIWATER, ROOT, ended, processes, wait_for
 from stress_jobs import BUILD
 
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
@@ -100,6 +100,61 @@ def test_whose_memory_and_show_agrees(gpu):
     text = gpu.run("show", "run.hiw").stdout
     assert "GPU 0     job peak 3.50 GiB sampled" in text
     assert "the job held nothing on GPU 1" in text
+
+
+# Not on the GPU when the run begins, and then for longer than between two lists.
+LATER = "sleep 1; echo $$ > main.new; mv main.new main; exec sleep 2"
+
+
+def run_later(tool, *prefix, before=""):
+    done = subprocess.run([*prefix, HIWATER, "run", "--json", "run.json", "--no-record", "--", "sh", "-c", before + LATER],
+                          env=tool.env, cwd=tool.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=DEADLINE, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr, json.loads((tool.folder / "run.json").read_text())["gpu"]
+
+
+def test_what_the_driver_does_not_tell_of_the_job_is_not_nothing(gpu):
+    """WSL: who is on the device is told, not what they hold. That the job held nothing before it came is no figure of the run."""
+    text = gpu.scenario.read_text()
+    text = text.replace("memory = steps 0:1Gi 1:3Gi", "memory = unknown")
+    gpu.scenario.write_text(text.replace("processes 100Mi", "ramp 100000000 3000000000 0..3"))
+    said, summary = run_later(gpu)
+    memory = summary["devices"][0]["memory"]
+    assert memory["job_peak_bytes"] is memory["job_mean_bytes"] is memory["method"] is None
+    assert summary["combined"] == {"peak_bytes": None, "method": None} and summary["main"] == {"peak_bytes": None}
+    assert summary["devices"][1]["memory"]["job_peak_bytes"] == 0
+    assert "held nothing on GPU 1" in (said := said.replace("\u00a0", " ")) and "held nothing on GPU 0" not in said
+    assert "job peak not known" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs unshare and root")
+def test_pids_that_mean_nothing_tell_nothing_of_the_job(gpu):
+    """In a container, drivers before 535.113 tell the host's pids: any of them may be the job's."""
+    gpu.env["LD_LIBRARY_PATH"] = str(BUILD / "tests" / "fake" / "drivers" / "470")
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("level = 550", "level = 470\nversion = 470.256.02").replace(
+        f"@{gpu.folder}/main", "4100001"))
+    _, summary = run_later(gpu, "unshare", "--pid", "--fork", "--mount-proc")
+    zero, one = (d["memory"] for d in summary["devices"])
+    assert zero["job_peak_bytes"] is zero["foreign_peak_bytes"] is None and zero["unattributed_peak_bytes"] > 3 * GIB
+    assert one["job_peak_bytes"] == 0, "nobody is there"
+    assert summary["combined"]["peak_bytes"] is None
+
+
+def test_others_whose_memory_is_not_told_hide_nothing_of_the_jobs(gpu):
+    add(gpu, f"[process 0]\npid = {os.getpid()}\nmemory = unknown\n")
+    _, summary = run_later(gpu)
+    assert summary["combined"]["peak_bytes"] == summary["devices"][0]["memory"]["job_peak_bytes"] >= GIB
+    assert summary["devices"][0]["memory"]["foreign_peak_bytes"] is None
+
+
+def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
+    """The list of a divided GPU takes a right; those of its instances do not, and have everybody."""
+    gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
+                            .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))
+    _, summary = run_later(gpu)
+    assert summary["combined"] == {"peak_bytes": 17 * GIB, "method": "sampled"}
+    assert summary["main"] == {"peak_bytes": 17 * GIB}
 
 
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
