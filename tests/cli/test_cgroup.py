@@ -254,9 +254,9 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     story = summary["story"]
     assert story["what"].startswith("the recording stops here without an end, close to the memory limit")
     assert story["limit_bytes"] == LIMIT
-    # Committed each tick while the rule is raised, else once a second: up to 50 MiB are missing.
-    assert story["held_bytes"] > (0.85 if alert else 0.4) * LIMIT
-    assert 20 * MIB < story["growth_bytes_per_s"] < 80 * MIB
+    # Committed each tick from the rule on, else once a second: up to 50 MiB are missing.
+    assert story["held_bytes"] > (0.7 if alert else 0.4) * LIMIT
+    assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and what the machine is late by
     assert "hog" in [p["name"] for p in story["processes"]]
     text = tool.run("show", recording).stdout
     assert "no end: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())

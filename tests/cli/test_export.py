@@ -505,7 +505,7 @@ def test_a_day_in_bounded_memory(made, day, args):
 
 def test_killed_it_leaves_nothing(made, day):
     """What is written has no name before it is whole; what had the name stays."""
-    tool, _ = made
+    tool, short = made
     folder = tool.folder / "killed"
     folder.mkdir()
     (folder / "out").write_text("before")
@@ -519,7 +519,7 @@ def test_killed_it_leaves_nothing(made, day):
     export.kill()
     export.wait()
     assert [p.name for p in folder.iterdir()] == ["out"] and (folder / "out").read_text() == "before"
-    assert tool.run("export", day, "--to", "csv", "-o", folder / "out").returncode == 0
+    assert tool.run("export", short, "--to", "csv", "-o", folder / "out").returncode == 0
     assert [p.name for p in folder.iterdir()] == ["out"] and (folder / "out").read_text().startswith("elapsed_s")
     assert (folder / "out").stat().st_mode & 0o777 == 0o666 & ~current_umask()
 
