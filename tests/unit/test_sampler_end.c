@@ -9,11 +9,11 @@
 /* Starts one that stays and ends itself when told to. */
 static void leave_a_daemon(const struct child *c, void *arg)
 {
+	(void) arg;
+	(void) prctl(PR_SET_NAME, "left-behind"); /* the child's from its first moment */
 	pid_t pid = fork();
 
-	(void) arg;
 	if (pid == 0) {
-		(void) prctl(PR_SET_NAME, "left-behind");
 		(void) close(c->to);
 		for (;;)
 			(void) pause();
