@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sink/figures.h"
@@ -18,20 +19,36 @@ enum {
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
 
+/* What stands behind "+-": in the unit of the mean and with as many digits behind the point, since more of them would say
+ * nothing. mean_text: "22.4 GiB", "0.431". */
+static void put_spread(const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
+{
+	char *end;
+	const double shown = strtod(mean_text, &end), mean = cell->mean * scale;
+	const char *point = memchr(mean_text, '.', (size_t) (end - mean_text));
+	const int digits = point ? (int) (end - point) - 1 : shown < 100 ? 1
+									 : 0; /* 72 stands for 72.0 */
+	const bool is_short = memchr(mean_text, 'e', (size_t) (end - mean_text)) == NULL;
+
+	if (is_short && shown != 0 && mean != 0)
+		(void) snprintf(buf, UNITS_LEN, "%.*f", digits, cell->deviation * scale * shown / mean);
+	else
+		(void) figure_any(cell->deviation * scale, buf);
+}
+
 /* "22.4 GiB" of several runs: "22.4 +- 0.1 GiB". */
 static void put_bytes(const struct compare_cell *cell, enum units units, char *buf)
 {
-	char mean[UNITS_LEN], spread[UNITS_LEN], number[UNITS_LEN];
+	char mean[UNITS_LEN], spread[UNITS_LEN];
 	const char *unit;
 
 	(void) units_bytes((int64_t) cell->mean, units, mean);
 	unit = strrchr(mean, ' ');
-	if (cell->n == 1) {
+	put_spread(mean, cell, 1, spread);
+	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s", mean);
-		return;
-	}
-	(void) snprintf(buf, CELL_LEN, "%s +- %s%s", units_bytes_like((int64_t) cell->mean, (int64_t) cell->mean, units, number),
-		units_bytes_like((int64_t) cell->deviation, (int64_t) cell->mean, units, spread), unit ? unit : "");
+	else
+		(void) snprintf(buf, CELL_LEN, "%.*s +- %s%s", (int) strcspn(mean, " "), mean, spread, unit ? unit : "");
 }
 
 static void put_number(const struct compare_cell *cell, double scale, const char *unit, char *buf)
@@ -39,7 +56,7 @@ static void put_number(const struct compare_cell *cell, double scale, const char
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
 	(void) figure_any(cell->mean * scale, mean);
-	(void) figure_any(cell->deviation * scale, spread);
+	put_spread(mean, cell, scale, spread);
 	if (cell->n == 1)
 		(void) snprintf(buf, CELL_LEN, "%s%s", mean, unit);
 	else
