@@ -154,13 +154,20 @@ static void pass_on(struct live *l, int patience_ms)
 	}
 }
 
-/* Who is killed restores nothing. The modes tell: who restores them does that last. */
+/* The modes tell: who restores the terminal does them last. */
+static bool is_as_before(const struct live *l)
+{
+	struct termios now;
+
+	return tcgetattr(l->terminal, &now) < 0 || now.c_lflag == l->before.c_lflag;
+}
+
+/* Who is killed restores nothing. */
 static void put_right(struct live *l)
 {
 	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
-	struct termios now;
 
-	if (!in_foreground(l) || tcgetattr(l->terminal, &now) < 0 || now.c_lflag == l->before.c_lflag)
+	if (!in_foreground(l) || is_as_before(l))
 		return;
 	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
 	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
@@ -183,6 +190,25 @@ void live_step(struct live *l, struct hiw_recorder *recorder, const struct inher
 		start_view(l, recorder, inherited);
 	else if (!l->view)
 		pass_on(l, PATIENCE_NONE_MS);
+}
+
+/* ---- stopping --------------------------------------------------------------------------------------------------------- */
+
+/* The terminal's Ctrl-Z reached the view, too; a stop that the job alone met did not. */
+void live_step_back(struct live *l)
+{
+	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
+
+	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+		(void) kill(l->view, SIGTSTP);
+		(void) nanosleep(&moment, NULL);
+	}
+}
+
+void live_come_back(struct live *l)
+{
+	if (l->view)
+		(void) kill(l->view, SIGCONT);
 }
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */

@@ -38,6 +38,12 @@ void live_begin(struct live *l);
  * terminal's foreground; once it was left, passes on what was written. */
 void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited);
 
+/* hiwater is about to be stopped, and a shell to have the terminal: waits until the view has given it back, for three
+ * seconds at most. */
+void live_step_back(struct live *l);
+/* It goes on. */
+void live_come_back(struct live *l);
+
 /* The view was reaped: somebody left it, or it was killed, and the terminal is put right where it did not come to that. */
 void live_left(struct live *l, int status);
 

@@ -194,7 +194,9 @@ static void follow_stop(struct run *r)
 		return;
 	if (r->measuring)
 		hiw_recorder_step(r->recorder);
+	live_step_back(&r->live);
 	signals_stop_self(&r->signals);
+	live_come_back(&r->live);
 	r->tree.stop_signal = 0;
 }
 

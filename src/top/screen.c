@@ -255,9 +255,13 @@ int screen_open(struct screen *s, int fd, bool utf8, bool color, bool mouse, cha
 
 static void give_back(void)
 {
-	if (terminal.taken && screen_in_foreground())
-		(void) endwin();
-	restore_in_a_hurry();
+	if (!terminal.taken || !screen_in_foreground()) {
+		restore_in_a_hurry();
+		return;
+	}
+	terminal.taken = 0;
+	(void) endwin();
+	(void) tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 }
 
 void screen_close(struct screen *s)

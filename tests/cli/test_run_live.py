@@ -127,6 +127,28 @@ def test_live_goes_on_in_the_background(tool, screen):
     expect_given_back(s, before)
 
 
+def test_live_the_shell_comes_after_a_slow_view(tool, screen):
+    """Ctrl-Z: hiwater stops once the view has given the terminal back. What the shell says then is on the first screen."""
+    s = screen(100, 30)
+    raw = tool.folder / "raw"
+    s.line("clear; " + live(*ticking(tool.folder)))
+    s.wait(r"^ hiwater .*every 1 s")
+    expect_running(tool.folder, more=1)
+    view = view_of(parent_of(int((tool.folder / "pid").read_text())))
+    os.kill(view, signal.SIGSTOP)
+    s.tmux("pipe-pane", "-o", f"cat >> {raw}")
+    s.keys("C-z")
+    wait_for(lambda: job_state(tool.folder / "pid") == "T", "the job is stopped")
+    os.kill(view, signal.SIGCONT)
+    s.wait("Stopped")
+    out = wait_for(lambda: raw.exists() and b"Stopped" in raw.read_bytes() and raw.read_bytes(), "the shell's word")
+    assert b"\x1b[?1049l" in out.partition(b"Stopped")[0] and b"\x1b[?1049l" not in out.partition(b"Stopped")[2]
+    s.line("fg")
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+
+
 def test_live_outlives_nobody(tool, screen):
     """hiwater is killed: the job goes on, its output too, and the terminal is given back."""
     s = screen(100, 30)
