@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "source/library.h"
+
 /* CUdevice_attribute of cuda.h. */
 static const struct {
 	int attribute;
@@ -49,8 +51,8 @@ bool cuda_facts_any(const struct gpu_fact_set *wanted)
 
 static bool load(struct cuda *ret)
 {
-	const char *name = getenv("HIWATER_CUDA");
-	void *library = dlopen(name && *name ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	static const char *const names[] = { "libcuda.so.1" };
+	void *library = library_open("HIWATER_CUDA", names, 1);
 
 	if (!library)
 		return false;
