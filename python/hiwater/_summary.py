@@ -221,9 +221,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Processes:
-    """seen: how many there were; peak_alive: most at one instant; left: lived on at the end; list: the largest."""
+    """seen: how many there were (seen_at_least: or more); peak_alive: most at one instant; left: lived on at the end;
+    list: the largest."""
 
     seen: Optional[int] = None
+    seen_at_least: Optional[bool] = None
     peak_alive: Optional[int] = None
     left: Optional[int] = None
     list: List[Process] = field(default_factory=list)

@@ -103,6 +103,7 @@ struct summary {
 	struct maybe cores_mean_ppm;   /* (user + system) / the time until the last of the job ended, in millionths of a core; at most all */
 	struct maybe iowait_ppm;       /* of the machine, while the job ran */
 	struct maybe peak_alive;
+	bool seen_at_least;            /* there may have been more processes than were seen */
 	struct note *notes;
 	size_t n_notes;
 	struct finding *findings;

@@ -202,6 +202,22 @@ static int64_t faults_unseen(const struct job *job)
 	return faults > 0 ? faults : 0;
 }
 
+/* Were there, or may there have been, processes that no look found? Whose faults were last read a while before its end may
+ * hide one, so this is said sooner than that they matter. */
+static bool may_lack_some(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	int64_t faults = faults_waited(job);
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (!p->is_main && p->how != END_REAPED)
+			faults -= p->faults_minor;
+	}
+	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults > 0);
+}
+
 /* What children can have held, all at once, where no look found any: a fault brings a page, a piece of a file
  * (fault_around_bytes, 64 KiB) or a huge page. Unknown where nobody counted their faults. */
 static struct maybe unseen_most(const struct job *job)
@@ -359,6 +375,7 @@ void summary_ram(const struct job *job, struct summary *summary)
 	if (f->peak_private_bytes.known && summary->main.peak.known && summary->combined.peak.known &&
 		summary->combined.peak.value <= summary->main.peak.value)
 		figure_split(&summary->main, f->peak_private_bytes.value, summary->main.peak.value);
+	summary->seen_at_least = may_lack_some(job);
 	forget_mean(f, &summary->main);
 	forget_mean(f, &summary->descendants);
 	forget_mean(f, &summary->combined);

@@ -169,7 +169,7 @@ static void tile_processes(struct html *h, const struct summary *s)
 	if (!seen.known || seen.value < 1)
 		return;
 	tile(h, "", "Processes");
-	html_printf(h, "%lld", (long long) seen.value);
+	html_printf(h, "%s%lld", s->seen_at_least ? "&ge; " : "", (long long) seen.value);
 	tile_more(h);
 	if (s->peak_alive.known && s->peak_alive.value > 0)
 		html_printf(h, "%lld at once", (long long) s->peak_alive.value);

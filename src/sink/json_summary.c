@@ -193,6 +193,8 @@ static int processes(struct json *j, const struct summary *s)
 		return code;
 	key_object(j, "processes");
 	key_maybe(j, "seen", s->facts->processes_seen);
+	json_key(j, "seen_at_least");
+	json_bool(j, s->seen_at_least);
 	key_maybe(j, "peak_alive", s->peak_alive);
 	key_maybe(j, "left", s->facts->processes_left);
 	json_key(j, "list");

@@ -95,14 +95,15 @@ static void how_it_ended(struct text *t)
 static void processes(struct text *t)
 {
 	const struct maybe seen = t->f->processes_seen, alive = t->s->peak_alive;
+	const char *least = t->s->seen_at_least ? "at" NB "least" NB : "";
 
 	if (!seen.known || seen.value <= 0)
 		return;
 	if (alive.known && alive.value > 0 && alive.value < seen.value)
-		layout_part(&t->l, "%lld" NB "process%s (%lld" NB "at" NB "once)", (long long) seen.value, plural(seen.value),
-			(long long) alive.value);
+		layout_part(&t->l, "%s%lld" NB "process%s (%lld" NB "at" NB "once)", least, (long long) seen.value,
+			plural(seen.value), (long long) alive.value);
 	else
-		layout_part(&t->l, "%lld" NB "process%s", (long long) seen.value, plural(seen.value));
+		layout_part(&t->l, "%s%lld" NB "process%s", least, (long long) seen.value, plural(seen.value));
 }
 
 static void row_result(struct text *t)

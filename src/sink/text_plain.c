@@ -91,7 +91,7 @@ static void times(struct text *t)
 		fact(t, "CPU time: %s%s%s", t->s->cpu_exact || attached ? "" : "at least ",
 			units_words(cpu.value, words), attached ? ", sampled from the moment of attaching" : "");
 	if (t->f->processes_seen.known)
-		fact(t, "processes: %lld", (long long) t->f->processes_seen.value);
+		fact(t, "processes: %s%lld", t->s->seen_at_least ? "at least " : "", (long long) t->f->processes_seen.value);
 }
 
 static void ram_of(struct text *t, const char *name, const struct ram_figure *r)

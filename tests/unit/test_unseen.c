@@ -82,6 +82,7 @@ static void expect_bounded(struct rig *r, bool has_records, int64_t waited)
 	assert_int_equal(s.combined.method, METHOD_BOUNDED);
 	assert_int_equal(s.descendants.method, METHOD_BOUNDED);
 	assert_true(s.combined.high.value >= s.combined.peak.value && s.combined.high.value < 115 * MB);
+	assert_int_equal(s.seen_at_least, !has_records && waited > 30000);
 	summary_done(&s);
 }
 
@@ -107,6 +108,7 @@ static void test_much_unseen_is_sampled(void **state)
 	assert_int_equal(s.combined.method, METHOD_SAMPLED);
 	assert_int_equal(s.descendants.method, METHOD_SAMPLED);
 	assert_true(s.combined.peak.value >= 100 * MB && !s.combined.high.known && !s.descendants.high.known);
+	assert_true(s.seen_at_least);
 	summary_done(&s);
 }
 
