@@ -154,7 +154,9 @@ static const char *const prose[] = {
 	"Says of each RULE whether RUN keeps it, a line each: pass, FAIL, or ? where that depends on what is not known of the run.",
 	"Rules are those of --alert (see hiwater-run(1)). With .peak, .mean or .last behind its names a rule is about the "
 	"summary's figures: 'ram.peak < 20GiB', 'ram.peak < 80% of limit', 'cpu.mean > 1.5 cores', 'time < 2h', "
-	"'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the largest process), 'gpu.mem.peak < 95%' (each GPU).",
+	"'loss.last < 0.5 and accuracy.last > 90%', 'process.rss.peak < 8GiB' (the largest process), 'gpu.mem.peak < 95%', 'gpu_process.mem.peak < 8GiB' (each GPU, each "
+	"process on one, also those that have ended; 'ever gpu.mem.peak > 95%' for one of them). Counters of the machine and of "
+	"its GPUs begin with the run: 'gpu.energy.last < 500kJ'.",
 	"Any other rule is about what was there at a time: it is kept if it ever held, as it would have been told while the job "
 	"ran: 'ram > 1GiB for 30s'. Write 'always ram < 20GiB' for one that must hold the whole time, 'never loss is nan' or "
 	"'never growth(ram) > 10MiB/min' for one that must not hold at any.",

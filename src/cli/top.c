@@ -257,7 +257,7 @@ static const char *const prose[] = {
 	"[ and ] zoom the charts, space stands still. In a recording , and . step, 1 2 4 8 are speeds. The mouse sorts at heads, "
 	"picks rows, scrolls, and draws a span in a chart to look into.",
 	"A filter is a rule about a process: names are those of docs/metrics.md (rss, hwm, cpu, swap, threads, read_bytes, "
-	"gpu_process.mem), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the largest so far.",
+	"gpu.mem: of the GPUs what it holds there), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the largest so far.",
 	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy that some kernel ran. A figure that "
 	"cannot be had is -. F9 sends a signal to one of one's own processes, after two questions.",
 	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none under NO_COLOR.",

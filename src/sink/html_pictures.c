@@ -284,7 +284,7 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	char name[UNITS_LEN] = "";
 
 	if (gpu)
-		(void) figure_gpu(&gpu->gpu, name);
+		(void) figure_gpu(d->run->summary->job, &gpu->gpu, name);
 	begin(d, p->title, name, p->amount, p->is_loose);
 	for (size_t line = 0; line < SVG_LINES && p->lines[line].label; line++)
 		add_line(d, p, line, t);

@@ -152,9 +152,11 @@ def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
     """The list of a divided GPU takes a right; those of its instances do not, and have everybody."""
     gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
                             .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))
-    _, summary = run_later(gpu)
+    said, summary = run_later(gpu)
     assert summary["combined"] == {"peak_bytes": 17 * GIB, "method": "sampled"}
     assert summary["main"] == {"peak_bytes": 17 * GIB}
+    said = said.replace("\u00a0", " ")  # instances by the numbers that hiwater gpus has for them
+    assert "\nMIG 0.0 " in said and "held nothing on GPU 1, MIG 0.2, MIG 0.3" in said
 
 
 def test_a_killed_recorder_leaves_what_it_knew(gpu):

@@ -402,6 +402,9 @@ def test_a_lost_gpu_leaves_the_others(tmp_path):
                           "[call nvmlDeviceGetPowerUsage]\nerror = 15\n")
     assert json.loads(run(fake, "--json", status=LOST).stdout)["devices"][0]["state"] == "lost"
     assert run(fake, "--query-gpu=power.draw,uuid", "--format=csv,noheader", status=LOST).stdout.startswith("[GPU is lost], GPU-8")
+    reset = Fake(tmp_path, pathlib.Path(fake.scenario).read_text().replace("error = 15", "error = 16"))
+    assert run(reset, "--query-gpu=power.draw", "--format=csv,noheader", status=LOST).stdout == "[GPU requires reset]\n"
+    assert "needs a reset" in run(reset, status=LOST).stdout
 
 
 def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
