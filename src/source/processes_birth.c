@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/buf.h"
@@ -189,7 +190,8 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 	const uint32_t parent_id = parent ? parent->id : ended_parent(p, ppid);
 	bool orphan = p->ours && ppid == p->env.recorder_pid;
 
-	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan))
+	/* Of one that no look found its name is all there is: a recorder's first process, a canary. */
+	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan) || strcmp(name, HIWATER) == 0)
 		return 0;
 	framebuf_birth(out, &(struct birth) {
 				    .entity = ENTITY_PROCESS,

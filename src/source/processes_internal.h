@@ -126,6 +126,12 @@ uint64_t thread_cpu_ns(void);
 
 /* A path below /proc, in the caller's buffer: "PID/name", or "PID/task/TID/name" where tid is not pid. Returns buf. */
 #define PATH_LEN 64
+#define HIWATER  "hiwater" /* what its own processes are called */
+
+/* The recorder of a program that measures itself (attach --control), which has no job below it: none of the job's. */
+bool process_is_recorder(struct processes *p, const struct procfs_stat *st);
+/* It turned out to be none of the job's: its end is told with the next sweep, and it stays out. */
+void member_disown(struct processes *p, struct member *m);
 char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name);
 
 /* Tells of the end of members[i] with how and what is known, and forgets it; facts may be NULL. */

@@ -109,6 +109,23 @@ static bool is_left_by_ignored(const struct processes *p, const struct procfs_st
 	return p->ours && st->ppid == p->env.recorder_pid && processes_is_ignored(p, st->session);
 }
 
+bool process_is_recorder(struct processes *p, const struct procfs_stat *st)
+{
+	char path[PATH_LEN], *text = p->command;
+	ssize_t n;
+
+	if (p->all || strcmp(st->name, HIWATER) != 0)
+		return false;
+	n = smallfile_read(p->env.root->proc, process_path(path, st->pid, st->pid, "cmdline"), text, sizeof(p->command));
+	if (n <= 0)
+		return true; /* in the middle of its exec, or at its end: the next look knows */
+	for (ssize_t at = 0; at < n; at += (ssize_t) strnlen(text + at, (size_t) (n - at)) + 1) {
+		if (strcmp(text + at, "--control") == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
 static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf *out)
 {
@@ -123,6 +140,8 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 		return 0;
 	}
 	if (!sure && !belongs(p, &st))
+		return 0;
+	if (process_is_recorder(p, &st))
 		return 0;
 	return member_add(p, &st, false, out);
 }

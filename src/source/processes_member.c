@@ -186,14 +186,25 @@ bool member_check(struct processes *p, struct member *m)
 	return !m->gone;
 }
 
+void member_disown(struct processes *p, struct member *m)
+{
+	processes_ignore(p, m->pid);
+	m->gone = true;
+}
+
 bool member_borrows(struct processes *p, struct member *m)
 {
+	struct procfs_stat st;
+
 	if (m->lender == 0)
 		return false;
 	if (p->env.root->live && syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) == 0)
 		return true;
 	m->lender = 0;
-	return false;
+	/* It was found before its exec. */
+	if (process_stat(p, m->pid, &st) == 0 && process_is_recorder(p, &st))
+		member_disown(p, m);
+	return m->gone;
 }
 
 static int statm_take(struct processes *p, struct member *m)

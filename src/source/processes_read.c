@@ -94,6 +94,10 @@ static void exec_notice(struct processes *p, struct member *m, const struct proc
 
 	if (!renamed && !moved)
 		return;
+	if (!m->is_main && process_is_recorder(p, st)) {
+		member_disown(p, m); /* it was found before its exec */
+		return;
+	}
 	member_rebirth(p, m, st, out);
 	if (hidden ? !renamed : !moved)
 		return;

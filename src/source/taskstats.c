@@ -360,13 +360,23 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 			  });
 }
 
+/* A recorder that was found before its exec: what it is told of at its end is hiwater's. */
+static bool is_recorders(const struct processes *p, const struct taskstats_record *r)
+{
+	const struct member *m = member_of_pid(p, (int32_t) r->tgid);
+
+	if (strcmp(r->name, HIWATER) != 0)
+		return false;
+	return m ? strcmp(m->name, HIWATER) != 0 : processes_is_ignored(p, (int32_t) r->tgid);
+}
+
 /* Returns whether its process is known. */
 static bool group_end(struct taskstats *t, const struct processes *p, const struct group *g, struct framebuf *out)
 {
 	uint64_t start_ns;
 	uint32_t id = member_id(p, g, &start_ns);
 
-	if (id != 0)
+	if (id != 0 && !is_recorders(p, &g->sum))
 		end_tell(t, g, id, start_ns, out);
 	return id != 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hiwater.track: what it says of programs whose use is known by construction, and that nothing becomes of them."""
+import json
 import os
 import pathlib
 import re
@@ -487,6 +488,22 @@ def test_whatever_interrupts_the_end_every_sink_is_told_of_it(program):
     assert [t["name"] for t in program.told()] == ["fork", "spawn", "bad", "interrupted", "last", "raised", "bad at exit", "at exit"]
     assert all(t["complete"] for t in program.told())
     assert program.stderr.count("Traceback") == 1 and program.stderr.rstrip().endswith("KeyError: 'mine'")
+
+
+def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
+    """Neither where the program is measured by itself, nor by the command, which adopts what leaves its parent."""
+    text = """
+        with hiwater.track("outer", record=False, interval=0.002) as outer:
+            for i in range(4):
+                with hiwater.track("inner", record=False): time.sleep(0.15)
+        tell(names=[p.name for p in outer.summary.processes.list], peaks=[p.peak_bytes for p in outer.summary.processes.list])
+    """
+    [told] = program.run(text)
+    assert "hiwater" not in told["names"] and sum(peak or 0 for peak in told["peaks"][1:]) < 100_000, told  # one may be seen before its exec
+    program.run(text, COMMAND, "run", "-i", "2ms", "--summary", "none", "--json", program.folder / "run.json", "--no-record", "--")
+    seen = json.loads((program.folder / "run.json").read_text())["processes"]
+    assert "hiwater" not in " ".join(p["name"] for p in seen["list"]), seen
+    assert seen["left"] == 0
 
 
 def test_a_sink_is_told_of_the_end_before_what_it_leads_to_ends(program):
