@@ -89,7 +89,8 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	if (r < 0)
 		return r;
 	run->made = true;
-	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay);
+	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay) &&
+			    !job_facts_const(run->job)->recording_stopped;
 	if (!with_findings)
 		return 0;
 	read_earlier(&run->summary, &earlier);

@@ -38,7 +38,7 @@ int writer_init(struct writer *w, const struct writer_options *options)
 		.max_bytes = options->max_bytes,
 	};
 
-	*w = (struct writer) { .options = *options };
+	*w = (struct writer) { .options = *options, .spare = -1 };
 	row_layout_init(&w->layout);
 	w->fold = fold_new(&fold);
 	w->thin = thin_new(&thin);
@@ -53,7 +53,8 @@ void writer_done(struct writer *w)
 	free(w->target);
 	free(w->file);
 	free(w->folder);
-	*w = (struct writer) { .result = w->result };
+	spare_free(w);
+	*w = (struct writer) { .result = w->result, .spare = -1 };
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------------------- */

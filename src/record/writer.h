@@ -31,6 +31,7 @@ struct writer {
 	char *target;            /* the recording's name; NULL: none yet */
 	char *file;              /* where it is written: target, a file beside it, or one elsewhere */
 	char *folder;            /* made for it elsewhere */
+	int spare;               /* a nameless file that keeps some room on the disk; -1: none */
 	bool reserved;           /* target is an empty file of ours in the history */
 	bool beside;             /* file has to be renamed to target */
 	bool copied;             /* target was written before */

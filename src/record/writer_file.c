@@ -14,6 +14,45 @@
 
 static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
 
+/* ---- room for the last words ---------------------------------------------------------------------------------------- */
+
+void spare_free(struct writer *w)
+{
+	if (w->spare >= 0)
+		(void) close(w->spare);
+	w->spare = -1;
+}
+
+/* A file without a name beside the recording, which is gone with this process: what it takes of the disk is there when
+ * nothing else is. Some file systems have none; then the last words may be missing. */
+static void spare_keep(struct writer *w)
+{
+	enum {
+		ROOM = 32768 /* a transaction on one row, twice */
+	};
+	autofree char *folder = strdup(w->file);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+
+	if (!folder)
+		return;
+	if (slash)
+		slash[1] = '\0';
+	w->spare = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (w->spare >= 0 && posix_fallocate(w->spare, 0, ROOM) != 0)
+		spare_free(w);
+}
+
+/* Whoever reads it later must not take the recorder for lost. */
+static void say_why(struct writer *w, const char *why)
+{
+	char text[sizeof(w->store->why)];
+
+	(void) snprintf(text, sizeof(text), "%s", why);
+	spare_free(w);
+	if (w->store->wal && store_begin(w->store) == 0 && store_meta_text(w->store, "recording_stopped", text) == 0)
+		(void) store_commit(w->store);
+}
+
 int writer_fail(struct writer *w, int r, const char *why)
 {
 	const double at = (double) w->last_ns / 1e9;
@@ -26,6 +65,7 @@ int writer_fail(struct writer *w, int r, const char *why)
 		store_rollback(w->store);
 		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on",
 			w->beside ? w->target : w->file, why && *why ? why : strerror(-r), at);
+		say_why(w, why && *why ? why : strerror(-r));
 		(void) store_close(w->store, false);
 		w->store = NULL;
 	} else if (!w->trouble.text[0]) {
@@ -132,6 +172,8 @@ int writer_open(struct writer *w, bool whole)
 		r = store_begin(w->store);
 	if (r == 0)
 		r = sign(w->store);
+	if (r == 0 && !whole)
+		spare_keep(w);
 	if (r < 0) {
 		char why[sizeof(w->trouble.text)];
 

@@ -21,5 +21,8 @@ void writer_remove(struct writer *w, bool keep);
 /* Keeps the first failure's text and stops writing. Returns r. */
 int writer_fail(struct writer *w, int r, const char *why);
 
+/* Gives back the room that was kept for the last words. */
+void spare_free(struct writer *w);
+
 /* After a failure: what cannot be of use to anybody is removed. */
 void writer_abandon(struct writer *w, bool keep);

@@ -80,7 +80,10 @@ static void tile_result(struct html *h, const struct html_run *run)
 	tile_more(h);
 	if (s->oom_killed)
 		html_raw(h, "out of memory: the kernel killed a process<br>");
-	if (end.outcome == OUTCOME_UNFINISHED && !run->is_growing)
+	if (end.outcome == OUTCOME_UNFINISHED && s->facts->recording_stopped) {
+		html_raw(h, "the recording stopped: ");
+		html_text(h, s->facts->recording_stopped);
+	} else if (end.outcome == OUTCOME_UNFINISHED && !run->is_growing)
 		html_raw(h, "the recorder was lost; this is what was recorded until then");
 	if (end.outcome == OUTCOME_LIMIT && s->facts->stopped_why) {
 		html_text(h, s->facts->stopped_why);

@@ -87,7 +87,10 @@ static void how_it_ended(struct text *t)
 		layout_part(&t->l, attached ? "attached, exit status not seen" : "exit status not seen");
 		break;
 	case OUTCOME_UNFINISHED:
-		layout_part(&t->l, t->s->lost ? "no end: the recorder was lost" : "no end: still running, or the recorder was lost");
+		if (t->f->recording_stopped)
+			layout_part(&t->l, "no end: the recording stopped, %s", t->f->recording_stopped);
+		else
+			layout_part(&t->l, t->s->lost ? "no end: the recorder was lost" : "no end: still running, or the recorder was lost");
 		break;
 	}
 }

@@ -74,7 +74,10 @@ static void result(struct text *t)
 		fact(t, "result: exit status not seen%s", attached ? ", hiwater was attached to a running process" : "");
 		break;
 	case OUTCOME_UNFINISHED:
-		fact(t, "result: no end, %sthe recorder was lost", t->s->lost ? "" : "it still runs or ");
+		if (t->f->recording_stopped)
+			fact(t, "result: no end, the recording stopped: %s", t->f->recording_stopped);
+		else
+			fact(t, "result: no end, %sthe recorder was lost", t->s->lost ? "" : "it still runs or ");
 		break;
 	}
 }

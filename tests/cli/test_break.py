@@ -91,6 +91,10 @@ def test_disk_that_fills_up(stress, tool, small_disk):
     assert summary["exit"]["code"] == STATUS and summary["ram"]["main"]["peak_bytes"] > 0
     before = shown(tool, disk / "x.hiw")
     assert before["ram"]["main"]["peak_bytes"] > 0 and before["run"]["complete"] is False
+    told = tool.run("show", disk / "x.hiw").stdout
+    assert "recorder was lost" not in told
+    assert re.search(r"no end: the recording stopped,.*(space|full)", told, re.S), told
+    assert any(n["about"] == "exit" and "recording stopped" in n["why"] for n in before["notes"])
     (disk / "filler").unlink()
     check_integrity(disk / "x.hiw")
     assert shown(tool, disk / "x.hiw")["time"] == before["time"]
