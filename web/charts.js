@@ -10,8 +10,8 @@ const PALETTES = {
 };
 const DASHES = [[], [6, 4], [2, 3], [10, 4, 2, 4]];
 const INKS = {
-  light: { text: '#4b5563', grid: '#e5e7eb', back: '#ffffff', phase: 'rgba(0,114,178,.05)', evidence: 'rgba(230,159,0,.18)', gap: 'rgba(107,114,128,.16)', mark: '#6b7280', alert: '#c2410c' },
-  dark: { text: '#9ca3af', grid: '#283244', back: '#111827', phase: 'rgba(86,180,233,.06)', evidence: 'rgba(230,159,0,.22)', gap: 'rgba(156,163,175,.16)', mark: '#9ca3af', alert: '#fb923c' },
+  light: { text: '#4b5563', grid: '#e5e7eb', back: '#ffffff', phase: 'rgba(0,114,178,.05)', evidence: 'rgba(230,159,0,.18)', gap: 'rgba(107,114,128,.16)', held: 'rgba(230,159,0,.16)', heldEdge: '#b45309', mark: '#6b7280', alert: '#c2410c' },
+  dark: { text: '#9ca3af', grid: '#283244', back: '#111827', phase: 'rgba(86,180,233,.06)', evidence: 'rgba(230,159,0,.22)', gap: 'rgba(156,163,175,.16)', held: 'rgba(230,159,0,.2)', heldEdge: '#f59e0b', mark: '#9ca3af', alert: '#fb923c' },
 };
 const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 const POWERS = Array.from({ length: 60 }, (_, i) => 2 ** i);
@@ -70,7 +70,7 @@ function onPlot(u, draw) {
   ctx.restore();
 }
 
-function drawBehind(u, page, view) {
+function drawBehind(u, page, view, held) {
   if (!view.place) return; // its places are no times
   onPlot(u, (ctx, toCanvas, box) => {
     const x = (time) => toCanvas(view.place(time));
@@ -80,19 +80,30 @@ function drawBehind(u, page, view) {
     };
     page.bands.forEach((band, i) => i % 2 === 0 && stretch(band.from, band.to, ink('phase')));
     for (const gap of page.gaps) stretch(gap.from, gap.to, ink('gap'));
+    for (const band of held || []) stretch(band.from, band.to, ink('held'));
+    for (const band of held || []) {
+      ctx.fillStyle = ink('heldEdge');
+      ctx.fillRect(x(band.from), box.top, Math.max(1, x(band.to) - x(band.from)), 4 * devicePixelRatio);
+    }
     if (page.view.evidence) stretch(...page.view.evidence, ink('evidence'));
+  });
+}
+
+// Over the grid, whose lines are at whole seconds, as many alerts are.
+function drawMoments(u, page, view) {
+  if (!view.place) return;
+  onPlot(u, (ctx, toCanvas, box) => {
     for (const event of page.moments) {
+      const x = toCanvas(view.place(event.t)) + 0.5;
       ctx.strokeStyle = ink(event.alert ? 'alert' : 'mark');
       ctx.lineWidth = devicePixelRatio;
       ctx.setLineDash(event.alert ? [] : [4, 4]);
       ctx.globalAlpha = 0.55;
       ctx.beginPath();
-      ctx.moveTo(x(event.t) + 0.5, box.top);
-      ctx.lineTo(x(event.t) + 0.5, box.top + box.height);
+      ctx.moveTo(x, box.top);
+      ctx.lineTo(x, box.top + box.height);
       ctx.stroke();
     }
-    ctx.setLineDash([]);
-    ctx.globalAlpha = 1;
   });
 }
 
@@ -134,7 +145,8 @@ class Panel {
       },
       select: { show: true },
       hooks: {
-        drawClear: [(u) => drawBehind(u, this.page, this.view)],
+        drawClear: [(u) => drawBehind(u, this.page, this.view, this.spec.held)],
+        drawAxes: [(u) => drawMoments(u, this.page, this.view)],
         setCursor: [(u) => this.moved(u)],
         setSelect: [(u) => this.selected(u)],
       },
@@ -204,8 +216,16 @@ class Chart extends Panel {
     const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
     this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] }));
     this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
-    this.values.append(...this.chips);
+    this.values.append(...this.chips, ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
+  }
+
+  // Whose shade that is: "held back: heat 6 s".
+  heldWords() {
+    const sums = new Map();
+    for (const band of this.spec.held || []) sums.set(band.label, (sums.get(band.label) || 0) + band.sum);
+    if (!sums.size) return [];
+    return [element('span', { class: 'chip held' }, element('i', {}), 'clocks held back by ' + [...sums].map(([label, s]) => `${label}, ${duration(s)}`).join('; '))];
   }
 
   // uPlot wants one time column: [x, low, high, mean, low, high, mean...], low and high where there is a band.
@@ -293,6 +313,7 @@ class Chart extends Panel {
     const ctx = u.ctx;
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = 'alphabetic';
     for (const r of this.spec.refs || []) this.drawReference(u, ctx, r, ratio);
     for (const f of this.spec.flags || []) this.drawFlag(u, ctx, f, ratio);
     this.drawSpecial(u, ctx, ratio);

@@ -109,6 +109,10 @@ const GPU_CHARTS = [
     { label: 'NVLink in', columns: ['nvlink_rx'], color: 2, drop: true },
     { label: 'NVLink out', columns: ['nvlink_tx'], color: 3, drop: true }] },
 ];
+// Why clocks are held back, and where it is shown.
+const HELD = { throttle_power: 'power limit', throttle_thermal: 'heat', throttle_hw: 'hardware', throttle_other: 'other reasons' };
+const HELD_LEAST = 0.05; // of the time
+const HELD_SHOWN = ['at work', 'power', 'temperature', 'clock'];
 const GPU_ALL = [
   { title: 'GPU memory in use, each device', unit: 'bytes', column: ['mem'], height: 170 },
   { title: 'SM active, each device', unit: 'share', column: ['sm_active'], height: 150 },
@@ -131,11 +135,31 @@ function allocatorLines(run, gpu) {
   return found;
 }
 
+// Stretches in which the clocks were held back: {from, to, label, sum: how much of it}.
+function heldBack(run, gpu) {
+  const table = run.table('gpu', gpu.id);
+  const found = [];
+  for (const [name, label] of table ? Object.entries(HELD) : []) {
+    const column = table.column(name);
+    const { x, mean } = column ? lineOf(run, table, column) : { x: [], mean: [] };
+    let last = null;
+    for (let i = 1; i < x.length; i++) {
+      if (mean[i] === null || mean[i - 1] === null || mean[i] < HELD_LEAST) continue;
+      if (!last || last.to < x[i - 1]) found.push(last = { from: x[i - 1], to: x[i], label, sum: 0 });
+      last.to = x[i];
+      last.sum += (x[i] - x[i - 1]) * mean[i];
+    }
+  }
+  return found.slice(0, 2 * MANY);
+}
+
 function gpuCharts(page, data, gpu) {
   const total = gpu.total_bytes ? [{ label: 'it has', value: gpu.total_bytes }] : [];
-  const more = (c) => c.title === 'memory' && data.runs.length === 1 ? allocatorLines(data.runs[0], gpu) : [];
+  const single = data.runs.length === 1;
+  const more = (c) => c.title === 'memory' && single ? allocatorLines(data.runs[0], gpu) : [];
+  const held = single ? heldBack(data.runs[0], gpu) : [];
   return GPU_CHARTS.map((c) => chart(page, `${gpu.label} ${c.title}`, c.unit, lines(data, 'gpu', gpu.id, c.lines).concat(more(c)),
-    { height: c.height, loose: c.loose, note: c.note, refs: c.title === 'memory' ? total : [] }));
+    { height: c.height, loose: c.loose, note: c.note, refs: c.title === 'memory' ? total : [], held: HELD_SHOWN.includes(c.title) ? held : [] }));
 }
 
 function gpuTogether(page, run) {

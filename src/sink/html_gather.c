@@ -193,6 +193,13 @@ static void begin_rate(const struct html_gather *g, struct html_column *c, enum 
 	c->last_ns = begin_ns;
 }
 
+/* One clock's time cannot pass faster than another's: what reading took is no part of it. */
+static bool is_share_of_time(enum metric metric)
+{
+	return (metric >= M_GPU_THROTTLE_POWER && metric <= M_GPU_THROTTLE_OTHER) || metric == M_HOST_PSI_CPU || metric == M_HOST_PSI_MEM ||
+	       metric == M_HOST_PSI_IO;
+}
+
 static void put_reading(struct html_gather *g, struct html_table *t, int64_t row, const struct frame *frame, const struct reading *r)
 {
 	const struct metric_info *m = &metrics[r->metric];
@@ -205,6 +212,8 @@ static void put_reading(struct html_gather *g, struct html_table *t, int64_t row
 	if (m->kind == KIND_COUNTER) {
 		begin_rate(g, c, (enum metric) r->metric, r->id, frame->time_ns);
 		put_rate(c, row, (double) r->value, frame->time_ns + r->span_ns, units[m->unit].scale);
+		if (is_share_of_time((enum metric) r->metric) && c->cells[row].kind == CELL_NUMBER && c->cells[row].mean > 1e6)
+			c->cells[row] = number(1e6, 1e6, 1e6);
 	} else {
 		c->cells[row] = number((double) r->min, (double) r->value, (double) r->max);
 	}

@@ -50,7 +50,7 @@ struct drawing {
 	struct svg_stretch stretches[PHASES_SHOWN + MOMENTS_SHOWN];
 	struct svg_moment moments[MOMENTS_SHOWN];
 	size_t n_stretches, n_moments;
-	struct buf flag;
+	struct buf flag, note;
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
@@ -257,6 +257,60 @@ static void find_events(struct drawing *d)
 	}
 }
 
+static const struct {
+	enum metric metric;
+	const char *words;
+} reasons[] = {
+	{ M_GPU_THROTTLE_POWER, "power limit" },
+	{ M_GPU_THROTTLE_THERMAL, "heat" },
+	{ M_GPU_THROTTLE_HW, "hardware" },
+	{ M_GPU_THROTTLE_OTHER, "other reasons" },
+};
+
+static const double held_least = 50000; /* millionths of the time */
+
+/* Stretches in which a share of the time that counts went to the reason. Returns how much of them did. */
+static double held_by(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
+{
+	const double hold = c ? hold_of(t, c) : 0;
+	uint64_t ended = 0;
+	double sum = 0;
+	struct svg_stretch *last = NULL;
+
+	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; i = next_number(t, c, i + 1)) {
+		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold ? ended : t->t[i];
+
+		ended = t->t[i] + t->span[i];
+		if (c->cells[i].mean < held_least)
+			continue;
+		sum += (double) (ended - from) * c->cells[i].mean / 1e6;
+		if (last && last->to_ns >= from) {
+			last->to_ns = ended;
+			continue;
+		}
+		stretch(d, from, ended, "held", words);
+		last = &d->stretches[d->n_stretches - 1];
+	}
+	return sum;
+}
+
+static void about_clocks(struct drawing *d, const struct html_table *t)
+{
+	char text[UNITS_LEN];
+
+	buf_clear(&d->note);
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		const double sum = held_by(d, t, html_gather_column(t, reasons[i].metric), reasons[i].words);
+
+		if (sum > 0) {
+			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", reasons[i].words,
+				units_duration(llround(sum), text));
+		}
+	}
+	d->chart.n_stretches = d->n_stretches;
+	d->chart.note = d->note.len > 0 ? d->note.data : NULL;
+}
+
 /* ---- pictures -------------------------------------------------------------------------------------------------------------- */
 
 static void begin(struct drawing *d, const char *title, const char *of, enum svg_amount amount, bool is_loose)
@@ -281,6 +335,7 @@ static void begin(struct drawing *d, const char *title, const char *of, enum svg
 static void picture(struct drawing *d, const struct picture *p, const struct html_table *t)
 {
 	const struct birth *gpu = strcmp(t->entity, "gpu") == 0 ? gpu_of(d, t->id) : NULL;
+	const size_t shared = d->n_stretches;
 	char name[UNITS_LEN] = "";
 
 	if (gpu)
@@ -294,8 +349,11 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 		reference(d, "it has", gpu->gpu.memory_bytes);
 	if (p->amount == AMOUNT_CORES)
 		reference(d, "the job may use", figure_cores(d->run->summary->facts));
+	if (gpu && p->amount != AMOUNT_BYTES)
+		about_clocks(d, t);
 	if (d->chart.n_lines > 0)
 		svg_chart(d->h, &d->chart);
+	d->n_stretches = shared;
 }
 
 static void pictures_of(struct drawing *d)
@@ -399,7 +457,7 @@ void html_pictures(struct html *h)
 		return;
 	}
 	for (size_t i = 0; i < h->n; i++) {
-		*d = (struct drawing) { .h = h, .run = &h->runs[i], .number = i, .flag = BUF_INIT(4096) };
+		*d = (struct drawing) { .h = h, .run = &h->runs[i], .number = i, .flag = BUF_INIT(4096), .note = BUF_INIT(4096) };
 		d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
 		svg_timeline(h, i);
 		find_phases(d);
@@ -407,6 +465,7 @@ void html_pictures(struct html *h)
 		pictures_of(d);
 		series_of(d);
 		buf_done(&d->flag);
+		buf_done(&d->note);
 	}
 	free(d);
 }

@@ -8,7 +8,8 @@ import sys
 
 import long_recordings
 import pytest
-from cli_helpers import HIWATER, Tool, wait_for
+from cli_helpers import HIWATER, ROOT, Tool, wait_for
+from stress_jobs import BUILD
 
 pytestmark = [pytest.mark.full, pytest.mark.frameworks]
 
@@ -312,6 +313,39 @@ def test_what_was_logged_over_time_steps_and_epochs(opened):
     assert [low, high] == [0, 3] and 0 <= first < 0.2 and 2 < last < 3
     choose("time")
     assert axis_of(opened, "loss") == over_time and opened.js("document.querySelectorAll('figure.chart').length") == count
+
+
+def test_clocks_held_back_and_alerts_on_charts_of_gpus(browser, tmp_path):
+    """Heat holds the fake GPU back for a while: its charts are shaded then, with an edge at their top, and alerts are lines in them."""
+    tool = Tool(tmp_path)
+    (tmp_path / "gpu.conf").write_text(f"""[driver]
+level = 550
+[gpu 0]
+include = {ROOT}/tests/fake/scenarios/cards/h100.conf
+temperature = steps 0:40 1.5:80
+event_reasons = steps 0:0 1:0x20 2.5:0
+field 75 = ramp 0 1.5G 1..2.5
+""")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tmp_path / "gpu.conf"))
+    assert tool.run("run", "--summary", "none", "--alert", "gpu.temp > 70", "-o", "run.hiw", "--", "sleep", "4.5").returncode == 0
+    assert tool.run("report", "run.hiw").returncode == 0
+    opened = Opened(browser, tmp_path / "run.html", viewport={"width": 1000, "height": 2500})
+    opened.until(DRAWN)
+    held, alert = opened.js("""(() => { const p = document.querySelector('figure.chart[aria-label="GPU 0 power"]').panel;
+        return [p.spec.held, p.page.moments.filter(m => m.alert).map(m => m.t)]; })()""")
+    assert len(held) == 1 and held[0]["label"] == "heat" and 1 <= held[0]["to"] - held[0]["from"] <= 2.5 and len(alert) == 1
+
+    def hue(title, time, down=2):
+        return opened.js(f"""(() => {{ const {{ plot }} = document.querySelector('figure.chart[aria-label="{title}"]').panel;
+            return [...plot.ctx.getImageData(Math.round(plot.valToPos({time}, 'x', true)), plot.bbox.top + {down}, 1, 1).data].slice(0, 3); }})()""")
+
+    inside, outside, edge = (held[0]["from"] + held[0]["to"]) / 2, held[0]["to"] + 0.5, [0xb4, 0x53, 0x09]
+    for title in ("GPU 0 at work", "GPU 0 power", "GPU 0 temperature", "GPU 0 clock"):
+        assert hue(title, inside) == pytest.approx(edge, abs=40) and hue(title, outside) != pytest.approx(edge, abs=40), title
+        assert "clocks held back by heat" in opened.js(f"document.querySelector('figure.chart[aria-label=\"{title}\"]').textContent")
+    found = [hue("GPU 0 memory", alert[0] + k * 0.005, down) for k in (-1, 0, 1) for down in (20, 40)]
+    assert any(red > green + 30 and red > blue + 30 for red, green, blue in found), "a line in the colour of alerts"
+    opened.close()
 
 
 def test_runs_over_each_other_by_step(browser, page_file, tmp_path):

@@ -2,12 +2,14 @@
 """The pictures of a report that need no program. They are read by the words at their axes, and compared with the recording's rows."""
 import json
 import math
+import re
 import sqlite3
 import sys
 
 import long_recordings
 import pytest
 from cli_helpers import HIWATER, ROOT, Tool
+from report_data import Page, column, payload, table
 from stress_jobs import BUILD
 from svg_pictures import pictures
 
@@ -58,6 +60,8 @@ util = 90
 gpm 2 = 40
 power = steps 0:100000 2:300000
 temperature = ramp 30 60 0..4
+event_reasons = steps 0:0 1:0x20 2.5:0
+field 75 = ramp 0 1.5G 1..2.5
 [process 0]
 pid = @{tool.folder}/main
 memory = steps 0:1Gi 2:3Gi
@@ -117,6 +121,22 @@ def test_gpus(made):
     assert work.at(2.5, 0) == pytest.approx(0.4, abs=0.01) and work.at(2.5, 1) == pytest.approx(0.9, abs=0.01)
     assert shown["GPU 0 power"].at(3.2, 1) == pytest.approx(300, rel=0.02)
     assert shown["GPU 1 power"].at(3.2, 1) == pytest.approx(70, rel=0.02)
+
+
+def test_clocks_that_were_held_back(made):
+    """The judge is the data of the page: rows of which heat took a twentieth of the time or more."""
+    tool, shown, _ = made
+    run = payload(Page((tool.folder / "page.html").read_text(encoding="utf-8")))["runs"][0]
+    gpu = table(run, "gpu", run["gpus"][0]["id"])
+    heat = column(gpu, "throttle_thermal")["mean"]
+    held = [(t, t + span) for t, span, share in zip(gpu["t"], gpu["span"], heat) if share is not None and share >= 0.05]
+    for title in ("GPU 0 at work", "GPU 0 power", "GPU 0 temperature"):
+        found = shown[title].stretches("held")
+        assert found and all(any(a - 0.02 <= t and end <= b + 0.02 for a, b in found) for t, end in held), (found, held)
+        assert 1 <= sum(b - a for a, b in found) <= 2.5
+        assert float(re.search(r"held back by heat, ([\d.]+) s", shown[title].note)[1]) == pytest.approx(1.5, abs=0.1), "as the driver counts"
+    assert max(share for share in heat if share is not None) <= 1
+    assert not shown["GPU 0 memory"].stretches("held") and not shown["GPU 1 power"].stretches("held")
 
 
 def test_what_the_job_logged(made):
