@@ -126,7 +126,7 @@ class Panel {
   }
 
   width() {
-    return Math.max(200, this.place.clientWidth);
+    return this.page.paper || Math.max(200, this.place.clientWidth);
   }
 
   options() {

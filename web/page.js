@@ -601,6 +601,8 @@ function setLook(page, chosen) {
   page.redraw();
 }
 
+const PAPER = 690; // how wide charts are drawn for paper: A4 or letter, between margins
+
 function looks(page) {
   look = isDark() ? 'dark' : 'light';
   $('theme').textContent = look === 'dark' ? 'Light' : 'Dark';
@@ -609,10 +611,12 @@ function looks(page) {
   let before;
   addEventListener('beforeprint', () => {
     before = document.documentElement.dataset.look || '';
+    page.paper = PAPER;
     setLook(page, 'light');
     page.everything();
   });
   addEventListener('afterprint', () => {
+    page.paper = null;
     if (before) setLook(page, before);
     else {
       delete document.documentElement.dataset.look;

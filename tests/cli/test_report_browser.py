@@ -273,7 +273,12 @@ def test_on_paper(opened):
     opened.page.emulate_media(media="print")
     opened.js("dispatchEvent(new Event('beforeprint'))")
     assert not opened.page.is_visible("#bar")
+    opened.settle()
+    drawn = opened.js("""[...document.querySelectorAll('figure.chart canvas')].map(c => [c.width / devicePixelRatio, c.height / devicePixelRatio, c.clientWidth / c.clientHeight])""")
+    assert all(width == 690 and shape == pytest.approx(width / height, rel=0.02) for width, height, shape in drawn), "as wide as paper, not squeezed"
     assert opened.js("[...document.querySelectorAll('figure.chart')].every(f => f.panel.plot)"), "all charts are drawn"
+    opened.page.set_viewport_size({"width": 690, "height": 900})
+    assert opened.js("document.documentElement.scrollWidth <= innerWidth"), "no table is cut off at the edge of the paper"
     opened.js("dispatchEvent(new Event('afterprint'))")
     opened.page.emulate_media(media="screen")
     assert len(opened.page.pdf()) > 20000
