@@ -6,6 +6,10 @@
 
 #include "sink/html_put.h"
 
+enum {
+	PHASES_TOLD = 4, /* one in another */
+};
+
 void html_title(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
@@ -114,6 +118,24 @@ static void tile_time(struct html *h, const struct html_run *run)
 	tile_end(h);
 }
 
+/* "in epoch 2, validate": the phases that it was in, the outermost first. */
+static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
+{
+	unsigned told = 0;
+
+	for (size_t i = 0; i < job_phase_count(job) && told < PHASES_TOLD; i++) {
+		const struct phase *p = job_phase(job, i);
+		const char *facts = html_phase_facts(p);
+
+		if (at_ns < p->begin_ns || (p->end_ns && at_ns > p->end_ns))
+			continue;
+		html_raw(h, told++ == 0 ? "<br>in " : ", ");
+		html_text(h, p->name);
+		html_raw(h, facts && *facts ? " " : "");
+		html_text(h, facts);
+	}
+}
+
 static void tile_ram(struct html *h, const struct summary *s)
 {
 	const struct ceiling ceiling = ceiling_of(s);
@@ -127,6 +149,7 @@ static void tile_ram(struct html *h, const struct summary *s)
 	if (s->combined.at_ns.known) {
 		html_raw(h, ", at ");
 		html_duration(h, s->combined.at_ns);
+		put_phases(h, s->job, (uint64_t) s->combined.at_ns.value);
 	}
 	tile_end(h);
 }

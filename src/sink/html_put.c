@@ -117,3 +117,10 @@ void html_process(struct html *h, const struct process *p)
 	html_text(h, name[0] ? name : "?");
 	html_printf(h, "[%d]", (int) p->pid);
 }
+
+const char *html_phase_facts(const struct phase *p)
+{
+	const size_t len = strlen(p->name);
+
+	return p->facts && strncmp(p->facts, p->name, len) == 0 && p->facts[len] == '=' ? p->facts + len + 1 : p->facts;
+}

@@ -31,6 +31,9 @@ void html_method(struct html *h, const struct ram_figure *r, const struct facts 
 /* "python[4711]" */
 void html_process(struct html *h, const struct process *p);
 
+/* What is told of a phase behind its name: "epoch=3" of one called epoch is 3. */
+const char *html_phase_facts(const struct phase *p);
+
 /* What a run is called: by its name, else by its command. */
 const char *html_name(const struct summary *s);
 /* Behind a heading, where there are several runs: ", 2. train". */

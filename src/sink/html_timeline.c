@@ -51,14 +51,6 @@ static void label(struct html *h, double x, int y, double room, const char *text
 	html_raw(h, "</text>");
 }
 
-/* "epoch=3" of a phase called epoch is 3. */
-static const char *told(const struct phase *p)
-{
-	const size_t len = strlen(p->name);
-
-	return p->facts && strncmp(p->facts, p->name, len) == 0 && p->facts[len] == '=' ? p->facts + len + 1 : p->facts;
-}
-
 static void bar(struct timeline *t, const struct phase *p, unsigned lane)
 {
 	const uint64_t end = p->end_ns ? p->end_ns : t->end_ns;
@@ -78,7 +70,7 @@ static void bar(struct timeline *t, const struct phase *p, unsigned lane)
 	html_printf(t->h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"M", hue, svg_colors[hue]);
 	svg_pixels(t->h, from + 1);
 	html_printf(t->h, " %dv%d\"/>", top + 2, LANE - 4);
-	label(t->h, from + 5, top + 14, to - from - 8, p->name, told(p));
+	label(t->h, from + 5, top + 14, to - from - 8, p->name, html_phase_facts(p));
 }
 
 /* A parent stands before its children. */

@@ -106,6 +106,14 @@ def test_memory_with_its_peak_and_its_request(made):
         assert low - (8 << 20) <= seen <= high + (8 << 20), (t, seen, mean)
 
 
+def test_the_phase_of_the_peak_is_told(made):
+    """What was held only grew: it was in the last epoch."""
+    tool, _, summary = made
+    inside = [p for p in summary["phases"] if p["begin_s"] <= summary["ram"]["combined"]["at_s"] <= p["end_s"]]
+    tile = (tool.folder / "page.html").read_text(encoding="utf-8").split("Peak RAM</dt>")[1].split("</div>")[0]
+    assert [p["name"] for p in inside] == ["epoch"] and tile.split("<br>")[-1].startswith("in epoch 2"), tile
+
+
 def test_gpus(made):
     tool, shown, _ = made
     memory = shown["GPU 0 memory"]
