@@ -167,22 +167,31 @@ def warnings_of(stderr):
 
 
 class Run:
-    """A finished run of stress.c's wave."""
+    """A finished run of stress.c's wave, during which the machine gave out huge bytes in huge pages, whoever took them."""
 
-    def __init__(self, tool, path, done):
-        self.tool, self.path, self.done = tool, path, done
+    def __init__(self, tool, path, done, huge):
+        self.tool, self.path, self.done, self.huge = tool, path, done, huge
         self.at_end = valid((tool.folder / "run.json").read_text())
         user, system = map(int, done.stdout.split())
         self.cpu_us = user + system  # what the kernel told the job
 
 
+def huge_bytes():
+    """What the machine has given out in huge pages since it was started."""
+    counts = dict(line.split() for line in pathlib.Path("/proc/vmstat").read_text(encoding="ascii").splitlines())
+    size = pathlib.Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+    pages = sum(int(counts.get(name, 0)) for name in ("thp_fault_alloc", "thp_collapse_alloc"))
+    return pages * int(size.read_text(encoding="ascii")) if size.exists() else 0
+
+
 def wave(folder, program, binary=HIWATER, env=None, interval="20ms"):
     tool = Tool(folder)
+    before = huge_bytes()
     done = subprocess.run([binary, "run", "-i", interval, "-o", "x.hiw", "--json", "run.json", "--", program, "wave", "data"],
                           env=dict(tool.env, **(env or {})), cwd=folder, capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 0, done.stderr
-    return Run(tool, folder / "x.hiw", done)
+    return Run(tool, folder / "x.hiw", done, huge_bytes() - before)
 
 
 def rights_of_nobody():
