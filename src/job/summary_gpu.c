@@ -2,8 +2,10 @@
  *
  * GPUs in a summary: whose memory, which utilisation leads, and why something could not be had.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "job/summary_internal.h"
 
 static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
@@ -192,6 +194,34 @@ static int note_unattributed(struct summary *s)
 				      "another container, or to the driver");
 }
 
+/* What a device held at its peak beyond the peaks of all who are known to have held something came while its processes were not
+ * listed (lists may be dear, or fail). It may have been the job's. */
+static int note_unlisted(struct summary *s)
+{
+	static const int64_t worth_a_word = INT64_C(1) << 26;
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		enum method method;
+		const struct maybe device = summary_most(s, M_GPU_MEM, b->id), job = summary_gpu_job_peak(s, b->id, &method);
+		const struct maybe foreign = summary_most(s, M_GPU_FOREIGN_MEM, b->id), nobodys = summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id);
+		char bytes[UNITS_LEN], name[UNITS_LEN] = "a GPU";
+
+		if (!device.known || !job.known || job.value == 0 || !foreign.known || !nobodys.known || b->gpu.unified)
+			continue;
+		const int64_t more = device.value - job.value - foreign.value - nobodys.value;
+
+		if (more < worth_a_word || more < device.value / 50)
+			continue;
+		if (b->gpu.index.known && !*b->gpu.parent)
+			(void) snprintf(name, sizeof(name), "GPU %lld", (long long) b->gpu.index.value);
+		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most: the job's peak there may be up to %s", name,
+			units_bytes(job.value + more, UNITS_IEC, bytes));
+	}
+	return r;
+}
+
 int summary_gpu(struct summary *s)
 {
 	const bool any = job_gpu_count(s->job) > 0;
@@ -205,5 +235,7 @@ int summary_gpu(struct summary *s)
 	r = note_events(s);
 	if (r == 0 && !any)
 		r = note_absence(s);
+	if (r == 0 && any)
+		r = note_unlisted(s);
 	return r == 0 && any ? note_unattributed(s) : r;
 }

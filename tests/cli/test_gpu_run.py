@@ -159,6 +159,25 @@ def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
     assert "\nMIG 0.0 " in said and "held nothing on GPU 1, MIG 0.2, MIG 0.3" in said
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_came_while_nobody_was_listed_may_be_the_jobs(gpu, fails):
+    """From 1.5 s on the driver lists nobody any more, and the device's memory goes on to rise."""
+    if fails:
+        add(gpu, "[call nvmlDeviceGet*RunningProcesses*]\nerror = 999\nfrom = 1.5\n")
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("steps 0:1Gi 1:3Gi", "steps 0:1Gi 2.5:5Gi"))
+    hiwater = start(gpu)
+    time.sleep(3.5)  # the length of the run, not a wait
+    summary, _ = finish(gpu, hiwater)
+    notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.memory"]
+    memory = summary["gpu"]["devices"][0]["memory"]
+    assert memory["peak_bytes"] == 5.5 * GIB + (100 << 20)
+    if fails:
+        assert memory["job_peak_bytes"] == 1.5 * GIB
+        assert any("GPU 0: its processes were not listed" in n and "up to 5.50 GiB" in n for n in notes), notes
+    else:
+        assert memory["job_peak_bytes"] == 5.5 * GIB and not notes
+
+
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
     hiwater = start(gpu, "-o", "run.hiw")
     wait_for(lambda: json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") and
