@@ -107,10 +107,12 @@ def test_the_command(on_gpus):
 
 def test_a_driver_that_tells_nothing_of_processes(on_gpus):
     """gpu-tracker's [N/A]: everything else is there, and it is said once."""
-    (on_gpus.folder / "scenario.conf").write_text((ROOT / "tests" / "fake" / "scenarios" / "wsl.conf").read_text())
+    wsl = (ROOT / "tests" / "fake" / "scenarios" / "wsl.conf").read_text()
+    (on_gpus.folder / "scenario.conf").write_text(wsl.replace("$HIWATER_FAKE_PID", f"@{on_gpus.folder}/pid"))
     (on_gpus.folder / "cards").symlink_to(ROOT / "tests" / "fake" / "scenarios" / "cards")
     [told] = on_gpus.run("""
 import hiwater.compat.gpu_tracker as gput
+pathlib.Path("pid").write_text(str(os.getpid()))
 tracker = gput.Tracker(gpu_ram_unit="bytes", time_unit="seconds")
 tracker.start()
 deadline = time.monotonic() + 60
