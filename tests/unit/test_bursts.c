@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Combined memory between two looks: bursts that a mark or an exit record proves, and what a PSS pass says.
+ */
+#include "job_rig.h"
+
+/* ---- bursts ------------------------------------------------------------------------------------------------------- */
+
+static void test_a_burst_of_a_lone_process(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	rss(r, 1, 11 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 500 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 500 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_MAIN), 500 * MB);
+	assert_int_equal(last(r, M_JOB_RAM), 11 * MB);
+	assert_int_equal(job_main(r->job)->peak_bytes, 500 * MB);
+	/* The source tells of the same burst with the next rss: no news. */
+	struct reading again = reading_of(M_PROC_RSS, 1, 11 * MB);
+
+	again.max = 500 * MB;
+	framebuf_reading(&r->buf, again);
+	say(r, M_PROC_HWM, 1, 500 * MB);
+	tick(r);
+	assert_int_equal(job_acc(r->job, M_JOB_RAM, 0)->max_at_ns, 50 * MS); /* between the two looks */
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 500 * MB);
+}
+
+static void test_bursts_of_several_may_coincide(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t id = 1; id <= 3; id++)
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(r, id, 100 * MB, 0);
+	tick(r);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(r, id, 50 * MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 2, 150 * MB);
+	say(r, M_PROC_HWM, 3, 120 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 370 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 150 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 350 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 270 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 150 * MB);
+	/* Marks that rise with what is seen are no bursts. */
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(r, id, 200 * MB, 0);
+	push(r);
+	for (uint32_t id = 1; id <= 3; id++)
+		say(r, M_PROC_HWM, id, 200 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
+}
+
+static void test_a_burst_that_only_the_exit_record_knows(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, 10 * MB, 0);
+	rss(r, 2, 10 * MB, 0);
+	tick(r);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(400 * MB),
+			      });
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 400 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 410 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST), 400 * MB);
+	assert_true(job_process_by_id(r->job, 2)->peak_exact);
+	assert_int_equal(job_process_by_id(r->job, 2)->peak_bytes, 400 * MB);
+}
+
+/* Lived and died between two looks: what it had of its parent is no more memory, what its faults brought is. */
+static void missed_as(struct rig *r, const char *name, uint32_t id, int64_t hwm, int64_t faults)
+{
+	born_as(r, name, id, 1, 0, 0);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(hwm),
+				      .faults_minor = known(faults),
+			      });
+}
+
+static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults)
+{
+	missed_as(r, "another", id, hwm, faults);
+}
+
+static void test_children_that_only_exit_records_know(void **state)
+{
+	(void) state;
+	for (int has_huge = 0; has_huge < 2; has_huge++) {
+		struct rig r;
+
+		rig_new(&r, true, has_huge ? HUGE_PAGE : 0);
+		born(&r, 1, 0, 77);
+		for (int i = 0; i < 3; i++) {
+			if (has_huge)
+				huge_pages(&r, 1000);
+			rss(&r, 1, 300 * MB, 0);
+			tick(&r);
+		}
+		/* Ten forks that wrote to ten pages each. */
+		for (uint32_t id = 2; id <= 11; id++)
+			missed_child(&r, id, 300 * MB, 10);
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		if (has_huge)
+			huge_pages(&r, 1000);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 300 * MB + 100 * PAGE, 300 * MB + 100 * 64 * KB);
+		assert_within(most(&r, M_JOB_RAM), 300 * MB, 300 * MB + 100 * 64 * KB);
+		/* One that filled 200 MB of its own. */
+		missed_child(&r, 12, 200 * MB, has_huge ? 100 : 200 * MB / PAGE);
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		if (has_huge)
+			huge_pages(&r, 1100);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 500 * MB, 507 * MB);
+		assert_within(most(&r, M_JOB_RAM), 500 * MB, 507 * MB);
+		assert_int_equal(job_facts(r.job)->processes_seen.value, 12);
+		/* Nobody counted the huge pages: it may have had as many. */
+		missed_child(&r, 13, 250 * MB, 10);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+		if (has_huge)
+			assert_within(most(&r, M_JOB_RAM_HIGH), 550 * MB, 557 * MB);
+		rig_done(&r);
+	}
+}
+
+/* What it adds is told by what it is larger than its parent, and by its faults; what the machine gave out to others, or
+ * may have, is in the bound. */
+static void test_a_copy_that_no_look_saw_adds_little(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	born(&r, 1, 0, 77);
+	for (int i = 0; i < 3; i++) {
+		huge_pages(&r, 1000);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+	}
+	missed_as(&r, "p1", 2, 320 * MB, 20 * MB / PAGE);
+	rss(&r, 1, 300 * MB, 0);
+	push(&r);
+	huge_pages(&r, 2000);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM), 320 * MB, 340 * MB);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 600 * MB, 620 * MB);
+	rig_done(&r);
+}
+
+/* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
+
+static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool valid)
+{
+	for (uint32_t id = 1; id <= n; id++) {
+		say(r, M_PROC_PSS, id, pss);
+		say(r, M_PROC_PRIVATE, id, private);
+		say(r, M_PROC_SHARED, id, 301 * MB - private);
+	}
+	push(r);
+	job_pss_done(r->job, 0, valid);
+}
+
+static void test_a_valid_pass_raises_low_and_leads_the_estimate(void **state)
+{
+	struct rig *r = *state;
+
+	/* Nine that share 300 MB, attached to: nothing is known of their past. */
+	for (uint32_t id = 1; id <= 9; id++)
+		born_of(r, id, id == 1 ? 0 : 1, 77, BOOT - 1000 * MS);
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(r, id, 301 * MB, 0);
+	push(r);
+	assert_true(job_needs(r->job) & NEED_PSS);
+	pass(r, 9, 36 * MB, 1 * MB, true);
+	assert_false(job_needs(r->job) & NEED_PSS);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 324 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 324 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 9 * 301 * MB);
+	assert_within(last(r, M_JOB_PRIVATE), 9 * MB - 1, 9 * MB);
+	assert_within(last(r, M_JOB_SHARED), 315 * MB, 315 * MB + 1);
+	/* The pass told of one instant: later low is what one process holds, and the estimate moves with high. */
+	for (uint32_t id = 1; id <= 9; id++)
+		rss(r, id, (id == 1 ? 311 : 301) * MB, 0);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 334 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 311 * MB);
+}
+
+/* Pages that came and went while a pass went round are in its sum more than once, or in part: what is certain is less. */
+static void test_what_moved_in_a_pass_is_not_certain(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t id = 1; id <= 4; id++)
+		born_of(r, id, id == 1 ? 0 : 1, 77, BOOT - 1000 * MS);
+	for (uint32_t id = 1; id <= 4; id++)
+		rss(r, id, 200 * MB, 0);
+	push(r);
+	for (uint32_t id = 1; id <= 4; id++)
+		say(r, M_PROC_PSS, id, 60 * MB);
+	push(r);
+	job_pss_done(r->job, 30 * MB, true);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 210 * MB);
+	assert_int_equal(last(r, M_JOB_RAM), 240 * MB);
+}
+
+static void test_a_spoilt_pass_changes_nothing(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t id = 1; id <= 3; id++)
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+	for (uint32_t id = 1; id <= 3; id++)
+		rss(r, id, 301 * MB, 0);
+	push(r);
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	assert_true(job_needs(r->job) & NEED_PSS);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM), 903 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 301 * MB);
+	assert_null(job_acc(r->job, M_JOB_PRIVATE, 0));
+	/* Spoilt again and again: it is left alone until the job grows. */
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	pass(r, 3, 1000 * MB, 1 * MB, false);
+	assert_false(job_needs(r->job) & NEED_PSS);
+}
+
+/* A pass that proves more than the bound said raises the bound. */
+static void test_high_is_never_below_a_pass(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t id = 1; id <= 2; id++) {
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(r, id, 300 * MB, 0);
+	}
+	push(r);
+	pass(r, 2, 310 * MB, 290 * MB, true);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 620 * MB);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 620 * MB);
+}
+
+static void test_when_a_pass_is_wanted(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 500 * MB, 4 * MB);
+	push(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* lone, and nothing of note is mapped */
+	total(&r);
+	assert_int_equal(last(&r, M_JOB_PRIVATE), 500 * MB);
+	rss(&r, 1, 100 * MB, 200 * MB);
+	push(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* it was larger before */
+	rig_done(&r);
+
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 200 * MB);
+	push(&r);
+	assert_true(job_needs(r.job) & NEED_PSS);
+	say(&r, M_PROC_PSS, 1, 205 * MB);
+	say(&r, M_PROC_PRIVATE, 1, 205 * MB);
+	say(&r, M_PROC_SHARED, 1, 5 * MB);
+	push(&r);
+	job_pss_done(r.job, 0, true);
+	tick(&r);
+	assert_int_equal(last(&r, M_JOB_PRIVATE), 205 * MB);
+	assert_int_equal(last(&r, M_JOB_SHARED), 5 * MB);
+	assert_false(job_needs(r.job) & NEED_PSS);
+	born(&r, 2, 1, 78);
+	rss(&r, 1, 10 * MB, 200 * MB);
+	rss(&r, 2, 2 * MB, 0);
+	tick(&r);
+	assert_false(job_needs(r.job) & NEED_PSS); /* under 2% more */
+	/* It grew a little and then stopped. */
+	for (int i = 0; i < 8; i++) {
+		rss(&r, 1, 10 * MB, 200 * MB);
+		rss(&r, 2, 4 * MB, 0);
+		tick(&r);
+	}
+	assert_true(job_needs(r.job) & NEED_PSS);
+	rig_done(&r);
+}
+
+static void test_what_a_cgroup_holds_is_a_lower_bound(void **state)
+{
+	struct rig *r = *state;
+	struct facts *f;
+
+	f = job_facts(r->job);
+	for (uint32_t id = 1; id <= 3; id++) {
+		born(r, id, id == 1 ? 0 : 1, 100 + id);
+		rss(r, id, 100 * MB, 0);
+	}
+	push(r);
+	say(r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 100 * MB); /* others may be in it */
+	f->cgroup_exclusive = known(1);
+	f->own_rss_bytes = known(10 * MB);
+	say(r, M_JOB_CGROUP_ANON, 0, 260 * MB);
+	total(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 250 * MB);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_LOW), 100 * MB); /* it told of one instant */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_a_burst_of_a_lone_process),
+		RIG_TEST(test_bursts_of_several_may_coincide),
+		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
+		cmocka_unit_test(test_children_that_only_exit_records_know),
+		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
+		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
+		ATTACHED_RIG_TEST(test_what_moved_in_a_pass_is_not_certain),
+		RIG_TEST(test_a_spoilt_pass_changes_nothing),
+		RIG_TEST(test_high_is_never_below_a_pass),
+		cmocka_unit_test(test_when_a_pass_is_wanted),
+		RIG_TEST(test_what_a_cgroup_holds_is_a_lower_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
