@@ -195,8 +195,21 @@ function stepsOf(table) {
 }
 
 function stepLink(run) {
-  const longest = logged(run).map(stepsOf).reduce((a, b) => b.length > a.length ? b : a, []);
-  return linkOf(longest);
+  const longest = logged(run).filter((t) => t.column('step')).reduce((a, b) => a && a.rows >= b.rows ? a : b, null);
+  return longest && linkOf(stepsOf(longest));
+}
+
+// The first and the last step of all; a report of millions has no time for a list of them.
+function stepExtent(data) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const column of data.runs.flatMap((run) => logged(run).map((t) => t.columns[1]).filter(Boolean))) {
+    for (const step of column.mean) {
+      if (step === null) continue;
+      if (step < low) low = step;
+      if (step > high) high = step;
+    }
+  }
+  return [low, high];
 }
 
 // Where each epoch began and ended: by phases that say epoch=3, else by a series of that name.
@@ -221,15 +234,12 @@ function moved(line, placeOf) {
 
 // What the charts of what was logged can lie over. placer(run, table): from a row of the table's line to its place.
 function overs(page, data) {
-  const link = (of) => data.runs.map(of);
-  const steps = link(stepLink);
-  const epochs = link(epochLink);
-  const all = data.runs.flatMap((run) => logged(run).flatMap(stepsOf)).map(([, step]) => step);
-  const extent = all.reduce(([low, high], step) => [Math.min(low, step), Math.max(high, step)], [Infinity, -Infinity]);
+  const epochs = data.runs.map(epochLink);
+  const extent = stepExtent(data);
   const found = [{ name: 'time', view: page.view }];
   const single = data.runs.length === 1;
   if (extent[1] > extent[0]) {
-    found.push({ name: 'step', make: () => new Places(page.view, ...extent, single ? steps[0] : null), placer: (run, table) => {
+    found.push({ name: 'step', make: () => new Places(page.view, ...extent, single ? stepLink(data.runs[0]) : null), placer: (run, table) => {
       const column = table.column('step');
       return (row) => column && column !== table.columns[0] ? column.mean[row] : null;
     } });
@@ -250,8 +260,8 @@ function series(page, data, isWanted, over) {
     for (const table of run.tables.filter((t) => t.entity === 'series' && isWanted(t.columns[0].name))) {
       const column = table.columns[0];
       const plain = lineOf(run, table, column);
-      const read = column.mean.map((value, row) => value === null ? -1 : row).filter((row) => row >= 0);
       const placeOf = over && over.placer && over.placer(run, table);
+      const read = placeOf && column.mean.map((value, row) => value === null ? -1 : row).filter((row) => row >= 0);
       const line = placeOf ? moved(plain, (i) => placeOf(read[i])) : plain;
       const key = family(column.name);
       if (!groups.has(key)) groups.set(key, []);
