@@ -117,8 +117,21 @@ static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, u
 		add_cell(&points[point], cell, (double) from);
 }
 
+/* Both were read at one time: their highest values of other times do not add up to one that was. */
+static struct html_cell sum_at(const struct html_column *c, const struct html_column *added, size_t row)
+{
+	struct html_cell sum = c->cells[row];
+
+	if (added && added->cells[row].kind == CELL_NUMBER) {
+		sum.low += added->cells[row].low;
+		sum.mean += added->cells[row].mean;
+		sum.high += added->cells[row].high;
+	}
+	return sum;
+}
+
 /* Each reading stands until the next one, where that comes in time; a rate is what was from the last one on. */
-static void reduce(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
+static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
 {
 	const double hold = c ? hold_of(t, c) : 0;
 	uint64_t ended = 0;
@@ -130,7 +143,9 @@ static void reduce(const struct html_table *t, const struct html_column *c, uint
 		const bool stands = !c->is_rate && next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
 		const bool stood = c->is_rate && !is_first && t->t[i] > ended && (double) (t->t[i] - ended) <= hold;
 
-		fill(&c->cells[i], end_ns, stood ? ended : t->t[i], stands ? t->t[next] : end, points);
+		const struct html_cell cell = sum_at(c, added, i);
+
+		fill(&cell, end_ns, stood ? ended : t->t[i], stands ? t->t[next] : end, points);
 		ended = end;
 		i = next;
 	}
@@ -160,19 +175,10 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 {
 	const struct html_column *c = html_gather_column(t, p->lines[line].metric);
 	struct svg_line *l = c ? new_line(d, p->lines[line].label) : NULL;
-	struct svg_point more[SVG_POINTS] = { 0 };
 
 	if (!l)
 		return;
-	reduce(t, c, d->chart.end_ns, l->points);
-	if (p->lines[line].added != ALONE) {
-		reduce(t, html_gather_column(t, p->lines[line].added), d->chart.end_ns, more);
-		for (size_t i = 0; i < SVG_POINTS; i++) {
-			l->points[i].low += more[i].low;
-			l->points[i].mean += more[i].mean;
-			l->points[i].high += more[i].high;
-		}
-	}
+	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL, d->chart.end_ns, l->points);
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
 

@@ -205,6 +205,17 @@ def test_what_is_read_rarely_stands(tmp_path):
     assert [shown["Processors in use by the job"].at(t) for t in (80, 118, 122, 150, 178, 300)] == pytest.approx([0, 0, 1, 1, 1, 1], abs=0.02)
 
 
+def test_processors_are_what_both_kinds_were_at_one_time(tmp_path):
+    """In every second one core, in user mode or in the kernel; many seconds are one place of the picture."""
+    tool = Tool(tmp_path)
+    long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=1, processes=1, burst_at=-1)
+    with sqlite3.connect(tmp_path / "run.hiw") as db:
+        db.execute(f"UPDATE job_sample SET cpu_user = (t / {SECOND} + 1) / 2 * {SECOND}, cpu_system = (t / {SECOND}) / 2 * {SECOND}")
+    db.close()
+    shown = pictures(report_of(tool))["Processors in use by the job"]
+    assert shown.keys == ["job max 1 cores", "in the kernel max 1 cores"]
+
+
 def test_values_at_the_edge_of_doubles_are_drawn(tmp_path):
     tool = Tool(tmp_path)
     long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.1, processes=1, burst_at=5)
