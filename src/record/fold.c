@@ -292,7 +292,7 @@ static void take_reading(struct fold *f, const struct reading *r, const struct f
 	if (!slot)
 		return;
 	column = &slot->columns[f->options.layout->place[r->metric]];
-	if (f->edge_ns > 0) {
+	if (f->edge_ns > 0 && frame->time_ns >= f->end_ns) {
 		look_ahead(f, slot, column, r, frame);
 	} else {
 		slot->looked = true;

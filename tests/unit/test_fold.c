@@ -267,6 +267,30 @@ static void what_a_look_proves_happened_in_the_window_that_it_ends(void **state)
 	bench_done(&b);
 }
 
+/* A GPU's helper read it before the look that ends the window, which heard of it last. */
+static void what_was_read_before_the_look_that_ends_a_window_is_in_it(void **state)
+{
+	struct bench b;
+	const struct row *row;
+
+	(void) state;
+	bench_new(&b, 200);
+	look(&b, 800 * MS, M_GPU_MEM, 1, 100);
+	look(&b, 1000 * MS, M_HOST_MEM_USED, 0, 7);
+	look(&b, 900 * MS, M_GPU_MEM, 1, 300);
+	fold_settle(b.fold);
+	look(&b, 1100 * MS, M_GPU_MEM, 1, 500);
+	look(&b, 2000 * MS, M_HOST_MEM_USED, 0, 7);
+	row = row_at(&b, ENTITY_GPU, false, 0);
+	expect_cell(&b, row, M_GPU_MEM, 100, 200, 300);
+	assert_int_equal(row->span_ns, 200 * MS);
+	/* 300 until 1.1 s, 500 until 1.4 s */
+	row = row_at(&b, ENTITY_GPU, false, 1);
+	expect_cell(&b, row, M_GPU_MEM, 300, 450, 500);
+	assert_int_equal(row->span_ns, 400 * MS);
+	bench_done(&b);
+}
+
 static void what_could_not_be_had_stands_for_nothing(void **state)
 {
 	struct bench b;
@@ -678,6 +702,7 @@ int main(void)
 		cmocka_unit_test(a_counter_keeps_its_last_value_and_a_mark_its_largest),
 		cmocka_unit_test(a_burst_that_a_mark_proves_stays),
 		cmocka_unit_test(what_a_look_proves_happened_in_the_window_that_it_ends),
+		cmocka_unit_test(what_was_read_before_the_look_that_ends_a_window_is_in_it),
 		cmocka_unit_test(what_could_not_be_had_stands_for_nothing),
 		cmocka_unit_test(single_cores_are_not_stored),
 		cmocka_unit_test(a_process_that_does_not_change_has_no_row),
