@@ -242,7 +242,8 @@ enum {
 	TIMER,
 	SIGNALS,
 	KEYS,
-	FDS
+	FDS,
+	AWAY_MS = 1000 /* between looks at whether the terminal is there again */
 };
 
 static bool is_over(const struct feed *f)
@@ -292,15 +293,15 @@ int plain_run(struct top *t)
 
 /* ---- in the place of a screen ----------------------------------------------------------------------------------------- */
 
-/* Returns the signal that ends the view; 0: none does. */
-static int take_signals(int signals)
+/* Returns the signal that ends the view; 0: none does. Beside a job it does not stop itself, see step_back in live.c. */
+static int take_signals(const struct top *t, int signals)
 {
 	struct signalfd_siginfo info;
 
 	while (read(signals, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGTSTP)
+		if (info.ssi_signo == SIGTSTP && !t->options.live)
 			(void) raise(SIGSTOP);
-		else if (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
+		else if (info.ssi_signo != SIGTSTP && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
 			return (int) info.ssi_signo;
 	}
 	return 0;
@@ -325,16 +326,20 @@ int plain_follow(struct top *t, int signals)
 	puts("lines: p and Enter brings the screen back, q and Enter leaves");
 	(void) print_look(t, &events);
 	while (r == 0 && end == 0 && typed != 'q' && typed != 'p') {
-		fds[KEYS].events = screen_in_foreground() ? POLLIN : 0;
-		if (poll(fds, FDS, -1) < 0)
+		const bool in_front = screen_in_foreground(), prints = in_front || !t->options.live;
+
+		fds[KEYS].events = in_front ? POLLIN : 0;
+		fds[FEED].fd = prints ? feed_fd(&t->feed) : -1;
+		fds[TIMER].fd = prints ? timer : -1;
+		if (poll(fds, FDS, prints ? -1 : AWAY_MS) < 0)
 			continue;
 		if (fds[SIGNALS].revents)
-			end = take_signals(signals);
+			end = take_signals(t, signals);
 		else if (fds[KEYS].revents & (POLLHUP | POLLERR | POLLNVAL))
 			end = SIGHUP;
 		else if (fds[KEYS].revents)
 			typed = take_line(t->options.terminal);
-		else
+		else if (prints)
 			r = turn(t, fds, &events, &looks);
 	}
 	return end ? -end : typed == 'p';

@@ -215,6 +215,22 @@ def test_live_a_view_that_steps_back_alone_comes_back(tool, screen):
     s.keys("C-c")
 
 
+def test_live_lines_go_on_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
+    """Nobody would send the view a SIGCONT."""
+    s = screen(100, 30)
+    s.line("clear; " + live("sh", "-c", f"'trap : TSTP; echo $$ > {tool.folder}/pid; while :; do sleep 0.1; done'"))
+    s.wait(r"^ hiwater .*every 1 s")
+    view = view_of(parent_of(int((tool.folder / "pid").read_text())))
+    s.keys("p")
+    s.wait("^lines: p and Enter")
+    s.keys("C-z")
+    s.line("p")
+    s.wait(r"^ hiwater .*every 1 s")
+    assert pathlib.Path(f"/proc/{view}/stat").read_text().rpartition(")")[2].split()[0] != "T"
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+
+
 def test_live_leaves_other_streams_alone(tool, screen):
     s = screen(100, 30)
     s.line(f"clear; echo in | {live('sh', '-c', TALKER.replace('echo out', 'cat; echo out'))} > out.txt 2> err.txt; echo status=$?")
