@@ -129,7 +129,12 @@ uint64_t thread_cpu_ns(void);
 #define HIWATER  "hiwater" /* what its own processes are called */
 
 /* The recorder of a program that measures itself (attach --control), which has no job below it: none of the job's. */
-bool process_is_recorder(struct processes *p, const struct procfs_stat *st);
+enum recorder {
+	RECORDER_NOT,
+	RECORDER_MAY_BE, /* it has no arguments: in the middle of its exec, or at its end */
+	RECORDER_IS
+};
+enum recorder process_recorder(struct processes *p, const struct procfs_stat *st);
 /* It turned out to be none of the job's: its end is told with the next sweep, and it stays out. */
 void member_disown(struct processes *p, struct member *m);
 char *process_path(char buf[PATH_LEN], int32_t pid, int32_t tid, const char *name);

@@ -109,21 +109,20 @@ static bool is_left_by_ignored(const struct processes *p, const struct procfs_st
 	return p->ours && st->ppid == p->env.recorder_pid && processes_is_ignored(p, st->session);
 }
 
-bool process_is_recorder(struct processes *p, const struct procfs_stat *st)
+enum recorder process_recorder(struct processes *p, const struct procfs_stat *st)
 {
+	static const char how[] = "attach\0--control";
 	char path[PATH_LEN], *text = p->command;
 	ssize_t n;
+	size_t at;
 
 	if (p->all || strcmp(st->name, HIWATER) != 0)
-		return false;
+		return RECORDER_NOT;
 	n = smallfile_read(p->env.root->proc, process_path(path, st->pid, st->pid, "cmdline"), text, sizeof(p->command));
 	if (n <= 0)
-		return true; /* in the middle of its exec, or at its end: the next look knows */
-	for (ssize_t at = 0; at < n; at += (ssize_t) strnlen(text + at, (size_t) (n - at)) + 1) {
-		if (strcmp(text + at, "--control") == 0)
-			return true;
-	}
-	return false;
+		return RECORDER_MAY_BE;
+	at = strnlen(text, (size_t) n) + 1;
+	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS : RECORDER_NOT;
 }
 
 /* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
@@ -141,8 +140,8 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 	}
 	if (!sure && !belongs(p, &st))
 		return 0;
-	if (process_is_recorder(p, &st))
-		return 0;
+	if (process_recorder(p, &st) != RECORDER_NOT)
+		return 0; /* the next look knows more of one that may be */
 	return member_add(p, &st, false, out);
 }
 

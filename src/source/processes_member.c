@@ -202,7 +202,7 @@ bool member_borrows(struct processes *p, struct member *m)
 		return true;
 	m->lender = 0;
 	/* It was found before its exec. */
-	if (process_stat(p, m->pid, &st) == 0 && process_is_recorder(p, &st))
+	if (process_stat(p, m->pid, &st) == 0 && process_recorder(p, &st) == RECORDER_IS)
 		member_disown(p, m);
 	return m->gone;
 }

@@ -91,13 +91,15 @@ static void exec_notice(struct processes *p, struct member *m, const struct proc
 	bool moved = st->startstack != m->startstack || st->startcode != m->startcode || st->endcode != m->endcode;
 	bool hidden = st->startstack == 0 || m->startstack == 0;
 	uint64_t now = clock_boot_ns();
+	enum recorder recorder;
 
 	if (!renamed && !moved)
 		return;
-	if (!m->is_main && process_is_recorder(p, st)) {
+	recorder = m->is_main ? RECORDER_NOT : process_recorder(p, st);
+	if (recorder == RECORDER_IS)
 		member_disown(p, m); /* it was found before its exec */
+	if (recorder != RECORDER_NOT)
 		return;
-	}
 	member_rebirth(p, m, st, out);
 	if (hidden ? !renamed : !moved)
 		return;
