@@ -55,11 +55,11 @@ struct judging {
 	uint64_t span;                     /* that the values stand for: from a recording, a window's */
 };
 
-/* Puts what is to tell into the queue. seen NULL: whom it was about has ended. */
 /* A rule_look; ctx is a judging. */
 void judging_look(void *ctx, const struct rule *rule, size_t number, struct rule_value *ret);
 /* One more for whom the rule holds or does not. */
 void tally_count(struct judging *j, struct tally *tally);
 /* Whom it is judged for, as texts begin: "gpu 0: ". */
 void alert_who(const struct judging *j, char *buf, size_t size);
+/* Puts what is to tell into the queue. seen NULL: whom it was about has ended. */
 void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen);
