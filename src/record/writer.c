@@ -138,7 +138,8 @@ static int thin_round(struct writer *w)
 	const uint64_t until = clock_boot_ns() + thin_ns;
 	int r = store_begin(w->store), done = 0;
 
-	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && clock_boot_ns() < until; i--) {
+	/* One step at least: on a machine that is so busy that the time is over before it, the file would grow and grow. */
+	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && (!done || clock_boot_ns() < until); i--) {
 		if (!thin_is_due(w->thin, w->store))
 			break;
 		r = thin_step(w->thin, w->store, fold_begin(w->fold));

@@ -311,6 +311,32 @@ static void gaps_stay_gaps(void **state)
 
 /* ---- what is not in windows ----------------------------------------------------------------------------------------- */
 
+/* A machine on which somebody else is served for 10 ms between any two looks at the clock. */
+static uint64_t late_ns;
+
+uint64_t __real_clock_boot_ns(void);
+uint64_t __wrap_clock_boot_ns(void);
+uint64_t __wrap_clock_boot_ns(void)
+{
+	return __real_clock_boot_ns() + (late_ns ? late_ns += 10 * MS : 0);
+}
+
+static void a_busy_machine_keeps_the_limit(void **state)
+{
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 500 * MS, SEC, 7, true);
+	late_ns = 1;
+	(void) run(&s, f.file, 4000, 600000, 20 * SEC);
+	late_ns = 0;
+	expect_sound(f.file);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 static void the_full_rate_has_its_share(void **state)
 {
 	const uint64_t limit = 1000000;
@@ -682,6 +708,7 @@ int main(void)
 		cmocka_unit_test(thinned_and_whole_say_the_same),
 		cmocka_unit_test(the_oldest_windows_are_the_widest),
 		cmocka_unit_test(gaps_stay_gaps),
+		cmocka_unit_test(a_busy_machine_keeps_the_limit),
 		cmocka_unit_test(the_full_rate_has_its_share),
 		cmocka_unit_test(what_was_around_a_trigger_stays),
 		cmocka_unit_test(many_triggers_are_bounded),
