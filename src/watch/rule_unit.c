@@ -180,12 +180,13 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 static int plain_number(const struct rule_term *term, enum unit unit, enum rule_kind kind, struct rule_why *why)
 {
 	const bool is_load = term->name.what == RULE_METRIC && term->name.metric == M_HOST_LOAD1;
+	/* Nobody means 95 bytes by "gpu.mem > 95". More than 1 byte, and more than 1000, are what a program may write. */
+	const bool is_percent = term->value > 1 && term->value <= 100 && kind != RULE_FILTER && whole_of(&term->name) != WHOLE_NONE;
 	char percents[24] = "";
 
-	if (term->value > 1 && term->value <= 100 && whole_of(&term->name) != WHOLE_NONE)
+	if (is_percent)
 		(void) snprintf(percents, sizeof(percents), " or %g%%", term->value);
-	/* Nobody means 95 bytes by "gpu.mem > 95"; amounts as programs write them are larger. */
-	if (unit == UNIT_BYTES && (kind == RULE_LIMIT || (term->value != 0 && fabs(term->value) < 1000)))
+	if (unit == UNIT_BYTES && (kind == RULE_LIMIT || is_percent))
 		return rule_refuse(why, "%g of what? write it as %gGiB%s, or %gB for bytes", term->value, term->value,
 			percents, term->value);
 	if (unit == UNIT_PPM && term->value > 1 && !is_load)
