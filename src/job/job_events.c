@@ -61,9 +61,9 @@ static struct phase *phase_find(struct job *job, uint32_t number)
 
 static uint32_t innermost_open(const struct job *job)
 {
-	for (size_t i = job->n_phases; i-- > 0 && job->n_open > 0;) {
-		if (job->phases[i].end_ns == 0)
-			return job->phases[i].number;
+	for (size_t i = job->n_unsettled; i-- > 0 && job->n_open > 0;) {
+		if (job->phases[job->unsettled[i]].end_ns == 0)
+			return job->phases[job->unsettled[i]].number;
 	}
 	return 0;
 }
@@ -100,8 +100,12 @@ static int phase_begin(struct job *job, const struct event *event)
 
 	if (r < 0 || phase_find(job, event->phase))
 		return r == -ENOMEM ? r : 0;
-	if (phase_name(&phase, event->text ? event->text : "") < 0)
+	if (phase_unsettle(job, job->n_phases) < 0)
 		return -ENOMEM;
+	if (phase_name(&phase, event->text ? event->text : "") < 0) {
+		job->n_unsettled--;
+		return -ENOMEM;
+	}
 	if (main && !main->ended && main->rss_bytes > 0) {
 		phase.ram_known = true;
 		phase.ram_before = phase.ram_peak = phase.ram_after = main->rss_bytes;
@@ -109,7 +113,6 @@ static int phase_begin(struct job *job, const struct event *event)
 	phase_use_begin(job, &phase);
 	job->phases[job->n_phases++] = phase;
 	job->n_open++;
-	job->n_unsettled++;
 	return 0;
 }
 
@@ -138,8 +141,8 @@ void phases_see_main(struct job *job, int64_t value, int64_t max)
 {
 	size_t open = job->n_open;
 
-	for (size_t i = job->n_phases; i-- > 0 && open > 0;) {
-		struct phase *phase = &job->phases[i];
+	for (size_t i = job->n_unsettled; i-- > 0 && open > 0;) {
+		struct phase *phase = &job->phases[job->unsettled[i]];
 
 		if (phase->end_ns != 0)
 			continue;
@@ -155,8 +158,8 @@ void phases_see_main(struct job *job, int64_t value, int64_t max)
 
 void phases_close(struct job *job, uint64_t time_ns)
 {
-	for (size_t i = job->n_phases; i-- > 0 && job->n_open > 0;)
-		phase_end(job, &job->phases[i], time_ns);
+	for (size_t i = job->n_unsettled; i-- > 0 && job->n_open > 0;)
+		phase_end(job, &job->phases[job->unsettled[i]], time_ns);
 }
 
 size_t job_phase_count(const struct job *job)
@@ -272,5 +275,6 @@ void events_done(struct job *job)
 		free(job->series[i].name);
 	free(job->events);
 	free(job->phases);
+	free(job->unsettled);
 	free(job->series);
 }

@@ -276,7 +276,9 @@ struct job {
 	size_t n_events, cap_events, first_event;
 	int64_t oom_events;
 	struct phase *phases;
-	size_t n_phases, cap_phases, n_open, n_unsettled;
+	size_t n_phases, cap_phases, n_open;
+	size_t *unsettled;     /* places of phases, those that are open among them, in order: all that a reading concerns */
+	size_t n_unsettled, cap_unsettled;
 	bool part_rose;        /* energy or work of phases, or a GPU ended; until phases_update_parts */
 	struct series *series;
 	size_t n_series, cap_series;
@@ -401,6 +403,9 @@ void phases_see_use(struct job *job, const struct frame *frame);
 /* A reading changed an accumulator. */
 void phases_see_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns);
 void phases_update_parts(struct job *job);
+/* It is open, or waits for readings. Returns 0 or -ENOMEM. */
+int phase_unsettle(struct job *job, size_t place);
+void phase_settle(struct job *job, struct phase *p);
 /* Nothing of it is open any more; its energy may still become known. */
 void phase_use_end(struct job *job, struct phase *phase);
 

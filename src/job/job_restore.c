@@ -31,13 +31,13 @@ static struct phase *make(struct job *job, const struct phase *from)
 	};
 
 	if (!phase.name || !phase.facts ||
-		vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0) {
+		vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0 ||
+		phase_unsettle(job, job->n_phases) < 0) {
 		phase_done(&phase);
 		return NULL;
 	}
 	job->phases[job->n_phases] = phase;
 	job->n_open++;
-	job->n_unsettled++;
 	return &job->phases[job->n_phases++];
 }
 
@@ -50,16 +50,18 @@ int job_restore_phase(struct job *job, const struct phase *phase)
 		mine = make(job, phase);
 	if (!mine)
 		return -ENOMEM;
+	if (phase->end_ns != 0 && !mine->settled)
+		phase_settle(job, mine);
+	else if (phase->end_ns == 0 && mine->settled && phase_unsettle(job, (size_t) (mine - job->phases)) < 0)
+		return -ENOMEM;
 	if (mine->end_ns == 0 && phase->end_ns != 0)
 		job->n_open--;
 	else if (mine->end_ns != 0 && phase->end_ns == 0)
 		job->n_open++;
-	job->n_unsettled -= !mine->settled;
 	name = mine->name;
 	facts = mine->facts;
 	*mine = *phase;
 	mine->settled = phase->end_ns != 0;
-	job->n_unsettled += !mine->settled;
 	mine->name = name;
 	mine->facts = facts;
 	return 0;

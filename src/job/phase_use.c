@@ -3,9 +3,13 @@
  * What was used while a phase was open: GPUs, energy, processors. Of what energy and work rose by between two readings a
  * phase gets the share of the time in which it was open; it waits for the reading after its end.
  */
+#include <string.h>
+
+#include "base/buf.h"
 #include "job/job_internal.h"
 
 enum {
+	MAX_UNSETTLED = 1 << 20,
 	MAX_WAITING = 1000 /* phases that ended, for what the next readings tell of them */
 };
 
@@ -107,7 +111,6 @@ static void phase_take(struct phase *p, const struct rise *rise)
 void phases_see_rise(struct job *job, const struct reading *r, const struct acc *before, const struct acc *now, uint64_t hold_ns)
 {
 	const enum phase_part part = job->n_unsettled > 0 ? part_of(job, r->metric, r->id) : PART_COUNT;
-	size_t left = job->n_unsettled;
 	struct rise rise;
 
 	if (part == PART_COUNT)
@@ -117,12 +120,8 @@ void phases_see_rise(struct job *job, const struct reading *r, const struct acc 
 	if (r->metric == M_GPU_POWER)
 		rise.amount /= 1e9; /* uW x ns */
 	job->part_rose = true;
-	for (size_t i = job->n_phases; rise.to_ns > rise.from_ns && i-- > 0 && left > 0;) {
-		if (job->phases[i].settled)
-			continue;
-		left--;
-		phase_take(&job->phases[i], &rise);
-	}
+	for (size_t i = 0; rise.to_ns > rise.from_ns && i < job->n_unsettled; i++)
+		phase_take(&job->phases[job->unsettled[i]], &rise);
 }
 
 /* ---- of a phase ------------------------------------------------------------------------------------------------------ */
@@ -195,9 +194,27 @@ static void update_parts(const struct job *job, struct phase *p, const struct te
 	}
 }
 
-static void settle(struct job *job, struct phase *p)
+int phase_unsettle(struct job *job, size_t place)
 {
+	const int r = vec_room(&job->unsettled, &job->cap_unsettled, job->n_unsettled, sizeof(*job->unsettled), MAX_UNSETTLED);
+
+	if (r < 0)
+		return r;
+	job->unsettled[job->n_unsettled++] = place;
+	return 0;
+}
+
+void phase_settle(struct job *job, struct phase *p)
+{
+	const size_t place = (size_t) (p - job->phases);
+	size_t i = job->n_unsettled;
+
 	p->settled = true;
+	while (i > 0 && job->unsettled[i - 1] != place)
+		i--;
+	if (i == 0)
+		return;
+	memmove(&job->unsettled[i - 1], &job->unsettled[i], (job->n_unsettled - i) * sizeof(*job->unsettled));
 	job->n_unsettled--;
 }
 
@@ -206,17 +223,13 @@ void phases_update_parts(struct job *job)
 {
 	const struct tellers t = tellers_of(job);
 	const unsigned most = job->ended ? 0 : MAX_WAITING;
-	size_t left = job->n_unsettled;
 	unsigned waiting = 0;
 
-	for (size_t i = job->n_phases; i-- > 0 && left > 0;) {
-		struct phase *p = &job->phases[i];
+	for (size_t i = job->n_unsettled; i-- > 0;) {
+		struct phase *p = &job->phases[job->unsettled[i]];
 
-		if (p->settled)
-			continue;
-		left--;
 		if (p->end_ns != 0 && (told_all(&t, p) || ++waiting > most))
-			settle(job, p);
+			phase_settle(job, p);
 		update_parts(job, p, &t);
 	}
 	job->part_rose = false;
@@ -227,7 +240,7 @@ void phase_use_end(struct job *job, struct phase *p)
 	const struct tellers t = tellers_of(job);
 
 	if (told_all(&t, p))
-		settle(job, p);
+		phase_settle(job, p);
 	update_parts(job, p, &t);
 }
 
@@ -282,8 +295,8 @@ void phases_see_use(struct job *job, const struct frame *frame)
 
 	if (open == 0 || !has_any(frame))
 		return;
-	for (size_t i = job->n_phases; i-- > 0 && open > 0;) {
-		struct phase *phase = &job->phases[i];
+	for (size_t i = job->n_unsettled; i-- > 0 && open > 0;) {
+		struct phase *phase = &job->phases[job->unsettled[i]];
 
 		if (phase->end_ns != 0)
 			continue;
