@@ -37,6 +37,7 @@ static const struct {
 };
 
 static const uint64_t rate_least_ns = 80000000, unchanged_least_ns = 900000000;
+static const uint64_t mark_ns = 1000000000; /* marks of memory are read this often */
 
 static void fail(struct html_gather *g, int error)
 {
@@ -162,6 +163,24 @@ static struct html_cell number(double low, double mean, double high)
 	return (struct html_cell) { low, mean, high, CELL_NUMBER };
 }
 
+/* A mark read at one look proves a burst since the look that read it last: it is drawn where most was seen meanwhile, and not
+ * at the look, when all may be gone. A row that has a length is a window, and has it in its time. */
+static void put_burst(struct html_table *t, struct html_column *c, int64_t row)
+{
+	struct html_cell *cell = &c->cells[row], *largest = cell;
+	const double high = cell->high;
+
+	if (t->span[row] > 0 || !(high > cell->mean))
+		return;
+	for (int64_t i = row - 1; i >= 0 && t->t[row] - t->t[i] <= mark_ns; i--) {
+		if (c->cells[i].kind == CELL_NUMBER && c->cells[i].mean > largest->mean)
+			largest = &c->cells[i];
+	}
+	cell->high = cell->mean;
+	if (largest->high < high)
+		largest->high = high;
+}
+
 /* How fast it rose since it was read last. A counter that went back began anew. What was read soon after the last time says
  * little, since counters move in steps of 10 ms and more: it counts with the next reading. */
 static void put_rate(struct html_column *c, int64_t row, double value, uint64_t at_ns, double scale)
@@ -216,6 +235,8 @@ static void put_reading(struct html_gather *g, struct html_table *t, int64_t row
 			c->cells[row] = number(1e6, 1e6, 1e6);
 	} else {
 		c->cells[row] = number((double) r->min, (double) r->value, (double) r->max);
+		if (t == &g->tables[TABLE_JOB])
+			put_burst(t, c, row);
 	}
 }
 
@@ -319,6 +340,8 @@ static void see_processes(struct html_gather *g, const struct frame *frame)
 			put_memory(t, row, is_chosen ? place : others, r);
 			if (r->span_ns > t->span[row])
 				t->span[row] = r->span_ns;
+			if (is_chosen)
+				put_burst(t, &t->columns[place], row);
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_USER) {
 			user = (double) r->value;
 		} else if (is_chosen && r->id == chosen_id && r->known && r->metric == M_PROC_CPU_SYSTEM) {

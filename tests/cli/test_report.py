@@ -195,6 +195,20 @@ def test_process_columns_are_their_rows(made):
     assert max(v for v in rss["high"] if v is not None) > 150 << 20
 
 
+def test_a_burst_is_drawn_where_it_was(tmp_path):
+    """The mark that proves it is read up to a second later, when all is gone."""
+    tool = Tool(tmp_path)
+    job = ("import time\nheld = bytearray(200 << 20); time.sleep(0.5); more = bytearray(100 << 20); del held, more\n"
+           "time.sleep(1.7)")
+    done = tool.run("run", "--summary", "none", "-i", "20ms", "-o", "run.hiw", "--", sys.executable, "-c", job)
+    assert done.returncode == 0, done.stderr
+    run = payload(page_of(tool, "run.hiw"))["runs"][0]
+    for shown in (column(table(run, "job"), "ram"), column(table(run, "processes"), "rss", process=1)):
+        rows = [(mean, high) for mean, high in zip(shown["mean"], shown["high"]) if mean is not None]
+        assert max(high for _, high in rows) > 300 << 20
+        assert [mean >> 20 for mean, high in rows if high > 300 << 20 and mean < 150 << 20] == []
+
+
 # ---- long runs ----
 
 def test_a_thread_never_takes_more_than_a_processor(tmp_path):
