@@ -116,6 +116,27 @@ class Recording:
         frame = pandas.DataFrame(self._for_pandas(entity))
         return frame.set_index("t_s") if "t_s" in frame.columns else frame
 
+    def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
+        """Writes the same into a Parquet file, whole or not at all, and returns its path. Whole numbers stay whole; unknown,
+        and a series' NaN, is null. The schema's metadata has the summary as JSON (hiwater.summary). Memory does not grow with the run.
+        Needs pyarrow. Raises Error."""
+        import sqlite3
+
+        from ._parquet import ROWS, write
+
+        sql, target, summary = _select(entity), os.path.abspath(path), said_by("show", "--json", self._file())
+        try:
+            with _reading, _connection(self._file()) as connection:
+                connection.execute(f"CREATE TEMP VIEW asked AS {sql}")
+                declared = [row[2] for row in connection.execute("PRAGMA table_info(asked)")]
+                cursor = connection.execute(sql)
+                names = [column[0] for column in cursor.description]
+                write(target, [(name, declared[place], place) for name, place in _places(entity, names).items()],
+                      iter(lambda: cursor.fetchmany(ROWS), []), summary)
+        except sqlite3.Error as e:
+            raise Error(f"{self.path} cannot be read: {e}") from e
+        return target
+
     def _for_pandas(self, entity: str) -> Dict[str, Any]:
         """As numpy's arrays; as lists where the package's C part was not built."""
         from importlib import import_module

@@ -265,6 +265,10 @@ class Run:
         """A pandas.DataFrame of the recording; see `Recording.to_pandas`."""
         return self.recording.to_pandas(entity)
 
+    def to_parquet(self, path: Union[str, os.PathLike[str]], entity: str = "job") -> str:
+        """A Parquet file of the recording; see `Recording.to_parquet`."""
+        return self.recording.to_parquet(path, entity)
+
     def plot(self, *series: str) -> Any:
         """A matplotlib figure of the recording; see `Recording.plot`."""
         return self.recording.plot(*series)

@@ -123,6 +123,39 @@ else: raise AssertionError
 """)
 
 
+def test_parquet(program):
+    """pyarrow reads what SQLite has; the types do not depend on the values."""
+    pytest.importorskip("pyarrow")
+    program.run(RECORDED + """
+import json, sqlite3
+assert "pyarrow" not in sys.modules
+for entity in ("host", "job", "process", "gpu", "gpu_process", "series", "event", "phase"):
+    assert run.to_parquet(FOLDER / f"{entity}.parquet", entity) == str(FOLDER / f"{entity}.parquet")
+import pyarrow, pyarrow.parquet as parquet
+job = parquet.read_table("job.parquet")
+stored = sqlite3.connect("a.hiw").execute("SELECT t, ram_max, cgroup_mem FROM job_sample ORDER BY t").fetchall()
+assert job["ram_max"].to_pylist() == [row[1] for row in stored] and job["t_s"].to_pylist() == [row[0] / 1e9 for row in stored]
+assert job["cgroup_mem"].to_pylist() == [row[2] for row in stored] and job.schema.field("cgroup_mem").type == pyarrow.int64()
+assert json.loads(job.schema.metadata[b"hiwater.summary"])["ram"]["combined"]["peak_bytes"] == run.summary.ram_peak_bytes
+assert parquet.read_table("series.parquet")["value"].to_pylist() == [1, 0.5]
+gpu = parquet.read_table("gpu.parquet")
+assert gpu.num_rows == 0 and gpu.schema.field("mem").type == pyarrow.int64()
+before = (FOLDER / "job.parquet").read_bytes()
+try: run.to_parquet("job.parquet", "jobs")
+except hiwater.Error as e: assert "none of" in str(e)
+else: raise AssertionError
+try: run.to_parquet("no/folder.parquet")
+except hiwater.Error as e: assert "cannot write" in str(e)
+else: raise AssertionError
+assert (FOLDER / "job.parquet").read_bytes() == before
+assert sorted(p.name for p in FOLDER.iterdir() if ".parquet." in p.name) == []
+sys.modules["pyarrow"] = None
+try: run.to_parquet("job.parquet")
+except hiwater.Error as e: assert "pip install pyarrow" in str(e)
+else: raise AssertionError
+""")
+
+
 def test_a_report(program):
     program.run(RECORDED + """
 try: run.report(FOLDER / "run.html")

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""A table of a recording as a Parquet file, for data frames and databases: pyarrow writes it, rows go through in groups."""
+from __future__ import annotations
+
+import contextlib
+import os
+from importlib import import_module
+
+from ._errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Sequence, Tuple
+
+    Column = Tuple[str, str, int]  # its name, SQLite's type of it ("" of a quotient), its place in the rows
+
+ROWS = 16384  # of a group: some MB of memory
+
+
+def write(path: str, columns: Sequence[Column], groups: Iterable[List[Tuple[Any, ...]]], summary: str) -> None:
+    """Writes the file, whole or not at all. Its types do not depend on the values, so files of several runs are one data set.
+    summary: JSON, kept with it under the key hiwater.summary. Raises Error."""
+    try:
+        arrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError as e:
+        raise Error("to_parquet needs pyarrow: pip install pyarrow; columns() gives the same as lists") from e
+    types: Dict[str, Any] = {"INTEGER": arrow.int64(), "TEXT": arrow.string()}
+    schema = arrow.schema([(name, types.get(declared, arrow.float64())) for name, declared, _ in columns],
+                          metadata={"hiwater.summary": summary})
+    unfinished = f"{path}.{os.urandom(4).hex()}"
+    try:
+        with parquet.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+            for rows in groups:
+                writer.write_table(arrow.table([[row[place] for row in rows] for _, _, place in columns], schema=schema))
+        os.replace(unfinished, path)
+    except (OSError, arrow.ArrowException) as e:
+        raise Error(f"cannot write {path}: {e}") from e
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
