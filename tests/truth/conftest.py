@@ -49,15 +49,14 @@ class Runner:
 
     def facts(self, *names):
         """What the last recording says of itself."""
-        newest = max((self.folder / "history").glob("*.hiw"), key=lambda path: path.stat().st_mtime)
-        with contextlib.closing(sqlite3.connect(f"file:{newest}?mode=ro", uri=True)) as database:
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder / 'run.hiw'}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT key, value FROM meta").fetchall()
         return {key: int(value) for key, value in rows if key in names}
 
     def __call__(self, *command, options=(), record=False):
         out = self.folder / "summary.json"
         out.unlink(missing_ok=True)
-        keep = [] if record else ["--no-record"]
+        keep = ["--output", str(self.folder / "run.hiw")] if record else ["--no-record"]
         line = [str(HIWATER), "run", *keep, "--summary", "none", "--json", str(out), *options, "--",
                 *[str(word) for word in command]]
         if self.rights == "user":
