@@ -263,8 +263,12 @@ def compare_with_tables(summary, path):
     """The figures of a recording that was cut off are those of its last commit."""
     acc, kept, ram = accumulators(path), meta(path), summary["ram"]
     assert ram["combined"]["peak_bytes"] == acc["ram"]["max"]
-    assert ram["combined"]["mean_bytes"] == pytest.approx(acc["ram"]["sum"] / acc["ram"]["span"], abs=1)
-    assert ram["main"]["mean_bytes"] == pytest.approx(acc["ram_main"]["sum"] / acc["ram_main"]["span"], abs=1)
+    for name, metric in (("combined", "ram"), ("main", "ram_main")):
+        mean = ram[name]["mean_bytes"]
+        if kept["ticks"] >= 3:  # fewer have none
+            assert mean == pytest.approx(acc[metric]["sum"] / acc[metric]["span"], abs=1)
+        else:
+            assert mean is None
     assert ram["main"]["peak_bytes"] == max(acc["ram_main"]["max"], kept.get("main_hwm_bytes") or 0)
     assert ram["system"]["peak_bytes"] == accumulators(path, "host")["mem_used"]["max"]
     assert summary["processes"]["peak_alive"] == acc["processes"]["max"]
