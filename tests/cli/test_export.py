@@ -460,7 +460,13 @@ def test_killed_it_leaves_nothing(made, day):
 
     def written():
         assert export.poll() is None, "it was over before it could be killed"
-        return [f for f in os.listdir(fds) if str(folder) in os.readlink(f"{fds}/{f}") and os.stat(f"{fds}/{f}").st_size > 0]
+        return any(is_begun(f"{fds}/{f}") for f in os.listdir(fds))
+
+    def is_begun(fd):
+        try:
+            return str(folder) in os.readlink(fd) and os.stat(fd).st_size > 0
+        except FileNotFoundError:  # closed meanwhile
+            return False
     wait_for(written, "it writes")
     export.kill()
     export.wait()
