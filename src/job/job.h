@@ -210,7 +210,9 @@ const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
 void job_phase_edge(struct job *job, uint32_t number);
 
 size_t job_phase_count(const struct job *job);
-const struct phase *job_phase(const struct job *job, size_t i);
+const struct phase *job_phase(const struct job *job, size_t i);   /* a parent stands before its children */
+const struct phase *job_phase_parent(const struct job *job, const struct phase *phase); /* phase is job's; NULL: it has none */
+unsigned job_phase_depth(const struct job *job, const struct phase *phase); /* 0: it has no parent; 8 at most */
 size_t job_series_count(const struct job *job);
 const struct series *job_series(const struct job *job, size_t i);
 int64_t job_oom_events(const struct job *job);                    /* how many there were */

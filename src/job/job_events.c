@@ -12,7 +12,8 @@
 
 enum {
 	MAX_PHASES = 1 << 20,
-	MAX_SERIES = 1 << 16
+	MAX_SERIES = 1 << 16,
+	MAX_DEPTH = 8
 };
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */
@@ -170,6 +171,24 @@ size_t job_phase_count(const struct job *job)
 const struct phase *job_phase(const struct job *job, size_t i)
 {
 	return i < job->n_phases ? &job->phases[i] : NULL;
+}
+
+const struct phase *job_phase_parent(const struct job *job, const struct phase *phase)
+{
+	for (size_t i = (size_t) (phase - job->phases); phase->parent > 0 && i-- > 0;) {
+		if (job->phases[i].number == phase->parent)
+			return &job->phases[i];
+	}
+	return NULL;
+}
+
+unsigned job_phase_depth(const struct job *job, const struct phase *phase)
+{
+	unsigned depth = 0;
+
+	while (depth < MAX_DEPTH && (phase = job_phase_parent(job, phase)))
+		depth++;
+	return depth;
 }
 
 int event_take(struct job *job, const struct event *event)

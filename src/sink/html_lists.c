@@ -11,26 +11,10 @@
 enum {
 	PHASES_SHOWN = 500,
 	PROCESSES_SHOWN = 100,
-	DEPTH_MOST = 8,
 	ROWS = 60,
 };
 
 /* ---- phases ---------------------------------------------------------------------------------------------------------------- */
-
-static unsigned depth_of(const struct job *job, size_t i)
-{
-	uint32_t parent = job_phase(job, i)->parent;
-	unsigned depth = 0;
-
-	/* A parent stands before its children, so one way back finds all of them. */
-	while (i-- > 0 && parent > 0 && depth < DEPTH_MOST) {
-		if (job_phase(job, i)->number == parent) {
-			parent = job_phase(job, i)->parent;
-			depth++;
-		}
-	}
-	return depth;
-}
 
 /* What only some runs know of their phases: a column each, where one phase has it. */
 enum extra {
@@ -87,7 +71,7 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(job);
 
 	html_printf(h, "<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\" class=\"depth-%u\">", run,
-		(unsigned long long) p->begin_ns, (unsigned long long) end, depth_of(job, i));
+		(unsigned long long) p->begin_ns, (unsigned long long) end, job_phase_depth(job, p));
 	html_text(h, p->name);
 	if (p->facts && *p->facts) {
 		html_raw(h, " <small>");

@@ -73,28 +73,13 @@ static void bar(struct timeline *t, const struct phase *p, unsigned lane)
 	label(t->h, from + 5, top + 14, to - from - 8, p->name, html_phase_facts(p));
 }
 
-/* A parent stands before its children. */
-static unsigned lane_of(const struct job *job, size_t i)
-{
-	uint32_t parent = job_phase(job, i)->parent;
-	unsigned lane = 0;
-
-	while (i-- > 0 && parent > 0 && lane < LANES) {
-		if (job_phase(job, i)->number == parent) {
-			parent = job_phase(job, i)->parent;
-			lane++;
-		}
-	}
-	return lane;
-}
-
 static void bars(struct timeline *t)
 {
 	const struct job *job = t->run->summary->job;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < job_phase_count(job) && shown < BARS_SHOWN; i++) {
-		const unsigned lane = lane_of(job, i);
+		const unsigned lane = job_phase_depth(job, job_phase(job, i));
 
 		if (lane >= LANES)
 			continue;
@@ -108,7 +93,7 @@ static unsigned lanes_of(const struct job *job)
 	unsigned lanes = 0;
 
 	for (size_t i = 0; i < job_phase_count(job) && i < BARS_SHOWN; i++) {
-		const unsigned lane = lane_of(job, i);
+		const unsigned lane = job_phase_depth(job, job_phase(job, i));
 
 		lanes = lane < LANES && lane + 1 > lanes ? lane + 1 : lanes;
 	}

@@ -181,18 +181,13 @@ static void sampling(struct text *t)
 /* "phase 2 of 3, train in epoch 1". */
 static void phase_title(const struct job *job, size_t i, struct buf *out)
 {
-	const struct phase *p = job_phase(job, i);
+	const struct phase *p = job_phase(job, i), *parent = job_phase_parent(job, p);
 
 	buf_printf(out, "phase %zu of %zu, ", i + 1, job_phase_count(job));
 	figure_phase(p, true, out);
-	while (p->parent > 0 && i-- > 0) {
-		const struct phase *parent = job_phase(job, i);
-
-		if (parent->number != p->parent)
-			continue;
+	if (parent) {
 		buf_str(out, " in ");
 		figure_phase(parent, false, out);
-		return;
 	}
 }
 

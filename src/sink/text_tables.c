@@ -118,22 +118,6 @@ static void cell(struct text *t, const char *text, unsigned width)
 	layout_more(&t->l, TONE_NONE, text);
 }
 
-static unsigned depth_of(const struct job *job, const struct phase *p)
-{
-	unsigned depth = 0;
-
-	for (size_t i = job_phase_count(job); i-- > 0 && depth < 8;) {
-		const struct phase *parent = job_phase(job, i);
-
-		/* A parent stands before its children, so one way through finds all of them. */
-		if (parent->number == p->parent && parent != p) {
-			p = parent;
-			depth++;
-		}
-	}
-	return depth;
-}
-
 static void name_cell(struct text *t, const char *name, unsigned depth, unsigned width)
 {
 	struct buf clean = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
@@ -151,7 +135,7 @@ static void name_cell(struct text *t, const char *name, unsigned depth, unsigned
 /* With what was given with it, where there is room. */
 static void phase_name(struct text *t, const struct phase *p, unsigned width)
 {
-	const unsigned depth = depth_of(t->s->job, p);
+	const unsigned depth = job_phase_depth(t->s->job, p);
 	struct buf name = BUF_INIT(1 << 16);
 
 	figure_phase(p, true, &name);
