@@ -256,6 +256,13 @@ int figure_processes(const struct job *job, const struct process ***ret, size_t 
 	return 0;
 }
 
+const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
+	{ M_GPU_THROTTLE_POWER, "power limit" },
+	{ M_GPU_THROTTLE_THERMAL, "heat" },
+	{ M_GPU_THROTTLE_HW, "hardware" },
+	{ M_GPU_THROTTLE_OTHER, "other reasons" },
+};
+
 /* Facts are lines of KEY=VALUE. A first one that is called like the phase is its number: "epoch 3". */
 void figure_phase(const struct phase *p, bool all, struct buf *out)
 {

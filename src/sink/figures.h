@@ -68,6 +68,16 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 /* The processes of the job, largest peak first. *ret is the caller's to free(); NULL if there are none. */
 int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n);
 
+enum {
+	FIGURE_THROTTLES = 4
+};
+/* What holds back a GPU's clocks, in words. */
+struct figure_throttle {
+	enum metric metric; /* how long it did */
+	const char *words;
+};
+extern const struct figure_throttle figure_throttles[FIGURE_THROTTLES];
+
 /* "epoch 3, split=train": its name, and what was given with it; "epoch 3": not all of that. As it was told: not cleaned.
  * Into out. */
 void figure_phase(const struct phase *p, bool all, struct buf *out);

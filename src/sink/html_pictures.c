@@ -263,16 +263,6 @@ static void find_events(struct drawing *d)
 	}
 }
 
-static const struct {
-	enum metric metric;
-	const char *words;
-} reasons[] = {
-	{ M_GPU_THROTTLE_POWER, "power limit" },
-	{ M_GPU_THROTTLE_THERMAL, "heat" },
-	{ M_GPU_THROTTLE_HW, "hardware" },
-	{ M_GPU_THROTTLE_OTHER, "other reasons" },
-};
-
 static const double held_least = 50000; /* millionths of the time */
 
 /* Stretches in which a share of the time that counts went to the reason. Returns how much of them did. */
@@ -305,11 +295,12 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	char text[UNITS_LEN];
 
 	buf_clear(&d->note);
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		const double sum = held_by(d, t, html_gather_column(t, reasons[i].metric), reasons[i].words);
+	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
+		const struct figure_throttle *why = &figure_throttles[i];
+		const double sum = held_by(d, t, html_gather_column(t, why->metric), why->words);
 
 		if (sum > 0) {
-			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", reasons[i].words,
+			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", why->words,
 				units_duration(llround(sum), text));
 		}
 	}

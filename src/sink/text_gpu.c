@@ -89,24 +89,15 @@ static void drew(struct text *t, uint32_t id)
 
 static void held_back(struct text *t, uint32_t id)
 {
-	static const struct {
-		enum metric metric;
-		const char *why;
-	} reasons[] = {
-		{ M_GPU_THROTTLE_POWER, "power limit" },
-		{ M_GPU_THROTTLE_THERMAL, "heat" },
-		{ M_GPU_THROTTLE_HW, "hardware" },
-		{ M_GPU_THROTTLE_OTHER, "other reasons" },
-	};
 	static const int64_t least = 10000000;
 	char text[UNITS_LEN];
 
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		const struct maybe time = summary_risen(t->s, reasons[i].metric, id);
+	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
+		const struct maybe time = summary_risen(t->s, figure_throttles[i].metric, id);
 
 		if (time.known && time.value >= least)
 			layout_part(&t->l, "held" NB "back" NB "%s by %s", keep_together(units_duration(time.value, text)),
-				reasons[i].why);
+				figure_throttles[i].words);
 	}
 }
 
