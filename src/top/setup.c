@@ -3,17 +3,13 @@
  * F2: what can be chosen, on one page. A setting is changed by the key that changes it elsewhere, too; columns and the mouse
  * are chosen here alone. Nothing of it is kept: there is no file of settings.
  */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "top/format.h"
 #include "top/keys.h"
 
 /* ---- settings ----------------------------------------------------------------------------------------------------- */
-
-static const char *yes_no(bool on)
-{
-	return on ? "yes" : "no";
-}
 
 static void tell_sort(const struct top *t, char *buf, size_t size)
 {
@@ -25,31 +21,11 @@ static void tell_order(const struct top *t, char *buf, size_t size)
 	(void) snprintf(buf, size, "%s", column_infos[t->view.sort].down != t->view.reverse ? "down" : "up");
 }
 
-static void tell_tree(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->view.tree));
-}
-
-static void tell_charts(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->view.show_charts));
-}
-
 static void tell_zoom(const struct top *t, char *buf, size_t size)
 {
 	char span[SHORT_LEN];
 
 	(void) snprintf(buf, size, "%s", view_span(&t->view) ? short_span(view_span(&t->view), span) : "all");
-}
-
-static void tell_events(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->view.show_events));
-}
-
-static void tell_cores(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->view.show_cores));
 }
 
 static void tell_units(const struct top *t, char *buf, size_t size)
@@ -59,21 +35,11 @@ static void tell_units(const struct top *t, char *buf, size_t size)
 	(void) snprintf(buf, size, "%s", names[t->view.units]);
 }
 
-static void tell_colors(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->screen.color));
-}
-
 static void tell_interval(const struct top *t, char *buf, size_t size)
 {
 	char span[SHORT_LEN];
 
 	(void) snprintf(buf, size, "%s", short_span(t->feed.interval_ns, span));
-}
-
-static void tell_mouse(const struct top *t, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s", yes_no(t->screen.mouse));
 }
 
 static void change_mouse(struct top *t, int key)
@@ -86,20 +52,29 @@ static const struct setting {
 	const char *name;
 	key_action *change;
 	int less, more;        /* the keys that it is changed with */
-	void (*tell)(const struct top *t, char *buf, size_t size);
+	void (*tell)(const struct top *t, char *buf, size_t size); /* NULL: yes or no, as the flag is */
+	size_t flag;           /* where it is in struct top */
 } settings[] = {
-	{ "sorted by (s)", key_next_column, '<', '>', tell_sort },
-	{ "order (I)", key_reverse, 'I', 'I', tell_order },
-	{ "tree (t)", key_tree, 't', 't', tell_tree },
-	{ "charts (v)", key_charts, 'v', 'v', tell_charts },
-	{ "charts look back ([ ])", key_zoom, '[', ']', tell_zoom },
-	{ "events (e)", key_events, 'e', 'e', tell_events },
-	{ "each core (C)", key_cores, 'C', 'C', tell_cores },
-	{ "interval (+ -)", key_interval, '-', '+', tell_interval },
-	{ "units (u)", key_units, 'u', 'u', tell_units },
-	{ "colours (c)", key_colors, 'c', 'c', tell_colors },
-	{ "mouse", change_mouse, 0, 0, tell_mouse },
+	{ "sorted by (s)", key_next_column, '<', '>', tell_sort, 0 },
+	{ "order (I)", key_reverse, 'I', 'I', tell_order, 0 },
+	{ "tree (t)", key_tree, 't', 't', NULL, offsetof(struct top, view.tree) },
+	{ "charts (v)", key_charts, 'v', 'v', NULL, offsetof(struct top, view.show_charts) },
+	{ "charts look back ([ ])", key_zoom, '[', ']', tell_zoom, 0 },
+	{ "events (e)", key_events, 'e', 'e', NULL, offsetof(struct top, view.show_events) },
+	{ "each core (C)", key_cores, 'C', 'C', NULL, offsetof(struct top, view.show_cores) },
+	{ "interval (+ -)", key_interval, '-', '+', tell_interval, 0 },
+	{ "units (u)", key_units, 'u', 'u', tell_units, 0 },
+	{ "colours (c)", key_colors, 'c', 'c', NULL, offsetof(struct top, screen.color) },
+	{ "mouse", change_mouse, 0, 0, NULL, offsetof(struct top, screen.mouse) },
 };
+
+static void tell_setting(const struct top *t, const struct setting *setting, char *buf, size_t size)
+{
+	if (setting->tell)
+		setting->tell(t, buf, size);
+	else
+		(void) snprintf(buf, size, "%s", *(const bool *) ((const char *) t + setting->flag) ? "yes" : "no");
+}
 
 /* Behind the settings: a row for each column that may be hidden. */
 static const enum column columns[] = { COL_USER, COL_CPU, COL_RAM, COL_PEAK, COL_SWAP, COL_GPU_MEM, COL_GPU_BUSY, COL_READ, COL_WRITE,
@@ -199,7 +174,7 @@ static void draw_row(struct top *t, size_t row, int y)
 
 	if (row < SETTINGS) {
 		(void) snprintf(name, sizeof(name), "%s", settings[row].name);
-		settings[row].tell(t, value, sizeof(value));
+		tell_setting(t, &settings[row], value, sizeof(value));
 	} else {
 		(void) snprintf(name, sizeof(name), "column %s", column_infos[columns[row - SETTINGS]].title);
 		tell_column(t, columns[row - SETTINGS], value, sizeof(value));
