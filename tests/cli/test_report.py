@@ -14,6 +14,7 @@ import long_recordings
 import pytest
 from cli_helpers import HIWATER, ROOT, Tool, wait_for
 from report_data import Page, column, payload, table
+from stress_jobs import query
 from svg_pictures import pictures
 
 EVIL = '</script><script>alert(1)</script>"\'&<img src=x onerror=alert(2)>\u202e'
@@ -66,13 +67,6 @@ def report(tool, *args, status=0):
 def page_of(tool, *args):
     report(tool, *args, "-o", "page.html")
     return Page((tool.folder / "page.html").read_text(encoding="utf-8"))
-
-
-def rows_of(path, sql):
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        found = db.execute(sql).fetchall()
-    db.close()
-    return found
 
 
 # ---- the page ----
@@ -138,7 +132,7 @@ def test_windows_are_what_the_recording_has(made):
     tool, path = made
     job = table(payload(page_of(tool, path))["runs"][0], "job")
     ram = column(job, "ram")
-    stored = rows_of(path, "SELECT t, ram FROM job_recent WHERE ram IS NOT NULL ORDER BY t")
+    stored = query(path, "SELECT t, ram FROM job_recent WHERE ram IS NOT NULL ORDER BY t")
     shown = [(t, v) for t, v in zip(job["t"], ram["mean"]) if v is not None]
     assert len(shown) == len(stored) > 20 and ram["step"] == 1
     for (t, value), (t_ns, bytes_) in zip(shown, stored):
@@ -153,7 +147,7 @@ def test_rates_add_up_to_what_was_used(made):
     for name in ("cpu_user", "cpu_system"):
         rate = column(job, name)
         assert rate["rate"] and rate["unit"] == "ppm"
-        rows = rows_of(path, f"SELECT t, {name} FROM job_recent WHERE {name} IS NOT NULL ORDER BY t")
+        rows = query(path, f"SELECT t, {name} FROM job_recent WHERE {name} IS NOT NULL ORDER BY t")
         read = [(t, v) for t, v in zip(job["t"], rate["mean"]) if v is not None]
         used += sum(v * (t - before) for (before, _), (t, v) in zip([(rows[0][0] / 1e9, 0), *read], read))
         stored += (rows[-1][1] - rows[0][1]) / 1e9
@@ -174,9 +168,9 @@ def test_events_phases_processes(made):
     tool, path = made
     run = payload(page_of(tool, path))["runs"][0]
     assert [e["text"].replace("?", "\u202e") for e in run["events"] if e["kind"] == "mark"] == [EVIL]
-    stored = rows_of(path, "SELECT began, ended FROM phase ORDER BY number")
+    stored = query(path, "SELECT began, ended FROM phase ORDER BY number")
     assert [(p["begin_ns"], p["end_ns"]) for p in run["phases"]] == stored
-    assert {p["pid"] for p in run["processes"]} == {pid for pid, in rows_of(path, "SELECT pid FROM process")}
+    assert {p["pid"] for p in run["processes"]} == {pid for pid, in query(path, "SELECT pid FROM process")}
     assert run["request_bytes"] == 1 << 30 and run["peak"]["bytes"] == run["summary"]["ram"]["combined"]["peak_bytes"]
 
 
@@ -190,7 +184,7 @@ def test_process_columns_are_their_rows(made):
     run = payload(page_of(tool, path))["runs"][0]
     main = next(p for p in run["processes"] if p["name"].startswith("python"))
     rss = column(table(run, "processes"), "rss", process=main["id"])
-    most = rows_of(path, f"SELECT max(rss_max) FROM process_sample WHERE id = {main['id']}")[0][0]
+    most = query(path, f"SELECT max(rss_max) FROM process_sample WHERE id = {main['id']}")[0][0]
     assert max(v for v in rss["high"] if v is not None) <= most
     assert max(v for v in rss["high"] if v is not None) > 150 << 20
 
@@ -240,7 +234,7 @@ def test_a_long_run_keeps_its_peaks(long_run):
     at = max(range(job["rows"]), key=lambda i: ram["high"][i] or 0)
     assert ram["high"][at] == pytest.approx(30 << 30, rel=1e-3)
     assert job["t"][at] - 1 <= 12345 <= job["t"][at] + job["span"][at] + 1
-    stored = rows_of(path, "SELECT min(ram_min), sum(ram) * 1.0 / count(*) FROM job_sample")[0]
+    stored = query(path, "SELECT min(ram_min), sum(ram) * 1.0 / count(*) FROM job_sample")[0]
     assert min(v for v in ram["low"] if v is not None) == pytest.approx(stored[0], abs=ram["step"])
     spans = list(zip(ram["mean"], job["span"]))
     assert sum(m * s for m, s in spans) / sum(s for _, s in spans) == pytest.approx(stored[1], rel=1e-3)
@@ -258,7 +252,7 @@ def test_many_points_are_small_and_close(tmp_path):
     run = payload(page)["runs"][0]
     series = [t for t in run["tables"] if t["entity"] == "series"]
     assert len(series) == 14 and all(t["rows"] == 100_000 for t in series)
-    stored = [v for v, in rows_of(path, "SELECT value FROM series_value WHERE series = 3 ORDER BY rowid")]
+    stored = [v for v, in query(path, "SELECT value FROM series_value WHERE series = 3 ORDER BY rowid")]
     shown = series[2]["columns"][0]
     moved = sum(abs(b - a) for a, b in zip(stored, stored[1:])) / len(stored)
     assert shown["step"] <= moved / 16
@@ -299,7 +293,7 @@ def test_the_line_of_a_picture_is_the_mean(tmp_path):
 def windows_of(path):
     """Of a recording that may not be there yet."""
     try:
-        return rows_of(path, "SELECT count(*) FROM job_sample")[0][0]
+        return query(path, "SELECT count(*) FROM job_sample")[0][0]
     except sqlite3.OperationalError:
         return 0
 
@@ -348,7 +342,7 @@ def test_a_failed_report_leaves_the_old_one(made, tmp_path):
 
 def test_redact_takes_out_who_and_what(made):
     tool, path = made
-    facts = dict(rows_of(path, "SELECT key, value FROM meta WHERE key IN ('host', 'user', 'directory', 'command')"))
+    facts = dict(query(path, "SELECT key, value FROM meta WHERE key IN ('host', 'user', 'directory', 'command')"))
     plain, page = page_of(tool, path), page_of(tool, "--redact", path)
     everything = page.text + json.dumps(payload(page)["runs"], ensure_ascii=False)
     assert facts["host"] in plain.text

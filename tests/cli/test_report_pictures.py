@@ -10,7 +10,7 @@ import long_recordings
 import pytest
 from cli_helpers import HIWATER, ROOT, Tool
 from report_data import Page, column, payload, table
-from stress_jobs import BUILD
+from stress_jobs import BUILD, query
 from svg_pictures import pictures
 
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
@@ -74,13 +74,6 @@ memory = steps 0:1Gi 2:3Gi
     tool.end_all()
 
 
-def rows_of(tool, sql):
-    with sqlite3.connect(f"file:{tool.folder / 'run.hiw'}?mode=ro", uri=True) as db:
-        found = db.execute(sql).fetchall()
-    db.close()
-    return found
-
-
 def test_what_is_pictured(made):
     titles = set(made[1])
     for of in ("GPU 0", "GPU 1"):
@@ -101,7 +94,7 @@ def test_memory_with_its_peak_and_its_request(made):
     assert "requested 512 MiB" in words and "peak " in words and peak["source"] in words
     requested = next(p for p in ram.svg.iter("path") if p.get("class") == "reference")
     assert ram.value(float(requested.get("d")[1:].split("H")[0].split()[1])) == pytest.approx(512 << 20, rel=0.01)
-    for t, span, low, mean, high in rows_of(tool, "SELECT t, span, coalesce(ram_min, ram), ram, coalesce(ram_max, ram) FROM job_sample WHERE span > 500000000"):
+    for t, span, low, mean, high in query(tool.folder / "run.hiw", "SELECT t, span, coalesce(ram_min, ram), ram, coalesce(ram_max, ram) FROM job_sample WHERE span > 500000000"):
         seen = ram.at((t + span / 2) / SECOND)
         assert low - (8 << 20) <= seen <= high + (8 << 20), (t, seen, mean)
 
@@ -119,7 +112,7 @@ def test_gpus(made):
     memory = shown["GPU 0 memory"]
     assert [k.split(" max")[0] for k in memory.keys][:2] == ["job", "device"]
     assert "it has 79.6 GiB" not in " ".join(t.text for t in memory.svg.iter("text")), "a limit far above the lines would flatten them"
-    rows = rows_of(tool, "SELECT t, span, job_mem FROM gpu_sample WHERE id = (SELECT min(id) FROM gpu) AND job_mem IS NOT NULL AND span > 500000000")
+    rows = query(tool.folder / "run.hiw", "SELECT t, span, job_mem FROM gpu_sample WHERE id = (SELECT min(id) FROM gpu) AND job_mem IS NOT NULL AND span > 500000000")
     assert {GIB, 3 * GIB} <= {mem for _, _, mem in rows}
     for t, span, mem in rows:
         if mem in (GIB, 3 * GIB):
@@ -151,7 +144,7 @@ def test_what_the_job_logged(made):
     tool, shown, _ = made
     loss = shown["loss"]
     assert [k.split()[0] for k in loss.keys] == ["train/loss", "val_loss"], "two lines of one picture"
-    values = rows_of(tool, "SELECT t, value FROM series_value WHERE series = (SELECT id FROM series WHERE name = 'val_loss') ORDER BY t")
+    values = query(tool.folder / "run.hiw", "SELECT t, value FROM series_value WHERE series = (SELECT id FROM series WHERE name = 'val_loss') ORDER BY t")
     assert [v for _, v in values] == [3, None, 1]
     kept = [(t / SECOND, v) for t, v in values if v is not None]
     assert loss.dots(1) == [(pytest.approx(t, abs=0.02), pytest.approx(v, abs=0.05)) for t, v in kept]
@@ -169,8 +162,8 @@ def test_what_happened(made):
     for title, picture in shown.items():
         if title != "What happened":
             assert picture.stretches("phase") == [(pytest.approx(a, abs=0.02), pytest.approx(b, abs=0.02)) for a, b in phases[::2]], title
-    (alert, words), = rows_of(tool, "SELECT t, text FROM event WHERE kind = 'alert'")
-    (mark, end), = rows_of(tool, "SELECT t, text FROM event WHERE kind = 'mark'")
+    (alert, words), = query(tool.folder / "run.hiw", "SELECT t, text FROM event WHERE kind = 'alert'")
+    (mark, end), = query(tool.folder / "run.hiw", "SELECT t, text FROM event WHERE kind = 'mark'")
     assert shown["loss"].moments("alert") == {words: pytest.approx(alert / SECOND, abs=0.02)}
     assert shown["loss"].moments("mark") == {"the <end>": pytest.approx(mark / SECOND, abs=0.02)} and end == "the <end>"
     lanes = shown["What happened"]
