@@ -133,8 +133,21 @@ static int run_command(const struct command *command, int argc, char **argv)
 	return command->main(argc - first, argv + first);
 }
 
+static int help(void)
+{
+	print_help();
+	return finish_stdout();
+}
+
+/* "help run", as some type it, is "run --help". */
 static int choose_command(int argc, char **argv)
 {
+	bool is_help = strcmp(argv[0], "help") == 0;
+
+	if (is_help && (argc == 1 || argv[1][0] == '-'))
+		return help();
+	if (is_help)
+		return choose_command(2, (char *[]) { argv[1], "--help", NULL });
 	for (size_t i = 1; i < cli_command_count; i++) {
 		if (strcmp(cli_commands[i].name, argv[0]) == 0)
 			return run_command(&cli_commands[i], argc, argv);
@@ -158,9 +171,7 @@ int main(int argc, char **argv)
 		printf("hiwater %s\n", hiw_version());
 		return finish_stdout();
 	}
-	if (first == -ECANCELED || first >= argc) {
-		print_help();
-		return finish_stdout();
-	}
+	if (first == -ECANCELED || first >= argc)
+		return help();
 	return choose_command(argc - first, argv + first);
 }

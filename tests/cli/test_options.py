@@ -27,8 +27,15 @@ def options_of_man(text):
     return {o for o in found if len(o) > 2 or (len(o) == 2 and o != "--")}
 
 
+def test_help_of_a_command_as_some_type_it(tool):
+    assert tool.run("help", "run").stdout == tool.run("run", "--help").stdout != ""
+    assert tool.run("help", "help").stdout == tool.run("help", "--help").stdout == tool.run("--help").stdout
+    unknown = tool.run("help", "rum")
+    assert unknown.returncode == 125 and "did you mean hiwater run?" in unknown.stderr
+
+
 def test_bare_and_help_list_the_commands(tool):
-    for args in ([], ["--help"], ["-h"]):
+    for args in ([], ["--help"], ["-h"], ["help"]):
         done = tool.run(*args)
         assert done.returncode == 0
         assert re.findall(r"^  (\w+) ", done.stdout.partition("Commands:")[2].partition("Examples:")[0], re.M) == COMMANDS
