@@ -10,11 +10,42 @@ from ._errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Sequence, Tuple
+    from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Sequence, Tuple
 
     Column = Tuple[str, str, int]  # its name, SQLite's type of it ("" of a quotient), its place in the rows
 
 ROWS = 16384  # of a group: some MB of memory
+
+
+@contextlib.contextmanager
+def _aside(path: str) -> Iterator[BinaryIO]:
+    """A file that takes the name path when the block is left without an exception. Until then it has no name where the file
+    system can do that, so that a SIGKILL leaves nothing (open(2), O_TMPFILE)."""
+    name = f"{path}.{os.urandom(4).hex()}"
+    try:
+        fd = os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        nameless = True
+    except OSError:
+        fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        nameless = False
+    try:
+        with os.fdopen(fd, "wb") as file:
+            yield file
+            file.flush()
+            if nameless:
+                _link(fd, name)
+        os.replace(name, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def _link(fd: int, name: str) -> None:
+    folder = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.link(str(fd), os.path.abspath(name), src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def write(path: str, columns: Sequence[Column], groups: Iterable[List[Tuple[Any, ...]]], summary: str) -> None:
@@ -28,14 +59,9 @@ def write(path: str, columns: Sequence[Column], groups: Iterable[List[Tuple[Any,
     types: Dict[str, Any] = {"INTEGER": arrow.int64(), "TEXT": arrow.string()}
     schema = arrow.schema([(name, types.get(declared, arrow.float64())) for name, declared, _ in columns],
                           metadata={"hiwater.summary": summary})
-    unfinished = f"{path}.{os.urandom(4).hex()}"
     try:
-        with parquet.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+        with _aside(path) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for rows in groups:
                 writer.write_table(arrow.table([[row[place] for row in rows] for _, _, place in columns], schema=schema))
-        os.replace(unfinished, path)
     except (OSError, arrow.ArrowException) as e:
         raise Error(f"cannot write {path}: {e}") from e
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)

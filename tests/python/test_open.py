@@ -156,6 +156,35 @@ else: raise AssertionError
 """)
 
 
+def test_parquet_that_was_cut_off(program):
+    """It has no name before it is whole, so SIGKILL leaves nothing; what had the name stays."""
+    pytest.importorskip("pyarrow")
+    program.run(RECORDED + """
+import subprocess
+target = FOLDER / "out" / "job.parquet"
+target.parent.mkdir()
+target.write_bytes(b"before")
+written = '''
+import os, signal, sys, hiwater, pyarrow.parquet as parquet
+def close(writer):
+    assert any(os.path.dirname(sys.argv[1]) in os.readlink(fd.path) for fd in os.scandir("/proc/self/fd")), "it is begun"
+    os.kill(os.getpid(), signal.SIGKILL)
+parquet.ParquetWriter.close = close
+hiwater.open("a.hiw").to_parquet(sys.argv[1])
+'''
+assert subprocess.run([sys.executable, "-c", written, str(target)]).returncode == -signal.SIGKILL
+assert [p.name for p in target.parent.iterdir()] == ["job.parquet"] and target.read_bytes() == b"before"
+mask = os.umask(0o027)
+run.to_parquet(target)
+os.umask(mask)
+assert [p.name for p in target.parent.iterdir()] == ["job.parquet"] and target.read_bytes()[:4] == b"PAR1"
+assert target.stat().st_mode & 0o777 == 0o640
+os.chdir(target.parent)
+os.open = (lambda original: lambda path, flags, *rest, **more: original("/nowhere" if flags & os.O_TMPFILE == os.O_TMPFILE else path, flags, *rest, **more))(os.open)
+assert run.to_parquet("other.parquet") and sorted(os.listdir(".")) == ["job.parquet", "other.parquet"]
+""")
+
+
 def test_a_report(program):
     program.run(RECORDED + """
 try: run.report(FOLDER / "run.html")
