@@ -51,13 +51,30 @@ const struct event *job_event(const struct job *job, size_t i)
 
 /* ---- phases --------------------------------------------------------------------------------------------------------- */
 
-static struct phase *phase_find(struct job *job, uint32_t number)
+struct phase *phase_find(const struct job *job, uint32_t number)
 {
-	for (size_t i = job->n_phases; i-- > 0;) {
-		if (job->phases[i].number == number)
-			return &job->phases[i];
+	uint32_t place;
+
+	return map_get(&job->phase_places, number, &place) ? &job->phases[place] : NULL;
+}
+
+int phase_add(struct job *job, const struct phase *phase)
+{
+	const size_t place = job->n_phases;
+	int r = vec_room(&job->phases, &job->cap_phases, place, sizeof(*job->phases), MAX_PHASES);
+
+	if (r == 0)
+		r = map_put(&job->phase_places, phase->number, (uint32_t) place);
+	if (r < 0)
+		return r;
+	r = phase_unsettle(job, place);
+	if (r < 0) {
+		map_remove(&job->phase_places, phase->number);
+		return r;
 	}
-	return NULL;
+	job->phases[job->n_phases++] = *phase;
+	job->n_open++;
+	return 0;
 }
 
 static uint32_t innermost_open(const struct job *job)
@@ -97,24 +114,21 @@ static int phase_begin(struct job *job, const struct event *event)
 		.parent = innermost_open(job),
 		.begin_ns = event->time_ns,
 	};
-	int r = vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_PHASES);
+	int r;
 
-	if (r < 0 || phase_find(job, event->phase))
-		return r == -ENOMEM ? r : 0;
-	if (phase_unsettle(job, job->n_phases) < 0)
+	if (phase_find(job, event->phase))
+		return 0;
+	if (phase_name(&phase, event->text ? event->text : "") < 0)
 		return -ENOMEM;
-	if (phase_name(&phase, event->text ? event->text : "") < 0) {
-		job->n_unsettled--;
-		return -ENOMEM;
-	}
 	if (main && !main->ended && main->rss_bytes > 0) {
 		phase.ram_known = true;
 		phase.ram_before = phase.ram_peak = phase.ram_after = main->rss_bytes;
 	}
 	phase_use_begin(job, &phase);
-	job->phases[job->n_phases++] = phase;
-	job->n_open++;
-	return 0;
+	r = phase_add(job, &phase);
+	if (r < 0)
+		phase_done(&phase);
+	return r == -ENOMEM ? r : 0;
 }
 
 static void phase_end(struct job *job, struct phase *phase, uint64_t time_ns)
@@ -175,11 +189,9 @@ const struct phase *job_phase(const struct job *job, size_t i)
 
 const struct phase *job_phase_parent(const struct job *job, const struct phase *phase)
 {
-	for (size_t i = (size_t) (phase - job->phases); phase->parent > 0 && i-- > 0;) {
-		if (job->phases[i].number == phase->parent)
-			return &job->phases[i];
-	}
-	return NULL;
+	const struct phase *parent = phase->parent > 0 ? phase_find(job, phase->parent) : NULL;
+
+	return parent && parent < phase ? parent : NULL;
 }
 
 unsigned job_phase_depth(const struct job *job, const struct phase *phase)
@@ -294,6 +306,7 @@ void events_done(struct job *job)
 		free(job->series[i].name);
 	free(job->events);
 	free(job->phases);
+	map_done(&job->phase_places);
 	free(job->unsettled);
 	free(job->series);
 }

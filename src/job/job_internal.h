@@ -277,6 +277,7 @@ struct job {
 	int64_t oom_events;
 	struct phase *phases;
 	size_t n_phases, cap_phases, n_open;
+	struct map phase_places; /* by number */
 	size_t *unsettled;     /* places of phases, those that are open among them, in order: all that a reading concerns */
 	size_t n_unsettled, cap_unsettled;
 	bool part_rose;        /* energy or work of phases, or a GPU ended; until phases_update_parts */
@@ -392,6 +393,9 @@ int64_t bounds_worst(const struct job *job, enum set set);
 
 int event_take(struct job *job, const struct event *event);
 int series_take(struct job *job, const struct series_value *value);
+struct phase *phase_find(const struct job *job, uint32_t number);
+/* Adds one that is open, of a number that none has yet, and takes its texts. Returns 0, -ENOMEM or -EFBIG. */
+int phase_add(struct job *job, const struct phase *phase);
 void phase_done(struct phase *phase);
 void phases_see_main(struct job *job, int64_t value, int64_t max);
 void phases_close(struct job *job, uint64_t time_ns);

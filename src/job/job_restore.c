@@ -6,21 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "job/job_internal.h"
-
-enum {
-	MAX_RESTORED = 1 << 20
-};
-
-static struct phase *find(struct job *job, uint32_t number)
-{
-	for (size_t i = job->n_phases; i-- > 0;) {
-		if (job->phases[i].number == number)
-			return &job->phases[i];
-	}
-	return NULL;
-}
 
 static struct phase *make(struct job *job, const struct phase *from)
 {
@@ -30,20 +16,16 @@ static struct phase *make(struct job *job, const struct phase *from)
 		.facts = strdup(from->facts ? from->facts : ""),
 	};
 
-	if (!phase.name || !phase.facts ||
-		vec_room(&job->phases, &job->cap_phases, job->n_phases, sizeof(*job->phases), MAX_RESTORED) < 0 ||
-		phase_unsettle(job, job->n_phases) < 0) {
+	if (!phase.name || !phase.facts || phase_add(job, &phase) < 0) {
 		phase_done(&phase);
 		return NULL;
 	}
-	job->phases[job->n_phases] = phase;
-	job->n_open++;
-	return &job->phases[job->n_phases++];
+	return phase_find(job, from->number);
 }
 
 int job_restore_phase(struct job *job, const struct phase *phase)
 {
-	struct phase *mine = find(job, phase->number);
+	struct phase *mine = phase_find(job, phase->number);
 	char *name, *facts;
 
 	if (!mine)

@@ -534,6 +534,34 @@ static void test_phases_nest(void **state)
 	assert_int_equal(job_phase(r->job, 0)->ram_after, 40 * MB);
 }
 
+/* Each is found by its number at once: a walk over all of them at each edge takes minutes here. Numbers come in any order,
+ * and one that was there is not taken again. */
+static void test_as_many_phases_as_anybody_has(void **state)
+{
+	enum {
+		MANY = 300000
+	};
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	event(r, EVENT_PHASE_BEGIN, UINT32_MAX, "all");
+	for (uint32_t i = MANY; i > 0; i--) {
+		event(r, EVENT_PHASE_BEGIN, i, "step");
+		event(r, EVENT_PHASE_BEGIN, i, "again");
+		event(r, EVENT_PHASE_END, i, "");
+	}
+	finish(r);
+	assert_int_equal(job_phase_count(r->job), MANY + 1);
+	for (size_t i = 1; i <= MANY; i++) {
+		const struct phase *p = job_phase(r->job, i);
+
+		assert_int_equal(p->number, MANY + 1 - i);
+		assert_string_equal(p->name, "step");
+		assert_ptr_equal(job_phase_parent(r->job, p), job_phase(r->job, 0));
+		assert_int_equal(job_phase_depth(r->job, p), 1);
+	}
+}
+
 /* Exact is a phase whose both edges were told of: not one that lacks one, nor one that is open. */
 static void test_phase_edges(void **state)
 {
@@ -630,6 +658,7 @@ int main(void)
 		RIG_TEST(test_levels_are_of_the_living),
 		RIG_TEST(test_the_last_events_are_kept),
 		RIG_TEST(test_phases_nest),
+		RIG_TEST(test_as_many_phases_as_anybody_has),
 		RIG_TEST(test_phase_edges),
 		RIG_TEST(test_series),
 		HUGE_RIG_TEST(test_a_steady_tick_allocates_nothing),
