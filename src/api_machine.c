@@ -143,6 +143,7 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 		.workdir = directory,
 		.cgroup = cgroup.path,
 		.cgroup_shared = is_shared(&root, cgroup.path),
+		.cgroup_cpu = cgroup.cpu_path,
 	};
 
 	processes_probe(&env, tell, &doctor);

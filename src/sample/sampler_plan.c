@@ -55,6 +55,7 @@ void sampler_plan_open(struct sampler *s)
 	struct facts *facts = job_facts(s->job);
 
 	s->env.cgroup = s->cgroup.path;
+	s->env.cgroup_cpu = s->cgroup.cpu_path;
 	/* The shell that started hiwater is no member: where it is in the group too, no list need be read. */
 	if (s->options.ours && getppid() > 1 && cgroup_is_common(s->options.root, getppid(), getpid()) &&
 		!s->options.cgroup_made)
@@ -119,13 +120,13 @@ static bool is_shared_cgroup(const struct sampler *s, const struct plan *plan)
 	return plan->ops == &source_cgroup && !s->cgroup.exclusive;
 }
 
-/* In a cgroup that others are in too, only its events (OOM kills) say anything about the job. */
+/* In a cgroup that others are in too, most says nothing about the job. */
 static unsigned groups_due(struct sampler *s, struct plan *plan, uint64_t now, bool all, uint64_t *ret_hold)
 {
 	unsigned what = 0;
 
 	for (unsigned g = 0; g < plan->ops->n_groups && g < SAMPLER_GROUPS; g++) {
-		if (is_shared_cgroup(s, plan) && strcmp(plan->ops->groups[g].name, "events") != 0)
+		if (is_shared_cgroup(s, plan) && !plan->ops->groups[g].for_all)
 			continue;
 		if (!all && now < plan->next_ns[g])
 			continue;

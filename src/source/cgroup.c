@@ -19,13 +19,15 @@
 enum {
 	MEMORY = 1 << 0,
 	DETAIL = 1 << 1,
-	EVENTS = 1 << 2
+	EVENTS = 1 << 2,
+	QUOTA = 1 << 3
 };
 
 static const struct source_group groups[] = {
 	{ .name = "memory" },
 	{ .name = "detail", .period_ns = 1000000000 },
-	{ .name = "events", .period_ns = 1000000000 }, /* true of the job also where others are in the group */
+	{ .name = "events", .period_ns = 1000000000, .for_all = true },
+	{ .name = "quota", .period_ns = 1000000000, .for_all = true }, /* who is in the group is held back with it */
 };
 
 /* One metric of a group. Rows with the same file stand together: it is read once for all of them. */
@@ -39,9 +41,7 @@ struct row {
 	const char *how, *missing, *remedy;
 };
 
-#define NO_CPU_V2 "the cpu controller is not enabled for this group"
-#define NO_CPU_V1 "no cpu group has just these processes"
-#define NO_TWIN   "no cpuacct group has just these processes"
+#define NO_TWIN "no cpuacct group has just these processes"
 
 static const struct row rows_v2[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1, "cgroup v2 memory.current",
@@ -58,12 +58,6 @@ static const struct row rows_v2[] = {
 		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
 		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
-	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "throttled_usec", 1000,
-		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
-	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
-		NO_CPU_V2, "enable it in the group above" },
-	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "nr_throttled", 1,
-		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the group above" },
 };
 
 /* total_*: with the groups below. memory.oom_control counts the kills in this group alone; so does the kernel. */
@@ -83,21 +77,40 @@ static const struct row rows_v1[] = {
 		"Linux 4.13 or newer" },
 	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
 		"" },
-	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "throttled_time", 1,
+};
+
+#define NO_CPU_V2 "the cpu controller is not enabled for this group"
+#define NO_CPU_V1 "no cpu group has just these processes, and none of its own is known"
+
+static const struct row quota_v2[] = {
+	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "throttled_usec", 1000,
+		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
+		NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
+		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the group above" },
+};
+
+static const struct row quota_v1[] = {
+	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "throttled_time", 1,
 		"cgroup v1 cpu.stat throttled_time", NO_CPU_V1, "" },
-	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
+	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
 		NO_CPU_V1, "" },
-	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_CPU, DETAIL, "cpu.stat", NULL, "nr_throttled", 1,
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
 		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
 };
 
+#define LENGTH(rows) (sizeof(rows) / sizeof((rows)[0]))
+
 enum {
-	ROWS = sizeof(rows_v1) / sizeof(rows_v1[0])
+	CHARGED = LENGTH(rows_v1),
+	ROWS = CHARGED + LENGTH(quota_v1)
 };
-_Static_assert(ROWS == sizeof(rows_v2) / sizeof(rows_v2[0]), "the same metrics in both");
+_Static_assert(LENGTH(rows_v1) == LENGTH(rows_v2), "the same metrics in both");
+_Static_assert(LENGTH(quota_v1) == LENGTH(quota_v2), "likewise");
 
 struct source {
-	const struct row *rows;
+	const struct row *rows[ROWS]; /* what is charged, and the quota, which may be in another hierarchy */
 	int fds[ROWS];         /* -1: could not be opened; of rows with the same file the first has it */
 	int errors[ROWS];      /* 0, or why it cannot be read */
 	bool peak_is_ours;     /* nothing before this run is in the mark */
@@ -107,14 +120,19 @@ struct source {
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
 
-static bool shares_file(const struct row *rows, size_t i)
+/* The group that has the quota may be another than the one that is charged: each reads its own cpu.stat. */
+static bool shares_file(const struct source *s, size_t i)
 {
-	return i > 0 && rows[i].hierarchy == rows[i - 1].hierarchy && strcmp(rows[i].file, rows[i - 1].file) == 0;
+	const struct row *row = s->rows[i], *before = i > 0 ? s->rows[i - 1] : NULL;
+
+	return before && row->hierarchy == before->hierarchy && row->group == before->group &&
+	       strcmp(row->file, before->file) == 0;
 }
 
 /* The folders that the rows' files lie in; -errno where there is none. */
 struct dirs {
 	int fd[CGROUP_HIERARCHIES];
+	int quota;
 };
 
 static void dirs_done(const struct dirs *dirs)
@@ -123,38 +141,52 @@ static void dirs_done(const struct dirs *dirs)
 		if (dirs->fd[i] >= 0)
 			(void) close(dirs->fd[i]);
 	}
+	if (dirs->quota >= 0)
+		(void) close(dirs->quota);
 }
 
-static void open_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
-	enum cgroup_hierarchy hierarchy, struct dirs *dirs)
+static int open_twin(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy)
 {
 	char twin[CGROUP_PATH];
-	int r = cgroup_twin(root, mounts, path, hierarchy, twin);
+	int r = env->cgroup_shared ? -ENOENT : cgroup_twin(env->root, mounts, env->cgroup, hierarchy, twin);
 
-	dirs->fd[hierarchy] = r < 0 ? r : cgroup_open_dir(root, &mounts->of[hierarchy], twin);
+	return r < 0 ? r : cgroup_open_dir(env->root, &mounts->of[hierarchy], twin);
 }
 
-/* Returns 0 if the group that charges memory was found, then which, or -errno. */
-static int open_dirs(const struct source_env *env, struct dirs *dirs, enum cgroup_hierarchy *ret)
+/* Where it is not known which group's quota holds the job back, it is that of the group which is charged. */
+static int open_quota(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
+{
+	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu : charging == hierarchy ? env->cgroup
+													   : NULL;
+
+	return path ? cgroup_open_dir(env->root, &mounts->of[hierarchy], path) : open_twin(env, mounts, hierarchy);
+}
+
+/* Returns 0 if the group that charges memory was found, or -errno; in *ret, then, which rows there are. */
+static int open_dirs(const struct source_env *env, struct dirs *dirs, struct source *ret)
 {
 	struct cgroup_mounts mounts;
 
 	for (int i = 0; i < CGROUP_HIERARCHIES; i++)
 		dirs->fd[i] = -ENOENT;
+	dirs->quota = -ENOENT;
 	int r = env->cgroup && env->cgroup[0] ? cgroup_mounts_read(env->root, &mounts) : -ENOENT;
 
 	if (r < 0)
 		return r;
-	enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
+	const enum cgroup_hierarchy charging = cgroup_charging(&mounts);
+	const struct row *charged = charging == CGROUP_UNIFIED ? rows_v2 : rows_v1;
+	const struct row *quota = cgroup_holding_back(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
 
-	dirs->fd[hierarchy] = cgroup_open_dir(env->root, &mounts.of[hierarchy], env->cgroup);
-	if (dirs->fd[hierarchy] < 0)
-		return dirs->fd[hierarchy];
-	if (hierarchy == CGROUP_MEMORY && !env->cgroup_shared) {
-		open_twin(env->root, &mounts, env->cgroup, CGROUP_CPU, dirs);
-		open_twin(env->root, &mounts, env->cgroup, CGROUP_CPUACCT, dirs);
-	}
-	*ret = hierarchy;
+	for (size_t i = 0; i < ROWS; i++)
+		ret->rows[i] = i < CHARGED ? &charged[i] : &quota[i - CHARGED];
+	dirs->fd[charging] = cgroup_open_dir(env->root, &mounts.of[charging], env->cgroup);
+	if (dirs->fd[charging] < 0)
+		return dirs->fd[charging];
+	if (charging == CGROUP_MEMORY)
+		dirs->fd[CGROUP_CPUACCT] = open_twin(env, &mounts, CGROUP_CPUACCT);
+	dirs->quota = open_quota(env, &mounts, charging);
 	return 0;
 }
 
@@ -171,10 +203,10 @@ static int open_own_peak(int dir, const char *file)
 
 static void open_row(struct source *s, size_t i, const struct source_env *env, const struct dirs *dirs)
 {
-	const struct row *row = &s->rows[i];
-	int dir = dirs->fd[row->hierarchy];
+	const struct row *row = s->rows[i];
+	int dir = row->group == QUOTA ? dirs->quota : dirs->fd[row->hierarchy];
 
-	if (shares_file(s->rows, i)) {
+	if (shares_file(s, i)) {
 		s->fds[i] = -1;
 		return;
 	}
@@ -221,11 +253,11 @@ static struct maybe own_peak(const struct source *s, struct maybe mark)
 
 static void tell_row(struct source *s, size_t i, const char *text, struct framebuf *out)
 {
-	struct maybe value = row_value(&s->rows[i], text);
+	struct maybe value = row_value(s->rows[i], text);
 
-	if (s->rows[i].metric == M_JOB_CGROUP_PEAK)
+	if (s->rows[i]->metric == M_JOB_CGROUP_PEAK)
 		value = own_peak(s, value);
-	teller_tell(&s->teller, out, s->rows[i].metric, value);
+	teller_tell(&s->teller, out, s->rows[i]->metric, value);
 }
 
 static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
@@ -233,9 +265,9 @@ static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
 	char text[8192]; /* memory.stat has some 2 KiB today */
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!(s->rows[i].group & what))
+		if (!(s->rows[i]->group & what))
 			continue;
-		if (!shares_file(s->rows, i)) {
+		if (!shares_file(s, i)) {
 			ssize_t n = s->fds[i] < 0 ? s->fds[i] : smallfile_pread(s->fds[i], text, sizeof(text));
 
 			s->errors[i] = n < 0 ? (int) n : 0;
@@ -254,9 +286,9 @@ static struct maybe peek(const struct source *s, enum metric metric)
 	char text[64];
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (s->rows[i].metric == metric && s->fds[i] >= 0 &&
+		if (s->rows[i]->metric == metric && s->fds[i] >= 0 &&
 			smallfile_pread(s->fds[i], text, sizeof(text)) > 0)
-			return row_value(&s->rows[i], text);
+			return row_value(s->rows[i], text);
 	}
 	return UNKNOWN;
 }
@@ -287,20 +319,18 @@ static void cgroup_close(struct source *s)
 
 static int cgroup_open(const struct source_env *env, struct source **ret, struct err *err)
 {
-	enum cgroup_hierarchy hierarchy = CGROUP_HIERARCHIES;
+	struct source *s = calloc(1, sizeof(*s));
 	struct dirs dirs;
 	bool any = false;
-	int r = open_dirs(env, &dirs, &hierarchy);
 
-	if (r < 0)
+	if (!s)
+		return err_set(err, -ENOMEM, "cgroup %s: out of memory", env->cgroup ? env->cgroup : "(none)");
+	int r = open_dirs(env, &dirs, s);
+
+	if (r < 0) {
+		free(s);
 		return err_set(err, r, "cgroup %s: %s", env->cgroup ? env->cgroup : "(none)", strerror(-r));
-	struct source *s = calloc(1, sizeof(*s));
-
-	if (!s) {
-		dirs_done(&dirs);
-		return err_set(err, -ENOMEM, "cgroup %s: out of memory", env->cgroup);
 	}
-	s->rows = hierarchy == CGROUP_UNIFIED ? rows_v2 : rows_v1;
 	for (size_t i = 0; i < ROWS; i++) {
 		open_row(s, i, env, &dirs);
 		any |= s->fds[i] >= 0;
@@ -344,7 +374,7 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 static void tell_row_probe(const struct source *s, size_t i, bool shared, const struct framebuf *out,
 	source_prober *tell, void *ctx)
 {
-	const struct row *row = &s->rows[i];
+	const struct row *row = s->rows[i];
 	struct source_probe probe = {
 		.metric = row->metric,
 		.available = was_known(out, row->metric),
@@ -355,7 +385,7 @@ static void tell_row_probe(const struct source *s, size_t i, bool shared, const 
 
 	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown now only says that it did not rise yet */
 		probe.available = s->errors[i] == 0;
-	if (shared && row->group != EVENTS) {
+	if (shared && !(row->group & (EVENTS | QUOTA))) {
 		probe.available = false;
 		probe.why_not = "other processes are in this cgroup, and would be counted";
 		probe.remedy = OWN_GROUP;
@@ -370,14 +400,15 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	struct source *s = NULL;
 
 	if (cgroup_open(env, &s, NULL) == 0) {
-		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS, &out);
+		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
 		for (size_t i = 0; i < ROWS; i++)
 			tell_row_probe(s, i, env->cgroup_shared, &out, tell, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
+			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
 			struct source_probe probe = {
-				.metric = rows_v2[i].metric,
-				.how = rows_v2[i].how,
+				.metric = row->metric,
+				.how = row->how,
 				.why_not = "no cgroup that charges memory, or none of its files can be read",
 				.remedy = OWN_GROUP,
 			};

@@ -100,20 +100,25 @@ static struct maybe cpu_v2(int dir)
 	return cgroup_cpu_max_parse(text);
 }
 
-/* The smallest limit from the group up to the top of what is mounted. */
+/* The smallest limit from the group up to the top of what is mounted, and the group nearest to it that has it: path itself
+ * where there is none. ret_at may be NULL. */
 static struct maybe smallest(const struct root *root, const struct cgroup_mount *mount, const char *path,
-	struct maybe (*read_limit)(int dir))
+	struct maybe (*read_limit)(int dir), char *ret_at)
 {
 	struct maybe least = UNKNOWN;
 	char at[CGROUP_PATH];
 
 	snprintf(at, sizeof(at), "%s", path);
+	if (ret_at)
+		memcpy(ret_at, at, sizeof(at));
 	for (;;) {
 		autoclose int dir = cgroup_open_dir(root, mount, at);
+		const struct maybe limit = dir < 0 ? UNKNOWN : read_limit(dir);
 		char *slash = strrchr(at, '/');
 
-		if (dir >= 0)
-			least = maybe_min(least, read_limit(dir));
+		if (ret_at && limit.known && (!least.known || limit.value < least.value))
+			memcpy(ret_at, at, sizeof(at));
+		least = maybe_min(least, limit);
 		if (!slash || strcmp(at, "/") == 0)
 			return least;
 		slash[slash == at] = '\0'; /* "/a" becomes "/" */
@@ -149,14 +154,15 @@ static struct maybe below_memory(const struct root *root, struct maybe limit)
 static struct maybe memory_limit(const struct root *root, const struct cgroup_mount *mount, const char *path, bool v2)
 {
 	if (v2)
-		return smallest(root, mount, path, memory_v2);
-	return below_memory(root, maybe_min(smallest(root, mount, path, memory_v1),
+		return smallest(root, mount, path, memory_v2, NULL);
+	return below_memory(root, maybe_min(smallest(root, mount, path, memory_v1, NULL),
 					  hierarchical_limit(root, mount, path)));
 }
 
-static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text)
+static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text,
+	char ret_at[CGROUP_PATH])
 {
-	enum cgroup_hierarchy hierarchy = mounts->of[CGROUP_CPU].found ? CGROUP_CPU : CGROUP_UNIFIED;
+	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
 	struct cgroup_line line;
 	char path[CGROUP_PATH];
@@ -164,7 +170,7 @@ static struct maybe cpu_limit(const struct root *root, const struct cgroup_mount
 	if (!mount->found || !cgroup_line_of(text, hierarchy, &line) ||
 		cgroup_below(mount, line.path, line.path_len, path) < 0)
 		return UNKNOWN;
-	return smallest(root, mount, path, hierarchy == CGROUP_UNIFIED ? cpu_v2 : cpu_v1);
+	return smallest(root, mount, path, hierarchy == CGROUP_UNIFIED ? cpu_v2 : cpu_v1, ret_at);
 }
 
 /* ---- the group of a process --------------------------------------------------------------------------------------- */
@@ -211,12 +217,13 @@ static int facts_read(const struct root *root, const char *text, struct cgroup_f
 	memcpy(ret->path, path, sizeof(ret->path));
 	ret->v2 = hierarchy == CGROUP_UNIFIED;
 	ret->limit_bytes = memory_limit(root, mount, path, ret->v2);
-	ret->cpu_limit_ppm = cpu_limit(root, &mounts, text);
+	ret->cpu_limit_ppm = cpu_limit(root, &mounts, text, ret->cpu_path);
 	ret->scheduler = find_scheduler(text, &line, mount);
 	return 0;
 }
 
 _Static_assert(sizeof(((struct cgroup_facts *) 0)->path) == CGROUP_PATH, "both hold any path that is taken");
+_Static_assert(sizeof(((struct cgroup_facts *) 0)->cpu_path) == CGROUP_PATH, "likewise");
 
 int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret)
 {
@@ -252,7 +259,7 @@ int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *re
 	memcpy(ret->path, plain, strlen(plain) + 1);
 	ret->limit_bytes = memory_limit(root, mount, plain, ret->v2);
 	if (ret->v2)
-		ret->cpu_limit_ppm = smallest(root, mount, plain, cpu_v2);
+		ret->cpu_limit_ppm = smallest(root, mount, plain, cpu_v2, ret->cpu_path);
 	ret->scheduler = cgroup_scheduler(plain, strlen(plain));
 	return 0;
 }

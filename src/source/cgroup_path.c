@@ -80,6 +80,11 @@ enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts)
 	return mounts->of[CGROUP_UNIFIED].found ? CGROUP_UNIFIED : CGROUP_HIERARCHIES;
 }
 
+enum cgroup_hierarchy cgroup_holding_back(const struct cgroup_mounts *mounts)
+{
+	return mounts->of[CGROUP_CPU].found ? CGROUP_CPU : CGROUP_UNIFIED;
+}
+
 int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret)
 {
 	const char *text = mountinfo_text(root);

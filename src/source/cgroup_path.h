@@ -43,6 +43,9 @@ int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret);
  * CGROUP_HIERARCHIES if there is neither. */
 enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts);
 
+/* Likewise the one whose CPU quotas hold processes back: v1 where its cpu controller is mounted, else v2. */
+enum cgroup_hierarchy cgroup_holding_back(const struct cgroup_mounts *mounts);
+
 /* One line of procfs cgroup: "4:memory:/a/b", "0::/a/b" for v2. */
 struct cgroup_line {
 	const char *controllers, *path; /* borrowed from the text */

@@ -36,7 +36,9 @@ struct source_env {
 	int32_t recorder_pid;    /* hiwater's own */
 	const char *workdir;     /* folder whose file system is watched; NULL: none */
 	const char *cgroup;      /* SOURCE_CGROUP: path below the hierarchy's mount, "/a/b" */
-	bool cgroup_shared;      /* others are known to be in it: only its events are of use */
+	bool cgroup_shared;      /* others are known to be in it: only what is for_all is of use */
+	const char *cgroup_cpu;  /* likewise, below the mount that the CPU quota is in: the group whose quota holds the job
+	                          * back; NULL: not known, v1 looks for the group with the same processes */
 	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
 };
 
@@ -63,6 +65,7 @@ struct source_group {
 	bool lists;          /* GPUs: it lists processes */
 	bool pairs;          /* GPUs: some of it is known from the second reading on */
 	bool busy;           /* GPUs: what it lists also says how busy the device is */
+	bool for_all;        /* the cgroup: true of the job also where others are in the group */
 	bool gathers;        /* GPUs: nothing but what happens while somebody looks again and again */
 };
 
@@ -90,7 +93,7 @@ struct source_ops {
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */
-extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events. The peak
+extern const struct source_ops source_cgroup; /* cgroup.c: env->cgroup; groups memory (charged, peak), detail, events, quota. The peak
                                                * is known where it is this run's: begun with it, or risen since */
 extern const struct source_ops source_nvml;   /* nvml.c: NVIDIA's GPUs. Unlike the others it may block in the driver: it belongs
                                                * into a process of its own */
@@ -129,6 +132,8 @@ struct cgroup_facts {
 	bool peak_is_ours;            /* its peak mark was made or reset for this run; likewise (cgroup_make) */
 	struct maybe limit_bytes;     /* smallest limit on the way up; unknown: none */
 	struct maybe cpu_limit_ppm;   /* smallest CPU quota on the way up, in millionths of a core */
+	char cpu_path[512];           /* the group that has it, the process's own where none has one; in v1 of the cpu hierarchy;
+	                               * "" if unknown */
 	const char *scheduler;        /* "slurm", "kubernetes", "docker", "podman", "lxc", "qemu", "systemd", "" by the
 	                               * path's pattern; static */
 };

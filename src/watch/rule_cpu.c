@@ -25,6 +25,14 @@ static void put_cores(double cores, struct buf *out)
 
 /* ---- cpu-throttled ---------------------------------------------------------------------------------------------------- */
 
+/* A quota holds back all that are in its group: who hardly wanted to run was not held back with the others. */
+static bool hardly_ran(const struct summary *s)
+{
+	const struct maybe used = s->cores_mean_ppm, quota = s->facts->limit_cpu_ppm;
+
+	return used.known && quota.known && used.value * 100 < quota.value * HELD_PERCENT;
+}
+
 bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
@@ -39,6 +47,10 @@ bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct 
 	(void) units_percent(held.value, all.value, share);
 	if (held.value * 100 <= all.value * HELD_PERCENT) {
 		buf_printf(text, "the CPU quota held it back in %s of its periods; it takes more than %d %%", share, HELD_PERCENT);
+		return false;
+	}
+	if (hardly_ran(s)) {
+		buf_printf(text, "the CPU quota held its cgroup back in %s of its periods, but the job itself hardly ran", share);
 		return false;
 	}
 	finding_evidence(f, "held_back_ratio", (double) held.value / (double) all.value);

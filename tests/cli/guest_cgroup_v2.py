@@ -166,12 +166,23 @@ def busy():
     return measure(Group("busy"), WORKLOAD, "short-children", "50", "20")
 
 
+def held_back():
+    """The quota of the group above, which others may share; the job is told of it."""
+    group = Group("quota")
+    group.write("cpu.max", "20000 100000")
+    group.write("cgroup.subtree_control", "+memory")
+    leaf = Group("leaf", above=group.folder)
+    spin = "import time; end = time.monotonic() + 11\nwhile time.monotonic() < end: pass"
+    return {**measure(leaf, sys.executable, "-S", "-c", spin), "stat": group.text("cpu.stat")}
+
+
 CASES = {
     "charged": charged, "earlier_mark": earlier_mark, "out_of_memory": out_of_memory,
     "child_out_of_memory": child_out_of_memory, "all_of_the_group": all_of_the_group, "killed": killed, "shared": shared,
     "made": made, "made_by_user": lambda: made(NOBODY),
     "made_out_of_memory": lambda: made(0, mib=TOO_MUCH), "made_beside_a_limit": made_beside_a_limit,
     "made_without_delegation": made_without_delegation, "none": none, "forks": forks, "daemon": daemon, "busy": busy,
+    "held_back": held_back,
 }
 
 

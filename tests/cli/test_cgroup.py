@@ -15,18 +15,18 @@ LIMIT = 128 * MIB
 TOO_MUCH = 400  # MiB
 
 
-def own_group():
-    """The folder of this process's v1 memory group, or None."""
+def own_group(controller="memory"):
+    """The folder of this process's v1 group of that controller, or None."""
     for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
+        if controller in controllers.split(","):
             break
     else:
         return None
     for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split()[:3]
-        if kind == "cgroup" and "memory" in options.split(","):
+        if kind == "cgroup" and controller in options.split(","):
             root, point = before.split()[3:5]
             return pathlib.Path(point) / os.path.relpath(path, root)
     return None
@@ -111,6 +111,22 @@ def measured(tool, group):
                               capture_output=True, timeout=2 * DEADLINE, preexec_fn=group.enter, check=False, **more)
         return done, json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     return run
+
+
+@pytest.fixture
+def quota():
+    """A v1 cpu group with a fifth of a core."""
+    own = own_group("cpu")
+    if own is None:
+        pytest.skip("no v1 cpu cgroup to write: this machine has no such hierarchy")
+    folder = own / f"hiwater-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / "cpu.cfs_quota_us").write_text("20000", encoding="ascii")
+    except OSError as e:
+        pytest.skip(f"no v1 cpu cgroup to write: {e.strerror}")
+    yield folder
+    remove(folder)
 
 
 def finding(summary, code="out-of-memory"):
@@ -520,3 +536,19 @@ def test_attached_to_a_group_that_is_not_there(tool, group):
     done = tool.run("attach", "--cgroup", group.path)
     assert done.returncode == 1
     assert done.stderr == f"hiwater: no process is in the cgroup '{group.path}'\n"
+
+
+def test_a_job_that_its_quota_holds_back(tool, quota):
+    """Its memory is charged to a group that the test is in, too: the quota holds the job back all the same."""
+    file = tool.folder / "summary.json"
+    spin = "end=$((SECONDS + 11)); while [ $SECONDS -lt $end ]; do :; done"
+    done = subprocess.run([HIWATER, "run", "--json", file, "--", "bash", "-c", spin], env=tool.env, cwd=tool.folder, text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * DEADLINE, check=False,
+                          preexec_fn=lambda: (quota / "cgroup.procs").write_text("0", encoding="ascii"))
+    assert done.returncode == 0
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    found = finding(summary, "cpu-throttled")
+    assert found["evidence"]["quota_cores"] == 0.2
+    assert found["evidence"]["held_back_ratio"] > 0.5
+    assert found["evidence"]["throttled_s"] > 1
+    assert "cpu-throttled" in done.stderr

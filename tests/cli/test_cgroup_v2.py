@@ -174,3 +174,12 @@ def test_a_daemon(guest):
     assert result["status"] == 0
     assert 200 * MB <= result["summary"]["ram"]["descendants"]["peak_bytes"] <= 206 * MB
     assert 200 * MB <= result["summary"]["ram"]["cgroup"]["peak_bytes"] <= 230 * MB
+
+
+def test_a_job_that_its_quota_holds_back(guest):
+    result = guest["held_back"]
+    if "nr_periods" not in result["stat"]:
+        pytest.skip("no CPU quota in the guest: its kernel has none")
+    found = next(f for f in result["summary"]["findings"] if f["code"] == "cpu-throttled")
+    assert found["evidence"]["quota_cores"] == 0.2
+    assert found["evidence"]["held_back_ratio"] > 0.5

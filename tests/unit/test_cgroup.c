@@ -7,7 +7,8 @@
 enum {
 	MEMORY = 1,
 	DETAIL = 2,
-	EVENTS = 4
+	EVENTS = 4,
+	QUOTA = 8
 };
 
 #define NONE UNKNOWN
@@ -74,8 +75,10 @@ static void check_readings(const struct root *root, const struct expected *e)
 	assert_int_equal(source_cgroup.read(s, MEMORY, &out), 0);
 	assert_int_equal(out.n_readings, 2);
 	assert_int_equal(source_cgroup.read(s, DETAIL, &out), 0);
-	assert_int_equal(out.n_readings, 9);
+	assert_int_equal(out.n_readings, 6);
 	assert_int_equal(source_cgroup.read(s, EVENTS, &out), 0);
+	assert_int_equal(out.n_readings, 7);
+	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
 	assert_int_equal(out.n_readings, 10);
 	check_maybe(&out, M_JOB_CGROUP_MEM, e->mem);
 	check_maybe(&out, M_JOB_CGROUP_PEAK, e->peak);
@@ -88,7 +91,7 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
 	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->held);
 	framebuf_clear(&out);
-	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS, &out), 0);
+	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* what could not be had was told once */
 		assert_true(out.readings[i].known);
 	source_cgroup.close(s);
@@ -221,6 +224,78 @@ static void garbage_is_unknown(void **state)
 	}
 	root_done(&root);
 	temp_tree_done(&t);
+}
+
+/* ---- quotas --------------------------------------------------------------------------------------------------------- */
+
+struct quota_case {
+	const char *groups, *controllers; /* proc/7/cgroup; the file that makes the unified hierarchy, NULL: v1 */
+	const char *file[8], *text[8];
+	const char *cpu_path;
+	int64_t ppm, periods;
+};
+
+#define CPU     "sys/fs/cgroup/cpu/"
+#define ALL     "sys/fs/cgroup/"
+#define STAT(n) "nr_periods " n "\nnr_throttled 2\nthrottled_time 3000\nthrottled_usec 3\n"
+
+static const struct quota_case quota_cases[] = {
+	/* v1: the job's own place in the other hierarchy, wherever its memory is charged */
+	{ "4:memory:/everybody\n1:cpu:/q\n", NULL,
+		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us", CPU "q/cpu.cfs_period_us",
+			CPU "q/cpu.stat" },
+		{ "1\n", "20000\n", "100000\n", STAT("7") }, "/q", 200000, 7 },
+	/* above it */
+	{ "4:memory:/everybody\n1:cpu:/q/below\n", NULL,
+		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us", CPU "q/cpu.cfs_period_us",
+			CPU "q/cpu.stat", CPU "q/below/cpu.cfs_quota_us", CPU "q/below/cpu.cfs_period_us",
+			CPU "q/below/cpu.stat" },
+		{ "1\n", "20000\n", "100000\n", STAT("7"), "-1\n", "100000\n", STAT("0") }, "/q", 200000, 7 },
+	/* v2: the smallest of two */
+	{ "0::/a/b/c\n", ALL "cgroup.controllers",
+		{ ALL "a/cpu.max", ALL "a/cpu.stat", ALL "a/b/cpu.max", ALL "a/b/cpu.stat", ALL "a/b/c/cpu.max",
+			ALL "a/b/c/cpu.stat", ALL "a/b/c/memory.current" },
+		{ "300000 100000\n", STAT("5"), "50000 100000\n", STAT("6"), "max 100000\n", STAT("8"), "1\n" }, "/a/b", 500000,
+		6 },
+};
+
+static void check_quota(const struct quota_case *c)
+{
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+	struct cgroup_facts facts;
+	struct temp_tree t;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "proc/7/cgroup", c->groups);
+	if (c->controllers)
+		temp_tree_put(&t, c->controllers, "cpu memory\n");
+	for (size_t i = 0; c->file[i]; i++)
+		temp_tree_put(&t, c->file[i], c->text[i]);
+	struct root root = temp_tree_root(&t);
+
+	assert_int_equal(cgroup_of(&root, 7, &facts), 0);
+	assert_string_equal(facts.cpu_path, c->cpu_path);
+	check_same(facts.cpu_limit_ppm, known(c->ppm));
+	const struct source_env env = { .root = &root, .cgroup = facts.path, .cgroup_shared = true, .cgroup_cpu = facts.cpu_path };
+
+	assert_int_equal(source_cgroup.open(&env, &s, NULL), 0);
+	assert_int_equal(source_cgroup.read(s, QUOTA, &out), 0);
+	check_value(&out, M_JOB_CGROUP_PERIODS, 0, c->periods);
+	check_value(&out, M_JOB_CGROUP_HELD_PERIODS, 0, 2);
+	check_value(&out, M_JOB_CGROUP_THROTTLED, 0, 3000);
+	source_cgroup.close(s);
+	framebuf_done(&out);
+	root_done(&root);
+	temp_tree_done(&t);
+}
+
+/* Whoever is in a group is held back with it, so others in it do not matter. */
+static void a_quota_is_read_where_it_holds_the_job_back(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(quota_cases) / sizeof(quota_cases[0]); i++)
+		check_quota(&quota_cases[i]);
 }
 
 /* ---- patterns and parsers ------------------------------------------------------------------------------------------ */
@@ -526,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
 		cmocka_unit_test(a_mark_from_before_counts_once_it_rises),
 		cmocka_unit_test(garbage_is_unknown),
+		cmocka_unit_test(a_quota_is_read_where_it_holds_the_job_back),
 		cmocka_unit_test(schedulers_are_told_by_their_paths),
 		cmocka_unit_test(lines_of_proc_cgroup),
 		cmocka_unit_test(paths_are_seen_below_the_mount),
