@@ -26,8 +26,10 @@ static void require_count(struct maybe value)
 static void fuzz_stat(const char *text, size_t size)
 {
 	struct procfs_stat st = { .pid = -7 };
+	int32_t status = -7;
 
 	(void) size;
+	REQUIRE(procfs_stat_exit(text, &status) ? status >= 0 && status <= UINT16_MAX : status == -7);
 	if (procfs_stat_parse(text, &st) < 0) {
 		REQUIRE(st.pid == -7);
 		return;

@@ -85,6 +85,7 @@ void sampler_push(struct sampler *s, const struct frame *given)
 	s->last_frame_ns = frame.time_ns;
 	note_launchers(s, &frame);
 	note_triggers(s, &frame);
+	sampler_trigger_note(s, &frame);
 	(void) job_apply(s->job, &frame);
 	if (s->options.see)
 		s->options.see(s->options.see_ctx, &frame);

@@ -34,6 +34,14 @@ struct oom {
 	int64_t told;                    /* kills in the job's cgroup that a trigger told of */
 };
 
+/* Members that a fault of their own ended, main aside. */
+struct faults {
+	uint32_t id;                     /* the first that nobody was told of yet; 0: none */
+	int signal;
+	uint64_t quiet_until_ns;
+	unsigned told;
+};
+
 /* The helper that reads GPUs. */
 struct sampler_gpus {
 	struct gpu *helper;              /* NULL: none */
@@ -53,6 +61,7 @@ struct sampler {
 	struct plan plans[SAMPLER_SOURCES];
 	struct cgroup_facts cgroup;
 	struct oom oom;
+	struct faults faults;
 	struct pss_budget pss;
 	struct sampler_gpus gpus;
 	struct framebuf buf, totals;
@@ -94,7 +103,8 @@ void sampler_oom_machine(struct sampler *s);
 void sampler_oom_cgroup(struct sampler *s);
 void sampler_oom_end(struct sampler *s, uint64_t now_ns);
 
-/* sampler_trigger.c: behind a look; at the end, behind sampler_oom_end. */
+/* sampler_trigger.c: of each frame, before the job has applied it; behind a look; at the end, behind sampler_oom_end. */
+void sampler_trigger_note(struct sampler *s, const struct frame *frame);
 void sampler_trigger_watch(struct sampler *s);
 void sampler_trigger_end(struct sampler *s);
 

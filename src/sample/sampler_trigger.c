@@ -10,8 +10,11 @@
 #include "sample/sampler_internal.h"
 
 enum {
-	MOST_TRIGGERS = 64
+	MOST_TRIGGERS = 64,
+	MOST_FAULTS = 8 /* of members: a job that goes on in spite of them leaves triggers for what ends it */
 };
+
+#define BURST_NS UINT64_C(10000000000) /* a crash takes others along: within this time the first is told of */
 
 void sampler_trigger(struct sampler *s, const char *why)
 {
@@ -25,11 +28,57 @@ void sampler_trigger(struct sampler *s, const char *why)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
 }
 
+/* ---- faults of members ------------------------------------------------------------------------------------------------ */
+
+/* Signals that a program gets for what it did itself. By SIGKILL and SIGTERM parents end their workers, also when all is
+ * well; kills for lack of memory are told of as such. */
+static bool is_own_fault(int signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT || signal == SIGSYS;
+}
+
+/* Frames are shown out of the buffer that a trigger would be put into, so it waits for the end of the look. */
+void sampler_trigger_note(struct sampler *s, const struct frame *frame)
+{
+	struct faults *f = &s->faults;
+
+	for (size_t i = 0; i < frame->n_ends && f->id == 0; i++) {
+		const struct end *end = &frame->ends[i];
+		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id) : NULL;
+
+		if (!end->status_known || !WIFSIGNALED(end->status) || !is_own_fault(WTERMSIG(end->status)))
+			continue;
+		if (p && (p->status_known || p->is_main)) /* told of already; main's is told of at the end */
+			continue;
+		f->id = end->id;
+		f->signal = WTERMSIG(end->status);
+	}
+}
+
+static void faults_watch(struct sampler *s)
+{
+	struct faults *f = &s->faults;
+	const struct process *p = f->id ? job_process_by_id(s->job, f->id) : NULL;
+	const uint64_t now = sampler_time(s);
+	char why[64];
+
+	f->id = 0;
+	if (!p || p->is_main || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->told >= MOST_FAULTS)
+		return;
+	f->told++;
+	f->quiet_until_ns = now + BURST_NS;
+	(void) snprintf(why, sizeof(why), "signal %d ended %.15s[%d]", f->signal, p->name, p->pid);
+	sampler_trigger(s, why);
+}
+
+/* ---- the job ------------------------------------------------------------------------------------------------------------ */
+
 /* Kills in the job's own cgroup are told of as they are counted. */
 void sampler_trigger_watch(struct sampler *s)
 {
 	const struct acc *acc = job_acc(s->job, M_JOB_OOM_KILLS, 0);
 
+	faults_watch(s);
 	if (!s->cgroup.exclusive || !acc || acc->last - acc->min <= s->oom.told)
 		return;
 	s->oom.told = acc->last - acc->min;
@@ -48,6 +97,7 @@ void sampler_trigger_end(struct sampler *s)
 	const struct facts *f = job_facts_const(s->job);
 	char why[64];
 
+	faults_watch(s);
 	if (job_oom_events(s->job) > 0 && s->oom.told == 0)
 		sampler_trigger(s, "out of memory: the kernel killed a process of the job");
 	if (!f->exit_status.known || !WIFSIGNALED((int) f->exit_status.value) || f->stopped_by.known ||

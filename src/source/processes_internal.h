@@ -55,6 +55,7 @@ struct member {
 	uint64_t rss, rss_file;  /* bytes, last reading */
 	uint64_t rss_at_marks;   /* rss when status was read last */
 	struct maybe threads;
+	struct maybe status;     /* how it ended, if it was seen as a zombie and that may be known */
 	struct maybe mark;       /* last VmHWM of this program; a higher one proves a burst */
 	uint64_t burst;          /* such a mark that no rss reading has told of yet; 0: none */
 	/* For the end: what was last known. */
@@ -151,6 +152,8 @@ struct member *member_of_pid(const struct processes *p, int32_t pid);
 /* Whether the process is still the one that it was (reads stat). On a zombie also takes its last facts and sets gone;
  * where only its first thread has ended, turns to another one. */
 bool member_check(struct processes *p, struct member *m);
+/* Sets gone; stat is what a zombie's says. */
+void member_died(struct member *m, const char *stat);
 /* Reads one of its files into p->text, by the kept descriptor or by path. Returns bytes or -errno; -ESRCH: gone. */
 ssize_t member_read(struct processes *p, struct member *m, enum keep which);
 /* Likewise by path (below the proc directory), and checked to be its own. */

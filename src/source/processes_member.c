@@ -156,6 +156,15 @@ static void member_follow(struct processes *p, struct member *m)
 	}
 }
 
+void member_died(struct member *m, const char *stat)
+{
+	int32_t status;
+
+	m->gone = true;
+	if (procfs_stat_exit(stat, &status) && status != 0)
+		m->status = known(status);
+}
+
 bool member_check(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
@@ -182,7 +191,7 @@ bool member_check(struct processes *p, struct member *m)
 	if (st.threads > 1)
 		member_follow(p, m);
 	else
-		m->gone = true;
+		member_died(m, text);
 	return !m->gone;
 }
 
@@ -301,6 +310,10 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	end.entity = ENTITY_PROCESS;
 	end.id = m->id;
 	end.how = how;
+	if (!end.status_known && m->status.known) {
+		end.status_known = true;
+		end.status = (int32_t) m->status.value;
+	}
 	end.hwm_bytes = or_else(end.hwm_bytes, m->hwm);
 	end.cpu_user_ns = or_else(end.cpu_user_ns, m->cpu_user_ns);
 	end.cpu_system_ns = or_else(end.cpu_system_ns, m->cpu_system_ns);

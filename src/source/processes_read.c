@@ -142,7 +142,7 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 	if (st.vsize_bytes > 0)
 		exec_notice(p, m, &st, out);
 	else if (st.state == 'Z' && st.threads <= 1)
-		m->gone = true;
+		member_died(m, p->text);
 }
 
 /* cancelled_write_bytes may grow past write_bytes; a counter never goes back. */

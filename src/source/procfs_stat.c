@@ -8,7 +8,8 @@
 
 enum {
 	FIRST = 4,
-	LAST = 28
+	LAST = 28,
+	EXIT_CODE = 52
 };
 
 #define BIT(n) (1u << (n))
@@ -87,4 +88,21 @@ int procfs_stat_parse(const char *line, struct procfs_stat *ret)
 	};
 	name_copy(ret->name, sizeof(ret->name), open + 1, close);
 	return 0;
+}
+
+bool procfs_stat_exit(const char *line, int32_t *ret)
+{
+	const char *p = strrchr(line, ')');
+	uint64_t value;
+
+	if (!p++)
+		return false;
+	for (int i = FIRST - 1; i < EXIT_CODE; i++) {
+		if (*p++ != ' ' || parse_field(&p) == 0)
+			return false;
+	}
+	if (*p++ != ' ' || parse_u64(&p, &value) < 0 || value > UINT16_MAX || *p != '\n')
+		return false;
+	*ret = (int32_t) value;
+	return true;
 }

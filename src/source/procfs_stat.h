@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct procfs_stat {
@@ -30,3 +31,7 @@ struct procfs_stat {
 
 /* Reads line. Returns 0, or -EBADMSG, leaving *ret alone, when it is no such line (or one that ends too early). */
 int procfs_stat_parse(const char *line, struct procfs_stat *ret);
+
+/* Field 52 (since Linux 3.5): how a zombie ended, as waitpid gives it. 0 also stands for what one may not know (another
+ * user's process). False, leaving *ret alone, where the line has no such field. */
+bool procfs_stat_exit(const char *line, int32_t *ret);

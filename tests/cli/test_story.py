@@ -2,12 +2,15 @@
 """What is kept and told when something happens to a job, lack of memory aside (test_cgroup)."""
 import json
 import os
+import re
+import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 
 import pytest
-from cli_helpers import DEADLINE, Counter
+from cli_helpers import DEADLINE, HIWATER, Counter, as_nobody
 
 PUSH = ("import os, socket, time; name = os.environ['HIWATER_SOCKET']; "
         "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'oom CUDA: tried to allocate 2 GiB', chr(0) + name[1:]); "
@@ -38,6 +41,50 @@ def test_a_fault_of_the_job(tool):
     story = shown(tool, path)["story"]
     assert story["what"] == "signal 11 ended the job"
     assert "sh" in [p["name"] for p in story["processes"]]
+
+
+# Workers that fall with one another, one that is told to end, and a parent that waits for them late and is well.
+FALLS = """
+import os, signal, subprocess, sys, time
+pids = []
+for how in sys.argv[1:]:
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.5)
+        os.kill(os.getpid(), int(how))
+        os._exit(0)
+    pids.append(pid)
+time.sleep(1.5)
+print([os.WTERMSIG(os.waitpid(pid, 0)[1]) for pid in pids])
+"""
+
+
+@pytest.mark.parametrize("user", ["own", "nobody"])
+def test_a_fault_of_a_worker(tool, user):
+    """Known from the kernel's exit record, or, where that is not permitted, from the zombie; one event for all that fell
+    together."""
+    path, python = tool.folder / "run.hiw", sys.executable
+    command = [HIWATER, "run", "-o", path, "--", python]
+    if user == "nobody":
+        python = shutil.which("python3", path="/usr/bin:/bin")
+        if not python:
+            pytest.skip("no Python for another user")
+        command = [*as_nobody(tool.folder), *command[:-1], python]
+    done = subprocess.run([*map(str, command), "-c", FALLS, "15", "11", "9", "6"], env=tool.env, cwd=tool.folder, text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[15, 11, 9, 6]\n"
+    assert len(events(path)) == 1
+    assert re.fullmatch(r"signal (11|6) ended python[0-9.]*\[[0-9]+\]", events(path)[0])
+    assert pinned(path) == (2,)
+    assert shown(tool, path)["story"]["what"] == events(path)[0]
+
+
+def test_workers_that_their_parent_ends(tool):
+    path = tool.folder / "run.hiw"
+    assert tool.run("run", "-o", path, "--", sys.executable, "-c", FALLS, "15", "9", "2").returncode == 0
+    assert events(path) == []
+    assert pinned(path) is None
 
 
 def test_an_end_on_purpose_is_no_story(tool):

@@ -43,6 +43,19 @@ static void each_field_has_its_place(void **state)
 	assert_int_equal(st.startstack, 28);
 }
 
+static void the_last_field_says_how_it_ended(void **state)
+{
+	int32_t status = -1;
+
+	(void) state;
+	assert_true(procfs_stat_exit("4711 (a) b)" REST, &status));
+	assert_int_equal(status, 52);
+	assert_false(procfs_stat_exit("4711 (a) Z 4 5\n", &status));
+	assert_false(procfs_stat_exit("4711 (a", &status));
+	assert_false(procfs_stat_exit("", &status));
+	assert_int_equal(status, 52);
+}
+
 static void the_name_may_hold_anything(void **state)
 {
 	static const char *const names[] = { "a) b", "((", ")", "", "x) R 1 1 1", "new\nline", "\xff\xfe\x01", " " };
@@ -123,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_has_its_place),
+		cmocka_unit_test(the_last_field_says_how_it_ended),
 		cmocka_unit_test(the_name_may_hold_anything),
 		cmocka_unit_test(a_long_name_is_cut),
 		cmocka_unit_test(what_is_no_such_line_is_refused),
