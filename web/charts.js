@@ -214,7 +214,7 @@ class Chart extends Panel {
     super(page, { height: 150, ...spec });
     this.unit = UNITS[spec.unit];
     const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
-    this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] }));
+    this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] })); // of long ones make() finds the line when it is drawn
     this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
     this.values.append(...this.chips, ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
@@ -288,6 +288,7 @@ class Chart extends Panel {
   }
 
   make() {
+    for (const l of this.lines) l.line = l.line || l.make();
     const options = this.options();
     const { series, bands } = this.series();
     options.scales.y = { range: (u, low, high) => this.range(low, high) };

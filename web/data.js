@@ -61,9 +61,9 @@ function unzigzag(code) {
 // mean, low and high are in base units; null where nothing was read.
 function readColumn(input, column, rows) {
   const factor = column.step * FACTORS[column.unit];
-  const steps = new Array(rows).fill(null);
+  const steps = column.band ? new Array(rows).fill(null) : null;
   let last = 0;
-  column.mean = new Array(rows).fill(null);
+  column.mean = new Array(rows); // not filled: numbers among nulls would be objects, each of them
   for (let i = 0; i < rows; i++) {
     const code = input.varint();
     if (code < FIRST_NUMBER) {
@@ -72,7 +72,7 @@ function readColumn(input, column, rows) {
       column.mean[i] = input.double();
     } else {
       last += unzigzag(code - FIRST_NUMBER);
-      steps[i] = last;
+      if (steps) steps[i] = last;
       column.mean[i] = last * factor;
     }
   }
@@ -84,8 +84,13 @@ function readColumn(input, column, rows) {
 function readTable(input, table) {
   const second = table.unit_ns / 1e9;
   let last = 0;
-  table.t = Array.from({ length: table.rows }, () => (last += input.varint()) * second);
-  table.span = Array.from({ length: table.rows }, () => input.varint() * second);
+  const times = (read) => {
+    const list = new Array(table.rows);
+    for (let row = 0; row < table.rows; row++) list[row] = read() * second;
+    return list;
+  };
+  table.t = times(() => (last += input.varint()));
+  table.span = times(() => input.varint());
   for (const column of table.columns) readColumn(input, column, table.rows);
   table.column = (name, process) => table.columns.find((c) => c.name === name && (process === undefined || c.process === process));
 }

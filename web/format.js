@@ -2,6 +2,8 @@
 // Numbers as people read them: three significant digits, units with their names.
 
 const DASH = '\u2013';
+const MANY = 200; // bars and moments behind lines that can still be told apart
+const $ = (id) => document.getElementById(id);
 
 function digits(value) {
   const size = Math.abs(value);

@@ -1,45 +1,61 @@
 // SPDX-License-Identifier: MIT
 // Lines of readings: what stands when, what lies between, what they add up to.
 
+// Loops and lists of numbers: a report has a million readings, and somebody waits for it.
+
+// The rows of a column that were read.
+function rowsOf(column) {
+  const read = [];
+  for (let row = 0; row < column.mean.length; row++) if (column.mean[row] !== null) read.push(row);
+  return read;
+}
+
 // How long a reading stands: three and a half times what usually lies between two. Longer silence is a gap.
 function holdOf(run, table, read) {
-  const between = read.slice(1).map((row, i) => table.t[row] - table.t[read[i]]).sort((a, b) => a - b);
-  const usual = between.length ? between[Math.floor(between.length * 0.9)] : 0;
+  const between = new Float64Array(Math.max(0, read.length - 1));
+  for (let i = 0; i < between.length; i++) between[i] = table.t[read[i + 1]] - table.t[read[i]];
+  const usual = between.length ? between.sort()[Math.floor(between.length * 0.9)] : 0;
   return 3.5 * Math.max((run.window_ns || 1e9) / 1e9, usual);
 }
 
-// The rows of a column that were read; null between two that are further apart than a reading holds. align: how they are
-// drawn: 1, each stands until the next one; -1, it is what was from the last one on (rates); 0, joined by slopes (series).
-function lineOf(run, table, column) {
-  const read = table.t.map((_, row) => row).filter((row) => column.mean[row] !== null);
-  const hold = holdOf(run, table, read);
-  const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
-  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold, align };
+// Joined by slopes, each in the middle of its row. What is no number is told beside the line.
+function putSlopes(line, table, column, read) {
+  const of = (values) => read.map((row) => Number.isFinite(column.mean[row]) ? values[row] : null);
+  line.x = read.map((row) => table.t[row] + table.span[row] / 2);
+  line.mean = of(column.mean);
+  [line.low, line.high] = column.band ? [of(column.low), of(column.high)] : [line.mean, line.mean];
+  for (let i = 0; i < read.length; i++) if (line.mean[i] === null) line.special.push([line.x[i], String(column.mean[read[i]])]);
+}
+
+// Flat as long as they stand, with nothing between two that are further apart than that.
+function putSteps(line, table, column, read) {
   const put = (x, mean, low, high) => {
     line.x.push(x);
     line.mean.push(mean);
     line.low.push(low);
     line.high.push(high);
   };
-  const values = (row) => [column.mean[row], column.low[row], column.high[row]];
+  const putRow = (x, row) => put(x, column.mean[row], column.low[row], column.high[row]);
   const endOf = (row) => table.t[row] + table.span[row];
   read.forEach((row, i) => {
     const before = i ? read[i - 1] : null;
-    const isNew = before === null || table.t[row] - endOf(before) > hold;
-    if (!align) {
-      const x = table.t[row] + table.span[row] / 2;
-      if (Number.isFinite(column.mean[row])) return put(x, ...values(row));
-      line.special.push([x, String(column.mean[row])]);
-      return put(x, null, null, null);
-    }
+    const isNew = before === null || table.t[row] - endOf(before) > line.hold;
     if (isNew && before !== null) {
-      if (align > 0 && table.span[before] > 0) put(endOf(before), ...values(before));
+      if (line.align > 0 && table.span[before] > 0) putRow(endOf(before), before);
       put((endOf(before) + table.t[row]) / 2, null, null, null);
     }
-    if (align > 0 || isNew) put(table.t[row], ...values(row));
-    if (align < 0 && table.span[row] > 0) put(endOf(row), ...values(row));
-    if (align > 0 && i === read.length - 1 && table.span[row] > 0) put(endOf(row), ...values(row));
+    if (line.align > 0 || isNew) putRow(table.t[row], row);
+    if (table.span[row] > 0 && (line.align < 0 || i === read.length - 1)) putRow(endOf(row), row);
   });
+}
+
+// The rows of a column that were read. align: how they are drawn: 1, each stands until the next one; -1, it is what was from the
+// last one on (rates); 0, joined by slopes (series).
+function lineOf(run, table, column) {
+  const read = rowsOf(column);
+  const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
+  const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold: align ? holdOf(run, table, read) : 0, align };
+  (align ? putSteps : putSlopes)(line, table, column, read);
   return line;
 }
 

@@ -311,6 +311,19 @@ static void vocabulary(struct json *j)
 	json_end(j);
 }
 
+/* What holds a GPU's clocks back: columns and their words. */
+static void throttles(struct json *j)
+{
+	key_list(j, "held");
+	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
+		json_array(j);
+		json_str(j, metrics[figure_throttles[i].metric].name);
+		json_str(j, figure_throttles[i].words);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void put_length(struct buf *out, size_t len)
 {
 	const unsigned char bytes[4] = { (unsigned char) len, (unsigned char) (len >> 8), (unsigned char) (len >> 16), (unsigned char) (len >> 24) };
@@ -349,6 +362,7 @@ int html_data(const struct html_run *runs, size_t n, const struct sink_options *
 	key_int(&j, "schema", 1);
 	key_text(&j, "hiwater", HIW_VERSION);
 	vocabulary(&j);
+	throttles(&j);
 	key_list(&j, "runs");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = one_run(&j, &runs[i], small, o, &numbers);

@@ -20,7 +20,7 @@ enum {
 
 #define ALONE METRIC_COUNT
 
-/* A chart and the columns in it; the second of a pair is added to the first. Which runs have it: web/page.js has the same. */
+/* A chart and the columns in it; the second of a pair is added to the first. Which runs have it: web/wanted.js and web/gpus.js have the same. */
 static const struct picture {
 	const char *title, *entity;
 	enum svg_amount amount;
@@ -88,7 +88,7 @@ static void reduce_instants(const struct html_table *t, const struct html_column
 	}
 }
 
-/* How long a reading stands: three and a half times what lies between two on average, as in web/charts.js. */
+/* How long a reading stands: three and a half times what lies between two on average, as in web/lines.js. */
 static double hold_of(const struct html_table *t, const struct html_column *c)
 {
 	size_t n = 0, last = 0;
@@ -367,7 +367,7 @@ static void pictures_of(struct drawing *d)
 
 /* ---- what the job logged --------------------------------------------------------------------------------------------------- */
 
-/* train/loss and val_loss are two lines of one chart, "loss"; web/page.js has the same rule. */
+/* train/loss and val_loss are two lines of one chart, "loss"; web/logged.js has the same rule. */
 static const char *family(const char *name)
 {
 	static const char *const sets[] = { "train", "valid", "validation", "val", "test", "eval" };

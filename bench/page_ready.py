@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""When a report can be looked at: page_ready.py PAGE LOADS.
+
+Prints JSON: for the page and for an empty one, loaded by turns in one Chromium without a window, the seconds from the begin of
+the navigation until all that is in sight was drawn, and the processor time of the main thread until then."""
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from playwright.sync_api import sync_playwright
+
+EMPTY = """<!DOCTYPE html><title>empty</title><p>empty</p><script>
+requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = performance.now(); }));</script>"""
+READY = "document.documentElement.dataset.ready"
+
+
+def load(browser, path):
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    devtools = context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(path.as_uri())
+    while not page.evaluate(READY):
+        page.wait_for_timeout(20)  # rarely asked: each question is work of the main thread
+    taken = {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
+    ready = float(page.evaluate(READY)) / 1e3
+    context.close()
+    return {"ready": ready, "processor": taken["TaskDuration"]}
+
+
+def main():
+    page, loads = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        empty = pathlib.Path(folder) / "empty.html"
+        empty.write_text(EMPTY)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        load(browser, page)  # the browser itself is warm then
+        found = {"page": [], "empty": []}
+        for _ in range(loads):
+            found["page"].append(load(browser, page))
+            found["empty"].append(load(browser, empty))
+        browser.close()
+    print(json.dumps({what: {key: [one[key] for one in all_] for key in all_[0]} for what, all_ in found.items()}))
+
+
+if __name__ == "__main__":
+    main()
