@@ -168,6 +168,8 @@ void take_alerts(struct hiw_recorder *r)
 	while (watch_next(r->watch, &alert)) {
 		const enum limit_act act = limits_take(&r->limits, r->watch, &alert);
 
+		if (act == LIMIT_SILENT)
+			continue;
 		push_event(r, &alert);
 		keep(r, &alert, act_of(act));
 	}

@@ -89,8 +89,8 @@ enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert
 	for (size_t i = 0; i < l->n; i++) {
 		if (a->rule == l->limit[i].near && a->raised)
 			add_text(a, ", over 90% of the limit");
-		if (a->rule == l->limit[i].reached && a->raised)
-			return begin_end(l, i, w, a);
+		if (a->rule == l->limit[i].reached)
+			return a->raised ? begin_end(l, i, w, a) : LIMIT_SILENT;
 	}
 	return LIMIT_NOTHING;
 }

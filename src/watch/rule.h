@@ -130,6 +130,7 @@ struct rule_term {
 	double value;           /* in the metric's unit; a rate or a growth: of that a second; percent of a whole */
 	enum rule_whole whole;
 	bool rate;              /* the counter's rise a second is meant */
+	uint64_t per_ns;        /* "/min": a rate or growth is told as it was asked for; 0: of a second */
 	uint64_t span_ns;       /* GROWTH: looked back; SILENT: how long */
 	regex_t *pattern;       /* MATCH; the rule's */
 	unsigned offset;        /* where it begins, in bytes */

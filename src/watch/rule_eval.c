@@ -171,10 +171,38 @@ static bool is_metric(const struct rule_term *t)
 	return t->name.what == RULE_METRIC;
 }
 
+/* Processor time by the second is cores, energy is power: they have units of their own. */
+static bool told_as_rate(const struct rule_term *t)
+{
+	if (t->test != TEST_COMPARE || !t->rate || !is_metric(t))
+		return t->test == TEST_GROWTH;
+	return metrics[t->name.metric].unit != UNIT_NS && metrics[t->name.metric].unit != UNIT_UJ;
+}
+
+/* The time that a rate was asked in; of what is not here, and where none was given, a second. */
+static const struct per {
+	uint64_t ns;
+	const char *name;
+} pers[] = {
+	{ UINT64_C(1000000000), "/s" },
+	{ UINT64_C(60000000000), "/min" },
+	{ UINT64_C(3600000000000), "/h" },
+	{ UINT64_C(86400000000000), "/d" },
+};
+
+static const struct per *per_of(const struct rule_term *t)
+{
+	size_t i = sizeof(pers) / sizeof(*pers) - 1;
+
+	while (i > 0 && pers[i].ns != t->per_ns)
+		i--;
+	return &pers[i];
+}
+
 char *rule_value_text(const struct rule_term *t, const struct rule_value *v, char buf[RULE_VALUE_TEXT])
 {
-	const bool per_minute = t->test == TEST_GROWTH;
-	const double value = v->value * (per_minute ? 60 : 1);
+	const struct per *per = told_as_rate(t) ? per_of(t) : NULL;
+	const double value = v->value * (per ? (double) per->ns / 1e9 : 1);
 	size_t len;
 
 	if (!v->known)
@@ -191,11 +219,8 @@ char *rule_value_text(const struct rule_term *t, const struct rule_value *v, cha
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.6g", value);
 	for (len = 0; buf[len];)
 		len++;
-	if (v->known && per_minute)
-		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/min");
-	else if (v->known && t->test == TEST_COMPARE && t->rate && is_metric(t) && metrics[t->name.metric].unit != UNIT_NS &&
-		 metrics[t->name.metric].unit != UNIT_UJ)
-		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/s");
+	if (v->known && per)
+		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "%s", per->name);
 	return buf;
 }
 

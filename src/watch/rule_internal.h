@@ -23,7 +23,7 @@ enum rule_dim {
 struct rule_number {
 	double value;          /* in the dimension's base: bytes, ns, uJ, uW, millidegrees, Hz, cores, percent */
 	enum rule_dim dim;
-	bool per;              /* "/min": value is by the second */
+	uint64_t per_ns;       /* "/min": a minute, value is by the second; 0: no rate */
 	bool has_sign;         /* "+5" or "-5" */
 };
 

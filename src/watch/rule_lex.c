@@ -148,7 +148,7 @@ static size_t unit_behind(const char *s)
 	const char *unit = s + blanks;
 	struct rule_number number = { .value = 1 };
 
-	if (blanks == 0 || !rule_unit(&unit, &number) || number.dim != DIM_TIME || number.per)
+	if (blanks == 0 || !rule_unit(&unit, &number) || number.dim != DIM_TIME || number.per_ns)
 		return 0;
 	return is_name_byte(*unit) ? 0 : (size_t) (unit - s);
 }

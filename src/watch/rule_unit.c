@@ -110,7 +110,7 @@ bool rule_unit(const char **p, struct rule_number *number)
 		return *p == s;
 	if (!take_unit(&s, &per, &size) || per != DIM_TIME)
 		return false;
-	number->per = true;
+	number->per_ns = (uint64_t) size;
 	number->value /= size / 1e9;
 	*p = s;
 	return true;
@@ -200,7 +200,7 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 	const bool is_cpu = term->name.also >= 0, is_counter = term->name.what == RULE_METRIC && metrics[term->name.metric].kind == KIND_COUNTER;
 	char text[RULE_NAME];
 
-	term->rate = is_counter && number->per;
+	term->rate = is_counter && number->per_ns;
 	if (unit == UNIT_NS && is_counter && (number->dim == DIM_CORES || (is_cpu && number->dim == DIM_BARE))) {
 		term->value *= 1e9;
 		term->rate = true;
@@ -216,7 +216,7 @@ static int metric_amount(struct rule_term *term, const struct rule_number *numbe
 		return rule_refuse(why, "this is no unit of '%s'; write it as %s", rule_name_text(&term->name, text),
 			is_cpu ? "3.5 cores or 90%" : amounts[unit].example);
 	}
-	if (number->per && !is_counter && term->test != TEST_GROWTH)
+	if (number->per_ns && !is_counter && term->test != TEST_GROWTH)
 		return rule_refuse(why, "'%s' is a level, not a rate; how fast it rises is growth(%s)", rule_name_text(&term->name, text),
 			text);
 	return 0;
@@ -240,7 +240,8 @@ int rule_amount(struct rule_term *term, const struct rule_number *number, enum r
 {
 	term->value = number->value;
 	term->whole = WHOLE_NONE;
-	if (term->test == TEST_GROWTH && !number->per)
+	term->per_ns = number->per_ns;
+	if (term->test == TEST_GROWTH && !number->per_ns)
 		return rule_refuse(why, "growth is so much in a time; write it as 10MiB/min");
 	if (number->has_sign && kind == RULE_COMPARE && number->dim != DIM_PERCENT)
 		return rule_refuse(why, "only a percentage is relative; write it as +5%%");

@@ -70,6 +70,20 @@ def test_who_uses_the_grace_is_not_killed(tool):
     assert "is killed" not in done.stderr
 
 
+def test_what_is_over_is_told_once(tool):
+    """Near and reached are two rules of one limit."""
+    job = Watched(tool, "--limit", "process.rss = 300MiB")
+    job.say("ignore")
+    job.say("hold 400")
+    job.wait_lines("limit")
+    job.say("hold 0")
+    job.wait_lines("cleared")
+    job.say("hold 1")
+    assert job.finish() == 124
+    assert len(job.lines("cleared")) == 1
+    assert job.query("SELECT count(*) FROM event WHERE kind = 'cleared'") == [(1,)]
+
+
 def test_time(tool):
     began = time.monotonic()
     done = tool.run("run", "--summary", "line", "--limit", "time = 700ms", "--", "sleep", "60")

@@ -459,7 +459,12 @@ static void test_texts_of_values(void **state)
 		const char *text;
 	} texts[] = {
 		{ "ram > 1B", 24 * GIB, "24.0 GiB" },
-		{ "growth(ram) > 1B/s", 0x1p20, "60.0 MiB/min" },
+		{ "growth(ram) > 1B/min", 0x1p20, "60.0 MiB/min" },
+		{ "growth(ram) > 1B/s", 0x1p20, "1.00 MiB/s" },
+		{ "growth(loss) > 3/s", 4, "4/s" },
+		{ "growth(loss) > 3/d", 0.5, "43200/d" },
+		{ "growth(ram) > 1%/h", 0x1p20, "3.52 GiB/h" },
+		{ "read_bytes > 1B/min", 0x1p20, "60.0 MiB/min" },
 		{ "read_bytes > 1B/s", 0x1p20, "1.00 MiB/s" },
 		{ "cpu > 1", 3.5e9, "3.5 cores" },
 		{ "time > 1s", 90e9, "0:01:30" },
