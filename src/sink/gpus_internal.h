@@ -41,7 +41,7 @@ void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct 
 void gpus_json(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
 void gpus_csv(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
 void gpus_line(const struct gpus_options *g, const struct gpus_now *now, const struct sink_options *o, struct buf *out);
-void gpus_list(const struct gpus_now *now, struct buf *out);
+void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct buf *out);
 void gpus_query(const struct gpus_options *g, const struct gpus_now *now, struct buf *out);
 
 /* Reads the format of --line, the fields of a query. Return 0 or -EINVAL with text. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/textwidth.h"
+
 enum {
 	WIDTH_LEAST = 60,
 	WIDTH_MOST = 200
@@ -65,7 +67,7 @@ int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, co
 		gpus_line(options, now, &o, out);
 		break;
 	case GPUS_LIST:
-		gpus_list(now, out);
+		gpus_list(now, &o, out);
 		break;
 	case GPUS_QUERY:
 	case GPUS_QUERY_APPS:
@@ -85,17 +87,26 @@ void gpus_fields_help(enum gpus_kind kind, struct buf *out)
 		gpus_query_help(kind, out);
 }
 
-void gpus_list(const struct gpus_now *now, struct buf *out)
+/* As nvidia-smi -L has it. */
+static void put_listed(const struct gpu_now *g, const struct sink_options *o, struct buf *out)
+{
+	const long long number = (long long) (*g->parent ? g->index : g->number).value;
+	struct buf name = BUF_INIT(4096), uuid = BUF_INIT(4096);
+
+	(void) text_clean(g->name, o->utf8, &name);
+	(void) text_clean(g->uuid, o->utf8, &uuid);
+	if (*g->parent)
+		(void) buf_printf(out, "  %-15s Device  %lld: (UUID: %s)\n", name.data, number, uuid.data);
+	else
+		(void) buf_printf(out, "GPU %lld: %s (UUID: %s)\n", number, name.data, uuid.data);
+	buf_done(&name);
+	buf_done(&uuid);
+}
+
+void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct buf *out)
 {
 	for (size_t i = 0; i < now->n_gpus; i++) {
-		const struct gpu_now *g = &now->gpus[i];
-		const long long number = (long long) (*g->parent ? g->index : g->number).value;
-
-		if (!g->is_chosen)
-			continue;
-		if (*g->parent)
-			(void) buf_printf(out, "  %-15s Device  %lld: (UUID: %s)\n", g->name, number, g->uuid);
-		else
-			(void) buf_printf(out, "GPU %lld: %s (UUID: %s)\n", number, g->name, g->uuid);
+		if (now->gpus[i].is_chosen)
+			put_listed(&now->gpus[i], o, out);
 	}
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sink/gpus_internal.h"
+#include "base/textwidth.h"
 
 enum {
 	LABEL = 30, /* columns */
@@ -119,31 +120,36 @@ static void write_fact(const struct gpu_now *g, enum gpu_fact fact, enum units u
 	}
 }
 
-static void put_line(struct buf *out, const char *label, const char *value)
+/* What a driver says goes to a terminal: it is cleaned of what a terminal would obey. */
+static void put_line(const struct sink_options *o, struct buf *out, const char *label, const char *value)
 {
-	(void) buf_printf(out, "  %-*s%s\n", LABEL, label, value);
+	(void) buf_printf(out, "  %-*s", LABEL, label);
+	(void) text_clean(value, o->utf8, out);
+	(void) buf_str(out, "\n");
 }
 
-static void put_device(const struct gpu_now *g, enum units units, struct buf *out)
+static void put_device(const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	char number[UNITS_LEN], bytes[UNITS_LEN], text[64];
 
-	(void) buf_printf(out, "GPU %s  %s\n", gpus_number(g, number), g->name);
-	put_line(out, "UUID", g->uuid);
+	(void) buf_printf(out, "GPU %s  ", gpus_number(g, number));
+	(void) text_clean(g->name, o->utf8, out);
+	(void) buf_str(out, "\n");
+	put_line(o, out, "UUID", g->uuid);
 	if (*g->pci)
-		put_line(out, "PCI", g->pci);
+		put_line(o, out, "PCI", g->pci);
 	if (*g->driver)
-		put_line(out, "Driver", g->driver);
+		put_line(o, out, "Driver", g->driver);
 	if (g->memory_bytes.known) {
-		(void) snprintf(text, sizeof(text), "%s%s", units_bytes(g->memory_bytes.value, units, bytes),
+		(void) snprintf(text, sizeof(text), "%s%s", units_bytes(g->memory_bytes.value, o->units, bytes),
 			g->unified ? ", the host's" : "");
-		put_line(out, "Memory", text);
+		put_line(o, out, "Memory", text);
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (!g->facts[rows[i].fact].number.known && !g->facts[rows[i].fact].text)
 			continue;
-		write_fact(g, rows[i].fact, units, text);
-		put_line(out, rows[i].label, text);
+		write_fact(g, rows[i].fact, o->units, text);
+		put_line(o, out, rows[i].label, text);
 	}
 }
 
@@ -155,7 +161,7 @@ void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct 
 		if (!now->gpus[i].is_chosen)
 			continue;
 		(void) buf_str(out, any ? "\n" : "");
-		put_device(&now->gpus[i], o->units, out);
+		put_device(&now->gpus[i], o, out);
 		any = true;
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {

@@ -353,8 +353,10 @@ static void put_header(const struct page *p)
 
 	for (size_t i = 0; i < p->now->n_gpus && !*driver; i++)
 		driver = p->now->gpus[i].driver;
-	(void) buf_printf(p->out, "%s  %s%s%s\n", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
-		*driver ? "  driver " : "", driver);
+	(void) buf_printf(p->out, "%s  %s%s", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
+		*driver ? "  driver " : "");
+	(void) text_clean(driver, p->o->utf8, p->out);
+	(void) buf_str(p->out, "\n");
 }
 
 static void put_note(const struct page *p, const char *text)

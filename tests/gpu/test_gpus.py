@@ -191,6 +191,14 @@ def test_text(cards, width):
     assert width < 80 or "cannot be seen here: 4000001\n" in text
 
 
+@pytest.mark.parametrize("options", [(), ("--spec",), ("-L",), ("--line", "{name} {uuid} {driver}"),
+                                     ("--query-gpu=name,uuid,serial,driver_version", "--format=csv")])
+def test_no_terminal_obeys_what_a_driver_says(cards, options):
+    said = run(cards(more="[driver]\nversion = 580.1\033[31m\n[gpu 0]\nname = \033[2JEvil\a\nuuid = GPU-\033]0;x\aevil\nserial = \033c\n"),
+               *options).stdout
+    assert "Evil" in said.replace("?[2J", "") and not re.search("[\x00-\x09\x0b-\x1f]", said), said
+
+
 def test_secrets_are_masked(cards):
     job = subprocess.Popen([sys.executable, "-c", "input()", "--token=hunter2"], stdin=subprocess.PIPE)
     try:
