@@ -17,6 +17,9 @@
 #include "cli/terminal.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
+enum {
+	LINE_MOST = 2000, /* columns of a line of progress in a file */
+};
 static const uint64_t default_progress_ns = UINT64_C(10000000000), least_progress_ns = UINT64_C(10000000);
 
 /* ---- options ---- */
@@ -233,10 +236,11 @@ int measure_timer(const struct measure *m)
 
 void measure_progress(const struct measure *m, struct hiw_recorder *recorder)
 {
-	const struct hiw_style style = terminal_style(STDERR_FILENO, m->units, m->plain);
+	struct hiw_style style = terminal_style(STDERR_FILENO, m->units, m->plain);
 	autofree char *text = NULL;
 	size_t len;
 
+	style.width = terminal_width(STDERR_FILENO, LINE_MOST);
 	if (hiw_run_text(hiw_recorder_run(recorder), HIW_PROGRESS, &style, &text, &len, NULL) == 0)
 		(void) terminal_write(STDERR_FILENO, text, len, PATIENCE_NONE_MS);
 }

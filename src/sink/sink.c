@@ -30,7 +30,7 @@ int sink_summary(enum sink_kind kind, const struct summary *summary, const struc
 		return -EINVAL;
 	if (o.width < WIDTH_LEAST)
 		o.width = WIDTH_LEAST;
-	if (o.width > WIDTH_MOST)
+	if (o.width > WIDTH_MOST && kind != SINK_PROGRESS)
 		o.width = WIDTH_MOST;
 	int code = sinks[kind](summary, &o, out);
 

@@ -347,6 +347,26 @@ static void test_progress(void **state)
 	made_done(&m);
 }
 
+/* On a terminal of 80 columns, and in a file. What gives way to the GPUs is in the summary. */
+static void test_progress_has_the_gpus(void **state)
+{
+	struct sink_options o = { .units = UNITS_IEC, .width = 80 };
+	const struct acc ram = { .n = 5, .last = GIB(1.2), .max = GIB(1.31) };
+	struct made m;
+
+	(void) state;
+	made_gpus(&m);
+	m.s.combined.peak = known(GIB(1.31));
+	m.f->cpus = known(64);
+	m.s.wall_ns = known(SECONDS(100));
+	assert_int_equal(job_restore_acc(m.job, M_JOB_RAM, 0, &ram), 0);
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB  CPU 1.75  GPU 0 30.0 GiB SM active 20 %\n");
+	o.width = 2000;
+	assert_line(&m, &o, SINK_PROGRESS, "hiwater 0:01:40  RAM 1.20 GiB (peak 1.31)  CPU 1.75 of 64 cores  GPU 0 30.0 GiB SM active 20 %"
+					   "  GPU 1 4.00 GiB busy 90 %  GPU 3 2.00 GiB\n");
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_progress_has_the_gpus),
 	};
 
 	setenv("TZ", "UTC", 1);
