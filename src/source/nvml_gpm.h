@@ -19,6 +19,7 @@ struct nvml_gpm {
 	uint64_t taken_ns[2];  /* 0: not filled */
 	unsigned next;
 	bool asked, supported;
+	bool noted;            /* that it tells nothing was told */
 	int code;              /* why not */
 	int codes[NVML_GPM_METRICS];          /* of each metric */
 	uint64_t total_bytes[NVML_GPM_METRICS]; /* of those that are rates */

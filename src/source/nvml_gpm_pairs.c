@@ -2,6 +2,7 @@
 #include "nvml_gpm.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,7 +133,26 @@ static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t
 	return known((int64_t) g->total_bytes[i]);
 }
 
-static void tell(struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns, struct framebuf *out)
+/* Why a mean is of less than the run: a profiler may have the counters. Of what was never had only an error that says
+ * nothing is worth a word. */
+static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+{
+	const struct nvml_code *meant = nvml_code(code);
+	char text[160];
+
+	if (d->gpm.noted || (d->told[M_GPU_SM_ACTIVE] != TOLD_KNOWN && meant->code != NVML_UNKNOWN))
+		return;
+	d->gpm.noted = true;
+	if (code == NVML_SUCCESS)
+		(void) snprintf(text, sizeof(text), "what GPM says cannot be so: it is left out");
+	else
+		(void) snprintf(text, sizeof(text), "missing from then on: GPM: %s (NVML's code %d)%s", meant->why, code,
+			meant->meaning == NVML_ABSENT || meant->meaning == NVML_FORBIDDEN ? "" : "; it is asked again");
+	nvml_note(s, d, out, "gpu.sm_active", text);
+}
+
+static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
+	struct framebuf *out)
 {
 	struct nvml_gpm *g = &d->gpm;
 	struct maybe value = UNKNOWN;
@@ -142,6 +162,8 @@ static void tell(struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uin
 		return;
 	if (m->code == NVML_SUCCESS)
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
+	if (list[i].metric == M_GPU_SM_ACTIVE && !value.known)
+		note_missing(s, d, (int) m->code, out);
 	nvml_tell_value(d, out, list[i].metric, value);
 }
 
@@ -172,7 +194,7 @@ static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
 		for (int i = 0; i < NVML_GPM_METRICS; i++) {
 			if (list[i].id == m->metrics[k].id)
-				tell(d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
+				tell(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
 		}
 	}
 	return code;
@@ -203,6 +225,7 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 
 	if (meaning == NVML_LOST)
 		return;
+	note_missing(s, d, code, out);
 	g->code = code;
 	g->supported = meaning != NVML_ABSENT && meaning != NVML_FORBIDDEN;
 	tell_all_unknown(d, out);

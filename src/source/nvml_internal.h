@@ -55,6 +55,7 @@ struct nvml_try {
 	bool absent;   /* no way is left: not asked again */
 	bool noted;    /* the note of that way was told */
 	bool counted;  /* an error that says nothing was told */
+	bool ceased;   /* that figures which were had are missing was told */
 	int code;      /* what the last call answered */
 };
 

@@ -83,6 +83,11 @@ enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, str
 	return meaning;
 }
 
+static bool is_not_here(enum nvml_meaning meaning)
+{
+	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
+}
+
 /* An error that says nothing is told once: it may be the first sign of something. */
 static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
 {
@@ -92,6 +97,24 @@ static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		return;
 	t->counted = true;
 	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	nvml_note(s, d, out, "gpu", text);
+}
+
+/* What a mean is of ends where the driver says no more, or what cannot be: told once. */
+static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, enum nvml_meaning meaning,
+	struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(t->code);
+	const char *name = metrics[row->metrics[0]].name;
+	char text[160];
+
+	if (t->ceased || d->told[row->metrics[0]] != TOLD_KNOWN || !(meaning == NVML_FINE || is_not_here(meaning)))
+		return;
+	t->ceased = true;
+	if (meaning == NVML_FINE)
+		(void) snprintf(text, sizeof(text), "what the driver says for gpu.%s cannot be so: it is left out", name);
+	else
+		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", name, code->why, t->code);
 	nvml_note(s, d, out, "gpu", text);
 }
 
@@ -119,7 +142,7 @@ static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct 
 		t->code = row->ways[t->way].read(s, d, r);
 		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_judge(s, d, t->code, out);
 
-		if (meaning != NVML_ABSENT && meaning != NVML_FORBIDDEN)
+		if (!is_not_here(meaning))
 			return meaning;
 		if (t->way + 1 == NVML_MAX_WAYS || !row->ways[t->way + 1].read) {
 			t->absent = true;
@@ -146,6 +169,8 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		note_odd(s, d, row, t, out);
 	if (t->code == NVML_ELSEWHERE)
 		return;
+	if (meaning != NVML_FINE || !r[0].known)
+		note_ceased(s, d, row, t, meaning, out);
 	for (unsigned i = 0; i < row->n; i++) {
 		r[i].known &= meaning == NVML_FINE;
 		nvml_tell(d, out, &r[i]);

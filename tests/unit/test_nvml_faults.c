@@ -383,6 +383,41 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_done(&rig);
 }
 
+/* What is missing from some moment on is said then, once: a mean of the run is one of less. */
+CHILD_TEST(figures_that_cease)
+{
+	(void) state;
+	struct nvml_rig rig;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[gpu 0-1]\npower = 100000\nutil = 50\ngpm 2 = 30\n"
+				     "[gpu 0]\nutil = steps 0:50 3:250\n[gpu 1]\ngpm 2 = steps 0:30 3:nan\n"
+				     "[call nvmlDeviceGetTemperature*]\nfrom = 3\ngpu = 1\nerror = 3\n"
+				     "[call nvmlGpmSampleGet]\nfrom = 3\ngpu = 0\nerror = 999\n",
+		TESTS_DIR);
+	rig_scenario(&rig, "550", text);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_at(&rig, 2);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 300000);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 4);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: what GPM says cannot be so"));
+	rig_at(&rig, 5);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
 CHILD_TEST(a_bare_device_has_nothing)
 {
 	(void) state;
@@ -559,6 +594,7 @@ int main(void)
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
+		cmocka_unit_test(figures_that_cease),
 		cmocka_unit_test(a_bare_device_has_nothing),
 		cmocka_unit_test(doctor_tells_ways_and_reasons),
 		cmocka_unit_test(doctor_waits_for_a_pair),
