@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -259,8 +258,7 @@ const struct frame *gpu_take(struct gpu *g)
 
 /* ---- is it there? ---------------------------------------------------------------------------------------------------- */
 
-static void note(const struct gpu *g, struct framebuf *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void note(const struct gpu *g, struct framebuf *out, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void note(const struct gpu *g, struct framebuf *out, const char *format, ...)
 {
 	char text[512];
 	va_list ap;
@@ -300,6 +298,11 @@ static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 			instant(g, since, text));
 		g->silent[i] = since;
 	}
+}
+
+uint64_t gpu_silent_ns(const struct gpu *g)
+{
+	return clock_boot_ns() - atomic_load(&g->shared->slots[0].in_call_ns);
 }
 
 /* Whoever was called when the helper ended. */
@@ -436,13 +439,18 @@ bool gpu_end(struct gpu *g)
 
 /* ---- what came of it ------------------------------------------------------------------------------------------------- */
 
-bool gpu_is_settled(const struct gpu *g)
+static const struct gpu_slot *in_state(const struct gpu *g, int state)
 {
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].state) == GPU_OPENING)
-			return false;
+		if (atomic_load(&g->shared->slots[i].state) == state)
+			return &g->shared->slots[i];
 	}
-	return true;
+	return NULL;
+}
+
+bool gpu_is_settled(const struct gpu *g)
+{
+	return !in_state(g, GPU_OPENING);
 }
 
 size_t gpu_n_open(const struct gpu *g)
@@ -464,20 +472,12 @@ bool gpu_any_seen(const struct gpu *g)
 
 const char *gpu_why_not(const struct gpu *g)
 {
-	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].state) == GPU_FAILED)
-			return g->shared->slots[i].why;
-	}
-	return "";
+	return in_state(g, GPU_FAILED) ? in_state(g, GPU_FAILED)->why : "";
 }
 
 int gpu_code_not(const struct gpu *g)
 {
-	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].state) == GPU_FAILED)
-			return g->shared->slots[i].code;
-	}
-	return 0;
+	return in_state(g, GPU_FAILED) ? in_state(g, GPU_FAILED)->code : 0;
 }
 
 uint64_t gpu_cpu_ns(const struct gpu *g)

@@ -326,6 +326,7 @@ static void *tell(void *arg)
 
 	pace_init(&t->pace, t->ops, atomic_load(&h->start->shared->interval_ns));
 	t->env = *h->start->env;
+	t->env.beat = &t->slot->in_call_ns;
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	if (open_source(t) == 0) {
 		if (h->start->wish)

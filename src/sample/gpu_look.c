@@ -163,10 +163,14 @@ static void await(struct gpu_look *l, uint64_t until_ns, struct gpus_now *now)
 
 static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
+	const double seconds = (double) patience_ns / 1e9;
 	char text[160];
 
-	(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in its driver)", a->vendor->label,
-		(double) patience_ns / 1e9, (int) gpu_pid(helper));
+	if (gpu_silent_ns(helper) < patience_ns / 2)
+		(void) snprintf(text, sizeof(text), "%s was not done in %.3g s: its driver answers, and slowly", a->vendor->label, seconds);
+	else
+		(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in its driver)", a->vendor->label,
+			seconds, (int) gpu_pid(helper));
 	gpus_now_note(now, 0, "gpu", text);
 	return err_set(err, -ETIMEDOUT, "%s", text);
 }

@@ -26,7 +26,8 @@ enum gpu_state {
 /* A source and its thread. */
 struct gpu_slot {
 	_Atomic int state;
-	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called; 0: it is not in a call */
+	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called, or when its driver answered it last; 0: it is not
+	                              * in a call */
 	_Atomic uint64_t dropped;
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
@@ -67,6 +68,7 @@ struct gpu_start {
  * a look is a frame with nothing in it. What start points to stays as it is. */
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err);
 void gpu_ask(struct gpu *g);
+uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has been in one call */
 int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
 
 /* gpu_helper.c: in the child of the fork. */

@@ -85,6 +85,7 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 	int r = nvml_load(env->root, &s->nvml, err);
 
 	if (r == 0) {
+		s->nvml.beat = env->beat;
 		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && !machine_first_pids(env->root);
 		r = nvml_gpus_find(s, err);
 	}

@@ -4,6 +4,9 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/root.h"
 #include "nvml_abi.h"
@@ -11,13 +14,22 @@
 struct nvml {
 	void *library;
 	char driver[NVML_VERSION_LEN]; /* "550.54.15"; "" if it is not told */
+	_Atomic uint64_t *beat;        /* when it answered last; NULL: nobody waits */
 #define X(member, parameters, ...) int(*member) parameters; /* NULL: the library has none of its names */
 	NVML_CALLS(X)
 #undef X
 };
 
 /* What a call answers; NVML_FUNCTION_NOT_FOUND where the library does not have it. */
-#define NVML_CALL(nvml, member, ...) ((nvml)->member ? (nvml)->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
+#define NVML_CALL(nvml, member, ...) ((nvml)->member ? nvml_answered(nvml, (nvml)->member(__VA_ARGS__)) : NVML_FUNCTION_NOT_FOUND)
+
+/* Says that the driver lives: who takes long over many devices is not stuck. */
+static inline int nvml_answered(const struct nvml *nvml, int code)
+{
+	if (nvml->beat)
+		atomic_store(nvml->beat, clock_boot_ns());
+	return code;
+}
 
 /* Loads and initialises; HIWATER_NVML in the environment names another library and then the only one. The driver's own
  * files below root are looked at for a better text. Returns 0, -ENOENT (no such library), -ENODEV (no driver), -ELIBBAD

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,7 @@ struct source_env {
 	const char *cgroup_cpu;  /* likewise, below the mount that the CPU quota is in: the group whose quota holds the job
 	                          * back; NULL: not known, v1 looks for the group with the same processes */
 	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
+	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME when a driver answered last; NULL: nobody waits */
 };
 
 /* One metric's availability here. */

@@ -248,6 +248,16 @@ def test_a_stuck_driver_makes_nothing_late(gpu):
     assert_not_late(gpu)
 
 
+def test_a_driver_that_is_slow_is_not_silent(gpu):
+    """Opening eight devices takes longer than one call may, and every call less."""
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("gpu 0-1", "gpu 0-7"))
+    add(gpu, "[call nvmlDeviceGetUUID]\ndelay = 1\n")
+    hiwater = start(gpu)
+    time.sleep(7)  # the length of the run, longer than a call may take
+    summary, _ = finish(gpu, hiwater)
+    assert "has not answered" not in "".join(gpu_notes(summary)), gpu_notes(summary)
+
+
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ncrash = 1\n")
     hiwater = start(gpu)

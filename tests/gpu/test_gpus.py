@@ -372,6 +372,12 @@ def test_a_driver_that_hangs(tmp_path):
     assert "NVML has not answered" in shown["notes"][0]["why"]
 
 
+def test_a_driver_that_is_slow_is_not_stuck(cards):
+    """Each call takes a tenth of the patience: all of them take longer than that."""
+    done = run(cards(more="[call nvmlDevice*]\ndelay = 0.1\n"), "--timeout=1s", status=SILENT)
+    assert "NVML was not done in 1 s: its driver answers, and slowly" in done.stderr, done.stderr
+
+
 def test_a_driver_that_hangs_leaves_the_others(cards):
     """What one source knew before the other one was given up is shown."""
     fake = cards(more="[call nvmlInit*]\nhang = 1\n")
