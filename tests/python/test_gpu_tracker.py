@@ -118,6 +118,27 @@ def test_processors_over_the_whole_time(program):
 
 # ---- what it says ----------------------------------------------------------------------------------------------------------
 
+def test_what_was_used_before_the_start_is_nobodys(program):
+    """Processor time of the interpreter's past is neither its own in the first look, nor its descendants' in the last one."""
+    run(program, f"""
+        import subprocess
+        def spin(seconds):
+            end = time.process_time() + seconds
+            while time.process_time() < end: pass
+        spin(0.5)
+        child = subprocess.Popen([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.7: pass"])
+        with gput.Tracker(sleep_time=0.1, {BYTES}) as idle:
+            child.wait()
+        used = idle.resource_usage.cpu_utilization
+        assert used.main.max_sum_percent <= 30 and used.main.mean_sum_percent < used.descendants.mean_sum_percent, used
+        for i in range(3):
+            with gput.Tracker(sleep_time=0.1, {BYTES}) as alone:
+                spin(0.2)
+            used = alone.resource_usage.cpu_utilization
+            assert used.descendants.max_sum_percent == 0 < used.main.max_sum_percent, used
+    """)
+
+
 def test_text_and_json_have_its_form(program):
     program.run(BEGIN + """
 with gput.Tracker(disable_logs=True) as tracker: pass

@@ -99,6 +99,7 @@ class Timeline:
     _last_ns: int = -1
     _is_alone: bool = False  # main has started nothing: all processor time is its own
     _look: Look = field(default_factory=Look)
+    _before_s: Optional[float] = None  # processor time of main from before the run, where the job's begins with 0
     _gpus: Dict[str, Dict[str, float]] = field(default_factory=dict)
 
     def take(self) -> List[Look]:
@@ -109,7 +110,7 @@ class Timeline:
     def whole(self) -> List[Look]:
         """The run from its beginning: at full rate if that is still there, else its windows, each as a look at its end with
         the most that was held in it."""
-        self._last_ns = -1
+        self._last_ns, self._look, self._before_s = -1, Look(), None
         if self._ask("SELECT (SELECT min(t) FROM job_recent) > (SELECT min(t + span) FROM job_sample)") == [(1,)]:
             windows = self._read([q.of_windows() for q in _QUERIES])
             return [*self._beginning(windows[:1]), *windows]
@@ -201,13 +202,19 @@ class Timeline:
             look.main_cpu_s = look.cpu_s if self._is_alone else look.main_cpu_s
         elif entity == "process":
             look.main_threads = look.main_threads if v["threads"] is None else v["threads"]
-            look.main_cpu_s = max(look.main_cpu_s, (v["cpu"] or 0) / NS)
+            self._take_main((v["cpu"] or 0) / NS)
         elif entity == "host":
             _set(look, v, ("system",))
             if v["busy"] is not None and v["whole"] is not None:
                 look.host_busy_s, look.host_s = v["busy"] / NS, v["whole"] / NS
         elif v["id"] in uuids:
             self._take_gpu(uuids[v["id"]], v)
+
+    def _take_main(self, used_s: float) -> None:
+        look = self._look
+        if self._before_s is None:
+            self._before_s = max(used_s - look.cpu_s, 0.0)
+        look.main_cpu_s = max(look.main_cpu_s, used_s - self._before_s)
 
     def _take_gpu(self, uuid: str, v: Dict[str, Any]) -> None:
         known = self._gpus.setdefault(uuid, {"mem": 0.0, "busy": 0.0})
