@@ -107,25 +107,27 @@ def test_signals_reach_the_job_once(command, signo, to_group):
 def test_a_signal_that_ends_it(command):
     """The report is told, nothing is left behind."""
     process = command.start("-e", "sleep 100")
-    wait_for(lambda: "sleep\x00100" in "".join(p.read_bytes().decode(errors="replace") if p.exists() else "" for p in children(process.pid)),
-             "the job runs")
+    wait_for(lambda: b"sleep\x00100\x00" in children(process.pid), "the job runs, and not only what has it among its arguments")
     process.terminate()
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM and stdout.startswith(f"{DONE}-15\nMax RAM")
 
 
 def children(pid):
-    """Command lines of all that pid started."""
+    """Command lines of pid and all that it started."""
     found = []
     todo = [pid]
     while todo:
-        here = todo.pop()
-        for file in pathlib.Path(f"/proc/{here}/task").glob("*/children"):
+        here = pathlib.Path(f"/proc/{todo.pop()}")
+        for file in [here / "cmdline", *here.glob("task/*/children")]:
             try:
-                todo += map(int, file.read_text().split())
+                content = file.read_bytes()
             except OSError:
                 continue
-        found.append(pathlib.Path(f"/proc/{here}/cmdline"))
+            if file.name == "cmdline":
+                found.append(content)
+            else:
+                todo += map(int, content.split())
     return found
 
 
