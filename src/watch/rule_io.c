@@ -95,6 +95,18 @@ static void put_moved(const struct summary *s, const char *verb, struct maybe by
 			units_bytes((int64_t) ((double) bytes.value / ((double) s->wall_ns.value / 1e9)), UNITS_IEC, number));
 }
 
+static void put_waits(struct maybe wait, struct maybe stalled, struct buf *text)
+{
+	char share[UNITS_LEN];
+
+	buf_printf(text, "processors waited for disks %s of the time", units_percent(wait.value, 1000000, share));
+	if (stalled.known)
+		buf_printf(text, ", some task or other %s", units_percent(stalled.value, 1000000, share));
+	buf_printf(text, "; it takes more than %d %% with few processors busy", WAIT_PERCENT);
+	if (stalled.known)
+		buf_printf(text, ", or %d %% while the job moves a MiB a second and uses under half a core", STALLED_PERCENT);
+}
+
 bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
@@ -107,8 +119,7 @@ bool rule_io_bound(const struct known_of_run *k, struct finding *f, struct buf *
 		if (!wait.known)
 			buf_str(text, "how long processors waited for disks is unknown");
 		else
-			buf_printf(text, "processors waited for disks %s of the time; it takes more than %d %% with few of them busy",
-				units_percent(wait.value, 1000000, share), WAIT_PERCENT);
+			put_waits(wait, stalled, text);
 		return false;
 	}
 	if (wait.known)

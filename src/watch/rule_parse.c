@@ -63,7 +63,7 @@ static void take_amount(struct parser *p, struct rule_term *term)
 	at = p->p;
 	limit = lex_keyword(p, "limit");
 	if (!limit && !lex_keyword(p, "capacity"))
-		lex_fail(p, at, "of limit or of capacity");
+		lex_fail(p, at, "of what? write of limit or of capacity");
 	else if (rule_of(term, limit ? WHOLE_LIMIT : WHOLE_CAPACITY, &why) < 0)
 		lex_fail(p, at, "%s", why.text);
 }
@@ -228,6 +228,8 @@ static void take_comparison(struct parser *p, struct rule_term *term)
 	}
 	if (take_operator(p, term))
 		take_amount(p, term);
+	else if (at[0] == '=' && (at[1] == '>' || at[1] == '<'))
+		lex_fail(p, at, "there is no '=%c'; write %c=", at[1], at[1]);
 	else if (*at == '=')
 		lex_fail(p, at, "'=' sets a limit (--limit); to compare, write ==");
 	else
@@ -390,7 +392,7 @@ static void parse_tail(struct parser *p)
 	}
 	lex_blanks(p);
 	if (*p->p)
-		lex_fail(p, p->p, "the rule ends before this; between two comparisons belongs and or or");
+		lex_fail(p, p->p, "what is this? between two comparisons belongs 'and' or 'or', before a time 'for'");
 }
 
 /* Whom it is judged for: processes or GPUs, not both. */
