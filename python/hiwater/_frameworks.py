@@ -208,18 +208,24 @@ class Thread:
 
 # ---- out of memory -------------------------------------------------------------------------------------------------------
 
-_OOM_TYPES = {"OutOfMemoryError", "ResourceExhaustedError", "MemoryError"}
+_DEVICE_TYPES = {"OutOfMemoryError", "ResourceExhaustedError"}
 _OOM_WORDS = ("out of memory", "RESOURCE_EXHAUSTED", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+_HOST_WORDS = ("DefaultCPUAllocator", "Cannot allocate memory")  # PyTorch's, of the host's memory
 TEXT_MOST = 1000
 
 
 def oom_text(exception: BaseException) -> Optional[str]:
-    """What to record of an exception that says memory ran out, a device's or the host's; None: it says something else."""
+    """What to record of an exception that says memory ran out: a device's, or, behind "host: ", the host's; None: it says
+    something else."""
     import errno
 
     name = type(exception).__name__
     text = " ".join(str(exception).split())
     kinds: Set[str] = {kind.__name__ for kind in type(exception).__mro__}
-    is_oom = bool(kinds & _OOM_TYPES) or (isinstance(exception, OSError) and exception.errno == errno.ENOMEM) or \
-        (isinstance(exception, RuntimeError) and any(word in text for word in _OOM_WORDS))
-    return f"{name}: {text}"[:TEXT_MOST] if is_oom else None
+    in_words = text if isinstance(exception, RuntimeError) else ""
+    is_device = bool(kinds & _DEVICE_TYPES) or any(word in in_words for word in _OOM_WORDS)
+    is_host = isinstance(exception, MemoryError) or (isinstance(exception, OSError) and exception.errno == errno.ENOMEM) or \
+        any(word in in_words for word in _HOST_WORDS)
+    if not is_device and not is_host:
+        return None
+    return f"{'' if is_device else 'host: '}{name}{': ' if text else ''}{text}"[:TEXT_MOST]

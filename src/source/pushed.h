@@ -4,7 +4,7 @@
  * socket, whose name is in HIWATER_SOCKET ("@hiwater-PID-RANDOM"), is one message:
  *
  *     mark TEXT
- *     oom TEXT                   a device ran out of memory: a trigger of the black box
+ *     oom TEXT                   a device ran out of memory: a trigger of the black box; "oom host: TEXT": not a device, the host
  *     phase+ NAME                begins a phase, inside the open one; on further lines what is known of it, KEY=VALUE
  *     phase- NAME                ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]

@@ -20,7 +20,9 @@ enum {
 
 static void put_cores(double cores, struct buf *out)
 {
-	buf_printf(out, cores < 10 ? "%.1f" : "%.0f", cores);
+	const bool is_whole = cores < 1e6 && cores == (double) (int) cores;
+
+	buf_printf(out, cores < 10 && !is_whole ? "%.1f" : "%.0f", cores);
 }
 
 /* ---- cpu-throttled ---------------------------------------------------------------------------------------------------- */
@@ -115,18 +117,21 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 		return false;
 	}
 	if (threads <= 2 * cores || waiting <= 2 * cores || used * 100 < cores * BUSY_PERCENT) {
-		buf_printf(text, "%.0f threads, some %.0f of them runnable, kept %.1f of %.0f cores busy; it takes more than two "
-				 "runnable threads a core, and cores that are %d %% busy",
-			threads, fmin(waiting, threads), used, cores, BUSY_PERCENT);
+		buf_printf(text, "%.0f threads, some %.0f of them runnable, kept %.1f of ", threads, fmin(waiting, threads), used);
+		put_cores(cores, text);
+		buf_printf(text, " cores busy; it takes more than two runnable threads a core, and cores that are %d %% busy",
+			BUSY_PERCENT);
 		return false;
 	}
 	finding_evidence(f, "threads", threads);
 	finding_evidence(f, "runnable", waiting);
 	finding_evidence(f, "cores", cores);
 	finding_evidence(f, "cores_used", used);
-	buf_printf(text, "Some %.0f threads wanted to run on %.0f cores at a time: they may slow each other down. Try fewer: "
-			 "OMP_NUM_THREADS x processes = cores, or fewer workers.",
-		fmin(waiting, threads), cores);
+	buf_printf(text, "Some %.0f threads wanted to run on ", fmin(waiting, threads));
+	put_cores(cores, text);
+	buf_printf(text, " %s at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer "
+			 "workers.",
+		fabs(cores - 1) < 0.05 ? "core" : "cores");
 	return true;
 }
 

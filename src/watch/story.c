@@ -70,7 +70,8 @@ static const struct event *event_of(const struct job *job)
 	return found;
 }
 
-/* Nobody but the kernel kills for lack of the host's memory; what a program says itself is of its device. */
+/* Nobody but the kernel kills for lack of the host's memory; what a program says itself is of its device, unless it says that it
+ * is of the host. */
 static bool kernel_killed(const struct event *e)
 {
 	return is_kill(e) || (begins(e->text, "out of memory") && strstr(e->text, "the kernel killed"));
@@ -78,7 +79,7 @@ static bool kernel_killed(const struct event *e)
 
 static bool is_on_gpu(const struct event *e)
 {
-	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e));
+	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e) && !begins(e->text, "out of memory: host: "));
 }
 
 /* SIGKILL at a time when memory was short. */

@@ -82,7 +82,7 @@ static void test_throttled(void **state)
 
 	assert_true(f->fired);
 	assert_says(f->message, "12.3 s in all");
-	assert_says(f->message, "its 2.0 cores");
+	assert_says(f->message, "its 2 cores");
 	assert_true(fabs(evidence_of(f, "held_back_ratio") - 0.051) < 1e-9);
 	m.s.wall_ns = known(SECONDS(9));
 	assert_false(fires(&m, "cpu-throttled"));
@@ -113,6 +113,11 @@ static void test_oversubscribed(void **state)
 	/* A quota is what counts where it is smaller. */
 	m.f->limit_cpu_ppm = known(4000000);
 	assert_true(fires(&m, "cpu-oversubscribed"));
+	assert_non_null(strstr(finding_of(&m, "cpu-oversubscribed")->message, "on 4 cores at a time"));
+	m.f->limit_cpu_ppm = known(400000);
+	assert_true(fires(&m, "cpu-oversubscribed"));
+	assert_non_null(strstr(finding_of(&m, "cpu-oversubscribed")->message, "on 0.4 cores at a time"));
+	m.f->limit_cpu_ppm = known(4000000);
 	/* Cores that are not busy are not short. */
 	m.s.cores_mean_ppm = known(3100000);
 	assert_false(fires(&m, "cpu-oversubscribed"));
