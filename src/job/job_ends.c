@@ -225,6 +225,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	job->n_ended += !m->p.is_main;
 	live_count_faults(&job->live[m->live]);
 	faults = job->live[m->live].faults;
+	family_drop(job, &job->live[m->live]);
 	if (m->kin > 0 && end->how == END_SEEN)
 		family_forget(job, m);
 	kin_drop(job, m);

@@ -12,6 +12,12 @@
  * To err on the safe side, faults that are subtracted were read before the memory, those that are added after it. An
  * anchor from a look that may have missed a child, which took pages along at its fork, is dropped when the child shows.
  *
+ * What a member's own faults brought since anybody joined the family, no other member holds. So what of it exceeds the
+ * member's size is gone again, and so is all of it when the member ends; and main's is none of what the others hold.
+ * A parent that takes and gives back memory beside sleeping children, or writes anew what they share with it, is told
+ * from one whose children do. The marks from which a member's own faults are counted are set anew with each anchor, since
+ * what was held then is in the anchor.
+ *
  * The huge pages are those of the whole machine, so where others take many, that bound is far too high. What a family
  * probably holds needs no such count: of what its faults brought, small pages are counted by the faults, and huge ones
  * show in its members' sizes, so the larger of the two is what was added since a look (but for a member that copies
@@ -21,6 +27,7 @@
 #include "job/job_internal.h"
 
 #define LOOK_NS UINT64_C(20000000) /* longest that a look may take after its frame's time */
+#define GONE_NS UINT64_C(200000000) /* how often it is noted what was gone, for a child that shows late */
 
 static struct family *family_of(const struct job *job, const struct member *m)
 {
@@ -42,7 +49,7 @@ uint32_t family_new(struct job *job)
 		job->families[job->n_families++].generation = 0;
 	}
 	generation = job->families[i].generation + 1;
-	job->families[i] = (struct family) { .used = true, .living = 1, .generation = generation };
+	job->families[i] = (struct family) { .used = true, .living = 1, .generation = generation, .base_seq = job->seq };
 	job->free_family = i + 1;
 	return i;
 }
@@ -77,6 +84,17 @@ void family_forget(struct job *job, struct member *m)
 		f->n_anchors = 0;
 }
 
+/* What went while a child was there that no look had found, the child may hold. */
+static void gone_doubt(struct family *f, uint64_t fork_ns)
+{
+	const int64_t surely = f->gone_then[1].time_ns <= fork_ns   ? f->gone_then[1].gone
+			       : f->gone_then[0].time_ns <= fork_ns ? f->gone_then[0].gone
+								    : 0;
+	f->gone_surely = smaller(f->gone_surely, surely);
+	for (int i = 0; i < 2; i++)
+		f->gone_then[i].gone = smaller(f->gone_then[i].gone, surely);
+}
+
 void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns)
 {
 	struct family *f = &job->families[family];
@@ -85,6 +103,8 @@ void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fo
 	m->family = job->live[m->live].family = family;
 	m->generation = f->generation;
 	f->living++;
+	f->base_seq = job->seq;
+	gone_doubt(f, fork_ns);
 	while (f->n_anchors > 0) {
 		const struct anchor *last = &f->anchors[f->n_anchors - 1];
 
@@ -110,6 +130,66 @@ void family_found(struct job *job, struct member *m)
 		job->live[m->live].anon_then = job->live[m->live].given = 0;
 		job->live[m->live].looked = true;
 	}
+}
+
+/* ---- what a member alone brought --------------------------------------------------------------------------------- */
+
+static void gone_take(struct family *f, int64_t *counted, int64_t gone)
+{
+	if (gone <= *counted)
+		return;
+	f->gone += gone - *counted;
+	f->gone_surely += gone - *counted;
+	*counted = gone;
+}
+
+void family_own(const struct job *job, struct live *l)
+{
+	const struct family *f = &job->families[l->family];
+	const struct member *m = l->m;
+
+	l->own.now = counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
+	if (l->own.mark_seq > f->base_seq || job->seq <= f->base_seq)
+		return;
+	l->own.mark_seq = job->seq;
+	l->own.mark = l->own.now;
+	l->own.gone = 0;
+}
+
+static bool has_mark(const struct family *f, const struct live *l)
+{
+	return l->own.mark_seq > f->base_seq;
+}
+
+void family_drop(struct job *job, const struct live *l)
+{
+	struct family *f = &job->families[l->family];
+	int64_t counted = l->own.gone;
+
+	if (has_mark(f, l))
+		gone_take(f, &counted, job->page_bytes * (l->own.now - l->own.mark));
+}
+
+static void own_look(const struct job *job, struct family *f, struct live *l, int64_t anon)
+{
+	const int64_t brought = job->page_bytes * (l->own.now - l->own.mark);
+	int64_t unheld = 0;
+
+	if (!has_mark(f, l))
+		return;
+	if (l->rss_known && l->rss_seq == job->memory_seq) {
+		/* By faults that were read before its memory: what later ones brought it may come to hold. */
+		gone_take(f, &l->own.gone, job->page_bytes * (l->own.before - l->own.mark) - anon);
+		unheld = larger(brought - anon - l->own.gone, 0);
+	}
+	f->unheld[ALL] += unheld;
+	f->unheld[REST] += l->is_main ? larger(brought - l->own.gone, 0) : unheld;
+}
+
+/* What the faults of a family brought and may still be held, but for huge pages. */
+static int64_t brought_by(const struct job *job, int64_t faults, int64_t gone)
+{
+	return job->page_bytes * faults - gone;
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
@@ -156,6 +236,7 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	const int64_t step = (int64_t) job->config.huge_page_bytes, swelled = growth_of(job, l);
 	const int64_t grown = step > 0 && swelled >= step ? swelled : 0;
 
+	own_look(job, f, l, anon);
 	look->rss_sum += l->rss;
 	look->anon_sum += anon;
 	f->swelled += swelled;
@@ -188,7 +269,7 @@ const struct look *job_look(struct job *job)
 
 		f->anon[ALL] = f->anon[REST] = 0;
 		f->faults = f->ended;
-		f->largest = 0;
+		f->largest = f->unheld[ALL] = f->unheld[REST] = 0;
 		f->n = 0;
 		f->stale = f->uncounted = false;
 	}
@@ -207,7 +288,7 @@ const struct look *job_look(struct job *job)
 
 /* ---- anchors -------------------------------------------------------------------------------------------------------- */
 
-static void anchor_take(struct family *f, int64_t value, uint64_t time_ns)
+static void anchor_take(struct family *f, int64_t value, uint64_t time_ns, uint64_t seq)
 {
 	if (f->n_anchors > 0 && value >= f->anchors[f->n_anchors - 1].value)
 		return;
@@ -218,27 +299,28 @@ static void anchor_take(struct family *f, int64_t value, uint64_t time_ns)
 		f->n_anchors--;
 	}
 	f->anchors[f->n_anchors++] = (struct anchor) { value, time_ns > 0 ? time_ns : 1 };
+	f->base_seq = seq;
 }
 
-/* What a family probably holds; it may be more than the sum of its members. */
-static int64_t family_likely(const struct job *job, const struct family *f)
+/* What a set of a family probably holds; it may be more than the sum of its members. */
+static int64_t family_likely(const struct job *job, const struct family *f, enum set set)
 {
-	const int64_t faults = job->page_bytes * (f->faults - f->since.faults);
+	const int64_t brought = brought_by(job, f->faults, f->gone) - f->unheld[ALL] - f->since.brought;
 	const int64_t grown = f->grown - f->since.grown, swelled = f->swelled - f->since.swelled;
 
-	if (f->stale) /* one of them ended before its faults were read */
-		return f->since.anon + (swelled > faults ? swelled : faults);
-	return f->since.anon + (faults > grown ? faults : grown);
+	/* stale: one of them ended before its faults were read. */
+	return f->since.anon + larger(brought, f->stale ? swelled : grown) - (f->unheld[set] - f->unheld[ALL]);
 }
 
 /* Where several are there at the first look, all that they could be sharing they probably share: a pass puts it right. */
 static void likely_from_here(const struct job *job, struct family *f)
 {
-	if (f->since.set && f->anon[ALL] >= family_likely(job, f))
+	if (f->since.set && f->anon[ALL] >= family_likely(job, f, ALL))
 		return;
 	f->since.anon = f->since.set ? f->anon[ALL] : f->largest;
 	f->since.set = true;
-	f->since.faults = f->stale ? f->faults_before : f->faults;
+	f->since.brought = brought_by(job, f->stale ? f->faults_before : f->faults, f->gone);
+	f->base_seq = job->seq;
 	f->since.grown = f->grown;
 	f->since.swelled = f->swelled;
 }
@@ -257,8 +339,13 @@ void families_anchor(struct job *job, uint64_t time_ns)
 			continue;
 		likely_from_here(job, f);
 		if (huge == 0 || job->huge_before.known) {
-			anchor_take(f, f->anon[ALL] - job->page_bytes * f->faults_before - huge * job->huge_before.value,
-				time_ns);
+			anchor_take(f, f->anon[ALL] - brought_by(job, f->faults_before, f->gone_surely) - huge * job->huge_before.value,
+				time_ns, job->seq);
+		}
+		if (time_ns >= f->gone_then[1].time_ns + GONE_NS) {
+			f->gone_then[0] = f->gone_then[1];
+			f->gone_then[1].gone = f->gone_surely;
+			f->gone_then[1].time_ns = time_ns + LOOK_NS;
 		}
 	}
 }
@@ -271,6 +358,7 @@ void families_settle(struct job *job)
 		struct live *l = &job->live[i];
 
 		l->counted = l->counted || l->faults_seq > 0;
+		l->own.before = l->own.now;
 	}
 }
 
@@ -292,10 +380,10 @@ void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64
 		int64_t most = f->anon[set], likely = most;
 
 		if (f->n > 1 && !f->stale && fresh && f->n_anchors > 0)
-			most = smaller(most, f->anchors[f->n_anchors - 1].value + job->page_bytes * f->faults +
+			most = smaller(most, f->anchors[f->n_anchors - 1].value + brought_by(job, f->faults, f->gone_surely) - f->unheld[set] +
 						     (job->config.huge_page_bytes > 0 ? huge : 0));
 		if (f->n > 1)
-			likely = f->since.set ? family_likely(job, f) : f->largest;
+			likely = f->since.set ? family_likely(job, f, set) : f->largest;
 		likely = smaller(likely, most);
 		*ret_most += most > 0 ? most : 0;
 		*ret_likely += likely > 0 ? likely : 0;

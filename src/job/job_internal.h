@@ -116,6 +116,12 @@ struct live {
 	int64_t file_then;     /* file at the last job_files_done */
 	int64_t anon_then;     /* at the last look, if it was looked at */
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
+	struct {
+		int64_t now, before;  /* its own faults, and as they were at the last total */
+		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
+		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
+		uint64_t mark_seq;    /* frame of that reading; 0: none */
+	} own;
 	int64_t others[SETS];  /* the most that the others can have held at a look since its mark was read last */
 	int64_t seen;          /* its largest rss since then */
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
@@ -153,12 +159,20 @@ struct family {
 	unsigned n_anchors;
 	int64_t swelled;       /* by what its members' anonymous memory has risen, look by look */
 	int64_t grown;         /* the same in steps of a huge page: of less the faults tell, and rss is not that exact everywhere */
+	int64_t gone;          /* bytes: of what faults of its members brought, what none can hold any more */
+	int64_t gone_surely;   /* likewise, less what a child may hold that showed late */
+	struct {
+		int64_t gone;
+		uint64_t time_ns;
+	} gone_then[2];        /* what gone_surely was, the older one first */
+	uint64_t base_seq;     /* frame in which somebody joined it, or an anchor was taken */
 	struct {
 		bool set;
-		int64_t anon, faults, swelled, grown; /* then */
+		int64_t anon, brought, swelled, grown; /* then */
 	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
+	int64_t unheld[SETS];  /* bytes that faults brought and, beside what is gone, none of the set can hold now */
 	int64_t largest;       /* anonymous memory of one member */
 	uint32_t n;
 	bool stale;            /* faults of a member are older than the memory */
@@ -354,6 +368,10 @@ uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
 void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
 /* faults: of m, as far as no living member tells of them. */
 void family_leave(struct job *job, struct member *m, int64_t faults);
+/* It ends or runs another program: what it alone held is gone. */
+void family_drop(struct job *job, const struct live *l);
+/* Faults of l were read. */
+void family_own(const struct job *job, struct live *l);
 /* Further faults of one that left. */
 void family_add(struct job *job, const struct member *m, int64_t faults);
 /* m, main, is watched from its exec on: nothing was there before. */

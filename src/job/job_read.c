@@ -248,6 +248,8 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 		counted_take(job, l->m, which, r->value);
 	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
 		live_count_faults(l);
+	if (target == TO_OWN && which == TREE_FAULTS)
+		family_own(job, l);
 }
 
 int process_take(struct job *job, const struct reading *r)

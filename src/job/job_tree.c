@@ -274,6 +274,7 @@ static void exec_take(struct job *job, struct member *m)
 	/* Without memory for it the old family holds it still: too much rather than too little. */
 	if (family == NOT_ALIVE)
 		return;
+	family_drop(job, l);
 	family_leave(job, m, l->faults);
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;

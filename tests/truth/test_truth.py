@@ -111,11 +111,21 @@ def test_children_that_fill_huge_pages_are_caught(run, workload):
     holds(summary["ram"]["combined"], 395, 420, tight=False)
 
 
-def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workload):
-    summary = run(workload, "forks-rewrite")
+@pytest.mark.parametrize("children", [1, 8])
+def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workload, children):
+    summary = run(workload, "forks-rewrite", children)
     check_all(summary)
     assert summary["ram"]["combined"]["high_bytes"] >= 300 * MB
     holds(summary["ram"]["combined"], 295, 320)
+    between(summary["ram"]["descendants"]["peak_bytes"], 149, 165)  # what the parent wrote is none of theirs
+
+
+def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
+    """1,000 MB in faults: those of the parent, which never held more than 200."""
+    summary = run(workload, "forks-churn", 8)
+    check_all(summary)
+    between(summary["ram"]["combined"]["high_bytes"], 200, 370)
+    between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
 
 @pytest.mark.parametrize("cgroup", CGROUPS)

@@ -146,29 +146,46 @@ static void forks_huge(void)
 
 static char *rewritten;
 
-/* 150 MB; a fork; the parent writes it all again while the child holds the old pages: 300 MB. */
-static void forks_rewrite(void)
+static void rewrite(void)
+{
+	for (size_t i = 0; i < 150 * (size_t) MB; i += 4096)
+		rewritten[i]++;
+}
+
+/* Memory that is taken and given back twenty times. */
+static void churn(void)
+{
+	for (int i = 0; i < 20; i++) {
+		char *p = fill(50 * (size_t) MB);
+
+		nap(50);
+		(void) munmap(p, 50 * (size_t) MB);
+	}
+}
+
+/* 150 MB and n forks that only sleep, beside which the parent does something. */
+static void beside_forks(int n, void (*parent)(void))
 {
 	int hold[2];
 	char c;
-	pid_t pid;
 
 	rewritten = fill(150 * (size_t) MB);
 	if (pipe(hold) < 0)
 		die("pipe");
-	pid = fork();
-	if (pid == 0) {
-		close(hold[1]);
-		(void) !read(hold[0], &c, 1);
-		_exit(0);
+	for (int i = 0; i < n; i++) {
+		if (fork() == 0) {
+			close(hold[1]);
+			(void) !read(hold[0], &c, 1);
+			_exit(0);
+		}
 	}
 	close(hold[0]);
 	nap(250);
-	for (size_t i = 0; i < 150 * (size_t) MB; i += 4096)
-		rewritten[i]++;
+	parent();
 	nap(600);
 	close(hold[1]);
-	(void) waitpid(pid, NULL, 0);
+	while (wait(NULL) > 0)
+		;
 }
 
 /* Takes huge pages and gives them back, until it is ended: it is none of any job's. */
@@ -328,8 +345,10 @@ int main(int argc, char **argv)
 		forks((int) number);
 	else if (strcmp(job, "forks-huge") == 0)
 		forks_huge();
-	else if (strcmp(job, "forks-rewrite") == 0)
-		forks_rewrite();
+	else if (strcmp(job, "forks-rewrite") == 0) /* the children hold the old pages: 300 MB */
+		beside_forks((int) number, rewrite);
+	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is taken anew */
+		beside_forks((int) number, churn);
 	else if (strcmp(job, "neighbour") == 0)
 		neighbour();
 	else if (strcmp(job, "daemon") == 0)

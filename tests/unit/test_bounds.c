@@ -193,6 +193,70 @@ static void test_a_child_that_was_missed_takes_pages_along(void **state)
 	assert_within(last(r, M_JOB_RAM_HIGH), 400 * MB, 401 * MB);
 }
 
+/* Eight children sleep on what they were given: what main writes anew is main's. */
+static void test_what_main_writes_beside_its_children_is_its_own(void **state)
+{
+	struct rig *r = *state;
+
+	fork_eight(r, false);
+	faults(r, 1, 2 * FILL + 128);
+	tick(r);
+	assert_within(last(r, M_JOB_RAM_REST_HIGH), 300 * MB, 306 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 600 * MB, 607 * MB);
+	assert_int_equal(last(r, M_JOB_RAM), last(r, M_JOB_RAM_HIGH));
+}
+
+/* It takes and gives back 100 MB again and again: never are there more than what it holds and what they were given. */
+static void test_what_is_given_back_beside_children_is_gone(void **state)
+{
+	struct rig *r = *state;
+
+	fork_eight(r, false);
+	for (int i = 0; i < 40; i++) {
+		rss(r, 1, i % 2 ? 300 * MB : 400 * MB, MB / 2);
+		push(r);
+		faults(r, 1, FILL + 128 + (i / 2 + 1) * 100 * MB / PAGE);
+		for (uint32_t id = 2; id <= 9; id++)
+			faults(r, id, 20);
+		tick(r);
+		assert_within(last(r, M_JOB_RAM_HIGH), 400 * MB, 706 * MB);
+		assert_within(last(r, M_JOB_RAM_REST_HIGH), 300 * MB, 306 * MB);
+	}
+}
+
+/* Two children were forked while main held 200 MB each time, which it gave back before any look found them. */
+static void test_what_a_missed_child_took_along_is_not_gone(void **state)
+{
+	const int64_t pages = 200 * MB / PAGE;
+	struct rig *r = *state;
+	uint64_t forked[2];
+
+	born(r, 1, 0, 77);
+	push(r);
+	faults(r, 1, 0);
+	tick(r);
+	for (int i = 0; i < 2; i++) {
+		rss(r, 1, 200 * MB, 0);
+		push(r);
+		faults(r, 1, (i + 1) * pages);
+		tick(r);
+		forked[i] = BOOT + r->now - 50 * MS;
+		rss(r, 1, 0, 0);
+		tick(r);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		born_of(r, 2 + i, 1, 77, forked[i]);
+		rss(r, 2 + i, 200 * MB, 0);
+	}
+	rss(r, 1, 0, 0);
+	push(r);
+	faults(r, 1, 2 * pages);
+	for (uint32_t id = 2; id <= 3; id++)
+		faults(r, id, 0);
+	tick(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 400 * MB);
+}
+
 /* What an ended member faulted in lives on in its children. */
 static void test_an_ended_members_faults_stay(void **state)
 {
@@ -453,6 +517,9 @@ int main(void)
 		HUGE_RIG_TEST(test_an_old_count_of_huge_pages_is_not_believed),
 		RIG_TEST(test_a_parent_that_writes_everything_anew_is_caught),
 		RIG_TEST(test_a_child_that_was_missed_takes_pages_along),
+		RIG_TEST(test_what_main_writes_beside_its_children_is_its_own),
+		RIG_TEST(test_what_is_given_back_beside_children_is_gone),
+		RIG_TEST(test_what_a_missed_child_took_along_is_not_gone),
 		RIG_TEST(test_an_ended_members_faults_stay),
 		RIG_TEST(test_exec_leaves_the_family),
 		RIG_TEST(test_smaller_large_pages_count_for_each_fault),
