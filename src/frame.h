@@ -67,6 +67,7 @@ struct gpu_birth {
 	const char *pci;         /* "0000:3b:00.0" as sysfs has it; "" if it has none */
 	const char *parent;      /* of a MIG instance: uuid of the GPU that it is part of; else "" */
 	const char *driver;      /* version, as the driver says it; "" if it does not */
+	struct maybe gpu_instance; /* of a MIG instance: those of one parent and one of these share their memory */
 	struct maybe index;      /* the driver's */
 	struct maybe cuda_index; /* what CUDA calls it in an environment that selects nothing, in PCI order */
 	struct maybe memory_bytes;

@@ -28,7 +28,8 @@ struct going_on {
 };
 
 struct gpu_device {
-	char uuid[TEXT], pci[TEXT];
+	char uuid[TEXT], pci[TEXT], parent[TEXT];
+	struct maybe gpu_instance; /* of an instance: whose memory it shares */
 	bool unified;
 	bool divided;            /* into MIG instances, which have the lists */
 	bool ours_unknown;       /* what the job holds on it could not be read */
@@ -128,7 +129,8 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 			return;
 		struct gpu_device *d = &ids->devices[ids->n_devices++];
 
-		*d = (struct gpu_device) { .unified = b->gpu.unified };
+		*d = (struct gpu_device) { .unified = b->gpu.unified, .gpu_instance = b->gpu.gpu_instance };
+		(void) snprintf(d->parent, sizeof(d->parent), "%s", b->gpu.parent);
 		(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->gpu.uuid);
 		(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->gpu.parent ? "" : b->gpu.pci);
 		mark_divided(ids, b->gpu.parent);
@@ -302,16 +304,50 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 		framebuf_unknown(out, M_GPU_UNATTRIBUTED_MEM, id);
 }
 
+static bool share_memory(const struct gpu_device *a, const struct gpu_device *b)
+{
+	return a == b || (a->gpu_instance.known && b->gpu_instance.known && a->gpu_instance.value == b->gpu_instance.value &&
+				 strcmp(a->parent, b->parent) == 0);
+}
+
+/* What is attributed of the memory that the device tells of: compute instances of one GPU instance have one memory, and
+ * lists of their own. */
+static struct amount attributed(const struct gpu_ids *ids, const struct gpu_device *d)
+{
+	struct amount sum = { 0 };
+
+	for (size_t i = 0; i < ids->n_devices; i++) {
+		const struct gpu_device *other = &ids->devices[i];
+
+		if (!share_memory(d, other))
+			continue;
+		sum.bytes += other->visible.bytes;
+		sum.unknown = sum.unknown || other->visible.unknown;
+	}
+	return sum;
+}
+
 /* Memory may have come or gone between the look at the device and the list: of the looks before and after it, the one
  * that leaves less over counts. */
 static void tell_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
 	const int64_t mem = d->mem.value < d->mem_then.value ? d->mem.value : d->mem_then.value;
+	const struct amount whose = attributed(ids, d);
 
-	if (d->mem.known && d->mem_then.known && !d->visible.unknown && !d->unified)
+	if (d->mem.known && d->mem_then.known && !whose.unknown && !d->unified)
 		framebuf_value(out, M_GPU_UNATTRIBUTED_MEM, (uint32_t) (d - ids->devices) + 1,
-			mem > d->visible.bytes ? mem - d->visible.bytes : 0);
+			mem > whose.bytes ? mem - whose.bytes : 0);
 	d->mem_then = UNKNOWN;
+}
+
+/* An instance that is no more shares nothing with the one that comes in its place. */
+static void part_with(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
+{
+	uint32_t mine;
+	struct gpu_device *d = device_of(ids, source, id, &mine);
+
+	if (d)
+		d->gpu_instance = UNKNOWN;
 }
 
 static void tell_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e, struct framebuf *out)
@@ -348,6 +384,8 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
 			forget_user(ids, frame->source, frame->ends[i].id, out);
+		else
+			part_with(ids, frame->source, frame->ends[i].id);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].listed)

@@ -163,6 +163,7 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 			.pci = d->pci,
 			.parent = d->parent ? d->parent->uuid : "",
 			.driver = s->nvml.driver,
+			.gpu_instance = d->parent && d->gpu_instance != NVML_NONE_U32 ? known(d->gpu_instance) : UNKNOWN,
 			.index = known(d->index),
 			.cuda_index = cuda_index(s, d),
 			.memory_bytes = d->memory_bytes,

@@ -178,6 +178,14 @@ def test_instances_stand_below_their_gpu(tmp_path):
     assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
 
 
+def test_compute_instances_of_one_gpu_instance_have_one_memory(tmp_path):
+    """What a process in one of them holds is nobody's unknown in the other."""
+    mig = (SCENARIOS / "mig.conf").read_text().replace("include = ", f"include = {SCENARIOS}/").replace("4100001", str(os.getpid()))
+    devices = {d["number"]: d["memory"] for d in as_json(Fake(tmp_path, mig))["devices"]}
+    assert devices["0.2"]["used_bytes"] == devices["0.3"]["used_bytes"] == 3016 * MIB < 3072 * MIB
+    assert devices["0.2"]["unattributed_bytes"] == devices["0.3"]["unattributed_bytes"] == 0
+
+
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("width", [60, 80, 120])
