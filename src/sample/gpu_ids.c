@@ -240,9 +240,9 @@ static void take_user(struct gpu_ids *ids, const struct frame *f, const struct r
 	if (!u)
 		return;
 	if (r->metric == M_GPROC_MEM) {
-		const uint32_t process = u->process || !u->pid || !members ? 0 : processes_id(members, u->pid);
+		const uint32_t process = !u->pid || !members ? 0 : processes_id(members, u->pid);
 
-		if (process) { /* the list came before it was known */
+		if (process && process != u->process) { /* the list came before it was known, or its pid is used again */
 			end_user(u, out);
 			u->process = process;
 			tell_user(ids, u, out);

@@ -114,6 +114,57 @@ def run_later(tool, *prefix, before=""):
     return done.stderr, json.loads((tool.folder / "run.json").read_text())["gpu"]
 
 
+# Its child ends, and another one gets the same pid at once (clone3 with set_tid). What the driver lists for that pid grows.
+SAME_PID = """
+import ctypes, os, struct, sys, time
+def fork_as(pid):
+    wanted = ctypes.c_int(pid)
+    args = struct.pack("11Q", 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(wanted), 1, 0)
+    child = ctypes.CDLL(None, use_errno=True).syscall(435, args, len(args))
+    if child == 0:
+        os.execvp("sleep", ["sleep", "600"])
+    return child
+def tell(name, text):
+    open(name + ".new", "w").write(str(text))
+    os.rename(name + ".new", name)
+first = os.fork()
+if first == 0:
+    os.execvp("sleep", ["sleep", "600"])
+tell("child", first)
+sys.stdin.readline()
+os.kill(first, 9)
+os.waitpid(first, 0)
+second = fork_as(first)
+tell("memory", 4 << 30)
+tell("second", second)
+sys.stdin.readline()
+os.kill(first, 9)
+"""
+
+
+def test_a_pid_that_is_used_again_is_another_process(gpu):
+    (gpu.folder / "memory").write_text(str(GIB))
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("memory = 512Mi", f"memory = file {gpu.folder}/memory"))
+    hiwater = gpu.start("run", "--json", "run.json", "-o", "run.hiw", "--", sys.executable, "-c", SAME_PID, stdin=subprocess.PIPE, text=True)
+
+    def holds(least):
+        shown = json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") or {}
+        peak = ((shown.get("gpu") or {}).get("combined") or {}).get("peak_bytes")
+        return peak is not None and peak >= least
+
+    wait_for(lambda: holds(GIB), "the first is listed")
+    hiwater.stdin.write("\n")
+    hiwater.stdin.flush()
+    wait_for((gpu.folder / "second").exists, "the second is there")
+    if (gpu.folder / "second").read_text() != (gpu.folder / "child").read_text():
+        hiwater.stdin.close()
+        hiwater.wait(DEADLINE)
+        pytest.skip("not allowed to choose a pid")
+    wait_for(lambda: holds(4 * GIB), "the second's memory is the job's")
+    summary, _ = finish(gpu, hiwater)
+    assert summary["gpu"]["combined"]["peak_bytes"] == 4 * GIB
+
+
 def test_what_the_driver_does_not_tell_of_the_job_is_not_nothing(gpu):
     """WSL: who is on the device is told, not what they hold. That the job held nothing before it came is no figure of the run."""
     text = gpu.scenario.read_text()
