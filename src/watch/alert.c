@@ -23,14 +23,17 @@ uint64_t watch_lost(const struct watch *w)
 	return w->lost;
 }
 
-bool watch_stands(const struct watch *w, size_t number)
+bool watch_stands(const struct watch *w, size_t number, uint32_t id)
 {
 	const struct watched *r = &w->rules[number];
 	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
 	bool stands = false;
 
-	for (size_t i = 0; !stands && i < crowd->n; i++)
-		stands = crowd->places[i].id && r->states[i].raised && r->states[i].is_holding;
+	for (size_t i = 0; !stands && i < crowd->n; i++) {
+		const bool is_it = crowd->places[i].id && (id == 0 || crowd->places[i].id == id);
+
+		stands = is_it && r->states[i].raised && r->states[i].is_holding;
+	}
 	return stands;
 }
 

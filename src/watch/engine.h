@@ -88,8 +88,8 @@ bool watch_about_memory(const struct watch *w);
 /* The first of the rule's names that nobody ever had a value of, where that keeps it from saying anything; NULL: none. */
 const struct rule_name *watch_never_had(const struct watch *w, size_t number);
 
-/* Is the rule raised for somebody, and did it hold when it was last judged? */
-bool watch_stands(const struct watch *w, size_t number);
+/* Is the rule raised for the process or GPU with that id (0: for somebody), and did it hold when it was last judged? */
+bool watch_stands(const struct watch *w, size_t number, uint32_t id);
 /* For how many of those whom it is judged for the rule holds now, or, of a rule to check, held when they ended; and of each
  * kind the one who is nearest to what it asks about. Tells nothing. */
 void watch_tally(struct watch *w, size_t number, struct tally *ret);

@@ -87,6 +87,8 @@ static enum limit_act begin_end(struct limits *l, size_t limit, const struct wat
 enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *a)
 {
 	for (size_t i = 0; i < l->n; i++) {
+		if (a->rule == l->limit[i].near && a->raised && watch_stands(w, l->limit[i].reached, a->id))
+			return LIMIT_SILENT; /* both at once: it is told what is done about it */
 		if (a->rule == l->limit[i].near && a->raised)
 			add_text(a, ", over 90% of the limit");
 		if (a->rule == l->limit[i].reached)

@@ -20,7 +20,7 @@ enum limit_act {
 	LIMIT_NOTHING,
 	LIMIT_END,    /* send SIGTERM */
 	LIMIT_KILL,   /* send SIGKILL */
-	LIMIT_SILENT, /* tell nobody: that the limit is not reached any more is told once it is not near either */
+	LIMIT_SILENT, /* tell nobody: what is reached need not be near, and is told to be over once it is not near either */
 };
 
 /* Who was told to end and is killed if it does not. */

@@ -305,7 +305,7 @@ static uint32_t tell_all(struct pushes *p, const struct push_event *reading, uin
 	for (size_t i = 0; i < p->n_rules; i++) {
 		struct push_event e = *reading;
 
-		if ((p->needs[i] & ~known) || !watch_stands(p->watch, i))
+		if ((p->needs[i] & ~known) || !watch_stands(p->watch, i, 0))
 			continue;
 		e.kind = PUSH_ALERT;
 		e.rule = (uint8_t) i;

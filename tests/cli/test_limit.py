@@ -86,7 +86,7 @@ def test_what_is_over_is_told_once(tool):
 
 def test_time(tool):
     began = time.monotonic()
-    done = tool.run("run", "--summary", "line", "--limit", "time = 700ms", "--", "sleep", "60")
+    done = tool.run("run", "-i", "20ms", "--summary", "line", "--limit", "time = 700ms", "--", "sleep", "60")
     assert 0.7 <= time.monotonic() - began < 20
     assert done.returncode == 124
     assert "exit=124" in done.stderr
