@@ -68,8 +68,11 @@ _OPTIONS = {
     "grace": ("--grace", _span),
     "request": ("--request", request),
     "print_every": ("--progress", _span),
+    "units": ("--units", _one),
+    "json": ("--json", _file),
+    "summary_file": ("--summary-file", _file),
 }
-_FLAGS = {"pss": "--pss"}
+_FLAGS = {"pss": "--pss", "plain": "--plain"}
 _OTHERS = {"pid", "record", "exact", "summary", "live"}
 
 

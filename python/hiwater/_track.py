@@ -33,6 +33,9 @@ def track(what: object = None, /, **options: Any) -> Any:
     print_every  seconds: a line about the present on stderr so often
     live         in a notebook: draw a chart while it runs (`Run.live`)
     summary      "full" or "line": print it on stderr at the end
+    json, summary_file    files to write the summary into as well, as JSON and as text
+    units        of amounts in texts: "iec" (GiB), "si" (GB) or "bytes"
+    plain        texts have one fact a line, for screen readers
     alert, on_alert, limit, grace, request    rules, as on the command line; one text or several
 
     Raises Error where an option makes no sense; `start`, or entering the block, where nothing can be measured.

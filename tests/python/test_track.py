@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from track_helpers import COMMAND, DEADLINE, MIB, recorders_of, wait_for
+from track_helpers import COMMAND, DEADLINE, MIB, ROOT, recorders_of, wait_for
 
 SLACK = 8 * MIB  # what an interpreter takes meanwhile
 GIVEN = MIB  # what it may give back: its own objects, buffers of reading
@@ -278,6 +278,20 @@ def test_the_summary_at_the_end(program):
         with hiwater.track(summary="line"): pass
     """, quiet=False)
     assert "RAM       peak" in program.stderr and "ram_peak=" in program.stderr.splitlines()[-1], program.stderr
+
+
+def test_all_options_of_the_command(program):
+    """Those that say which processes and how long are the block's own."""
+    known = re.findall(r'"(-[-a-z]+)"', (ROOT / "python" / "hiwater" / "_options.py").read_text())
+    offered = set(re.findall(r"^ +(?:-[a-z], +)?(-[-a-z]+)", program.hiwater("attach", "--help"), re.M))
+    assert {"--units", "--interval", "--gpu"} <= offered
+    assert offered - set(known) == {"--name", "--for", "--help"}
+    program.run("""
+        import json
+        with hiwater.track(units="si", plain=True, json="a.json", summary_file="a.txt", record=False) as run: pass
+        assert json.loads(pathlib.Path("a.json").read_text())["ram"]["combined"]["peak_bytes"] == run.summary.ram_peak_bytes
+        assert "RAM peak: " in str(run.summary) and " MB" in str(run.summary) and "RAM peak: " in pathlib.Path("a.txt").read_text()
+    """)
 
 
 # ---- harmless ----------------------------------------------------------------------------------------------------------------
