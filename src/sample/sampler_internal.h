@@ -34,7 +34,7 @@ struct oom {
 	int64_t told;                    /* kills in the job's cgroup that a trigger told of */
 };
 
-/* Members that a fault of their own ended, main aside. */
+/* Members that a fault of their own ended; not the main process of a job that is ours, whose end is the job's. */
 struct faults {
 	uint32_t id;                     /* the first that nobody was told of yet; 0: none */
 	int signal;

@@ -48,7 +48,7 @@ void sampler_trigger_note(struct sampler *s, const struct frame *frame)
 
 		if (!end->status_known || !WIFSIGNALED(end->status) || !is_own_fault(WTERMSIG(end->status)))
 			continue;
-		if (p && (p->status_known || p->is_main)) /* told of already; main's is told of at the end */
+		if (p && (p->status_known || (p->is_main && s->options.ours))) /* told of already, or at the end as the job's */
 			continue;
 		f->id = end->id;
 		f->signal = WTERMSIG(end->status);
@@ -63,7 +63,7 @@ static void faults_watch(struct sampler *s)
 	char why[64];
 
 	f->id = 0;
-	if (!p || p->is_main || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->told >= MOST_FAULTS)
+	if (!p || job_facts_const(s->job)->stopped_by.known || now < f->quiet_until_ns || f->told >= MOST_FAULTS)
 		return;
 	f->told++;
 	f->quiet_until_ns = now + BURST_NS;

@@ -22,6 +22,16 @@ def events(path):
         return [row[0] for row in db.execute("SELECT text FROM event WHERE kind = 'trigger'")]
 
 
+def taskstats(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("SELECT value FROM meta WHERE key = 'taskstats'").fetchone() == (1,)
+
+
+def comm(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("SELECT name FROM process WHERE is_main").fetchone()[0]
+
+
 def pinned(path):
     with sqlite3.connect(path) as db:
         return db.execute("SELECT value FROM meta WHERE key = 'pinned'").fetchone()
@@ -78,6 +88,21 @@ def test_a_fault_of_a_worker(tool, user):
     assert re.fullmatch(r"signal (11|6) ended python[0-9.]*\[[0-9]+\]", events(path)[0])
     assert pinned(path) == (2,)
     assert shown(tool, path)["story"]["what"] == events(path)[0]
+
+
+def test_a_fault_of_who_is_attached_to(tool):
+    job = subprocess.Popen([sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGSEGV)"],
+                           stdin=subprocess.PIPE)
+    path = tool.folder / "run.hiw"
+    run = tool.start("attach", "-o", path, "--progress=100ms", job.pid)
+    assert run.stderr.readline()  # it measures
+    job.communicate(b"\n", timeout=DEADLINE)
+    assert run.wait(DEADLINE) == 0
+    if taskstats(path):
+        assert events(path) == [f"signal 11 ended {comm(path)}[{job.pid}]"]
+        assert pinned(path) == (2,)
+    else:
+        assert events(path) == []  # who waits for it at once is told alone
 
 
 def test_workers_that_their_parent_ends(tool):
