@@ -81,6 +81,22 @@ static bool is_device(const struct job *job, const struct birth *gpu, const char
 	return is_number(text, len, gpu->gpu.index) || (len > 4 && strncmp(gpu->gpu.uuid, text, len) == 0);
 }
 
+const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series)
+{
+	static const char *const words[FRAMEWORKS_MOST][2] = {
+		{ "torch allocated", "torch reserved" },
+		{ "jax allocated", "jax reserved" },
+		{ "tensorflow allocated", "tensorflow reserved" },
+	};
+	struct parts parts;
+
+	if (!split(series, &parts) || !is_device(job, gpu, parts.device, parts.device_len))
+		return NULL;
+	return strcmp(figures[parts.figure].name, "allocated_bytes") == 0  ? words[parts.framework][0]
+	       : strcmp(figures[parts.figure].name, "reserved_bytes") == 0 ? words[parts.framework][1]
+									   : NULL;
+}
+
 static void add(struct framework *framework, size_t figure, const struct series *series)
 {
 	struct maybe *at = (struct maybe *) ((char *) framework + figures[figure].offset);

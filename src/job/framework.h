@@ -22,5 +22,8 @@ enum {
 /* Is a series of this name such a figure? */
 bool framework_has(const char *series);
 
+/* How a series of such memory of this GPU is called, "torch allocated"; NULL: it is none. */
+const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series);
+
 /* What each of them said of the GPU, those that said something. Returns how many; ret has FRAMEWORKS_MOST. */
 size_t frameworks_of(const struct job *job, const struct birth *gpu, struct framework *ret);

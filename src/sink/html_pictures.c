@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which charts there are without a program, and what is in them: the page's charts take their place where it runs.
+ * Charts without a program: the page's take their place where it runs. Which there are: html_picture.c.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,35 +10,12 @@
 
 #include "base/textwidth.h"
 #include "job/framework.h"
-#include "sink/html_svg.h"
+#include "sink/html_picture.h"
 
 enum {
 	SERIES_SHOWN = 24,    /* pictures of what the job logged */
 	PHASES_SHOWN = 200,
 	MOMENTS_SHOWN = 200,
-};
-
-#define ALONE METRIC_COUNT
-
-/* A chart and the columns in it; the second of a pair is added to the first. Which runs have it: web/wanted.js and web/gpus.js have the same. */
-static const struct picture {
-	const char *title, *entity;
-	enum svg_amount amount;
-	bool is_loose;
-	struct {
-		const char *label;
-		enum metric metric, added;
-		bool is_dropped;  /* where it is always 0 */
-	} lines[SVG_LINES];
-} pictures[] = {
-	{ "RAM of the job", "job", AMOUNT_BYTES, false, { { "job, shared pages once", M_JOB_RAM, ALONE, false }, { "swap", M_JOB_SWAP, ALONE, true }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true } } },
-	{ "RAM of the machine", "host", AMOUNT_BYTES, false, { { "in use by everybody", M_HOST_MEM_USED, ALONE, false } } },
-	{ "memory", "gpu", AMOUNT_BYTES, false, { { "job", M_GPU_JOB_MEM, ALONE, false }, { "device", M_GPU_MEM, ALONE, false }, { "other jobs", M_GPU_FOREIGN_MEM, ALONE, true }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true } } },
-	{ "at work", "gpu", AMOUNT_SHARE, false, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false }, { "\"utilisation\": some kernel ran", M_GPU_BUSY, ALONE, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false } } },
-	{ "power", "gpu", AMOUNT_WATTS, false, { { "limit", M_GPU_POWER_LIMIT, ALONE, false }, { "drawn", M_GPU_POWER, ALONE, false } } },
-	{ "temperature", "gpu", AMOUNT_CELSIUS, true, { { "GPU", M_GPU_TEMP, ALONE, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false } } },
-	{ "Processors in use by the job", "job", AMOUNT_CORES, false, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false } } },
-	{ "Storage", "job", AMOUNT_BYTES, false, { { "job reads, each second", M_JOB_READ_BYTES, ALONE, false }, { "job writes, each second", M_JOB_WRITE_BYTES, ALONE, false } } },
 };
 
 /* A picture in the making, and what happened meanwhile. */
@@ -171,10 +148,19 @@ static struct svg_line *new_line(struct drawing *d, const char *label)
 	return l;
 }
 
+static const char *label_of(const struct picture *p, size_t line)
+{
+	for (size_t i = 0; !p->lines[line].label && i < FIGURE_THROTTLES; i++) {
+		if (figure_throttles[i].metric == p->lines[line].metric)
+			return figure_throttles[i].words;
+	}
+	return p->lines[line].label;
+}
+
 static void add_line(struct drawing *d, const struct picture *p, size_t line, const struct html_table *t)
 {
 	const struct html_column *c = html_gather_column(t, p->lines[line].metric);
-	struct svg_line *l = c ? new_line(d, p->lines[line].label) : NULL;
+	struct svg_line *l = c ? new_line(d, label_of(p, line)) : NULL;
 
 	if (!l)
 		return;
@@ -308,6 +294,24 @@ static void about_clocks(struct drawing *d, const struct html_table *t)
 	d->chart.note = d->note.len > 0 ? d->note.data : NULL;
 }
 
+/* What frameworks say of their memory on it, beside what the driver says. */
+static void add_allocators(struct drawing *d, const struct birth *gpu)
+{
+	const struct html_gather *g = d->run->gather;
+
+	for (size_t i = 0; i < g->n_tables; i++) {
+		const struct html_table *t = &g->tables[i];
+		const char *label = t->is_points && t->n > 0 ? framework_memory(d->run->summary->job, gpu, t->columns[0].name) : NULL;
+		struct svg_line *l = label ? new_line(d, label) : NULL;
+
+		if (!l)
+			continue;
+		l->is_instants = true;
+		reduce_instants(t, &t->columns[0], d->chart.end_ns, l->points);
+		d->chart.n_lines++;
+	}
+}
+
 /* ---- pictures -------------------------------------------------------------------------------------------------------------- */
 
 static void begin(struct drawing *d, const char *title, const char *of, enum svg_amount amount, bool is_loose)
@@ -338,15 +342,17 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	if (gpu)
 		(void) figure_gpu(d->run->summary->job, &gpu->gpu, name);
 	begin(d, p->title, name, p->amount, p->is_loose);
-	for (size_t line = 0; line < SVG_LINES && p->lines[line].label; line++)
+	for (size_t line = 0; line < SVG_LINES && label_of(p, line); line++)
 		add_line(d, p, line, t);
+	if (gpu && p->lines[0].metric == M_GPU_JOB_MEM)
+		add_allocators(d, gpu);
 	if (p->lines[0].metric == M_JOB_RAM)
 		about_ram(d);
-	if (gpu && p->amount == AMOUNT_BYTES)
+	if (gpu && p->lines[0].metric == M_GPU_JOB_MEM)
 		reference(d, "it has", gpu->gpu.memory_bytes);
 	if (p->amount == AMOUNT_CORES)
 		reference(d, "the job may use", figure_cores(d->run->summary->facts));
-	if (gpu && p->amount != AMOUNT_BYTES)
+	if (gpu && p->amount != AMOUNT_BYTES && p->lines[0].metric != M_GPU_THROTTLE_POWER)
 		about_clocks(d, t);
 	if (d->chart.n_lines > 0)
 		svg_chart(d->h, &d->chart);
@@ -355,12 +361,12 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 
 static void pictures_of(struct drawing *d)
 {
-	for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++) {
+	for (size_t i = 0; i < html_picture_count; i++) {
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
 
-			if (strcmp(t->entity, pictures[i].entity) == 0 && t->n > 0)
-				picture(d, &pictures[i], t);
+			if (strcmp(t->entity, html_picture_table[i].entity) == 0 && t->n > 0)
+				picture(d, &html_picture_table[i], t);
 		}
 	}
 }

@@ -10,7 +10,7 @@ enum {
 	LETTER = 6,      /* pixels that a letter takes, about */
 };
 
-const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7" };
+const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b7280", "#8b5e1a" };
 
 struct vertex {
 	long x, low, mean, high;

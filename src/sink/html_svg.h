@@ -17,9 +17,9 @@ enum {
 	SVG_FINE = 10, /* paths are in tenths of a pixel: integers are short, and the same in each locale */
 	SVG_LEFT = 84,        /* of the plot */
 	SVG_POINTS = 400,     /* a line has at most */
-	SVG_LINES = 4,
+	SVG_LINES = 6,
 	SVG_REFERENCES = 3,
-	SVG_COLORS = 4,
+	SVG_COLORS = SVG_LINES,
 };
 
 enum svg_amount {

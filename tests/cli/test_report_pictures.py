@@ -74,12 +74,21 @@ memory = steps 0:1Gi 2:3Gi
     tool.end_all()
 
 
+def shown_keys(made, title):
+    return made[1][title].keys
+
+
 def test_what_is_pictured(made):
     titles = set(made[1])
     for of in ("GPU 0", "GPU 1"):
         assert {f"{of} memory", f"{of} at work", f"{of} power", f"{of} temperature"} <= titles
     assert {"What happened", "RAM of the job", "RAM of the machine", "Processors in use by the job", "Storage", "loss", "accuracy", "<odd>&"} <= titles
     assert not [t for t in titles if "allocated" in t], "a framework's memory is no series of the user's"
+    names = lambda title: {re.split(" max | \\d", key)[0] for key in shown_keys(made, title)}
+    assert {"job", "device", "torch allocated"} <= names("GPU 0 memory") and "torch allocated" not in names("GPU 1 memory")
+    assert "torch allocated max 5 B" in [key.replace("\xa0", " ") for key in shown_keys(made, "GPU 0 memory")]
+    assert {"private", "job, shared pages once"} <= names("RAM of the job")
+    assert names("GPU 0 held back by") == {"heat"} and "GPU 1 held back by" not in titles, "what never was is not pictured"
 
 
 def test_memory_with_its_peak_and_its_request(made):
