@@ -134,7 +134,7 @@ class Panel {
     return {
       width: this.width(),
       height: this.spec.height,
-      padding: [6, this.width() > WIDE && !this.spec.bare ? LABELS : 10, 0, 0],
+      padding: [6, this.width() > WIDE && !this.spec.bare ? LABELS : 20, 0, 0], // half of the last time stands right of the axis
       legend: { show: false },
       scales: { x: { time: false, range: () => [view.min, view.max] } },
       cursor: {

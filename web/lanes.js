@@ -42,12 +42,14 @@ class Lanes extends Panel {
       for (const bar of this.spec.bars) this.drawBar(ctx, bar, x(bar.from), x(bar.to), box.top + bar.lane * lane, lane, ratio, box);
       ctx.fillStyle = ink('text');
       ctx.textAlign = 'left';
+      let taken = box.left; // of the lane, by the bar before and its words
       this.spec.bars.forEach((bar, i) => {
         const next = this.spec.bars[i + 1];
         const before = this.spec.bars[i - 1];
-        const first = bar.at && before && before.lane === bar.lane ? Math.max(x(before.from) + 8 * ratio, box.left) : box.left;
+        const isAmong = bar.at && before && before.lane === bar.lane;
+        taken = isAmong ? Math.max(taken, x(before.from) + 8 * ratio) : box.left;
         const last = bar.at && next && next.lane === bar.lane ? Math.min(x(next.from) - 8 * ratio, ends) : ends;
-        this.drawLabel(ctx, bar, x(bar.from), x(bar.to), box.top + (bar.lane + 0.5) * lane, ratio, first, last);
+        taken = Math.max(taken, this.drawLabel(ctx, bar, x(bar.from), x(bar.to), box.top + (bar.lane + 0.5) * lane, ratio, taken, last));
       });
     });
   }
@@ -72,20 +74,23 @@ class Lanes extends Panel {
     }
   }
 
-  // Inside where it fits, else beside the bar where there is room, else as much of it as there is.
+  // Inside where it fits, else beside the bar where there is room, else as much of it as there is. Returns where the words end.
   drawLabel(ctx, bar, from, to, y, ratio, left, right) {
     const words = ctx.measureText(bar.label).width;
     const start = Math.max(from, left) + (bar.at ? 7 : 5) * ratio;
     const inside = Math.min(bar.at ? right : to, right) - start;
-    if (to < left || from > right) return;
-    if (words <= inside) ctx.fillText(bar.label, start, y);
-    else if (bar.free && to + words + 5 * ratio < right) ctx.fillText(bar.label, to + 4 * ratio, y);
-    else if ((bar.free || bar.at) && from - words - 9 * ratio > left) ctx.fillText(bar.label, from - words - 7 * ratio, y);
-    else if (inside > 36 * ratio) {
-      let text = bar.label;
-      while (text.length > 2 && ctx.measureText(text + '\u2026').width > inside) text = text.slice(0, -1);
-      ctx.fillText(text + '\u2026', start, y);
-    }
+    const put = (text, at) => {
+      ctx.fillText(text, at, y);
+      return at + ctx.measureText(text).width + 4 * ratio;
+    };
+    if (to < left || from > right) return left;
+    if (words <= inside) return put(bar.label, start);
+    if (bar.free && to + words + 5 * ratio < right) return put(bar.label, to + 4 * ratio);
+    if ((bar.free || bar.at) && from - words - 9 * ratio > left) return put(bar.label, from - words - 7 * ratio);
+    if (inside <= 36 * ratio) return left;
+    let text = bar.label;
+    while (text.length > 2 && ctx.measureText(text + '\u2026').width > inside) text = text.slice(0, -1);
+    return put(text + '\u2026', start);
   }
 
   barAt(e) {

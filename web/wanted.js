@@ -15,7 +15,8 @@ function lines(data, entity, id, wanted) {
       if (!line.x.length || (w.drop && (highest(line) === 0 || line.x.length < table.rows / 100))) return null;
       return { label: w.label, color: w.color ?? i, dash: w.dash, thin: w.thin, line };
     }).filter(Boolean);
-    return single ? found : found.slice(0, 1).map((l) => ({ ...l, label: run.label, color: r }));
+    const label = (l) => wanted.length > 1 ? `${run.label}: ${l.label}` : run.label;
+    return single ? found : found.slice(0, 1).map((l) => ({ ...l, label: label(l), color: r }));
   });
 }
 

@@ -43,6 +43,7 @@ struct finding {
 	const char *code;       /* "out-of-memory"; static */
 	enum severity severity;
 	bool fired;
+	bool is_unjudged;       /* the run was too short for it */
 	char *message;          /* if fired: number, evidence, one action */
 	char *why_not;          /* if not: what was looked at and what it would have taken */
 	struct evidence {

@@ -105,6 +105,29 @@ static void others(struct html *h, const struct summary *s)
 	html_raw(h, "</dl></details>\n");
 }
 
+static bool is_well(const struct html_run *run)
+{
+	const struct ending end = ending_of(run->summary);
+
+	return (end.outcome == OUTCOME_EXIT && end.code == 0) || end.outcome == OUTCOME_UNSEEN || (end.outcome == OUTCOME_UNFINISHED && run->is_growing);
+}
+
+/* Nothing fired. A short run has not been judged by all rules, which a person should know who sees no finding. */
+static void nothing(struct html *h, const struct html_run *run)
+{
+	const struct summary *s = run->summary;
+	const bool is_good = is_well(run);
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_findings; i++)
+		n += s->findings[i].is_unjudged;
+	card(h, is_good ? "good" : "none", is_good ? "OK" : "No findings", "");
+	html_raw(h, is_good ? "<p>Nothing to advise." : "<p>Nothing was seen that explains the result or asks for a change.");
+	if (n > 0)
+		html_printf(h, " The run was too short for %zu of %zu rules.", n, s->n_findings);
+	html_raw(h, "</p></article>\n");
+}
+
 void html_findings(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
@@ -126,13 +149,8 @@ void html_findings(struct html *h)
 				fired++;
 			}
 		}
-		if (fired == 0 && !s->story.what) {
-			const struct ending end = ending_of(s);
-			const bool is_well = end.outcome != OUTCOME_SIGNAL && end.outcome != OUTCOME_LIMIT && (end.outcome != OUTCOME_EXIT || end.code == 0);
-
-			card(h, is_well ? "good" : "none", is_well ? "OK" : "No findings", "");
-			html_raw(h, is_well ? "<p>Nothing to advise.</p></article>\n" : "<p>Nothing was seen that explains the result or asks for a change.</p></article>\n");
-		}
+		if (fired == 0 && !s->story.what)
+			nothing(h, &h->runs[i]);
 		html_raw(h, "</div>\n");
 		others(h, s);
 	}

@@ -35,6 +35,7 @@ static _Noreturn void become_report(const struct top *t, int out)
 	(void) sigemptyset(&none);
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void) signal(ignored[i], SIG_DFL);
+	(void) signal(SIGTSTP, SIG_IGN); /* beside a job that does not stop at it nobody would send a SIGCONT */
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 	if (nice(NICE) == -1)
 		errno = 0; /* then not */

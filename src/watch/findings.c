@@ -92,7 +92,8 @@ static int judge(const struct finding_rule *rule, const struct known_of_run *k, 
 
 	*f = (struct finding) { .code = rule->code, .severity = rule->severity };
 	finding_interval(f, 0, k->s->wall_ns.known ? k->s->wall_ns.value : 0);
-	f->fired = is_long_enough(rule, k->s, &text) && rule->judge(k, f, &text);
+	f->is_unjudged = !is_long_enough(rule, k->s, &text);
+	f->fired = !f->is_unjudged && rule->judge(k, f, &text);
 	copy = text.error ? NULL : strdup(text.data);
 	buf_done(&text);
 	if (f->fired)

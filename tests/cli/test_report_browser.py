@@ -166,6 +166,29 @@ def test_zooming_keeps_the_peak(browser, tmp_path):
     opened.close()
 
 
+def test_words_of_events_do_not_lie_over_each_other(browser, tmp_path):
+    """What has no room right of its mark may stand left of it, where the words of the mark before do not."""
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.1, processes=1, burst_at=-1)
+    with sqlite3.connect(path) as db:
+        for second, words in ((100, "the data are loaded"), (190, "a long description of something else"), (195, "next")):
+            db.execute("INSERT INTO event(t, kind, entity, id, phase, value, text) VALUES (?, 'mark', 'job', 0, 0, 0, ?)", (second * 10**9, words))
+    db.close()
+    assert Tool(tmp_path).run("report", path).returncode == 0
+    opened = Opened(browser, tmp_path / "run.html", init="""
+        const put = CanvasRenderingContext2D.prototype.fillText;
+        window.written = [];
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            written.push([text, x, y, this.measureText(text).width, this.textAlign, this.canvas.closest('figure')?.getAttribute('aria-label')]);
+            put.call(this, text, x, y);
+        };""")
+    words = [(x, x + width, text) for text, x, y, width, align, chart in opened.js("written") if chart == "What happened" and align == "left"]
+    assert words[0][2] == "the data are loaded" and words[-1][2] == "next"
+    places = sorted(words)
+    assert all(end <= begin for (_, end, _), (begin, _, _) in zip(places, places[1:])), places
+    opened.close()
+
+
 def test_one_crosshair_over_all_charts(opened):
     box = opened.page.locator(".chart .u-over").nth(1).bounding_box()
     opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

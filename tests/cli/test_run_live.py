@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,28 @@ def test_live_lines_go_on_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
     s.line("p")
     s.wait(r"^ hiwater .*every 1 s")
     assert pathlib.Path(f"/proc/{view}/stat").read_text().rpartition(")")[2].split()[0] != "T"
+    s.keys("C-c")
+    wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
+
+
+def test_live_a_report_is_written_beside_a_job_that_heeds_no_ctrl_z(tool, screen):
+    """It takes until the test says so. Whom Ctrl-Z stopped then, nobody would wake."""
+    folder = tool.folder / "bin"
+    folder.mkdir()
+    shutil.copy(HIWATER, folder / "hiwater-itself")
+    shutil.copy(pathlib.Path(HIWATER).with_name("hiwater-top"), folder)
+    (folder / "hiwater").write_text(f"#!/bin/sh\necho $$ >{folder}/new && mv {folder}/new {folder}/pid\n"
+                                    f"while [ ! -e {folder}/go ]; do sleep 0.1; done\necho run.html\n")
+    (folder / "hiwater").chmod(0o755)
+    s = screen(100, 30)
+    s.line("clear; " + live("sh", "-c", "'trap : TSTP; while :; do sleep 0.1; done'").replace(HIWATER, str(folder / "hiwater-itself"), 1))
+    s.wait(r"^ hiwater .*every 1 s")
+    s.keys("w")
+    wait_for(lambda: (folder / "pid").exists(), "the report has begun")
+    s.keys("C-z")
+    s.wait(r"^ hiwater .*every 1 s")
+    (folder / "go").touch()
+    s.wait("^ written: run.html")
     s.keys("C-c")
     wait_for(lambda: s.value("alternate_on") == "0", "the view is over")
 
