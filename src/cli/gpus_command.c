@@ -107,7 +107,7 @@ static int read_format(struct hiw_gpus_options *o)
 		if (strcmp(word, "csv") == 0)
 			csv = true;
 		else if (strcmp(word, "noheader") == 0)
-			o->no_header = true;
+			o->no_header = arg_gpus.no_header = true;
 		else if (strcmp(word, "nounits") == 0)
 			o->no_units = true;
 		else if (*word) {
@@ -193,17 +193,29 @@ static bool is_empty(const struct hiw_gpus *gpus, int error)
 	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hiw_gpus_device(gpus, 0, &any);
 }
 
-static int show(struct hiw_gpus *gpus, FILE *file)
+/* A table that goes on has its header once, as nvidia-smi's and whatever reads such a file want it. */
+static const char *without_header(const char *text)
+{
+	const bool has = (arg_gpus.csv || arg_gpus.query || arg_gpus.apps) && !arg_gpus.no_header;
+	const char *end = has ? strchr(text, '\n') : NULL;
+
+	return end ? end + 1 : text;
+}
+
+static int show(struct hiw_gpus *gpus, FILE *file, bool first)
 {
 	const struct hiw_style style = terminal_style(file ? -1 : STDOUT_FILENO, arg_gpus.units, false);
-	autofree char *text = NULL;
+	autofree char *whole = NULL;
 	size_t len = 0;
-	int r = hiw_gpus_text(gpus, &style, &text, &len);
+	int r = hiw_gpus_text(gpus, &style, &whole, &len);
 
 	if (r < 0) {
 		complain("%s", strerror(-r));
 		return EXIT_FAILED;
 	}
+	const char *text = first ? whole : without_header(whole);
+
+	len -= (size_t) (text - whole);
 	if (!file)
 		return print_out(text, len);
 	if (fwrite(text, 1, len, file) == len && fflush(file) == 0)
@@ -213,7 +225,7 @@ static int show(struct hiw_gpus *gpus, FILE *file)
 }
 
 /* One look, shown. *ret_go_on: another one may follow. */
-static int look(struct hiw_gpus *gpus, FILE *file, bool *ret_go_on)
+static int look(struct hiw_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 {
 	struct hiw_err err = { "" };
 	const int r = hiw_gpus_look(gpus, &err);
@@ -223,7 +235,7 @@ static int look(struct hiw_gpus *gpus, FILE *file, bool *ret_go_on)
 		complain("%s", err.text);
 	if (!*ret_go_on && !arg_gpus.json)
 		return status_of(r);
-	const int shown = show(gpus, file);
+	const int shown = show(gpus, file, first);
 
 	*ret_go_on = *ret_go_on && shown == 0;
 	return shown ? shown : status_of(r);
@@ -251,12 +263,12 @@ static int look_on(struct hiw_gpus *gpus, FILE *file)
 {
 	struct timespec next;
 	bool go_on;
-	int status = look(gpus, file, &go_on);
+	int status = look(gpus, file, true, &go_on);
 
 	(void) clock_gettime(CLOCK_MONOTONIC, &next);
 	while (arg_gpus.loop_ns && go_on) {
 		rest_until(&next);
-		status = look(gpus, file, &go_on);
+		status = look(gpus, file, false, &go_on);
 	}
 	return status;
 }

@@ -355,6 +355,16 @@ def test_again_and_again(cards):
             looking.terminate()
 
 
+@pytest.mark.parametrize("options,header", [(["--query-gpu=index", "--format=csv"], "index\n"), (["--csv"], "gpu,cuda_index,"),
+                                            (["--query-compute-apps=pid", "--format=csv"], "pid\n")])
+def test_a_table_that_goes_on_has_one_header(cards, options, header):
+    env = {**os.environ, **cards().environment(time=15, pid=os.getpid())}
+    with subprocess.Popen([HIWATER, "gpus", *options, "-lms", "20"], env=env, stdout=subprocess.PIPE, text=True) as looking:
+        lines = [looking.stdout.readline() for _ in range(9)]
+        looking.terminate()
+    assert [line.startswith(header) for line in lines] == [True] + 8 * [False], lines
+
+
 # ---- what goes wrong ------------------------------------------------------------------------------------------------
 
 def test_no_gpu(tmp_path):
