@@ -2,7 +2,8 @@
 // Findings, phases and processes lead to their time; keys.
 
 function leads(page) {
-  const stretch = (e) => [Number(e.dataset.from) / 1e9, Number(e.dataset.to) / 1e9];
+  const shift = (e) => page.data.runs[e.dataset.run].shift || 0;
+  const stretch = (e) => [Number(e.dataset.from) / 1e9 + shift(e), Number(e.dataset.to) / 1e9 + shift(e)];
   const cards = [...document.querySelectorAll('.card[data-from]')];
   const go = (card) => {
     cards.forEach((c) => c.classList.toggle('chosen', c === card));

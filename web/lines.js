@@ -56,7 +56,7 @@ function lineOf(run, table, column) {
   const align = table.entity === 'series' ? 0 : column.rate ? -1 : 1;
   const line = { x: [], mean: [], low: [], high: [], band: column.band, special: [], hold: align ? holdOf(run, table, read) : 0, align };
   (align ? putSteps : putSlopes)(line, table, column, read);
-  return line;
+  return run.shift ? { ...line, x: line.x.map((x) => x + run.shift), special: line.special.map(([x, text]) => [x + run.shift, text]) } : line;
 }
 
 // Columns of one table added up, where all are known.

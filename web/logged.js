@@ -81,13 +81,13 @@ function series(page, data, isWanted, over) {
     for (const table of run.tables.filter((t) => t.entity === 'series' && isWanted(t.columns[0].name))) {
       const column = table.columns[0];
       const placeOf = over && over.placer && over.placer(run, table);
-      const rows = rowsOf(column);
+      const has = (value, row) => value !== null && (!placeOf || isPlace(placeOf(row)));
       const key = family(column.name);
       if (!groups.has(key)) groups.set(key, []);
       const group = groups.get(key);
       const label = data.runs.length > 1 ? `${column.name}, ${run.label}` : column.name;
-      const make = () => placeOf ? moved(lineOf(run, table, column), rows.map(placeOf)) : lineOf(run, table, column);
-      if (rows.some((row) => !placeOf || isPlace(placeOf(row)))) group.push({ label, color: data.runs.length > 1 ? r : group.length, make });
+      const make = () => placeOf ? moved(lineOf(run, table, column), rowsOf(column).map(placeOf)) : lineOf(run, table, column);
+      if (column.mean.some(has)) group.push({ label, color: data.runs.length > 1 ? r : group.length, make });
     }
   });
   return [...groups].map(([key, found]) => {

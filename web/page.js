@@ -38,6 +38,15 @@ class Page {
     this.panels = this.panels.filter((panel) => !panels.includes(panel));
   }
 
+  // All charts anew, as when runs have been moved against each other.
+  again() {
+    this.drop([...this.panels]);
+    for (const group of document.querySelectorAll('#charts > .group')) group.remove();
+    this.view.end = Math.max(...this.data.runs.map((run) => run.end + run.shift));
+    this.view.all();
+    sections(this, this.data);
+  }
+
   // Charts are made when they come near the window, the others one by one while nobody asks for anything.
   add(place, panels) {
     for (const panel of panels.flat().filter(Boolean)) {
@@ -188,6 +197,7 @@ async function begin() {
   const page = new Page(data);
   looks(page);
   $('bar').hidden = false;
+  alignment(page);
   sections(page, data);
   $('pictures').hidden = true;
   keyboard(page, leads(page));

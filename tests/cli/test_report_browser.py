@@ -386,6 +386,36 @@ def test_runs_over_each_other_by_step(browser, page_file, tmp_path):
     opened.close()
 
 
+def test_runs_are_aligned_at_a_mark_of_both(browser, tmp_path):
+    tool = Tool(tmp_path)
+    (tmp_path / "job.py").write_text("""
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\\0" + os.environ["HIWATER_SOCKET"][1:])
+time.sleep(float(sys.argv[1]))
+s.send(b"mark loaded <i>")
+time.sleep(0.5)
+""")
+    for name, wait in (("one", "0.2"), ("two", "1.5")):
+        assert tool.run("run", "--summary", "none", "--gpu", "none", "-o", f"{name}.hiw", "--", sys.executable, "job.py", wait).returncode == 0
+    assert tool.run("report", "one.hiw", "two.hiw", "-o", "two.html").returncode == 0
+    opened = Opened(browser, tmp_path / "two.html")
+    first = "document.querySelector('figure.chart[aria-label=\"RAM of the job\"]').panel"
+    begins = f"{first}.lines.map(l => l.line.x[0])"
+    marks = opened.js(f"{first}.page.data.runs.map(run => run.events.find(e => e.kind === 'mark').t_ns / 1e9)")
+    at_start, end = opened.js(begins), opened.js(f"{first}.page.view.end")
+    opened.page.click(".switch >> text=loaded <i>")
+    opened.until(DRAWN)
+    by = marks[1] - marks[0]
+    assert by > 0.5 and opened.js(begins) == pytest.approx([at_start[0] + by, at_start[1]]), "the first run is moved to where the second one's mark is"
+    assert opened.js(f"{first}.page.moments.map(m => m.t)") == pytest.approx(marks[1:]), "a line shows where that is"
+    assert opened.js(f"{first}.view.max") == opened.js(f"{first}.page.view.end") >= end
+    opened.page.click(".switch >> text=start")
+    opened.until(DRAWN)
+    assert opened.js(begins) == at_start and opened.js(f"{first}.page.view.end") == end
+    opened.close()
+
+
 def test_what_is_read_rarely_is_drawn_as_steps(browser, tmp_path):
     """Memory that was read each minute stands until the next reading; processor time is what it was since the last one."""
     path = tmp_path / "run.hiw"
