@@ -17,7 +17,7 @@
 enum {
 	WIDE_MEMBERS = 256,     /* members whose status and io are kept open as well; statm and stat are of all */
 	SPARE_FDS = 96,      /* descriptors left to the rest of the recorder */
-	ENDED_KEPT = 1024,    /* ended members that late facts can still be added to */
+	ENDED_KEPT = 8192,    /* ended members that late facts can still be added to */
 	ZOMBIES_KEPT = 8192,    /* more at once are told of again */
 	MEMBERS_MAX = 1 << 22,
 	COMMAND_MAX = 4096,
