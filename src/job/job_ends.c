@@ -39,6 +39,23 @@ static void hand_over(struct job *job, const struct member *m, enum tree k, int6
 		live_count_faults(&job->live[parent->live]);
 }
 
+/* What no total has told of outlives it: a mark, or memory that was read and gone before the total of that look. */
+static void untold_take(struct job *job, const struct member *m, const struct live *l)
+{
+	const int64_t value = larger(l->burst, l->rss_known ? l->rss : 0);
+	const int64_t seen = l->rss > l->told ? l->told : l->seen;
+	const bool missed = !l->was_told && !l->is_main && m->tree[TREE_FAULTS].own.known;
+
+	for (enum set s = ALL; s < SETS && value > 0; s++) {
+		if (s == REST && l->is_main)
+			break;
+		if (missed)
+			burst_missed(job, s, m, value, counter_value(&m->tree[TREE_FAULTS].own));
+		else
+			burst_take(&job->burst[s], l->others[s], seen, l->given, value);
+	}
+}
+
 static void live_remove(struct job *job, struct member *m)
 {
 	struct live *l = &job->live[m->live];
@@ -52,15 +69,7 @@ static void live_remove(struct job *job, struct member *m)
 	m->last_seq = l->rss_seq;
 	m->ended_seq = job->seq;
 	memcpy(m->others, l->others, sizeof(m->others));
-	/* A mark that no total has told of outlives it. */
-	for (enum set s = ALL; s < SETS && l->burst > 0; s++) {
-		if (s == REST && l->is_main)
-			break;
-		if (l->seen == 0 && !l->is_main && m->tree[TREE_FAULTS].own.known)
-			burst_missed(job, s, m, l->burst, counter_value(&m->tree[TREE_FAULTS].own));
-		else
-			burst_take(&job->burst[s], l->others[s], l->seen, l->given, l->burst);
-	}
+	untold_take(job, m, l);
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;
 	m->live = NOT_ALIVE;

@@ -359,6 +359,8 @@ void families_settle(struct job *job)
 
 		l->counted = l->counted || l->faults_seq > 0;
 		l->own.before = l->own.now;
+		l->told = l->rss;
+		l->was_told = true;
 	}
 }
 

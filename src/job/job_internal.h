@@ -126,6 +126,8 @@ struct live {
 	int64_t seen;          /* its largest rss since then */
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
+	int64_t told;          /* its rss at the last total */
+	bool was_told;         /* there was one since its birth */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
 	bool is_main, rss_known, looked;
 	bool marked;           /* its mark was read since the last total */

@@ -187,6 +187,40 @@ static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool v
 	job_pss_done(r->job, 0, valid);
 }
 
+/* A look takes long on a busy machine: what it read may be gone when it is added up. */
+static void test_who_ends_before_its_look_is_added_up_counts(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 1);
+	rss(r, 1, MB, 0);
+	tick(r);
+	for (uint32_t id = 2; id <= 9; id++) {
+		born(r, id, 1, id);
+		rss(r, id, 100 * MB, 0);
+	}
+	rss(r, 1, MB, 0);
+	push(r);
+	for (uint32_t id = 2; id <= 9; id++)
+		faults(r, id, 100 * MB / PAGE);
+	push(r);
+	for (uint32_t id = 2; id <= 9; id++)
+		gone(r, id);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 801 * MB, 810 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 800 * MB, 810 * MB);
+	assert_within(most(r, M_JOB_RAM), 100 * MB, 810 * MB);
+	/* The same of what one had grown by. */
+	born(r, 10, 1, 10);
+	rss(r, 10, 10 * MB, 0);
+	tick(r);
+	rss(r, 10, 2000 * MB, 0);
+	push(r);
+	gone(r, 10);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 2001 * MB, 2010 * MB);
+}
+
 static void test_a_valid_pass_raises_low_and_leads_the_estimate(void **state)
 {
 	struct rig *r = *state;
@@ -347,6 +381,7 @@ int main(void)
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
+		RIG_TEST(test_who_ends_before_its_look_is_added_up_counts),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
 		ATTACHED_RIG_TEST(test_what_moved_in_a_pass_is_not_certain),
 		RIG_TEST(test_a_spoilt_pass_changes_nothing),
