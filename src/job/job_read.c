@@ -89,11 +89,12 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 	m->seen = value;
 }
 
-/* The same look tells of its memory again where its marks, which are read later, prove a burst. */
+/* The same look tells of its memory again where its marks, which are read later, prove a burst. A PSS pass in between may
+ * have found another size: that is no new look, or the faults, which were read after it, would be too old for it. */
 static bool is_told_again(const struct job *job, const struct live *l, const struct reading *r)
 {
 	return r->known && job->memory_seq != job->seq && job->memory_ns == job->now_ns && l->rss_seq == job->memory_seq &&
-	       l->rss_known && l->rss == r->value;
+	       l->rss_known && (l->rss == r->value || r->max > r->value);
 }
 
 static void rss_take(struct job *job, struct live *l, const struct reading *r)

@@ -206,6 +206,33 @@ static void test_what_main_writes_beside_its_children_is_its_own(void **state)
 	assert_int_equal(last(r, M_JOB_RAM), last(r, M_JOB_RAM_HIGH));
 }
 
+/* Its mark, read last, tells of its size by a pass that found it grown since: the faults are none the older for it. */
+static void test_a_mark_after_a_pass_is_no_new_look(void **state)
+{
+	struct rig *r = *state;
+
+	fork_eight(r, false);
+	rss(r, 1, 310 * MB, MB / 2);
+	for (uint32_t id = 2; id <= 9; id++)
+		rss(r, id, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128 + 20 * MB / PAGE);
+	for (uint32_t id = 2; id <= 9; id++)
+		faults(r, id, 20);
+	push(r);
+	framebuf_reading(&r->buf, (struct reading) {
+					  .metric = M_PROC_RSS,
+					  .id = 1,
+					  .known = true,
+					  .value = 315 * MB,
+					  .min = 315 * MB,
+					  .max = 320 * MB,
+					  .n = 1,
+				  });
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 320 * MB, 340 * MB);
+}
+
 /* It takes and gives back 100 MB again and again: never are there more than what it holds and what they were given. */
 static void test_what_is_given_back_beside_children_is_gone(void **state)
 {
@@ -518,6 +545,7 @@ int main(void)
 		RIG_TEST(test_a_parent_that_writes_everything_anew_is_caught),
 		RIG_TEST(test_a_child_that_was_missed_takes_pages_along),
 		RIG_TEST(test_what_main_writes_beside_its_children_is_its_own),
+		RIG_TEST(test_a_mark_after_a_pass_is_no_new_look),
 		RIG_TEST(test_what_is_given_back_beside_children_is_gone),
 		RIG_TEST(test_what_a_missed_child_took_along_is_not_gone),
 		RIG_TEST(test_an_ended_members_faults_stay),
