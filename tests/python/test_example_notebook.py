@@ -15,6 +15,7 @@ def test_continuous_monitoring(program, monkeypatch):
 
     for key, value in {**program.env, "CUDA_VISIBLE_DEVICES": "", "IPYTHONDIR": str(program.folder / "ipython")}.items():
         monkeypatch.setenv(key, value)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # with it kernels do not pass on what processes write to stderr
     shutil.copy(ROOT / "examples" / "notebook" / "monitoring.ipynb", program.folder)
     monkeypatch.chdir(program.folder)
     nb = nbformat.read("monitoring.ipynb", 4)
@@ -31,7 +32,10 @@ def test_continuous_monitoring(program, monkeypatch):
     assert float(first.split("RAM peak of this process ")[1].split(" MiB")[0]) >= 500
     second = said[of("def monitor_gpu_once")]
     assert "here: FileNotFoundError" in second and "two GPUs: ValueError" in second and "[N/A]%" in second
-    assert "TypeError" in said[of("GPUStat()")]
+    third = said[of("GPUStat()")]
+    assert "TypeError" in third and " cores " in third.split("RAM ")[1]
+    assert [i for i, cell in enumerate(cells) if "the line in its place" in cell.source] == [
+        of("def monitor_resources"), of("def monitor_gpu_once"), of("GPUStat()")]
     # What it leaves.
     shown = program.shown("training.hiw")
     assert shown["run"]["complete"] and shown["run"]["name"] == "training" and shown["series"]["loss"]["n"] == 120
