@@ -272,7 +272,32 @@ def end_of(hiwater):
     return said, time.monotonic() - began
 
 
-def assert_not_late(gpu, get_stuck=lambda helper: None, release=lambda: None):
+def begin_run(gpu, name, **env):
+    return gpu.start("run", "--", "sh", "-c", f"touch {name}; read line; true", stdin=subprocess.PIPE, **env)
+
+
+TRACKED = "import hiwater, pathlib, sys; hiwater.start(record=False, summary='full'); pathlib.Path(sys.argv[1]).touch(); sys.stdin.readline()"
+
+
+def begin_interpreter(gpu, name, env=None):
+    env = {**(env or gpu.env), "PYTHONPATH": str(ROOT / "python"), "HIWATER_COMMAND": str(HIWATER)}
+    gpu.started.append(subprocess.Popen([sys.executable, "-c", TRACKED, name], env=env, cwd=gpu.folder, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
+    return gpu.started[-1]
+
+
+def helper_on(gpu):
+    """The helper that asks this test's driver, whoever started it."""
+    for pid, name, *_ in processes():
+        try:
+            if name == "hiwater-gpu" and str(gpu.scenario).encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                return pid
+        except OSError:
+            pass  # it has ended
+    return None
+
+
+def assert_not_late(gpu, get_stuck=lambda helper: None, release=lambda: None, begin=begin_run):
     """The same job at the same time with a GPU library that is stuck and without one, pair by pair: how fast this machine
     is, and how busy, does not matter."""
     bare = {k: v for k, v in gpu.env.items() if k not in ("LD_LIBRARY_PATH", "HIWATER_FAKE_NVML")}
@@ -281,12 +306,11 @@ def assert_not_late(gpu, get_stuck=lambda helper: None, release=lambda: None):
     late = []
     for i in range(PAIRS):
         log.unlink(missing_ok=True)
-        job = ["--", "sh", "-c", f"touch $1.{i}; read line; true", "sh"]
-        without = gpu.start("run", *job, "without", stdin=subprocess.PIPE, env=bare)
-        stuck = gpu.start("run", *job, "stuck", stdin=subprocess.PIPE)
+        without = begin(gpu, f"without.{i}", env=bare)
+        stuck = begin(gpu, f"stuck.{i}")
         wait_for(lambda: all((gpu.folder / f"{name}.{i}").exists() for name in ("stuck", "without")), "the jobs run")
         wait_for(lambda: log.exists() and "nvmlDeviceGetMemoryInfo" in log.read_text(), "the driver was asked")
-        get_stuck(helper_of(stuck))
+        get_stuck(wait_for(lambda: helper_on(gpu), "the helper is there"))
         took = {run: end_of(run) for run in ([stuck, without] if i % 2 else [without, stuck])}
         release()
         late.append([a - b for a, b in zip(took[stuck], took[without])])
@@ -294,9 +318,10 @@ def assert_not_late(gpu, get_stuck=lambda helper: None, release=lambda: None):
     assert summary < LATE and end < LATE, late
 
 
-def test_a_stuck_driver_makes_nothing_late(gpu):
+@pytest.mark.parametrize("begin", [begin_run, begin_interpreter])
+def test_a_stuck_driver_makes_nothing_late(gpu, begin):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nhang = 1\n")
-    assert_not_late(gpu)
+    assert_not_late(gpu, begin=begin)
 
 
 def test_a_driver_that_is_slow_is_not_silent(gpu):
@@ -377,13 +402,14 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
 
 
-def test_who_cannot_be_killed_makes_nothing_late(gpu, freezer):
+@pytest.mark.parametrize("begin", [begin_run, begin_interpreter])
+def test_who_cannot_be_killed_makes_nothing_late(gpu, freezer, begin):
     def freeze(helper):
         (freezer / "cgroup.procs").write_text(str(helper))
         (freezer / "freezer.state").write_text("FROZEN")
         wait_for(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
 
-    assert_not_late(gpu, freeze, lambda: (freezer / "freezer.state").write_text("THAWED"))
+    assert_not_late(gpu, freeze, lambda: (freezer / "freezer.state").write_text("THAWED"), begin)
 
 
 def test_none_are_asked_unless_wanted(gpu):
