@@ -23,6 +23,7 @@ static void put_cores(double cores, struct buf *out)
 	const bool is_whole = cores < 1e6 && cores == (double) (int) cores;
 
 	buf_printf(out, cores < 10 && !is_whole ? "%.1f" : "%.0f", cores);
+	buf_str(out, is_whole && cores == 1 ? " core" : " cores");
 }
 
 /* ---- cpu-throttled ---------------------------------------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ bool rule_cpu_throttled(const struct known_of_run *k, struct finding *f, struct 
 		finding_evidence(f, "quota_cores", (double) quota.value / 1e6);
 		buf_str(text, " Fit the threads to its ");
 		put_cores((double) quota.value / 1e6, text);
-		buf_str(text, " cores (OMP_NUM_THREADS, workers), or ask for more.");
+		buf_str(text, " (OMP_NUM_THREADS, workers), or ask for more.");
 	} else {
 		buf_str(text, " Use fewer threads or workers, or ask for more processors.");
 	}
@@ -119,7 +120,7 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 	if (threads <= 2 * cores || waiting <= 2 * cores || used * 100 < cores * BUSY_PERCENT) {
 		buf_printf(text, "%.0f threads, some %.0f of them runnable, kept %.1f of ", threads, fmin(waiting, threads), used);
 		put_cores(cores, text);
-		buf_printf(text, " cores busy; it takes more than two runnable threads a core, and cores that are %d %% busy",
+		buf_printf(text, " busy; it takes more than two runnable threads a core, and cores that are %d %% busy",
 			BUSY_PERCENT);
 		return false;
 	}
@@ -129,9 +130,7 @@ bool rule_cpu_oversubscribed(const struct known_of_run *k, struct finding *f, st
 	finding_evidence(f, "cores_used", used);
 	buf_printf(text, "Some %.0f threads wanted to run on ", fmin(waiting, threads));
 	put_cores(cores, text);
-	buf_printf(text, " %s at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer "
-			 "workers.",
-		fabs(cores - 1) < 0.05 ? "core" : "cores");
+	buf_str(text, " at a time: they may slow each other down. Try fewer: OMP_NUM_THREADS x processes = cores, or fewer workers.");
 	return true;
 }
 

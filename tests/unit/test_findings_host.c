@@ -84,6 +84,9 @@ static void test_throttled(void **state)
 	assert_says(f->message, "12.3 s in all");
 	assert_says(f->message, "its 2 cores");
 	assert_true(fabs(evidence_of(f, "held_back_ratio") - 0.051) < 1e-9);
+	m.f->limit_cpu_ppm = known(1000000);
+	assert_true(fires(&m, "cpu-throttled"));
+	assert_says(finding_of(&m, "cpu-throttled")->message, "its 1 core (");
 	m.s.wall_ns = known(SECONDS(9));
 	assert_false(fires(&m, "cpu-throttled"));
 	made_done(&m);
