@@ -302,7 +302,9 @@ static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 
 uint64_t gpu_silent_ns(const struct gpu *g)
 {
-	return clock_boot_ns() - atomic_load(&g->shared->slots[0].in_call_ns);
+	const uint64_t since = atomic_load(&g->shared->slots[0].in_call_ns);
+
+	return since ? clock_boot_ns() - since : 0;
 }
 
 /* Whoever was called when the helper ended. */
@@ -331,7 +333,7 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 {
 	const bool is_none = gpu_is_settled(g) && gpu_n_open(g) == 0; /* nobody could be opened */
 	const char *label = culprit(g), *then;
-	char text[32], how[48] = "";
+	char text[32], how[48] = "ended";
 
 	g->told_end = true;
 	if (g->asked_last_ns || (is_none && g->starts == 1))
@@ -344,8 +346,6 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 	}
 	if (g->status_known && WIFSIGNALED(g->status))
 		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
-	else
-		(void) snprintf(how, sizeof(how), "ended");
 	note(g, out, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
 		instant(g, clock_boot_ns(), text), g->ends > 1 ? ", once more" : "", then);
 }

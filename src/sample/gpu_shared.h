@@ -68,7 +68,7 @@ struct gpu_start {
  * a look is a frame with nothing in it. What start points to stays as it is. */
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err);
 void gpu_ask(struct gpu *g);
-uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has been in one call */
+uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has been in one call; 0: it is in none */
 int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
 
 /* gpu_helper.c: in the child of the fork. */

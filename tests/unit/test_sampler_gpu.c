@@ -5,6 +5,8 @@
  */
 #include "sampler_rig.h"
 
+#include "sample/gpu_shared.h"
+
 #include <stdatomic.h>
 
 enum {
@@ -296,6 +298,16 @@ static void it_keeps_to_itself(void **state)
 	assert_int_equal(sampler_helper(g->rig.s), 0);
 }
 
+/* Between its calls a driver owes no answer, however long ago the last one was. */
+static void who_is_not_asked_is_not_silent(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->mem = MIB;
+	until(g, is(g, M_GPU_MEM, MIB) && gpu_silent_ns(g->rig.s->gpus.helper) == 0);
+	sampler_end(g->rig.s);
+}
+
 /* The last reading is of the end, not of a second before it. */
 static void the_end_is_read(void **state)
 {
@@ -469,6 +481,7 @@ int main(void)
 		TEST(memory_of_the_dead_is_nobodys),
 		TEST(a_crowd_is_told_of),
 		TEST(it_keeps_to_itself),
+		TEST(who_is_not_asked_is_not_silent),
 		TEST(the_end_is_read),
 		TEST(silence_is_told_of_and_holds_up_nothing),
 		TEST(a_library_that_never_opens_holds_up_nothing),
