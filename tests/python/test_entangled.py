@@ -200,3 +200,29 @@ def test_workers_of_a_data_loader(program, method):
     assert told["rest"] >= 200 * MIB and told["seen"] >= 3
     assert told["job"] >= told["main"] + 150 * MIB
     assert told["series"] == ["data_wait", "step_time", "steps"] and told["phases"] == ["epoch"]
+
+
+@pytest.mark.full
+@pytest.mark.frameworks
+@pytest.mark.timeout(300)
+def test_workers_of_scikit_learn(program):
+    """joblib's processes, which outlive the call, belong to it: memory, processor time, and the score beside them."""
+    [told] = program.run("""
+        import warnings; warnings.simplefilter("ignore")
+        import numpy as np
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.model_selection import GridSearchCV
+        if __name__ == "__main__":
+            X = np.random.default_rng(0).normal(size=(1000, 20))
+            with hiwater.track(output="a.hiw") as run:
+                with run.phase("search"):
+                    search = GridSearchCV(RandomForestClassifier(n_estimators=20), {"max_depth": [2, 4]}, cv=2, n_jobs=2)
+                    search.fit(X, X.sum(axis=1) > 0)
+                run.log(accuracy=search.best_score_)
+            s = run.summary
+            tell(seen=s.processes.seen, rest=s.ram.descendants.peak_bytes, main=s.ram.main.peak_bytes, all=s.ram_peak_bytes,
+                 busy=sum(p.cpu_s > 0.2 for p in s.processes.list), accuracy=bool(s.series["accuracy"].last == search.best_score_),
+                 job=s.phases[0].ram.job_peak_bytes, warnings=run.warnings)
+    """)
+    assert told["seen"] >= 3 and told["busy"] >= 2 and told["accuracy"] and told["warnings"] == []
+    assert told["all"] > told["main"] and told["rest"] >= 100 * MIB and told["job"] >= told["main"] + 50 * MIB
