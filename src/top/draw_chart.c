@@ -67,7 +67,7 @@ static struct charts choose(const struct picture *p)
 	}
 	add(&c, "CPU", &m->cpu, SCALE_CORES, INK_CPU);
 	for (size_t i = 0; i < m->n_gpus; i++) {
-		(void) snprintf(name, sizeof(name), "GPU%zu", i);
+		model_gpu_name(m->gpus[i], i, name, sizeof(name));
 		if (model_uses(m, m->gpus[i]) && gpus++ < 4)
 			add(&c, name, m->gpus[i]->mem, SCALE_BYTES, INK_GPU);
 	}

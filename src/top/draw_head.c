@@ -165,11 +165,6 @@ static struct meter cpu_meter(const struct picture *p)
 
 /* ---- GPUs --------------------------------------------------------------------------------------------------------- */
 
-static void gpu_name(const struct thing *gpu, size_t i, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s%lld", gpu->is_instance ? "MIG" : "GPU", gpu->index.known ? (long long) gpu->index.value : (long long) i);
-}
-
 /* "318 W  71 C  NVIDIA H200"; what is not known is left out. */
 static void gpu_state(const struct picture *p, const struct thing *gpu, bool name, char *buf, size_t size)
 {
@@ -259,7 +254,7 @@ static int draw_gpus(struct picture *p, int y, int lines)
 
 		if (!model_uses(p->m, gpu))
 			continue;
-		gpu_name(gpu, i, name, sizeof(name));
+		model_gpu_name(gpu, i, name, sizeof(name));
 		if (!two && used + 1 == lines && drawn + 1 < n) { /* no room for all */
 			(void) screen_print(p->s, y + used++, 1, INK_DIM, "and %zu GPUs more", n - drawn);
 			break;

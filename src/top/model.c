@@ -454,6 +454,12 @@ bool model_uses(const struct model *m, const struct thing *gpu)
 	return m->machine || (f && f->peak > 0);
 }
 
+void model_gpu_name(const struct thing *gpu, size_t place, char *buf, size_t size)
+{
+	(void) snprintf(buf, size, "%s%lld", gpu->is_instance ? "MIG" : "GPU",
+		gpu->index.known ? (long long) gpu->index.value : (long long) place);
+}
+
 void model_raise_ram(struct model *m, int64_t bytes)
 {
 	struct figure *f = m->metric[JOB_RAM] >= 0 ? &m->job.figures[(unsigned) m->metric[JOB_RAM] - m->first[HIW_JOB]] : NULL;

@@ -149,3 +149,5 @@ void model_settle(struct model *m);
 size_t model_processes(const struct model *m);
 /* Does what is looked at use this GPU? A machine uses all of its own. */
 bool model_uses(const struct model *m, const struct thing *gpu);
+/* "GPU0", of an instance "MIG0"; place is its own in gpus. */
+void model_gpu_name(const struct thing *gpu, size_t place, char *buf, size_t size);

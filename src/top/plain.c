@@ -66,11 +66,12 @@ static void print_gpus(const struct top *t)
 	for (size_t i = 0; i < m->n_gpus; i++) {
 		const struct thing *gpu = m->gpus[i];
 		const struct figure *power = model_figure(m, gpu, GPU_POWER), *temp = model_figure(m, gpu, GPU_TEMP);
-		char name[40];
+		char name[32], memory[48];
 
-		(void) snprintf(name, sizeof(name), "GPU%lld memory", gpu->index.known ? (long long) gpu->index.value : (long long) i);
-		print_level(t, name, model_figure(m, gpu, GPU_MEM), gpu->memory_bytes);
-		printf("GPU%lld %s", gpu->index.known ? (long long) gpu->index.value : (long long) i, gpu->name ? gpu->name : "");
+		model_gpu_name(gpu, i, name, sizeof(name));
+		(void) snprintf(memory, sizeof(memory), "%s memory", name);
+		print_level(t, memory, model_figure(m, gpu, GPU_MEM), gpu->memory_bytes);
+		printf("%s %s", name, gpu->name ? gpu->name : "");
 		print_share("SM", model_figure(m, gpu, GPU_SM));
 		print_share("busy", model_figure(m, gpu, GPU_BUSY));
 		if (power)
