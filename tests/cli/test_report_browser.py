@@ -373,6 +373,9 @@ field 75 = ramp 0 1.5G 1..2.5
         assert "clocks held back by heat" in opened.js(f"document.querySelector('figure.chart[aria-label=\"{title}\"]').textContent")
     found = [hue("GPU 0 memory", alert[0] + k * 0.005, down) for k in (-1, 0, 1) for down in (20, 40)]
     assert any(red > green + 30 and red > blue + 30 for red, green, blue in found), "a line in the colour of alerts"
+    opened.page.set_viewport_size({"width": 760, "height": 900})
+    opened.settle()
+    assert opened.js("(() => { const { scrollWidth, clientWidth } = document.querySelector('.gpus').parentElement; return scrollWidth <= clientWidth; })()")
     opened.close()
 
 
