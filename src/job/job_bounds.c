@@ -270,6 +270,8 @@ void job_pss_done(struct job *job, int64_t moved, bool valid)
 		}
 		/* What main shares with the others counts for them whole. */
 		pass->held[REST] = larger(pass->held[REST], pass->held[ALL] - pass->main_private);
+		pass->lone[ALL] = look->n == 1;
+		pass->lone[REST] = look->n == 1 + (size_t) look->main_alive;
 		pass->whole[ALL] = pass->adding[ALL];
 		pass->whole[REST] = pass->held[REST];
 		pass->private_part[ALL] = pass->adding_private;

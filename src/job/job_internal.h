@@ -213,6 +213,7 @@ struct pass {
 	int64_t pss[SETS];     /* the least that they hold */
 	int64_t held[SETS];    /* what they hold; pages that strangers map too are in it in part */
 	int64_t private_part[SETS], whole[SETS]; /* private_part of whole is private */
+	bool lone[SETS];       /* it was of one process */
 	uint64_t at_ns;        /* of the last valid one */
 	int64_t likely[SETS];  /* what the families said then */
 	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
@@ -275,6 +276,7 @@ struct job {
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;
+	bool peak_lone[SETS];  /* the peak was of one process */
 	uint64_t split_ns[SETS]; /* when the pass was made by which the peak is split */
 	struct growth growth;
 	bool ended;

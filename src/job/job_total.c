@@ -124,6 +124,7 @@ static int64_t share(int64_t amount, int64_t part, int64_t whole)
 /* part of whole is private, as of at_ns. whole 0: nobody knows. */
 struct split {
 	int64_t part, whole;
+	bool lone; /* of one process */
 	uint64_t at_ns;
 };
 
@@ -135,11 +136,11 @@ static struct split split_of(const struct job *job, enum set s)
 	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
 
 	if (s == ALL && lone && look->files_sum[ALL] <= 16 * MIB)
-		return (struct split) { look->anon_sum, look->rss_sum, job->now_ns };
+		return (struct split) { look->anon_sum, look->rss_sum, true, job->now_ns };
 	if (s == ALL && lone)
 		return (struct split) { lone->private_bytes, lone->split_known ? lone->private_bytes + lone->shared_bytes : 0,
-			pass->at_ns };
-	return (struct split) { pass->private_part[s], pass->valid ? pass->whole[s] : 0, pass->at_ns };
+			true, pass->at_ns };
+	return (struct split) { pass->private_part[s], pass->valid ? pass->whole[s] : 0, pass->lone[s], pass->at_ns };
 }
 
 static uint64_t apart(uint64_t a, uint64_t b)
@@ -148,7 +149,7 @@ static uint64_t apart(uint64_t a, uint64_t b)
 }
 
 /* The peak is split by the pass nearest to it, be it before or after. Nobody knows what a burst between two looks was made
- * of, nor what has come to a quarter of it since the pass. */
+ * of, what has come to a quarter of it since the pass, or how several share what one had alone. */
 static void split_peak(struct job *job, const struct bounds *b, enum set s, const struct split *split)
 {
 	const struct acc *top = &job->accs[ram_metrics[s].value];
@@ -156,8 +157,12 @@ static void split_peak(struct job *job, const struct bounds *b, enum set s, cons
 	const int64_t peak = is_new ? b->max[s] : top->max;
 	struct maybe *private = s == ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_rest_bytes;
 
-	if (is_new)
+	if (is_new) {
 		*private = UNKNOWN;
+		job->peak_lone[s] = job->look.n == 1 + (size_t) (s == REST && job->look.main_alive);
+	}
+	if (split->lone != job->peak_lone[s])
+		return;
 	if (b->value[s] < peak / 10 * 9 || split->whole < b->value[s] / 4 * 3 || split->whole <= 0)
 		return;
 	if (!is_new && (split->at_ns != job->now_ns ||

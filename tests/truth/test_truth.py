@@ -53,7 +53,8 @@ def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
     holds(summary["ram"]["combined"], 300, 330)
     holds(summary["ram"]["main"], 300, 310)
     assert summary["processes"]["seen"] == 9
-    assert summary["processes"]["peak_alive"] == 9
+    if summary["sampling"]["longest_gap_s"] < 0.5:  # they are all there for 0.7 s
+        assert summary["processes"]["peak_alive"] == 9
 
 
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])

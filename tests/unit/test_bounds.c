@@ -54,6 +54,28 @@ static void test_eight_forks_share_what_they_were_given(void **state)
 	}
 }
 
+/* No pass saw the eight; that main had all of it alone before and after says nothing of what they shared. */
+static void test_what_one_had_alone_is_not_how_several_share(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	fork_eight(r, false);
+	for (uint32_t id = 2; id <= 9; id++)
+		gone(r, id);
+	rss(r, 1, 300 * MB, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	tick(r);
+	main_reaped(r, 301 * MB, 8 * 20, 1, 1);
+	finish(r);
+	s = summary_of(r);
+	assert_within(s.combined.peak.value, 300 * MB, 306 * MB);
+	assert_false(s.combined.private_bytes.known);
+	summary_done(&s);
+}
+
 static void test_without_their_faults_the_sum_is_the_bound(void **state)
 {
 	struct rig *r = *state;
@@ -537,6 +559,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_forks_share_what_they_were_given),
+		RIG_TEST(test_what_one_had_alone_is_not_how_several_share),
 		RIG_TEST(test_without_their_faults_the_sum_is_the_bound),
 		HUGE_RIG_TEST(test_a_child_that_fills_huge_pages_is_caught),
 		RIG_TEST(test_a_childs_first_mark_is_its_parents_memory),
