@@ -69,7 +69,9 @@ static void put_process(const struct gpu_now *gpu, const struct gpu_user_now *u,
 	static const enum metric figures[] = { M_GPROC_MEM, M_GPROC_SM_BUSY, M_GPROC_MEM_BUSY, M_GPROC_ENC_BUSY, M_GPROC_DEC_BUSY };
 	char number[UNITS_LEN];
 
-	(void) buf_printf(out, "%s,%s,", gpus_number(gpu, number), gpu->uuid);
+	(void) buf_printf(out, "%s,", gpus_number(gpu, number));
+	put_text(out, gpu->uuid);
+	(void) buf_str(out, ",");
 	put_value(out, UNIT_COUNT, u->pid);
 	(void) buf_str(out, ",");
 	put_text(out, u->user);

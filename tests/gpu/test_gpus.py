@@ -300,6 +300,12 @@ def test_a_program_name_is_one_field_of_one_row(cards):
     assert rows == f"{evil.pid}, evil 1; 2; 3 MiB?]0;t?; x, 4321 MiB\n4000001, [Not Found], 17 MiB\n"
 
 
+@pytest.mark.parametrize("table,column", [("--csv", "uuid"), ("--csv=processes", "gpu_uuid")])
+def test_what_a_driver_says_is_one_field_of_a_table(cards, table, column):
+    rows = list(csv.DictReader(run(cards(more='[gpu 0]\nuuid = GPU-a,"b\n'), table).stdout.splitlines()))
+    assert rows[0][column] == 'GPU-a,"b' and None not in rows[0], rows
+
+
 def test_a_field_that_is_none(cards):
     done = run(cards(), "--query-gpu=index,utilisation.gpu", status=2)
     assert 'Field "utilisation.gpu" is not a valid field to query.' in done.stderr and '"utilization.gpu"?' in done.stderr
