@@ -55,6 +55,7 @@ demo study: deps
 	@examples/models/study $(if $(filter study,$@),--iterations 50)
 
 bench: deps
+	@tools/install-deps bench
 	@$(MAKE) --no-print-directory all BUILD=build-bench TARGET=all
 	@tools/venv .venv-bench tools/requirements-bench.txt
 	@tools/venv .venv-demo examples/models/requirements.txt
