@@ -116,6 +116,17 @@ def test_processors_over_the_whole_time(program):
     assert told["hardware"] == told["mean"] <= told["most"]
 
 
+def test_a_mean_is_never_over_the_most(program):
+    """Also where a share by its time, over that time, is the next larger number."""
+    assert 0.7214844075832684 * 0.7111917696952796 / 0.7111917696952796 > 0.7214844075832684
+    [told] = run(program, """
+        from hiwater.compat._figures import _share
+        share = _share([0.7214844075832684], [0.7111917696952796])
+        tell(mean=share.mean, most=share.max)
+    """)
+    assert told["mean"] == told["most"] == 0.7214844075832684
+
+
 # ---- what it says ----------------------------------------------------------------------------------------------------------
 
 def test_what_was_used_before_the_start_is_nobodys(program):

@@ -102,4 +102,4 @@ def _share(values: List[float], spans: List[float]) -> Share:
     """Weighted by the time that each stands for."""
     whole = sum(spans)
     mean = sum(v * span for v, span in zip(values, spans)) / whole if whole > 0 else values[-1]
-    return Share(max(values), mean)
+    return Share(max(values), min(mean, max(values)))  # the quotient may be rounded up
