@@ -9,6 +9,7 @@
 
 enum {
 	FRAMES_A_TICK = 256,     /* taken at one tick at most */
+	MOST_XIDS = 32           /* of one frame */
 };
 
 static void start(struct sampler *s)
@@ -42,47 +43,53 @@ static void meet_helper(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
-/* The first error that a driver reported of a device; false: none is among what was told. */
-static bool xid_of(const struct framebuf *told, uint32_t *ret_gpu, char *ret, size_t size)
+/* An error that a driver reported of a device. */
+struct xid {
+	uint32_t gpu;
+	char what[160];
+};
+
+/* What fails on several devices at once (their links) comes in one frame. Returns how many. */
+static size_t xids_of(const struct framebuf *told, struct xid *ret, size_t room)
 {
 	static const char about[] = "gpu.xid: ";
+	size_t n = 0;
 
-	for (size_t i = 0; i < told->n_events; i++) {
+	for (size_t i = 0; i < told->n_events && n < room; i++) {
 		if (strncmp(told->events[i].text, about, sizeof(about) - 1) != 0)
 			continue;
-		*ret_gpu = told->events[i].id;
-		(void) snprintf(ret, size, "%s", told->events[i].text + sizeof(about) - 1);
-		return true;
+		ret[n].gpu = told->events[i].id;
+		(void) snprintf(ret[n].what, sizeof(ret[n].what), "%s", told->events[i].text + sizeof(about) - 1);
+		n++;
 	}
-	return false;
+	return n;
 }
 
 /* On a device that the job is on it is worth keeping what was seen around it; the first says most. */
-static void trigger_xid(struct sampler *s, uint32_t gpu, const char *what)
+static void trigger_xid(struct sampler *s, const struct xid *xid)
 {
-	const struct acc *ours = job_acc(s->job, M_GPU_JOB_MEM, gpu);
+	const struct acc *ours = job_acc(s->job, M_GPU_JOB_MEM, xid->gpu);
 
 	if (s->gpus.xid_told || !ours || ours->max <= 0)
 		return;
 	s->gpus.xid_told = true;
-	sampler_trigger(s, what);
+	sampler_trigger(s, xid->what);
 }
 
 static void take(struct sampler *s, const struct frame *frame)
 {
 	const uint64_t time_ns = frame->time_ns, hold_ns = frame->hold_ns;
 	const enum frame_source source = frame->source;
-	uint32_t gpu;
-	char xid[192];
+	struct xid xids[MOST_XIDS];
 
 	gpu_ids_take(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
-	const bool failed = xid_of(&s->buf, &gpu, xid, sizeof(xid));
+	const size_t n_xids = xids_of(&s->buf, xids, MOST_XIDS);
 
 	sampler_show(s, &s->buf, source, time_ns, hold_ns);
 	gpu_ids_total(&s->gpus.ids, s->job, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, time_ns, hold_ns);
-	if (failed)
-		trigger_xid(s, gpu, xid);
+	for (size_t i = 0; i < n_xids; i++)
+		trigger_xid(s, &xids[i]);
 }
 
 static void take_all(struct sampler *s)

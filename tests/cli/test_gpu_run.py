@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Runs on GPUs of a fake driver (tests/fake): whose memory, what show says of it, and a driver that hangs or crashes."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -68,6 +70,15 @@ def finish(tool, hiwater):
     hiwater.stdin = None
     assert hiwater.wait(DEADLINE) == 0
     return json.loads((tool.folder / "run.json").read_text()), time.monotonic() - began
+
+
+def asked(tool, sql):
+    """The figure that a recording in the making answers, None before there is one."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{tool.folder}/run.hiw?mode=ro", uri=True)) as db:
+            return db.execute(sql).fetchone()[0]
+    except sqlite3.OperationalError:
+        return None
 
 
 def helper_of(hiwater):
@@ -365,9 +376,15 @@ def test_a_driver_that_crashed_is_asked_again(gpu):
 
 def test_an_error_of_the_jobs_gpu_is_told(gpu):
     """An Xid is in the notes with its time, and what happened around it is kept and told; that of another GPU is no story."""
-    add(gpu, "[event 1]\nat = 0.5\ntype = 0x8\ndata = 45\n[event 0]\nat = 2.5\ntype = 0x8\ndata = 31\n")
+    add(gpu, "[event 1]\nat = 2\ntype = 0x8\ndata = 45\n[event 0]\nat = 2\ntype = 0x8\ndata = 31\n")
+    clock = gpu.folder / "clock"
+    clock.write_text("1")
+    gpu.env["HIWATER_FAKE_TIME"] = f"file:{clock}"
     hiwater = start(gpu, "-o", "run.hiw")
-    time.sleep(5)  # past both
+    wait_for(lambda: asked(gpu, "SELECT max(job_mem_max) FROM gpu_sample"), "the job is known to hold memory of GPU 0")
+    (gpu.folder / "later").write_text("2.5")
+    (gpu.folder / "later").rename(clock)
+    wait_for(lambda: asked(gpu, "SELECT count(*) = 2 FROM event WHERE text LIKE '%Xid%' AND kind = 'note'"), "both errors")
     summary, _ = finish(gpu, hiwater)
     notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.xid"]
     assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and "(at 0:0" in n for n in notes)
