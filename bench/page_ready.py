@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""When a report can be looked at: page_ready.py PAGE LOADS.
+"""When a report can be looked at: page_ready.py CHROMIUM PAGE LOADS.
 
 Prints JSON: for the page and for an empty one, loaded by turns in one Chromium without a window, the seconds from the begin of
 the navigation until all that is in sight was drawn, and the processor time of the main thread until then."""
 import json
 import pathlib
-import shutil
 import sys
 import tempfile
 
@@ -32,8 +31,7 @@ def load(browser, path):
 
 
 def main():
-    page, loads = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium, page, loads = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), int(sys.argv[3])
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         empty = pathlib.Path(folder) / "empty.html"
         empty.write_text(EMPTY)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "watch/rule.h"
+#include "watch/rule_internal.h"
 
 double rule_threshold(const struct rule_term *term, const struct rule_value *value)
 {
@@ -179,30 +179,18 @@ static bool told_as_rate(const struct rule_term *t)
 	return metrics[t->name.metric].unit != UNIT_NS && metrics[t->name.metric].unit != UNIT_UJ;
 }
 
-/* The time that a rate was asked in; of what is not here, and where none was given, a second. */
-static const struct per {
-	uint64_t ns;
-	const char *name;
-} pers[] = {
-	{ UINT64_C(1000000000), "/s" },
-	{ UINT64_C(60000000000), "/min" },
-	{ UINT64_C(3600000000000), "/h" },
-	{ UINT64_C(86400000000000), "/d" },
-};
-
-static const struct per *per_of(const struct rule_term *t)
+/* The time that a rate was asked in; where it was shorter, and where none was given, a second. */
+static uint64_t asked_in_ns(const struct rule_term *t)
 {
-	size_t i = sizeof(pers) / sizeof(*pers) - 1;
+	const uint64_t second_ns = UINT64_C(1000000000);
 
-	while (i > 0 && pers[i].ns != t->per_ns)
-		i--;
-	return &pers[i];
+	return t->per_ns > second_ns ? t->per_ns : second_ns;
 }
 
 char *rule_value_text(const struct rule_term *t, const struct rule_value *v, char buf[RULE_VALUE_TEXT])
 {
-	const struct per *per = told_as_rate(t) ? per_of(t) : NULL;
-	const double value = v->value * (per ? (double) per->ns / 1e9 : 1);
+	const uint64_t per_ns = told_as_rate(t) ? asked_in_ns(t) : 0;
+	const double value = v->value * (per_ns ? (double) per_ns / 1e9 : 1);
 	size_t len;
 
 	if (!v->known)
@@ -219,8 +207,8 @@ char *rule_value_text(const struct rule_term *t, const struct rule_value *v, cha
 		(void) snprintf(buf, RULE_VALUE_TEXT, "%.6g", value);
 	for (len = 0; buf[len];)
 		len++;
-	if (v->known && per)
-		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "%s", per->name);
+	if (v->known && per_ns)
+		(void) snprintf(buf + len, RULE_VALUE_TEXT - len, "/%s", rule_time_name(per_ns));
 	return buf;
 }
 

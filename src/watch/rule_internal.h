@@ -37,6 +37,8 @@ int rule_refuse(struct rule_why *why, const char *format, ...) __attribute__((fo
 
 /* The unit that *p begins with; moves behind it. False if there is none of that name: *p stays. */
 bool rule_unit(const char **p, struct rule_number *number);
+/* "min" of 60e9; of no unit "". Static. */
+const char *rule_time_name(uint64_t ns);
 
 /* What word (quoted: in quotes) names. Returns 0 or -EINVAL with the reason. */
 int rule_name(const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why);

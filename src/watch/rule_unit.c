@@ -116,6 +116,15 @@ bool rule_unit(const char **p, struct rule_number *number)
 	return true;
 }
 
+const char *rule_time_name(uint64_t ns)
+{
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (units[i].dim == DIM_TIME && (uint64_t) units[i].size == ns)
+			return units[i].name;
+	}
+	return "";
+}
+
 /* How the numbers of a metric's unit are written. */
 static const struct {
 	enum rule_dim dim;
