@@ -71,7 +71,7 @@ struct hiw_options {
 	bool pss;                    /* read PSS of large processes too (over 1.5 GiB: holds their memory lock for 20 ms) */
 	enum hiw_cgroup cgroup;
 	const char *cgroup_made;     /* a cgroup that was made for this job; NULL */
-	int64_t fork_rss_bytes;      /* resident size of this process when it forked the job: a floor of ru_maxrss; 0 */
+	int64_t fork_rss_bytes;      /* hiw_own_rss() before the job was forked: a floor of its ru_maxrss; 0: unknown */
 	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
 	enum hiw_gpu gpu;
@@ -795,7 +795,8 @@ HIW_API int hiw_cgroup_remove(const char *path);
 
 /* Signals that wait for a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for signal n. */
 HIW_API int hiw_pending_signals(pid_t pid, uint64_t *ret_mask);
-/* The resident size of this process. */
+/* The largest resident size that this process had (VmHWM), in bytes; 0: unknown. What it starts by vfork, as posix_spawn does,
+ * has that in its ru_maxrss. */
 HIW_API int64_t hiw_own_rss(void);
 /* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to free(). */
 HIW_API int hiw_expand(const char *pattern, char **ret);

@@ -333,12 +333,12 @@ int hiw_pending_signals(pid_t pid, uint64_t *ret_mask)
 int64_t hiw_own_rss(void)
 {
 	struct root root = { 0 };
-	uint64_t rss = 0, hwm;
+	uint64_t rss, hwm = 0;
 
 	if (root_open("/", &root, NULL) == 0)
 		(void) self_memory(&root, &rss, &hwm);
 	root_done(&root);
-	return (int64_t) rss;
+	return (int64_t) hwm;
 }
 
 void hiw_recorder_forking(struct hiw_recorder *r)
@@ -346,7 +346,7 @@ void hiw_recorder_forking(struct hiw_recorder *r)
 	uint64_t rss, hwm;
 
 	if (self_memory(&r->root, &rss, &hwm) == 0)
-		job_facts(sampler_job(r->sampler))->fork_rss_bytes = known((int64_t) rss);
+		job_facts(sampler_job(r->sampler))->fork_rss_bytes = known((int64_t) hwm);
 	sampler_forking(r->sampler);
 }
 

@@ -47,10 +47,16 @@ void canary_make(struct canary *c)
 	*c = (struct canary) { .pid = pid > 0 ? pid : 0 };
 }
 
+void canary_dismiss(const struct canary *c)
+{
+	if (c->pid > 0)
+		(void) kill(c->pid, SIGKILL);
+}
+
 void canary_end(struct canary *c)
 {
+	canary_dismiss(c);
 	if (c->pid > 0) {
-		(void) kill(c->pid, SIGKILL);
 		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

@@ -16,6 +16,8 @@ struct canary {
 
 /* To be called with all signals blocked. On failure there is none: every question is then answered with "no". */
 void canary_make(struct canary *c);
+/* Tells it to go and does not wait: canary_end() does. */
+void canary_dismiss(const struct canary *c);
 void canary_end(struct canary *c);
 
 /* Signals that wait for it, bit n - 1 for signal n; 0 without one. */

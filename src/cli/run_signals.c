@@ -78,12 +78,16 @@ void signals_end(struct signals *s)
 	s->main = 0;
 	s->due_ns = s->stop_asked_ns = 0;
 	s->n = 0;
-	end_canaries(s->now);
-	end_canaries(s->asked);
+	for (size_t i = 0; i < 2; i++) {
+		canary_dismiss(&s->now[i]);
+		canary_dismiss(&s->asked[i]);
+	}
 }
 
 void signals_close(struct signals *s)
 {
+	end_canaries(s->now);
+	end_canaries(s->asked);
 	if (s->fd >= 0)
 		(void) close(s->fd);
 	if (s->child_fd >= 0)
@@ -102,7 +106,7 @@ bool signals_lost_canary(struct signals *s, pid_t pid)
 		lost[0] = *all[i];
 		*all[i] = (struct canary) { 0 };
 		end_canaries(lost);
-		if (i == 0)
+		if (i == 0 && s->main > 0)
 			make_canary(s, &s->now[0]);
 		return true;
 	}

@@ -42,10 +42,10 @@ int signals_block(struct signals *s);
 /* main was started: from now on it is sent what it would miss. */
 void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder);
 
-/* main ended: nothing is forwarded any more, the canaries go. */
+/* main ended: nothing is forwarded any more, the canaries are told to go. */
 void signals_end(struct signals *s);
 
-/* Closes the descriptors. Signals stay blocked. */
+/* Closes the descriptors, and waits for the canaries' end. Signals stay blocked. */
 void signals_close(struct signals *s);
 
 /* fd is readable and no question is open: takes what waits. */
@@ -57,7 +57,7 @@ void signals_answer(struct signals *s, uint64_t now_ns);
 /* How long ppoll may wait, in *room; NULL: for ever. */
 const struct timespec *signals_timeout(const struct signals *s, struct timespec *room);
 
-/* True if pid, which ended without being told to, is a canary: it is reaped and replaced. */
+/* True if pid, which ended, is a canary: it is reaped and, while there is somebody to forward to, replaced. */
 bool signals_lost_canary(struct signals *s, pid_t pid);
 
 /* Stops this process as Ctrl-Z does, so that the shell sees it; returns when it goes on. Does nothing if main (0:
