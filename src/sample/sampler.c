@@ -86,6 +86,7 @@ void sampler_push(struct sampler *s, const struct frame *given)
 	note_launchers(s, &frame);
 	note_triggers(s, &frame);
 	sampler_trigger_note(s, &frame);
+	sampler_end_note(s, &frame);
 	(void) job_apply(s->job, &frame);
 	if (s->options.see)
 		s->options.see(s->options.see_ctx, &frame);

@@ -86,6 +86,21 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
 }
 
+/* Who was attached to is nobody's here to wait for; the kernel's exit record has its status. Of several each has its
+ * own. */
+void sampler_end_note(struct sampler *s, const struct frame *frame)
+{
+	struct facts *facts = job_facts(s->job);
+
+	for (size_t i = 0; i < frame->n_ends && !s->options.ours && s->n_attached == 1; i++) {
+		const struct end *end = &frame->ends[i];
+		const struct process *p = end->entity == ENTITY_PROCESS ? job_process_by_id(s->job, end->id) : NULL;
+
+		if (p && p->is_main && end->how == END_TASKSTATS && end->status_known)
+			facts->exit_status = known(end->status);
+	}
+}
+
 /* ---- what lives on ---------------------------------------------------------------------------------------------- */
 
 static void name_left(struct buf *names, const struct process *process, size_t count)

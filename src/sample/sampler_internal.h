@@ -83,6 +83,7 @@ struct sampler {
 	bool window_closed, started, ended;
 	bool records_lost;               /* said already */
 	unsigned triggers;
+	unsigned n_attached;             /* how often it was started */
 };
 
 /* Shows what buf holds as a frame of source at time_ns, after the job has applied it; clears buf. */
@@ -107,6 +108,9 @@ void sampler_oom_end(struct sampler *s, uint64_t now_ns);
 void sampler_trigger_note(struct sampler *s, const struct frame *frame);
 void sampler_trigger_watch(struct sampler *s);
 void sampler_trigger_end(struct sampler *s);
+
+/* sampler_end.c: of each frame, before the job has applied it. */
+void sampler_end_note(struct sampler *s, const struct frame *frame);
 
 /* sampler_pss.c: makes a pass if the job needs one and the budget allows it. */
 void sampler_pss(struct sampler *s, uint64_t now_ns);

@@ -290,6 +290,7 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 			undo_start(s);
 		return err && err->text[0] ? r : err_set(err, r, "process %d: %s", (int) pid, strerror(-r));
 	}
+	s->n_attached++;
 	if (first)
 		look_at_main(s, pid);
 	else

@@ -103,6 +103,8 @@ void sampler_trigger_end(struct sampler *s)
 	if (!f->exit_status.known || !WIFSIGNALED((int) f->exit_status.value) || f->stopped_by.known ||
 		!is_fault(WTERMSIG((int) f->exit_status.value)))
 		return;
+	if (!s->options.ours && is_own_fault(WTERMSIG((int) f->exit_status.value))) /* told as a member's */
+		return;
 	(void) snprintf(why, sizeof(why), "signal %d ended the job", WTERMSIG((int) f->exit_status.value));
 	sampler_trigger(s, why);
 }

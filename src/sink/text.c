@@ -71,14 +71,15 @@ static void how_it_ended(struct text *t)
 	const struct ending end = ending_of(t->s);
 	char name[UNITS_LEN];
 	const bool attached = t->f->mode && strcmp(t->f->mode, "attach") == 0;
+	const char *how = attached ? " by its exit record" : "";
 
 	switch (end.outcome) {
 	case OUTCOME_EXIT:
-		layout_part(&t->l, "exit" NB "%d", end.code);
+		layout_part(&t->l, "%sexit" NB "%d%s", attached ? "attached, " : "", end.code, how);
 		break;
 	case OUTCOME_SIGNAL:
-		layout_part(&t->l, "KILLED by signal %d, %s (exit" NB "%d)", end.signal,
-			figure_signal(end.signal, name), end.code);
+		layout_part(&t->l, "KILLED by signal %d, %s (exit" NB "%d%s)", end.signal,
+			figure_signal(end.signal, name), end.code, how);
 		break;
 	case OUTCOME_LIMIT:
 		layout_part(&t->l, "ended by --limit (exit" NB "%d)", end.code);

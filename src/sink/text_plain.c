@@ -60,12 +60,14 @@ static void result(struct text *t)
 	const bool attached = t->f->mode && strcmp(t->f->mode, "attach") == 0;
 	char name[UNITS_LEN];
 
+	const char *how = attached ? ", by its exit record" : "";
+
 	switch (end.outcome) {
 	case OUTCOME_EXIT:
-		fact(t, "result: exit code %d", end.code);
+		fact(t, "result: exit code %d%s", end.code, how);
 		break;
 	case OUTCOME_SIGNAL:
-		fact(t, "result: killed by signal %d, %s, exit code %d", end.signal, figure_signal(end.signal, name), end.code);
+		fact(t, "result: killed by signal %d, %s, exit code %d%s", end.signal, figure_signal(end.signal, name), end.code, how);
 		break;
 	case OUTCOME_LIMIT:
 		fact(t, "result: ended by --limit, exit code %d", end.code);

@@ -30,7 +30,8 @@ enum {
 /* A process of which some thread has ended. */
 struct group {
 	struct taskstats_record sum;
-	bool first_seen; /* the record of its first thread came: its status is the process's */
+	bool first_seen; /* the record of its first thread came: its status is the process's, mostly */
+	uint32_t last_tid, last_status;
 };
 
 struct taskstats {
@@ -297,6 +298,8 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->ppid = r->ppid;
 	sum->uid = r->uid;
 	memcpy(sum->name, r->name, sizeof(sum->name));
+	g->last_tid = r->pid;
+	g->last_status = r->status;
 	if (r->pid == r->tgid) {
 		sum->status = r->status;
 		g->first_seen = true;
@@ -337,10 +340,19 @@ static void scale(struct taskstats_record *r)
 	r->system_ns = r->user_ns < r->run_ns ? r->run_ns - r->user_ns : 0;
 }
 
+/* exit() gives all threads that are left one status; a first thread that had ended by itself (pthread_exit) says 0. */
+static struct maybe status_of(const struct taskstats *t, const struct group *g)
+{
+	if (!g->first_seen || (g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->layout.has_tgid))
+		return UNKNOWN;
+	return known((int32_t) (g->sum.status != 0 ? g->sum.status : g->last_status));
+}
+
 /* Tells of the end of the process that is called id in this run. */
 static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
+	const struct maybe status = status_of(t, g);
 	/* Threads that ended before the listening began are missing from a sum. */
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
 
@@ -349,8 +361,8 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 				  .entity = ENTITY_PROCESS,
 				  .id = id,
 				  .how = END_TASKSTATS,
-				  .status_known = g->first_seen,
-				  .status = g->first_seen ? (int32_t) r->status : 0,
+				  .status_known = status.known,
+				  .status = (int32_t) status.value,
 				  .hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
 				  .cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
 				  .cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),

@@ -35,7 +35,7 @@ struct taskstats_record {
 	uint32_t ppid, uid;
 	char name[16];
 	bool is_last;            /* no thread of the process is left */
-	uint32_t status;         /* as waitpid gives it; of the thread */
+	uint32_t status;         /* as waitpid gives it; of the thread (before version 12, 0 but for the first) */
 	uint64_t start_wall_s;   /* since 1970 */
 	uint64_t hwm_bytes;      /* of the process's memory; 0: not kept */
 	uint64_t run_ns;         /* processor time, exact; 0: not kept */

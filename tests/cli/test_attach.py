@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """hiwater attach: peaks from before it, and who controls it."""
 import json
+import os
 import socket
 import subprocess
 import sys
+
+import pytest
 
 MIB = 1 << 20
 HOG = """
@@ -92,3 +95,58 @@ def test_what_makes_no_sense_is_no_request(tool):
     finally:
         job.kill()
         job.wait()
+
+
+ENDS = {
+    "exit": ("import sys; input(); sys.exit(7)", 7, None),
+    "signal": ("import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)", 137, 9),
+    "another thread's exit": ("import os, threading\n"
+                              "threading.Thread(target=lambda: (input(), os._exit(5))).start()", 5, None),
+    "threads that are ended": ("import os, threading, time\n"
+                               "[threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(20)]\n"
+                               "input(); os._exit(6)", 6, None),
+    # The first thread ends by itself long before the others.
+    "the last thread's exit": ("import ctypes, os, threading, time\n"
+                               "threading.Thread(target=lambda: (input(), time.sleep(0.3), os._exit(8))).start()\n"
+                               "time.sleep(0.2); ctypes.CDLL(None).pthread_exit(None)", 8, None),
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_the_exit_record_has_the_status(tool, way):
+    """hiwater is not the parent; where the kernel tells root of it, the status is known all the same."""
+    code, status, signal = ENDS[way]
+    job = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    try:
+        process = tool.start("attach", "--progress=20ms", "-o", "a.hiw", "--json", "a.json", job.pid)
+        assert b"RAM" in process.stderr.readline()
+        job.communicate(b"\n", timeout=30)
+        text = process.communicate(timeout=30)[1].decode()
+        assert process.returncode == 0
+    finally:
+        job.kill()
+        job.wait()
+    summary = json.loads((tool.folder / "a.json").read_text())
+    notes = [note["why"] for note in summary["notes"] if note["about"] == "exit"]
+    if os.geteuid() != 0:
+        assert summary["exit"]["code"] is None and "parent alone" in notes[0]
+        return
+    assert (summary["exit"]["code"], summary["exit"]["signal"]) == (status, signal)
+    assert "by its exit record" in text and "taskstats" in notes[0], text
+    again = tool.run("show", "a.hiw", "--json").stdout
+    assert json.loads(again)["exit"] == summary["exit"]
+
+
+def test_of_several_none_has_the_jobs_status(tool):
+    jobs = [subprocess.Popen(["sh", "-c", f"read x; exit {n}"], stdin=subprocess.PIPE) for n in (3, 4)]
+    try:
+        process = tool.start("attach", "--progress=20ms", "--json", "a.json", *[job.pid for job in jobs])
+        assert b"RAM" in process.stderr.readline()
+        for job in jobs:
+            job.communicate(b"\n", timeout=30)
+        process.communicate(timeout=30)
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+    assert json.loads((tool.folder / "a.json").read_text())["exit"]["code"] is None
