@@ -47,7 +47,7 @@ void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 	burst->any = true;
 }
 
-void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value)
+void burst_copy(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t copied, int64_t value)
 {
 	const int64_t had = given > seen ? given : seen;
 
@@ -55,10 +55,14 @@ void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given
 		return;
 	if (value > burst->low)
 		burst->low = value;
-	if (value - had > burst->most)
-		burst->most = value - had;
+	burst->most = larger(burst->most, value - larger(had, copied));
 	burst_may(burst, others, had, value);
 	burst->any = true;
+}
+
+void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value)
+{
+	burst_copy(burst, others, seen, given, 0, value);
 }
 
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)

@@ -52,7 +52,7 @@ static void untold_take(struct job *job, const struct member *m, const struct li
 		if (missed)
 			burst_missed(job, s, m, value, counter_value(&m->tree[TREE_FAULTS].own));
 		else
-			burst_take(&job->burst[s], l->others[s], seen, l->given, value);
+			burst_copy(&job->burst[s], l->others[s], seen, l->given, m->copied, value);
 	}
 }
 
@@ -237,6 +237,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	family_drop(job, &job->live[m->live]);
 	if (m->kin > 0 && end->how == END_SEEN)
 		family_forget(job, m);
+	m->copied = family_copied(job, &job->live[m->live]);
 	kin_drop(job, m);
 	live_remove(job, m);
 	if (with_parent)

@@ -199,6 +199,15 @@ static int64_t anon_of(const struct live *l)
 	return l->rss - (l->file < l->rss ? l->file : l->rss);
 }
 
+int64_t family_copied(const struct job *job, const struct live *l)
+{
+	const struct member *parent = l->m->is_kin && !l->looked ? member_find(job, l->m->p.parent) : NULL;
+
+	if (!parent)
+		return 0;
+	return parent->live == NOT_ALIVE ? parent->seen : larger(job->live[parent->live].rss, job->live[parent->live].seen);
+}
+
 /* What a child shows first, memory or mark, it was given by its parent. */
 static void given_take(const struct job *job, struct live *l)
 {

@@ -105,6 +105,7 @@ struct member {
 	int64_t program_peak;  /* largest of rss and counted marks of this program */
 	/* Of struct live, once it ended: */
 	int64_t others[SETS], seen, given;
+	int64_t copied;       /* ended before a look at it was added up: what it probably shared with its parent */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
 
@@ -374,6 +375,8 @@ void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fo
 void family_leave(struct job *job, struct member *m, int64_t faults);
 /* It ends or runs another program: what it alone held is gone. */
 void family_drop(struct job *job, const struct live *l);
+/* What a copy of a living or just ended parent was given at its fork, where no look that was added up has it; else 0. */
+int64_t family_copied(const struct job *job, const struct live *l);
 /* Faults of l were read. */
 void family_own(const struct job *job, struct live *l);
 /* Further faults of one that left. */
@@ -402,6 +405,8 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* The same of a child that shares what it was given. */
 void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value);
+/* copied: what it probably shared besides, which bounds must not rely on. */
+void burst_copy(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t copied, int64_t value);
 /* The same where it is not sure that it was one of the set: only what is held at most rises. */
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */

@@ -83,9 +83,9 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 			l->burst = value;
 		return;
 	}
-	burst_take(&job->burst[ALL], m->others[ALL], m->seen, m->given, value);
+	burst_copy(&job->burst[ALL], m->others[ALL], m->seen, m->given, m->copied, value);
 	if (!m->p.is_main)
-		burst_take(&job->burst[REST], m->others[REST], m->seen, m->given, value);
+		burst_copy(&job->burst[REST], m->others[REST], m->seen, m->given, m->copied, value);
 	m->seen = value;
 }
 

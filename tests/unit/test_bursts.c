@@ -221,6 +221,58 @@ static void test_who_ends_before_its_look_is_added_up_counts(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 2001 * MB, 2010 * MB);
 }
 
+/* Forks that were read, and were gone before that look was added up, held what their parent had given them; also where
+ * that went in the same look. */
+static void test_a_copy_that_ends_before_its_look_is_added_up_adds_little(void **state)
+{
+	(void) state;
+	for (int parent_first = 0; parent_first < 2; parent_first++) {
+		struct rig r;
+
+		rig_new(&r, true, HUGE_PAGE);
+		born(&r, 1, 0, 77);
+		huge_pages(&r, 1000);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+		for (uint32_t id = 2; id <= 4; id++) {
+			born(&r, id, 1, 77);
+			rss(&r, id, 301 * MB, 0);
+		}
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		if (parent_first)
+			gone(&r, 1);
+		for (uint32_t id = 2; id <= 4; id++)
+			gone(&r, id);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM), 301 * MB, 305 * MB);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 900 * MB, 1205 * MB); /* they may have written to all of it */
+		/* One that was only found: its exit record comes behind its end. */
+		rig_done(&r);
+		rig_new(&r, true, HUGE_PAGE);
+		born(&r, 1, 0, 77);
+		huge_pages(&r, 1000);
+		rss(&r, 1, 300 * MB, 0);
+		tick(&r);
+		born(&r, 2, 1, 77);
+		push(&r);
+		if (parent_first)
+			gone(&r, 1);
+		gone(&r, 2);
+		push(&r);
+		framebuf_end(&r.buf, &(struct end) {
+					     .entity = ENTITY_PROCESS,
+					     .id = 2,
+					     .how = END_TASKSTATS,
+					     .hwm_bytes = known(301 * MB),
+				     });
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM), 301 * MB, 305 * MB);
+		assert_within(most(&r, M_JOB_RAM_HIGH), 601 * MB, 605 * MB);
+		rig_done(&r);
+	}
+}
+
 static void test_a_valid_pass_raises_low_and_leads_the_estimate(void **state)
 {
 	struct rig *r = *state;
@@ -382,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
 		RIG_TEST(test_who_ends_before_its_look_is_added_up_counts),
+		cmocka_unit_test(test_a_copy_that_ends_before_its_look_is_added_up_adds_little),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
 		ATTACHED_RIG_TEST(test_what_moved_in_a_pass_is_not_certain),
 		RIG_TEST(test_a_spoilt_pass_changes_nothing),
