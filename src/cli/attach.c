@@ -266,7 +266,11 @@ static int measure_them(struct attach *a, const struct pids *pids)
 	actions_begin(&a->measure->actions);
 	a->measure->actions.reaps = true;
 	raise_file_limit();
-	r = start(a, pids);
+	/* The owner wakes up meanwhile, to say so. */
+	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
+		r = EXIT_FAILED;
+	else
+		r = start(a, pids);
 	if (r == 0) {
 		if (arg_attach.control.fd >= 0)
 			control_began(&arg_attach.control, a->recorder);
@@ -289,7 +293,7 @@ static int attach_main(int argc, char **argv)
 		complain("-o and --no-record contradict each other: give one of them; see hiwater attach --help");
 		return EXIT_USAGE;
 	}
-	if (arg_attach.control.fd >= 0 && control_begin(&arg_attach.control) < 0)
+	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
 		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;

@@ -140,11 +140,9 @@ static int receive(const struct control *c, int flags, struct request *ret)
 	return 1;
 }
 
-int control_begin(struct control *c)
+int control_leave(struct control *c)
 {
-	struct request request;
 	const pid_t pid = fork();
-	int r;
 
 	if (pid < 0)
 		return -errno;
@@ -154,6 +152,14 @@ int control_begin(struct control *c)
 	close_others(c);
 	(void) fcntl(c->fd, F_SETFD, FD_CLOEXEC);
 	c->owner = open_owner(c);
+	return 0;
+}
+
+int control_wait(struct control *c)
+{
+	struct request request;
+	int r;
+
 	while ((r = receive(c, 0, &request)) == 0)
 		;
 	c->begin = r > 0 ? request.number : 0;

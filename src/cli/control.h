@@ -24,11 +24,13 @@ struct control {
 /* Takes the number of a descriptor; from here on complaints go through it, until something is measured. */
 int take_control(const char *value, void *dest, struct err *err);
 
-/* Goes on as a process that no wait() of the owner sees, with nothing of the owner's open but stderr, and waits until the
- * owner says that it may begin. Returns 0, or -errno: there is no owner any more. */
-int control_begin(struct control *c);
+/* Goes on as a process that no wait() of the owner sees, with nothing of the owner's open but stderr. Returns 0 or -errno. */
+int control_leave(struct control *c);
 
-/* Measuring has begun: control_begin's caller is told. */
+/* Waits until the owner says that measuring may begin. Returns 0, or -errno: there is no owner any more. */
+int control_wait(struct control *c);
+
+/* Measuring has begun: who said that it may is told. */
 void control_began(struct control *c, struct hiw_recorder *recorder);
 
 enum control_next {
