@@ -44,8 +44,9 @@ function putSteps(line, table, column, read) {
       if (line.align > 0 && table.span[before] > 0) putRow(endOf(before), before);
       put((endOf(before) + table.t[row]) / 2, null, null, null);
     }
+    const isLong = table.span[row] > 0;
     if (line.align > 0 || isNew) putRow(table.t[row], row);
-    if (table.span[row] > 0 && (line.align < 0 || i === read.length - 1)) putRow(endOf(row), row);
+    if (line.align < 0 ? isLong || !isNew : isLong && i === read.length - 1) putRow(endOf(row), row);
   });
 }
 

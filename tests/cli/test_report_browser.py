@@ -135,6 +135,14 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
     assert opened.js("document.querySelectorAll('img').length") == 0
 
 
+def test_what_the_machine_did_is_drawn_in_a_short_run_too(opened):
+    """Its rates are read once a second, each at one instant: they stand from one reading to the next."""
+    drawn, read = opened.js("""(() => { const { panel } = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === 'Processors');
+        const table = panel.page.data.runs[0].table('host');
+        return [panel.lines.find(l => l.label === 'all of the machine')?.line.x, table.t.filter((_, i) => table.column('cpu_user').mean[i] !== null)]; })()""")
+    assert len(read) >= 2 and drawn and drawn[0] == read[0] and drawn[-1] >= read[-1]
+
+
 def test_zooming_keeps_the_peak(browser, tmp_path):
     """One window of 57,600 is a burst. It is seen from afar, and where one zooms to it."""
     path = tmp_path / "long.hiw"
