@@ -5,11 +5,9 @@
 #include "base/json.h"
 
 #include <errno.h>
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -173,44 +171,16 @@ void json_int(struct json *j, int64_t value)
 		buf_printf(j->out, "%" PRId64, value);
 }
 
-/* Whatever the locale calls its decimal point (which may be several bytes) becomes a point. */
-static void make_locale_free(char *text)
-{
-	static const char kept[] = "+-0123456789e";
-	char *point = text + strspn(text, kept);
-	size_t len = strcspn(point, kept);
-
-	if (len == 0)
-		return;
-	*point = '.';
-	memmove(point + 1, point + len, strlen(point + len) + 1);
-}
-
-/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
-static void shortest(double value, char *text, size_t size)
-{
-	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG;
-		digits++) {
-		(void) snprintf(text, size, "%.*g", digits, value);
-		double back = strtod(text, NULL);
-
-		if (memcmp(&back, &value, sizeof(back)) == 0)
-			break;
-	}
-	make_locale_free(text);
-}
-
 void json_num(struct json *j, double value)
 {
-	char text[64];
+	char text[UNITS_LEN];
 
 	if (isnan(value)) {
 		json_str(j, "NaN");
 	} else if (isinf(value)) {
 		json_str(j, value < 0 ? "-Infinity" : "Infinity");
 	} else {
-		shortest(value, text, sizeof(text));
-		raw_value(j, text);
+		raw_value(j, units_double(value, text));
 	}
 }
 

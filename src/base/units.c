@@ -2,9 +2,12 @@
 #include "base/units.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -241,6 +244,33 @@ char *units_decimal(int64_t value, unsigned digits, char buf[UNITS_LEN])
 	if (buf[len - 1] == '.')
 		len--;
 	buf[len] = '\0';
+	return buf;
+}
+
+/* Whatever the locale calls its decimal point (which may be several bytes) becomes a point. */
+static void make_locale_free(char *text)
+{
+	static const char kept[] = "+-0123456789e";
+	char *point = text + strspn(text, kept);
+	size_t len = strcspn(point, kept);
+
+	if (len == 0)
+		return;
+	*point = '.';
+	memmove(point + 1, point + len, strlen(point + len) + 1);
+}
+
+/* 15 digits name a double if so many can; below DBL_MIN fewer may do. (A few powers of two get one digit too many.) */
+char *units_double(double value, char buf[UNITS_LEN])
+{
+	for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+		(void) snprintf(buf, UNITS_LEN, "%.*g", digits, value);
+		const double back = strtod(buf, NULL);
+
+		if (memcmp(&back, &value, sizeof(back)) == 0)
+			break;
+	}
+	make_locale_free(buf);
 	return buf;
 }
 

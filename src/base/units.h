@@ -30,6 +30,7 @@ char *units_percent(
 	int64_t part, int64_t whole, char buf[UNITS_LEN]);  /* "35 %"; "" if whole is 0 */
 char *units_decimal(int64_t value, unsigned digits,
 	char buf[UNITS_LEN]);                               /* value / 10^digits, exactly: "-0.25"; digits up to 9 */
+char *units_double(double value, char buf[UNITS_LEN]);       /* finite: "0.8", as few digits as read back to it */
 char *units_date(uint64_t wall_ns, char buf[UNITS_LEN]);    /* "2026-11-21 05:35:33", local time */
 char *units_rfc3339(uint64_t wall_ns, char buf[UNITS_LEN]); /* "2026-11-21T05:35:33.123Z" */
 

@@ -33,18 +33,20 @@ size_t utf8_length(const unsigned char *s)
 	return 0;
 }
 
+void utf8_next(struct buf *out, const char **text)
+{
+	const size_t n = utf8_length((const unsigned char *) *text);
+
+	if (n > 0)
+		(void) buf_add(out, *text, n);
+	else
+		(void) buf_str(out, "\xef\xbf\xbd"); /* U+FFFD */
+	*text += n > 0 ? n : 1;
+}
+
 int utf8_add(struct buf *out, const char *text)
 {
-	const unsigned char *s = (const unsigned char *) text;
-
-	while (*s) {
-		const size_t n = utf8_length(s);
-
-		if (n > 0)
-			(void) buf_add(out, s, n);
-		else
-			(void) buf_str(out, "\xef\xbf\xbd"); /* U+FFFD */
-		s += n > 0 ? n : 1;
-	}
+	while (*text)
+		utf8_next(out, &text);
 	return out->error;
 }

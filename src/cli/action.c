@@ -20,6 +20,7 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/smallfile.h"
+#include "base/units.h"
 #include "cli/cli.h"
 
 extern char **environ;
@@ -125,11 +126,15 @@ static int environment_make(struct environment *e, const struct hiw_alert *alert
 	static const char *const names[VARIABLES] = { "HIWATER_ALERT=", "HIWATER_RULE=", "HIWATER_VALUE=", "HIWATER_LEVEL=",
 		"HIWATER_TIME_S=", "HIWATER_RUN=", "HIWATER_PID=" };
 	const pid_t pid = alert->pid ? alert->pid : main;
+	char number[UNITS_LEN];
 	size_t n = 0, kept = 0;
 
 	(void) snprintf(e->text[0], VARIABLE_SIZE, "%s%s", names[0], alert->text);
 	(void) snprintf(e->text[1], VARIABLE_SIZE, "%s%s", names[1], alert->rule);
-	(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%.17g", names[2], alert->value);
+	if (isfinite(alert->value))
+		(void) snprintf(e->text[2], VARIABLE_SIZE, "%s%s", names[2], units_double(alert->value, number));
+	else
+		(void) snprintf(e->text[2], VARIABLE_SIZE, isnan(alert->value) ? "%snan" : "%s%f", names[2], alert->value);
 	(void) snprintf(e->text[3], VARIABLE_SIZE, "%s%s", names[3], levels[alert->level]);
 	(void) snprintf(e->text[4], VARIABLE_SIZE, "%s%llu.%03llu", names[4], (unsigned long long) (alert->time_ns / 1000000000),
 		(unsigned long long) (alert->time_ns / 1000000 % 1000));

@@ -3,7 +3,6 @@
  * One table, quoted as in RFC 4180, lines ended by a line feed alone. A value that was not had is empty.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -32,13 +31,10 @@ static void put_text(struct buf *out, const char *text)
 		return;
 	}
 	(void) buf_str(out, "\"");
-	for (const char *p = text; *p;) {
-		size_t n = utf8_length((const unsigned char *) p);
-
-		(void) buf_add(out, n ? p : "\xef\xbf\xbd", n ? n : 3);
-		if (*p == '"')
+	while (*text) {
+		if (*text == '"')
 			(void) buf_str(out, "\"");
-		p += n ? n : 1;
+		utf8_next(out, &text);
 	}
 	(void) buf_str(out, "\"");
 }
@@ -61,17 +57,6 @@ static void put_decimal(struct buf *out, int64_t value, unsigned digits)
 	char text[UNITS_LEN];
 
 	(void) buf_printf(out, ",%s", units_decimal(value, digits, text));
-}
-
-/* What json_num does with a double, in a field. */
-static void put_double(struct buf *out, double value)
-{
-	if (isnan(value))
-		(void) buf_str(out, ",NaN");
-	else if (isinf(value))
-		(void) buf_str(out, value > 0 ? ",Infinity" : ",-Infinity");
-	else
-		(void) buf_printf(out, ",%.17g", value);
 }
 
 static void put_time(struct export *e, uint64_t time_ns)
@@ -158,7 +143,8 @@ static void put_value(struct export *e, const struct frame *frame, const struct 
 	put_time(e, frame->time_ns);
 	put_text(&e->out, value->name);
 	put_maybe(&e->out, value->has_step ? known(value->step) : UNKNOWN);
-	put_double(&e->out, value->value);
+	(void) buf_str(&e->out, ",");
+	export_double(&e->out, value->value, "Infinity");
 	(void) buf_str(&e->out, "\n");
 }
 

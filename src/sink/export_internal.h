@@ -105,5 +105,11 @@ uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t
 /* The text of an event; that of an exec, a killed process is a private name. */
 const char *export_event_text(const struct export *e, const struct event *event);
 
+/* Which of the job's series has the name. */
+struct maybe export_series(const struct export *e, const char *name);
+
+/* A number as a program logged it, with as many digits as it needs; infinity: its word there, "Inf". */
+void export_double(struct buf *out, double value, const char *infinity);
+
 /* The wall clock then, in ns since 1970; 0-based where the run's start is not known. */
 uint64_t export_wall(const struct export *e, uint64_t time_ns);

@@ -6,7 +6,6 @@
  * (_max before the unit). Timestamps are those of the window's end.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,14 +48,15 @@ enum {
 static void put_label(struct buf *out, const char *name, const char *value)
 {
 	(void) buf_printf(out, "%s%s=\"", out->len ? "," : "", name);
-	for (const char *p = value; *p;) {
-		const size_t n = utf8_length((const unsigned char *) p);
-
-		if (*p == '\n' || *p == '"' || *p == '\\')
-			(void) buf_printf(out, "\\%c", *p == '\n' ? 'n' : *p);
-		else
-			(void) buf_add(out, n ? p : "\xef\xbf\xbd", n ? n : 3);
-		p += n ? n : 1;
+	while (*value) {
+		if (*value == '"' || *value == '\\')
+			(void) buf_str(out, "\\");
+		if (*value != '\n') {
+			utf8_next(out, &value);
+			continue;
+		}
+		(void) buf_str(out, "\\n");
+		value++;
 	}
 	(void) buf_str(out, "\"");
 }
@@ -202,13 +202,11 @@ static void see_series(struct export *e, const struct frame *frame)
 	struct sample sample = { .time_ms = (int64_t) (export_wall(e, frame->time_ns) / 1000000) };
 
 	for (size_t i = 0; i < frame->n_series && e->error == 0; i++) {
-		struct source *s = NULL;
+		const struct series_value *value = &frame->series[i];
+		const struct maybe place = export_series(e, value->name);
+		struct source *s = place.known ? find_source(e, EXPORT_SERIES, (uint32_t) place.value, value->name) : NULL;
 
-		for (size_t k = 0; k < job_series_count(e->job); k++) {
-			if (strcmp(job_series(e->job, k)->name, frame->series[i].name) == 0)
-				s = find_source(e, EXPORT_SERIES, (uint32_t) k, frame->series[i].name);
-		}
-		memcpy(&sample.value, &frame->series[i].value, sizeof(sample.value));
+		memcpy(&sample.value, &value->value, sizeof(sample.value));
 		if (s)
 			put_sample(e, s, METRIC_COUNT, &sample);
 	}
@@ -308,16 +306,6 @@ static void put_time(struct export *e, int64_t time_ms)
 	(void) buf_printf(&e->out, " %s\n", units_decimal(time_ms, 3, text));
 }
 
-static void put_double(struct buf *out, double value)
-{
-	if (isnan(value))
-		(void) buf_str(out, "NaN");
-	else if (isinf(value))
-		(void) buf_str(out, value > 0 ? "+Inf" : "-Inf");
-	else
-		(void) buf_printf(out, "%.17g", value);
-}
-
 /* Prometheus keeps milliseconds: of several samples in one the first stands. */
 static void put_stored(void *ctx, const void *record)
 {
@@ -333,7 +321,7 @@ static void put_stored(void *ctx, const void *record)
 	put_name(w);
 	memcpy(&number, &s.value, sizeof(number));
 	if (w->metric == METRIC_COUNT)
-		put_double(&w->e->out, number);
+		export_double(&w->e->out, number, "Inf");
 	else
 		(void) buf_str(&w->e->out,
 			units_decimal(w->family->is_max ? s.max : s.value, export_digits(metrics[w->metric].unit), text));

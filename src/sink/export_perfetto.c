@@ -98,17 +98,11 @@ static void put_row(void *ctx, const struct export_row *row)
 static void put_value(struct export *e, uint64_t time_ns, const struct series_value *value)
 {
 	struct perfetto *p = e->state;
-	uint64_t track = 0;
+	const struct maybe place = export_series(e, value->name);
 
-	if (!isfinite(value->value))
+	if (!place.known || !isfinite(value->value))
 		return;
-	for (size_t i = 0; i < job_series_count(e->job); i++) {
-		if (strcmp(job_series(e->job, i)->name, value->name) == 0)
-			track = track_series(e, (uint32_t) i, run_track(e), value->name);
-	}
-	if (!track)
-		return;
-	event_begin(e, TYPE_COUNTER, track, time_ns, NULL);
+	event_begin(e, TYPE_COUNTER, track_series(e, (uint32_t) place.value, run_track(e), value->name), time_ns, NULL);
 	proto_double(&p->proto, 44, value->value);
 	event_end(e);
 }

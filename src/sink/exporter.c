@@ -2,6 +2,7 @@
 #include "sink/exporter.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,27 @@ uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t
 const char *export_event_text(const struct export *e, const struct event *event)
 {
 	return event_is_private(event) ? export_private(e, event->text) : event->text;
+}
+
+struct maybe export_series(const struct export *e, const char *name)
+{
+	for (size_t i = 0; i < job_series_count(e->job); i++) {
+		if (strcmp(job_series(e->job, i)->name, name) == 0)
+			return known((int64_t) i);
+	}
+	return UNKNOWN;
+}
+
+void export_double(struct buf *out, double value, const char *infinity)
+{
+	char text[UNITS_LEN];
+
+	if (isnan(value))
+		(void) buf_str(out, "NaN");
+	else if (isinf(value))
+		(void) buf_printf(out, "%s%s", value < 0 ? "-" : "", infinity);
+	else
+		(void) buf_str(out, units_double(value, text));
 }
 
 uint64_t export_wall(const struct export *e, uint64_t time_ns)

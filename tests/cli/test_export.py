@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -31,7 +32,7 @@ data = bytearray(200 << 20)
 time.sleep(0.3)
 s.send(b"phase- inner")
 del data
-for step, loss in enumerate(("4", "nan", "0.25")):
+for step, loss in enumerate(("4", "nan", "0.8")):
     s.send(f"log loss={loss} step={step}".encode())
     time.sleep(0.5)
 s.send(b'mark first, "quoted"\\nand on')
@@ -115,7 +116,7 @@ def test_csv_of_events_and_series(made):
     assert [(e["kind"], e["text"]) for e in events if e["phase"]] == [
         ("phase-begin", "outer"), ("phase-begin", "inner"), ("phase-end", "inner"), ("phase-end", "outer"), ("phase-begin", "open\nepoch=3")]
     values = table(tool, path, "--entity", "series")
-    assert [(v["series"], v["step"], v["value"]) for v in values] == [("loss", "0", "4"), ("loss", "1", "NaN"), ("loss", "2", "0.25")]
+    assert [(v["series"], v["step"], v["value"]) for v in values] == [("loss", "0", "4"), ("loss", "1", "NaN"), ("loss", "2", "0.8")]
 
 
 # ---- json ----
@@ -132,7 +133,7 @@ def test_json(made):
         by_kind[o["kind"]].append(o)
     assert set(by_kind) == {"run", "birth", "sample", "end", "event", "series"}
     assert all_of_it[0]["kind"] == "run" and all_of_it[0]["name"] == "study" and all_of_it[0]["complete"] is True
-    assert [o["value"] for o in by_kind["series"]] == [4, "NaN", 0.25]
+    assert [o["value"] for o in by_kind["series"]] == [4, "NaN", 0.8]
     stored = dict(rows_of(path, "select id, born from process where id > 0"))
     assert {o["id"]: o["elapsed_s"] for o in by_kind["birth"] if o["entity"] == "process"} == {
         i: pytest.approx(born / 1e9, abs=1e-9) for i, born in stored.items()}
@@ -187,7 +188,8 @@ def test_openmetrics_values(made):
     assert families["hiwater_run_cpu_seconds"].type == "counter" and cpu[0].name == "hiwater_run_cpu_seconds_total"
     assert [s.value for s in cpu] == [pytest.approx(c / 1e9) for *_, c in stored if c is not None]
     loss = families["hiwater_series"].samples
-    assert [str(float(s.value)) for s in loss] == ["4.0", "nan", "0.25"] and loss[0].labels["series"] == "loss"
+    assert [str(float(s.value)) for s in loss] == ["4.0", "nan", "0.8"] and loss[0].labels["series"] == "loss"
+    assert re.search(r'^hiwater_series\{[^}]*\} 0\.8 ', exported(tool, path, "--to", "openmetrics"), re.M), "as it was logged, not 0.80000000000000004"
     assert not any("process" in f for f in families if f != "hiwater_run_processes" and f != "hiwater_run_processes_max")
     info = families["hiwater_run"].samples[0]
     assert info.name == "hiwater_run_info" and info.labels["name"] == "study" and info.labels["command"]
@@ -255,7 +257,7 @@ def test_perfetto(made):
     rss = seen.counter("rss", main)
     assert rss[0][1] > 0 and rss[-1] == (at(rows_of(path, "select ended from process where is_main")[0][0]), 0)
     assert seen.tracks[seen.named("ram")[0]].counter.unit == pb.CounterDescriptor.UNIT_SIZE_BYTES
-    assert [v for _, v in seen.counter("loss", run)] == [4, 0.25]
+    assert [v for _, v in seen.counter("loss", run)] == [4, 0.8]
     assert seen.named("mem_used"), "the machine's, too"
 
 
