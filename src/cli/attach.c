@@ -297,8 +297,6 @@ static int attach_main(int argc, char **argv)
 		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
-	if (measure_prepare(&arg_attach.measure) < 0)
-		return EXIT_USAGE;
 	autoclose int signals = open_signals();
 	autoclose int deadline = open_deadline(arg_attach.for_ns);
 	autoclose int timer = measure_timer(&arg_attach.measure);
@@ -306,7 +304,11 @@ static int attach_main(int argc, char **argv)
 	a.signals = signals;
 	a.deadline = deadline;
 	a.timer = timer;
-	return measure_them(&a, &pids);
+	r = measure_prepare(&arg_attach.measure) < 0 ? EXIT_USAGE : measure_them(&a, &pids);
+	/* Who has not said yet that it may begin would not hear why it did not. */
+	if (arg_attach.control.fd >= 0)
+		(void) control_wait(&arg_attach.control);
+	return r;
 }
 
 /* ---- the table ---- */

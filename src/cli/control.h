@@ -14,6 +14,7 @@
 struct control {
 	int fd;              /* -1: nobody controls this */
 	int owner;           /* pidfd; -1: only the socket tells when it is gone */
+	bool heard;          /* the owner said that it may begin, or is gone */
 	uint64_t begin, end; /* requests that wait for their answer; 0: none */
 	bool told_file;
 	bool over, spared;   /* the run has ended; its last request was taken */
@@ -27,7 +28,7 @@ int take_control(const char *value, void *dest, struct err *err);
 /* Goes on as a process that no wait() of the owner sees, with nothing of the owner's open but stderr. Returns 0 or -errno. */
 int control_leave(struct control *c);
 
-/* Waits until the owner says that measuring may begin. Returns 0, or -errno: there is no owner any more. */
+/* Waits until the owner has said that measuring may begin. Returns 0, or -errno: there is no owner any more. */
 int control_wait(struct control *c);
 
 /* Measuring has begun: who said that it may is told. */
