@@ -292,8 +292,8 @@ struct hiw_birth {
 	bool is_main;
 	/* GPU */
 	const char *uuid, *vendor;
-	struct hiw_maybe index, memory_bytes;
-	bool is_instance;            /* a MIG instance */
+	const char *instance_of;     /* of a MIG instance: uuid of its GPU; else "" */
+	struct hiw_maybe index, memory_bytes; /* of an instance: its number on its GPU */
 	bool unified;                /* its memory is the host's */
 	/* process on a GPU */
 	uint32_t gpu, process;       /* ids; process 0: none of these */

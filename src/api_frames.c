@@ -59,7 +59,7 @@ static void public_gpu(const struct gpu_birth *b, struct hiw_birth *ret)
 	ret->vendor = b->vendor;
 	ret->index = api_maybe(b->index);
 	ret->memory_bytes = api_maybe(b->memory_bytes);
-	ret->is_instance = b->parent[0] != '\0';
+	ret->instance_of = b->parent;
 	ret->unified = b->unified;
 }
 
@@ -80,6 +80,7 @@ static struct hiw_birth public_birth(const struct birth *b)
 		.command = "",
 		.uuid = "",
 		.vendor = "",
+		.instance_of = "",
 	};
 
 	if (b->entity == ENTITY_PROCESS)

@@ -14,6 +14,7 @@ struct picture {
 	struct view *v;
 	struct model *m;
 	const struct feed *f;
+	int name_columns;        /* of the meters of the head */
 	/* where things ended up, for the mouse */
 	int table_y, table_columns; /* the line of heads; how wide the table is */
 	int chart_y, chart_end, chart_x, chart_columns;

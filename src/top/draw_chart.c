@@ -57,17 +57,19 @@ static struct charts choose(const struct picture *p)
 	const struct model *m = p->m;
 	struct charts c = { .n = 0 };
 	unsigned gpus = 0;
-	char name[32];
+	char name[GPU_NAME];
 
 	add(&c, "RAM", &m->ram, SCALE_BYTES, INK_RAM);
 	for (size_t i = 0; i < m->n_gpus; i++) {
-		(void) snprintf(name, sizeof(name), "%s%zu", model_figure(m, m->gpus[i], GPU_SM) ? "SM" : "busy", i);
+		const char *what = model_figure(m, m->gpus[i], GPU_SM) ? "SM" : "busy";
+
+		model_gpu_name(m, i, what, what, name);
 		if (model_uses(m, m->gpus[i]) && gpus++ < 2)
 			add(&c, name, m->gpus[i]->busy, SCALE_SHARE, INK_GPU);
 	}
 	add(&c, "CPU", &m->cpu, SCALE_CORES, INK_CPU);
 	for (size_t i = 0; i < m->n_gpus; i++) {
-		model_gpu_name(m->gpus[i], i, name, sizeof(name));
+		model_gpu_name(m, i, "GPU", "MIG", name);
 		if (model_uses(m, m->gpus[i]) && gpus++ < 4)
 			add(&c, name, m->gpus[i]->mem, SCALE_BYTES, INK_GPU);
 	}

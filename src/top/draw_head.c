@@ -13,7 +13,7 @@
 
 enum {
 	WIDE = 70,           /* from so many columns on a line holds a meter and what is beside it */
-	NAME_COLUMNS = 5,
+	NAME_COLUMNS = 5,    /* at least */
 	AMOUNT_COLUMNS = 10,
 };
 
@@ -73,8 +73,8 @@ static void draw_meter(struct picture *p, int y, const struct meter *meter)
 
 	if (!isnan(meter->share))
 		(void) snprintf(percent, sizeof(percent), "%3.0f %%", meter->share * 100);
-	(void) screen_print(p->s, y, x, INK_BOLD, "%-*s", NAME_COLUMNS, meter->name);
-	x += NAME_COLUMNS;
+	(void) screen_print(p->s, y, x, INK_BOLD, "%-*s", p->name_columns, meter->name);
+	x += p->name_columns;
 	if (wide) {
 		(void) screen_print(p->s, y, x, INK_PLAIN, "%*s", AMOUNT_COLUMNS, meter->amount);
 		x += AMOUNT_COLUMNS + 1;
@@ -241,6 +241,21 @@ static size_t gpus_in_use(const struct model *m)
 	return n;
 }
 
+/* "MIG0.1" takes more room than "GPU0", and a blank behind it. */
+static int name_columns(const struct model *m)
+{
+	int most = NAME_COLUMNS;
+
+	for (size_t i = 0; i < m->n_gpus; i++) {
+		char name[GPU_NAME];
+
+		model_gpu_name(m, i, "GPU", "MIG", name);
+		if (model_uses(m, m->gpus[i]) && (int) strlen(name) >= most)
+			most = (int) strlen(name) + 1;
+	}
+	return most;
+}
+
 static int draw_gpus(struct picture *p, int y, int lines)
 {
 	const size_t n = gpus_in_use(p->m), others = p->m->n_gpus - n;
@@ -250,11 +265,11 @@ static int draw_gpus(struct picture *p, int y, int lines)
 
 	for (size_t i = 0; i < p->m->n_gpus && used < lines; i++) {
 		const struct thing *gpu = p->m->gpus[i];
-		char name[16];
+		char name[GPU_NAME];
 
 		if (!model_uses(p->m, gpu))
 			continue;
-		model_gpu_name(gpu, i, name, sizeof(name));
+		model_gpu_name(p->m, i, "GPU", "MIG", name);
 		if (!two && used + 1 == lines && drawn + 1 < n) { /* no room for all */
 			(void) screen_print(p->s, y + used++, 1, INK_DIM, "and %zu GPUs more", n - drawn);
 			break;
@@ -290,7 +305,7 @@ static int draw_io(struct picture *p, int y)
 	const struct model *m = p->m;
 	const struct thing *t = m->machine ? &m->host : &m->job;
 	const struct figure *energy = model_figure(m, &m->host, HOST_ENERGY);
-	int x = 1 + NAME_COLUMNS;
+	int x = 1 + p->name_columns;
 
 	(void) screen_put(p->s, y, 1, -1, INK_BOLD, "I/O");
 	x += draw_rate(p, y, x, "read", model_figure(m, t, m->machine ? HOST_DISK_READ : JOB_READ));
@@ -301,7 +316,7 @@ static int draw_io(struct picture *p, int y)
 	}
 	if (energy && energy->has_rate && p->s->columns >= WIDE)
 		x += screen_print(p->s, y, x, INK_PLAIN, "CPU power %.0f W", energy->rate / 1e6);
-	if (x == 1 + NAME_COLUMNS)
+	if (x == 1 + p->name_columns)
 		(void) screen_put(p->s, y, x, -1, INK_DIM, "-");
 	return 1;
 }
@@ -374,6 +389,7 @@ int draw_head(struct picture *p, int y, int lines)
 	const int rest = 2 + (p->m->n_series + p->m->n_phases > 0); /* I/O, series and a little room */
 	int used = 0;
 
+	p->name_columns = name_columns(p->m);
 	draw_meter(p, y + used++, &ram);
 	used += draw_narrow_peak(p, y + used);
 	draw_meter(p, y + used++, &cpu);

@@ -83,6 +83,7 @@ static void thing_free(struct thing *t)
 	free(t->name);
 	free(t->command);
 	free(t->uuid);
+	free(t->instance_of);
 	free(t->mem);
 	free(t->busy);
 	free(t);
@@ -163,9 +164,11 @@ static void take_birth(struct model *m, const struct hiw_birth *b)
 	free(t->name);
 	free(t->command);
 	free(t->uuid);
+	free(t->instance_of);
 	t->name = harmless(m, b->name);
 	t->command = harmless(m, b->command);
 	t->uuid = harmless(m, b->uuid);
+	t->instance_of = harmless(m, b->instance_of);
 	t->pid = b->pid;
 	t->uid = b->uid;
 	t->index = b->index;
@@ -175,7 +178,6 @@ static void take_birth(struct model *m, const struct hiw_birth *b)
 	t->process = b->process;
 	t->is_main = b->is_main;
 	t->unified = b->unified;
-	t->is_instance = b->is_instance;
 }
 
 static void forget_gpu(struct model *m, const struct thing *gpu)
@@ -447,44 +449,10 @@ size_t model_processes(const struct model *m)
 	return n;
 }
 
-bool model_uses(const struct model *m, const struct thing *gpu)
-{
-	const struct figure *f = model_figure(m, gpu, GPU_JOB_MEM);
-
-	return m->machine || (f && f->peak > 0);
-}
-
-void model_gpu_name(const struct thing *gpu, size_t place, char *buf, size_t size)
-{
-	(void) snprintf(buf, size, "%s%lld", gpu->is_instance ? "MIG" : "GPU",
-		gpu->index.known ? (long long) gpu->index.value : (long long) place);
-}
-
 void model_raise_ram(struct model *m, int64_t bytes)
 {
 	struct figure *f = m->metric[JOB_RAM] >= 0 ? &m->job.figures[(unsigned) m->metric[JOB_RAM] - m->first[HIW_JOB]] : NULL;
 
 	if (f && f->peak < bytes)
 		f->peak = bytes;
-}
-
-static void add(struct hiw_maybe *sum, const struct figure *f)
-{
-	if (f)
-		*sum = (struct hiw_maybe) { sum->value + f->value, true };
-}
-
-void model_settle(struct model *m)
-{
-	for (size_t i = 0; i < m->n; i++)
-		m->things[i]->gpu_mem = m->things[i]->gpu_busy_ppm = (struct hiw_maybe) { 0, false };
-	for (size_t i = 0; i < m->n; i++) {
-		const struct thing *t = m->things[i];
-		struct thing *process = t->entity == HIW_GPU_PROCESS ? model_find(m, HIW_PROCESS, t->process) : NULL;
-
-		if (!process)
-			continue;
-		add(&process->gpu_mem, model_figure(m, t, ON_GPU_MEM));
-		add(&process->gpu_busy_ppm, model_figure(m, t, ON_GPU_BUSY));
-	}
 }

@@ -69,16 +69,17 @@ enum {
 	GPUS_MOST = 64,
 	EVENTS_KEPT = 200,
 	SERIES_KEPT = 16,
-	PHASES_KEPT = 8
+	PHASES_KEPT = 8,
+	GPU_NAME = 24
 };
 
 /* Somebody or something that has figures. */
 struct thing {
 	enum hiw_entity entity;
 	uint32_t id, parent, gpu, process;
-	char *name, *command, *uuid;
+	char *name, *command, *uuid, *instance_of;
 	struct hiw_maybe pid, uid, index, memory_bytes;
-	bool is_main, unified, is_instance;
+	bool is_main, unified;
 	uint64_t born_ns;
 	struct trail *mem, *busy;   /* GPUs */
 	struct hiw_maybe gpu_mem, gpu_busy_ppm; /* processes, over all GPUs; as of model_settle */
@@ -149,5 +150,5 @@ void model_settle(struct model *m);
 size_t model_processes(const struct model *m);
 /* Does what is looked at use this GPU? A machine uses all of its own. */
 bool model_uses(const struct model *m, const struct thing *gpu);
-/* "GPU0", of an instance "MIG0"; place is its own in gpus. */
-void model_gpu_name(const struct thing *gpu, size_t place, char *buf, size_t size);
+/* The GPU at a place in gpus, by the number that hiwater gpus has for it: whole and "0", of an instance instance and "0.1". */
+void model_gpu_name(const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME]);

@@ -66,9 +66,9 @@ static void print_gpus(const struct top *t)
 	for (size_t i = 0; i < m->n_gpus; i++) {
 		const struct thing *gpu = m->gpus[i];
 		const struct figure *power = model_figure(m, gpu, GPU_POWER), *temp = model_figure(m, gpu, GPU_TEMP);
-		char name[32], memory[48];
+		char name[GPU_NAME], memory[48];
 
-		model_gpu_name(gpu, i, name, sizeof(name));
+		model_gpu_name(m, i, "GPU", "MIG", name);
 		(void) snprintf(memory, sizeof(memory), "%s memory", name);
 		print_level(t, memory, model_figure(m, gpu, GPU_MEM), gpu->memory_bytes);
 		printf("%s %s", name, gpu->name ? gpu->name : "");

@@ -113,13 +113,18 @@ def test_a_recording_whose_recorder_was_killed(tool, screen):
     os.kill(int(re.search(r"^ +(\d+) ", first_row(s))[1]), signal.SIGKILL)
 
 
-def test_an_instance_is_not_called_as_its_gpu(tool, sleeper):
+def test_an_instance_is_not_called_as_its_gpu(tool, screen, sleeper):
     fakes = HERE.parent / "fake" / "scenarios"
     env = {"LD_LIBRARY_PATH": str(pathlib.Path(HIWATER).parent / "tests" / "fake" / "drivers" / "550"),
            "HIWATER_FAKE_NVML": str(fakes / "mig.conf"), "HIWATER_FAKE_PID": str(sleeper.pid)}
     lines = tool.run("top", sleeper.pid, "-n", "3", env=env).stdout
-    assert re.search(r"^MIG0 memory .* of 39\.5G", lines, re.M) and re.search(r"^GPU0 memory .* of 79\.6G", lines, re.M), lines
-    assert re.search(r"^MIG0 NVIDIA H100 .*, SM ", lines, re.M), lines
+    assert re.search(r"^MIG0\.0 memory .* of 39\.5G", lines, re.M) and re.search(r"^GPU0 memory .* of 79\.6G", lines, re.M), lines
+    assert re.search(r"^MIG0\.0 NVIDIA H100 .*, SM ", lines, re.M), lines
+    s = screen(120, 70, **env)  # the meters and the chart of it by the same number
+    s.line(top(sleeper.pid))
+    s.wait(r"^ MIG0\.0 +\d")
+    s.wait(r" SM0\.0 ")
+    s.keys("q")
 
 
 def test_gpus_of_a_driver(tool, screen, sleeper):

@@ -86,6 +86,7 @@ static void bear(struct model *m, uint32_t id, uint32_t parent, const char *name
 		.name = name,
 		.command = "",
 		.uuid = "",
+		.instance_of = "",
 		.pid = { 1000 + id, true },
 		.uid = { 0, true },
 	};
@@ -175,6 +176,40 @@ static void names_are_harmless(void **state)
 	model_done(&m);
 }
 
+static void bear_gpu(struct model *m, uint32_t id, const char *uuid, const char *instance_of, struct hiw_maybe index)
+{
+	const struct hiw_birth birth = {
+		.entity = HIW_GPU, .id = id, .name = "x", .command = "", .uuid = uuid, .instance_of = instance_of, .index = index
+	};
+	const struct hiw_frame frame = { .time_ns = m->now_ns, .n_births = 1, .births = &birth };
+
+	model_see(m, &frame);
+}
+
+/* By the numbers that hiwater gpus has, wherever they stand in the list and whatever is written of them. */
+static void gpus_are_called_by_their_numbers(void **state)
+{
+	static const char *const names[] = { "GPU4", "busy4", "MIG4.0", "busy4.0", "MIG4.3", "busy4.3", "GPU1", "busy1", "MIG2", "busy2", "GPU5", "busy5" };
+	struct model m;
+	char name[GPU_NAME];
+
+	(void) state;
+	assert_int_equal(model_init(&m, true, true), 0);
+	bear_gpu(&m, 1, "GPU-a", "", (struct hiw_maybe) { 4, true });
+	bear_gpu(&m, 2, "MIG-1", "GPU-a", (struct hiw_maybe) { 0, true });
+	bear_gpu(&m, 3, "MIG-2", "GPU-a", (struct hiw_maybe) { 3, true });
+	bear_gpu(&m, 4, "GPU-b", "", (struct hiw_maybe) { 1, true });
+	bear_gpu(&m, 5, "MIG-3", "GPU-gone", (struct hiw_maybe) { 2, true });
+	bear_gpu(&m, 6, "", "", (struct hiw_maybe) { 0, false });
+	for (size_t i = 0; i < m.n_gpus; i++) {
+		model_gpu_name(&m, i, "GPU", "MIG", name);
+		assert_string_equal(name, names[2 * i]);
+		model_gpu_name(&m, i, "busy", "busy", name);
+		assert_string_equal(name, names[2 * i + 1]);
+	}
+	model_done(&m);
+}
+
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 static void expect_rows(const struct view *v, size_t n, const uint32_t *ids, const unsigned *depths)
@@ -261,6 +296,7 @@ int main(void)
 		cmocka_unit_test(counters_become_rates),
 		cmocka_unit_test(the_ended_are_gone),
 		cmocka_unit_test(names_are_harmless),
+		cmocka_unit_test(gpus_are_called_by_their_numbers),
 		cmocka_unit_test(rows_stand_where_they_belong),
 		cmocka_unit_test(rows_outlive_their_processes),
 	};
