@@ -121,9 +121,9 @@ void hiw_gpus_close(struct hiw_gpus *g)
 
 /* ---- who the processes are ------------------------------------------------------------------------------------------ */
 
-static void replace(char **text, const char *by)
+static void replace(struct gpus_now *now, char **text, const char *by)
 {
-	char *copy = strdup(by);
+	char *copy = gpus_now_text(now, by);
 
 	if (!copy)
 		return;
@@ -131,7 +131,7 @@ static void replace(char **text, const char *by)
 	*text = copy;
 }
 
-static void name_user(struct gpu_user_now *u)
+static void name_user(struct gpus_now *now, struct gpu_user_now *u)
 {
 	struct passwd entry, *found = NULL;
 	char room[4096], number[24];
@@ -141,11 +141,12 @@ static void name_user(struct gpu_user_now *u)
 	(void) snprintf(number, sizeof(number), "%lld", (long long) u->uid.value);
 	if (getpwuid_r((uid_t) u->uid.value, &entry, room, sizeof(room), &found) != 0)
 		found = NULL;
-	replace(&u->user, found ? found->pw_name : number);
+	replace(now, &u->user, found ? found->pw_name : number);
 }
 
-static void describe(const struct hiw_gpus *g, struct gpu_user_now *u)
+static void describe(struct hiw_gpus *g, struct gpu_user_now *u)
 {
+	struct gpus_now *now = &g->now;
 	char path[64], block[COMMAND_MOST], command[COMMAND_MOST];
 	ssize_t n;
 
@@ -156,8 +157,8 @@ static void describe(const struct hiw_gpus *g, struct gpu_user_now *u)
 	if (n <= 0)
 		return;
 	(void) mask_command(block, (size_t) n, command, sizeof(command));
-	replace(&u->command, command);
-	replace(&u->program, block);
+	replace(now, &u->command, command);
+	replace(now, &u->program, block);
 }
 
 /* ---- CUDA's numbers in this environment ----------------------------------------------------------------------------- */
@@ -286,7 +287,7 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 	}
 	number_for_cuda(&g->now);
 	for (size_t i = 0; i < g->now.n_users; i++) {
-		name_user(&g->now.users[i]);
+		name_user(&g->now, &g->now.users[i]);
 		describe(g, &g->now.users[i]);
 	}
 	if (g->ids && r != -ENODEV && r != -ENXIO && r != -ENOMEM)

@@ -6,17 +6,21 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/textwidth.h"
 
 enum {
 	MOST_GPUS = 1 << 12,
 	MOST_USERS = 1 << 16,
 	MOST_NOTES = 256,
+	TEXT_MOST = 1 << 24,
 };
 
-static char *copy(struct gpus_now *now, const char *text)
+char *gpus_now_text(struct gpus_now *now, const char *text)
 {
-	char *copied = strdup(text);
+	struct buf clean = BUF_INIT(TEXT_MOST);
+	char *copied = text_clean(text, true, &clean) == 0 ? strdup(clean.data) : NULL;
 
+	buf_done(&clean);
 	if (!copied)
 		now->error = -ENOMEM;
 	return copied;
@@ -86,12 +90,12 @@ static void bear_gpu(struct gpus_now *now, enum frame_source source, const struc
 	struct gpu_now gpu = {
 		.id = b->id,
 		.source = source,
-		.uuid = copy(now, b->gpu.uuid),
-		.name = copy(now, b->gpu.name),
-		.vendor = copy(now, b->gpu.vendor),
-		.pci = copy(now, b->gpu.pci),
-		.parent = copy(now, b->gpu.parent),
-		.driver = copy(now, b->gpu.driver),
+		.uuid = gpus_now_text(now, b->gpu.uuid),
+		.name = gpus_now_text(now, b->gpu.name),
+		.vendor = gpus_now_text(now, b->gpu.vendor),
+		.pci = gpus_now_text(now, b->gpu.pci),
+		.parent = gpus_now_text(now, b->gpu.parent),
+		.driver = gpus_now_text(now, b->gpu.driver),
 		.index = b->gpu.index,
 		.cuda_index = b->gpu.cuda_index,
 		.memory_bytes = b->gpu.memory_bytes,
@@ -115,10 +119,10 @@ static void bear_user(struct gpus_now *now, const struct birth *b)
 		.gpu = b->gpu_process.gpu,
 		.pid = b->gpu_process.pid,
 		.uid = b->gpu_process.uid,
-		.name = copy(now, b->gpu_process.name),
-		.user = copy(now, ""),
-		.command = copy(now, ""),
-		.program = copy(now, ""),
+		.name = gpus_now_text(now, b->gpu_process.name),
+		.user = gpus_now_text(now, ""),
+		.command = gpus_now_text(now, ""),
+		.program = gpus_now_text(now, ""),
 		.compute = b->gpu_process.compute,
 		.graphics = b->gpu_process.graphics,
 	};
@@ -161,7 +165,7 @@ static void read_one(struct gpus_now *now, const struct reading *r)
 
 void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const char *why)
 {
-	struct gpu_note_now note = { .gpu = gpu, .about = copy(now, about), .why = copy(now, why) };
+	struct gpu_note_now note = { .gpu = gpu, .about = gpus_now_text(now, about), .why = gpus_now_text(now, why) };
 
 	if (!now->error && vec_room(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
 		now->notes[now->n_notes++] = note;
@@ -213,7 +217,7 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 		return;
 	}
 	free(g->facts[told->fact].text);
-	g->facts[told->fact].text = copy(now, told->text);
+	g->facts[told->fact].text = gpus_now_text(now, told->text);
 }
 
 void gpus_now_no_facts(struct gpus_now *now)

@@ -51,6 +51,10 @@ struct gpus_now {
 	int error;                   /* 0, or -ENOMEM: something was left out */
 };
 
+/* A text as all of them are kept here, whoever it is from, drivers and users alike: what no terminal obeys, and what is one
+ * line. Who writes them need not look after that. The caller's; NULL: -ENOMEM, told in error. */
+char *gpus_now_text(struct gpus_now *now, const char *text);
+
 /* Puts births, readings, ends and notes in. */
 void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 

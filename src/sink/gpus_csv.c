@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "sink/export_internal.h"
 #include "sink/gpus_internal.h"
 
@@ -14,21 +13,12 @@
 
 static void put_text(struct buf *out, const char *text)
 {
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		(void) utf8_add(out, text);
-		return;
-	}
-	struct buf clean = BUF_INIT(out->max);
+	const bool quoted = text[strcspn(text, ",\"")];
 
-	(void) utf8_add(&clean, text);
-	(void) buf_str(out, "\"");
-	for (const char *p = clean.data; *p; p++) {
-		if (*p == '"')
-			(void) buf_str(out, "\"");
-		(void) buf_add(out, p, 1);
-	}
-	(void) buf_str(out, "\"");
-	buf_done(&clean);
+	(void) buf_str(out, quoted ? "\"" : "");
+	for (const char *p = text; *p; p++)
+		(void) buf_add(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+	(void) buf_str(out, quoted ? "\"" : "");
 }
 
 static void put_value(struct buf *out, enum unit unit, struct maybe value)

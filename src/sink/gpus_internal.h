@@ -26,6 +26,9 @@ struct maybe gpus_figure_get(const struct gpus_figure *f, const struct gpus_now 
 /* "0", and "0.1" for instance 1 of GPU 0. Returns buf. */
 char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);
 
+/* A text of a device or a user in letters that the reader's terminal has. */
+void gpus_put_text(const char *text, const struct sink_options *o, struct buf *out);
+
 /* The next process on the device behind user (NULL: the first), the largest first; NULL: none (left). hidden: those that
  * nobody can see here instead. */
 const struct gpu_user_now *gpus_next_user(const struct gpus_now *now, const struct gpu_now *gpu, const struct gpu_user_now *user,

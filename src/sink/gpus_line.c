@@ -9,7 +9,6 @@
 
 #include "base/opt.h"
 #include "sink/gpus_internal.h"
-#include "base/textwidth.h"
 
 enum {
 	WORD = 32,
@@ -134,7 +133,7 @@ int gpus_line_plan(const char *format, struct gpus_needs *ret, struct err *err)
 
 /* ---- writing -------------------------------------------------------------------------------------------------------- */
 
-static void put_users(const struct gpus_now *now, const struct gpu_now *gpu, struct buf *out)
+static void put_users(const struct gpus_now *now, const struct gpu_now *gpu, const struct sink_options *o, struct buf *out)
 {
 	const struct gpu_user_now *u = NULL, *other;
 	bool any = false;
@@ -146,7 +145,8 @@ static void put_users(const struct gpus_now *now, const struct gpu_now *gpu, str
 		}
 		if (other != u)
 			continue;
-		(void) buf_printf(out, "%s%s", any ? "," : "", u->user);
+		(void) buf_str(out, any ? "," : "");
+		gpus_put_text(u->user, o, out);
 		any = true;
 	}
 	if (!any)
@@ -180,9 +180,9 @@ static void put_piece(const struct piece *piece, const struct gpus_now *now, con
 	if (piece->special == SPECIAL_GPU)
 		(void) buf_str(out, gpus_number(gpu, number));
 	else if (piece->special == SPECIAL_USERS)
-		put_users(now, gpu, out);
+		put_users(now, gpu, o, out);
 	else if (f && f->text)
-		(void) text_clean(*f->text(gpu) ? f->text(gpu) : "-", o->utf8, out);
+		gpus_put_text(*f->text(gpu) ? f->text(gpu) : "-", o, out);
 	else if (f)
 		put_figure(f, gpus_figure_get(f, now, gpu), o->units, out);
 	else

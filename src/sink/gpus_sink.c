@@ -9,7 +9,8 @@
 
 enum {
 	WIDTH_LEAST = 60,
-	WIDTH_MOST = 200
+	WIDTH_MOST = 200,
+	NAME_MOST = 4096,
 };
 
 static void plan_all(const struct gpus_options *g, struct gpus_needs *ret)
@@ -87,20 +88,29 @@ void gpus_fields_help(enum gpus_kind kind, struct buf *out)
 		gpus_query_help(kind, out);
 }
 
+void gpus_put_text(const char *text, const struct sink_options *o, struct buf *out)
+{
+	(void) text_clean(text, o->utf8, out);
+}
+
 /* As nvidia-smi -L has it. */
 static void put_listed(const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	const long long number = (long long) (*g->parent ? g->index : g->number).value;
-	struct buf name = BUF_INIT(4096), uuid = BUF_INIT(4096);
 
-	(void) text_clean(g->name, o->utf8, &name);
-	(void) text_clean(g->uuid, o->utf8, &uuid);
-	if (*g->parent)
-		(void) buf_printf(out, "  %-15s Device  %lld: (UUID: %s)\n", name.data, number, uuid.data);
-	else
-		(void) buf_printf(out, "GPU %lld: %s (UUID: %s)\n", number, name.data, uuid.data);
-	buf_done(&name);
-	buf_done(&uuid);
+	if (*g->parent) {
+		struct buf name = BUF_INIT(NAME_MOST);
+
+		gpus_put_text(g->name, o, &name);
+		(void) buf_printf(out, "  %-15s Device  %lld: (UUID: ", name.data, number);
+		buf_done(&name);
+	} else {
+		(void) buf_printf(out, "GPU %lld: ", number);
+		gpus_put_text(g->name, o, out);
+		(void) buf_str(out, " (UUID: ");
+	}
+	gpus_put_text(g->uuid, o, out);
+	(void) buf_str(out, ")\n");
 }
 
 void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct buf *out)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/textwidth.h"
 #include "sink/gpus_smi.h"
 
 /* ---- what is written in a way of its own ---------------------------------------------------------------------------- */
@@ -41,7 +40,7 @@ void smi_put_text(struct buf *out, const char *text)
 {
 	const size_t begin = out->len;
 
-	(void) text_clean(text, true, out);
+	(void) buf_str(out, text);
 	for (size_t i = begin; i < out->len; i++) {
 		if (out->data[i] == ',')
 			out->data[i] = ';';

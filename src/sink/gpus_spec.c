@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "sink/gpus_internal.h"
-#include "base/textwidth.h"
 
 enum {
 	LABEL = 30, /* columns */
@@ -120,11 +119,10 @@ static void write_fact(const struct gpu_now *g, enum gpu_fact fact, enum units u
 	}
 }
 
-/* What a driver says goes to a terminal: it is cleaned of what a terminal would obey. */
 static void put_line(const struct sink_options *o, struct buf *out, const char *label, const char *value)
 {
 	(void) buf_printf(out, "  %-*s", LABEL, label);
-	(void) text_clean(value, o->utf8, out);
+	gpus_put_text(value, o, out);
 	(void) buf_str(out, "\n");
 }
 
@@ -133,7 +131,7 @@ static void put_device(const struct gpu_now *g, const struct sink_options *o, st
 	char number[UNITS_LEN], bytes[UNITS_LEN], text[64];
 
 	(void) buf_printf(out, "GPU %s  ", gpus_number(g, number));
-	(void) text_clean(g->name, o->utf8, out);
+	gpus_put_text(g->name, o, out);
 	(void) buf_str(out, "\n");
 	put_line(o, out, "UUID", g->uuid);
 	if (*g->pci)
@@ -153,6 +151,13 @@ static void put_device(const struct gpu_now *g, const struct sink_options *o, st
 	}
 }
 
+static void put_note(const char *why, const struct sink_options *o, struct buf *out)
+{
+	(void) buf_str(out, "\nnote: ");
+	gpus_put_text(why, o, out);
+	(void) buf_str(out, "\n");
+}
+
 void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct buf *out)
 {
 	bool any = false;
@@ -166,6 +171,6 @@ void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct 
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
 		if (strcmp(now->notes[i].about, "gpu") == 0)
-			(void) buf_printf(out, "\nnote: %s\n", now->notes[i].why);
+			put_note(now->notes[i].why, o, out);
 	}
 }

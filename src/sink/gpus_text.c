@@ -66,9 +66,9 @@ static void write_name(const struct page *p, const struct gpu_now *g, char cell[
 {
 	struct buf clean = BUF_INIT(4 * CELL);
 
-	(void) text_clean(*g->name ? own_name(p, g) : *g->vendor ? g->vendor
-								 : g->uuid,
-		p->o->utf8, &clean);
+	gpus_put_text(*g->name ? own_name(p, g) : *g->vendor ? g->vendor
+							     : g->uuid,
+		p->o, &clean);
 	(void) snprintf(cell, CELL, "%s%s", *g->parent ? "  " : "", clean.data);
 	buf_done(&clean);
 }
@@ -286,10 +286,10 @@ static void put_user(const struct page *p, const struct user_widths *w, const st
 	char memory[UNITS_LEN], share[CELL], pid[UNITS_LEN];
 
 	(void) snprintf(pid, sizeof(pid), "%lld", (long long) u->pid.value);
-	(void) text_clean(*u->user ? u->user : "-", p->o->utf8, &clean);
+	gpus_put_text(*u->user ? u->user : "-", p->o, &clean);
 	(void) text_shorten(clean.data, w->user, p->o->utf8, &user);
 	buf_clear(&clean);
-	(void) text_clean(*u->command ? u->command : u->name, p->o->utf8, &clean);
+	gpus_put_text(*u->command ? u->command : u->name, p->o, &clean);
 	(void) text_shorten(clean.data, p->o->width > taken + NAME_LEAST ? p->o->width - taken : NAME_LEAST, p->o->utf8, &command);
 	write_share(busy, share);
 	(void) buf_printf(p->out, "%*s%*s  %s%*s  %*s  %6s  %s\n", INDENT, "", (int) w->pid, u->pid.known ? pid : "-", user.data,
@@ -355,7 +355,7 @@ static void put_header(const struct page *p)
 		driver = p->now->gpus[i].driver;
 	(void) buf_printf(p->out, "%s  %s%s", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
 		*driver ? "  driver " : "");
-	(void) text_clean(driver, p->o->utf8, p->out);
+	gpus_put_text(driver, p->o, p->out);
 	(void) buf_str(p->out, "\n");
 }
 

@@ -200,7 +200,7 @@ def test_text(cards, width):
 
 
 @pytest.mark.parametrize("options", [(), ("--spec",), ("-L",), ("--line", "{name} {uuid} {driver}"),
-                                     ("--query-gpu=name,uuid,serial,driver_version", "--format=csv")])
+                                     ("--query-gpu=name,uuid,serial,driver_version", "--format=csv"), ("--csv",), ("--json",)])
 def test_no_terminal_obeys_what_a_driver_says(cards, options):
     said = run(cards(more="[driver]\nversion = 580.1\033[31m\n[gpu 0]\nname = \033[2JEvil\a\nuuid = GPU-\033]0;x\aevil\nserial = \033c\n"),
                *options).stdout
@@ -296,7 +296,10 @@ def test_a_program_name_is_one_field_of_one_row(cards):
     forged = "evil\n1, 2, 3 MiB\x1b]0;t\x07, x"
     with subprocess.Popen([forged, "-c", "import sys; sys.stdin.read()"], executable=sys.executable, stdin=subprocess.PIPE) as evil:
         rows = run(cards(), "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader", pid=evil.pid).stdout
+        table = run(cards(), "--csv=processes", pid=evil.pid).stdout
         evil.stdin.close()
+    assert not re.search("[\x00-\x09\x0b-\x1f]", table) and len(table.splitlines()) == 3
+    assert next(csv.DictReader(table.splitlines()))["command"].startswith("evil?1, 2, 3 MiB?]0;t?, x ")
     assert rows == f"{evil.pid}, evil 1; 2; 3 MiB?]0;t?; x, 4321 MiB\n4000001, [Not Found], 17 MiB\n"
 
 
