@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import re
 
+from ._recording import GPU_NUMBER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -128,10 +130,11 @@ class Course:
                 self._cpu = (t, user + system)
 
     def _read_gpus(self, recording: Recording) -> None:
-        rows = self._new(recording, "gpu", "id, (SELECT number FROM gpu g WHERE g.id = x.id), busy, sm_active, job_mem, mem", "x")
+        rows = self._new(recording, "gpu", f"id, (SELECT {GPU_NUMBER} FROM gpu g WHERE g.id = x.id), busy, sm_active, job_mem, mem", "x")
         for t, key, number, busy, active, job_mem, mem in rows:
-            colour = key if number is None else number
-            name = f"GPU {colour}"
+            is_whole = isinstance(number, int)
+            colour = number if is_whole else key
+            name = f"MIG {number}" if number is not None and not is_whole else f"GPU {colour}"
             if busy is not None:
                 self.busy.line(key, f"{name} busy", colour=colour).add(t / 1e9, busy / 1e4)
             if active is not None:

@@ -13,6 +13,8 @@ They are read from the growing recording; what is unknown has no key.
 """
 from __future__ import annotations
 
+from ._recording import GPU_NUMBER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Tuple
@@ -24,7 +26,7 @@ GIB = 1 << 30
 _JOB = ("SELECT max(ram_max), max(t + span), min(t), "
         "max(cpu_user + cpu_system) FROM job_sample WHERE t >= ?1")
 _BEFORE = "SELECT max(cpu_user + cpu_system) FROM job_sample WHERE t < ?1"
-_GPU = ("SELECT g.number, max(s.job_mem_max), max(s.mem_max), sum(s.busy * 1.0 * s.span) / sum(CASE WHEN s.busy IS NULL THEN 0 "
+_GPU = (f"SELECT {GPU_NUMBER}, max(s.job_mem_max), max(s.mem_max), sum(s.busy * 1.0 * s.span) / sum(CASE WHEN s.busy IS NULL THEN 0 "
         "ELSE s.span END), sum(s.sm_active * 1.0 * s.span) / sum(CASE WHEN s.sm_active IS NULL THEN 0 ELSE s.span END) "
         "FROM gpu_sample s JOIN gpu g ON g.id = s.id WHERE s.t >= ?1 AND g.number IS NOT NULL GROUP BY g.id")
 _SERIES = ("SELECT s.name, sum(v.value), count(*) FROM series_value v JOIN series s ON s.id = v.series "
@@ -56,7 +58,7 @@ class Since:
         return {f"hiwater/{name}": float(value) for name, value in figures.items() if value is not None}
 
     @staticmethod
-    def _gpu(number: int, job: Any, device: Any, busy: Any, active: Any) -> Dict[str, Optional[float]]:
+    def _gpu(number: Any, job: Any, device: Any, busy: Any, active: Any) -> Dict[str, Optional[float]]:
         return {f"gpu{number}_mem_gib": _over(device if job is None else job, GIB), f"gpu{number}_busy": _over(busy, 1e6),
                 f"gpu{number}_sm_active": _over(active, 1e6)}
 

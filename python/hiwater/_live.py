@@ -105,10 +105,10 @@ def after(summary: Any) -> str:
     parts = [summary.run.name or "hiwater", duration(summary.wall_s or 0.0)]
     if ram.peak_bytes is not None:
         parts.append(f"RAM peak {amount(ram.peak_bytes)} {ram.method or ''}".rstrip())
-    for device in summary.gpu.devices if summary.gpu else ():
+    for device in whole_or_parts(summary):
         held = device.memory.job_peak_bytes
         if held:
-            parts.append(f"GPU {device.index} peak {amount(held)}")
+            parts.append(f"{named(summary, device)} peak {amount(held)}")
     more = []
     if summary.cpu_s is not None and summary.wall_s:
         more.append(f"CPU {number(summary.cpu_s / summary.wall_s)} cores")
@@ -121,13 +121,26 @@ def after(summary: Any) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def whole_or_parts(summary: Any) -> list[Any]:
+    """Without GPUs that are divided: what the job does there, it does on their instances."""
+    devices = summary.gpu.devices if summary.gpu else ()
+    divided = {d.parent for d in devices if d.parent}
+    return [d for d in devices if d.uuid not in divided]
+
+
+def named(summary: Any, device: Any) -> str:
+    """By the number that hiwater gpus has for it: "GPU 0", of an instance "MIG 0.1"."""
+    parents = [d.index for d in summary.gpu.devices if device.parent and d.uuid == device.parent]
+    return f"MIG {parents[0]}.{device.index}" if parents else f"GPU {device.index}"
+
+
 def busy(summary: Any) -> list[str]:
     """How busy the devices were that the job held memory on."""
     said = []
-    for device in summary.gpu.devices if summary.gpu else ():
+    for device in whole_or_parts(summary):
         lead = device.utilization_lead
         value = device.utilization.get(lead) if lead else None
         if value is not None and device.memory.job_peak_bytes:
             word = {"sm_active_mean": "SM active", "graphics_active_mean": "active"}.get(lead, "busy")
-            said.append(f"GPU {device.index} {word} {number(value * 100)} %")
+            said.append(f"{named(summary, device)} {word} {number(value * 100)} %")
     return said

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Arrays = Dict[str, Union[memoryview, List[Optional[str]]]]
     Rows = Tuple[List[str], List[Tuple[Any, ...]]]
 
+GPU_NUMBER = ("CASE WHEN coalesce(g.parent, '') = '' THEN g.number ELSE (SELECT w.number FROM gpu w WHERE w.uuid = g.parent) || '.' || "
+              "g.number END")  # of the gpu g, as hiwater gpus has it: 0, of an instance 0.1
 _SAMPLES = {
     "host": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM host_sample ORDER BY t",
     "job": "SELECT t / 1e9 AS t_s, span / 1e9 AS span_s, * FROM job_sample ORDER BY t",

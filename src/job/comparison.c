@@ -105,14 +105,14 @@ static int add_gpu(struct comparison *c, const struct summary *s, size_t number)
 		enum metric metric;
 		const char *key, *label;
 	} ratios[] = { { M_GPU_BUSY, "gpu_mean", "busy" }, { M_GPU_SM_ACTIVE, "sm_active_mean", "SM active" } };
-	const uint32_t id = job_gpu(s->job, number)->birth.id;
-	char key[80], label[64];
+	const struct birth *b = &job_gpu(s->job, number)->birth;
+	char key[80], label[64], name[UNITS_LEN];
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(ratios) / sizeof(ratios[0]) && error == 0; i++) {
 		(void) snprintf(key, sizeof(key), "gpu.devices[%zu].utilization.%s", number, ratios[i].key);
-		(void) snprintf(label, sizeof(label), "GPU %zu %s", number, ratios[i].label);
-		error = set_maybe(c, key, label, COMPARE_RATIO, summary_mean(s, ratios[i].metric, id), 1e6);
+		(void) snprintf(label, sizeof(label), "%s %s", job_gpu_name(s->job, &b->gpu, name), ratios[i].label);
+		error = set_maybe(c, key, label, COMPARE_RATIO, summary_mean(s, ratios[i].metric, b->id), 1e6);
 	}
 	return error;
 }

@@ -19,6 +19,7 @@ static const bool followed[METRIC_COUNT] = {
 	[M_JOB_CPU_SYSTEM] = true,
 	[M_JOB_GPU_MEM] = true,
 	[M_GPU_BUSY] = true,
+	[M_GPU_GRAPHICS_ACTIVE] = true, /* MIG instances have no other */
 	[M_GPU_JOB_MEM] = true,
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/maybe.h"
+#include "base/units.h"
 #include "framebuf.h"
 #include "frame.h"
 #include "job/course.h"
@@ -197,6 +198,12 @@ const struct process *job_main(const struct job *job);            /* NULL before
 size_t job_alive(const struct job *job);
 size_t job_gpu_count(const struct job *job);
 const struct gpu_entity *job_gpu(const struct job *job, size_t i);
+/* "GPU 0"; "MIG 0.2" of an instance, or "MIG" where it has no number. As hiwater gpus has it. */
+char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN]);
+/* Is a device that GPU, or one of its instances? */
+bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu);
+/* Has it instances that are watched? What the job does there, it does on them. */
+bool job_gpu_is_divided(const struct job *job, uint32_t gpu);
 /* Energy in microjoules that a GPU used: of the device's counter (*ret_counted), else power over time. */
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted);
 /* Was a process of the job (rest: of its descendants, main: main) on the GPU (0: any), of whose memory there the driver told

@@ -3,6 +3,7 @@
  * The GPUs that were watched and the processes on them: what their births and ends say. Their figures are accumulators.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,4 +117,44 @@ size_t job_gpu_process_count(const struct job *job)
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i)
 {
 	return i < job->gpu_users.n ? &job->gpu_users.list[i] : NULL;
+}
+
+bool job_gpu_is_on(const struct job *job, uint32_t device, uint32_t gpu)
+{
+	const struct gpu_entity *part = find(&job->gpus, device), *whole = find(&job->gpus, gpu);
+
+	return device == gpu || (part && whole && *part->birth.gpu.parent && strcmp(part->birth.gpu.parent, whole->birth.gpu.uuid) == 0);
+}
+
+bool job_gpu_is_divided(const struct job *job, uint32_t gpu)
+{
+	for (size_t i = 0; i < job->gpus.n; i++) {
+		if (job->gpus.list[i].birth.id != gpu && job_gpu_is_on(job, job->gpus.list[i].birth.id, gpu))
+			return true;
+	}
+	return false;
+}
+
+static struct maybe number_by_uuid(const struct job *job, const char *uuid)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (strcmp(job_gpu(job, i)->birth.gpu.uuid, uuid) == 0)
+			return job_gpu(job, i)->birth.gpu.index;
+	}
+	return UNKNOWN;
+}
+
+char *job_gpu_name(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN])
+{
+	const struct maybe parent = *gpu->parent && job ? number_by_uuid(job, gpu->parent) : UNKNOWN;
+
+	if (parent.known && gpu->index.known)
+		(void) snprintf(buf, UNITS_LEN, "MIG %lld.%lld", (long long) parent.value, (long long) gpu->index.value);
+	else if (*gpu->parent)
+		(void) snprintf(buf, UNITS_LEN, "MIG");
+	else if (gpu->index.known)
+		(void) snprintf(buf, UNITS_LEN, "%s %lld", gpu_is_npu(gpu) ? "NPU" : "GPU", (long long) gpu->index.value);
+	else
+		(void) snprintf(buf, UNITS_LEN, "%s", gpu_is_npu(gpu) ? "NPU" : "GPU");
+	return buf;
 }

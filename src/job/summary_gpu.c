@@ -66,7 +66,7 @@ static struct maybe only_mark(const struct summary *s, uint32_t gpu)
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
 		const struct birth *b = &job_gpu_process(s->job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && b->gpu_process.gpu != gpu))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)))
 			continue;
 		n++;
 		mark = summary_most(s, M_GPROC_MEM_PEAK, b->id);
@@ -80,7 +80,7 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 		const struct birth *b = &job_gpu_process(job, i)->birth;
 		const struct process *p = job_process_by_id(job, b->gpu_process.process);
 
-		if (!b->gpu_process.process || (gpu && b->gpu_process.gpu != gpu) || !(p && p->is_main ? main : rest))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !(p && p->is_main ? main : rest))
 			continue;
 		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
 			return true;
@@ -126,6 +126,24 @@ static const char *about_of(const struct event *e)
 	return NULL;
 }
 
+/* "gpu: NVML did not answer": how long, and how often. Then nobody need read that it had not. */
+static bool is_told_better(const struct job *job, size_t i)
+{
+	static const char *const worse[] = { " has not answered since", " did not answer from" }, better[] = " did not answer";
+	const char *text = job_event(job, i)->text, *words = NULL;
+
+	for (size_t w = 0; w < sizeof(worse) / sizeof(worse[0]) && !words; w++)
+		words = strstr(text, worse[w]);
+	for (size_t k = words ? i + 1 : job_event_count(job); k < job_event_count(job); k++) {
+		const struct event *e = job_event(job, k);
+		const size_t n = (size_t) (words - text);
+
+		if (about_of(e) && strncmp(e->text, text, n) == 0 && strncmp(e->text + n, better, sizeof(better) - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* How often event i was told, 0 if an earlier one says the same. */
 static size_t times_told(const struct job *job, size_t i)
 {
@@ -150,7 +168,7 @@ static int note_events(struct summary *s)
 	for (size_t i = 0; i < job_event_count(s->job) && r == 0; i++) {
 		const struct event *e = job_event(s->job, i);
 		const char *about = about_of(e), *text = about ? e->text + strlen(about) + 2 : NULL;
-		const size_t n = about ? times_told(s->job, i) : 0;
+		const size_t n = about && !is_told_better(s->job, i) ? times_told(s->job, i) : 0;
 		const unsigned at = (unsigned) (e->time_ns / 1000000000);
 
 		if (n > 1)
@@ -206,7 +224,7 @@ static int note_unlisted(struct summary *s)
 		enum method method;
 		const struct maybe device = summary_most(s, M_GPU_MEM, b->id), job = summary_gpu_job_peak(s, b->id, &method);
 		const struct maybe foreign = summary_most(s, M_GPU_FOREIGN_MEM, b->id), nobodys = summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id);
-		char bytes[UNITS_LEN], name[UNITS_LEN] = "a GPU";
+		char bytes[UNITS_LEN], name[UNITS_LEN];
 
 		if (!device.known || !job.known || job.value == 0 || !foreign.known || !nobodys.known || b->gpu.unified)
 			continue;
@@ -214,9 +232,7 @@ static int note_unlisted(struct summary *s)
 
 		if (more < worth_a_word || more < device.value / 50)
 			continue;
-		if (b->gpu.index.known && !*b->gpu.parent)
-			(void) snprintf(name, sizeof(name), "GPU %lld", (long long) b->gpu.index.value);
-		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most: the job's peak there may be up to %s", name,
+		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most: the job's peak there may be up to %s", job_gpu_name(s->job, &b->gpu, name),
 			units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;

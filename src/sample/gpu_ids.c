@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_ids.h"
+#include "sample/gpu_ids_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,44 +11,6 @@ enum {
 	MOST_DEVICES = 1 << 12,
 	MOST_USERS = 1 << 16,
 	NAME = 16,
-	TEXT = 96,
-};
-
-/* What a process holds, on a device or in a sum. */
-struct amount {
-	int64_t bytes;
-	bool unknown;            /* some of it could not be read */
-};
-
-/* A counter over all helpers. One that begins below where it was has begun anew, and what it said first then is where it
- * goes on from; one that does not has been counted on by the driver. */
-struct going_on {
-	int64_t last, plus;      /* as told; what is added */
-	unsigned round;
-};
-
-struct gpu_device {
-	char uuid[TEXT], pci[TEXT], parent[TEXT];
-	struct maybe gpu_instance; /* of an instance: whose memory it shares */
-	bool unified;
-	bool divided;            /* into MIG instances, which have the lists */
-	bool ours_unknown;       /* what the job holds on it could not be read */
-	struct maybe mem;
-	bool listed;             /* in the frame at hand */
-	struct amount visible;   /* at the last list, whoever holds it */
-	struct maybe mem_then;   /* until unattributed is told: what mem was at the list */
-	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
-	bool known[METRIC_COUNT];
-	struct going_on counters[METRIC_COUNT];
-};
-
-struct gpu_user {
-	uint64_t key;
-	uint32_t id, device, process;
-	int32_t pid;             /* 0: unknown */
-	bool visible;            /* somebody of that number is here */
-	struct gpu_process_birth birth;
-	struct maybe mem;
 };
 
 void gpu_ids_done(struct gpu_ids *ids)
@@ -137,6 +99,7 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 		birth.id = (uint32_t) place + 1;
 		framebuf_birth(out, &birth);
 	}
+	ids->devices[place].parted = false;
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 
@@ -165,7 +128,7 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 	if (r->metric == M_GPU_PROCESSES) {
 		d->listed = ids->listed = true;
 		d->visible = (struct amount) { .unknown = !r->known };
-		d->ours_unknown = !r->known;
+		d->ours = d->others = d->visible;
 	} else if (r->metric == M_GPU_MEM) {
 		d->mem = r->known ? known(r->value) : UNKNOWN;
 	}
@@ -253,92 +216,7 @@ static void take_user(struct gpu_ids *ids, const struct frame *f, const struct r
 	framebuf_reading(out, mine);
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------------------- */
-
-static void add(struct amount *sum, struct maybe mem)
-{
-	sum->bytes += mem.known ? mem.value : 0;
-	sum->unknown = sum->unknown || !mem.known;
-}
-
-/* The memory of a process that ended is gone, whenever the driver's list says so. */
-static bool holds(const struct job *job, const struct gpu_user *u)
-{
-	const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
-
-	return u->process ? p && !p->ended : true;
-}
-
-static void put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a)
-{
-	if (a->unknown)
-		framebuf_unknown(out, metric, id);
-	else
-		framebuf_value(out, metric, id, a->bytes);
-}
-
-static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out)
-{
-	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
-	struct amount ours = d->visible, others = d->visible;
-
-	for (size_t i = 0; i < ids->n_users; i++) {
-		const struct gpu_user *u = &ids->users[i];
-
-		if (u->device != id || !holds(job, u))
-			continue;
-		/* Whose it is nobody can say: it may be the job's. */
-		ours.unknown = ours.unknown || !u->pid;
-		others.unknown = others.unknown || !u->pid;
-		if (!u->visible)
-			continue;
-		add(u->process ? &ours : &others, u->mem);
-		add(&d->visible, u->mem);
-	}
-	put(out, M_GPU_JOB_MEM, id, &ours);
-	put(out, M_GPU_FOREIGN_MEM, id, &others);
-	d->ours_unknown = ours.unknown;
-	d->listed = false;
-	d->mem_then = d->mem;
-	if (d->visible.unknown && !d->unified)
-		framebuf_unknown(out, M_GPU_UNATTRIBUTED_MEM, id);
-}
-
-static bool share_memory(const struct gpu_device *a, const struct gpu_device *b)
-{
-	return a == b || (a->gpu_instance.known && b->gpu_instance.known && a->gpu_instance.value == b->gpu_instance.value &&
-				 strcmp(a->parent, b->parent) == 0);
-}
-
-/* What is attributed of the memory that the device tells of: compute instances of one GPU instance have one memory, and
- * lists of their own. */
-static struct amount attributed(const struct gpu_ids *ids, const struct gpu_device *d)
-{
-	struct amount sum = { 0 };
-
-	for (size_t i = 0; i < ids->n_devices; i++) {
-		const struct gpu_device *other = &ids->devices[i];
-
-		if (!share_memory(d, other))
-			continue;
-		sum.bytes += other->visible.bytes;
-		sum.unknown = sum.unknown || other->visible.unknown;
-	}
-	return sum;
-}
-
-/* Memory may have come or gone between the look at the device and the list: of the looks before and after it, the one
- * that leaves less over counts. */
-static void tell_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
-{
-	const int64_t mem = d->mem.value < d->mem_then.value ? d->mem.value : d->mem_then.value;
-	const struct amount whose = attributed(ids, d);
-
-	if (d->mem.known && d->mem_then.known && !whose.unknown && !d->unified)
-		framebuf_value(out, M_GPU_UNATTRIBUTED_MEM, (uint32_t) (d - ids->devices) + 1,
-			mem > whose.bytes ? mem - whose.bytes : 0);
-	d->mem_then = UNKNOWN;
-}
+/* ---- frames --------------------------------------------------------------------------------------------------------- */
 
 /* An instance that is no more shares nothing with the one that comes in its place. */
 static void part_with(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
@@ -346,8 +224,10 @@ static void part_with(const struct gpu_ids *ids, enum frame_source source, uint3
 	uint32_t mine;
 	struct gpu_device *d = device_of(ids, source, id, &mine);
 
-	if (d)
-		d->gpu_instance = UNKNOWN;
+	if (!d)
+		return;
+	d->gpu_instance = UNKNOWN;
+	d->parted = true;
 }
 
 static void tell_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e, struct framebuf *out)
@@ -379,7 +259,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 		struct gpu_device *d = r->metric == M_GPU_MEM ? device_of(ids, frame->source, r->id, &id) : NULL;
 
 		if (d && d->mem_then.known)
-			tell_unattributed(ids, d, out);
+			gpu_tell_unattributed(ids, d, out);
 	}
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
@@ -389,7 +269,11 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 	}
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].listed)
-			sum_device(ids, &ids->devices[i], job, out);
+			gpu_sum_device(ids, &ids->devices[i], job, out);
+	}
+	for (size_t i = 0; i < ids->n_devices; i++) {
+		if (ids->devices[i].parts_listed)
+			gpu_sum_parts(ids, &ids->devices[i], out);
 	}
 	for (size_t i = 0; i < frame->n_events; i++)
 		tell_event(ids, frame, &frame->events[i], out);
@@ -399,7 +283,7 @@ void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out)
 {
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].mem_then.known)
-			tell_unattributed(ids, &ids->devices[i], out);
+			gpu_tell_unattributed(ids, &ids->devices[i], out);
 	}
 }
 
@@ -413,7 +297,7 @@ static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *ou
 	memset(d->giver, 0, sizeof(d->giver));
 	d->mem = d->mem_then = UNKNOWN;
 	d->visible = (struct amount) { .unknown = true };
-	d->ours_unknown = true;
+	d->ours.unknown = true;
 	d->listed = false;
 }
 
@@ -422,13 +306,13 @@ static void forget_given(struct gpu_device *d, uint32_t id, enum frame_source so
 {
 	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };
 	const int giver = (int) source + 1;
-	const bool lists = d->giver[M_GPU_PROCESSES] == giver;
+	const bool lists = d->giver[M_GPU_PROCESSES] == giver || (d->divided && d->giver[M_GPU_MEM] == giver);
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]) && lists; i++)
 		framebuf_unknown(out, sums[i], id);
 	if (lists) {
 		d->visible = (struct amount) { .unknown = true };
-		d->ours_unknown = true;
+		d->ours.unknown = true;
 	}
 	if (d->giver[M_GPU_MEM] == giver)
 		d->mem = d->mem_then = UNKNOWN;
@@ -472,7 +356,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 		return;
 	ids->listed = false;
 	for (size_t i = 0; i < ids->n_devices; i++)
-		all.unknown = all.unknown || (ids->devices[i].ours_unknown && !ids->devices[i].divided);
+		all.unknown = all.unknown || (ids->devices[i].ours.unknown && !ids->devices[i].divided);
 	main.unknown = rest.unknown = all.unknown;
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
@@ -480,10 +364,10 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 
 		if (!p || p->ended)
 			continue;
-		add(&all, u->mem);
-		add(p->is_main ? &main : &rest, u->mem);
+		gpu_amount_add(&all, u->mem);
+		gpu_amount_add(p->is_main ? &main : &rest, u->mem);
 	}
-	put(out, M_JOB_GPU_MEM, 0, &all);
-	put(out, M_JOB_GPU_MEM_MAIN, 0, &main);
-	put(out, M_JOB_GPU_MEM_REST, 0, &rest);
+	gpu_amount_put(out, M_JOB_GPU_MEM, 0, &all);
+	gpu_amount_put(out, M_JOB_GPU_MEM_MAIN, 0, &main);
+	gpu_amount_put(out, M_JOB_GPU_MEM_REST, 0, &rest);
 }

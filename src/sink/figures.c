@@ -299,30 +299,6 @@ bool figure_has_gpus(const struct summary *s)
 	       (s->facts->gpu_asked.known && s->facts->gpu_asked.value == 0);
 }
 
-static struct maybe number_by_uuid(const struct job *job, const char *uuid)
-{
-	for (size_t i = 0; i < job_gpu_count(job); i++) {
-		if (strcmp(job_gpu(job, i)->birth.gpu.uuid, uuid) == 0)
-			return job_gpu(job, i)->birth.gpu.index;
-	}
-	return UNKNOWN;
-}
-
-char *figure_gpu(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN])
-{
-	const struct maybe parent = *gpu->parent && job ? number_by_uuid(job, gpu->parent) : UNKNOWN;
-
-	if (parent.known && gpu->index.known)
-		(void) snprintf(buf, UNITS_LEN, "MIG %lld.%lld", (long long) parent.value, (long long) gpu->index.value);
-	else if (*gpu->parent)
-		(void) snprintf(buf, UNITS_LEN, "MIG");
-	else if (gpu->index.known)
-		(void) snprintf(buf, UNITS_LEN, "%s %lld", gpu_is_npu(gpu) ? "NPU" : "GPU", (long long) gpu->index.value);
-	else
-		(void) snprintf(buf, UNITS_LEN, "%s", gpu_is_npu(gpu) ? "NPU" : "GPU");
-	return buf;
-}
-
 bool figure_gpu_used(const struct summary *s, uint32_t id)
 {
 	enum method method;

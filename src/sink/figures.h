@@ -84,8 +84,6 @@ void figure_phase(const struct phase *p, bool all, struct buf *out);
 
 /* Is there something to say of GPUs, be it why they could not be read? Not where there are none. */
 bool figure_has_gpus(const struct summary *s);
-/* "GPU 0"; "MIG 0.2" of an instance, or "MIG" where it has no number. */
-char *figure_gpu(const struct job *job, const struct gpu_birth *gpu, char buf[UNITS_LEN]);
 /* Did the job hold memory on it, or is that not known? */
 bool figure_gpu_used(const struct summary *s, uint32_t id);
 /* What a utilisation is called: "SM active", "busy". */

@@ -132,7 +132,7 @@ static void gpus(struct json *j, const struct job *job)
 
 		json_object(j);
 		key_int(j, "id", b->id);
-		key_text(j, "label", figure_gpu(job, &b->gpu, label));
+		key_text(j, "label", job_gpu_name(job, &b->gpu, label));
 		key_text(j, "name", b->gpu.name);
 		key_text(j, "uuid", b->gpu.uuid);
 		key_maybe(j, "index", b->gpu.index);

@@ -213,7 +213,7 @@ static void tile_gpu_memory(struct html *h, const struct summary *s, const struc
 	const struct maybe shown = job.known ? job : device;
 	char label[UNITS_LEN];
 
-	html_printf(h, "<div class=\"tile key\"><dt>%s memory</dt><dd>", figure_gpu(s->job, &b->gpu, label));
+	html_printf(h, "<div class=\"tile key\"><dt>%s memory</dt><dd>", job_gpu_name(s->job, &b->gpu, label));
 	html_bytes(h, shown);
 	tile_more(h);
 	if (shown.known && b->gpu.memory_bytes.known)
@@ -235,7 +235,7 @@ static void tile_gpu_work(struct html *h, const struct summary *s, const struct 
 
 	if (!summary_gpu_lead(s, b->id, &lead))
 		return;
-	html_printf(h, "<div class=\"tile\"><dt>%s work</dt><dd>", figure_gpu(s->job, &b->gpu, label));
+	html_printf(h, "<div class=\"tile\"><dt>%s work</dt><dd>", job_gpu_name(s->job, &b->gpu, label));
 	html_printf(h, "%s <small>%s</small>", units_percent(summary_mean(s, lead, b->id).value, 1000000, text), figure_gpu_lead(lead));
 	tile_more(h);
 	if (lead != M_GPU_BUSY && busy.known)
@@ -302,7 +302,7 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 	enum method method;
 	char text[UNITS_LEN];
 
-	html_printf(h, "<tr><th scope=\"row\">%s <small>", figure_gpu(s->job, &b->gpu, text));
+	html_printf(h, "<tr><th scope=\"row\">%s <small>", job_gpu_name(s->job, &b->gpu, text));
 	html_text(h, b->gpu.name);
 	html_raw(h, "</small></th><td>");
 	html_bytes(h, summary_gpu_job_peak(s, b->id, &method));

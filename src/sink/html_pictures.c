@@ -340,7 +340,7 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	char name[UNITS_LEN] = "";
 
 	if (gpu)
-		(void) figure_gpu(d->run->summary->job, &gpu->gpu, name);
+		(void) job_gpu_name(d->run->summary->job, &gpu->gpu, name);
 	begin(d, p->title, name, p->amount, p->is_loose);
 	for (size_t line = 0; line < SVG_LINES && label_of(p, line); line++)
 		add_line(d, p, line, t);

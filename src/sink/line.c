@@ -74,16 +74,19 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct b
 {
 	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
-		char text[UNITS_LEN];
+		char text[UNITS_LEN], name[UNITS_LEN], place[UNITS_LEN];
+		const char *number = strpbrk(job_gpu_name(s->job, &b->gpu, name), "0123456789"); /* "0.1" of an instance */
 		enum metric lead;
 		enum method method;
 
 		if (!figure_gpu_used(s, b->id))
 			continue;
-		buf_printf(out, " gpu%zu_mem_peak=%s", i, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
-		buf_printf(out, " gpu%zu_job_peak=%s", i, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
+		(void) snprintf(place, sizeof(place), "%zu", i);
+		number = number ? number : place;
+		buf_printf(out, " gpu%s_mem_peak=%s", number, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
+		buf_printf(out, " gpu%s_job_peak=%s", number, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
 		if (summary_gpu_lead(s, b->id, &lead))
-			buf_printf(out, " gpu%zu_%s=%lld%%", i, metrics[lead].name,
+			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name,
 				(long long) (summary_mean(s, lead, b->id).value + 5000) / 10000);
 	}
 }

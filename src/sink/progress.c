@@ -93,7 +93,7 @@ static bool gpus(const struct summary *s, const struct sink_options *o, struct b
 		struct buf text = BUF_INIT(256);
 		enum metric lead;
 
-		buf_printf(&text, "%s", figure_gpu(s->job, &b->gpu, name));
+		buf_printf(&text, "%s", job_gpu_name(s->job, &b->gpu, name));
 		if (mem)
 			buf_printf(&text, " %s", units_bytes(mem->last, o->units, amount));
 		if (summary_gpu_lead(s, b->id, &lead) && (work = job_acc(s->job, lead, b->id)))

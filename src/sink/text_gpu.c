@@ -130,7 +130,7 @@ static void row(struct text *t, const struct birth *b)
 	struct buf name = BUF_INIT(4096);
 	char label[UNITS_LEN];
 
-	layout_row(&t->l, TONE_LABEL, figure_gpu(t->s->job, &b->gpu, label), TEXT_INDENT);
+	layout_row(&t->l, TONE_LABEL, job_gpu_name(t->s->job, &b->gpu, label), TEXT_INDENT);
 	text_clean(b->gpu.name, t->o->utf8, &name);
 	held(t, b);
 	if (name.len > 0)
@@ -154,7 +154,7 @@ static void row_unused(struct text *t)
 		const struct birth *b = &job_gpu(t->s->job, i)->birth;
 
 		if (!figure_gpu_used(t->s, b->id))
-			buf_printf(&list, "%s%s", list.len ? ", " : "", keep_together(figure_gpu(t->s->job, &b->gpu, label)));
+			buf_printf(&list, "%s%s", list.len ? ", " : "", keep_together(job_gpu_name(t->s->job, &b->gpu, label)));
 	}
 	if (list.len > 0) {
 		layout_row(&t->l, TONE_LABEL, "GPUs", TEXT_INDENT);
@@ -208,7 +208,7 @@ static void plain_gpu(struct text *t, const struct birth *b, void (*fact)(struct
 	char name[UNITS_LEN], text[UNITS_LEN], of[UNITS_LEN], line[512];
 	enum metric lead;
 
-	(void) figure_gpu(t->s->job, &b->gpu, name);
+	(void) job_gpu_name(t->s->job, &b->gpu, name);
 	(void) snprintf(line, sizeof(line), "%s: %s", name, b->gpu.name);
 	fact(t, line);
 	if (job.known) {

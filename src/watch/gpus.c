@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch/gpus.h"
 
+#include <stdio.h>
+
+#include "watch/rules.h"
+
 static void see_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)
 {
 	struct gpus *gpus = ctx;
@@ -25,7 +29,8 @@ static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
 	return NULL;
 }
 
-/* What is advised about GPUs is not about what computes neural networks beside one. */
+/* What is advised about GPUs is not about what computes neural networks beside one, and of a divided GPU it is about the
+ * instances. */
 struct gpus gpus_all(const struct job *job)
 {
 	struct gpus all = { 0 }, gpus = { 0 };
@@ -34,7 +39,7 @@ struct gpus gpus_all(const struct job *job)
 	for (size_t i = 0; i < all.n; i++) {
 		const struct gpu_birth *birth = birth_of(job, all.ids[i]);
 
-		if (!birth || !gpu_is_npu(birth))
+		if (!birth || (!gpu_is_npu(birth) && !job_gpu_is_divided(job, all.ids[i])))
 			gpus.ids[gpus.n++] = all.ids[i];
 	}
 	return gpus;
@@ -78,9 +83,9 @@ double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
 	return acc ? (double) acc->last - (double) acc->min : -1;
 }
 
-unsigned gpu_number(const struct job *job, uint32_t id)
+/* The driver's number of it; its place among those that are watched where that is unknown. */
+static unsigned number_of(const struct job *job, uint32_t id, const struct gpu_birth *birth)
 {
-	const struct gpu_birth *birth = birth_of(job, id);
 	const struct gpus all = gpus_all(job);
 
 	if (birth && birth->index.known)
@@ -90,6 +95,44 @@ unsigned gpu_number(const struct job *job, uint32_t id)
 			return i;
 	}
 	return 0;
+}
+
+char *gpu_name(const struct job *job, uint32_t id, char buf[UNITS_LEN])
+{
+	const struct gpu_birth *birth = birth_of(job, id);
+
+	if (birth && (birth->index.known || *birth->parent))
+		return job_gpu_name(job, birth, buf);
+	(void) snprintf(buf, UNITS_LEN, "GPU %u", number_of(job, id, birth));
+	return buf;
+}
+
+void gpu_evidence(const struct job *job, uint32_t id, struct finding *f)
+{
+	const struct gpu_birth *birth = birth_of(job, id);
+
+	if (birth && *birth->parent) /* its number is one on its GPU */
+		finding_text(f, "gpu_uuid", birth->uuid);
+	else
+		finding_evidence(f, "gpu", number_of(job, id, birth));
+}
+
+struct gpus gpus_boards(const struct job *job)
+{
+	struct gpus boards = gpus_used(job);
+	const struct gpus used = boards;
+
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const uint32_t id = job_gpu(job, i)->birth.id;
+
+		for (size_t k = 0; k < used.n; k++) {
+			if (id != used.ids[k] && job_gpu_is_on(job, used.ids[k], id) && boards.n < GPUS_MOST) {
+				boards.ids[boards.n++] = id;
+				break;
+			}
+		}
+	}
+	return boards;
 }
 
 double gpu_memory(const struct job *job, uint32_t id)
@@ -122,5 +165,7 @@ double gpus_mean(const struct job *job, enum metric metric)
 
 double gpus_busy(const struct job *job)
 {
-	return gpus_mean(job, M_GPU_BUSY);
+	const double busy = gpus_mean(job, M_GPU_BUSY);
+
+	return busy >= 0 ? busy : gpus_mean(job, M_GPU_GRAPHICS_ACTIVE);
 }

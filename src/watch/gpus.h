@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "job/job.h"
+#include "base/units.h"
+#include "job/summary.h"
 
 enum {
 	GPUS_MOST = 64
@@ -20,15 +21,21 @@ struct gpus gpus_all(const struct job *job);
 /* Those on which the job held memory; all where nothing tells whose memory is whose. */
 struct gpus gpus_used(const struct job *job);
 
+/* Those that the job used, and of instances the GPUs that they are part of: clocks and power are theirs. */
+struct gpus gpus_boards(const struct job *job);
+
 /* Mean of a ratio over time and over the GPUs that the job used, 0 to 1; negative: unknown. */
 double gpus_mean(const struct job *job, enum metric metric);
+/* That some kernel ran; of MIG instances, of which no driver tells it so, that their engine was active. */
 double gpus_busy(const struct job *job);
 
 /* What a gauge of one of them was on average, at most; what a counter rose by. Negative: unknown. */
 double gpu_mean(const struct job *job, enum metric metric, uint32_t id);
 double gpu_most(const struct job *job, enum metric metric, uint32_t id);
 double gpu_rise(const struct job *job, enum metric metric, uint32_t id);
-/* The driver's number of it; its place among those that are watched where that is unknown. */
-unsigned gpu_number(const struct job *job, uint32_t id);
+/* "GPU 0", "MIG 0.1": by the driver's numbers; by its place among those that are watched where that is unknown. */
+char *gpu_name(const struct job *job, uint32_t id, char buf[UNITS_LEN]);
+/* Which it is, as evidence: "gpu", its number; of an instance "gpu_uuid". */
+void gpu_evidence(const struct job *job, uint32_t id, struct finding *f);
 /* Memory of its own; negative: unknown, or it shares the host's. */
 double gpu_memory(const struct job *job, uint32_t id);

@@ -264,17 +264,17 @@ static bool foreign_on_cores(const struct summary *s, struct finding *f, struct 
 static bool foreign_on_gpus(const struct job *job, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(job);
-	char held[UNITS_LEN];
+	char held[UNITS_LEN], name[UNITS_LEN];
 
 	for (size_t i = 0; i < used.n; i++) {
 		const double theirs = gpu_most(job, M_GPU_FOREIGN_MEM, used.ids[i]), all = gpu_memory(job, used.ids[i]);
 
 		if (all <= 0 || theirs * 100 <= all * FOREIGN_PERCENT)
 			continue;
-		finding_evidence(f, "gpu", gpu_number(job, used.ids[i]));
+		gpu_evidence(job, used.ids[i], f);
 		finding_evidence(f, "foreign_gpu_bytes", theirs);
-		buf_printf(text, "Other processes held %s of GPU %u, which the job used: they may have slowed it down.",
-			units_bytes((int64_t) theirs, UNITS_IEC, held), gpu_number(job, used.ids[i]));
+		buf_printf(text, "Other processes held %s of %s, which the job used: they may have slowed it down.",
+			units_bytes((int64_t) theirs, UNITS_IEC, held), gpu_name(job, used.ids[i], name));
 		return true;
 	}
 	return false;

@@ -42,7 +42,8 @@ struct stretch {
 /* The longest time in which the GPU did nothing and the job held memory on it. */
 static struct stretch longest_idle(const struct job *job, uint32_t id)
 {
-	const struct course *busy = job_course(job, M_GPU_BUSY, id), *held = job_course(job, M_GPU_JOB_MEM, id);
+	const struct course *some_kernel = job_course(job, M_GPU_BUSY, id), *held = job_course(job, M_GPU_JOB_MEM, id);
+	const struct course *busy = some_kernel ? some_kernel : job_course(job, M_GPU_GRAPHICS_ACTIVE, id);
 	const int64_t span = (int64_t) job_course_span(job);
 	struct stretch most = { 0 }, now = { 0 };
 
@@ -73,14 +74,14 @@ static bool is_unused(const struct summary *s, const struct gpus *used, uint32_t
 
 static void put_idle(const struct job *job, uint32_t id, const struct stretch *idle, struct finding *f, struct buf *text)
 {
-	char time[UNITS_LEN], from[UNITS_LEN], held[UNITS_LEN];
+	char time[UNITS_LEN], from[UNITS_LEN], held[UNITS_LEN], name[UNITS_LEN];
 
-	finding_evidence(f, "gpu", gpu_number(job, id));
+	gpu_evidence(job, id, f);
 	finding_evidence(f, "idle_s", (double) (idle->to_ns - idle->from_ns) / 1e9);
 	finding_interval(f, idle->from_ns, idle->to_ns);
-	buf_printf(text, "GPU %u did nothing for %s from %s on while the job held %s of its memory. Free it before what needs no "
+	buf_printf(text, "%s did nothing for %s from %s on while the job held %s of its memory. Free it before what needs no "
 			 "GPU, or do that in a job of its own.",
-		gpu_number(job, id), units_duration(idle->to_ns - idle->from_ns, time), units_duration(idle->from_ns, from),
+		gpu_name(job, id, name), units_duration(idle->to_ns - idle->from_ns, time), units_duration(idle->from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, held));
 }
 
@@ -213,7 +214,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 /* The largest share of the run in which one of the GPUs was held back for a reason; negative: unknown. */
 static double throttled(const struct summary *s, enum metric reason)
 {
-	const struct gpus used = gpus_used(s->job);
+	const struct gpus used = gpus_boards(s->job);
 	double most = -1;
 
 	for (size_t i = 0; i < used.n && s->wall_ns.known && s->wall_ns.value > 0; i++) {

@@ -281,7 +281,7 @@ static void look_gpus(const struct summary *s, const struct rule_term *t, struct
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		struct rule_value one = { .known = false };
 
-		if (t->name.indexed && !(b->gpu.index.known && b->gpu.index.value == (int64_t) t->name.index))
+		if (t->name.indexed && (*b->gpu.parent || !b->gpu.index.known || b->gpu.index.value != (int64_t) t->name.index))
 			continue;
 		look_acc(s, t, b->id, &one);
 		if (one.known && (!ret->known || one.value > ret->value))

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -219,6 +220,20 @@ def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
     assert summary["main"] == {"peak_bytes": 17 * GIB}
     said = said.replace("\u00a0", " ")  # instances by the numbers that hiwater gpus has for them
     assert "\nMIG 0.0 " in said and "held nothing on GPU 1, MIG 0.2, MIG 0.3" in said
+    whole, other, *parts = (d["memory"] for d in summary["devices"])
+    assert [p["job_peak_bytes"] for p in parts] == [17 * GIB, 0, 0] and other["job_peak_bytes"] == 0
+    assert whole["job_peak_bytes"] == 17 * GIB and whole["method"] == "sampled"  # what is on an instance is on its GPU
+    assert re.search(r"^GPU 0 +job peak 17.0 GiB sampled", said, re.M), said
+
+
+def test_of_a_divided_gpu_nothing_is_told_that_is_not_known_of_an_instance(gpu):
+    gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
+                            .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))
+    add(gpu, f"[process 0.3]\npid = @{gpu.folder}/main\nmemory = unknown\n[mig 0.3]\nmemory_used = ramp 3016Mi 4016Mi 0..10\n")
+    said, summary = run_later(gpu)
+    whole, _, first, _, third = (d["memory"] for d in summary["devices"])
+    assert first["job_peak_bytes"] == 17 * GIB and third["job_peak_bytes"] is None
+    assert whole["job_peak_bytes"] is whole["job_mean_bytes"] is None and "GPU 0     job peak not known" in said.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -270,6 +285,17 @@ def test_a_driver_that_hangs_costs_nothing(gpu):
     assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary))
     assert summary["sampling"]["late_ticks"] == 0
     assert ended(helper)
+
+
+def test_a_driver_that_is_slow_again_and_again_is_one_note(gpu):
+    """Each call of memory takes six seconds, which is a silence: the summary has one note about all of them."""
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ndelay = 6\n")
+    hiwater = start(gpu)
+    time.sleep(16)
+    summary, _ = finish(gpu, hiwater)
+    silent = [n for n in gpu_notes(summary) if "answer" in n]
+    assert len(silent) <= 2 and re.match(r"NVML did not answer [2-9] times between 0:0\d and 0:1\d, for \d+ s in all", silent[0]), silent
+    assert all(n.startswith("NVML has not answered since") for n in silent[1:]), silent
 
 
 def end_of(hiwater):

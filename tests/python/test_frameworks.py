@@ -61,6 +61,26 @@ def on_gpus(program):
     return program
 
 
+def test_instances_are_told_by_their_own_numbers(on_gpus):
+    """The first instance of GPU 0 is not GPU 0, wherever it is told of."""
+    mig = (CARD.parent.parent / "mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
+    (on_gpus.folder / "gpu.conf").write_text(mig.replace("$HIWATER_FAKE_PID", f"@{on_gpus.folder}/main"))
+    on_gpus.run("""
+(FOLDER / "main").write_text(str(os.getpid()))
+with hiwater.track(output="a.hiw"):
+    time.sleep(2.2)
+from hiwater import _course, _figures, _live
+recording = hiwater.open("a.hiw")
+figures = _figures.Since().read(recording)
+assert 16 < figures["hiwater/gpu0.0_mem_gib"] < 17.1 and figures["hiwater/gpu0.0_sm_active"] > 0.6, figures
+assert "hiwater/gpu0_sm_active" not in figures or figures["hiwater/gpu0_sm_active"] != figures["hiwater/gpu0.0_sm_active"], figures
+said = _live.after(recording.summary)
+assert "MIG 0.0 SM active 63.0 %" in said and "MIG 0.0 peak 17" in said and "GPU 0" not in said, said
+course = _course.Course(); course.read(recording)
+assert {"GPU 0", "GPU 1", "MIG 0.0"} <= {line.label for line in course.memory.lines.values()}, course.memory.lines
+""")
+
+
 def test_they_stand_beside_the_drivers(on_gpus):
     """Peaks and counts are the run's, not the program's: 30 GiB and 5 retries were before it."""
     on_gpus.run(STAND_IN + """

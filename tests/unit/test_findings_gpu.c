@@ -13,7 +13,7 @@ enum {
 
 /* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
 struct gpu {
-	double busy, sm, dram, power, held_gib, used_gib, heat, pcie, foreign_gib;
+	double busy, sm, dram, power, held_gib, used_gib, heat, pcie, foreign_gib, engine;
 };
 
 typedef struct gpu gpu_at(int second);
@@ -36,6 +36,7 @@ static void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int seco
 {
 	put(buf, M_GPU_BUSY, id, g->busy * 1e6);
 	put(buf, M_GPU_SM_ACTIVE, id, g->sm * 1e6);
+	put(buf, M_GPU_GRAPHICS_ACTIVE, id, g->engine > 0 ? g->engine * 1e6 : -1);
 	put(buf, M_GPU_DRAM_ACTIVE, id, g->dram * 1e6);
 	put(buf, M_GPU_POWER, id, g->power * 700e6);
 	put(buf, M_GPU_POWER_LIMIT, id, 700e6);
@@ -304,6 +305,79 @@ static void test_what_a_gpu_is_born_with(void **state)
 	framebuf_done(&buf);
 }
 
+static struct gpu board(int second)
+{
+	struct gpu g = good(second);
+
+	g.heat = 0.06;
+	g.power = 0.1;
+	g.sm = -1;
+	g.busy = -1;
+	return g;
+}
+
+static struct gpu instance(int second)
+{
+	struct gpu g = few_sms(second);
+
+	g.busy = -1;
+	g.engine = 0.9;
+	g.power = -1;
+	g.held_gib = 20;
+	g.foreign_gib = 9;
+	g.heat = -1;
+	return g;
+}
+
+static struct gpu idle_instance(int second)
+{
+	struct gpu g = instance(second);
+
+	if (second >= 1000 && second < 1720)
+		g.engine = 0.01;
+	return g;
+}
+
+static void bear_divided(struct made *m)
+{
+	static const struct gpu_birth gpus[] = {
+		{ .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } },
+		{ .uuid = "MIG-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "GPU-1", .driver = "", .index = { 2, true } },
+		{ .uuid = "MIG-2", .name = "x", .vendor = "nvidia", .pci = "", .parent = "GPU-1", .driver = "", .index = { 3, true } },
+	};
+	struct framebuf buf = { 0 };
+
+	for (uint32_t i = 0; i < 3; i++)
+		framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU, .id = i + 1, .gpu = gpus[i] });
+	apply(m, &buf, HOUR_S);
+	framebuf_done(&buf);
+}
+
+/* What a job does on an instance it does there; clocks are the whole GPU's. What others of the GPU's instances are for is
+ * nothing that it left unused. */
+static void test_divided(void **state)
+{
+	const struct finding *f;
+	struct made m;
+
+	(void) state;
+	made_gpus(&m, (gpu_at *const[]) { board, instance, unused, NULL });
+	bear_divided(&m);
+	f = judged(&m, "foreign-load", NULL);
+	assert_says(f->message, "held 9.00 GiB of MIG 4.2, which the job used");
+	assert_string_equal(f->evidence[0].text, "MIG-1");
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "1 of 2 GPUs was never used");
+	assert_says(judged(&m, "gpu-throttle", NULL)->message, "held back 6 % of the time because it was too hot");
+	/* How busy it was is that of its engine, and the power is that of all instances. */
+	f = judged(&m, "gpu-low-use", NULL);
+	assert_says(f->message, "busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { board, idle_instance, unused, NULL });
+	bear_divided(&m);
+	assert_says(judged(&m, "gpu-idle", NULL)->message, "MIG 4.2 did nothing for");
+	made_done(&m);
+}
+
 static struct gpu shared(int second)
 {
 	struct gpu g = good(second);
@@ -442,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_low_use),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_what_a_gpu_is_born_with),
+		cmocka_unit_test(test_divided),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_starved),

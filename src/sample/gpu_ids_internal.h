@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to gpu_ids.c and gpu_sums.c.
+ */
+#pragma once
+
+#include "sample/gpu_ids.h"
+
+enum {
+	GPU_TEXT = 96
+};
+
+/* What a process holds, on a device or in a sum. */
+struct amount {
+	int64_t bytes;
+	bool unknown;            /* some of it could not be read */
+};
+
+/* A counter over all helpers. One that begins below where it was has begun anew, and what it said first then is where it
+ * goes on from; one that does not has been counted on by the driver. */
+struct going_on {
+	int64_t last, plus;      /* as told; what is added */
+	unsigned round;
+};
+
+struct gpu_device {
+	char uuid[GPU_TEXT], pci[GPU_TEXT], parent[GPU_TEXT];
+	struct maybe gpu_instance; /* of an instance: whose memory it shares */
+	bool unified;
+	bool divided;            /* into MIG instances, which have the lists */
+	bool parted;             /* an instance that is no more */
+	bool was_listed;         /* at all */
+	bool parts_listed;       /* one of its instances, in the frame at hand */
+	struct amount ours, others; /* what the job and others held on it at the last list */
+	struct maybe mem;
+	bool listed;             /* in the frame at hand */
+	struct amount visible;   /* at the last list, whoever holds it */
+	struct maybe mem_then;   /* until unattributed is told: what mem was at the list */
+	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
+	bool known[METRIC_COUNT];
+	struct going_on counters[METRIC_COUNT];
+};
+
+struct gpu_user {
+	uint64_t key;
+	uint32_t id, device, process;
+	int32_t pid;             /* 0: unknown */
+	bool visible;            /* somebody of that number is here */
+	struct gpu_process_birth birth;
+	struct maybe mem;
+};
+
+/* ---- gpu_sums.c: what lists add up to ------------------------------------------------------------------------------- */
+
+void gpu_amount_add(struct amount *sum, struct maybe mem);
+void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a);
+/* Of a device whose processes were listed: the job's, that of others. */
+void gpu_sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out);
+/* Of a divided GPU one of whose instances was. */
+void gpu_sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out);
+void gpu_tell_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out);
