@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "record/wire.h"
 #include "sample/gpu_shared.h"
+#include "sample/gpu_silence.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -27,7 +28,6 @@ enum {
 	RESTARTS = 5,            /* of a helper that was ended, each after twice the time of the one before */
 };
 static const uint64_t sound_ns = 600 * SECOND; /* one that has lived for so long may begin anew with all of that */
-static const uint64_t silence_ns = 5 * SECOND; /* a call that takes longer is told of */
 
 struct gpu {
 	struct gpu_start start;
@@ -39,12 +39,11 @@ struct gpu {
 	uint64_t started_ns;     /* the one that runs, or ran last */
 	uint64_t restart_ns;     /* after which the first is started again */
 	uint64_t again_ns;       /* when the next one is started; 0: never */
-	bool told_end, told_again;
+	bool told_end, told_again, status_known;
 	uint64_t cpu_before_ns;  /* of those before it */
 	uint64_t asked_last_ns;  /* 0: not yet */
 	int status;              /* once pid is 0 */
-	bool status_known;
-	uint64_t silent[GPU_VENDORS]; /* what in_call_ns was when it was told of; 0: it answers */
+	struct gpu_silence silences[GPU_VENDORS];
 	void *message;           /* the last that was taken; wire_frame_get leaves it changed */
 };
 
@@ -78,7 +77,7 @@ static void clear_page(struct gpu *g)
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
 		atomic_store(&slot->spent_ppb, 0);
-		g->silent[i] = 0;
+		g->silences[i].since_ns = 0;
 	}
 }
 
@@ -274,29 +273,30 @@ __attribute__((format(printf, 3, 4))) static void note(const struct gpu *g, stru
 			    });
 }
 
-/* "1:02" into the run. */
-static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[32])
+static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[GPU_INSTANT])
 {
-	const uint64_t start = g->start.env->start_boot_ns, s = boot_ns > start ? (boot_ns - start) / SECOND : 0;
-
-	(void) snprintf(text, 32, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
-	return text;
+	return gpu_instant(g->start.env->start_boot_ns, boot_ns, text);
 }
 
 static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 {
-	const uint64_t since = atomic_load(&g->shared->slots[i].in_call_ns), now = clock_boot_ns();
-	const char *label = g->start.vendors[i].label;
-	char text[32];
+	char text[GPU_SILENCE_TEXT];
 
-	if (g->silent[i] && since != g->silent[i]) {
-		note(g, out, "gpu: %s answers again since %s", label, instant(g, now, text));
-		g->silent[i] = 0;
-	}
-	if (since && !g->silent[i] && now > since && now - since > silence_ns) {
-		note(g, out, "gpu: %s has not answered since %s; its readings are missing from then on", label,
-			instant(g, since, text));
-		g->silent[i] = since;
+	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns,
+		    atomic_load(&g->shared->slots[i].in_call_ns), clock_boot_ns(), text))
+		note(g, out, "%s", text);
+}
+
+void gpu_watch_last(struct gpu *g, struct framebuf *out)
+{
+	char texts[2][GPU_SILENCE_TEXT];
+
+	gpu_watch(g, out);
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns, clock_boot_ns(), texts);
+
+		for (const char *text = texts[0]; n > 0; n--, text = texts[1])
+			note(g, out, "%s", text);
 	}
 }
 
@@ -333,7 +333,7 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 {
 	const bool is_none = gpu_is_settled(g) && gpu_n_open(g) == 0; /* nobody could be opened */
 	const char *label = culprit(g), *then;
-	char text[32], how[48] = "ended";
+	char text[GPU_INSTANT], how[48] = "ended";
 
 	g->told_end = true;
 	if (g->asked_last_ns || (is_none && g->starts == 1))
@@ -363,7 +363,7 @@ static void start_again(struct gpu *g, struct framebuf *out)
 
 static void watch_start(struct gpu *g, struct framebuf *out)
 {
-	char text[32];
+	char text[GPU_INSTANT];
 
 	if (g->starts < 2 || g->told_again || !gpu_is_settled(g) || gpu_n_open(g) == 0)
 		return;
@@ -403,7 +403,7 @@ void gpu_ask_last(struct gpu *g)
 static bool is_awaited(const struct gpu *g)
 {
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].state) == GPU_OPEN && !g->silent[i])
+		if (atomic_load(&g->shared->slots[i].state) == GPU_OPEN && !g->silences[i].since_ns)
 			return true;
 	}
 	return false;

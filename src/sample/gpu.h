@@ -53,6 +53,8 @@ const struct frame *gpu_take(struct gpu *g);
 /* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
  * ended is started again, after a second, then each time after twice as long, five times in a row at most. */
 void gpu_watch(struct gpu *g, struct framebuf *out);
+/* The same for the last time: of a source that was silent again and again, how often. */
+void gpu_watch_last(struct gpu *g, struct framebuf *out);
 
 /* How many helpers there were; a new one has a pid of its own and numbers devices and processes from 1. */
 unsigned gpu_starts(const struct gpu *g);

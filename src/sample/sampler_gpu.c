@@ -156,7 +156,7 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 	while (gpu_await_last(helper))
 		take_all(s);
 	take_all(s);
-	gpu_watch(helper, &s->buf);
+	gpu_watch_last(helper, &s->buf);
 	set_facts(s);
 	const pid_t pid = gpu_pid(helper);
 

@@ -335,7 +335,7 @@ static void silence_is_told_of_and_holds_up_nothing(void **state)
 	stage->hangs = 1;
 	until(g, strstr(g->notes, "gpu: FAKE has not answered since 0:0"));
 	stage->hangs = 0;
-	until(g, strstr(g->notes, "gpu: FAKE answers again since 0:0"));
+	until(g, strstr(g->notes, "gpu: FAKE did not answer from 0:0"));
 	const unsigned n = stage->reads;
 
 	until(g, stage->reads > n + 2);

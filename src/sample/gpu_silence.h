@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A driver that does not answer, and what is told of it: a silence when it begins and when it is over, but of many only
+ * those that last longer than ever before; how many there were is told once, in the end.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	GPU_SILENCE_TEXT = 192,
+	GPU_INSTANT = 32
+};
+
+struct gpu_silence {
+	uint64_t since_ns;       /* the one that goes on; 0: it answers */
+	bool told;               /* that one */
+	unsigned n;              /* so many there were, with it */
+	uint64_t first_ns, last_ns; /* when they began; when the last was over */
+	uint64_t sum_ns, longest_ns; /* of those that are over */
+};
+
+/* "1:02" into a run that began at start_ns. */
+const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT]);
+
+/* The driver called label has been in one call since call_ns (0: it is in none). True: text is to be told. */
+bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
+	char text[GPU_SILENCE_TEXT]);
+
+/* In the end, of all of them, and of one that goes on. Returns how many texts are to be told. */
+unsigned gpu_silence_last(const struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT]);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is told of a driver that does not answer: each look is made up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "sample/gpu_silence.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START  (100 * SECOND)
+
+struct told {
+	struct gpu_silence s;
+	unsigned n;
+	char text[GPU_SILENCE_TEXT]; /* the last */
+};
+
+/* A call that begins so many seconds into the run and takes so long, and the look after it. */
+static void call(struct told *t, unsigned at, unsigned takes)
+{
+	char text[GPU_SILENCE_TEXT];
+
+	for (unsigned s = 0; s <= takes; s++) {
+		const uint64_t began = START + at * SECOND, now = began + s * SECOND;
+
+		if (gpu_silence_look(&t->s, "X", START, s < takes ? began : 0, now, text)) {
+			t->n++;
+			memcpy(t->text, text, sizeof(text));
+		}
+	}
+}
+
+static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
+{
+	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
+	struct told t = { .n = 0 };
+
+	(void) state;
+	call(&t, 1, 5);
+	assert_int_equal(t.n, 0); /* no silence yet */
+	assert_false(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 15 * SECOND, text));
+	assert_true(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 16 * SECOND, text));
+	assert_string_equal(text, "gpu: X has not answered since 0:10; its readings are missing from then on");
+	assert_false(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 70 * SECOND, text));
+	assert_true(gpu_silence_look(&t.s, "X", START, START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
+	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its readings of that time are missing");
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 80 * SECOND, last), 0);
+}
+
+static void many_are_told_of_once(void **state)
+{
+	char last[2][GPU_SILENCE_TEXT];
+	struct told t = { .n = 0 };
+
+	(void) state;
+	for (unsigned i = 0; i < 500; i++)
+		call(&t, 10 + i * 10, 7);
+	assert_int_equal(t.n, 2);
+	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its readings of that time are missing");
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 9000 * SECOND, last), 1);
+	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in all; its readings of those times are missing");
+	call(&t, 6000, 20);
+	assert_int_equal(t.n, 4); /* longer than ever */
+	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its readings of that time are missing");
+}
+
+static void one_that_goes_on_in_the_end_is_told_of(void **state)
+{
+	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
+	struct told t = { .n = 0 };
+
+	(void) state;
+	call(&t, 10, 7);
+	assert_false(gpu_silence_look(&t.s, "X", START, START + 30 * SECOND, START + 36 * SECOND, text));
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 38 * SECOND, last), 2);
+	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in all; its readings of those times are missing");
+	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_is_told_of_when_it_begins_and_when_it_is_over),
+		cmocka_unit_test(many_are_told_of_once),
+		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
