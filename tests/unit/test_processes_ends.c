@@ -146,6 +146,62 @@ static void a_pid_that_is_used_again_is_another_process(void **state)
 	(void) waitpid(pid, NULL, 0);
 }
 
+enum {
+	CROWD = 1200
+};
+
+static void start_a_crowd(const struct child *c, void *arg)
+{
+	(void) arg;
+	for (int i = 0; i < CROWD; i++) {
+		if (fork() == 0) {
+			(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void) pause();
+		}
+	}
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* What is known later, by its exit record or when it is reaped, is still added to the first of them; it would be born a
+ * second time else. */
+static void of_thousands_that_end_at_once_each_is_found_again(void **state)
+{
+	struct child main = child_start(start_a_crowd, NULL);
+	const struct end facts = { .status_known = true, .status = SIGKILL };
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_true(processes_look(b.p, LOOK_FULL, &b.out) >= 0);
+	assert_int_equal(processes_count(b.p), 1 + CROWD);
+	for (size_t i = 0; i < b.out.n_births; i++) {
+		const pid_t pid = b.out.births[i].process.pid;
+
+		if (pid != main.pid)
+			(void) kill(pid, SIGKILL);
+	}
+	while (processes_count(b.p) > 1)
+		assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	assert_int_equal(b.out.n_ends, CROWD);
+	for (size_t i = 0; i < b.out.n_births; i++) {
+		const struct birth *birth = &b.out.births[i];
+		struct framebuf out = { 0 };
+
+		if (birth->process.pid == main.pid)
+			continue;
+		assert_true(processes_reaped(b.p, birth->process.pid, &facts, &out));
+		assert_int_equal(out.n_ends, 1);
+		assert_int_equal(out.ends[0].id, birth->id);
+		framebuf_done(&out);
+	}
+	bench_end(&b);
+	child_end(&main);
+}
+
 static int setup(void **state)
 {
 	(void) state;
@@ -158,6 +214,7 @@ int main(void)
 		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
 		CHILDREN_TEST(the_vanished_have_ended),
 		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
+		CHILDREN_TEST(of_thousands_that_end_at_once_each_is_found_again),
 	};
 
 	return cmocka_run_group_tests_name("processes_ends", tests, setup, NULL);
