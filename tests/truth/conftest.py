@@ -49,11 +49,19 @@ class Runner:
 
     def facts(self, *names):
         """What the last recording says of itself."""
+        if not (self.folder / "run.hiw").exists():
+            return {}
         with contextlib.closing(sqlite3.connect(f"file:{self.folder / 'run.hiw'}?mode=ro", uri=True)) as database:
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                return {}
             rows = database.execute("SELECT key, value FROM meta").fetchall()
         return {key: int(value) for key, value in rows if key in names}
 
     def __call__(self, *command, options=(), record=False):
+        return self.finish(self.start(*command, options=options, record=record, stdin=None))
+
+    def start(self, *command, options=(), record=True, stdin=subprocess.PIPE):
+        """The job may end when its stdin is closed."""
         out = self.folder / "summary.json"
         out.unlink(missing_ok=True)
         keep = ["--output", str(self.folder / "run.hiw")] if record else ["--no-record"]
@@ -62,11 +70,17 @@ class Runner:
         if self.rights == "user":
             line = unprivileged(line)
         env = dict(os.environ, HIWATER_DIR=str(self.folder / "history"), TMPDIR=str(self.folder))
-        before = huge_bytes()
-        self.done = subprocess.run(line, env=env, timeout=120, check=False)
-        summary = json.loads(out.read_text())
+        self.huge_before = huge_bytes()
+        return subprocess.Popen(line, env=env, stdin=stdin)
+
+    def finish(self, process):
+        try:
+            process.wait(timeout=120)
+        finally:
+            process.kill()
+        summary = json.loads((self.folder / "summary.json").read_text())
         for name in ("main", "descendants", "combined"):
-            summary["ram"][name]["huge_bytes"] = huge_bytes() - before
+            summary["ram"][name]["huge_bytes"] = huge_bytes() - self.huge_before
         return summary
 
 

@@ -2,6 +2,7 @@
 """Truth by construction: what workload.c holds is known, and so must be what hiwater says of it."""
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import MB, unprivileged
@@ -71,14 +72,20 @@ def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
 
 
 def test_a_pass_is_not_spoilt_by_who_forks_elsewhere(run, workload):
+    """The job waits for the pass: on a busy machine those during its own forks are spoilt, and the next one has to be earned."""
     other = subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"])
     try:
-        summary = run(workload, "forks", 1, record=True)
+        job = run.start(workload, "forks-wait", 8)
+        give_up = time.monotonic() + 60
+        while run.facts("pss_passes").get("pss_passes", 0) == 0 and time.monotonic() < give_up:
+            time.sleep(0.1)
+        job.stdin.close()
+        summary = run.finish(job)
     finally:
         other.kill()
         other.wait()
     check_all(summary)
-    holds(summary["ram"]["combined"], 300, 308, tight=False)
+    holds(summary["ram"]["combined"], 150, 158, tight=False)
     counts = run.facts("pss_passes", "pss_invalid")
     assert counts.get("pss_passes", 0) >= 1, counts
 

@@ -163,6 +163,15 @@ static void churn(void)
 	}
 }
 
+/* Until stdin is closed. */
+static void wait_for_end(void)
+{
+	char c;
+
+	while (read(0, &c, 1) > 0)
+		;
+}
+
 /* 150 MB and n forks that only sleep, beside which the parent does something. */
 static void beside_forks(int n, void (*parent)(void))
 {
@@ -349,6 +358,8 @@ int main(int argc, char **argv)
 		beside_forks((int) number, rewrite);
 	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is taken anew */
 		beside_forks((int) number, churn);
+	else if (strcmp(job, "forks-wait") == 0) /* 150 MB */
+		beside_forks((int) number, wait_for_end);
 	else if (strcmp(job, "neighbour") == 0)
 		neighbour();
 	else if (strcmp(job, "daemon") == 0)
