@@ -127,6 +127,13 @@ int text_clean(const char *s, bool utf8, struct buf *out)
 	return out->error;
 }
 
+bool text_ends(const char *text, const char *end)
+{
+	const size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && strcmp(text + len - n, end) == 0;
+}
+
 unsigned text_width(const char *s)
 {
 	unsigned columns = 0, n;

@@ -16,6 +16,9 @@
  * that is not ASCII becomes '?'. Returns 0 or -errno. */
 int text_clean(const char *s, bool utf8, struct buf *out);
 
+/* Does text end so? */
+bool text_ends(const char *text, const char *end);
+
 /* Columns of cleaned text; wide characters take two, combining ones none. */
 unsigned text_width(const char *s);
 

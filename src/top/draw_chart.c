@@ -61,7 +61,7 @@ static struct charts choose(const struct picture *p)
 
 	add(&c, "RAM", &m->ram, SCALE_BYTES, INK_RAM);
 	for (size_t i = 0; i < m->n_gpus; i++) {
-		const char *what = model_figure(m, m->gpus[i], GPU_SM) ? "SM" : "busy";
+		const char *what = m->gpus[i]->has_sm ? "SM" : "busy";
 
 		model_gpu_name(m, i, what, what, name);
 		if (model_uses(m, m->gpus[i]) && gpus++ < 2)

@@ -325,7 +325,7 @@ static int draw_io(struct picture *p, int y)
 static int draw_series(struct picture *p, int y)
 {
 	const struct model *m = p->m;
-	char value[SHORT_LEN];
+	char value[SHORT_LEN + 2], bytes[SHORT_LEN];
 	int x = 1;
 
 	if (m->n_series == 0 && m->n_phases == 0)
@@ -337,7 +337,10 @@ static int draw_series(struct picture *p, int y)
 
 		if (i == 0 && line->has_step)
 			x += screen_print(p->s, y, x, INK_PLAIN, "step %lld  ", (long long) line->step);
-		(void) snprintf(value, sizeof(value), "%.4g  ", line->value);
+		if (line->is_bytes && line->value < 1e18)
+			(void) snprintf(value, sizeof(value), "%s  ", short_bytes(line->value, p->v->units, bytes));
+		else
+			(void) snprintf(value, sizeof(value), "%.4g  ", line->value);
 		if (x + (int) text_width(line->name) + (int) strlen(value) - 1 > p->s->columns)
 			break; /* half a number would be another one */
 		x += screen_print(p->s, y, x, INK_SERIES, "%s ", line->name);

@@ -268,9 +268,9 @@ static void take_reading(struct model *m, const struct hiw_reading *r, const str
 	f->until_ns = frame->time_ns + (frame->hold_ns < UINT64_MAX / 4 ? frame->hold_ns : UINT64_MAX / 4);
 }
 
-/* ---- events and series -------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
-static void clean_into(struct model *m, const char *text, char *buf, size_t size)
+void model_clean(struct model *m, const char *text, char *buf, size_t size)
 {
 	buf_clear(&m->scratch);
 	(void) text_clean(text, m->utf8, &m->scratch);
@@ -287,7 +287,7 @@ static void clean_into(struct model *m, const char *text, char *buf, size_t size
 static void take_phase(struct model *m, const struct hiw_event *e)
 {
 	if (strcmp(e->kind, "phase-begin") == 0 && m->n_phases < PHASES_KEPT)
-		clean_into(m, e->text, m->phases[m->n_phases++], sizeof(m->phases[0]));
+		model_clean(m, e->text, m->phases[m->n_phases++], sizeof(m->phases[0]));
 	else if (strcmp(e->kind, "phase-end") == 0 && m->n_phases > 0)
 		m->n_phases--;
 }
@@ -321,35 +321,7 @@ static void take_event(struct model *m, const struct hiw_event *e)
 	if (strcmp(e->kind, "gap") == 0)
 		(void) snprintf(line->text, sizeof(line->text), "nothing was read for %.1f s", (double) e->value_ns / 1e9);
 	else
-		clean_into(m, e->text, line->text, sizeof(line->text));
-}
-
-static struct series_line *series_of(struct model *m, const char *name)
-{
-	char clean[sizeof(m->series[0]->name)];
-
-	clean_into(m, name, clean, sizeof(clean));
-	for (size_t i = 0; i < m->n_series; i++) {
-		if (strcmp(m->series[i]->name, clean) == 0)
-			return m->series[i];
-	}
-	if (m->n_series == SERIES_KEPT || !(m->series[m->n_series] = calloc(1, sizeof(*m->series[0]))))
-		return NULL;
-	memcpy(m->series[m->n_series]->name, clean, sizeof(clean));
-	return m->series[m->n_series++];
-}
-
-static void take_value(struct model *m, const struct hiw_value *v, uint64_t time_ns)
-{
-	struct series_line *line = series_of(m, v->name);
-
-	if (!line)
-		return;
-	line->value = v->value;
-	line->has_step = v->has_step;
-	line->step = v->step;
-	if (v->value - v->value == 0) /* neither NaN nor infinite */
-		trail_add(&line->trail, time_ns, UINT64_MAX, v->value, v->value); /* until the next one */
+		model_clean(m, e->text, line->text, sizeof(line->text));
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------- */
@@ -386,7 +358,10 @@ static void extend_charts(struct model *m, const struct hiw_frame *frame)
 		const struct figure *sm = model_figure(m, gpu, GPU_SM);
 
 		draw_on(gpu->mem, model_figure(m, gpu, GPU_MEM), frame, largest(frame, m->metric[GPU_MEM], gpu->id));
-		draw_on(gpu->busy, sm ? sm : model_figure(m, gpu, GPU_BUSY), frame, 0);
+		if (sm && !gpu->has_sm && gpu->busy)
+			gpu->busy->began = false; /* anew: a chart is of one figure */
+		gpu->has_sm |= sm != NULL;
+		draw_on(gpu->busy, gpu->has_sm ? sm : model_figure(m, gpu, GPU_BUSY), frame, 0);
 	}
 }
 
@@ -405,7 +380,7 @@ void model_see(void *ctx, const struct hiw_frame *frame)
 	for (size_t i = 0; i < frame->n_events; i++)
 		take_event(m, &frame->events[i]);
 	for (size_t i = 0; i < frame->n_values; i++)
-		take_value(m, &frame->values[i], frame->time_ns);
+		model_take_value(m, &frame->values[i], frame->time_ns);
 	for (size_t i = 0; i < frame->n_ends; i++)
 		take_end(m, &frame->ends[i]);
 }

@@ -80,6 +80,7 @@ struct thing {
 	char *name, *command, *uuid, *instance_of;
 	struct hiw_maybe pid, uid, index, memory_bytes;
 	bool is_main, unified;
+	bool has_sm;                /* busy is a GPU's SM activity; before, that some kernel ran */
 	uint64_t born_ns;
 	struct trail *mem, *busy;   /* GPUs */
 	struct hiw_maybe gpu_mem, gpu_busy_ppm; /* processes, over all GPUs; as of model_settle */
@@ -89,7 +90,7 @@ struct thing {
 struct series_line {
 	char name[40];
 	double value;
-	bool has_step;
+	bool has_step, is_bytes, is_allocator; /* the last: of a framework, as FRAMEWORK/gpu0/... */
 	int64_t step;
 	struct trail trail;
 };
@@ -134,6 +135,10 @@ void model_clear(struct model *m);
 
 /* A hiw_seer; ctx is the model. */
 void model_see(void *ctx, const struct hiw_frame *frame);
+
+/* Private to model*.c: a series' newest value; text as a terminal may get it, cut to size. */
+void model_take_value(struct model *m, const struct hiw_value *v, uint64_t time_ns);
+void model_clean(struct model *m, const char *text, char *buf, size_t size);
 
 /* A figure that is known now, NULL if it is not. */
 const struct figure *model_figure(const struct model *m, const struct thing *thing, enum fig fig);

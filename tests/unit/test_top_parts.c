@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,56 @@ static void say(struct model *m, uint64_t time_ns, enum fig fig, uint32_t id, in
 	const struct hiw_frame frame = { .time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 1, .readings = &reading };
 
 	model_see(m, &frame);
+}
+
+/* That some kernel ran is no SM activity: a chart of it begins where that was first read. */
+static void a_chart_is_of_one_figure(void **state)
+{
+	const struct hiw_birth gpu = { .entity = HIW_GPU, .id = 1, .name = "H100", .command = "", .uuid = "GPU-1", .instance_of = "" };
+	const struct hiw_frame born = { .n_births = 1, .births = &gpu };
+	struct model m;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	model_see(&m, &born);
+	say(&m, 1 * SECOND, GPU_BUSY, 1, 960000, true);
+	assert_true(trail_span(m.gpus[0]->busy, 0, 2 * SECOND).max > 900000);
+	say(&m, 2 * SECOND, GPU_SM, 1, 280000, true);
+	say(&m, 3 * SECOND, GPU_BUSY, 1, 970000, true);
+	assert_true(trail_span(m.gpus[0]->busy, 0, 4 * SECOND).max < 300000);
+	model_done(&m);
+}
+
+static void log_one(struct model *m, const char *name, double value)
+{
+	const struct hiw_value one = { name, value, false, 0 };
+	const struct hiw_frame frame = { .time_ns = SECOND, .n_values = 1, .values = &one };
+
+	model_see(m, &frame);
+}
+
+/* However many devices a framework speaks of. */
+static void what_the_program_logs_comes_first(void **state)
+{
+	struct model m;
+	char name[40];
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	for (unsigned i = 0; i < 2 * SERIES_KEPT; i++) {
+		(void) snprintf(name, sizeof(name), "torch/gpu%u/allocated_bytes", i);
+		log_one(&m, name, 1 << 30);
+	}
+	log_one(&m, "train/loss", 0.5);
+	log_one(&m, "accuracy", 0.8);
+	log_one(&m, "train/loss", 0.4);
+	assert_int_equal(m.n_series, SERIES_KEPT);
+	assert_string_equal(m.series[0]->name, "train/loss");
+	assert_true(m.series[0]->value < 0.45);
+	assert_string_equal(m.series[1]->name, "accuracy");
+	assert_string_equal(m.series[2]->name, "torch/gpu0/allocated_bytes");
+	assert_true(m.series[2]->is_bytes && !m.series[0]->is_bytes);
+	model_done(&m);
 }
 
 static void every_figure_has_a_metric(void **state)
@@ -293,6 +344,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_no_zero),
 		cmocka_unit_test(amounts_are_short),
 		cmocka_unit_test(every_figure_has_a_metric),
+		cmocka_unit_test(a_chart_is_of_one_figure),
+		cmocka_unit_test(what_the_program_logs_comes_first),
 		cmocka_unit_test(counters_become_rates),
 		cmocka_unit_test(the_ended_are_gone),
 		cmocka_unit_test(names_are_harmless),
