@@ -13,6 +13,7 @@ const INKS = {
   light: { text: '#4b5563', grid: '#e5e7eb', back: '#ffffff', phase: 'rgba(0,114,178,.05)', evidence: 'rgba(230,159,0,.18)', gap: 'rgba(107,114,128,.16)', held: 'rgba(230,159,0,.16)', heldEdge: '#b45309', mark: '#6b7280', alert: '#c2410c' },
   dark: { text: '#9ca3af', grid: '#283244', back: '#111827', phase: 'rgba(86,180,233,.06)', evidence: 'rgba(230,159,0,.22)', gap: 'rgba(156,163,175,.16)', held: 'rgba(230,159,0,.2)', heldEdge: '#f59e0b', mark: '#9ca3af', alert: '#fb923c' },
 };
+const REACH = 2.5; // a limit further above the lines than that is told and not drawn
 const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 const POWERS = Array.from({ length: 60 }, (_, i) => 2 ** i);
 
@@ -216,8 +217,15 @@ class Chart extends Panel {
     const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
     this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] })); // of long ones make() finds the line when it is drawn
     this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
-    this.values.append(...this.chips, ...this.heldWords());
+    this.values.append(...this.chips, ...this.aboveWords(), ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
+  }
+
+  // Limits that lie too far above the lines to be drawn.
+  aboveWords() {
+    const refs = this.spec.refs || [];
+    const top = refs.length ? Math.max(...this.lines.map((l) => highest(l.line)), ...(this.spec.flags || []).map((f) => f.y)) : 0;
+    return refs.filter((r) => r.value > top * REACH).map((r) => element('span', { class: 'chip above' }, r.label + ' ', element('b', {}, this.unit.text(r.value)), ', above'));
   }
 
   // Whose shade that is: "held back: heat 6 s".
@@ -279,7 +287,7 @@ class Chart extends Panel {
     const { unit, spec } = this;
     let bottom = spec.loose ? low ?? 0 : Math.min(0, low ?? 0);
     let top = high ?? 1;
-    for (const r of spec.refs || []) if (r.value <= top * 2.5) top = Math.max(top, r.value);
+    for (const r of spec.refs || []) if (r.value <= top * REACH) top = Math.max(top, r.value);
     if (unit.top && top <= unit.top) return [0, unit.top];
     if (top === bottom) return bottom === 0 ? [0, unit.base === 1024 ? 1024 : 1] : [bottom - Math.abs(bottom) * 0.1, top + Math.abs(top) * 0.1];
     const room = (top - bottom) * (spec.flags && spec.flags.length ? 0.24 : 0.08);
@@ -301,7 +309,7 @@ class Chart extends Panel {
       font: '11px system-ui, sans-serif',
       size: gutter(this.width()),
       gap: 6,
-      space: this.spec.height < 120 ? 20 : 34,
+      space: this.spec.height < 120 ? 20 : this.unit.base === 1024 ? 28 : 34, // between powers of two there is nothing to choose
       values: (u, splits) => splits.map((v) => this.unit.text(v)),
       ...(this.unit.base === 1024 ? { incrs: POWERS } : this.unit.whole ? { incrs: WHOLE } : {}),
     }];

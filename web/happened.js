@@ -27,8 +27,7 @@ function phaseBars(run) {
 function eventBars(run, lane) {
   return run.events.filter((e) => TOLD.includes(e.kind)).map((e) => {
     const t = e.t_ns / 1e9;
-    const alert = e.kind !== 'mark' && e.kind !== 'cleared';
-    return { from: t, to: t, at: true, lane, alert, label: e.kind === 'cleared' ? '' : e.text || WORDS[e.kind], title: `${WORDS[e.kind]} at ${duration(t)}: ${e.text}` };
+    return { from: t, to: t, at: true, lane, alert: e.kind !== 'mark', hollow: e.kind === 'cleared', label: e.kind === 'cleared' ? '' : e.text || WORDS[e.kind], title: `${WORDS[e.kind]} at ${duration(t)}: ${e.text}` };
   });
 }
 

@@ -3,7 +3,7 @@
 
 const LANE = 20;
 
-// spec: lanes, the number of rows; bars of {from, to, lane, label, title, color, alert, open, at}: at is a bar without a length.
+// spec: lanes, the number of rows; bars of {from, to, lane, label, title, color, alert, open, at, hollow}: at is a bar without a length, hollow the end of what another began.
 class Lanes extends Panel {
   constructor(page, spec) {
     super(page, { height: spec.lanes * LANE + (spec.quiet ? 8 : 34), bare: false, ...spec });
@@ -65,7 +65,12 @@ class Lanes extends Panel {
       ctx.moveTo(from, top + lane - pad);
       ctx.lineTo(from - 4 * ratio, top + pad + 2 * ratio);
       ctx.lineTo(from + 4 * ratio, top + pad + 2 * ratio);
-      ctx.fill();
+      ctx.closePath();
+      ctx.strokeStyle = hue;
+      ctx.lineWidth = ratio;
+      ctx.setLineDash([]);
+      if (bar.hollow) ctx.stroke();
+      else ctx.fill();
     } else {
       ctx.globalAlpha = bar.open ? 0.45 : 0.3;
       ctx.fillRect(from, top + pad, Math.max(ratio, to - from), lane - 2 * pad);

@@ -123,7 +123,7 @@ static int add_series(struct comparison *c, const struct series *series)
 
 	(void) snprintf(key, sizeof(key), "series.%.60s.last", series->name);
 	(void) snprintf(label, sizeof(label), "final %.50s", series->name);
-	return series->n > 0 ? set_value(c, key, label, COMPARE_NUMBER, series->last) : 0;
+	return series->n > 0 ? set_value(c, key, label, series_is_bytes(series->name) ? COMPARE_BYTES : COMPARE_NUMBER, series->last) : 0;
 }
 
 /* ---- what should be alike ------------------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 #include "job/framework.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,19 +10,21 @@
 
 static const char *const names[FRAMEWORKS_MOST] = { "torch", "jax", "tensorflow" };
 
-/* A figure is the largest value of its series; peaks are told as such, and as what was seen where they are not. */
+/* A figure is the largest value of its series; peaks are told as such, and as what was seen where they are not. word: of
+ * those that are drawn. */
 static const struct {
 	const char *name;
 	size_t offset; /* in struct framework */
 	double scale;
+	const char *word;
 } figures[] = {
-	{ "allocated_bytes", offsetof(struct framework, allocated_peak), 1 },
-	{ "allocated_peak_bytes", offsetof(struct framework, allocated_peak), 1 },
-	{ "reserved_bytes", offsetof(struct framework, reserved_peak), 1 },
-	{ "reserved_peak_bytes", offsetof(struct framework, reserved_peak), 1 },
-	{ "fragmentation", offsetof(struct framework, fragmentation_ppm), 1e6 },
-	{ "alloc_retries", offsetof(struct framework, alloc_retries), 1 },
-	{ "ooms", offsetof(struct framework, ooms), 1 },
+	{ "allocated_bytes", offsetof(struct framework, allocated_peak), 1, "allocated" },
+	{ "allocated_peak_bytes", offsetof(struct framework, allocated_peak), 1, NULL },
+	{ "reserved_bytes", offsetof(struct framework, reserved_peak), 1, "reserved" },
+	{ "reserved_peak_bytes", offsetof(struct framework, reserved_peak), 1, NULL },
+	{ "fragmentation", offsetof(struct framework, fragmentation_ppm), 1e6, NULL },
+	{ "alloc_retries", offsetof(struct framework, alloc_retries), 1, NULL },
+	{ "ooms", offsetof(struct framework, ooms), 1, NULL },
 };
 
 enum {
@@ -81,20 +84,14 @@ static bool is_device(const struct job *job, const struct birth *gpu, const char
 	return is_number(text, len, gpu->gpu.index) || (len > 4 && strncmp(gpu->gpu.uuid, text, len) == 0);
 }
 
-const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series)
+const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN])
 {
-	static const char *const words[FRAMEWORKS_MOST][2] = {
-		{ "torch allocated", "torch reserved" },
-		{ "jax allocated", "jax reserved" },
-		{ "tensorflow allocated", "tensorflow reserved" },
-	};
 	struct parts parts;
 
-	if (!split(series, &parts) || !is_device(job, gpu, parts.device, parts.device_len))
+	if (!split(series, &parts) || !figures[parts.figure].word || !is_device(job, gpu, parts.device, parts.device_len))
 		return NULL;
-	return strcmp(figures[parts.figure].name, "allocated_bytes") == 0  ? words[parts.framework][0]
-	       : strcmp(figures[parts.figure].name, "reserved_bytes") == 0 ? words[parts.framework][1]
-									   : NULL;
+	(void) snprintf(buf, FRAMEWORK_LEN, "%s %s", names[parts.framework], figures[parts.figure].word);
+	return buf;
 }
 
 static void add(struct framework *framework, size_t figure, const struct series *series)

@@ -16,14 +16,15 @@ struct framework {
 };
 
 enum {
-	FRAMEWORKS_MOST = 3
+	FRAMEWORKS_MOST = 3,
+	FRAMEWORK_LEN = 40
 };
 
 /* Is a series of this name such a figure? */
 bool framework_has(const char *series);
 
-/* How a series of such memory of this GPU is called, "torch allocated"; NULL: it is none. */
-const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series);
+/* How a series of such memory of this GPU is called, "torch allocated", in buf; NULL: it is none. */
+const char *framework_memory(const struct job *job, const struct birth *gpu, const char *series, char buf[FRAMEWORK_LEN]);
 
 /* What each of them said of the GPU, those that said something. Returns how many; ret has FRAMEWORKS_MOST. */
 size_t frameworks_of(const struct job *job, const struct birth *gpu, struct framework *ret);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/textwidth.h"
 #include "job/job_internal.h"
 
 enum {
@@ -269,6 +270,11 @@ int series_take(struct job *job, const struct series_value *value)
 int64_t job_oom_events(const struct job *job)
 {
 	return job->oom_events;
+}
+
+bool series_is_bytes(const char *name)
+{
+	return text_ends(name, "bytes");
 }
 
 size_t job_series_count(const struct job *job)

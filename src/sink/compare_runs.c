@@ -14,8 +14,12 @@ enum {
 	LABEL_COLUMNS = 22,
 	CELL_COLUMNS = 24,
 	CHANGE_COLUMNS = 28,
+	WARNED_LEN = 60,     /* of a fact in a warning */
+	WARNED_BEFORE = 20,  /* of it, what is alike in both */
 	CLOCK_SECONDS = 600, /* from here on minutes and seconds say more than digits */
 };
+
+static const double BYTES_MOST = 9e18; /* what a program logs may be any number */
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +84,7 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 {
 	if (cell->n == 0)
 		(void) snprintf(buf, CELL_LEN, "not known");
-	else if (row->unit == COMPARE_BYTES)
+	else if (row->unit == COMPARE_BYTES && fabs(cell->mean) < BYTES_MOST)
 		put_bytes(cell, units, buf);
 	else if (row->unit == COMPARE_SECONDS)
 		put_seconds(cell, buf);
@@ -126,6 +130,7 @@ struct table {
 	const struct sink_options *options;
 	bool markdown;
 	struct buf *out;
+	int label_columns;
 	bool some_single;
 };
 
@@ -161,7 +166,7 @@ static void put_field(struct table *t, const char *text, int columns)
 
 static void put_head(struct table *t)
 {
-	put_field(t, "", LABEL_COLUMNS);
+	put_field(t, "", t->label_columns);
 	for (size_t g = 0; g < t->c->n_groups; g++) {
 		char name[CELL_LEN];
 		const size_t n = comparison_runs_of(t->c, g);
@@ -182,7 +187,7 @@ static void put_row(struct table *t, const struct compare_row *row)
 {
 	char text[CELL_LEN], change_text[CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 4];
 
-	put_field(t, row->label, LABEL_COLUMNS);
+	put_field(t, row->label, t->label_columns);
 	for (size_t g = 0; g < t->c->n_groups; g++) {
 		const struct compare_cell cell = comparison_cell(t->c, row, g);
 		const struct compare_change change = comparison_change(t->c, row, g);
@@ -229,6 +234,26 @@ static void put_sentence(struct table *t, size_t group)
 	(void) buf_str(t->out, ".\n");
 }
 
+/* Of two long texts the part in which they differ: who begins alike is told from where that ends, "...train.py mlp". */
+static void put_difference(const char *one, const char *other, struct buf *out)
+{
+	const char *const texts[] = { one, other };
+	size_t alike = 0;
+
+	while (one[alike] && one[alike] == other[alike])
+		alike++;
+	for (size_t i = 0; i < 2; i++) {
+		const size_t len = strlen(texts[i]);
+		size_t from = len > WARNED_LEN && alike > WARNED_BEFORE ? alike - WARNED_BEFORE : 0;
+
+		while (from > 0 && ((unsigned char) texts[i][from] & 0xc0) == 0x80)
+			from--;
+		(void) buf_printf(out, "%s %s", i ? ";" : "", from > 0 ? "..." : "");
+		(void) buf_printf(out, "%.*s%s", WARNED_LEN, len ? texts[i] + from : "unknown", len > from + WARNED_LEN ? "..." : "");
+	}
+	(void) buf_str(out, "\n");
+}
+
 void compare_warnings(const struct comparison *c, bool other_commands, struct buf *out)
 {
 	const char *what, *one, *other;
@@ -237,7 +262,8 @@ void compare_warnings(const struct comparison *c, bool other_commands, struct bu
 	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++) {
 		if (other_commands && strcmp(what, "commands") == 0)
 			continue;
-		(void) buf_printf(out, "warning: the %s differ: %.60s; %.60s\n", what, *one ? one : "unknown", *other ? other : "unknown");
+		(void) buf_printf(out, "warning: the %s differ:", what);
+		put_difference(one, other, out);
 	}
 	for (size_t i = 0; i < c->n_runs; i++)
 		lost += !c->runs[i].complete;
@@ -245,9 +271,22 @@ void compare_warnings(const struct comparison *c, bool other_commands, struct bu
 		(void) buf_printf(out, "warning: the end of %zu of the runs is not recorded\n", lost);
 }
 
+static int label_columns(const struct comparison *c)
+{
+	int most = LABEL_COLUMNS;
+
+	for (size_t i = 0; i < c->n_rows; i++) {
+		const int width = (int) text_width(c->rows[i].label) + 2;
+
+		if (width > most && !compare_is_nothing(c, &c->rows[i]))
+			most = width;
+	}
+	return most;
+}
+
 int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
 {
-	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out };
+	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out, .label_columns = label_columns(c) };
 
 	put_head(&t);
 	for (size_t i = 0; i < c->n_rows; i++) {

@@ -28,6 +28,7 @@ struct drawing {
 	struct svg_moment moments[MOMENTS_SHOWN];
 	size_t n_stretches, n_moments;
 	struct buf flag, note;
+	char allocators[SVG_LINES][FRAMEWORK_LEN]; /* how their lines are called */
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
@@ -164,6 +165,7 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 
 	if (!l)
 		return;
+	l->is_limit = p->lines[line].is_limit;
 	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL, d->chart.end_ns, l->points);
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
@@ -176,24 +178,41 @@ static void reference(struct drawing *d, const char *label, struct maybe value)
 		d->chart.references[d->chart.n_references++] = (struct svg_reference) { label, (double) value.value };
 }
 
-static void about_ram(struct drawing *d)
+static void references(struct drawing *d, unsigned about, const struct birth *gpu)
+{
+	const struct facts *f = d->run->summary->facts;
+	const struct maybe limit = maybe_min(f->limit_bytes, d->run->summary->cgroup_limit);
+	const bool limits = limit.known && (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value);
+	const struct {
+		enum picture_about about;
+		const char *label;
+		struct maybe value;
+	} all[] = {
+		{ ABOUT_PEAK, "requested", f->request_bytes },
+		{ ABOUT_PEAK, "limit", limits ? limit : UNKNOWN },
+		{ ABOUT_MACHINE, "this machine has", f->capacity_bytes },
+		{ ABOUT_GPU, "it has", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
+		{ ABOUT_CORES, "the job may use", figure_cores(f) },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (about & all[i].about)
+			reference(d, all[i].label, all[i].value);
+	}
+}
+
+static void flag_peak(struct drawing *d)
 {
 	const struct summary *s = d->run->summary;
-	const struct facts *f = s->facts;
-	const struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
 	const struct ram_figure *peak = &s->combined;
 	char text[UNITS_LEN];
 
-	reference(d, "requested", f->request_bytes);
-	if (limit.known && (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value))
-		reference(d, "limit", limit);
-	reference(d, "this machine has", f->capacity_bytes);
 	if (!peak->peak.known || !peak->at_ns.known)
 		return;
 	d->chart.flag_ns = peak->at_ns;
 	d->chart.flag = (double) peak->peak.value;
 	(void) buf_printf(&d->flag, "peak %s, ", units_bytes(peak->peak.value, d->h->o->units, text));
-	figure_method(peak, f, d->h->o, &d->flag);
+	figure_method(peak, s->facts, d->h->o, &d->flag);
 	for (size_t i = 0; i < d->flag.len; i++) {
 		if (d->flag.data[i] == NB[0])
 			d->flag.data[i] = ' ';
@@ -299,13 +318,14 @@ static void add_allocators(struct drawing *d, const struct birth *gpu)
 {
 	const struct html_gather *g = d->run->gather;
 
-	for (size_t i = 0; i < g->n_tables; i++) {
+	for (size_t i = 0; i < g->n_tables && d->chart.n_lines < SVG_LINES; i++) {
 		const struct html_table *t = &g->tables[i];
-		const char *label = t->is_points && t->n > 0 ? framework_memory(d->run->summary->job, gpu, t->columns[0].name) : NULL;
-		struct svg_line *l = label ? new_line(d, label) : NULL;
+		char *label = d->allocators[d->chart.n_lines];
 
-		if (!l)
+		if (!t->is_points || t->n == 0 || !framework_memory(d->run->summary->job, gpu, t->columns[0].name, label))
 			continue;
+		struct svg_line *l = new_line(d, label);
+
 		l->is_instants = true;
 		reduce_instants(t, &t->columns[0], d->chart.end_ns, l->points);
 		d->chart.n_lines++;
@@ -344,28 +364,31 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 	begin(d, p->title, name, p->amount, p->is_loose);
 	for (size_t line = 0; line < SVG_LINES && label_of(p, line); line++)
 		add_line(d, p, line, t);
-	if (gpu && p->lines[0].metric == M_GPU_JOB_MEM)
+	if (p->about & ABOUT_ALLOCATORS && gpu)
 		add_allocators(d, gpu);
-	if (p->lines[0].metric == M_JOB_RAM)
-		about_ram(d);
-	if (gpu && p->lines[0].metric == M_GPU_JOB_MEM)
-		reference(d, "it has", gpu->gpu.memory_bytes);
-	if (p->amount == AMOUNT_CORES)
-		reference(d, "the job may use", figure_cores(d->run->summary->facts));
-	if (gpu && p->amount != AMOUNT_BYTES && p->lines[0].metric != M_GPU_THROTTLE_POWER)
+	references(d, p->about, gpu);
+	if (p->about & ABOUT_PEAK)
+		flag_peak(d);
+	if (p->about & ABOUT_CLOCKS && gpu)
 		about_clocks(d, t);
 	if (d->chart.n_lines > 0)
 		svg_chart(d->h, &d->chart);
 	d->n_stretches = shared;
 }
 
+/* Those of one entity stand together: a device's before the next one's. */
 static void pictures_of(struct drawing *d)
 {
-	for (size_t i = 0; i < html_picture_count; i++) {
+	for (size_t first = 0, end; first < html_picture_count; first = end) {
+		const char *entity = html_picture_table[first].entity;
+
+		end = first + 1;
+		while (end < html_picture_count && strcmp(html_picture_table[end].entity, entity) == 0)
+			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
 
-			if (strcmp(t->entity, html_picture_table[i].entity) == 0 && t->n > 0)
+			for (size_t i = first; i < end && t->n > 0 && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &html_picture_table[i], t);
 		}
 	}
@@ -393,17 +416,10 @@ static bool is_series(const struct html_table *t)
 	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	const size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && strcmp(text + len - n, end) == 0;
-}
-
 static void family_picture(struct drawing *d, size_t first, const char *name)
 {
 	const struct html_gather *g = d->run->gather;
-	const bool is_bytes = ends_with(name, "bytes");
+	const bool is_bytes = series_is_bytes(name);
 
 	begin(d, name, "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
 	for (size_t i = first; i < g->n_tables; i++) {

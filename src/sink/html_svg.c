@@ -122,13 +122,14 @@ static void put_band(struct html *h, struct vertex *v, size_t n, size_t line)
 	html_raw(h, "Z\"/>");
 }
 
-static void put_line(struct html *h, struct vertex *v, size_t n, size_t line)
+static void put_line(struct html *h, struct vertex *v, size_t n, size_t line, bool is_limit)
 {
 	if (n > 1 && has_band(v, n)) {
 		put_band(h, v, n, line);
 		turn_round(v, n);
 	}
-	html_printf(h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\" d=\"M%ld %ldl", line, svg_colors[line], v[0].x, v[0].mean);
+	html_printf(h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl", line, svg_colors[line], is_limit ? " stroke-dasharray=\"80 40\"" : "", v[0].x,
+		v[0].mean);
 	if (n > 1)
 		put_path(h, v, n, mean_of);
 	else
@@ -209,7 +210,7 @@ static void put_lines(struct html *h, const struct svg_scale *s)
 		size_t n;
 
 		for (size_t at = 0; (n = next_stretch(s, &s->c->lines[line], &at, v)) > 0;) {
-			put_line(h, v, n, line);
+			put_line(h, v, n, line, s->c->lines[line].is_limit);
 			if (has_dots)
 				put_dots(h, v, n, line);
 		}
@@ -293,6 +294,18 @@ static void put_extent(struct html *h, const struct svg_chart *c, const struct s
 	html_raw(h, "</b>");
 }
 
+/* Limits that lie too far above the lines to be drawn. */
+static void put_above(struct html *h, const struct svg_scale *s)
+{
+	for (size_t i = 0; i < s->c->n_references; i++) {
+		if (svg_is_shown(s, s->c->references[i].value))
+			continue;
+		html_printf(h, " <span class=\"above\">%s <b>", s->c->references[i].label);
+		svg_amount(h, s->c->references[i].value, s->c->amount);
+		html_raw(h, "</b>, above</span>");
+	}
+}
+
 void svg_chart(struct html *h, const struct svg_chart *c)
 {
 	const struct svg_scale s = svg_scale(c);
@@ -304,6 +317,7 @@ void svg_chart(struct html *h, const struct svg_chart *c)
 		put_extent(h, c, &c->lines[i]);
 		html_raw(h, "</span>");
 	}
+	put_above(h, &s);
 	html_printf(h, "</figcaption><svg viewBox=\"0 0 %d %d\" font-size=\"11\" font-family=\"sans-serif\" role=\"img\" aria-label=\"", SVG_WIDTH, SVG_HEIGHT);
 	html_text(h, c->of);
 	html_raw(h, *c->of ? " " : "");

@@ -24,6 +24,7 @@ enum {
 
 enum svg_amount {
 	AMOUNT_BYTES,
+	AMOUNT_RATE,          /* bytes each second */
 	AMOUNT_CORES,         /* millionths, as the others */
 	AMOUNT_SHARE,
 	AMOUNT_WATTS,         /* microwatts */
@@ -40,6 +41,7 @@ struct svg_point {
 
 struct svg_line {
 	const char *label;    /* borrowed; any text */
+	bool is_limit;        /* dashed: no reading, but what one may be */
 	bool is_instants;     /* points are joined whatever lies between them; else each stands for its stretch of the run */
 	struct svg_point points[SVG_POINTS];
 };

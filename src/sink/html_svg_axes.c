@@ -12,6 +12,17 @@ enum {
 
 static const double reference_reach = 2.5; /* a limit further above the lines than that is told and not drawn */
 
+/* How far the scale of what was always 0 goes. */
+static const double ones[] = {
+	[AMOUNT_BYTES] = 1024,
+	[AMOUNT_RATE] = 1024,
+	[AMOUNT_CORES] = 1e6,
+	[AMOUNT_SHARE] = 1e6,
+	[AMOUNT_WATTS] = 1e6,
+	[AMOUNT_CELSIUS] = 1e3,
+	[AMOUNT_PLAIN] = 1,
+};
+
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
 double svg_x(uint64_t end_ns, double at_ns)
@@ -74,23 +85,23 @@ struct svg_scale svg_scale(const struct svg_chart *c)
 	}
 	room = s.top / 12 - s.bottom / 12;
 	if (room <= 0)
-		room = s.top != 0 ? fabs(s.top) / 10 : 1;
+		room = s.top != 0 ? fabs(s.top) / 10 : ones[c->amount];
 	s.top += c->flag_ns.known ? 3 * room : room;
 	s.bottom -= c->is_loose || s.bottom < 0 ? room : 0;
 	return s;
 }
 
-/* What lies between two lines of the grid: a power of two of bytes, 1, 2 or 5 of others. */
+/* What lies between two lines of the grid: a power of two of bytes, 1, 2 or 5 of others; three of them fit at least. */
 static double tick_of(const struct svg_chart *c, const struct html *h, double span)
 {
-	const double about = span / TICKS;
-	const double ten = pow(10, floor(log10(about)));
+	const double most = span / TICKS;
+	const double ten = pow(10, floor(log10(most)));
+	const bool is_bytes = c->amount == AMOUNT_BYTES || c->amount == AMOUNT_RATE;
 
-	if (c->amount == AMOUNT_BYTES && h->o->units == UNITS_IEC)
-		return exp2(ceil(log2(about)));
-	return about <= ten ? ten : about <= 2 * ten ? 2 * ten
-			    : about <= 5 * ten       ? 5 * ten
-						     : 10 * ten;
+	if (is_bytes && h->o->units == UNITS_IEC)
+		return fmax(1, exp2(floor(log2(most))));
+	return fmax(is_bytes ? 1 : 0, most >= 5 * ten ? 5 * ten : most >= 2 * ten ? 2 * ten
+										  : ten);
 }
 
 void svg_amount(struct html *h, double value, enum svg_amount amount)
@@ -102,6 +113,10 @@ void svg_amount(struct html *h, double value, enum svg_amount amount)
 	switch (amount) {
 	case AMOUNT_BYTES:
 		html_bytes(h, known(llround(value)));
+		break;
+	case AMOUNT_RATE:
+		html_bytes(h, known(llround(value)));
+		html_raw(h, "/s");
 		break;
 	case AMOUNT_CORES:
 		html_printf(h, "%s cores", figure_any(value / 1e6, text));

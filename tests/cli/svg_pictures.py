@@ -14,7 +14,7 @@ def amount(text):
         for part in text.split(":"):
             seconds = 60 * seconds + int(part)
         return seconds
-    found = re.fullmatch(r"(-?[\d.]+(?:e-?\d+)?)[ \xa0]?(\S*)", text)
+    found = re.fullmatch(r"(-?[\d.]+(?:e-?\d+)?)[ \xa0]?(\S*?)(?:/s)?", text)
     return float(found[1]) * UNITS[found[2]] if found and found[2] in UNITS else None
 
 
@@ -52,7 +52,10 @@ class Picture:
         caption, svg = figure.find("figcaption"), figure.find("svg")
         self.svg, self.note = svg, figure.findtext("p")
         self.title = (caption.text or "").strip()
-        self.keys = ["".join(key.itertext()) for key in caption.findall("span")]
+        spans = caption.findall("span")
+        keys = [span for span in spans if span.get("class") != "above"]
+        self.keys = ["".join(key.itertext()) for key in keys]
+        self.above = ["".join(span.itertext()).replace("\xa0", " ") for span in spans if span not in keys]
         words = [(float(t.get("x")), float(t.get("y")), t.text or "", t.get("text-anchor")) for t in svg.iter("text")]
         bottom = max(y for _, y, _, _ in words)
         # The last word may end at the edge of the picture instead of standing over its time.
@@ -60,7 +63,7 @@ class Picture:
         grid = sorted({places(path.get("d"))[0][1] for path in svg.findall("path") if path.get("class") == "grid"}, reverse=True)
         values = [amount(text) for _, y, text, anchor in words if anchor == "end" and y != bottom]
         self.value = line_through(list(zip(grid, values))) if len(grid) > 1 else None
-        self.colors = [key.get("class").split()[-1] for key in caption.findall("span")]
+        self.colors = [key.get("class").split()[-1] for key in keys]
 
     def shapes(self, kind, line=0):
         """The paths of a line or of its band, as times and values: a list of lists."""

@@ -33,7 +33,7 @@ class Made:
         self.tool, self.real, self.number = tool, real, 0
         tool.history.mkdir(mode=0o700)
 
-    def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, **facts):
+    def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, series="loss", **facts):
         self.number += 1
         path = self.tool.history / f"{self.number}.hiw"
         assert self.tool.run("show", "--copy", path, self.real).returncode == 0
@@ -50,7 +50,7 @@ class Made:
             db.execute("update summary set max = ? where entity = 'job' and metric = 'ram_main'", (int(ram * MIB),))
             db.execute("update process set peak = ?, peak_exact = 1", (int(ram * MIB),))
             if loss is not None:
-                db.execute("insert into series (id, name, n, first, last, min, max, step, sum) values (1, 'loss', 1, ?, ?, ?, ?, 1, ?)", (loss,) * 5)
+                db.execute("insert into series (id, name, n, first, last, min, max, step, sum) values (1, ?, 1, ?, ?, ?, ?, 1, ?)", (series, *(loss,) * 5))
         db.close()
         return path
 
@@ -141,6 +141,26 @@ def test_what_differs_is_said(made, tool):
     assert [l.split(":")[1] for l in text.splitlines() if l.startswith("warning")] == [
         " the hosts differ", " the commands differ", " the sampling intervals differ"]
     assert json.loads(compared(tool, "--json", "base", "new"))["differ"] == ["hosts", "commands", "sampling intervals"]
+
+
+def test_the_part_in_which_commands_differ_is_said(made, tool):
+    """Both begin alike for longer than a warning is."""
+    folder = "/a/long/path/of/an/environment/" + "x" * 60
+    made.run("base", command=f"{folder}/python train.py mlp original 3")
+    made.run("new", command=f"{folder}/python train.py mlp compressed 3")
+    warning, = (l for l in compared(tool, "base", "new").splitlines() if l.startswith("warning: the commands"))
+    one, other = warning.split("differ: ")[1].split("; ")
+    assert one.endswith("original 3") and other.endswith("compressed 3") and "..." in one, warning
+
+
+def test_a_long_name_moves_no_column(made, tool):
+    series = "torch/gpu0/allocated_bytes"
+    made.run("base", series=series, loss=2 << 30)
+    made.run("new", series=series, loss=3 << 30)
+    lines = compared(tool, "base", "new").splitlines()
+    line, = (l for l in lines if series in l)
+    assert re.search(r"  2\.00 GiB +3\.00 GiB +\+50\.0 %$", line), line
+    assert lines[0].index("new") == line.index("3.00 GiB")
 
 
 def test_markdown(made, tool):

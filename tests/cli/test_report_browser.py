@@ -130,6 +130,8 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
         assert title in titles
     assert opened.page.title() == "shown - hiwater"
     assert opened.colors(0) > 5 and opened.colors(1) > 5
+    above = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"RAM of the job\"] .above')].map(e => e.textContent)")
+    assert len(above) == 1 and above[0].startswith("this machine has ") and above[0].endswith(", above"), "a limit that would flatten the lines is told"
     assert not opened.page.is_visible("#pictures") and not opened.page.is_visible("#problem")
     assert opened.js("document.documentElement.scrollWidth <= innerWidth")
     assert opened.js("document.querySelectorAll('img').length") == 0

@@ -129,8 +129,36 @@ def test_gpus(made):
     work = shown["GPU 0 at work"]
     assert work.keys[0] == "SM active max 40 %" and work.keys[1] == '"utilisation": some kernel ran max 90 %'
     assert work.at(2.5, 0) == pytest.approx(0.4, abs=0.01) and work.at(2.5, 1) == pytest.approx(0.9, abs=0.01)
-    assert shown["GPU 0 power"].at(3.2, 1) == pytest.approx(300, rel=0.02)
-    assert shown["GPU 1 power"].at(3.2, 1) == pytest.approx(70, rel=0.02)
+    assert shown["GPU 0 power"].at(3.2, 0) == pytest.approx(300, rel=0.02)
+    assert shown["GPU 1 power"].at(3.2, 0) == pytest.approx(70, rel=0.02)
+
+
+def test_limits_are_no_readings(made):
+    """They are dashed; one that lies far above the lines is told."""
+    shown = made[1]
+    power = shown["GPU 0 power"]
+    assert [k.split(" max")[0] for k in power.keys] == ["drawn", "limit"]
+    assert power.at(3.2, 1) == pytest.approx(700, rel=0.02)
+    assert [[bool(p.get("stroke-dasharray")) for p in power.svg.iter("path") if p.get("class") == f"line c{n}"][0] for n in range(2)] == [False, True]
+    assert shown["GPU 0 memory"].above == ["it has 79.6 GiB, above"] and shown["GPU 0 at work"].above == []
+    assert [w.split(" has ")[0] for w in shown["RAM of the job"].above] == ["this machine"], "the request is drawn"
+
+
+def test_a_device_stands_together(made):
+    titles = list(made[1])
+    of = [title[:5] for title in titles if title.startswith("GPU ")]
+    assert of == sorted(of) and len(set(of)) == 2
+
+
+def test_axes_say_different_things(made):
+    """Also where nothing was read or written, and where what is drawn lies close together."""
+    for title, picture in made[1].items():
+        if title == "What happened":
+            continue
+        ticks = [t.text for t in picture.svg.iter("text") if t.get("text-anchor") == "end" and float(t.get("y")) < 170]
+        assert len(ticks) == len(set(ticks)) >= 3, (title, ticks)
+    rates = [t.text for t in made[1]["Storage"].svg.iter("text") if t.get("text-anchor") == "end" and float(t.get("y")) < 170]
+    assert all(t.endswith("B/s") for t in rates), rates
 
 
 def test_clocks_that_were_held_back(made):
