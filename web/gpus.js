@@ -6,7 +6,7 @@ const FEW_GPUS = 2;
 const GPU_CHARTS = [
   { title: 'memory', unit: 'bytes', height: 150, lines: [
     { label: 'device', columns: ['mem'], color: 4, thin: true },
-    { label: 'job', columns: ['job_mem'], color: 0 },
+    { label: 'job', columns: ['job_mem'], color: 0, lead: true }, // where several runs have a line each
     { label: 'other jobs', columns: ['foreign_mem'], color: 1, drop: true },
     { label: 'unattributed', columns: ['unattributed_mem'], color: 3, drop: true }] },
   { title: 'at work', unit: 'share', height: 150, lines: [

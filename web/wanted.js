@@ -13,10 +13,10 @@ function lines(data, entity, id, wanted) {
       if (columns.length < w.columns.length) return null;
       const line = lineOf(run, table, added(columns));
       if (!line.x.length || (w.drop && (highest(line) === 0 || line.x.length < table.rows / 100))) return null;
-      return { label: w.label, color: w.color ?? i, dash: w.dash, thin: w.thin, line };
+      return { label: w.label, color: w.color ?? i, dash: w.dash, thin: w.thin, lead: w.lead, line };
     }).filter(Boolean);
     const label = (l) => wanted.length > 1 ? `${run.label}: ${l.label}` : run.label;
-    return single ? found : found.slice(0, 1).map((l) => ({ ...l, label: label(l), color: r }));
+    return single ? found : [...found.filter((l) => l.lead), ...found].slice(0, 1).map((l) => ({ ...l, label: label(l), color: r }));
   });
 }
 

@@ -387,6 +387,11 @@ field 75 = ramp 0 1.5G 1..2.5
     opened.settle()
     assert opened.js("(() => { const { scrollWidth, clientWidth } = document.querySelector('.gpus').parentElement; return scrollWidth <= clientWidth; })()")
     opened.close()
+    assert tool.run("report", "run.hiw", "run.hiw", "-o", "two.html").returncode == 0
+    opened = Opened(browser, tmp_path / "two.html")
+    chips = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"GPU 0 memory\"] .chip:not(.above)')].map(c => c.textContent)")
+    assert len(chips) == 2 and all(": job " in chip for chip in chips), "over each other, a run has one line: what the job held"
+    opened.close()
 
 
 def test_runs_over_each_other_by_step(browser, page_file, tmp_path):

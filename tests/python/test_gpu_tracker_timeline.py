@@ -40,6 +40,11 @@ def test_a_gap_is_a_gap():
     assert [round(p.look.t_s, 1) for p in made] == [0.1, 1.1, 7.0, 8.0]
 
 
+def test_whose_threads_are_not_known_yet_are_nobodys():
+    """The first look may come before the main process was read: its thread is none of its descendants'."""
+    assert [look.rest_threads for look in (Look(threads=1), Look(threads=3, main_threads=2), Look(threads=1, main_threads=2))] == [0, 1, 0]
+
+
 def test_no_more_cores_than_there_are():
     """Processor time comes in steps; it may seem more than the machine has."""
     made = points_of([Look(), Look(t_s=0.1), Look(t_s=0.2, cpu_s=10, main_cpu_s=20)], period=0.1, cores=2)

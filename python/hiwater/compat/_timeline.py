@@ -44,7 +44,7 @@ class Look:
 
     @property
     def rest_threads(self) -> int:
-        return max(self.threads - self.main_threads, 0)
+        return max(self.threads - self.main_threads, 0) if self.main_threads else 0
 
 
 @dataclass
