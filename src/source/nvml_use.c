@@ -16,6 +16,7 @@ enum {
 	/* At the first look samples of this much time before it count; older ones may be those of processes that are long
 	 * gone. */
 	FIRST_US = 1000000,
+	AHEAD_US = 600000000, /* no stamp is further ahead of our clock */
 	PCT = 10000,
 };
 
@@ -85,13 +86,14 @@ static int read_use(struct source *s, struct nvml_gpu *d, struct use_list *ret)
 
 /* ---- what they say -------------------------------------------------------------------------------------------------- */
 
-static bool is_sound(const struct use *u, uint64_t after_us)
+/* A stamp of a time to come is none: with it as the newest nothing would be newer. */
+static bool is_sound(const struct use *u, uint64_t after_us, uint64_t until_us)
 {
 	for (int i = 0; i < ENGINES; i++) {
 		if (u->pct[i] > 100)
 			return false;
 	}
-	return u->pid != 0 && u->time_us > after_us;
+	return u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
 }
 
 /* Rows of one process together: their mean and extremes. */
@@ -121,23 +123,26 @@ static int by_pid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static uint64_t first_after(const struct use_list *list)
+static uint64_t first_after(const struct use_list *list, uint64_t wall_us)
 {
-	uint64_t newest = 0, wall_us = clock_wall_ns() / 1000;
+	uint64_t newest = 0;
 
-	for (unsigned i = 0; i < list->n; i++)
-		newest = list->rows[i].time_us > newest ? list->rows[i].time_us : newest;
+	for (unsigned i = 0; i < list->n; i++) {
+		if (is_sound(&list->rows[i], newest, wall_us + AHEAD_US))
+			newest = list->rows[i].time_us;
+	}
 	return newest + FIRST_US > wall_us ? newest - FIRST_US : newest;
 }
 
 static void tell_use(struct nvml_gpu *d, struct use_list *list, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
-	uint64_t after_us = p->use_seen_us ? p->use_seen_us : first_after(list);
+	const uint64_t wall_us = clock_wall_ns() / 1000;
+	uint64_t after_us = p->use_seen_us ? p->use_seen_us : first_after(list, wall_us);
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < list->n; i++) {
-		if (is_sound(&list->rows[i], after_us))
+		if (is_sound(&list->rows[i], after_us, wall_us + AHEAD_US))
 			list->rows[n++] = list->rows[i];
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -162,6 +167,8 @@ void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 
 	if (p->use_absent)
 		return;
+	if (p->use_seen_us > clock_wall_ns() / 1000 + AHEAD_US)
+		p->use_seen_us = 0; /* the clock was set back */
 	p->use_code = read_use(s, d, &list);
 	enum nvml_meaning meaning = nvml_judge(s, d, p->use_code, out);
 

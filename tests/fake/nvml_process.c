@@ -165,7 +165,7 @@ static int util_fill(const struct fake_gpu *gpu, uint64_t last_seen, struct nvml
 		if (fake_stamp(t) <= last_seen || !fake_process_lives(process, t, &pid))
 			continue;
 		rows[n++] = (struct nvml_process_util) {
-			.stamp = fake_stamp(t),
+			.stamp = fake_stamp(t + fake_bag_number(&process->bag, "ahead", t, 0)),
 			.pid = pid,
 			.sm = percent(process, "sm", t),
 			.mem = percent(process, "mem", t),

@@ -108,6 +108,27 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 	rig_done(&rig);
 }
 
+/* A row with a stamp of a year to come among sound ones: it counts for nothing, and those after it do. */
+CHILD_TEST(a_row_of_a_time_to_come_hides_no_other)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580",
+		BARE_GPU "[process 0]\npid = $HIWATER_FAKE_PID\nmemory = 1Gi\nsm = 40\n[process 0]\npid = 4100001\nmemory = 1Gi\nsm = 90\nahead = 9e7\n");
+	rig_at(&rig, 3);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const uint32_t mine = find_process(&rig.out, 1, getpid())->id, other = find_process(&rig.out, 1, 4100001)->id;
+
+	check_mean(&rig.out, M_GPROC_SM_BUSY, mine, 400000, 400000, 400000);
+	assert_null(find_reading(&rig.out, M_GPROC_SM_BUSY, other));
+	rig_at(&rig, 9);
+	rig_read(&rig, PROCESSES);
+	check_mean(&rig.out, M_GPROC_SM_BUSY, mine, 400000, 400000, 400000);
+	rig_done(&rig);
+}
+
 CHILD_TEST(traffic_without_gpm_is_counted_by_fields)
 {
 	(void) state;
@@ -480,6 +501,7 @@ int main(void)
 		cmocka_unit_test(gpm_tells_the_mean_between_two_looks),
 		cmocka_unit_test(counters_and_states_of_a_card),
 		cmocka_unit_test(traffic_without_counters_is_gpm_over_time),
+		cmocka_unit_test(a_row_of_a_time_to_come_hides_no_other),
 		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(bursts_between_two_looks_are_told),
