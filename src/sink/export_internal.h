@@ -21,6 +21,8 @@ struct export_names {
 void names_see(struct export_names *names, const struct frame *frame);    /* before its readings are looked at */
 void names_forget(struct export_names *names, const struct frame *frame); /* afterwards */
 const struct birth *names_find(const struct export_names *names, enum entity entity, uint32_t id); /* NULL: nobody */
+/* "0", of a MIG instance "0.2", as hiwater gpus has it; its id where it has no number. Returns buf. */
+char *names_gpu_number(const struct export_names *names, const struct birth *gpu, uint32_t id, char buf[UNITS_LEN]);
 void names_done(struct export_names *names);
 
 /* ---- rows and columns ------------------------------------------------------------------------------------------------- */

@@ -80,12 +80,14 @@ static void label_process(struct export *e, const struct birth *b, uint32_t id, 
 
 static void label_gpu(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)
 {
-	(void) e;
-	put_number(labels, "gpu", b && b->gpu.index.known ? b->gpu.index : known(id));
+	char number[UNITS_LEN];
+
+	put_label(labels, "gpu", names_gpu_number(&e->names, b, id, number));
 	put_label(labels, "uuid", b ? b->gpu.uuid : "");
 	put_label(info, "name", b ? b->gpu.name : "");
 	put_label(info, "vendor", b ? b->gpu.vendor : "");
 	put_label(info, "driver", b ? b->gpu.driver : "");
+	put_label(info, "parent", b ? b->gpu.parent : "");
 }
 
 static void label_gpu_process(struct export *e, const struct birth *b, uint32_t id, struct buf *labels, struct buf *info)

@@ -29,9 +29,9 @@ static uint64_t run_track(struct export *e)
 static uint64_t gpu_track(struct export *e, uint32_t id)
 {
 	const struct birth *b = names_find(&e->names, ENTITY_GPU, id);
-	char text[200];
+	char text[200], number[UNITS_LEN];
 
-	(void) snprintf(text, sizeof(text), "GPU %lld %.150s", b && b->gpu.index.known ? (long long) b->gpu.index.value : (long long) id,
+	(void) snprintf(text, sizeof(text), "%s %s %.150s", b && *b->gpu.parent ? "MIG" : "GPU", names_gpu_number(&e->names, b, id, number),
 		b ? b->gpu.name : "");
 	return track_named(e, TRACK_GPU, id, 0, text);
 }

@@ -159,11 +159,15 @@ OWN(addressing)
 	return put_one_of(names, sizeof(names) / sizeof(names[0]), gpu->facts[GF_ADDRESSING].number, out);
 }
 
+/* Of a device that has the host's memory nvidia-smi tells none. */
 OWN(total)
 {
+	const bool has_its_own = gpu->memory_bytes.known && !gpu->unified;
+
 	UNUSED(now, user, field);
-	(void) buf_printf(out, "%lld", (long long) gpu->memory_bytes.value >> 20);
-	return gpu->memory_bytes.known;
+	if (has_its_own)
+		(void) buf_printf(out, "%lld", (long long) gpu->memory_bytes.value >> 20);
+	return has_its_own;
 }
 
 /* A reason for the clocks, a bit of the mask: its place is told by the last part of the name. */

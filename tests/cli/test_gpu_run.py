@@ -226,6 +226,17 @@ def test_the_sum_of_instances_is_had_though_their_gpu_may_not_be_asked(gpu):
     assert re.search(r"^GPU 0 +job peak 17.0 GiB sampled", said, re.M), said
 
 
+def test_exports_tell_instances_from_gpus(gpu):
+    gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
+                            .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))
+    assert gpu.run("run", "-o", "mig.hiw", "--summary", "none", "--", "sh", "-c", LATER).returncode == 0
+    said = gpu.run("export", "mig.hiw", "--to", "openmetrics").stdout
+    assert re.search(r'^hiwater_gpu_info\{.*gpu="0",uuid="GPU-8.*parent=""', said, re.M), said[-3000:]
+    assert re.search(r'^hiwater_gpu_info\{.*gpu="0\.2",uuid="MIG-2.*parent="GPU-8', said, re.M)
+    owners = {(m[1], m[2]) for m in re.finditer(r'gpu="([\d.]+)",uuid="(\S+?)"', said)}
+    assert len({g for g, _ in owners}) == len(owners) == 5, owners
+
+
 def test_of_a_divided_gpu_nothing_is_told_that_is_not_known_of_an_instance(gpu):
     gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
                             .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))

@@ -281,6 +281,12 @@ def test_a_script_for_nvidia_smi(cards):
     assert run(cards("450"), "--query-gpu=addressing_mode", "--format=csv,noheader", "-i", "0").stdout == "[Not Supported]\n"
 
 
+def test_memory_that_is_the_hosts_is_not_the_gpus(tmp_path):
+    """Of a GB10 nvidia-smi tells no memory at all."""
+    row = run(Fake(tmp_path, "gb10"), "--query-gpu=memory.total,memory.used,memory.free", "--format=csv,noheader").stdout
+    assert row == "[N/A], [N/A], [N/A]\n"
+
+
 @pytest.mark.parametrize("kind", ["gpu", "compute-apps"])
 def test_every_field_can_be_asked_for(cards, kind):
     fake = cards()
