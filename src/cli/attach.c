@@ -330,7 +330,8 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Measures processes that already run, and all that they start from now on, without touching them. It ends when the "
+	"Measures processes that already run, and all that they start from now on, without touching them; with --cgroup "
+	"also whoever comes into the group meanwhile. It ends when the "
 	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
 	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history: hiwater show then tells who held what.",
 	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "

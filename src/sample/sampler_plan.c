@@ -197,6 +197,22 @@ static bool pids_have(const struct pids *pids, pid_t pid)
 	return false;
 }
 
+void sampler_join(struct sampler *s)
+{
+	struct pids pids = { 0 };
+
+	if (!s->options.cgroup_path || !s->cgroup.path[0])
+		return;
+	if (pids_read(s, &pids) < 0)
+		pids.n = 0;
+	for (size_t i = 0; i < pids.n; i++) {
+		if (pids.list[i] != s->env.recorder_pid && !processes_is_ignored(s->processes, pids.list[i]))
+			(void) processes_adopt(s->processes, pids.list[i], false, &s->buf);
+	}
+	free(pids.list);
+	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
+}
+
 /* Is one of pids neither the job's nor hiwater's, and in the older list too? older may be NULL. */
 static bool has_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
 {

@@ -509,6 +509,29 @@ def test_attached_to_a_group(tool, group, hog, mounted):
             job.communicate(timeout=DEADLINE)
 
 
+def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
+    """None of those that were attached to has started it."""
+    file = tool.folder / "summary.json"
+    jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)]
+    run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
+    try:
+        assert jobs[0].stdout.readline() == b"holds\n"
+        assert run.stderr.readline()  # it has looked
+        jobs.append(subprocess.Popen([hog, "hold", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter))
+        assert jobs[1].stdout.readline() == b"holds\n"
+        for _ in range(100):
+            if b"2 processes" in run.stderr.readline():
+                break
+    finally:
+        for job in jobs:
+            job.communicate(timeout=DEADLINE)
+    assert run.wait(DEADLINE) == 0
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
+    assert 50 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 60 * MIB
+    assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
+
+
 def test_attached_to_a_job_that_runs_out_of_memory(tool, group, hog):
     """Attached before it grows: the shell waits for a line."""
     file = tool.folder / "summary.json"
