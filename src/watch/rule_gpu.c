@@ -170,11 +170,24 @@ static bool is_starved(const struct known_of_run *k)
 	return starved;
 }
 
+/* The smallest GPU that is sold on which so much has room, with a tenth to spare, in GiB (makers call it GB); 0: none under limit. */
+static double would_do(double bytes, double limit)
+{
+	static const double sizes[] = { 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 96, 141, 180 };
+	const double gib = 1073741824.0;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (sizes[i] * gib >= bytes * 1.1)
+			return sizes[i] * gib * 1.1 < limit ? sizes[i] : 0;
+	}
+	return 0;
+}
+
 bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct job *job = k->s->job;
 	const struct gpus used = gpus_used(job);
-	double least_left = -1, peak = 0, whole = 0;
+	double least_left = -1, peak = 0, whole = 0, largest = 0;
 	char left[UNITS_LEN], most[UNITS_LEN], of[UNITS_LEN], share[UNITS_LEN];
 
 	if (no_gpu(&used, text))
@@ -184,6 +197,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 
 		if (all <= 0 || used_most < 0)
 			continue;
+		largest = used_most > largest ? used_most : largest;
 		if (least_left < 0 || all - used_most < least_left) {
 			least_left = all - used_most;
 			peak = used_most;
@@ -206,13 +220,19 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	finding_evidence(f, "gpu_memory_bytes", whole);
 	buf_printf(text, "%s of GPU memory were never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
 		units_bytes((int64_t) least_left, UNITS_IEC, left), most, of, share);
+	const double enough = would_do(largest, whole);
+
+	if (enough > 0) {
+		finding_evidence(f, "enough_gpu_bytes", enough * 1073741824.0);
+		buf_printf(text, " As it is, a GPU with %.0f GB may do.", enough);
+	}
 	return true;
 }
 
 /* ---- gpu-throttle ----------------------------------------------------------------------------------------------------- */
 
-/* The largest share of the run in which one of the GPUs was held back for a reason; negative: unknown. */
-static double throttled(const struct summary *s, enum metric reason)
+/* The largest share of the run in which one of the GPUs was held back for a reason, and which it was; negative: unknown. */
+static double throttled(const struct summary *s, enum metric reason, uint32_t *ret_id)
 {
 	const struct gpus used = gpus_boards(s->job);
 	double most = -1;
@@ -220,8 +240,10 @@ static double throttled(const struct summary *s, enum metric reason)
 	for (size_t i = 0; i < used.n && s->wall_ns.known && s->wall_ns.value > 0; i++) {
 		const double rise = gpu_rise(s->job, reason, used.ids[i]);
 
-		if (rise >= 0 && rise / (double) s->wall_ns.value > most)
-			most = rise / (double) s->wall_ns.value;
+		if (rise < 0 || rise / (double) s->wall_ns.value <= most)
+			continue;
+		most = rise / (double) s->wall_ns.value;
+		*ret_id = used.ids[i];
 	}
 	return most;
 }
@@ -229,8 +251,10 @@ static double throttled(const struct summary *s, enum metric reason)
 bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
-	const double heat = throttled(k->s, M_GPU_THROTTLE_THERMAL), hardware = throttled(k->s, M_GPU_THROTTLE_HW);
-	const double power = throttled(k->s, M_GPU_THROTTLE_POWER);
+	uint32_t hot = 0, braked = 0, capped = 0;
+	const double heat = throttled(k->s, M_GPU_THROTTLE_THERMAL, &hot), hardware = throttled(k->s, M_GPU_THROTTLE_HW, &braked);
+	const double power = throttled(k->s, M_GPU_THROTTLE_POWER, &capped);
+	char name[UNITS_LEN];
 
 	if (no_gpu(&used, text))
 		return false;
@@ -245,11 +269,13 @@ bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct b
 			buf_printf(text, " (the power cap alone, %.0f %%, is how it is meant to work)", power * 100);
 		return false;
 	}
+	gpu_evidence(k->s->job, heat > hardware ? hot : braked, f);
 	if (heat >= 0)
 		finding_evidence(f, "thermal_ratio", heat);
 	if (hardware >= 0)
 		finding_evidence(f, "hardware_ratio", hardware);
-	buf_printf(text, "The GPU's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. ",
+	buf_printf(text, "%s's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. ",
+		used.n > 1 ? gpu_name(k->s->job, heat > hardware ? hot : braked, name) : "The GPU",
 		(heat > hardware ? heat : hardware) * 100, heat > hardware ? "because it was too hot" : "by its hardware (power brake)");
 	buf_str(text, heat > hardware ? "Look after its cooling, or use another node." : "Tell who looks after the node.");
 	return true;

@@ -272,6 +272,15 @@ static struct gpu large(int second)
 	return g;
 }
 
+static struct gpu tiny(int second)
+{
+	struct gpu g = good(second);
+
+	g.used_gib = 21.5;
+	g.held_gib = 20;
+	return g;
+}
+
 static void test_memory(void **state)
 {
 	struct made m;
@@ -280,6 +289,17 @@ static void test_memory(void **state)
 	assert_says(loud(&m, small, "gpu-memory")->message, "25.0 GiB of GPU memory were never used (peak 55.0 GiB of 80.0, 69 %)");
 	made_done(&m);
 	silent(large, "gpu-memory");
+	made_gpu(&m, tiny);
+	assert_says(judged(&m, "gpu-memory", NULL)->message, "may be faster. As it is, a GPU with 24 GB may do.");
+	assert_true(evidence_of(judged(&m, "gpu-memory", NULL), "enough_gpu_bytes") > 25e9);
+	made_done(&m);
+	made_gpu(&m, small); /* what would do is what it has */
+	assert_null(strstr(judged(&m, "gpu-memory", NULL)->message, "may do"));
+	made_done(&m);
+	/* The GPU that needs most decides. */
+	made_gpus(&m, (gpu_at *const[]) { tiny, small, NULL });
+	assert_null(strstr(judged(&m, "gpu-memory", NULL)->message, "may do"));
+	made_done(&m);
 }
 
 /* The driver's number and size go before what can be told from readings; memory shared with the host is not the GPU's. */
@@ -420,6 +440,14 @@ static struct gpu warm(int second)
 	return g;
 }
 
+static struct gpu hot_and_unused(int second)
+{
+	struct gpu g = unused(second);
+
+	g.heat = 0.5;
+	return g;
+}
+
 static void test_throttle(void **state)
 {
 	struct made m;
@@ -428,6 +456,13 @@ static void test_throttle(void **state)
 	assert_says(loud(&m, hot, "gpu-throttle")->message, "held back 6 % of the time because it was too hot");
 	made_done(&m);
 	silent(warm, "gpu-throttle");
+	made_gpus(&m, (gpu_at *const[]) { warm, hot, NULL });
+	assert_says(judged(&m, "gpu-throttle", NULL)->message, "GPU 1's clocks were held back 6 % of the time because it was too hot");
+	assert_int_equal((int) evidence_of(judged(&m, "gpu-throttle", NULL), "gpu"), 1);
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { good, hot_and_unused, NULL }); /* a neighbour's heat is not the job's */
+	assert_false(fires(&m, "gpu-throttle"));
+	made_done(&m);
 }
 
 static struct gpu waiting(int second)
