@@ -30,6 +30,8 @@ static int start_of(const struct root *root, int64_t pid, uint64_t *ret)
 		p = strchr(p, ' ');
 		if (p)
 			p++;
+		if (p && field == STATE && (*p == 'Z' || *p == 'X'))
+			return -ESRCH; /* over, and nobody has waited for it */
 	}
 	return p ? parse_u64(&p, ret) : -EBADMSG;
 }

@@ -91,7 +91,7 @@ static void how_it_ended(struct text *t)
 		if (t->f->recording_stopped)
 			layout_part(&t->l, "no end: the recording stopped, %s", t->f->recording_stopped);
 		else
-			layout_part(&t->l, t->s->lost ? "no end: the recorder was lost" : "no end: still running, or the recorder was lost");
+			layout_part(&t->l, t->s->lost ? "no end: the recorder was lost" : "still running");
 		break;
 	}
 }

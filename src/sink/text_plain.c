@@ -79,7 +79,7 @@ static void result(struct text *t)
 		if (t->f->recording_stopped)
 			fact(t, "result: no end, the recording stopped: %s", t->f->recording_stopped);
 		else
-			fact(t, "result: no end, %sthe recorder was lost", t->s->lost ? "" : "it still runs or ");
+			fact(t, "result: %s", t->s->lost ? "no end, the recorder was lost" : "still running");
 		break;
 	}
 }

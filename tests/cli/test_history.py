@@ -102,7 +102,10 @@ def test_a_lost_recorder(tool):
     wait_for((tool.folder / "x.hiw").exists, "the recording")
     wait_for(lambda: (done := tool.run("show", "--json", "x.hiw")).returncode == 0 and
              json.loads(done.stdout)["ram"]["main"]["peak_bytes"], "a summary")
+    assert " still running " in tool.run("show", "x.hiw").stdout and "lost" not in tool.run("show", "x.hiw").stdout
     process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert "no end: the recorder was lost" in tool.run("show", "x.hiw").stdout, "also where nobody has waited for it yet"
     process.wait(30)
     process.stdin.close()
     summary = json.loads(tool.run("show", "--json", "x.hiw").stdout)

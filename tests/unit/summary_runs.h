@@ -230,7 +230,7 @@ static inline void made_lost(struct made *m)
 	*m = (struct made) { .job = job_new(&config) };
 	assert_non_null(m->job);
 	m->f = job_facts(m->job);
-	m->s = (struct summary) { .job = m->job, .facts = m->f };
+	m->s = (struct summary) { .job = m->job, .facts = m->f, .lost = true };
 	set_text(&m->f->argv_json, "[\"broken");
 	set_text(&m->f->command, "sleep 100");
 	assert_int_equal(findings_make(&m->s, NULL), 0);
