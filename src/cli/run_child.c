@@ -47,19 +47,34 @@ out:;
 	_exit(127);
 }
 
-/* A fork into the cgroup. */
-static pid_t fork_into(int cgroup_dir)
+/* A fork would copy the tables of hiwater's memory, which the exec throws away. The child never comes back from here: it
+ * stands on this frame's stack. */
+static pid_t start_in_place(const struct launch *launch, int tell)
+{
+	const pid_t pid = vfork();
+
+	if (pid == 0)
+		become(launch, tell);
+	return pid;
+}
+
+static pid_t start_in_cgroup(const struct launch *launch, int tell)
 {
 #ifdef SYS_clone3
 	struct clone_args args;
+	pid_t pid;
 
 	memset(&args, 0, sizeof(args));
 	args.flags = CLONE_INTO_CGROUP;
 	args.exit_signal = SIGCHLD;
-	args.cgroup = (uint64_t) cgroup_dir;
-	return (pid_t) syscall(SYS_clone3, &args, sizeof(args));
+	args.cgroup = (uint64_t) launch->cgroup_dir;
+	pid = (pid_t) syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0)
+		become(launch, tell);
+	return pid;
 #else
-	(void) cgroup_dir;
+	(void) launch;
+	(void) tell;
 	errno = ENOSYS;
 	return -1;
 #endif
@@ -89,12 +104,9 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 		return -errno;
 	reader = fds[0];
 	writer = fds[1];
-	/* A fork would copy the tables of hiwater's memory, which the exec throws away: half the time that a job starts later. */
-	pid = into ? fork_into(launch->cgroup_dir) : vfork();
+	pid = into ? start_in_cgroup(launch, writer) : start_in_place(launch, writer);
 	if (pid < 0)
 		return -errno;
-	if (pid == 0)
-		become(launch, writer);
 	*ret_forked = true;
 	(void) close(take_fd(writer));
 	error = read_error(reader);
