@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api_internal.h"
 #include "base/cleanup.h"
@@ -76,6 +77,14 @@ void run_clear(struct hiw_run *run)
 	run->made = false;
 }
 
+/* The file of a job on another host lies on a disk that both have. */
+static bool is_of_another_host(const struct facts *f)
+{
+	char host[256] = "";
+
+	return f->host && *f->host && gethostname(host, sizeof(host) - 1) == 0 && strcmp(host, f->host) != 0;
+}
+
 /* A line about the present needs no advice. */
 int run_summarise(struct hiw_run *run, bool with_findings)
 {
@@ -91,6 +100,7 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	run->made = true;
 	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay) &&
 			    !job_facts_const(run->job)->recording_stopped;
+	run->summary.elsewhere = run->summary.lost && is_of_another_host(job_facts_const(run->job));
 	if (!with_findings)
 		return 0;
 	read_earlier(&run->summary, &earlier);

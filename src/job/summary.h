@@ -84,7 +84,8 @@ struct summary {
 	const struct job *job;         /* borrowed: processes, phases, series, facts */
 	const struct facts *facts;
 	bool complete;                 /* the end was recorded */
-	bool lost;                     /* it was not, and nobody records it any more */
+	bool lost;                     /* it was not, and nobody here records it any more */
+	bool elsewhere;                /* lost, unless the host that recorded it still does: it is known only there */
 	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
 	struct maybe wall_ns, user_ns, system_ns;
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */

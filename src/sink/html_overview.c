@@ -88,7 +88,8 @@ static void tile_result(struct html *h, const struct html_run *run)
 		html_raw(h, "the recording stopped: ");
 		html_text(h, s->facts->recording_stopped);
 	} else if (end.outcome == OUTCOME_UNFINISHED && !run->is_growing)
-		html_raw(h, "the recorder was lost; this is what was recorded until then");
+		html_raw(h, s->elsewhere ? "it still runs on another host, or the recorder was lost; this is what was recorded until then"
+					 : "the recorder was lost; this is what was recorded until then");
 	if (end.outcome == OUTCOME_LIMIT && s->facts->stopped_why) {
 		html_text(h, s->facts->stopped_why);
 		html_raw(h, "<br>");

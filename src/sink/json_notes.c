@@ -89,6 +89,14 @@ static void explain_figure(const struct explainer *e, const struct ram_figure *r
 		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
 }
 
+/* Why there is no end, and nothing that is known only then. */
+static const char *no_end(const struct summary *s)
+{
+	if (s->elsewhere)
+		return "the job still runs on the host that recorded it, or the recorder was lost before its end";
+	return s->lost ? "the recorder was lost before the end of the job" : "the job still runs";
+}
+
 static void explain_run(const struct explainer *e)
 {
 	const struct summary *s = e->s;
@@ -101,16 +109,14 @@ static void explain_run(const struct explainer *e)
 	explain(e, !f->started_wall_ns.known, "started", "not recorded");
 	if (f->recording_stopped)
 		(void) snprintf(stopped, sizeof(stopped), "the recording stopped before the end of the job: %s", f->recording_stopped);
-	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : s->lost ? "the recorder was lost before the end of the job"
-											    : "the job still runs");
+	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
 	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; its parent alone learns its status");
 	explain(e, !unseen && f->exit_status.known && f->mode && strcmp(f->mode, "attach") == 0, "exit",
 		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
 	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
 	explain(e, lacks_process(s), "processes", "some were gone before the first look");
 	explain(e, lacks_phase(s), "phases", "a phase was still open, or too short for a look");
-	explain(e, lacks_sampling(f), "sampling", f->recording_stopped ? stopped : s->lost ? "the recorder was lost before it could say"
-											   : "the job still runs");
+	explain(e, lacks_sampling(f), "sampling", f->recording_stopped ? stopped : no_end(s));
 }
 
 static void explain_cgroup(const struct explainer *e)

@@ -90,6 +90,8 @@ static void how_it_ended(struct text *t)
 	case OUTCOME_UNFINISHED:
 		if (t->f->recording_stopped)
 			layout_part(&t->l, "no end: the recording stopped, %s", t->f->recording_stopped);
+		else if (t->s->elsewhere)
+			layout_part(&t->l, "no end: it still runs on %s, or the recorder was lost", t->f->host);
 		else
 			layout_part(&t->l, t->s->lost ? "no end: the recorder was lost" : "still running");
 		break;

@@ -78,6 +78,8 @@ static void result(struct text *t)
 	case OUTCOME_UNFINISHED:
 		if (t->f->recording_stopped)
 			fact(t, "result: no end, the recording stopped: %s", t->f->recording_stopped);
+		else if (t->s->elsewhere)
+			fact(t, "result: no end, it still runs on %s or the recorder was lost", t->f->host);
 		else
 			fact(t, "result: %s", t->s->lost ? "no end, the recorder was lost" : "still running");
 		break;

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """runs, show, mark, --repeat and attach."""
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -110,6 +112,11 @@ def test_a_lost_recorder(tool):
     process.stdin.close()
     summary = json.loads(tool.run("show", "--json", "x.hiw").stdout)
     jsonschema.validate(summary, schema())
+    shutil.copy(tool.folder / "x.hiw", tool.folder / "shared.hiw")
+    shutil.copy(tool.folder / "x.hiw-wal", tool.folder / "shared.hiw-wal")
+    with contextlib.closing(sqlite3.connect(tool.folder / "shared.hiw")) as file, file:
+        file.execute("UPDATE meta SET value = 'node7' WHERE key = 'host'")
+    assert "no end: it still runs on node7, or the recorder was lost" in tool.run("show", "shared.hiw").stdout
     assert summary["run"]["complete"] is False
     assert summary["ram"]["main"]["peak_bytes"] > 0
 
