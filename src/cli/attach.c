@@ -102,7 +102,8 @@ static int find_pids(struct pids *ret)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (ret->n > PIDS_MOST) {
-		complain("warning: of %zu processes the first %d are measured", ret->n, PIDS_MOST);
+		complain("warning: of %zu processes the first %d are measured%s", ret->n, PIDS_MOST,
+			arg_attach.cgroup ? " from the start, the others of the group a moment later" : "");
 		ret->n = PIDS_MOST;
 	}
 	return 0;
@@ -256,29 +257,39 @@ static void finish(struct attach *a)
 
 static int measure_them(struct attach *a, const struct pids *pids)
 {
-	struct hiw_err err = { "" };
-	int r = hiw_recorder_new(&arg_attach.measure.recorder, &a->recorder, &err);
+	autoclose int signals = open_signals();
+	autoclose int deadline = open_deadline(arg_attach.for_ns);
+	autoclose int timer = measure_timer(&arg_attach.measure);
+	int r;
 
-	if (r < 0) {
-		complain("%s", err.text[0] ? err.text : strerror(-r));
-		return EXIT_FAILED;
-	}
+	a->signals = signals;
+	a->deadline = deadline;
+	a->timer = timer;
 	actions_begin(&a->measure->actions);
 	a->measure->actions.reaps = true;
 	raise_file_limit();
-	/* The owner wakes up meanwhile, to say so. */
-	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
-		r = EXIT_FAILED;
-	else
-		r = start(a, pids);
+	r = start(a, pids);
 	if (r == 0) {
 		if (arg_attach.control.fd >= 0)
 			control_began(&arg_attach.control, a->recorder);
 		follow(a);
 		finish(a);
 	}
-	hiw_recorder_free(a->recorder);
 	return r == 0 && a->limited ? EXIT_LIMIT : r;
+}
+
+/* The owner wakes up while the recorder is made, to say that it may begin. Returns 0 or an exit status. */
+static int prepare(struct attach *a)
+{
+	struct hiw_err err = { "" };
+	int r;
+
+	if (measure_prepare(a->measure) < 0)
+		return EXIT_USAGE;
+	r = hiw_recorder_new(&a->measure->recorder, &a->recorder, &err);
+	if (r < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? EXIT_FAILED : 0;
 }
 
 static int attach_main(int argc, char **argv)
@@ -297,17 +308,13 @@ static int attach_main(int argc, char **argv)
 		return EXIT_FAILED;
 	arg_attach.measure.recorder.attached = true;
 	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
-	autoclose int signals = open_signals();
-	autoclose int deadline = open_deadline(arg_attach.for_ns);
-	autoclose int timer = measure_timer(&arg_attach.measure);
-
-	a.signals = signals;
-	a.deadline = deadline;
-	a.timer = timer;
-	r = measure_prepare(&arg_attach.measure) < 0 ? EXIT_USAGE : measure_them(&a, &pids);
+	r = prepare(&a);
 	/* Who has not said yet that it may begin would not hear why it did not. */
-	if (arg_attach.control.fd >= 0)
-		(void) control_wait(&arg_attach.control);
+	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
+		r = EXIT_FAILED;
+	if (r == 0)
+		r = measure_them(&a, &pids);
+	hiw_recorder_free(a.recorder);
 	return r;
 }
 

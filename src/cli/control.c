@@ -160,11 +160,8 @@ int control_wait(struct control *c)
 	struct request request;
 	int r;
 
-	if (c->heard)
-		return 0;
 	while ((r = receive(c, 0, &request)) == 0)
 		;
-	c->heard = true;
 	c->begin = r > 0 ? request.number : 0;
 	return r < 0 ? r : 0;
 }

@@ -14,7 +14,6 @@
 struct control {
 	int fd;              /* -1: nobody controls this */
 	int owner;           /* pidfd; -1: only the socket tells when it is gone */
-	bool heard;          /* the owner said that it may begin, or is gone */
 	uint64_t begin, end; /* requests that wait for their answer; 0: none */
 	bool told_file;
 	bool over, spared;   /* the run has ended; its last request was taken */

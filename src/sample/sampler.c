@@ -212,9 +212,9 @@ static void look(struct sampler *s, uint64_t now)
 	bool full = is_due(&s->next_full_look_ns, now, SECOND);
 
 	sampler_plan_read(s, now, false);
-	if (full)
-		sampler_join(s);
 	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
+	if (full) /* after the look, which finds what the members started */
+		sampler_join(s);
 	sampler_trigger_watch(s);
 	sampler_gpu_step(s, now);
 	if (window)

@@ -83,7 +83,7 @@ struct sampler {
 	bool window_closed, started, ended;
 	bool records_lost;               /* said already */
 	unsigned triggers;
-	unsigned n_attached;             /* how often it was started */
+	unsigned n_attached;             /* those that were attached to, or joined later */
 };
 
 /* Shows what buf holds as a frame of source at time_ns, after the job has applied it; clears buf. */

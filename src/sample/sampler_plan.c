@@ -206,8 +206,8 @@ void sampler_join(struct sampler *s)
 	if (pids_read(s, &pids) < 0)
 		pids.n = 0;
 	for (size_t i = 0; i < pids.n; i++) {
-		if (pids.list[i] != s->env.recorder_pid && !processes_is_ignored(s->processes, pids.list[i]))
-			(void) processes_adopt(s->processes, pids.list[i], false, &s->buf);
+		if (processes_join(s->processes, pids.list[i], &s->buf) > 0)
+			s->n_attached++;
 	}
 	free(pids.list);
 	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);

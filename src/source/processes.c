@@ -83,6 +83,12 @@ void processes_take_all(struct processes *p)
 	p->foreign = false; /* whoever is there is meant */
 }
 
+void processes_newcomer(struct processes *p)
+{
+	map_done(&p->strangers);
+	p->gate.walked = false;
+}
+
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
 {
 	struct procfs_stat st;
@@ -100,9 +106,7 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	r = member_add(p, &st, is_main, out);
 	if (r <= 0)
 		return r < 0 ? r : -ESRCH;
-	/* What was a stranger may descend from this one. */
-	map_done(&p->strangers);
-	p->gate.walked = false;
+	processes_newcomer(p);
 	/* One look finds what further ones started, however many they are. */
 	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
 	return r < 0 ? r : 0;

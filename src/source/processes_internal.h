@@ -135,6 +135,9 @@ enum recorder {
 	RECORDER_MAY_BE, /* it has no arguments: in the middle of its exec, or at its end */
 	RECORDER_IS
 };
+/* A member that none of them has started: whoever was a stranger may descend from it. */
+void processes_newcomer(struct processes *p);
+
 enum recorder process_recorder(struct processes *p, const struct procfs_stat *st);
 /* It turned out to be none of the job's: its end is told with the next sweep, and it stays out. */
 void member_disown(struct processes *p, struct member *m);

@@ -145,6 +145,36 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 	return member_add(p, &st, false, out);
 }
 
+/* What --on-alert starts, for example. */
+static bool descends_from_recorder(const struct processes *p, const struct procfs_stat *st)
+{
+	enum {
+		MOST = 16 /* generations */
+	};
+	struct procfs_stat parent = *st;
+
+	for (int i = 0; i < MOST && parent.ppid > 1; i++) {
+		if (parent.ppid == p->env.recorder_pid || processes_is_ignored(p, parent.ppid))
+			return true;
+		if (process_stat(p, parent.ppid, &parent) < 0)
+			break;
+	}
+	return false;
+}
+
+int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
+{
+	struct procfs_stat st;
+
+	int r = 0;
+
+	if (!p->foreign && !member_of_pid(p, pid) && process_stat(p, pid, &st) == 0 && !descends_from_recorder(p, &st))
+		r = consider(p, pid, true, out);
+	if (r > 0)
+		processes_newcomer(p);
+	return r;
+}
+
 /* ---- the tree ----------------------------------------------------------------------------------------------------- */
 
 struct visit {

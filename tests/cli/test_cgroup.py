@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from cli_helpers import DEADLINE, HERE, HIWATER, as_nobody, wait_for
@@ -512,22 +513,30 @@ def test_attached_to_a_group(tool, group, hog, mounted):
 def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     """None of those that were attached to has started it."""
     file = tool.folder / "summary.json"
+    recorder = tool.folder / "hiwater"  # as a program that measures itself has one
+    recorder.symlink_to(pathlib.Path(sys.executable).resolve())
+    (tool.folder / "attach").write_text("print('ready', flush=True); input()")
     jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)]
     run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
+    other = None
     try:
         assert jobs[0].stdout.readline() == b"holds\n"
         assert run.stderr.readline()  # it has looked
+        other = subprocess.Popen([recorder, "attach", "--control"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 preexec_fn=group.enter, cwd=tool.folder)
+        assert other.stdout.readline() == b"ready\n"
         jobs.append(subprocess.Popen([hog, "hold", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter))
         assert jobs[1].stdout.readline() == b"holds\n"
         for _ in range(100):
             if b"2 processes" in run.stderr.readline():
                 break
     finally:
-        for job in jobs:
+        for job in [*jobs, *([other] if other else [])]:
             job.communicate(timeout=DEADLINE)
     assert run.wait(DEADLINE) == 0
     summary = json.loads(file.read_text(encoding="utf-8"))
     assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
+    assert summary["exit"]["code"] is None  # of several none has the job's
     assert 50 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 60 * MIB
     assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
 
