@@ -77,7 +77,7 @@ static void clear_page(struct gpu *g)
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
 		atomic_store(&slot->spent_ppb, 0);
-		g->silences[i].since_ns = 0;
+		gpu_silence_over(&g->silences[i], clock_boot_ns());
 	}
 }
 

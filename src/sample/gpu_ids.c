@@ -297,7 +297,7 @@ static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *ou
 	memset(d->giver, 0, sizeof(d->giver));
 	d->mem = d->mem_then = UNKNOWN;
 	d->visible = (struct amount) { .unknown = true };
-	d->ours.unknown = true;
+	d->ours.unknown = d->others.unknown = true;
 	d->listed = false;
 }
 
@@ -312,7 +312,7 @@ static void forget_given(struct gpu_device *d, uint32_t id, enum frame_source so
 		framebuf_unknown(out, sums[i], id);
 	if (lists) {
 		d->visible = (struct amount) { .unknown = true };
-		d->ours.unknown = true;
+		d->ours.unknown = d->others.unknown = true;
 	}
 	if (d->giver[M_GPU_MEM] == giver)
 		d->mem = d->mem_then = UNKNOWN;

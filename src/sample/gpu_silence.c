@@ -27,18 +27,26 @@ static void tell_begin(const struct gpu_silence *s, const char *label, uint64_t 
 		gpu_instant(start_ns, s->since_ns, at));
 }
 
-static bool tell_end(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char text[GPU_SILENCE_TEXT])
+void gpu_silence_over(struct gpu_silence *s, uint64_t now_ns)
 {
 	const uint64_t took = now_ns > s->since_ns ? now_ns - s->since_ns : 0;
+
+	if (!s->since_ns)
+		return;
+	s->sum_ns += took;
+	s->longest_ns = took > s->longest_ns ? took : s->longest_ns;
+	s->last_ns = now_ns;
+	s->since_ns = 0;
+}
+
+static bool tell_end(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char text[GPU_SILENCE_TEXT])
+{
 	const bool told = s->told;
 	char from[GPU_INSTANT], to[GPU_INSTANT];
 
 	(void) snprintf(text, GPU_SILENCE_TEXT, "gpu: %s did not answer from %s to %s; its readings of that time are missing", label,
 		gpu_instant(start_ns, s->since_ns, from), gpu_instant(start_ns, now_ns, to));
-	s->sum_ns += took;
-	s->longest_ns = took > s->longest_ns ? took : s->longest_ns;
-	s->last_ns = now_ns;
-	s->since_ns = 0;
+	gpu_silence_over(s, now_ns);
 	return told;
 }
 

@@ -28,5 +28,8 @@ const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT
 bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
 	char text[GPU_SILENCE_TEXT]);
 
+/* One that goes on is over: the helper that was in the call is gone. */
+void gpu_silence_over(struct gpu_silence *s, uint64_t now_ns);
+
 /* In the end, of all of them, and of one that goes on. Returns how many texts are to be told. */
 unsigned gpu_silence_last(const struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT]);

@@ -28,6 +28,16 @@ void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const
 		framebuf_value(out, metric, id, a->bytes);
 }
 
+/* Then they have the lists, and what is added up of them is the GPU's. */
+static bool has_parts(const struct gpu_ids *ids, const struct gpu_device *d)
+{
+	for (size_t i = 0; d->divided && i < ids->n_devices; i++) {
+		if (!ids->devices[i].parted && strcmp(ids->devices[i].parent, d->uuid) == 0)
+			return true;
+	}
+	return false;
+}
+
 void gpu_sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out)
 {
 	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
@@ -46,8 +56,10 @@ void gpu_sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struc
 		gpu_amount_add(u->process ? &ours : &others, u->mem);
 		gpu_amount_add(&d->visible, u->mem);
 	}
-	gpu_amount_put(out, M_GPU_JOB_MEM, id, &ours);
-	gpu_amount_put(out, M_GPU_FOREIGN_MEM, id, &others);
+	if (!has_parts(ids, d)) {
+		gpu_amount_put(out, M_GPU_JOB_MEM, id, &ours);
+		gpu_amount_put(out, M_GPU_FOREIGN_MEM, id, &others);
+	}
 	d->ours = ours;
 	d->others = others;
 	d->was_listed = true;

@@ -84,12 +84,28 @@ static void one_that_goes_on_in_the_end_is_told_of(void **state)
 	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
 }
 
+static void one_that_ended_with_the_helper_counts(void **state)
+{
+	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
+	struct told t = { .n = 0 };
+
+	(void) state;
+	for (unsigned i = 0; i < 2; i++) {
+		(void) gpu_silence_look(&t.s, "X", START, START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
+		gpu_silence_over(&t.s, START + (30 + i * 100) * SECOND);
+	}
+	gpu_silence_over(&t.s, START + 500 * SECOND); /* there is none */
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 900 * SECOND, last), 1);
+	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_is_told_of_when_it_begins_and_when_it_is_over),
 		cmocka_unit_test(many_are_told_of_once),
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
+		cmocka_unit_test(one_that_ended_with_the_helper_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
