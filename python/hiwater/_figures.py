@@ -28,7 +28,7 @@ _JOB = ("SELECT max(ram_max), max(t + span), min(t), "
 _BEFORE = "SELECT max(cpu_user + cpu_system) FROM job_sample WHERE t < ?1"
 _GPU = (f"SELECT {GPU_NUMBER}, max(s.job_mem_max), max(s.mem_max), sum(s.busy * 1.0 * s.span) / sum(CASE WHEN s.busy IS NULL THEN 0 "
         "ELSE s.span END), sum(s.sm_active * 1.0 * s.span) / sum(CASE WHEN s.sm_active IS NULL THEN 0 ELSE s.span END) "
-        "FROM gpu_sample s JOIN gpu g ON g.id = s.id WHERE s.t >= ?1 AND g.number IS NOT NULL GROUP BY g.id")
+        f"FROM gpu_sample s JOIN gpu g ON g.id = s.id WHERE s.t >= ?1 GROUP BY g.id HAVING {GPU_NUMBER} IS NOT NULL")
 _SERIES = ("SELECT s.name, sum(v.value), count(*) FROM series_value v JOIN series s ON s.id = v.series "
            "WHERE v.t >= ?1 AND s.name IN ('data_wait', 'step_time', 'steps') GROUP BY s.id")
 

@@ -69,6 +69,32 @@ static void ram(struct buf *out, const struct ram_figure *r, enum units units)
 	buf_printf(out, " ram_peak=%s ram_method=%s", amount(r->peak, units, text), method_name(r->method));
 }
 
+static bool is_number_of_gpu(const struct summary *s, int64_t number)
+{
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct gpu_birth *gpu = &job_gpu(s->job, i)->birth.gpu;
+
+		if (!*gpu->parent && gpu->index.known && gpu->index.value == number)
+			return true;
+	}
+	return false;
+}
+
+/* Of a device that its driver gives none: the first that is nobody's, nor of such a device before it. */
+static int64_t free_number(const struct summary *s, size_t at)
+{
+	int64_t number = -1;
+
+	for (size_t i = 0; i <= at; i++) {
+		if (job_gpu(s->job, i)->birth.gpu.index.known)
+			continue;
+		do
+			number++;
+		while (is_number_of_gpu(s, number));
+	}
+	return number;
+}
+
 /* Nothing where there are none. */
 static void gpus(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
@@ -81,7 +107,7 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct b
 
 		if (!figure_gpu_used(s, b->id))
 			continue;
-		(void) snprintf(place, sizeof(place), "%zu", i);
+		(void) snprintf(place, sizeof(place), "%lld", (long long) free_number(s, i));
 		number = number ? number : place;
 		buf_printf(out, " gpu%s_mem_peak=%s", number, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
 		buf_printf(out, " gpu%s_job_peak=%s", number, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
