@@ -28,11 +28,16 @@ void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const
 		framebuf_value(out, metric, id, a->bytes);
 }
 
+static bool is_part(const struct gpu_device *part, const struct gpu_device *d)
+{
+	return !part->parted && strcmp(part->parent, d->uuid) == 0;
+}
+
 /* Then they have the lists, and what is added up of them is the GPU's. */
 static bool has_parts(const struct gpu_ids *ids, const struct gpu_device *d)
 {
 	for (size_t i = 0; d->divided && i < ids->n_devices; i++) {
-		if (!ids->devices[i].parted && strcmp(ids->devices[i].parent, d->uuid) == 0)
+		if (is_part(&ids->devices[i], d))
 			return true;
 	}
 	return false;
@@ -86,7 +91,7 @@ void gpu_sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct frame
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		const struct gpu_device *part = &ids->devices[i];
 
-		if (part->parted || strcmp(part->parent, d->uuid) != 0)
+		if (!is_part(part, d))
 			continue;
 		add_part(&ours, &part->ours, part->was_listed);
 		add_part(&others, &part->others, part->was_listed);
