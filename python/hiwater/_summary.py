@@ -65,6 +65,15 @@ class Cgroup:
 
 
 @dataclass(frozen=True)
+class Hugetlb:
+    """Reserved huge pages, which are in no other figure, summed over the processes: pages that several map count for each.
+    method: "sampled" or None."""
+
+    peak_bytes: Optional[int] = None
+    method: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class RamOfAll:
     """main is the process that was tracked, descendants what it started, combined all at one instant, shared pages once."""
 
@@ -74,6 +83,7 @@ class RamOfAll:
     main: Ram = field(default_factory=Ram)
     descendants: Ram = field(default_factory=Ram)
     combined: Ram = field(default_factory=Ram)
+    hugetlb: Hugetlb = field(default_factory=Hugetlb)
     cgroup: Optional[Cgroup] = None
 
 

@@ -148,6 +148,7 @@ static void explain_memory(const struct explainer *e)
 	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was seen, or none was readable");
 	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
 	explain_cgroup(e);
+	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 

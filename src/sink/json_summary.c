@@ -123,6 +123,15 @@ static void ram_figure(struct json *j, const char *key, const struct ram_figure 
 	json_end(j);
 }
 
+/* None of it is in any resident size; the kernel keeps no mark of it. */
+static void hugetlb(struct json *j, struct maybe peak)
+{
+	key_object(j, "hugetlb");
+	key_maybe(j, "peak_bytes", peak);
+	key_str(j, "method", peak.known ? method_name(METHOD_SAMPLED) : NULL);
+	json_end(j);
+}
+
 static void ram(struct json *j, const struct summary *s)
 {
 	key_object(j, "ram");
@@ -134,6 +143,7 @@ static void ram(struct json *j, const struct summary *s)
 	ram_figure(j, "main", &s->main);
 	ram_figure(j, "descendants", &s->descendants);
 	ram_figure(j, "combined", &s->combined);
+	hugetlb(j, s->hugetlb_peak);
 	json_key(j, "cgroup");
 	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
 		json_object(j);

@@ -57,6 +57,12 @@ class Runner:
             rows = database.execute("SELECT key, value FROM meta").fetchall()
         return {key: int(value) for key, value in rows if key in names}
 
+    def show(self):
+        """What `show` says of the last recording, also while it grows."""
+        line = [HIWATER, "show", "--json", self.folder / "run.hiw"]
+        done = subprocess.run(line, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
     def __call__(self, *command, options=(), record=False):
         return self.finish(self.start(*command, options=options, record=record, stdin=None))
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Truth by construction: what workload.c holds is known, and so must be what hiwater says of it."""
+import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -163,6 +165,38 @@ def test_a_file_mapped_by_one_process_is_private(run, workload):
     holds(summary["ram"]["main"], 200, 206)
     assert summary["ram"]["main"]["private_bytes"] >= 195 * MB
     assert summary["ram"]["main"]["shared_bytes"] <= 10 * MB
+
+
+@pytest.fixture
+def reserved_huge_pages():
+    """32 MiB more than the machine has reserved already."""
+    pool = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    size = [line.split()[1] for line in pathlib.Path("/proc/meminfo").read_text().splitlines() if line.startswith("Hugepagesize:")]
+    if not size or not os.access(pool, os.W_OK):
+        pytest.skip("no huge pages can be reserved here")
+    before, more = int(pool.read_text()), (32 << 20) // (int(size[0]) << 10)
+    pool.write_text(str(before + more))
+    had = int(pool.read_text()) - before
+    try:
+        if had < more:
+            pytest.skip("the machine has no 32 MiB in one piece for huge pages")
+        yield
+    finally:
+        pool.write_text(str(int(pool.read_text()) - had))
+
+
+def test_reserved_huge_pages_are_told_apart(run, workload, reserved_huge_pages):
+    """The kernel keeps no mark of them, so the job waits for a look."""
+    job = run.start(workload, "hugetlb")
+    give_up = time.monotonic() + 60
+    while not (shown := run.show()) or not shown["ram"]["hugetlb"]["peak_bytes"]:
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+    job.stdin.close()
+    summary = run.finish(job)
+    assert summary["ram"]["hugetlb"] == {"peak_bytes": 32 << 20, "method": "sampled"}
+    between(summary["ram"]["combined"]["peak_bytes"], 0, 6)
+    assert run.show()["ram"]["hugetlb"] == summary["ram"]["hugetlb"]
 
 
 @pytest.mark.parametrize("cgroup", CGROUPS)

@@ -334,6 +334,18 @@ static void files_apart(void)
 	children(3, map_own, 700);
 }
 
+/* 32 MiB of reserved huge pages, which no resident size has. */
+static void hugetlb(void)
+{
+	const size_t bytes = 32 << 20;
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	memset(p, 1, bytes);
+	wait_for_end();
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -374,6 +386,8 @@ int main(int argc, char **argv)
 		file_alone();
 	else if (strcmp(job, "files-apart") == 0)
 		files_apart();
+	else if (strcmp(job, "hugetlb") == 0)
+		hugetlb();
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

@@ -88,6 +88,7 @@ static inline void made_new(struct made *m)
 		.cores_mean_ppm = known(1750000),
 		.peak_alive = known(1),
 		.swap_peak = known(0),
+		.hugetlb_peak = known(0),
 		.read_bytes = known(0),
 		.write_bytes = known(0),
 		.system_peak = known(GIB(3)),

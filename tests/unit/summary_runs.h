@@ -216,6 +216,7 @@ static inline void made_attached(struct made *m)
 	m->s.main = m->s.combined = ram_figure(METHOD_SAMPLED, "statm", MIB(96.2), MIB(96.2), MIB(96.2));
 	m->s.combined.at_ns = known(SECONDS(0.25));
 	m->s.swap_peak = known(MIB(12));
+	m->s.hugetlb_peak = known(MIB(64));
 	assert_int_equal(summary_note(&m->s, "time", "processor time is sampled: hiwater did not start the job"), 0);
 	assert_int_equal(summary_note(&m->s, "io", "not permitted: /proc/PID/io of another user's process"), 0);
 	m->s.read_bytes = m->s.write_bytes = UNKNOWN;
