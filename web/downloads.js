@@ -8,13 +8,20 @@ function save(name, type, text) {
 }
 
 const csvField = (v) => v === null ? '' : /[",\r\n]/.test(String(v)) ? `"${String(v).replace(/"/g, '""')}"` : String(v);
-const SUFFIX = { bytes: '_bytes', ppm: '_ratio', uw: '_watts', mcel: '_celsius', hz: '_hertz', count: '', ns: '_seconds', '': '' };
+const SUFFIX = { bytes: '_bytes', ppm: '_ratio', uw: '_watts', mcel: '_celsius', hz: '_hertz', count: '', ns: '_seconds', uj: '_joules', '': '' };
+
+// As in the columns of an export: the unit once, at the end.
+function columnName(column, part) {
+  const name = column.name + (column.process !== undefined ? '_' + column.process : '') + part;
+  const suffix = SUFFIX[column.unit];
+  const hasTime = column.rate && column.unit !== 'ppm' && column.unit !== 'uw';
+  return name + (name.endsWith(suffix) ? '' : suffix) + (hasTime ? '_per_second' : '');
+}
 
 function csvOf(table) {
-  const columns = table.columns.flatMap((c) => {
-    const name = c.name + (c.process !== undefined ? '_' + c.process : '') + (c.rate && c.unit !== 'ppm' && c.unit !== 'uw' ? '_per_second' : '') + SUFFIX[c.unit];
-    return c.band ? [[name + '_min', c.low], [name, c.mean], [name + '_max', c.high]] : [[name, c.mean]];
-  });
+  const columns = table.columns.flatMap((c) => c.band
+    ? [[columnName(c, '_min'), c.low], [columnName(c, '_mean'), c.mean], [columnName(c, '_max'), c.high]]
+    : [[columnName(c, ''), c.mean]]);
   const rows = [['elapsed_s', 'span_s', ...columns.map(([name]) => name)]];
   for (let i = 0; i < table.rows; i++) rows.push([table.t[i], table.span[i], ...columns.map(([, values]) => values[i])]);
   return rows.map((row) => row.map(csvField).join(',')).join('\n') + '\n';

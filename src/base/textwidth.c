@@ -104,26 +104,30 @@ static unsigned columns_of(uint32_t c)
 	return c >= 0x1100 && IN(wide, c) ? 2 : 1;
 }
 
-int text_clean(const char *s, bool utf8, struct buf *out)
+const char *text_clean_next(const char *s, bool utf8, struct buf *out)
 {
 	unsigned n;
+	const uint32_t c = decode(s, &n);
 
-	for (; *s; s += n) {
-		uint32_t c = decode(s, &n);
+	if (c == '\n' || c == '\t' || c == '\r')
+		buf_str(out, " ");
+	else if (IN(harmful, c))
+		buf_str(out, "?");
+	else if (c < 0x80)
+		buf_add(out, s, n);
+	else if (!utf8)
+		buf_str(out, "?");
+	else if (c == REPLACEMENT)
+		buf_str(out, "\xEF\xBF\xBD");
+	else
+		buf_add(out, s, n);
+	return s + n;
+}
 
-		if (c == '\n' || c == '\t' || c == '\r')
-			buf_str(out, " ");
-		else if (IN(harmful, c))
-			buf_str(out, "?");
-		else if (c < 0x80)
-			buf_add(out, s, n);
-		else if (!utf8)
-			buf_str(out, "?");
-		else if (c == REPLACEMENT)
-			buf_str(out, "\xEF\xBF\xBD");
-		else
-			buf_add(out, s, n);
-	}
+int text_clean(const char *s, bool utf8, struct buf *out)
+{
+	while (*s)
+		s = text_clean_next(s, utf8, out);
 	return out->error;
 }
 

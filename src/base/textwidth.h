@@ -16,6 +16,9 @@
  * that is not ASCII becomes '?'. Returns 0 or -errno. */
 int text_clean(const char *s, bool utf8, struct buf *out);
 
+/* The same of the one character at s. Returns where the next one is. */
+const char *text_clean_next(const char *s, bool utf8, struct buf *out);
+
 /* Does text end so? */
 bool text_ends(const char *text, const char *end);
 

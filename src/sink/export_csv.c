@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/textwidth.h"
 #include "sink/export_internal.h"
 
 /* What a line has between its time and its values. */
@@ -21,22 +21,24 @@ static const char *const identities[EXPORT_TABLES] = {
 
 /* ---- fields ------------------------------------------------------------------------------------------------------------- */
 
+/* Tables are looked at in terminals, too: of what could move a cursor there, a line feed alone stays. */
 static void put_text(struct buf *out, const char *text)
 {
-	const size_t len = strlen(text);
+	const bool has_blank_edge = *text == ' ' || text_ends(text, " ");
+	const char *quote = has_blank_edge || text[strcspn(text, ",\"\t\r\n")] ? "\"" : "";
 
-	(void) buf_str(out, ",");
-	if (!text[strcspn(text, ",\"\r\n")] && *text != ' ' && (len == 0 || text[len - 1] != ' ')) {
-		(void) utf8_add(out, text);
-		return;
-	}
-	(void) buf_str(out, "\"");
+	(void) buf_printf(out, ",%s", quote);
 	while (*text) {
 		if (*text == '"')
 			(void) buf_str(out, "\"");
-		utf8_next(out, &text);
+		if (*text != '\n') {
+			text = text_clean_next(text, true, out);
+			continue;
+		}
+		(void) buf_str(out, "\n");
+		text++;
 	}
-	(void) buf_str(out, "\"");
+	(void) buf_str(out, quote);
 }
 
 static void put_int(struct buf *out, int64_t value)

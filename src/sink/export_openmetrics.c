@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/spool.h"
-#include "base/utf8.h"
+#include "base/textwidth.h"
 #include "sink/export_internal.h"
 
 static const int64_t info_every_ms = 60000; /* a query looks back five minutes for a sample */
@@ -52,7 +52,7 @@ static void put_label(struct buf *out, const char *name, const char *value)
 		if (*value == '"' || *value == '\\')
 			(void) buf_str(out, "\\");
 		if (*value != '\n') {
-			utf8_next(out, &value);
+			value = text_clean_next(value, true, out);
 			continue;
 		}
 		(void) buf_str(out, "\\n");

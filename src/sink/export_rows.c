@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/textwidth.h"
 #include "sink/export_internal.h"
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------- */
@@ -75,7 +76,11 @@ void export_columns(enum entity entity, void (*see)(void *ctx, enum metric metri
 
 char *export_column(enum metric metric, enum export_part part, char buf[COLUMN_LEN])
 {
-	(void) snprintf(buf, COLUMN_LEN, "%s%s%s", metrics[metric].name, parts[part].word, export_suffix(metrics[metric].unit));
+	const char *unit = export_suffix(metrics[metric].unit);
+	const int len = snprintf(buf, COLUMN_LEN, "%s%s", metrics[metric].name, parts[part].word);
+
+	if (!text_ends(buf, unit)) /* read_bytes says it already */
+		(void) snprintf(buf + len, COLUMN_LEN - (size_t) len, "%s", unit);
 	return buf;
 }
 

@@ -92,10 +92,11 @@ def test_csv_columns_come_from_the_metrics(made):
         wanted = set()
         for name, unit, kind in rows_of(path, f"select name, unit, kind from metric where entity = '{entity}'"):
             parts = ("_min", "_mean", "_max") if kind == "gauge" else ("",)
-            wanted |= {f"{name}{part}{suffix[unit]}" for part in parts}
+            wanted |= {f"{name}{part}".removesuffix(suffix[unit]) + suffix[unit] for part in parts}
         fixed = [c for c in header if c not in wanted]
         assert wanted == set(header) - set(fixed) and len(header) == len(set(header))
         assert fixed[:4] == ["elapsed_s", "time", "span_s", "readings"]
+        assert not [c for c in header if re.search(r"(_[a-z]+)\1$", c)], "a unit stands once"
 
 
 def test_csv_of_processes_has_every_look(made):
@@ -117,6 +118,29 @@ def test_csv_of_events_and_series(made):
         ("phase-begin", "outer"), ("phase-begin", "inner"), ("phase-end", "inner"), ("phase-end", "outer"), ("phase-begin", "open\nepoch=3")]
     values = table(tool, path, "--entity", "series")
     assert [(v["series"], v["step"], v["value"]) for v in values] == [("loss", "0", "4"), ("loss", "1", "NaN"), ("loss", "2", "0.8")]
+
+
+EVIL_JOB = r"""
+import ctypes, os, socket, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect("\0" + os.environ["HIWATER_SOCKET"][1:])
+ctypes.CDLL(None).prctl(15, b"\x1b[2Jevil", 0, 0, 0)  # PR_SET_NAME
+s.send("mark \x1b]0;taken\x07\x9b2J\u202e\r\tfirst\nsecond, line".encode())
+s.send("log \x1b[2Jloss=1".encode())
+time.sleep(0.5)
+"""
+
+
+def test_tables_are_harmless_in_a_terminal(tool):
+    """Whatever a job calls itself and tells: of what moves a cursor only line feeds come out."""
+    assert tool.run("run", "--summary", "none", "-o", "evil.hiw", "--", sys.executable, "-c", EVIL_JOB).returncode == 0
+    path = tool.folder / "evil.hiw"
+    for args in (("csv", "--entity", "events"), ("csv", "--entity", "process"), ("csv", "--entity", "series"),
+                 ("openmetrics", "--entity", "process"), ("openmetrics",)):
+        text = exported(tool, path, "--to", *args)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), args
+    assert {"?[2Jevil"} <= {r["name"] for r in table(tool, path, "--entity", "process")}
+    assert [e["text"] for e in table(tool, path, "--entity", "events") if e["kind"] == "mark"] == ["?]0;taken??2J?  first\nsecond, line"]
 
 
 # ---- json ----
