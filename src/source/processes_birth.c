@@ -97,12 +97,13 @@ static bool member_open(struct processes *p, struct member *m)
 	return process_stat(p, m->pid, &st) == 0 && st.start_ticks == m->start_ticks;
 }
 
-/* A child with its parent's stack may run in its parent's memory until it execs (vfork). */
+/* A child with its parent's stack may run in its parent's memory until it execs (vfork); one without is in that exec. */
 static int32_t lender_of(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
+	bool may = parent && parent->startstack != 0 && (st->startstack == 0 || st->startstack == parent->startstack);
 
-	return parent && parent->startstack == st->startstack && st->startstack != 0 ? parent->pid : 0;
+	return may ? parent->pid : 0;
 }
 
 static int maps_add(struct processes *p, const struct member *m)

@@ -201,18 +201,29 @@ void member_disown(struct processes *p, struct member *m)
 	m->gone = true;
 }
 
+/* In the middle of its exec: a memory of its own, and nothing of a program in it yet. */
+static bool is_in_exec(struct processes *p, const struct procfs_stat *st)
+{
+	return st->startstack == 0 || process_recorder(p, st) == RECORDER_MAY_BE;
+}
+
 bool member_borrows(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
+	long order;
 
 	if (m->lender == 0)
 		return false;
-	if (p->env.root->live && syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) == 0)
+	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) : -1;
+	if (order == 0)
 		return true;
+	if (process_stat(p, m->pid, &st) < 0 || st.state == 'Z')
+		return false;
+	if (order > 0 && is_in_exec(p, &st))
+		return true; /* whether it is the job's is known after it */
 	m->lender = 0;
-	/* It was found before its exec. */
-	if (process_stat(p, m->pid, &st) == 0 && process_recorder(p, &st) == RECORDER_IS)
-		member_disown(p, m);
+	if (process_recorder(p, &st) == RECORDER_IS)
+		member_disown(p, m); /* it was found before its exec */
 	return m->gone;
 }
 

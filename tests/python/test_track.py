@@ -513,7 +513,7 @@ def test_recorders_of_runs_inside_another_are_none_of_its_processes(program):
         tell(names=[p.name for p in outer.summary.processes.list], peaks=[p.peak_bytes for p in outer.summary.processes.list])
     """
     [told] = program.run(text)
-    assert "hiwater" not in told["names"] and sum(peak or 0 for peak in told["peaks"][1:]) < 4_000_000, told  # one may be seen before its exec, a recorder has more
+    assert "hiwater" not in told["names"] and sum(peak or 0 for peak in told["peaks"][1:]) < 100_000, told  # one may be seen before its exec
     program.run(text, COMMAND, "run", "-i", "2ms", "--summary", "none", "--json", program.folder / "run.json", "--no-record", "--")
     seen = json.loads((program.folder / "run.json").read_text())["processes"]
     assert "hiwater" not in " ".join(p["name"] for p in seen["list"]), seen
