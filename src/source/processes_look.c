@@ -183,6 +183,7 @@ struct visit {
 	int32_t pid;     /* tree: whose threads */
 	bool is_member;
 	bool cached;     /* scan: known strangers are left out */
+	bool first;      /* scan: the tree was walked just now, and nobody can have been lost since the run's start */
 	int found;
 };
 
@@ -279,6 +280,16 @@ static uint64_t tree_cost_ns(const struct processes *p)
 
 /* ---- all of the proc directory ------------------------------------------------------------------------------------ */
 
+/* Whom the walk through the tree did not find may only be in a member's session. To ask for that is one call; a stat
+ * is three, for which the kernel adds up what all threads did, and a machine may have thousands of processes. */
+static bool is_in_no_session(const struct processes *p, int32_t pid)
+{
+	uint32_t start;
+	const pid_t session = getsid(pid);
+
+	return session < 0 ? errno == ESRCH : !map_get(&p->sessions, (uint64_t) session, &start);
+}
+
 static int scan_visit(void *ctx, int32_t pid)
 {
 	struct visit *v = ctx;
@@ -287,7 +298,7 @@ static int scan_visit(void *ctx, int32_t pid)
 
 	if (v->cached && map_get(&v->p->strangers, (uint64_t) pid, &value))
 		return 0;
-	r = consider(v->p, pid, false, v->out);
+	r = v->first && is_in_no_session(v->p, pid) ? 0 : consider(v->p, pid, false, v->out);
 	if (r < 0)
 		return r;
 	v->found += r;
@@ -299,14 +310,17 @@ static int scan_visit(void *ctx, int32_t pid)
 /* A parent may come behind its children, so it goes round until nothing is found. */
 static int look_scan(struct processes *p, struct framebuf *out)
 {
-	struct visit v = { .p = p, .out = out, .cached = p->env.root->live && !p->gate.off };
+	const bool live = p->env.root->live;
+	struct visit v = { .p = p, .out = out, .cached = live && !p->gate.off };
 	int r;
 
+	v.first = live && p->scans == 0 && p->children > 0 && !p->all;
 	if (p->scans++ % DOUBT_EVERY == 0)
 		map_done(&p->strangers);
 	do {
 		v.found = 0;
 		r = numbers_list(p->env.root->proc, ".", scan_visit, &v);
+		v.first = false;
 		if (v.found > 0)
 			map_done(&p->strangers);
 	} while (r >= 0 && v.found > 0);

@@ -250,6 +250,51 @@ static void an_orphan_is_known_by_its_session(void **state)
 	child_close(&other);
 }
 
+/* Leads a session, in which it has an orphan with a child that left it. Says 0 once the orphan is one, which says its pid. */
+static void lead_with_an_orphan(const struct child *c, void *arg)
+{
+	pid_t parent;
+
+	(void) arg;
+	(void) setsid();
+	parent = fork();
+	if (parent == 0 && fork() == 0) {
+		if (fork() == 0) {
+			(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void) setsid();
+		} else
+			child_done(c, getpid());
+		for (;;)
+			(void) pause();
+	}
+	if (parent == 0)
+		_exit(0);
+	(void) waitpid(parent, NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* Also who was one before the first look, which asks most of the machine for their session alone. */
+static void an_orphan_was_in_the_session_before(void **state)
+{
+	struct child leader = child_start(lead_with_an_orphan, NULL), other = child_start(lead_with_an_orphan, NULL);
+	const pid_t orphan = child_take(&leader) + child_take(&leader), stranger = child_take(&other) + child_take(&other);
+	struct bench b;
+
+	(void) state;
+	bench_start(&b, NULL, false);
+	assert_int_equal(processes_adopt(b.p, leader.pid, true, &b.out), 0);
+	assert_int_equal(processes_count(b.p), 3);
+	assert_non_null(birth_of(&b.out, orphan));
+	bench_end(&b);
+	child_end(&leader);
+	child_end(&other);
+	(void) kill(orphan, SIGKILL);
+	(void) kill(stranger, SIGKILL);
+	(void) waitpid(orphan, NULL, 0);
+	(void) waitpid(stranger, NULL, 0);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------ */
 
 static void *thread_pause(void *arg)
@@ -429,6 +474,7 @@ int main(void)
 		CHILDREN_TEST(what_is_ignored_is_no_member),
 		CHILDREN_TEST(a_grandchild_whose_parents_died_is_a_member),
 		CHILDREN_TEST(an_orphan_is_known_by_its_session),
+		CHILDREN_TEST(an_orphan_was_in_the_session_before),
 		CHILDREN_TEST(threads_are_no_processes),
 		CHILDREN_TEST(a_process_outlives_its_first_thread),
 		CHILDREN_TEST(an_exec_is_noticed),
