@@ -2,6 +2,9 @@
  *
  * What machine this is.
  */
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -30,13 +33,43 @@ static void first_line(int dirfd, const char *path, char *line, size_t size)
 
 /* ---- processors --------------------------------------------------------------------------------------------------- */
 
+/* The processor tells it itself, as the kernel asks it (arch/x86/kernel/cpu/common.c, get_model_name): from Linux 4.15 to
+ * 5.17 whoever opens cpuinfo may wait for 10 ms until the frequencies in it are fresh (arch_freq_prepare_all). */
+static bool told_by_processor(char *model, size_t size)
+{
+#ifdef __x86_64__
+	enum {
+		FIRST_LEAF = (int) 0x80000002,
+		LEAVES = 3
+	};
+	unsigned words[LEAVES][4];
+	char text[sizeof(words) + 1] = "";
+	const char *p = text;
+
+	for (unsigned i = 0; i < LEAVES; i++) {
+		if (!__get_cpuid((unsigned) FIRST_LEAF + i, &words[i][0], &words[i][1], &words[i][2], &words[i][3]))
+			return false;
+	}
+	memcpy(text, words, sizeof(words));
+	parse_blanks(&p);
+	(void) snprintf(model, size, "%s", p);
+	for (size_t n = strlen(model); n > 0 && model[n - 1] == ' '; n--)
+		model[n - 1] = '\0';
+	return model[0] != '\0';
+#else
+	(void) model;
+	(void) size;
+	return false;
+#endif
+}
+
 /* "model name\t: AMD EPYC"; other architectures have other keys (arch/.../cpuinfo), or none. */
 static void cpu_model(const struct root *root, char *model, size_t size)
 {
 	static const char *const keys[] = { "model name", "Model", "cpu model", "Hardware", "uarch", "cpu" };
 	char text[4096];
 
-	if (smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
+	if ((root->live && told_by_processor(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *p = text;

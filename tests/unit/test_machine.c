@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/smallfile.h"
 #include "tree_helper.h"
 
 #include <sched.h>
@@ -66,6 +67,26 @@ static void captured_machines_are_what_they_were(void **state)
 	(void) state;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
 		check_machine(&machines[i]);
+}
+
+/* Asked of the processor or read, it is what the kernel says. */
+static void the_model_is_as_in_cpuinfo(void **state)
+{
+	struct root root;
+	struct err err = { "" };
+	struct machine m;
+	char text[4096];
+	const char *at;
+
+	(void) state;
+	assert_int_equal(root_open(NULL, &root, &err), 0);
+	assert_int_equal(machine_read(&root, &m), 0);
+	if (smallfile_read(root.proc, "cpuinfo", text, sizeof(text)) > 0 && (at = strstr(text, "model name\t: "))) {
+		at += strlen("model name\t: ");
+		assert_int_equal(strlen(m.cpu_model), strcspn(at, "\n"));
+		assert_memory_equal(m.cpu_model, at, strlen(m.cpu_model));
+	}
+	root_done(&root);
 }
 
 static struct machine machine_of(const struct temp_tree *t)
@@ -296,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(captured_machines_are_what_they_were),
 		cmocka_unit_test(the_boot_id_is_hashed),
+		cmocka_unit_test(the_model_is_as_in_cpuinfo),
 		cmocka_unit_test(the_largest_enabled_page_is_what_a_fault_may_bring),
 		cmocka_unit_test(lists_of_processors_are_counted),
 		cmocka_unit_test(releases_decide_the_error),
