@@ -38,6 +38,11 @@ enum severity {
 	SEVERITY_ERROR
 };
 
+enum {
+	EVIDENCE_MOST = 64,
+	EVIDENCE_DEVICES = 8
+};
+
 /* One piece of advice; made by watch/, kept here because the summary shows it. */
 struct finding {
 	const char *code;       /* "out-of-memory"; static */
@@ -50,8 +55,9 @@ struct finding {
 		const char *key;
 		double value;
 		const char *text;
-	} evidence[8]; /* text if not NULL, else value */
-	unsigned n_evidence;
+		unsigned device; /* 0: what the finding stands on; from 1 on: of that one of n_devices */
+	} evidence[EVIDENCE_MOST]; /* text if not NULL, else value; those of a device are together */
+	unsigned n_evidence, n_devices;
 	uint64_t from_ns, to_ns;/* the interval that shows it */
 };
 

@@ -334,15 +334,35 @@ static void sampling(struct json *j, const struct facts *f)
 	json_end(j);
 }
 
+/* That of one device; 0: of the whole. */
+static void evidence_of(struct json *j, const struct finding *f, unsigned device)
+{
+	for (unsigned i = 0; i < f->n_evidence; i++) {
+		const struct evidence *e = &f->evidence[i];
+
+		if (e->device != device)
+			continue;
+		json_key(j, e->key);
+		if (e->text)
+			json_str(j, e->text);
+		else
+			json_num(j, e->value);
+	}
+}
+
 static void evidence(struct json *j, const struct finding *f)
 {
 	key_object(j, "evidence");
-	for (unsigned i = 0; i < f->n_evidence; i++) {
-		json_key(j, f->evidence[i].key);
-		if (f->evidence[i].text)
-			json_str(j, f->evidence[i].text);
-		else
-			json_num(j, f->evidence[i].value);
+	evidence_of(j, f, 0);
+	if (f->n_devices > 0) {
+		json_key(j, "devices");
+		json_array(j);
+		for (unsigned device = 1; device <= f->n_devices; device++) {
+			json_object(j);
+			evidence_of(j, f, device);
+			json_end(j);
+		}
+		json_end(j);
 	}
 	if (f->fired) {
 		key_seconds(j, "from_s", known((int64_t) f->from_ns));

@@ -154,12 +154,14 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
 {
 	char number[UNITS_LEN];
 	size_t stem = strlen(e->key);
-	const char *value = e->text;
+	const char *value = e->text, *per = "";
 
 	if (value)
 		;
 	else if (ends_in(e->key, "_bytes", &stem))
 		value = units_bytes((int64_t) e->value, t->o->units, number);
+	else if (ends_in(e->key, "_bytes_per_s", &stem))
+		value = units_bytes((int64_t) e->value, t->o->units, number), per = "/s";
 	else if (ends_in(e->key, "_s", &stem))
 		value = units_duration((int64_t) (e->value * 1e9), number);
 	else if (ends_in(e->key, "_ratio", &stem))
@@ -170,6 +172,7 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
 		buf_add(out, e->key[i] == '_' ? " " : e->key + i, 1);
 	buf_str(out, " ");
 	text_clean(value, t->o->utf8, out);
+	buf_str(out, per);
 }
 
 static void evidence(struct text *t, const struct finding *f)
@@ -180,8 +183,12 @@ static void evidence(struct text *t, const struct finding *f)
 	for (unsigned i = 0; i < f->n_evidence; i++) {
 		struct buf one = BUF_INIT(1 << 16);
 
+		if (f->evidence[i].device == 1) /* the worst's stands there already */
+			continue;
 		text_evidence(t, &f->evidence[i], &one);
-		buf_printf(&all, "%s%s", i > 0 ? ", " : "", keep_together(one.data));
+		buf_printf(&all, "%s%s", i == 0 ? "" : f->evidence[i].device != f->evidence[i - 1].device ? "; "
+													  : ", ",
+			keep_together(one.data));
 		buf_done(&one);
 	}
 	if (f->n_evidence > 0) {

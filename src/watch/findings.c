@@ -43,16 +43,26 @@ enum {
 	RULES = sizeof(rules) / sizeof(*rules)
 };
 
+static void add(struct finding *f, struct evidence evidence)
+{
+	evidence.device = f->n_devices;
+	if (f->n_evidence < EVIDENCE_MOST)
+		f->evidence[f->n_evidence++] = evidence;
+}
+
 void finding_evidence(struct finding *f, const char *key, double value)
 {
-	if (f->n_evidence < sizeof(f->evidence) / sizeof(*f->evidence))
-		f->evidence[f->n_evidence++] = (struct evidence) { .key = key, .value = value };
+	add(f, (struct evidence) { .key = key, .value = value });
 }
 
 void finding_text(struct finding *f, const char *key, const char *text)
 {
-	if (f->n_evidence < sizeof(f->evidence) / sizeof(*f->evidence))
-		f->evidence[f->n_evidence++] = (struct evidence) { .key = key, .text = text };
+	add(f, (struct evidence) { .key = key, .text = text });
+}
+
+void finding_device(struct finding *f)
+{
+	f->n_devices++;
 }
 
 void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns)

@@ -148,24 +148,83 @@ double gpu_memory(const struct job *job, uint32_t id)
 	return used && left ? (double) used->last + (double) left->last : -1;
 }
 
-double gpus_mean(const struct job *job, enum metric metric)
+double gpu_share(const struct job *job, enum metric metric, uint32_t id)
+{
+	const double mean = gpu_mean(job, metric, id);
+
+	return mean >= 0 ? mean / 1e6 : -1;
+}
+
+double gpu_busy(const struct job *job, uint32_t id)
+{
+	const double busy = gpu_share(job, M_GPU_BUSY, id);
+
+	return busy >= 0 ? busy : gpu_share(job, M_GPU_GRAPHICS_ACTIVE, id);
+}
+
+double gpus_busy(const struct job *job)
 {
 	const struct gpus used = gpus_used(job);
 	double sum = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < used.n; i++) {
-		const double mean = gpu_mean(job, metric, used.ids[i]);
+		const double busy = gpu_busy(job, used.ids[i]);
 
-		sum += mean >= 0 ? mean / 1e6 : 0;
-		n += mean >= 0;
+		sum += busy >= 0 ? busy : 0;
+		n += busy >= 0;
 	}
 	return n > 0 ? sum / (double) n : -1;
 }
 
-double gpus_busy(const struct job *job)
+const char *gpu_called(const struct job *job, uint32_t id, size_t used, char buf[UNITS_LEN])
 {
-	const double busy = gpus_mean(job, M_GPU_BUSY);
+	const struct gpu_birth *birth = birth_of(job, id);
 
-	return busy >= 0 ? busy : gpus_mean(job, M_GPU_GRAPHICS_ACTIVE);
+	return used > 1 || (birth && *birth->parent) ? gpu_name(job, id, buf) : "The GPU";
+}
+
+void gpus_rank(struct gpus_ranked *ranked, uint32_t id, double bad)
+{
+	size_t at = ranked->n;
+
+	if (ranked->n == GPUS_MOST)
+		return;
+	for (; at > 0 && ranked->list[at - 1].bad < bad; at--)
+		ranked->list[at] = ranked->list[at - 1];
+	ranked->list[at].id = id;
+	ranked->list[at].bad = bad;
+	ranked->n++;
+}
+
+void gpus_evidence(const struct summary *s, const struct gpus_ranked *ranked, size_t used, gpu_put *put, struct finding *f)
+{
+	put(s, ranked->list[0].id, f);
+	if (used > 1) {
+		finding_evidence(f, "gpus_concerned", (double) ranked->n);
+		finding_evidence(f, "gpus", (double) used);
+	}
+	for (size_t i = 0; ranked->n > 1 && i < ranked->n && i < EVIDENCE_DEVICES; i++) {
+		finding_device(f);
+		put(s, ranked->list[i].id, f);
+	}
+}
+
+void gpus_put_others(const struct job *job, const struct gpus_ranked *ranked, size_t used, struct buf *text)
+{
+	enum {
+		NAMED = 4
+	};
+	const size_t last = ranked->n < NAMED + 1 ? ranked->n : NAMED + 1;
+	char name[UNITS_LEN];
+
+	if (ranked->n < 2)
+		return;
+	for (size_t i = 1; i < last; i++)
+		buf_printf(text, "%s%s", i == 1 ? " So it is of " : i + 1 == ranked->n ? " and "
+										       : ", ",
+			gpu_name(job, ranked->list[i].id, name));
+	if (ranked->n > last)
+		buf_printf(text, " and %zu more", ranked->n - last);
+	buf_printf(text, " (%zu of %zu).", ranked->n, used);
 }

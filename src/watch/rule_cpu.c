@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about processors: too many threads, a quota, a request that is too large, somebody else's work.
+ * Rules about processors: too many threads, a quota, a request that is too large.
  */
 #include <math.h>
 
 #include "base/units.h"
 #include "watch/figures_of.h"
-#include "watch/gpus.h"
 #include "watch/rules.h"
 
 enum {
@@ -14,7 +13,6 @@ enum {
 	BUSY_PERCENT = 80,
 	WANTED_PERCENT = 50,   /* of what was requested, mean + 2 sigma */
 	STRETCH_PERCENT = 80,  /* likewise, in any bucket of the course */
-	FOREIGN_PERCENT = 10,
 	FEW_BUCKETS = 10
 };
 
@@ -85,8 +83,7 @@ static double cores_allowed(const struct summary *s)
 	return quota.known && (cpus <= 0 || (double) quota.value / 1e6 < cpus) ? (double) quota.value / 1e6 : cpus;
 }
 
-/* Processors that others kept busy, on average; 0 if that is unknown. */
-static double foreign_cores(const struct summary *s)
+double foreign_cores(const struct summary *s)
 {
 	const struct maybe busy = maybe_sum(figures_rise(s, M_HOST_CPU_USER), figures_rise(s, M_HOST_CPU_SYSTEM));
 	const struct maybe own = s->facts->own_cpu_ns;
@@ -213,84 +210,4 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) asked.value, u.mean, u.most,
 		units_duration(u.most_at_ns, at));
 	return true;
-}
-
-/* ---- foreign-load ----------------------------------------------------------------------------------------------------- */
-
-/* Processors of the machine, as its times add up; 0 if that is unknown. */
-static double cores_of_machine(const struct summary *s)
-{
-	static const enum metric parts[] = {
-		M_HOST_CPU_USER,
-		M_HOST_CPU_SYSTEM,
-		M_HOST_CPU_IDLE,
-		M_HOST_CPU_IOWAIT,
-		M_HOST_CPU_STEAL,
-	};
-	const struct acc *acc = job_acc(s->job, parts[0], 0);
-	double sum = 0;
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		sum += (double) figures_rise(s, parts[i]).value;
-	return acc && acc->last_at_ns > 0 ? sum / (double) acc->last_at_ns : 0;
-}
-
-static bool foreign_on_cores(const struct summary *s, struct finding *f, struct buf *text)
-{
-	const double all = cores_of_machine(s), others = foreign_cores(s);
-	const double ours = s->facts->cpus.known ? (double) s->facts->cpus.value : 0;
-
-	if (all <= 0 || ours <= 0 || !s->cores_mean_ppm.known) {
-		buf_str(text, "what others used of the processors is unknown");
-		return false;
-	}
-	/* Others on other processors are in nobody's way. */
-	if (ours < all * 0.9) {
-		buf_printf(text, "the job may use %.0f of %.0f cores: others may use the rest", ours, all);
-		return false;
-	}
-	if (others * 100 <= all * FOREIGN_PERCENT) {
-		buf_printf(text, "others kept %.1f of %.0f cores busy; it takes more than %d %%", others, all, FOREIGN_PERCENT);
-		return false;
-	}
-	finding_evidence(f, "foreign_cores", others);
-	finding_evidence(f, "cores", all);
-	buf_printf(text, "Other processes kept %.1f of the job's %.0f cores busy: its time may be longer than it would be alone.",
-		others, all);
-	return true;
-}
-
-/* A tenth of a GPU's memory that others hold says that it is not the job's alone. */
-static bool foreign_on_gpus(const struct job *job, struct finding *f, struct buf *text)
-{
-	const struct gpus used = gpus_used(job);
-	char held[UNITS_LEN], name[UNITS_LEN];
-
-	for (size_t i = 0; i < used.n; i++) {
-		const double theirs = gpu_most(job, M_GPU_FOREIGN_MEM, used.ids[i]), all = gpu_memory(job, used.ids[i]);
-
-		if (all <= 0 || theirs * 100 <= all * FOREIGN_PERCENT)
-			continue;
-		gpu_evidence(job, used.ids[i], f);
-		finding_evidence(f, "foreign_gpu_bytes", theirs);
-		buf_printf(text, "Other processes held %s of %s, which the job used: they may have slowed it down.",
-			units_bytes((int64_t) theirs, UNITS_IEC, held), gpu_name(job, used.ids[i], name));
-		return true;
-	}
-	return false;
-}
-
-bool rule_foreign_load(const struct known_of_run *k, struct finding *f, struct buf *text)
-{
-	struct buf gpus = BUF_INIT(4096);
-	const bool on_cores = foreign_on_cores(k->s, f, text), on_gpus = foreign_on_gpus(k->s->job, f, &gpus);
-
-	if (on_gpus && !on_cores)
-		buf_clear(text);
-	if (on_gpus)
-		buf_printf(text, "%s%s", on_cores ? " " : "", gpus.data);
-	if (on_cores || on_gpus)
-		buf_str(text, " Measure again where nobody else works.");
-	buf_done(&gpus);
-	return on_cores || on_gpus;
 }

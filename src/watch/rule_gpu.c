@@ -33,6 +33,20 @@ static void put_share(const char *before, double share, const char *behind, stru
 		buf_printf(text, "%s%.0f %%%s", before, share * 100, behind);
 }
 
+static void share_evidence(struct finding *f, const char *key, double value)
+{
+	if (value >= 0)
+		finding_evidence(f, key, value);
+}
+
+/* Both directions, in bytes a second; negative: unknown. */
+static double copied(const struct summary *s, uint32_t id)
+{
+	const double in = gpu_rise(s->job, M_GPU_PCIE_RX, id), out = gpu_rise(s->job, M_GPU_PCIE_TX, id);
+
+	return in >= 0 && out >= 0 && s->wall_ns.known && s->wall_ns.value > 0 ? (in + out) * 1e9 / (double) s->wall_ns.value : -1;
+}
+
 /* ---- gpu-idle --------------------------------------------------------------------------------------------------------- */
 
 struct stretch {
@@ -72,25 +86,35 @@ static bool is_unused(const struct summary *s, const struct gpus *used, uint32_t
 	return most >= 0 && most <= 0 && (used->n > 0 || given);
 }
 
-static void put_idle(const struct job *job, uint32_t id, const struct stretch *idle, struct finding *f, struct buf *text)
+static void idle_evidence(const struct summary *s, uint32_t id, struct finding *f)
 {
+	const struct stretch idle = longest_idle(s->job, id);
+
+	gpu_evidence(s->job, id, f);
+	finding_evidence(f, "idle_s", (double) (idle.to_ns - idle.from_ns) / 1e9);
+}
+
+static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, size_t used, struct finding *f, struct buf *text)
+{
+	const struct job *job = s->job;
+	const uint32_t id = idlest->list[0].id;
+	const struct stretch idle = longest_idle(job, id);
 	char time[UNITS_LEN], from[UNITS_LEN], held[UNITS_LEN], name[UNITS_LEN];
 
-	gpu_evidence(job, id, f);
-	finding_evidence(f, "idle_s", (double) (idle->to_ns - idle->from_ns) / 1e9);
-	finding_interval(f, idle->from_ns, idle->to_ns);
-	buf_printf(text, "%s did nothing for %s from %s on while the job held %s of its memory. Free it before what needs no "
-			 "GPU, or do that in a job of its own.",
-		gpu_name(job, id, name), units_duration(idle->to_ns - idle->from_ns, time), units_duration(idle->from_ns, from),
+	gpus_evidence(s, idlest, used, idle_evidence, f);
+	finding_interval(f, idle.from_ns, idle.to_ns);
+	buf_printf(text, "%s did nothing for %s from %s on while the job held %s of its memory.", gpu_name(job, id, name),
+		units_duration(idle.to_ns - idle.from_ns, time), units_duration(idle.from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, held));
+	gpus_put_others(job, idlest, used, text);
+	buf_str(text, " Free it before what needs no GPU, or do that in a job of its own.");
 }
 
 bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct job *job = k->s->job;
 	const struct gpus all = gpus_all(job), used = gpus_used(job);
-	struct stretch most = { 0 };
-	uint32_t id = 0;
+	struct gpus_ranked idlest = { 0 };
 	unsigned unused = 0;
 
 	if (no_gpu(&all, text))
@@ -99,13 +123,11 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 		const struct stretch idle = longest_idle(job, all.ids[i]);
 
 		unused += is_unused(k->s, &used, all.ids[i]);
-		if (idle.to_ns - idle.from_ns > most.to_ns - most.from_ns) {
-			most = idle;
-			id = all.ids[i];
-		}
+		if (idle.to_ns - idle.from_ns > idle_least_ns)
+			gpus_rank(&idlest, all.ids[i], (double) (idle.to_ns - idle.from_ns));
 	}
-	if (most.to_ns - most.from_ns > idle_least_ns) {
-		put_idle(job, id, &most, f, text);
+	if (idlest.n > 0) {
+		put_idle(k->s, &idlest, used.n, f, text);
 		return true;
 	}
 	if (unused > 0) {
@@ -121,40 +143,102 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 
 /* ---- gpu-low-use ------------------------------------------------------------------------------------------------------ */
 
+/* What one GPU did; shares from 0 to 1, negative: unknown. */
+struct use {
+	double busy, sm, drawn, dram, copied;
+};
+
+static struct use use_of(const struct summary *s, uint32_t id)
+{
+	const struct job *job = s->job;
+	const double power = gpu_mean(job, M_GPU_POWER, id), limit = gpu_mean(job, M_GPU_POWER_LIMIT, id);
+
+	return (struct use) {
+		.busy = gpu_busy(job, id),
+		.sm = gpu_share(job, M_GPU_SM_ACTIVE, id),
+		.drawn = power >= 0 && limit > 0 ? power / limit : -1,
+		.dram = gpu_share(job, M_GPU_DRAM_ACTIVE, id),
+		.copied = copied(s, id),
+	};
+}
+
+static bool knows_low_use(const struct use *u)
+{
+	return u->busy >= 0 && (u->sm >= 0 || u->drawn >= 0);
+}
+
+static bool is_low(const struct use *u)
+{
+	return u->busy * 100 > BUSY_PERCENT && ((u->sm >= 0 && u->sm * 100 < SM_PERCENT) ||
+						       (u->drawn >= 0 && u->drawn * 100 < POWER_PERCENT));
+}
+
+static void low_use_evidence(const struct summary *s, uint32_t id, struct finding *f)
+{
+	const struct use u = use_of(s, id);
+
+	gpu_evidence(s->job, id, f);
+	share_evidence(f, "gpu_busy_ratio", u.busy);
+	share_evidence(f, "sm_active_ratio", u.sm);
+	share_evidence(f, "power_ratio", u.drawn);
+}
+
+/* The least active of those of which it is known. */
+static void put_no_low_use(const struct summary *s, const struct gpus_ranked *told, size_t used, struct buf *text)
+{
+	const struct use u = use_of(s, told->list[0].id);
+	char name[UNITS_LEN];
+
+	buf_printf(text, "%s was busy %.0f %%", gpu_called(s->job, told->list[0].id, used, name), u.busy * 100);
+	put_share(", SMs active ", u.sm, "", text);
+	put_share(", ", u.drawn, " of the power limit", text);
+	if (told->n > 1)
+		buf_printf(text, " (the least of %zu)", told->n);
+	buf_printf(text, "; it takes more than %d %% with SMs under %d %% or power under %d %%", BUSY_PERCENT, SM_PERCENT, POWER_PERCENT);
+}
+
+static void put_low_use(const struct summary *s, const struct gpus_ranked *low, size_t used, struct buf *text)
+{
+	const uint32_t id = low->list[0].id;
+	const struct use u = use_of(s, id);
+	char name[UNITS_LEN];
+
+	buf_printf(text, "%s was busy %.0f %% of the time, which only says that some kernel ran:", gpu_called(s->job, id, used, name),
+		u.busy * 100);
+	put_share(" its SMs were active ", u.sm, "", text);
+	put_share(u.sm >= 0 ? " and it drew " : " it drew ", u.drawn, " of its power limit", text);
+	buf_str(text, ".");
+	gpus_put_others(s->job, low, used, text);
+	buf_str(text, " Kernels may be too small: try a larger batch, fused kernels or CUDA graphs.");
+	if (low->n < used)
+		buf_str(text, " Not so the other GPUs: one may wait for another.");
+}
+
 bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	const struct job *job = k->s->job;
-	const struct gpus used = gpus_used(job);
-	const double busy = gpus_busy(job), sm = gpus_mean(job, M_GPU_SM_ACTIVE);
-	const double power = gpus_mean(job, M_GPU_POWER), limit = gpus_mean(job, M_GPU_POWER_LIMIT);
-	const double drawn = power >= 0 && limit > 0 ? power / limit : -1;
-	const bool few_sms = sm >= 0 && sm * 100 < SM_PERCENT, little_power = drawn >= 0 && drawn * 100 < POWER_PERCENT;
+	const struct gpus used = gpus_used(k->s->job);
+	struct gpus_ranked told = { 0 }, low = { 0 };
 
 	if (no_gpu(&used, text))
 		return false;
-	if (busy < 0 || (sm < 0 && drawn < 0)) {
+	for (size_t i = 0; i < used.n; i++) {
+		const struct use u = use_of(k->s, used.ids[i]);
+
+		if (knows_low_use(&u))
+			gpus_rank(&told, used.ids[i], u.sm >= 0 ? -u.sm : -u.drawn);
+		if (is_low(&u))
+			gpus_rank(&low, used.ids[i], u.sm >= 0 ? -u.sm : -u.drawn);
+	}
+	if (told.n == 0) {
 		buf_str(text, "neither SM activity nor power could be read");
 		return false;
 	}
-	if (busy * 100 <= BUSY_PERCENT || (!few_sms && !little_power)) {
-		buf_printf(text, "busy %.0f %%", busy * 100);
-		put_share(", SMs active ", sm, "", text);
-		put_share(", ", drawn, " of the power limit", text);
-		buf_printf(text, "; it takes more than %d %% with SMs under %d %% or power under %d %%", BUSY_PERCENT, SM_PERCENT,
-			POWER_PERCENT);
+	if (low.n == 0) {
+		put_no_low_use(k->s, &told, used.n, text);
 		return false;
 	}
-	finding_evidence(f, "gpu_busy_ratio", busy);
-	buf_printf(text, "The GPU was busy %.0f %% of the time, which only says that some kernel ran:", busy * 100);
-	if (sm >= 0) {
-		finding_evidence(f, "sm_active_ratio", sm);
-		buf_printf(text, " its SMs were active %.0f %%", sm * 100);
-	}
-	if (drawn >= 0) {
-		finding_evidence(f, "power_ratio", drawn);
-		buf_printf(text, "%s it drew %.0f %% of its power limit", sm >= 0 ? " and" : "", drawn * 100);
-	}
-	buf_str(text, ". Kernels may be too small: try a larger batch, fused kernels or CUDA graphs.");
+	gpus_evidence(k->s, &low, used.n, low_use_evidence, f);
+	put_low_use(k->s, &low, used.n, text);
 	return true;
 }
 
@@ -283,61 +367,111 @@ bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct b
 
 /* ---- gpu-bound-by ----------------------------------------------------------------------------------------------------- */
 
-/* Both directions of the busiest GPU, in bytes a second; negative: unknown. */
-static double copied(const struct summary *s)
+static bool by_memory(const struct use *u)
 {
-	const struct gpus used = gpus_used(s->job);
-	double most = -1;
-
-	for (size_t i = 0; i < used.n && s->wall_ns.known && s->wall_ns.value > 0; i++) {
-		const double in = gpu_rise(s->job, M_GPU_PCIE_RX, used.ids[i]), out = gpu_rise(s->job, M_GPU_PCIE_TX, used.ids[i]);
-		const double rate = (in + out) * 1e9 / (double) s->wall_ns.value;
-
-		if (in >= 0 && out >= 0 && rate > most)
-			most = rate;
-	}
-	return most;
+	return u->dram * 100 >= BOUND_PERCENT;
 }
 
+static bool by_compute(const struct use *u)
+{
+	return u->sm * 100 >= BOUND_PERCENT;
+}
+
+static bool by_copies(const struct use *u)
+{
+	static const double least = 8e9; /* half of what a PCIe 4 link of 16 lanes moves in practice is about 10 GB/s */
+
+	return u->copied >= least;
+}
+
+static bool by_launches(const struct use *u)
+{
+	return u->busy * 100 > BUSY_PERCENT && u->sm >= 0 && u->sm * 100 < SM_PERCENT;
+}
+
+static bool by_input(const struct use *u)
+{
+	return u->busy >= 0 && u->busy * 100 < BOUND_PERCENT;
+}
+
+/* In the order in which a GPU is said to be bound, from the best that can be said of it to the worst. */
+static const struct bound {
+	bool (*is_so)(const struct use *u);
+	const char *what, *advice;
+} bounds[] = {
+	{ by_memory, "memory", "lower precision, fused kernels and better locality help; more FLOPs are free" },
+	{ by_compute, "compute", "that is what a GPU is for; tensor cores and lower precision may still help" },
+	{ by_copies, "copy", "keep data on the GPU, use pinned memory and overlap copies with kernels" },
+	{ by_launches, "launch", "larger batches, fused kernels or CUDA graphs help" },
+	{ by_input, "input", "the GPU waits for the host: see data-starved, or trace the host" },
+};
+
+enum {
+	BOUNDS = sizeof(bounds) / sizeof(bounds[0])
+};
+
+/* BOUNDS: nothing stands out. */
+static size_t bound_of(const struct use *u)
+{
+	size_t by = 0;
+
+	while (by < BOUNDS && !bounds[by].is_so(u))
+		by++;
+	return by;
+}
+
+static void bound_evidence(const struct summary *s, uint32_t id, struct finding *f)
+{
+	const struct use u = use_of(s, id);
+
+	gpu_evidence(s->job, id, f);
+	finding_text(f, "bound_by", bounds[bound_of(&u)].what);
+	share_evidence(f, "gpu_busy_ratio", u.busy);
+	share_evidence(f, "sm_active_ratio", u.sm);
+	share_evidence(f, "dram_active_ratio", u.dram);
+	share_evidence(f, "copied_bytes_per_s", u.copied);
+}
+
+static void put_bound(const struct summary *s, const struct gpus_ranked *worst, size_t used, struct buf *text)
+{
+	const uint32_t id = worst->list[0].id;
+	const struct use u = use_of(s, id);
+	const struct bound *bound = &bounds[bound_of(&u)];
+	char name[UNITS_LEN];
+	const char *called = gpu_called(s->job, id, used, name);
+
+	buf_printf(text, "What %s does may be bound by %s", *called == 'T' ? "the GPU" : called, bound->what);
+	put_share(", busy ", u.busy, "", text);
+	put_share(", SMs active ", u.sm, "", text);
+	put_share(", memory active ", u.dram, "", text);
+	buf_printf(text, ": %s.", bound->advice);
+	gpus_put_others(s->job, worst, used, text);
+	if (worst->n < used)
+		buf_str(text, " Not so the others.");
+}
+
+/* The GPUs of which the worst is to be said; of these the one that is least busy first. */
 bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
-	static const double copy_least = 8e9; /* half of what a PCIe 4 link of 16 lanes moves in practice is about 10 GB/s */
-	const struct job *job = k->s->job;
-	const struct gpus used = gpus_used(job);
-	const double busy = gpus_busy(job), sm = gpus_mean(job, M_GPU_SM_ACTIVE), dram = gpus_mean(job, M_GPU_DRAM_ACTIVE);
-	const double copy = copied(k->s);
-	const struct {
-		bool is_so;
-		const char *what, *advice;
-	} bounds[] = {
-		{ dram * 100 >= BOUND_PERCENT, "memory", "lower precision, fused kernels and better locality help; more FLOPs are free" },
-		{ sm * 100 >= BOUND_PERCENT, "compute", "that is what a GPU is for; tensor cores and lower precision may still help" },
-		{ copy >= copy_least, "copy", "keep data on the GPU, use pinned memory and overlap copies with kernels" },
-		{ busy * 100 > BUSY_PERCENT && sm >= 0 && sm * 100 < SM_PERCENT, "launch", "larger batches, fused kernels or CUDA graphs help" },
-		{ busy >= 0 && busy * 100 < BOUND_PERCENT, "input", "the GPU waits for the host: see data-starved, or trace the host" },
-	};
+	const struct gpus used = gpus_used(k->s->job);
+	struct gpus_ranked by[BOUNDS + 1] = { 0 };
+	bool told = false;
 
 	if (no_gpu(&used, text))
 		return false;
-	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
-		if (!bounds[i].is_so)
+	for (size_t i = 0; i < used.n; i++) {
+		const struct use u = use_of(k->s, used.ids[i]);
+
+		told = told || u.busy >= 0 || u.sm >= 0;
+		gpus_rank(&by[bound_of(&u)], used.ids[i], -(u.busy >= 0 ? u.busy : u.sm));
+	}
+	for (size_t i = BOUNDS; i-- > 0;) {
+		if (by[i].n == 0)
 			continue;
-		finding_text(f, "bound_by", bounds[i].what);
-		if (busy >= 0)
-			finding_evidence(f, "gpu_busy_ratio", busy);
-		if (sm >= 0)
-			finding_evidence(f, "sm_active_ratio", sm);
-		if (dram >= 0)
-			finding_evidence(f, "dram_active_ratio", dram);
-		if (copy >= 0)
-			finding_evidence(f, "copied_bytes_per_s", copy);
-		buf_printf(text, "What the GPU does may be bound by %s", bounds[i].what);
-		put_share(", busy ", busy, "", text);
-		put_share(", SMs active ", sm, "", text);
-		put_share(", memory active ", dram, "", text);
-		buf_printf(text, ": %s.", bounds[i].advice);
+		gpus_evidence(k->s, &by[i], used.n, bound_evidence, f);
+		put_bound(k->s, &by[i], used.n, text);
 		return true;
 	}
-	buf_str(text, busy < 0 && sm < 0 ? "the GPU's activity is unknown" : "no one thing stands out");
+	buf_str(text, told ? "no one thing stands out" : "the GPU's activity is unknown");
 	return false;
 }

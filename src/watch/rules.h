@@ -50,6 +50,8 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 void finding_evidence(struct finding *f, const char *key, double value);
 /* text must live as long as the summary. */
 void finding_text(struct finding *f, const char *key, const char *text);
+/* What is added from here on is of one device of several, the next. */
+void finding_device(struct finding *f);
 void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns);
 
 /* The smallest of what may stop the job from getting more RAM: its cgroup's limit, one above it, the machine. */
@@ -60,6 +62,9 @@ bool memory_ran_out(const struct summary *s);
 
 /* How many processors would have been enough, where those requested were far too many; else unknown. */
 struct maybe cpus_enough(const struct summary *s);
+
+/* Processors that others kept busy, on average; 0 if that is unknown. */
+double foreign_cores(const struct summary *s);
 
 /* True if main ended with status 0, by itself. */
 bool run_succeeded(const struct summary *s);

@@ -50,6 +50,27 @@ static inline double evidence_of(const struct finding *f, const char *key)
 	return 0;
 }
 
+static inline const char *words_of(const struct finding *f, const char *key)
+{
+	for (unsigned i = 0; i < f->n_evidence; i++) {
+		if (strcmp(f->evidence[i].key, key) == 0)
+			return f->evidence[i].text;
+	}
+	fail_msg("%s: no evidence %s", f->code, key);
+	return NULL;
+}
+
+/* That of the device-th of several, from 1 on. */
+static inline double evidence_of_device(const struct finding *f, unsigned device, const char *key)
+{
+	for (unsigned i = 0; i < f->n_evidence; i++) {
+		if (f->evidence[i].device == device && strcmp(f->evidence[i].key, key) == 0)
+			return f->evidence[i].value;
+	}
+	fail_msg("%s: no evidence %s of device %u", f->code, key, device);
+	return 0;
+}
+
 static inline void assert_says(const char *text, const char *part)
 {
 	if (!strstr(text, part))

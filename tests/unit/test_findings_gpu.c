@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "sink/sink.h"
+
 enum {
 	STEP_S = 10,
 	HOUR_S = 3600
@@ -165,6 +167,15 @@ static struct gpu idle_for_11_minutes(int second)
 	return g;
 }
 
+static struct gpu idle_for_long(int second)
+{
+	struct gpu g = good(second);
+
+	if (second >= 1000)
+		g.busy = 0.01;
+	return g;
+}
+
 static struct gpu idle_for_9_minutes(int second)
 {
 	struct gpu g = good(second);
@@ -201,6 +212,12 @@ static void test_idle(void **state)
 	made_done(&m);
 	silent(idle_for_9_minutes, "gpu-idle");
 	silent(idle_and_free, "gpu-idle");
+	made_gpus(&m, (gpu_at *const[]) { good, idle_for_11_minutes, good, idle_for_long, idle_for_9_minutes, NULL });
+	f = judged(&m, "gpu-idle", NULL);
+	assert_says(f->message, "GPU 3 did nothing for");
+	assert_says(f->message, "So it is of GPU 1 (2 of 5). Free it");
+	assert_true(evidence_of_device(f, 1, "idle_s") > evidence_of_device(f, 2, "idle_s"));
+	made_done(&m);
 }
 
 static void test_unused(void **state)
@@ -254,6 +271,63 @@ static void test_low_use(void **state)
 	assert_says(loud(&m, low_power, "gpu-low-use")->message, "it drew 39 % of its power limit");
 	made_done(&m);
 	silent(not_busy, "gpu-low-use");
+}
+
+static struct gpu fewer_sms(int second)
+{
+	struct gpu g = few_sms(second);
+
+	g.sm = 0.1;
+	return g;
+}
+
+/* A summary of one line a finding, and its blanks those of a terminal. */
+static void assert_written(struct made *m, enum sink_kind kind, const char *part)
+{
+	const struct sink_options options = { .width = 10000, .utf8 = false, .why = kind == SINK_TEXT };
+	struct buf out = BUF_INIT(1 << 20);
+
+	assert_int_equal(sink_summary(kind, &m->s, &options, &out), 0);
+	assert_says(out.data, part);
+	buf_done(&out);
+}
+
+/* Seven good ones do not hide the eighth, as a mean over all would. */
+static void test_low_use_of_one(void **state)
+{
+	const struct finding *f;
+	struct made m;
+
+	(void) state;
+	made_gpus(&m, (gpu_at *const[]) { good, good, good, few_sms, good, good, good, good, NULL });
+	f = judged(&m, "gpu-low-use", NULL);
+	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 29 %");
+	assert_says(f->message, "Not so the other GPUs");
+	assert_int_equal((int) evidence_of(f, "gpu"), 3);
+	assert_int_equal((int) evidence_of(f, "gpus_concerned"), 1);
+	assert_int_equal((int) evidence_of(f, "gpus"), 8);
+	assert_int_equal(f->n_devices, 0);
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { good, few_sms, good, fewer_sms, NULL }); /* the worst first */
+	f = judged(&m, "gpu-low-use", NULL);
+	assert_says(f->message, "GPU 3 was busy 95 % of the time, which only says that some kernel ran: its SMs were active 10 %");
+	assert_says(f->message, "So it is of GPU 1 (2 of 4).");
+	assert_int_equal(f->n_devices, 2);
+	assert_int_equal((int) evidence_of_device(f, 1, "gpu"), 3);
+	assert_int_equal((int) evidence_of_device(f, 2, "gpu"), 1);
+	assert_true(fabs(evidence_of_device(f, 2, "sm_active_ratio") - 0.29) < 0.001);
+	assert_written(&m, SINK_JSON, "\"gpus\": 4,\n        \"devices\": [\n          {\n            \"gpu\": 3,\n            \"gpu_busy_ratio\": 0.95,");
+	assert_written(&m, SINK_TEXT, "gpus 4; gpu 1,");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, few_sms, NULL });
+	f = judged(&m, "gpu-low-use", NULL);
+	assert_says(f->message, "So it is of GPU 1, GPU 2, GPU 3, GPU 4 and 2 more (7 of 7).");
+	assert_null(strstr(f->message, "Not so"));
+	assert_int_equal(f->n_devices, 7);
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { good, not_busy, NULL });
+	assert_says(judged(&m, "gpu-low-use", NULL)->why_not, "GPU 1 was busy 79 %, SMs active 29 %, 70 % of the power limit (the least of 2)");
+	made_done(&m);
 }
 
 static struct gpu small(int second)
@@ -390,7 +464,9 @@ static void test_divided(void **state)
 	assert_says(judged(&m, "gpu-throttle", NULL)->message, "held back 6 % of the time because it was too hot");
 	/* How busy it was is that of its engine, and the power is that of all instances. */
 	f = judged(&m, "gpu-low-use", NULL);
-	assert_says(f->message, "busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
+	assert_says(f->message, "MIG 4.2 was busy 90 % of the time, which only says that some kernel ran: its SMs were active 29 %. ");
+	assert_string_equal(words_of(f, "gpu_uuid"), "MIG-1");
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "What MIG 4.2 does may be bound by launch");
 	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { board, idle_instance, unused, NULL });
 	bear_divided(&m);
@@ -422,6 +498,58 @@ static void test_foreign(void **state)
 	assert_says(loud(&m, shared, "foreign-load")->message, "Other processes held 8.10 GiB of GPU 0, which the job used");
 	made_done(&m);
 	silent(hardly_shared, "foreign-load");
+}
+
+/* Processes on GPU 1, the job's and somebody else's, with what they had of its engine; negative: not told; own until then. */
+static void made_users(struct made *m, double own, int own_until, double foreign, double busy)
+{
+	static const struct gpu_birth gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } };
+	struct framebuf buf = { 0 };
+
+	made_new(m);
+	m->s.wall_ns = m->f->ended_ns = known(SECONDS(HOUR_S));
+	framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
+	for (uint32_t id = 1; id <= 2; id++)
+		framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = id, .gpu_process = { .gpu = 1, .process = id == 1 ? 7 : 0, .pid = known(id), .name = "x" } });
+	for (int t = 0; t <= HOUR_S; t += STEP_S) {
+		struct gpu g = good(t);
+
+		g.busy = busy;
+		say(&buf, 1, &g, t);
+		put(&buf, M_GPROC_SM_BUSY, 1, t <= own_until ? own * 1e6 : -1);
+		put(&buf, M_GPROC_SM_BUSY, 2, foreign * 1e6);
+		apply(m, &buf, t);
+	}
+	framebuf_done(&buf);
+}
+
+/* What others work is told where the driver says it of them, and suspected where a GPU is busy and the job is not. */
+static void test_foreign_work(void **state)
+{
+	static const struct {
+		double own;
+		int own_until;
+		double foreign, busy;
+		const char *says;
+	} cases[] = {
+		{ 0.7, HOUR_S, 0.11, 0.8, "Other processes worked 11 % of the time (the driver's samples) on GPU 4, which the job used" },
+		{ 0.7, HOUR_S, 0.09, 0.8, NULL },
+		{ 0.7, HOUR_S, -1, 0.95, NULL },
+		{ 0.01, HOUR_S, -1, 0.4, "GPU 4 was busy 40 % of the time, the job's processes there 1 % (the driver's samples): others may have used it." },
+		{ 0.01, 1200, -1, 0.4, NULL }, /* for most of the time it is not known what the job did */
+		{ -1, HOUR_S, -1, 0.4, NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made m;
+
+		made_users(&m, cases[i].own, cases[i].own_until, cases[i].foreign, cases[i].busy);
+		assert_int_equal(fires(&m, "foreign-load"), cases[i].says != NULL);
+		if (cases[i].says)
+			assert_says(judged(&m, "foreign-load", NULL)->message, cases[i].says);
+		made_done(&m);
+	}
 }
 
 static struct gpu hot(int second)
@@ -535,9 +663,27 @@ static void test_bound_by(void **state)
 		struct made m;
 		const struct finding *f = loud(&m, cases[i].gpu, "gpu-bound-by");
 
-		assert_string_equal(f->evidence[0].text, cases[i].by);
+		assert_string_equal(words_of(f, "bound_by"), cases[i].by);
 		made_done(&m);
 	}
+}
+
+/* The worst that can be said of one is said of it, not of their mean. */
+static void test_one_is_bound(void **state)
+{
+	const struct finding *f;
+	struct made m;
+
+	(void) state;
+	made_gpus(&m, (gpu_at *const[]) { by_compute, by_compute, waiting, by_compute, NULL });
+	f = judged(&m, "gpu-bound-by", NULL);
+	assert_says(f->message, "What GPU 2 does may be bound by input, busy 40 %");
+	assert_says(f->message, "Not so the others.");
+	assert_string_equal(words_of(f, "bound_by"), "input");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { by_compute, by_compute, NULL });
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "So it is of GPU 1 (2 of 2).");
+	made_done(&m);
 }
 
 int main(void)
@@ -549,13 +695,16 @@ int main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_unused),
 		cmocka_unit_test(test_low_use),
+		cmocka_unit_test(test_low_use_of_one),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_what_a_gpu_is_born_with),
 		cmocka_unit_test(test_divided),
 		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_foreign_work),
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_bound_by),
+		cmocka_unit_test(test_one_is_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

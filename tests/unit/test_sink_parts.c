@@ -13,6 +13,8 @@
 
 #include "sink/argv.h"
 #include "base/textwidth.h"
+#include "sink/sink.h"
+#include "sink/text.h"
 
 static void test_text_is_made_harmless(void **state)
 {
@@ -125,12 +127,40 @@ static void test_argv(void **state)
 	}
 }
 
+/* What a key ends in says the unit. */
+static void test_evidence(void **state)
+{
+	static const struct {
+		struct evidence evidence;
+		const char *out;
+	} rows[] = {
+		{ { .key = "peak_bytes", .value = 1073741824 }, "peak 1.00 GiB" },
+		{ { .key = "growth_bytes_per_s", .value = 1048576 }, "growth 1.00 MiB/s" },
+		{ { .key = "step_s", .value = 0.25 }, "step 250 ms" },
+		{ { .key = "gpu_busy_ratio", .value = 0.95 }, "gpu busy 95 %" },
+		{ { .key = "gpus", .value = 8 }, "gpus 8" },
+		{ { .key = "bound_by", .text = "copy" }, "bound by copy" },
+	};
+	const struct sink_options options = { .utf8 = true };
+	const struct text text = { .o = &options };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct buf out = BUF_INIT(1000);
+
+		text_evidence(&text, &rows[i].evidence, &out);
+		assert_string_equal(out.data, rows[i].out);
+		buf_done(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text_is_made_harmless),
 		cmocka_unit_test(test_names_are_shortened_in_the_middle),
 		cmocka_unit_test(test_argv),
+		cmocka_unit_test(test_evidence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
