@@ -215,7 +215,8 @@ class Chart extends Panel {
     super(page, { height: 150, ...spec });
     this.unit = UNITS[spec.unit];
     const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
-    this.lines = spec.lines.map((l, i) => ({ ...l, line: lines[i] })); // of long ones make() finds the line when it is drawn
+    this.lines = spec.lines.map((l, i) => ({ ...l, number: i, line: lines[i] })); // of long ones make() finds the line when it is drawn
+    this.drawn = spec.stack ? [...this.lines].reverse() : [...this.lines].sort((a, b) => Boolean(b.thin) - Boolean(a.thin)); // what matters last, over the others
     this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
     this.values.append(...this.chips, ...this.aboveWords(), ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
@@ -225,7 +226,7 @@ class Chart extends Panel {
   aboveWords() {
     const refs = this.spec.refs || [];
     const top = refs.length ? Math.max(...this.lines.map((l) => highest(l.line)), ...(this.spec.flags || []).map((f) => f.y)) : 0;
-    return refs.filter((r) => r.value > top * REACH).map((r) => element('span', { class: 'chip above' }, r.label + ' ', element('b', {}, this.unit.text(r.value)), ', above'));
+    return refs.filter((r) => r.value > top * REACH).map((r) => element('span', { class: 'chip above' }, r.label + ' ', element('b', {}, this.unit.text(r.value)), ', above the chart'));
   }
 
   // Whose shade that is: "held back: heat 6 s".
@@ -238,48 +239,46 @@ class Chart extends Panel {
 
   // uPlot wants one time column: [x, low, high, mean, low, high, mean...], low and high where there is a band.
   data() {
-    const tables = this.lines.map(({ line }) => line.band ? [line.x, line.low, line.high, line.mean] : [line.x, line.mean]);
+    const tables = this.drawn.map(({ line }) => line.band ? [line.x, line.low, line.high, line.mean] : [line.x, line.mean]);
     const same = tables.every((t) => t[0] === tables[0][0] || (t[0].length === tables[0][0].length && t[0].every((x, i) => x === tables[0][0][i])));
     if (same) return [tables[0][0], ...tables.flatMap((t) => t.slice(1))];
     return uPlot.join(tables);
   }
 
-  dashOf(l, i) {
-    return this.spec.stack ? [] : l.dash || dash(l.color ?? i);
+  dashOf(l) {
+    return this.spec.stack ? [] : l.dash || dash(l.color ?? l.number);
   }
 
-  inkOf(l, i) {
-    if (this.spec.stack && l.label === 'others') return ink('mark');
-    return color(l.color ?? i);
+  // Areas have no dashes: what is more than there are colours is grey.
+  inkOf(l) {
+    if (this.spec.stack && (l.label === 'others' || l.number >= PALETTES[look].length)) return ink('mark');
+    return color(l.color ?? l.number);
   }
 
   series() {
     const series = [{}];
     const bands = [];
-    let last = 0;
-    this.lines.forEach((l, i) => {
-      const stroke = this.inkOf(l, i);
+    for (const l of this.drawn) {
+      const stroke = this.inkOf(l);
       const soft = { stroke: 'transparent', width: 0, points: { show: false }, paths: pathsOf(l.line) };
       if (l.line.band) {
         // A burst of one row is a pixel wide: its edge is drawn, as a band of that width would not be seen.
         series.push(soft, { ...soft, stroke: fade(stroke, 0.6), width: 1 });
         bands.push({ series: [series.length - 1, series.length - 2], fill: fade(stroke, Math.min(0.22, 0.5 / this.lines.length)) });
       }
-      const few = !l.line.align && l.line.x.length < 15;
+      const few = l.line.x.length === 1 || (!l.line.align && l.line.x.length < 15); // a step needs two
       series.push({
         stroke,
         paths: pathsOf(l.line),
         width: this.spec.stack || l.thin ? 1 : 1.75,
-        dash: this.dashOf(l, i),
+        dash: this.dashOf(l),
         points: { show: few, size: 5, fill: stroke, stroke },
         spanGaps: false,
       });
-      if (this.spec.stack) {
-        if (last) bands.push({ series: [series.length - 1, last], fill: fade(stroke, 0.35) });
-        else series[series.length - 1].fill = fade(stroke, 0.35);
-        last = series.length - 1;
-      }
-    });
+      if (!this.spec.stack) continue;
+      if (l.number) bands.push({ series: [series.length - 1, series.length], fill: fade(stroke, 0.35) }); // down to the next one
+      else series[series.length - 1].fill = fade(stroke, 0.35);
+    }
     return { series, bands };
   }
 
@@ -388,13 +387,14 @@ class Chart extends Panel {
     const step = 13 * ratio;
     const right = u.bbox.left + u.bbox.width;
     const room = (LABELS - 12) * ratio;
-    const names = this.lines.map((l, i) => {
+    const names = this.lines.map((l) => {
       const { view } = this;
+      const own = l.line.value || l.line.mean;
       let row = placesBefore(l.line, view.max + 1e-9) - 1;
-      while (row >= 0 && l.line.mean[row] === null) row--;
+      while (row >= 0 && own[row] === null) row--;
       if (row < 0 || l.line.x[row] < view.max - (view.max - view.min) * 0.1) return null;
       const value = l.line.mean[row] - (l.line.value ? l.line.value[row] / 2 : 0);
-      return { text: l.label, ink: this.inkOf(l, i), y: u.valToPos(value, 'y', true) };
+      return { text: l.label, ink: this.inkOf(l), y: u.valToPos(value, 'y', true) };
     }).filter(Boolean).sort((a, b) => a.y - b.y);
     if (names.length * step > u.bbox.height + step) return;
     names.forEach((n, i) => { n.y = Math.max(n.y, i ? names[i - 1].y + step : u.bbox.top + 4 * ratio); });
@@ -402,10 +402,8 @@ class Chart extends Panel {
     ctx.textAlign = 'left';
     ctx.textBaseline = 'middle';
     for (const n of names) {
-      let text = n.text;
-      while (text.length > 4 && ctx.measureText(text).width > room) text = text.slice(0, -2).replace(/\u2026?$/, '\u2026');
       ctx.fillStyle = n.ink;
-      ctx.fillText(text, right + 7 * ratio, n.y);
+      ctx.fillText(shortened(n.text, (text) => ctx.measureText(text).width <= room), right + 7 * ratio, n.y);
     }
   }
 
@@ -429,8 +427,8 @@ class Chart extends Panel {
     const { view } = this;
     this.lines.forEach((l, i) => {
       const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];
-      swatch.style.borderTopColor = this.inkOf(l, i);
-      swatch.style.borderTopStyle = this.dashOf(l, i).length ? 'dashed' : 'solid';
+      swatch.style.borderTopColor = this.inkOf(l);
+      swatch.style.borderTopStyle = this.dashOf(l).length ? 'dashed' : 'solid';
       if (view.cursor !== null) {
         value.textContent = this.valueAt(l, view.cursor);
         return;

@@ -104,7 +104,7 @@ async function readData(base64) {
   for (const run of data.runs) {
     for (const table of run.tables) readTable(input, table);
     run.table = (entity, id) => run.tables.find((t) => t.entity === entity && (!id || t.id === id));
-    run.end = run.now_ns / 1e9;
+    run.end = Math.max(run.now_ns / 1e9, ...run.tables.map((t) => t.rows ? t.t[t.rows - 1] : 0)); // the last look may be a hair behind the end
   }
   return data;
 }

@@ -33,6 +33,19 @@ function duration(seconds) {
   return Math.floor(whole / 3600) + ':' + two(Math.floor(whole / 60) % 60) + ':' + two(whole % 60);
 }
 
+// From when to when; once, where both are the same in words.
+function stretchWords(from, to) {
+  const [begin, end] = [duration(from), duration(to)];
+  return begin === end ? begin : `${begin} ${DASH} ${end}`;
+}
+
+// A name that does not fit gives up its middle: what tells it from others is often its end.
+function shortened(text, fits) {
+  let short = text;
+  for (let left = text.length - 1; left > 3 && !fits(short); left--) short = text.slice(0, Math.ceil(left / 2)) + '\u2026' + text.slice(text.length - Math.floor(left / 2));
+  return short;
+}
+
 // Of a time axis whose marks are step apart: 0:41:07, with decimals where the steps are small.
 function clock(seconds, step) {
   const places = step >= 1 ? 0 : Math.min(3, Math.ceil(-Math.log10(step)));

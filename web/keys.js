@@ -12,11 +12,13 @@ function leads(page) {
   for (const card of cards) {
     card.classList.add('leads');
     const [from, to] = stretch(card);
-    card.append(element('button', { type: 'button', class: 'show', onclick: () => { go(card); $('charts').scrollIntoView(); } }, from <= 0 && to >= page.view.end * 0.99 ? 'Show all of the run' : `Show ${duration(from)} ${DASH} ${duration(to)}`));
+    card.append(element('button', { type: 'button', class: 'show', onclick: () => { go(card); $('charts').scrollIntoView(); } }, from <= 0 && to >= page.view.end * 0.99 ? 'Show all of the run' : `Show ${stretchWords(from, to)}`));
   }
   for (const row of document.querySelectorAll('tr[data-from]')) {
     row.classList.add('leads');
+    row.tabIndex = 0;
     row.addEventListener('click', () => page.view.showAround(...stretch(row)));
+    row.addEventListener('keydown', (e) => e.key === 'Enter' && page.view.showAround(...stretch(row)));
   }
   let at = -1;
   return (by) => {

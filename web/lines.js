@@ -78,9 +78,15 @@ function valuesAt(line, times) {
   });
 }
 
+// The times of several lines, and for each one right behind its end, when it is no more.
+function timesOf(lines) {
+  const ends = lines.map((l) => l.x[l.x.length - 1] + 1e-9);
+  return [...new Set(lines.flatMap((l) => l.x).concat(ends))].sort((a, b) => a - b);
+}
+
 // Lines added up, whoever was there.
 function together(lines) {
-  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  const x = timesOf(lines);
   const values = lines.map((l) => valuesAt(l, x));
   const mean = x.map((_, i) => values.some((v) => v[i] !== null) ? values.reduce((sum, v) => sum + (v[i] || 0), 0) : null);
   return { x, mean, low: mean, high: mean, band: false, special: [], align: lines[0].align };
@@ -88,7 +94,7 @@ function together(lines) {
 
 // Lines over each other: who was not there has nothing.
 function stacked(lines) {
-  const x = [...new Set(lines.flatMap((l) => l.x))].sort((a, b) => a - b);
+  const x = timesOf(lines);
   let below = new Array(x.length).fill(0);
   return lines.map((line) => {
     const value = valuesAt(line, x);

@@ -95,7 +95,7 @@ class Page {
   tell() {
     const { view } = this;
     const whole = view.min === 0 && view.max === view.end;
-    const range = whole ? `all of ${duration(view.end)}` : `${duration(view.min)} ${DASH} ${duration(view.max)} of ${duration(view.end)}`;
+    const range = whole ? `all of ${duration(view.end)}` : `${stretchWords(view.min, view.max)} of ${duration(view.end)}`;
     $('when').textContent = view.cursor === null ? range : `at ${clock(view.cursor, (view.max - view.min) / 500)}  \u00b7  ${range}`;
     $('reset').disabled = whole;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which charts there are of the job and its machine: memory, processors, storage, network.
 
-const STACKED = 7; // processes that have an area of their own
+const STACKED = 5; // processes that have an area and a colour of their own
 
 function lines(data, entity, id, wanted) {
   const single = data.runs.length === 1;

@@ -170,9 +170,9 @@ static void process_table(struct html *h, size_t run, const struct process **lis
 	html_raw(h, "<section class=\"panel\"><h2>Processes");
 	html_which(h, run);
 	html_printf(h, "</h2><div class=\"gantt\" data-run=\"%zu\"></div>\n"
-		       "<details class=\"list\"><summary>All %zu as a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
+		       "<details class=\"list\"><summary>As a table</summary><div class=\"scroll\"><table class=\"processes\"><thead><tr>"
 		       "<th>Process</th><th>RAM peak</th><th>Processor time</th><th>Began</th><th>Lived</th><th>End</th><th>Command</th></tr></thead><tbody>\n",
-		run, n);
+		run);
 	for (size_t i = 0; i < n && i < PROCESSES_SHOWN; i++)
 		process_row(h, run, list[i], job_now(job));
 	html_raw(h, "</tbody></table></div>");

@@ -44,12 +44,16 @@ static void figures(struct html *h, const struct summary *s)
 		    "<b>sampled</b> was the largest that was seen, at the rate given: the true value is at least that.</p>\n");
 }
 
-static void cost(struct html *h, const struct facts *f)
+static void looks(struct html *h, const struct facts *f)
 {
-	char rate[UNITS_LEN];
+	char buf[UNITS_LEN];
+	const char *rate = *figure_rate(f, buf) ? buf : "at an unknown rate";
 
-	html_raw(h, "<p>Memory was looked at ");
-	html_raw(h, *figure_rate(f, rate) ? rate : "at an unknown rate");
+	if (f->ticks.known && f->ticks.value == 0) {
+		html_printf(h, "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. ", rate);
+		return;
+	}
+	html_printf(h, "Memory was looked at %s", rate);
 	if (f->ticks.known)
 		html_printf(h, ", %lld times", (long long) f->ticks.value);
 	if (f->late_ticks.known && f->late_ticks.value > 0)
@@ -59,6 +63,12 @@ static void cost(struct html *h, const struct facts *f)
 		html_duration(h, f->longest_gap_ns);
 	}
 	html_raw(h, ". ");
+}
+
+static void cost(struct html *h, const struct facts *f)
+{
+	html_raw(h, "<p>");
+	looks(h, f);
 	if (f->own_cpu_ns.known && f->own_rss_bytes.known) {
 		html_raw(h, "Measuring took ");
 		html_duration(h, f->own_cpu_ns);

@@ -302,7 +302,7 @@ static void put_above(struct html *h, const struct svg_scale *s)
 			continue;
 		html_printf(h, " <span class=\"above\">%s <b>", s->c->references[i].label);
 		svg_amount(h, s->c->references[i].value, s->c->amount);
-		html_raw(h, "</b>, above</span>");
+		html_raw(h, "</b>, above the chart</span>");
 	}
 }
 

@@ -131,7 +131,7 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
     assert opened.page.title() == "shown - hiwater"
     assert opened.colors(0) > 5 and opened.colors(1) > 5
     above = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"RAM of the job\"] .above')].map(e => e.textContent)")
-    assert len(above) == 1 and above[0].startswith("this machine has ") and above[0].endswith(", above"), "a limit that would flatten the lines is told"
+    assert len(above) == 1 and above[0].startswith("this machine has ") and above[0].endswith(", above the chart"), "a limit that would flatten the lines is told"
     assert not opened.page.is_visible("#pictures") and not opened.page.is_visible("#problem")
     assert opened.js("document.documentElement.scrollWidth <= innerWidth")
     assert opened.js("document.querySelectorAll('img').length") == 0
@@ -509,3 +509,48 @@ def test_many_points_are_ready_in_time(browser, tmp_path):
     opened = Opened(browser, tmp_path / "run.html")
     assert 0 < opened.processor_s() < 3
     opened.close()
+
+
+FOLLOWERS = """
+import subprocess, time
+lasting = [subprocess.Popen(["sleep", "600"]) for _ in range(4)]
+for _ in range(2):
+    subprocess.run(["sleep", "0.3"])
+    time.sleep(1)
+for child in lasting:
+    child.kill()
+"""
+
+
+def test_areas_end_with_their_processes(browser, tmp_path):
+    """Two that came after each other are drawn together as others: between them is nothing, and at the end of the chart no name."""
+    tool = Tool(tmp_path)
+    assert tool.run("run", "--summary", "none", "-i", "20ms", "-o", "run.hiw", "--", sys.executable, "-c", FOLLOWERS).returncode == 0
+    assert tool.run("report", "run.hiw").returncode == 0
+    opened = Opened(browser, tmp_path / "run.html")
+    between = opened.js("""(() => { const { panel } = [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === 'RAM by process');
+        const short = panel.page.data.runs[0].processes.filter(p => p.ended_ns - p.born_ns < 0.9e9 && p.name === 'sleep').sort((a, b) => a.born_ns - b.born_ns);
+        const time = (short[0].ended_ns + short[1].born_ns) / 2e9;
+        panel.view.point(time);
+        return [short.length, time]; })()""")
+    assert between[0] == 2, between
+    opened.settle()
+    assert opened.chip("RAM by process", "others") == "\u2013" and "MiB" in opened.chip("RAM by process", "python")
+    opened.close()
+
+
+def test_a_run_of_a_moment(browser, tmp_path):
+    """What was read once is a dot, and the page does not speak of looks that there were none of."""
+    tool = Tool(tmp_path)
+    assert tool.run("run", "--summary", "none", "-i", "10s", "-o", "run.hiw", "--", "true").returncode == 0
+    assert tool.run("report", "run.hiw").returncode == 0
+    opened = Opened(browser, tmp_path / "run.html")
+    assert opened.chip("RAM of the machine", "in use").startswith("max "), "the reading at the end is in the chart"
+    assert "was over before memory was first due to be looked at" in opened.page.inner_text("main") and "0 times" not in opened.page.inner_text("main")
+    opened.close()
+
+
+def test_what_matters_is_drawn_over_the_rest(opened):
+    over = opened.js("""(() => { const of = (title) => [...document.querySelectorAll('figure.chart')].find(f => f.getAttribute('aria-label') === title).panel;
+        return [of('RAM of the job').drawn.at(-1).label, of('RAM of the job').lines[0].label, of('RAM by process').drawn.at(-1).number]; })()""")
+    assert over == ["job", "job", 0]

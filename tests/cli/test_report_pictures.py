@@ -140,7 +140,7 @@ def test_limits_are_no_readings(made):
     assert [k.split(" max")[0] for k in power.keys] == ["drawn", "limit"]
     assert power.at(3.2, 1) == pytest.approx(700, rel=0.02)
     assert [[bool(p.get("stroke-dasharray")) for p in power.svg.iter("path") if p.get("class") == f"line c{n}"][0] for n in range(2)] == [False, True]
-    assert shown["GPU 0 memory"].above == ["it has 79.6 GiB, above"] and shown["GPU 0 at work"].above == []
+    assert shown["GPU 0 memory"].above == ["it has 79.6 GiB, above the chart"] and shown["GPU 0 at work"].above == []
     assert [w.split(" has ")[0] for w in shown["RAM of the job"].above] == ["this machine"], "the request is drawn"
 
 
