@@ -30,9 +30,9 @@ int64_t bounds_worst(const struct job *job, enum set set)
 	       files_most(job, set);
 }
 
-static int64_t recent_most(const struct recent *recent)
+int64_t total_lately(const struct job *job, enum set set)
 {
-	return larger(recent->now, recent->before);
+	return larger(job->ram[set].now, job->ram[set].before);
 }
 
 /* ---- bursts between two looks --------------------------------------------------------------------------------------- */
@@ -47,32 +47,26 @@ void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value)
 	burst->any = true;
 }
 
-void burst_copy(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t copied, int64_t value)
+void burst_copy(struct burst *burst, struct beside others, int64_t seen, int64_t given, int64_t copied, int64_t value)
 {
-	const int64_t had = given > seen ? given : seen;
+	const int64_t had = larger(given, seen);
 
 	if (value <= seen)
 		return;
-	if (value > burst->low)
-		burst->low = value;
-	burst->most = larger(burst->most, value - larger(had, copied));
-	burst_may(burst, others, had, value);
+	burst->low = larger(burst->low, value);
+	burst->likely = larger(burst->likely, others.likely + seen + larger(value - larger(had, copied), 0));
+	burst_may(burst, others.most, had, value);
 	burst->any = true;
 }
 
-void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value)
+void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t value)
 {
-	burst_copy(burst, others, seen, given, 0, value);
+	burst_copy(burst, others, seen, seen, 0, value);
 }
 
-void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value)
-{
-	burst_take(burst, others, seen, seen, value);
-}
-
-/* What a process that no look saw probably added. By its name a copy of its parent, it was given what that held; a program
+/* What a process probably has alone. By its name a copy of its parent, it was given what that held; a program
  * that it ran has a size of its own, and mostly a name. */
-static int64_t missed_own(const struct job *job, const struct member *m, int64_t value, int64_t faults)
+static int64_t own_of(const struct job *job, const struct member *m, int64_t value, int64_t faults)
 {
 	const struct member *parent = member_find(job, m->p.parent);
 	const struct live *l = parent && parent->live != NOT_ALIVE ? &job->live[parent->live] : NULL;
@@ -80,7 +74,33 @@ static int64_t missed_own(const struct job *job, const struct member *m, int64_t
 
 	if (!l || strcmp(parent->p.name, m->p.name) != 0 || value < given - given / 8)
 		return value;
-	return smaller(value, larger(value - given, 0) + job->page_bytes * faults);
+	return smaller(value, larger(value - given, job->page_bytes * faults));
+}
+
+static struct member *parent_of(const struct job *job, const struct member *m)
+{
+	return m->p.is_main ? NULL : member_find(job, m->p.parent);
+}
+
+/* Children of one parent that come and go mostly do so one after the other. */
+void room_make(struct job *job, const struct member *m, int64_t told)
+{
+	struct member *parent = parent_of(job, m);
+
+	if (!parent)
+		return;
+	if (parent->room_seq <= job->settled_seq)
+		parent->room = 0;
+	parent->room += own_of(job, m, told, counter_value(&m->tree[TREE_FAULTS].own));
+	parent->room_seq = job->seq;
+}
+
+int64_t room_left(const struct job *job, enum set set, const struct member *m)
+{
+	const struct member *parent = parent_of(job, m);
+	const int64_t room = parent && parent->room_seq > job->settled_seq ? parent->room : 0;
+
+	return larger(job->ram[set].last - room, 0);
 }
 
 /* It may have been forked and have held what its parent held: that is in the others' figures. What it added at most, its
@@ -95,7 +115,7 @@ void burst_missed(struct job *job, enum set set, const struct member *m, int64_t
 	burst->any = true;
 	burst->missed += value;
 	burst->missed_faults += faults < value / piece ? faults * piece : value;
-	burst->missed_most = larger(burst->missed_most, missed_own(job, m, value, faults));
+	burst->missed_likely = larger(burst->missed_likely, room_left(job, set, m) + own_of(job, m, value, faults));
 	burst->missed_seq = job->seq;
 }
 
@@ -114,19 +134,18 @@ static int64_t missed_added(const struct job *job, const struct burst *burst)
 	return smaller(added, burst->missed);
 }
 
-static void live_bursts(struct job *job, struct live *l, const int64_t *high)
+static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 {
 	for (enum set s = ALL; s < SETS; s++) {
-		const int64_t others = high[s] - l->rss;
+		const struct beside now = { b->high[s] - l->rss, b->value[s] - l->rss };
 
 		if (s == REST && l->is_main)
 			break;
-		if (others > l->others[s])
-			l->others[s] = others;
+		l->others[s] = (struct beside) { larger(l->others[s].most, now.most), larger(l->others[s].likely, now.likely) };
 		if (l->burst > 0)
-			burst_take(&job->burst[s], l->others[s], l->seen, l->given, l->burst);
+			burst_copy(&job->burst[s], l->others[s], l->seen, l->given, 0, l->burst);
 		if (l->marked)
-			l->others[s] = others;
+			l->others[s] = now;
 	}
 	if (l->burst > l->seen)
 		l->seen = l->burst;
@@ -158,13 +177,15 @@ static void raise(struct job *job, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
 	const int64_t missed = missed_added(job, burst);
-	const int64_t likely = larger(burst->most, smaller(missed, burst->missed_most));
+	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
 	if (!burst->any)
 		return;
 	b->low_max[s] = larger(b->low_max[s], burst->low);
 	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum + missed), b->low_max[s]);
-	b->max[s] = larger(b->max[s], recent_most(&job->ram[s]) + likely);
+	b->max[s] = larger(b->max[s], larger(burst->likely, with_missed));
+	if (s == REST)
+		b->max[s] = smaller(b->max[s], b->max[ALL]);
 	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
 	job->burst[s] = (struct burst) { 0 };
 }
@@ -230,6 +251,8 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 		pass->likely[s] = likely;
 	if (pass->valid)
 		likely += pass->held[s] - pass->likely[s];
+	if (s == REST) /* some of all */
+		likely = smaller(likely, b->value[ALL]);
 	b->value[s] = clamp(likely, b->low[s], b->high[s]);
 	b->low_max[s] = b->low[s];
 	b->high_max[s] = b->high[s];
@@ -244,7 +267,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	for (enum set s = ALL; s < SETS; s++)
 		one_set(job, ret, s);
 	for (size_t i = 0; i < job->n_live; i++)
-		live_bursts(job, &job->live[i], ret->high);
+		live_bursts(job, &job->live[i], ret);
 	for (enum set s = ALL; s < SETS; s++) {
 		raise(job, ret, s);
 		recent_take(&job->high[s], ret->high[s], job->marks_read);

@@ -39,6 +39,16 @@ static void hand_over(struct job *job, const struct member *m, enum tree k, int6
 		live_count_faults(&job->live[parent->live]);
 }
 
+/* Where no total has told of it, none of those that stand is told beside it. */
+static struct beside others_of(const struct job *job, enum set s, const struct live *l, int64_t seen)
+{
+	struct beside others = l->others[s];
+
+	if (!l->was_told)
+		others.likely = room_left(job, s, l->m) - seen;
+	return others;
+}
+
 /* What no total has told of outlives it: a mark, or memory that was read and gone before the total of that look. */
 static void untold_take(struct job *job, const struct member *m, const struct live *l)
 {
@@ -52,7 +62,7 @@ static void untold_take(struct job *job, const struct member *m, const struct li
 		if (missed)
 			burst_missed(job, s, m, value, counter_value(&m->tree[TREE_FAULTS].own));
 		else
-			burst_copy(&job->burst[s], l->others[s], seen, l->given, m->copied, value);
+			burst_copy(&job->burst[s], others_of(job, s, l, seen), seen, l->given, m->copied, value);
 	}
 }
 
@@ -66,9 +76,12 @@ static void live_remove(struct job *job, struct member *m)
 	}
 	m->seen = l->seen;
 	m->given = l->given;
+	if (l->was_told)
+		room_make(job, m, l->told);
 	m->last_seq = l->rss_seq;
 	m->ended_seq = job->seq;
-	memcpy(m->others, l->others, sizeof(m->others));
+	for (enum set s = ALL; s < SETS; s++)
+		m->others[s] = others_of(job, s, l, l->seen);
 	untold_take(job, m, l);
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;
@@ -164,7 +177,7 @@ static void rest_may(struct job *job, const struct member *m, int64_t value)
 	if (m->p.is_main)
 		burst_may(&job->burst[REST], others, seen, value);
 	else
-		burst_add(&job->burst[REST], others, seen, value);
+		burst_add(&job->burst[REST], (struct beside) { others, total_lately(job, REST) - seen }, seen, value);
 }
 
 /* ru_maxrss is the largest rss of the process, of its programs before the last, and of children that it waited for:
@@ -183,7 +196,10 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {
 		/* The largest that was seen will have been it, later than its last look. */
-		burst_add(&job->burst[ALL], job->accs[M_JOB_RAM_HIGH].max - job->largest_peak, job->largest_peak, value);
+		const int64_t seen = job->largest_peak;
+
+		burst_add(&job->burst[ALL], (struct beside) { job->accs[M_JOB_RAM_HIGH].max - seen, total_lately(job, ALL) - seen }, seen,
+			value);
 		job->largest_peak = value;
 		rest_may(job, m, value);
 	}

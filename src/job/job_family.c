@@ -21,7 +21,8 @@
  * The huge pages are those of the whole machine, so where others take many, that bound is far too high. What a family
  * probably holds needs no such count: of what its faults brought, small pages are counted by the faults, and huge ones
  * show in its members' sizes, so the larger of the two is what was added since a look (but for a member that copies
- * shared small pages and takes huge ones at the same time: a PSS pass then puts the figure right).
+ * shared small pages and takes huge ones at the same time: a PSS pass then puts the figure right). There, a member that
+ * never forked takes with it when it ends whatever it brought, and what children did that no look found counts for nothing.
  */
 #include "base/buf.h"
 #include "job/job_internal.h"
@@ -134,13 +135,16 @@ void family_found(struct job *job, struct member *m)
 
 /* ---- what a member alone brought --------------------------------------------------------------------------------- */
 
-static void gone_take(struct family *f, int64_t *counted, int64_t gone)
+static void gone_take(struct family *f, struct live *l, int64_t gone)
 {
-	if (gone <= *counted)
+	const int64_t more = gone - l->own.gone;
+
+	if (more <= 0)
 		return;
-	f->gone += gone - *counted;
-	f->gone_surely += gone - *counted;
-	*counted = gone;
+	f->gone += more;
+	f->gone_surely += more;
+	l->own.gone += more;
+	l->own.lost += more;
 }
 
 void family_own(const struct job *job, struct live *l)
@@ -161,13 +165,20 @@ static bool has_mark(const struct family *f, const struct live *l)
 	return l->own.mark_seq > f->base_seq;
 }
 
-void family_drop(struct job *job, const struct live *l)
+void family_drop(struct job *job, struct live *l)
 {
 	struct family *f = &job->families[l->family];
-	int64_t counted = l->own.gone;
 
 	if (has_mark(f, l))
-		gone_take(f, &counted, job->page_bytes * (l->own.now - l->own.mark));
+		gone_take(f, l, job->page_bytes * (l->own.now - l->own.mark));
+	if (l->m->forked) {
+		f->kept += l->own.now;
+	} else {
+		f->gone -= l->own.lost;
+		f->swelled -= l->swelled;
+		f->grown -= l->grown;
+	}
+	l->own.lost = l->swelled = l->grown = 0;
 }
 
 static void own_look(const struct job *job, struct family *f, struct live *l, int64_t anon)
@@ -179,7 +190,7 @@ static void own_look(const struct job *job, struct family *f, struct live *l, in
 		return;
 	if (l->rss_known && l->rss_seq == job->memory_seq) {
 		/* By faults that were read before its memory: what later ones brought it may come to hold. */
-		gone_take(f, &l->own.gone, job->page_bytes * (l->own.before - l->own.mark) - anon);
+		gone_take(f, l, job->page_bytes * (l->own.before - l->own.mark) - anon);
 		unheld = larger(brought - anon - l->own.gone, 0);
 	}
 	f->unheld[ALL] += unheld;
@@ -250,9 +261,12 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	look->anon_sum += anon;
 	f->swelled += swelled;
 	f->grown += grown;
+	l->swelled += swelled;
+	l->grown += grown;
 	f->largest = larger(f->largest, anon);
 	f->n++;
 	f->faults += l->faults;
+	f->own += l->own.now;
 	f->stale |= l->faults_seq < job->memory_seq;
 	f->uncounted |= !l->rss_known || l->rss_seq != job->memory_seq || !l->counted;
 	for (enum set s = ALL; s < SETS; s++) {
@@ -278,6 +292,7 @@ const struct look *job_look(struct job *job)
 
 		f->anon[ALL] = f->anon[REST] = 0;
 		f->faults = f->ended;
+		f->own = f->kept;
 		f->largest = f->unheld[ALL] = f->unheld[REST] = 0;
 		f->n = 0;
 		f->stale = f->uncounted = false;
@@ -314,7 +329,7 @@ static void anchor_take(struct family *f, int64_t value, uint64_t time_ns, uint6
 /* What a set of a family probably holds; it may be more than the sum of its members. */
 static int64_t family_likely(const struct job *job, const struct family *f, enum set set)
 {
-	const int64_t brought = brought_by(job, f->faults, f->gone) - f->unheld[ALL] - f->since.brought;
+	const int64_t brought = brought_by(job, f->own, f->gone) - f->unheld[ALL] - f->since.brought;
 	const int64_t grown = f->grown - f->since.grown, swelled = f->swelled - f->since.swelled;
 
 	/* stale: one of them ended before its faults were read. */
@@ -328,7 +343,7 @@ static void likely_from_here(const struct job *job, struct family *f)
 		return;
 	f->since.anon = f->since.set ? f->anon[ALL] : f->largest;
 	f->since.set = true;
-	f->since.brought = brought_by(job, f->stale ? f->faults_before : f->faults, f->gone);
+	f->since.brought = brought_by(job, f->own, f->gone);
 	f->base_seq = job->seq;
 	f->since.grown = f->grown;
 	f->since.swelled = f->swelled;
@@ -361,6 +376,7 @@ void families_anchor(struct job *job, uint64_t time_ns)
 
 void families_settle(struct job *job)
 {
+	job->settled_seq = job->seq;
 	for (size_t i = 0; i < job->n_families; i++)
 		job->families[i].faults_before = job->families[i].faults;
 	for (size_t i = 0; i < job->n_live; i++) {

@@ -82,6 +82,11 @@ struct tree_counter {
 	int64_t reaped;        /* what hiwater was told when it waited for it: all of the above, exactly */
 };
 
+/* What the others of a set held beside a process: at most, and probably. */
+struct beside {
+	int64_t most, likely;
+};
+
 /* A process that is kept, living or ended. */
 struct member {
 	struct process p;
@@ -89,6 +94,7 @@ struct member {
 	uint32_t family, generation;
 	uint32_t kin;          /* living children that are of its family */
 	bool is_kin;           /* it is one of those of its parent */
+	bool forked;           /* of its family there is or was a child: it may hold what this one brought */
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
 	struct counter plain[PLAINS];
@@ -104,7 +110,10 @@ struct member {
 	} mid, old;            /* its anonymous memory at about half and a quarter of the run, or at its first look */
 	int64_t program_peak;  /* largest of rss and counted marks of this program */
 	/* Of struct live, once it ended: */
-	int64_t others[SETS], seen, given;
+	struct beside others[SETS];
+	int64_t seen, given;
+	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
+	uint64_t room_seq;    /* frame that told of the last of them */
 	int64_t copied;       /* ended before a look at it was added up: what it probably shared with its parent */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
@@ -116,14 +125,16 @@ struct live {
 	int64_t rss, file;
 	int64_t file_then;     /* file at the last job_files_done */
 	int64_t anon_then;     /* at the last look, if it was looked at */
+	int64_t swelled, grown; /* its part of its family's */
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
 		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
 		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
+		int64_t lost;         /* the same, whatever marks there were */
 		uint64_t mark_seq;    /* frame of that reading; 0: none */
 	} own;
-	int64_t others[SETS];  /* the most that the others can have held at a look since its mark was read last */
+	struct beside others[SETS]; /* the largest at a look since its mark was read last */
 	int64_t seen;          /* its largest rss since then */
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
@@ -157,6 +168,7 @@ struct family {
 	bool used;
 	uint32_t generation, living;
 	int64_t ended;         /* faults of members that left or ended and that no living parent in it tells */
+	int64_t kept;          /* own faults of those of them that had forked: what these brought others may hold */
 	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
 	struct anchor anchors[ANCHORS]; /* older and looser first */
 	unsigned n_anchors;
@@ -175,6 +187,7 @@ struct family {
 	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
+	int64_t own;           /* faults of the living themselves, and those that are kept */
 	int64_t unheld[SETS];  /* bytes that faults brought and, beside what is gone, none of the set can hold now */
 	int64_t largest;       /* anonymous memory of one member */
 	uint32_t n;
@@ -196,10 +209,11 @@ struct look {
 struct burst {
 	int64_t low;           /* the largest mark */
 	int64_t base;          /* the most that others + seen were for one of them */
-	int64_t sum, most;     /* of the excesses over what was seen */
+	int64_t sum;           /* of the excesses over what was seen */
+	int64_t likely;        /* what all held beside one of them, and it, most probably */
 	bool any;
 	/* Of processes that lived and died between two looks, as exit records tell: */
-	int64_t missed, missed_most; /* sizes added up; the most that one of them probably added */
+	int64_t missed, missed_likely; /* sizes added up; the most that there probably was with one of them */
 	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
 	uint64_t missed_seq;   /* frame that told of the last of them */
 };
@@ -245,6 +259,7 @@ struct job {
 	struct job_config config;
 	struct facts facts;
 	uint64_t now_ns, seq, memory_seq, memory_ns, anchored_seq;
+	uint64_t settled_seq;  /* of the last total */
 	uint64_t burst_since_ns, proven_since_ns; /* bursts happened later: those of the next total, of the last; UINT64_MAX: none */
 	int64_t page_bytes;    /* what a fault may bring, huge pages apart */
 
@@ -374,7 +389,7 @@ void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fo
 /* faults: of m, as far as no living member tells of them. */
 void family_leave(struct job *job, struct member *m, int64_t faults);
 /* It ends or runs another program: what it alone held is gone. */
-void family_drop(struct job *job, const struct live *l);
+void family_drop(struct job *job, struct live *l);
 /* What a copy of a living or just ended parent was given at its fork, where no look that was added up has it; else 0. */
 int64_t family_copied(const struct job *job, const struct live *l);
 /* Faults of l were read. */
@@ -402,11 +417,15 @@ struct bounds {
 	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
-void burst_add(struct burst *burst, int64_t others, int64_t seen, int64_t value);
-/* The same of a child that shares what it was given. */
-void burst_take(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t value);
-/* copied: what it probably shared besides, which bounds must not rely on. */
-void burst_copy(struct burst *burst, int64_t others, int64_t seen, int64_t given, int64_t copied, int64_t value);
+void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t value);
+/* The same of a child that shares what it was given; copied: what it probably shared besides, which bounds must not rely on. */
+void burst_copy(struct burst *burst, struct beside others, int64_t seen, int64_t given, int64_t copied, int64_t value);
+/* The largest total of the last two spans between marks. */
+int64_t total_lately(const struct job *job, enum set set);
+/* One that the last total told of has ended. */
+void room_make(struct job *job, const struct member *m, int64_t told);
+/* What is left of the last total for one that it did not tell of. */
+int64_t room_left(const struct job *job, enum set set, const struct member *m);
 /* The same where it is not sure that it was one of the set: only what is held at most rises. */
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */

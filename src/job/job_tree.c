@@ -276,6 +276,7 @@ static void exec_take(struct job *job, struct member *m)
 		return;
 	family_drop(job, l);
 	family_leave(job, m, l->faults);
+	m->forked = false;
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;
 	l->given = 0;
@@ -305,6 +306,7 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 		parent->p.startstack != m->p.startstack)
 		return;
 	parent->kin++;
+	parent->forked = true;
 	m->is_kin = true;
 	family_join(job, parent->family, m, forked_at(job, &m->p, now));
 }
@@ -340,7 +342,7 @@ int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 	m->young = is_young(job, b->start_ns);
 	job->live[m->live].counted = m->young;
 	for (enum set s = ALL; s < SETS; s++)
-		job->live[m->live].others[s] = job->high[s].last;
+		job->live[m->live].others[s].most = job->high[s].last;
 	r = describe(m, b);
 	if (b->is_main)
 		main_take(job, m);

@@ -174,6 +174,73 @@ static void test_a_copy_that_no_look_saw_adds_little(void **state)
 	rig_done(&r);
 }
 
+/* A loop forks, waits and forks again: whoever ended made room for the next, also where that was never looked at. */
+static void test_children_that_come_one_after_the_other(void **state)
+{
+	struct rig r;
+	uint32_t id = 2;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 20 * MB, 0);
+	faults(&r, 1, 20 * MB / PAGE);
+	tick(&r);
+	for (int i = 0; i < 20; i++) {
+		born(&r, id, 1, 77);
+		rss(&r, 1, 20 * MB, 0);
+		rss(&r, id, 40 * MB, 0);
+		push(&r);
+		faults(&r, id, 20 * MB / PAGE);
+		tick(&r);
+		framebuf_end(&r.buf, &(struct end) {
+					     .entity = ENTITY_PROCESS,
+					     .id = id,
+					     .how = END_TASKSTATS,
+					     .hwm_bytes = known(70 * MB),
+					     .faults_minor = known(50 * MB / PAGE),
+				     });
+		missed_as(&r, "p1", id + 1, 70 * MB, 50 * MB / PAGE);
+		id += 2;
+	}
+	rss(&r, 1, 20 * MB, 0);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM), 70 * MB, 72 * MB);
+	assert_within(most(&r, M_JOB_RAM_REST), 70 * MB, 72 * MB);
+	assert_true(most(&r, M_JOB_RAM_HIGH) >= 120 * MB); /* they may have been there at once */
+	rig_done(&r);
+}
+
+/* What forks that have ended took with them is not held beside those that came after them. */
+static void test_forks_take_with_them_what_they_brought(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 100 * MB, 0);
+	faults(&r, 1, 100 * MB / PAGE);
+	tick(&r);
+	for (uint32_t id = 2; id <= 40; id += 2) {
+		for (uint32_t k = 0; k < 2; k++) {
+			born(&r, id + k, 1, 77);
+			rss(&r, id + k, 130 * MB, 0);
+		}
+		rss(&r, 1, 100 * MB, 0);
+		push(&r);
+		for (uint32_t k = 0; k < 2; k++)
+			faults(&r, id + k, 30 * MB / PAGE);
+		tick(&r);
+		for (uint32_t k = 0; k < 2; k++)
+			gone(&r, id + k);
+	}
+	rss(&r, 1, 100 * MB, 0);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM), 160 * MB, 162 * MB);
+	rig_done(&r);
+}
+
 /* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
 
 static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool valid)
@@ -433,6 +500,8 @@ int main(void)
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
+		cmocka_unit_test(test_children_that_come_one_after_the_other),
+		cmocka_unit_test(test_forks_take_with_them_what_they_brought),
 		RIG_TEST(test_who_ends_before_its_look_is_added_up_counts),
 		cmocka_unit_test(test_a_copy_that_ends_before_its_look_is_added_up_adds_little),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
