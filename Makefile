@@ -19,14 +19,20 @@ FUZZ_SECONDS ?= 30
 # What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all deps deps-test test test-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
+.PHONY: all prefix deps deps-test test test-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
-all: $(BUILD)/build.ninja
+all: prefix
 	@env ninja -C $(BUILD) $(TARGET)
 
 $(BUILD)/build.ninja:
 	@tools/check-meson
 	env meson setup $(BUILD) --prefix=$(PREFIX)
+
+# A PREFIX that is asked for now holds, whatever the folder was set up with.
+prefix: $(BUILD)/build.ninja
+ifneq ($(origin PREFIX),file)
+	env meson configure $(BUILD) --prefix=$(PREFIX)
+endif
 
 deps:
 	@tools/install-deps build
