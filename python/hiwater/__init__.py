@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from ._summary import Summary as Summary
     from ._track import current as current
     from ._track import last as last
+    from ._track import log as log
+    from ._track import mark as mark
+    from ._track import oom as oom
+    from ._track import phase as phase
     from ._track import start as start
     from ._track import stop as stop
     from ._track import track as track
+    from ._track import wrap_loader as wrap_loader
 
     __version__: str
 
@@ -38,14 +43,15 @@ _NAMES = {
     "Run": ("_run", "Run"), "load_ipython_extension": ("_ipython", "load_ipython_extension"),
     "unload_ipython_extension": ("_ipython", "unload_ipython_extension"), "Summary": ("_summary", "Summary"), "command": ("_command", "command"),
     "current": ("_track", "current"),
-    "last": ("_track", "last"), "open": ("_recording", "open_recording"), "start": ("_track", "start"),
-    "stop": ("_track", "stop"), "track": ("_track", "track"),
+    "last": ("_track", "last"), "log": ("_track", "log"), "mark": ("_track", "mark"), "oom": ("_track", "oom"),
+    "open": ("_recording", "open_recording"), "phase": ("_track", "phase"), "start": ("_track", "start"),
+    "stop": ("_track", "stop"), "track": ("_track", "track"), "wrap_loader": ("_track", "wrap_loader"),
 }
 
 _MODULES = {"callbacks", "sinks"}
 
-__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "current", "last", "open", "sinks",
-           "start", "stop", "track"]
+__all__ = ["Error", "Phase", "Recording", "Run", "Summary", "__version__", "callbacks", "command", "current", "last", "log", "mark",
+           "oom", "open", "phase", "sinks", "start", "stop", "track", "wrap_loader"]
 
 
 def _version() -> str:

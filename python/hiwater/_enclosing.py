@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
+
+_PATIENCE = struct.pack("@ll", 0, 100000)  # of the C library's struct timeval
+_is_slow = False
 
 
 def name() -> Optional[str]:
@@ -18,13 +22,19 @@ def name() -> Optional[str]:
 
 
 def tell(text: str) -> None:
-    """Nothing waits for it, and nobody is told if it is lost."""
+    """Nobody is told if it is lost, because the recorder takes nothing; that is waited for only once."""
+    global _is_slow
     address = name()
     if address is None:
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-            s.setblocking(False)
-            s.sendto(text.encode(errors="replace"), socket.MSG_NOSIGNAL, b"\0" + os.fsencode(address[1:]))
+            if not _is_slow:  # the kernel holds ten messages, and waits for room without asking again and again
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _PATIENCE)
+            s.sendto(text.encode(errors="replace"), socket.MSG_NOSIGNAL | (socket.MSG_DONTWAIT if _is_slow else 0),
+                     b"\0" + os.fsencode(address[1:]))
+        _is_slow = False
+    except BlockingIOError:
+        _is_slow = True
     except OSError:
-        pass
+        pass  # it has ended

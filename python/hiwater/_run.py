@@ -407,21 +407,24 @@ class Phase:
     """A part of a run: `with run.phase("epoch", epoch=3):`, or `@run.phase("load")` on a function. Each use is a phase of
     its own."""
 
-    def __init__(self, run: Run, name: str, facts: Mapping[str, Any]) -> None:
-        self._run = run
+    def __init__(self, run: Optional[Run], name: str, facts: Mapping[str, Any]) -> None:
+        self._run = run  # None: whichever is the innermost when the phase begins
+        self._inside = run
         self.name = " ".join(str(name).split()) or "phase"
         self.facts = dict(facts)
 
     def __enter__(self) -> Phase:
         lines = [f"{key}={str(value)[:500]}".replace("\n", " ") for key, value in self.facts.items()]
-        self._run._edge("\n".join([f"phase+ {self.name}", *lines]))
+        self._inside = self._run or _innermost()
+        self._inside._edge("\n".join([f"phase+ {self.name}", *lines]))
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
+        run = self._inside or _innermost()
         if value is not None:
-            self._run.oom(value)
-        self._run._edge(f"phase- {self.name}")
+            run.oom(value)
+        run._edge(f"phase- {self.name}")
 
     def __call__(self, function: F) -> F:
         from ._wrap import wrap
@@ -434,8 +437,8 @@ class Loader:
 
     PERIOD_S = 0.1
 
-    def __init__(self, run: Run, loader: Iterable[Any], prefix: str) -> None:
-        self._run = run
+    def __init__(self, run: Optional[Run], loader: Iterable[Any], prefix: str) -> None:
+        self._run = run  # None: the innermost
         self._loader = loader
         self._names = (prefix + "data_wait", prefix + "step_time")
 
@@ -461,7 +464,7 @@ class Loader:
             self._log(waited, time.perf_counter() - told)
 
     def _log(self, waited: float, whole: float) -> None:
-        self._run.log({self._names[0]: waited, self._names[1]: whole})
+        (self._run or _innermost()).log({self._names[0]: waited, self._names[1]: whole})
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]
@@ -491,6 +494,7 @@ def _series_name(name: object) -> str:
 # ---- all runs of this process ----------------------------------------------------------------------------------------
 
 _running: list[Run] = []
+_around: Optional[Run] = None  # speaks to the `hiwater run` that encloses this process, if one does
 _finished: list[Run] = []  # the last one
 _worker = 0  # the process whose end was looked after
 _settles = threading.RLock()
@@ -498,6 +502,17 @@ _resets = threading.RLock()  # who sets the mark back lets the others read it fi
 
 
 _unsettled: Optional[weakref.ref[Run]] = None  # the last run that may have a recording to come
+
+
+def _innermost() -> Run:
+    """To whom the program speaks that names no run."""
+    global _around
+    if _running:
+        return _running[-1]
+    if not _around or _around._pid != os.getpid():
+        _around = Run({})
+        _around._pid = os.getpid()
+    return _around
 
 
 def _settle_last(now: Run) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ._errors import Error
-from ._run import Run, _finished, _running
+from ._run import Loader, Phase, Run, _finished, _innermost, _running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any, Iterable, Mapping, Optional, TypeVar, Union
+
+    T = TypeVar("T")
 
 
 def track(what: object = None, /, **options: Any) -> Any:
@@ -74,10 +76,40 @@ def stop() -> Optional[Run]:
 
 
 def current() -> Optional[Run]:
-    """The innermost run that measures in this process, that of `%%hiwater` in its cell for example; None: there is none."""
+    """The innermost run that measures in this process, that of `%%hiwater` in its cell for example; None: there is none. A
+    `hiwater run` around the process is none of it: `hiwater.log` and the like reach that, too."""
     return _running[-1] if _running else None
 
 
 def last() -> Optional[Run]:
     """The run that ended last in this process, of a decorated function for example; None: there was none."""
     return _finished[-1] if _finished else None
+
+
+# ---- what the program tells, whoever measures it ------------------------------------------------------------------------
+
+
+def log(values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
+    """As `Run.log`, of the innermost run of this process, else of the `hiwater run` around it. Where nobody measures, it does
+    nothing: programs may keep it. The same goes for `mark`, `phase`, `wrap_loader` and `oom`."""
+    _innermost().log(values, step=step, **more)
+
+
+def mark(text: str) -> None:
+    """As `Run.mark`, of whoever measures; see `log`."""
+    _innermost().mark(text)
+
+
+def phase(name: str, /, **facts: Any) -> Phase:
+    """As `Run.phase`, of whoever measures when it begins; see `log`."""
+    return Phase(None, name, facts)
+
+
+def wrap_loader(loader: Iterable[T], *, prefix: str = "") -> Iterable[T]:
+    """As `Run.wrap_loader`, of whoever measures meanwhile; see `log`."""
+    return Loader(None, loader, prefix)
+
+
+def oom(what: Union[BaseException, str]) -> bool:
+    """As `Run.oom`, of whoever measures; see `log`."""
+    return _innermost().oom(what)

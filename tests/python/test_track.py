@@ -660,6 +660,50 @@ def test_in_a_run_of_the_command(program):
         assert list(shown["series"]) == ["loss"] and [p["name"] for p in shown["phases"]] == ["p"]
 
 
+def test_who_names_no_run_speaks_to_the_command_around(program):
+    """Also more at once than a socket holds, from a function that was decorated before, and from a fork."""
+    text = """
+        assert hiwater.current() is None
+        @hiwater.phase("fit", kind="small")
+        def fit():
+            for i in range(500):
+                hiwater.log({"i": i}, loss=1, step=i)
+            with hiwater.phase("end"):
+                for _ in hiwater.wrap_loader([1, 2]): pass
+            assert hiwater.oom(MemoryError("none left")) and not hiwater.oom(ValueError())
+            pid = os.fork()
+            if not pid:
+                hiwater.mark("from a fork")
+                os._exit(0)
+            os.waitpid(pid, 0)
+        fit()
+    """
+    program.run(text)  # where nobody measures, it is nothing
+    program.run(text, COMMAND, "run", "--summary", "none", "-o", "around.hiw", "--")
+    shown = program.shown("around.hiw")
+    assert [(p["name"], p["facts"]) for p in shown["phases"]] == [("fit", {"kind": "small"}), ("end", {})]
+    assert shown["series"]["i"]["n"] == 500 and shown["series"]["i"]["sum"] == 499 * 250
+    assert shown["series"]["loss"]["sum"] == 500 and "data_wait" in shown["series"]
+    assert texts(program.folder / "around.hiw", "mark") == ["from a fork"]
+    assert texts(program.folder / "around.hiw", "trigger") == ["out of memory: host: MemoryError: none left"]
+
+
+def test_who_names_no_run_speaks_to_the_innermost(program):
+    told = program.run("""
+        part = hiwater.phase("part")
+        loader = hiwater.wrap_loader(range(2))
+        with hiwater.track(record=False) as outer, hiwater.track(record=False) as inner:
+            with part:
+                hiwater.log(loss=1)
+                list(loader)
+            inner.stop()
+            hiwater.log(loss=2)
+        tell(inner=list(inner.summary.series), outer=list(outer.summary.series),
+             phases=[[p.name for p in run.summary.phases] for run in (inner, outer)])
+    """)[0]
+    assert told["inner"] == ["loss", "data_wait", "step_time"] and told["outer"] == ["loss"] and told["phases"] == [["part"], []]
+
+
 # ---- errors --------------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("call, words", [
