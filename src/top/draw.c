@@ -71,6 +71,38 @@ static void draw_title(struct picture *p)
 
 /* ---- the line at the bottom --------------------------------------------------------------------------------------- */
 
+/* How many bytes of cleaned text stand in a line: whole words, where one fits. */
+static size_t line_of(const char *text, int columns)
+{
+	const size_t room = text_fit(text, (unsigned) columns);
+	size_t n = room;
+
+	if (!text[room])
+		return room;
+	while (n > 0 && text[n] != ' ')
+		n--;
+	return n > 0 ? n : room;
+}
+
+int draw_wrapped(struct screen *s, int bottom, enum ink ink, const char *text)
+{
+	const int room = s->columns > 2 ? s->columns - 2 : 1;
+	const char *at = text;
+	int lines = 0;
+
+	for (; *at && lines < bottom; at += strspn(at, " "), lines++)
+		at += line_of(at, room);
+	for (int y = bottom - lines + 1; y <= bottom; y++) {
+		const size_t len = line_of(text, room);
+
+		screen_fill(s, y, 0, s->columns, INK_PLAIN, " ");
+		(void) screen_print(s, y, 1, ink, "%.*s", (int) len, text);
+		text += len;
+		text += strspn(text, " ");
+	}
+	return lines;
+}
+
 /* Choices, two blanks between them, on as many lines from y upwards as they need. */
 static void draw_menu(struct picture *p, int y, const char *question)
 {
@@ -113,16 +145,23 @@ static void draw_question(struct picture *p, int y)
 		[ASK_SIGNAL] = "signal: ",
 		[ASK_SURE] = "sure? ",
 	};
-	int x = 1;
+	const char *question = questions[p->v->asking];
+	char input[INPUT_LEN + 1];
 
 	if (p->v->asking == ASK_SORT || p->v->asking == ASK_SIGNAL) {
-		draw_menu(p, y, questions[p->v->asking]);
+		draw_menu(p, y, question);
 		return;
 	}
-	x += screen_put(p->s, y, x, -1, INK_BOLD, questions[p->v->asking]);
-	if (*p->v->trouble)
-		(void) screen_put(p->s, y > 0 ? y - 1 : 0, 1, -1, INK_ERROR, p->v->trouble);
-	(void) screen_print(p->s, y, x, INK_PLAIN, "%s_", p->v->input);
+	(void) snprintf(input, sizeof(input), "%s_", p->v->input);
+	if (strlen(question) + strlen(input) + 2 > (size_t) p->s->columns) { /* the question above the answer */
+		y -= draw_wrapped(p->s, y, INK_PLAIN, input);
+		y -= draw_wrapped(p->s, y, INK_BOLD, question);
+	} else {
+		const int x = 1 + screen_put(p->s, y, 1, -1, INK_BOLD, question);
+
+		(void) screen_put(p->s, y--, x, -1, INK_PLAIN, input);
+	}
+	(void) draw_wrapped(p->s, y, INK_ERROR, p->v->trouble);
 }
 
 static void draw_keys(struct picture *p, int y)
@@ -135,7 +174,7 @@ static void draw_keys(struct picture *p, int y)
 	int x = 1;
 
 	if (*p->v->message)
-		(void) screen_put(p->s, y, 1, -1, INK_WARN, p->v->message);
+		(void) draw_wrapped(p->s, y, INK_WARN, p->v->message);
 	else if (p->v->filter)
 		(void) screen_print(p->s, y, 1, INK_BOLD, "filter: %s", p->v->filter_text);
 	else

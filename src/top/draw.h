@@ -39,6 +39,8 @@ int draw_detail(struct picture *p, int y, int lines, int width);
 int table_column(const struct picture *p, enum column column, int *ret_width);
 /* draw_help.c: keys. */
 void draw_help(struct picture *p);
+/* Cleaned text over as many lines as it needs, the last of them at bottom. Returns how many they are. */
+int draw_wrapped(struct screen *s, int bottom, enum ink ink, const char *text);
 /* keys.c: what keys are called and do: rows of two texts, NULL behind the last. */
 const char *const *key_texts(void);
 

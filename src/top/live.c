@@ -196,7 +196,7 @@ static void step(struct top *t)
 	const int r = feed_step(&t->feed, &err);
 
 	if (r < 0)
-		(void) snprintf(t->view.message, sizeof(t->view.message), "%.190s", *err.text ? err.text : strerror(-r));
+		(void) snprintf(t->view.message, sizeof(t->view.message), "%s", *err.text ? err.text : strerror(-r));
 	if (r > 0 && t->away > 0 && screen_in_foreground())
 		t->away--;
 	t->redraw |= r != 0 && !(t->view.paused && t->feed.kind != FEED_REPLAY);

@@ -198,7 +198,7 @@ void setup_draw(struct top *t)
 	for (size_t row = first; row < ROWS && FIRST_LINE + (int) (row - first) < bottom; row++)
 		draw_row(t, row, FIRST_LINE + (int) (row - first));
 	if (*t->view.message)
-		(void) screen_put(s, bottom, 1, -1, INK_WARN, t->view.message);
+		(void) draw_wrapped(s, bottom, INK_WARN, t->view.message);
 	else
 		(void) screen_put(s, bottom, 1, -1, INK_DIM, "up down pick  left right change  Esc back");
 	screen_show(s);

@@ -30,7 +30,7 @@ struct written {
 	pid_t pid;             /* 0: none is */
 	int fd;                /* what it prints; -1 */
 	size_t len;
-	char said[256];
+	char said[512];
 };
 
 struct top {

@@ -49,7 +49,7 @@ enum asking {
 
 enum {
 	INPUT_LEN = 160,
-	MESSAGE_LEN = 200
+	MESSAGE_LEN = 512 /* as hiw_err */
 };
 
 /* A process in the table. */

@@ -90,7 +90,7 @@ static void tell(struct top *t, bool done)
 	if (strncmp(text, prefix, sizeof(prefix) - 1) == 0)
 		text += sizeof(prefix) - 1;
 	(void) text_clean(text, t->screen.utf8, &clean);
-	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%.180s", done ? "written: " : "no report: ", clean.len ? clean.data : "");
+	(void) snprintf(t->view.message, sizeof(t->view.message), "%s%s", done ? "written: " : "no report: ", clean.len ? clean.data : "");
 	buf_done(&clean);
 }
 

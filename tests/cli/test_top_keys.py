@@ -295,6 +295,19 @@ def test_no_report_of_what_is_not_recorded(screen, sleeper):
     s.wait("nothing is recorded here")
 
 
+def test_nothing_that_is_said_is_cut(screen, sleeper):
+    """What does not fit into the last line takes more of them: messages, what is wrong with an answer, the answer."""
+    s = screen(40, 24)
+    s.line(top(sleeper.pid))
+    s.wait(r"^ \? help")
+    s.keys("w")
+    s.wait(r"^ nothing is recorded here: hiwater run\s*\n or hiwater attach makes a recording$")
+    s.keys("/")
+    s.type("rss >> 1GiB and command ~ loader and cpu > 5")
+    s.keys("Enter")
+    s.wait(r"as\s*\n 24GiB, 90% or 0.5\s*\n filter \(rss > 1GiB and name ~ \^py\):\s*\n rss >> 1GiB and command ~ loader and\s*\n cpu > 5_$")
+
+
 def test_a_menu_on_a_narrow_screen(screen, recording):
     """All choices are there, on as many lines as they need; what sorts and has no column is said."""
     s = screen(40, 24)
