@@ -69,13 +69,14 @@ static void phase_row(struct html *h, size_t run, const struct job *job, size_t 
 {
 	const struct phase *p = job_phase(job, i);
 	const uint64_t end = p->end_ns ? p->end_ns : job_now(job);
+	const char *facts = html_phase_facts(p);
 
 	html_printf(h, "<tr data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><th scope=\"row\" class=\"depth-%u\">", run,
 		(unsigned long long) p->begin_ns, (unsigned long long) end, job_phase_depth(job, p));
 	html_text(h, p->name);
-	if (p->facts && *p->facts) {
+	if (facts && *facts) {
 		html_raw(h, " <small>");
-		html_text(h, p->facts);
+		html_text(h, facts);
 		html_raw(h, "</small>");
 	}
 	html_raw(h, "</th><td>");

@@ -197,7 +197,15 @@ static void draw_line(struct picture *p)
 	}
 	if (model_rate(p->m, t, p->m->machine ? HOST_CPU_USER : JOB_CPU_USER, p->m->machine ? HOST_CPU_SYSTEM : JOB_CPU_SYSTEM, &rate))
 		(void) short_number(rate / 1e9, cpu);
-	(void) screen_print(p->s, 0, 0, INK_PLAIN, "RAM %s peak %s CPU %s", amount, peak, cpu);
+	char text[4 * SHORT_LEN] = "";
+
+	for (int parts = 3; parts > 0; parts--) { /* rather none than one that is cut */
+		(void) snprintf(text, sizeof(text), "RAM %s%s%s%s%s", amount, parts > 2 ? " peak " : "", parts > 2 ? peak : "",
+			parts > 1 ? " CPU " : "", parts > 1 ? cpu : "");
+		if ((int) text_width(text) <= p->s->columns)
+			break;
+	}
+	(void) screen_put(p->s, 0, 0, -1, INK_PLAIN, text);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */

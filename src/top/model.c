@@ -284,10 +284,23 @@ void model_clean(struct model *m, const char *text, char *buf, size_t size)
 	}
 }
 
+/* "epoch 3" where the text is "epoch", then "epoch=3" in a line of its own. */
+static void begin_phase(struct model *m, const char *text, char *buf, size_t size)
+{
+	const size_t name = strcspn(text, "\n");
+	const char *facts = text[name] ? text + name + 1 : "";
+	char words[PHASE_LEN];
+
+	if (strncmp(facts, text, name) == 0 && facts[name] == '=')
+		facts += name + 1;
+	(void) snprintf(words, sizeof(words), "%.*s%s%s", (int) name, text, *facts ? " " : "", facts);
+	model_clean(m, words, buf, size);
+}
+
 static void take_phase(struct model *m, const struct hiw_event *e)
 {
 	if (strcmp(e->kind, "phase-begin") == 0 && m->n_phases < PHASES_KEPT)
-		model_clean(m, e->text, m->phases[m->n_phases++], sizeof(m->phases[0]));
+		begin_phase(m, e->text, m->phases[m->n_phases++], sizeof(m->phases[0]));
 	else if (strcmp(e->kind, "phase-end") == 0 && m->n_phases > 0)
 		m->n_phases--;
 }

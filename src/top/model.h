@@ -70,6 +70,7 @@ enum {
 	EVENTS_KEPT = 200,
 	SERIES_KEPT = 16,
 	PHASES_KEPT = 8,
+	PHASE_LEN = 64,
 	GPU_NAME = 24
 };
 
@@ -120,7 +121,7 @@ struct model {
 	size_t n_series;
 	struct event_line events[EVENTS_KEPT]; /* a ring; the newest is events[(n_events - 1) % EVENTS_KEPT] */
 	uint64_t n_events;
-	char phases[PHASES_KEPT][64]; /* open ones, outermost first */
+	char phases[PHASES_KEPT][PHASE_LEN]; /* open ones, outermost first */
 	size_t n_phases;
 	struct trail ram, cpu; /* bytes; cores */
 	struct buf scratch;

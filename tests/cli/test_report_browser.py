@@ -129,6 +129,7 @@ def test_charts_are_drawn_and_hostile_text_stays_text(opened):
     for title in ("What happened", "RAM of the job", "Processors", "loss", "lr", "Storage", "Lifetimes and peaks"):
         assert title in titles
     assert opened.page.title() == "shown - hiwater"
+    assert opened.page.inner_text("tr[data-from] th") == "epoch 0", "not epoch epoch=0"
     assert opened.colors(0) > 5 and opened.colors(1) > 5
     above = opened.js("[...document.querySelectorAll('figure.chart[aria-label=\"RAM of the job\"] .above')].map(e => e.textContent)")
     assert len(above) == 1 and above[0].startswith("this machine has ") and above[0].endswith(", above the chart"), "a limit that would flatten the lines is told"

@@ -33,6 +33,9 @@ def test_too_small_is_one_line(screen, recording):
     s = screen(30, 6)
     s.line(top(recording, "--at", "90s") + "; echo status=$?")
     s.wait(r"^RAM 11\.2G peak 18\.2G CPU 4\.50")
+    for columns, shown in ((20, r"^RAM 11\.2G CPU 4\.50$"), (10, r"^RAM 11\.2G$")):
+        s.tmux("resize-window", "-x", str(columns), "-y", "5")
+        s.wait(shown)  # no figure is cut
     click(s, 3, 1)  # where there is no chart
     s.keys("q")
     s.wait("^status=0")

@@ -101,7 +101,7 @@ def fill_words(db):
               (74, "cleared", "warn: ram > 16GiB"), (80, "mark", "checkpoint 1")]
     rows = [(t, kind, 0, text) for t, kind, text in events]
     for epoch in range(3):
-        rows += [(epoch * 40, "phase-begin", epoch + 1, f"epoch {epoch}"), (epoch * 40 + 39, "phase-end", epoch + 1, "")]
+        rows += [(epoch * 40, "phase-begin", epoch + 1, f"epoch\nepoch={epoch}"), (epoch * 40 + 39, "phase-end", epoch + 1, "")]
     for t, kind, phase, text in sorted(rows):
         insert(db, "event", t=t * SECOND, kind=kind, entity="job", id=0, phase=phase, value=0, text=text)
     for id_, name in enumerate(("loss", "accuracy"), 1):
