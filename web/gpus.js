@@ -83,9 +83,9 @@ function gpuCharts(page, data, gpu) {
     { height: c.height, loose: c.loose, note: c.note, refs: c.title === 'memory' ? total : [], held: HELD_SHOWN.includes(c.title) ? held : [] }));
 }
 
-function gpuTogether(page, run) {
+function gpuTogether(page, run, gpus) {
   return GPU_ALL.map((c) => {
-    const found = run.gpus.map((gpu, i) => {
+    const found = gpus.map((gpu, i) => {
       const table = run.table('gpu', gpu.id);
       const column = table && c.column.map((name) => table.column(name)).find(Boolean);
       return column && { label: gpu.label, color: i, line: lineOf(run, table, column) };
@@ -96,7 +96,10 @@ function gpuTogether(page, run) {
 
 function gpus(page, data) {
   const run = data.runs[0];
-  if (data.runs.length > 1) return run.gpus.slice(0, 1).flatMap((gpu) => gpuCharts(page, data, gpu));
-  if (run.gpus.length <= FEW_GPUS) return run.gpus.flatMap((gpu) => gpuCharts(page, data, gpu));
-  return [...gpuTogether(page, run), ...run.gpus.map((gpu) => new Folded(page, `${gpu.label}, ${gpu.name}`, () => gpuCharts(page, data, gpu)))];
+  const used = run.gpus.filter((gpu) => !gpu.beside);
+  const beside = run.gpus.filter((gpu) => gpu.beside);
+  if (data.runs.length > 1) return [...used, ...beside].slice(0, 1).flatMap((gpu) => gpuCharts(page, data, gpu));
+  const folded = beside.length ? [new Folded(page, `The job held nothing on ${beside.map((gpu) => gpu.label).join(', ')}`, () => gpuTogether(page, run, beside))] : [];
+  if (used.length <= FEW_GPUS) return [...used.flatMap((gpu) => gpuCharts(page, data, gpu)), ...folded];
+  return [...gpuTogether(page, run, used), ...used.map((gpu) => new Folded(page, `${gpu.label}, ${gpu.name}`, () => gpuCharts(page, data, gpu))), ...folded];
 }

@@ -13,7 +13,7 @@ static const char *const identities[EXPORT_TABLES] = {
 	[ENTITY_HOST] = "",
 	[ENTITY_JOB] = "",
 	[ENTITY_PROCESS] = ",id,pid,name",
-	[ENTITY_GPU] = ",id,index,uuid,name",
+	[ENTITY_GPU] = ",id,index,uuid,parent,name",
 	[ENTITY_GPU_PROCESS] = ",id,gpu,process,pid,name",
 	[EXPORT_SERIES] = ",series,step,value",
 	[EXPORT_EVENTS] = ",kind,entity,id,phase,duration_s,text",
@@ -82,6 +82,7 @@ static void put_gpu(struct export *e, const struct birth *b)
 {
 	put_maybe(&e->out, b ? b->gpu.index : UNKNOWN);
 	put_text(&e->out, b ? b->gpu.uuid : "");
+	put_text(&e->out, b ? b->gpu.parent : "");
 	put_text(&e->out, b ? b->gpu.name : "");
 }
 

@@ -61,6 +61,7 @@ static void put_gpu(struct export *e, struct json *j, const struct birth *b)
 	(void) e;
 	key_maybe(j, "index", b ? b->gpu.index : UNKNOWN);
 	key_str(j, "uuid", b ? b->gpu.uuid : NULL);
+	key_str(j, "parent", b && *b->gpu.parent ? b->gpu.parent : NULL);
 	key_str(j, "name", b ? b->gpu.name : NULL);
 }
 

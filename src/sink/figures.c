@@ -307,6 +307,16 @@ bool figure_gpu_used(const struct summary *s, uint32_t id)
 	return !held.known || held.value > 0;
 }
 
+bool figure_gpu_beside(const struct summary *s, uint32_t id)
+{
+	const size_t few = 2, n = job_gpu_count(s->job);
+	bool any = n > few;
+
+	for (size_t i = 0; i < n; i++)
+		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
+	return any && !figure_gpu_used(s, id);
+}
+
 const char *figure_gpu_lead(enum metric lead)
 {
 	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"

@@ -86,6 +86,8 @@ void figure_phase(const struct phase *p, bool all, struct buf *out);
 bool figure_has_gpus(const struct summary *s);
 /* Did the job hold memory on it, or is that not known? */
 bool figure_gpu_used(const struct summary *s, uint32_t id);
+/* Did it hold nothing there, and is that GPU one of many, or beside one that it used? No picture of it is wanted then. */
+bool figure_gpu_beside(const struct summary *s, uint32_t id);
 /* What a utilisation is called: "SM active", "busy". */
 const char *figure_gpu_lead(enum metric lead);
 

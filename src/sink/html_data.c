@@ -122,8 +122,9 @@ static void findings(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
-static void gpus(struct json *j, const struct job *job)
+static void gpus(struct json *j, const struct summary *s)
 {
+	const struct job *job = s->job;
 	char label[UNITS_LEN];
 
 	key_list(j, "gpus");
@@ -138,6 +139,7 @@ static void gpus(struct json *j, const struct job *job)
 		key_maybe(j, "index", b->gpu.index);
 		key_maybe(j, "cuda_index", b->gpu.cuda_index);
 		key_maybe(j, "total_bytes", b->gpu.memory_bytes);
+		key_bool(j, "beside", figure_gpu_beside(s, b->id));
 		json_end(j);
 	}
 	json_end(j);
@@ -276,7 +278,7 @@ static int one_run(struct json *j, const struct html_run *run, bool small, const
 	json_object(j);
 	facts(j, run, o);
 	findings(j, run->summary);
-	gpus(j, job);
+	gpus(j, run->summary);
 	r = processes(j, job);
 	phases(j, job);
 	events(j, run->gather);

@@ -326,6 +326,23 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 	html_raw(h, "</td></tr>\n");
 }
 
+/* Those without charts, in one line. */
+static void gpus_beside(struct html *h, const struct summary *s)
+{
+	char label[UNITS_LEN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+
+		if (figure_gpu_beside(s, b->id))
+			html_printf(h, "%s%s", n++ ? ", " : "<p class=\"note\">The job held nothing on ", job_gpu_name(s->job, &b->gpu, label));
+	}
+	if (n > 0)
+		html_raw(h, ".</p>\n");
+}
+
+/* Those that it used come first. */
 static void gpu_table(struct html *h, const struct summary *s)
 {
 	const size_t n = job_gpu_count(s->job);
@@ -334,9 +351,14 @@ static void gpu_table(struct html *h, const struct summary *s)
 		return;
 	html_raw(h, "<div class=\"scroll\"><table class=\"gpus\"><thead><tr><th>Device</th><th>Job, peak</th><th>Device, peak</th><th>Has</th>"
 		    "<th>Work, mean</th><th>Busy, mean</th><th>Power, mean</th><th>Hottest</th></tr></thead><tbody>\n");
-	for (size_t i = 0; i < n; i++)
-		gpu_row(h, s, &job_gpu(s->job, i)->birth);
+	for (int beside = 0; beside < 2; beside++) {
+		for (size_t i = 0; i < n; i++) {
+			if (figure_gpu_beside(s, job_gpu(s->job, i)->birth.id) == beside)
+				gpu_row(h, s, &job_gpu(s->job, i)->birth);
+		}
+	}
 	html_raw(h, "</tbody></table></div>\n");
+	gpus_beside(h, s);
 }
 
 /* ---- the head -------------------------------------------------------------------------------------------------------------- */

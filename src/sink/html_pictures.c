@@ -387,8 +387,9 @@ static void pictures_of(struct drawing *d)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
+			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_beside(d->run->summary, t->id);
 
-			for (size_t i = first; i < end && t->n > 0 && strcmp(t->entity, entity) == 0; i++)
+			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
 				picture(d, &html_picture_table[i], t);
 		}
 	}

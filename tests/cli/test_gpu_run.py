@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs on GPUs of a fake driver (tests/fake): whose memory, what show says of it, and a driver that hangs or crashes."""
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -235,6 +236,20 @@ def test_exports_tell_instances_from_gpus(gpu):
     assert re.search(r'^hiwater_gpu_info\{.*gpu="0\.2",uuid="MIG-2.*parent="GPU-8', said, re.M)
     owners = {(m[1], m[2]) for m in re.finditer(r'gpu="([\d.]+)",uuid="(\S+?)"', said)}
     assert len({g for g, _ in owners}) == len(owners) == 5, owners
+
+
+def test_rows_of_instances_say_whose_they_are(gpu):
+    """Their index is one on their GPU, which may have the same: uuid and parent tell them apart, in CSV and in JSON."""
+    gpu.scenario.write_text((ROOT / "tests/fake/scenarios/mig.conf").read_text().replace("include = ", f"include = {CARD.parent.parent}/")
+                            .replace("$HIWATER_FAKE_PID", f"@{gpu.folder}/main"))
+    assert gpu.run("run", "-o", "mig.hiw", "--summary", "none", "--", "sh", "-c", LATER).returncode == 0
+    whole = "GPU-80000000-0000-4000-8000-000000000000"
+    rows = list(csv.DictReader(gpu.run("export", "mig.hiw", "--to", "csv", "--entity", "gpu").stdout.splitlines()))
+    births = [row for line in gpu.run("export", "mig.hiw", "--to", "json", "--entity", "gpu").stdout.splitlines()
+              for row in [json.loads(line)] if row.get("entity") == "gpu" and "vendor" in row]
+    for said in ({(r["index"], r["uuid"], r["parent"] or None) for r in rows}, {(str(b["index"]), b["uuid"], b["parent"]) for b in births}):
+        assert {("0", whole, None), ("1", whole[:-1] + "1", None), ("0", "MIG-11111111-0000-5000-8000-000000000001", whole),
+                ("2", "MIG-22222222-0000-5000-8000-000000000001", whole)} < said
 
 
 def test_of_a_divided_gpu_nothing_is_told_that_is_not_known_of_an_instance(gpu):

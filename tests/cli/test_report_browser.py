@@ -395,6 +395,33 @@ field 75 = ramp 0 1.5G 1..2.5
     opened.close()
 
 
+def test_gpus_that_the_job_did_not_use_are_one_line(browser, tmp_path):
+    """Charts of the one of eight that it used; a click shows the others, all of them in each chart."""
+    tool = Tool(tmp_path)
+    (tmp_path / "gpu.conf").write_text(f"""[driver]
+level = 550
+[gpu 0-7]
+include = {ROOT}/tests/fake/scenarios/cards/h100.conf
+[process 5]
+pid = @{tmp_path}/pid
+memory = 1Gi
+""")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tmp_path / "gpu.conf"))
+    assert tool.run("run", "--summary", "none", "-o", "run.hiw", "--", "sh", "-c", "echo $$ > pid; sleep 3").returncode == 0
+    for args in (["run.hiw"], ["run.hiw", "run.hiw"]):
+        assert tool.run("report", *args, "-o", "page.html").returncode == 0
+        opened = Opened(browser, tmp_path / "page.html", viewport={"width": 1000, "height": 4000})
+        opened.until(DRAWN)
+        titles = "[...document.querySelectorAll('figure.chart')].map(c => c.ariaLabel).filter(t => t.includes('GPU') || t.includes('device'))"
+        assert {title[:5] for title in opened.js(titles)} == {"GPU 5"}
+        folded = opened.js("[...document.querySelectorAll('details.folded > summary')].map(s => s.textContent)")
+        if len(args) == 1:
+            assert folded == ["The job held nothing on GPU 0, GPU 1, GPU 2, GPU 3, GPU 4, GPU 6, GPU 7"]
+            opened.page.click("details.folded > summary")
+            opened.until("document.querySelector('figure.chart[aria-label=\"Power, each device\"]')")
+        opened.close()
+
+
 def test_runs_over_each_other_by_step(browser, page_file, tmp_path):
     run = page_file.with_name("run.hiw")
     assert Tool(tmp_path).run("report", run, run, "-o", "two.html").returncode == 0

@@ -48,12 +48,12 @@ def report_of(tool, *args):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A training on the first of two fake GPUs."""
+    """A training on two of three fake GPUs."""
     tool = Tool(tmp_path_factory.mktemp("pictured"))
     (tool.folder / "job.py").write_text(JOB)
     (tool.folder / "gpu.conf").write_text(f"""[driver]
 level = 550
-[gpu 0-1]
+[gpu 0-2]
 include = {CARD}
 [gpu 0]
 util = 90
@@ -65,6 +65,9 @@ field 75 = ramp 0 1.5G 1..2.5
 [process 0]
 pid = @{tool.folder}/main
 memory = steps 0:1Gi 2:3Gi
+[process 2]
+pid = @{tool.folder}/main
+memory = 500Mi
 """)
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"), HIWATER_FAKE_NVML=str(tool.folder / "gpu.conf"))
     done = tool.run("run", "--summary", "none", "-i", "20ms", "--request", "ram=512MiB", "--alert", "ram > 150MiB", "-o", "run.hiw", "--",
@@ -80,15 +83,16 @@ def shown_keys(made, title):
 
 def test_what_is_pictured(made):
     titles = set(made[1])
-    for of in ("GPU 0", "GPU 1"):
+    for of in ("GPU 0", "GPU 2"):
         assert {f"{of} memory", f"{of} at work", f"{of} power", f"{of} temperature"} <= titles
+    assert not [t for t in titles if t.startswith("GPU 1")], "the job held nothing there"
     assert {"What happened", "RAM of the job", "RAM of the machine", "Processors in use by the job", "Storage", "loss", "accuracy", "<odd>&"} <= titles
     assert not [t for t in titles if "allocated" in t], "a framework's memory is no series of the user's"
     names = lambda title: {re.split(" max | \\d", key)[0] for key in shown_keys(made, title)}
-    assert {"job", "device", "torch allocated"} <= names("GPU 0 memory") and "torch allocated" not in names("GPU 1 memory")
+    assert {"job", "device", "torch allocated"} <= names("GPU 0 memory") and "torch allocated" not in names("GPU 2 memory")
     assert "torch allocated max 5 B" in [key.replace("\xa0", " ") for key in shown_keys(made, "GPU 0 memory")]
     assert {"private", "job, shared pages once"} <= names("RAM of the job")
-    assert names("GPU 0 held back by") == {"heat"} and "GPU 1 held back by" not in titles, "what never was is not pictured"
+    assert names("GPU 0 held back by") == {"heat"} and "GPU 2 held back by" not in titles, "what never was is not pictured"
 
 
 def test_memory_with_its_peak_and_its_request(made):
@@ -130,7 +134,17 @@ def test_gpus(made):
     assert work.keys[0] == "SM active max 40 %" and work.keys[1] == '"utilisation": some kernel ran max 90 %'
     assert work.at(2.5, 0) == pytest.approx(0.4, abs=0.01) and work.at(2.5, 1) == pytest.approx(0.9, abs=0.01)
     assert shown["GPU 0 power"].at(3.2, 0) == pytest.approx(300, rel=0.02)
-    assert shown["GPU 1 power"].at(3.2, 0) == pytest.approx(70, rel=0.02)
+    assert shown["GPU 2 power"].at(3.2, 0) == pytest.approx(70, rel=0.02)
+
+
+def test_gpus_that_the_job_did_not_use(made):
+    """They come behind the others, and a line says so in the place of charts; the data has them."""
+    text = (made[0].folder / "page.html").read_text(encoding="utf-8")
+    assert re.findall(r'<th scope="row">(GPU \d)', text) == ["GPU 0", "GPU 2", "GPU 1"]
+    assert '<p class="note">The job held nothing on GPU 1.</p>' in text
+    run = payload(Page(text))["runs"][0]
+    assert [(gpu["label"], gpu["beside"]) for gpu in run["gpus"]] == [("GPU 0", False), ("GPU 1", True), ("GPU 2", False)]
+    assert table(run, "gpu", run["gpus"][1]["id"])["t"]
 
 
 def test_limits_are_no_readings(made):
@@ -174,7 +188,7 @@ def test_clocks_that_were_held_back(made):
         assert 1 <= sum(b - a for a, b in found) <= 2.5
         assert float(re.search(r"held back by heat, ([\d.]+) s", shown[title].note)[1]) == pytest.approx(1.5, abs=0.1), "as the driver counts"
     assert max(share for share in heat if share is not None) <= 1
-    assert not shown["GPU 0 memory"].stretches("held") and not shown["GPU 1 power"].stretches("held")
+    assert not shown["GPU 0 memory"].stretches("held") and not shown["GPU 2 power"].stretches("held")
 
 
 def test_what_the_job_logged(made):
