@@ -208,6 +208,7 @@ def test_arguments_that_make_no_sense(program):
         refused(ValueError, "device and collector cannot be provided together", MemoryTracker, "cuda:0",
                 collector=build_device_memory_collector("cuda:0"))
         refused(ValueError, "rank must be < world_size", MemoryTracker, rank=2, world_size=2)
+        refused(ValueError, "rank must be < world_size", MemoryTracker, rank=1)
         tracker = MemoryTracker()
         refused(RuntimeError, "Tracking must be active before entering a phase.", tracker.enter_phase, "a")
         tracker.start_tracking()

@@ -362,5 +362,5 @@ def resolve_distributed_identity(*, job_id: Optional[str] = None, rank: Optional
     size = _integer(found["world_size"], "world_size")
     for name in ("rank", "local_rank"):
         if _integer(found[name], name) >= size:
-            raise ValueError(f"{name} must be 0 when world_size is 1" if size == 1 else f"{name} must be < world_size")
+            raise ValueError(f"{name} must be < world_size")
     return found
