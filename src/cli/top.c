@@ -237,7 +237,7 @@ static const struct opt opts[] = {
 	{ 0, "plain", OPT_NONE, NULL, "lines instead of a screen; also where there is no terminal, and with ACCESSIBLE=1", opt_flag,
 		&arg_top.plain },
 	{ 0, "rows", OPT_TEXT, "N", "processes in each look of lines (10)", take_number, &arg_top.rows },
-	{ 0, "at", OPT_TEXT, "TIME", "of a recording: stand still at this time since its start", take_time, &arg_top.at_ns },
+	{ 0, "at", OPT_TEXT, "TIME", "of a recording: stand still at this time since its start; lines begin there", take_time, &arg_top.at_ns },
 	{ 0, "filter", OPT_TEXT, "RULE", "only the processes that RULE picks, for example 'rss > 1GiB and name ~ ^py'", opt_text,
 		(void *) &arg_top.filter },
 	{ 0, "sort", OPT_CHOICE, SORT_CHOICES, "by what processes are sorted (ram)", take_sort, arg_top.sort },

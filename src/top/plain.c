@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@
 #include "top/keys.h"
 
 #define SECOND UINT64_C(1000000000)
+
+enum {
+	LEAST_NAME = 16 /* columns */
+};
 
 /* ---- one look ----------------------------------------------------------------------------------------------------- */
 
@@ -139,21 +144,54 @@ static bool is_left(enum column c)
 	return c == COL_USER || c == COL_COMMAND;
 }
 
-static void print_cell(struct top *t, const struct row *row, enum column c)
+/* How wide the terminal is that the lines go to; 0: it is none, and a line is as long as it is. */
+static unsigned line_columns(void)
 {
-	const int width = (int) column_infos[c].width;
-	char text[2048];
+	struct winsize size;
 
-	if (row)
-		column_text(&t->view, &t->model, row->process, c, text, sizeof(text));
-	else
-		(void) snprintf(text, sizeof(text), "%s", column_infos[c].title);
-	if (row && c == COL_COMMAND && t->view.tree)
-		printf("%*s", (int) row->depth * 2, "");
-	if (width == 0)
-		printf("%s", text);
-	else
-		printf(is_left(c) ? "%-*s " : "%*s ", width, text);
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* The last cell of a line, from column x on. Its names give way in the middle, as on a screen, but LEAST_NAME of them stay. */
+static void print_last(const struct top *t, const char *text, unsigned depth, unsigned x, unsigned columns)
+{
+	const unsigned taken = x + 2 * depth;
+	struct buf cut = BUF_INIT(1 << 16);
+
+	if (columns > 0 && text_shorten(text, columns > taken + LEAST_NAME ? columns - taken : LEAST_NAME, t->options.utf8, &cut) == 0)
+		text = cut.data;
+	printf("%*s%s\n", (int) (2 * depth), "", text);
+	buf_done(&cut);
+}
+
+/* On a terminal those that a screen of its width has. */
+static bool is_shown(const struct top *t, enum column c, unsigned columns)
+{
+	if (t->view.hidden & 1U << c || (column_infos[c].on_gpu && t->model.n_gpus == 0))
+		return false;
+	return columns == 0 || column_infos[c].from <= columns;
+}
+
+static void print_row(struct top *t, const struct row *row)
+{
+	const unsigned columns = line_columns();
+	char text[2048];
+	int x = 0;
+
+	for (int c = 0; c < COLUMNS; c++) {
+		const int width = (int) column_infos[c].width;
+
+		if (!is_shown(t, (enum column) c, columns))
+			continue;
+		if (row)
+			column_text(&t->view, &t->model, row->process, (enum column) c, text, sizeof(text));
+		else
+			(void) snprintf(text, sizeof(text), "%s", column_infos[c].title);
+		if (width > 0)
+			x += printf(is_left((enum column) c) ? "%-*s " : "%*s ", width, text);
+		else
+			print_last(t, text, row && t->view.tree ? row->depth : 0, (unsigned) x, columns);
+	}
 }
 
 static void print_table(struct top *t)
@@ -162,13 +200,8 @@ static void print_table(struct top *t)
 
 	view_rows(&t->view, &t->model);
 	shown = t->view.n_rows < t->options.rows ? t->view.n_rows : (size_t) t->options.rows;
-	for (size_t i = 0; t->options.rows > 0 && i <= shown; i++) {
-		for (int c = 0; c < COLUMNS; c++) {
-			if (!(column_infos[c].on_gpu && t->model.n_gpus == 0) && !(t->view.hidden & 1U << c))
-				print_cell(t, i > 0 ? &t->view.rows[i - 1] : NULL, (enum column) c);
-		}
-		puts("");
-	}
+	for (size_t i = 0; t->options.rows > 0 && i <= shown; i++)
+		print_row(t, i > 0 ? &t->view.rows[i - 1] : NULL);
 	if (t->view.n_rows > t->options.rows && t->options.rows > 0)
 		printf("and %zu more\n", t->view.n_rows - (size_t) t->options.rows);
 }

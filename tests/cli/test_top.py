@@ -66,6 +66,15 @@ def test_plain(tool, recording):
     compare("top-plain", done.stdout)
 
 
+def test_lines_are_as_wide_as_the_terminal(screen, recording):
+    """A name gives up its middle there, so that each process has one line."""
+    s = screen(80, 40)
+    s.line(top(recording, "--at", "90s", "--plain", "-n", "1"))
+    s.wait(r"^ +4100 .*python3.*images$")
+    rows = s.text().split("COMMAND\n")[1].splitlines()
+    assert all(re.match(r" *41\d\d ", row) for row in rows[:5]), rows
+
+
 def test_a_pipe_gets_lines_of_all_of_the_run(tool, recording):
     done = tool.run("top", recording, "-i", "30s", "--rows", "0")
     assert re.findall(r"^time (\S+)", done.stdout, re.M) == ["0:00:30", "0:01:00", "0:01:30", "0:02:00"]
