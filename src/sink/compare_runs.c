@@ -19,6 +19,7 @@ enum {
 	CLOCK_SECONDS = 600, /* from here on minutes and seconds say more than digits */
 };
 
+static const double MOMENT_SECONDS = 0.01; /* below it milliseconds stand, and no exponents */
 static const double BYTES_MOST = 9e18; /* what a program logs may be any number */
 
 /* ---- cells -------------------------------------------------------------------------------------------------------------- */
@@ -72,7 +73,9 @@ static void put_seconds(const struct compare_cell *cell, char *buf)
 	char mean[UNITS_LEN], spread[UNITS_LEN];
 
 	if (cell->mean < CLOCK_SECONDS) {
-		put_number(cell, 1, " s", buf);
+		const bool is_moment = cell->mean > 0 && cell->mean < MOMENT_SECONDS;
+
+		put_number(cell, is_moment ? 1000 : 1, is_moment ? " ms" : " s", buf);
 		return;
 	}
 	(void) units_duration((int64_t) (cell->mean * 1e9), mean);

@@ -271,3 +271,10 @@ def test_refusals(made, tool):
     assert "named twice" in compared(tool, "base", "base", status=2)
     assert "nothing-of-that-name" in compared(tool, "base", "nothing-of-that-name", status=1)
     assert "named twice" in compared(tool, "1", "1", status=2)
+
+
+def test_moments_are_milliseconds(made, tool):
+    made.group("base", [0.00521, 0.00523], RAM[:2])
+    made.group("new", [0.000962, 0.000986], RAM[:2])
+    row = next(line for line in compared(tool, "base", "new").splitlines() if line.startswith("wall"))
+    assert re.search(r"5\.22 \+- 0\.01 ms +0\.974 \+- 0\.017 ms", row), row
