@@ -182,6 +182,9 @@ int how_find(const char *name);
 /* Does its text name a process? */
 bool event_is_private(const struct event *event);
 
+/* Is it a note of which the text begins with about and a colon: "gpu.energy"? */
+bool note_is_about(const struct event *event, const char *about);
+
 /* Is it a processor for neural networks alone? It has memory, clients and engines like a GPU, and is none. */
 bool gpu_is_npu(const struct gpu_birth *gpu);
 

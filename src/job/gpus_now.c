@@ -154,7 +154,7 @@ static void read_one(struct gpus_now *now, const struct reading *r)
 		struct gpu_now *g = gpu_of(now, r->id);
 
 		if (g)
-			g->metrics[r->metric] = value;
+			g->metrics[r->metric] = r->metric == M_GPU_ENERGY && g->energy_is_summed ? UNKNOWN : value;
 	} else if (metrics[r->metric].entity == ENTITY_GPU_PROCESS) {
 		struct gpu_user_now *u = user_of(now, r->id);
 
@@ -177,12 +177,15 @@ void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const 
 static void note_event(struct gpus_now *now, const struct event *e)
 {
 	const char *colon = strchr(e->text, ':');
+	struct gpu_now *g = e->entity == ENTITY_GPU ? gpu_of(now, e->id) : NULL;
 	char about[32] = "gpu";
 
 	if (colon && (size_t) (colon - e->text) < sizeof(about)) {
 		memcpy(about, e->text, (size_t) (colon - e->text));
 		about[colon - e->text] = '\0';
 	}
+	if (g && note_is_about(e, "gpu.energy"))
+		g->energy_is_summed = true;
 	gpus_now_note(now, e->entity == ENTITY_GPU ? e->id : 0, about, colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
 }
 
@@ -194,15 +197,15 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
 		else if (frame->births[i].entity == ENTITY_GPU_PROCESS)
 			bear_user(now, &frame->births[i]);
 	}
+	for (size_t i = 0; i < frame->n_events; i++) { /* what they say is about the readings, too */
+		if (frame->events[i].kind == EVENT_NOTE)
+			note_event(now, &frame->events[i]);
+	}
 	for (size_t i = 0; i < frame->n_readings; i++)
 		read_one(now, &frame->readings[i]);
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
 			end_user(now, frame->ends[i].id);
-	}
-	for (size_t i = 0; i < frame->n_events; i++) {
-		if (frame->events[i].kind == EVENT_NOTE)
-			note_event(now, &frame->events[i]);
 	}
 }
 

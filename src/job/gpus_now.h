@@ -17,6 +17,7 @@ struct gpu_now {
 	struct maybe number;         /* by which people call it: the driver's index, else the next free one; of a MIG instance
 	                              * that of its GPU, and index is its own in there */
 	struct maybe visible;        /* CUDA's number for it in the caller's environment; unknown: it is hidden, or nobody knows */
+	bool energy_is_summed;       /* power over time since the first look: it is none of what the driver counts */
 	bool is_hidden;              /* the caller's environment hides it from CUDA */
 	bool is_chosen;              /* it is one of those that were asked for */
 	struct maybe metrics[METRIC_COUNT];

@@ -74,6 +74,7 @@ struct gpu_entity {
 	struct birth birth;
 	uint64_t born_ns, ended_ns;
 	bool ended;
+	bool energy_is_summed;     /* its energy is power over time: a note about gpu.energy says so */
 };
 
 /* What was worked on the GPUs that the job holds memory on: a share over time. */

@@ -215,6 +215,8 @@ int event_take(struct job *job, const struct event *event)
 		phase_end(job, phase_find(job, event->phase), event->time_ns);
 	else if (event->kind == EVENT_OOM)
 		job->oom_events++;
+	else if (event->kind == EVENT_NOTE)
+		gpu_note_take(job, event);
 	return r < 0 ? r : begun;
 }
 

@@ -86,6 +86,14 @@ void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	job->part_rose = true; /* nothing more is to be waited for */
 }
 
+void gpu_note_take(struct job *job, const struct event *event)
+{
+	struct gpu_entity *e = event->entity == ENTITY_GPU ? find(&job->gpus, event->id) : NULL;
+
+	if (e && note_is_about(event, "gpu.energy"))
+		e->energy_is_summed = true;
+}
+
 bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id)
 {
 	return find(entity == ENTITY_GPU ? &job->gpus : &job->gpu_users, id);

@@ -341,6 +341,8 @@ void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t tim
 
 int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns);
 void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns);
+/* What a note says of a device. */
+void gpu_note_take(struct job *job, const struct event *event);
 bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id);
 void gpu_entities_done(struct gpu_entities *all);
 

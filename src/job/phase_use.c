@@ -22,11 +22,20 @@ static struct maybe cpu_time(const struct job *job)
 	return user && system ? known(user->last + system->last) : UNKNOWN;
 }
 
+static bool is_summed(const struct job *job, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (job_gpu(job, i)->birth.id == id)
+			return job_gpu(job, i)->energy_is_summed;
+	}
+	return false;
+}
+
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted)
 {
 	const struct acc *counter = job_acc(job, M_GPU_ENERGY, id), *power = job_acc(job, M_GPU_POWER, id);
 
-	*ret_counted = counter;
+	*ret_counted = counter && !is_summed(job, id);
 	if (counter)
 		return known(counter->last > counter->min ? counter->last - counter->min : 0);
 	return power ? known((int64_t) (power->sum / 1e9)) : UNKNOWN; /* uW x ns / 1e9 = uJ */

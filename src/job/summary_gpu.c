@@ -118,9 +118,7 @@ static const char *about_of(const struct event *e)
 	static const char *const abouts[] = { "gpu", "gpu.xid", "gpu.memory", "gpu.energy", "gpu.sm_active" };
 
 	for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
-		const size_t n = strlen(abouts[i]);
-
-		if (e->kind == EVENT_NOTE && strncmp(e->text, abouts[i], n) == 0 && e->text[n] == ':' && e->text[n + 1] == ' ')
+		if (note_is_about(e, abouts[i]))
 			return abouts[i];
 	}
 	return NULL;

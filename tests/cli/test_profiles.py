@@ -74,6 +74,18 @@ def test_doctor_loses_nothing(tool, profile):
     assert bool(must) == (profile not in ("mismatch", "no-driver"))
 
 
+def test_energy_without_a_counter(tool):
+    """Power over time is said to be that, and a single look has none of it: not nothing."""
+    env = environment(tool, "wsl")
+    found, summary = recorded(tool, env)
+    shown = json.loads(subprocess.run([HIWATER, "show", "--json", "run.hiw"], cwd=tool.folder, env=env, capture_output=True, timeout=60, check=True).stdout)
+    for device in (summary["gpu"]["devices"][0], shown["gpu"]["devices"][0]):
+        assert device["energy_source"] == "power over time" and device["energy_j"] > 0
+    done = subprocess.run([HIWATER, "gpus", "--json"], env=env, capture_output=True, timeout=60, check=True)
+    device = json.loads(done.stdout)["devices"][0]
+    assert device["power_w"]["now"] > 0 and device["energy_j"] is None
+
+
 @pytest.mark.parametrize("profile", [p if p in QUICK else pytest.param(p, marks=pytest.mark.full) for p in PROFILES])
 def test_a_run_has_what_doctor_promises_and_nothing_else(tool, profile):
     env = environment(tool, profile)
