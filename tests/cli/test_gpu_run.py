@@ -387,6 +387,29 @@ def test_a_stuck_driver_makes_nothing_late(gpu, begin):
     assert_not_late(gpu, begin=begin)
 
 
+@pytest.mark.parametrize("begin", [begin_run, begin_interpreter])
+def test_a_driver_that_has_just_got_stuck_makes_nothing_late(gpu, begin):
+    """It answered until then, so that its last readings are waited for: not for long."""
+    clock, log = gpu.folder / "clock", gpu.folder / "calls"
+    gpu.env["HIWATER_FAKE_TIME"] = f"file:{clock}"
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\nhang = 1\n")
+
+    def set_clock(time):
+        (gpu.folder / "later").write_text(time)
+        (gpu.folder / "later").rename(clock)
+
+    def asked_at(time):
+        return sum(line.startswith(time) and "nvmlDeviceGetMemoryInfo" in line for line in log.read_text().splitlines())
+
+    def get_stuck(_):
+        wait_for(lambda: asked_at("0") > 4, "both devices were looked at again and again")
+        set_clock("1")
+        wait_for(lambda: asked_at("1"), "the call that hangs was made")
+
+    set_clock("0")
+    assert_not_late(gpu, get_stuck, lambda: set_clock("0"), begin=begin)
+
+
 def test_a_driver_that_is_slow_is_not_silent(gpu):
     """Opening eight devices takes longer than one call may, and every call less."""
     gpu.scenario.write_text(gpu.scenario.read_text().replace("gpu 0-1", "gpu 0-7"))
