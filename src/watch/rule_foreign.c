@@ -98,6 +98,18 @@ static double active(const struct summary *s, uint32_t id, bool ours, bool whole
 	return fmin(sum / looked_ns, 1);
 }
 
+/* Where no process of the job's is listed, pids may be those of another namespace: anybody's. */
+static bool has_own(const struct job *job, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_process_count(job); i++) {
+		const struct gpu_process_birth *b = &job_gpu_process(job, i)->birth.gpu_process;
+
+		if (b->gpu == id && b->process != 0)
+			return true;
+	}
+	return false;
+}
+
 /* Does its driver say of each process what it did there, whatever it did it with? ROCm's work is in no process's figure. */
 static bool tells_all_work(const struct job *job, uint32_t id)
 {
@@ -117,7 +129,7 @@ static struct others others_on(const struct summary *s, uint32_t id)
 	return (struct others) {
 		.bytes = bytes,
 		.memory = all > 0 && bytes >= 0 ? bytes / all : -1,
-		.active = active(s, id, false, false),
+		.active = has_own(s->job, id) ? active(s, id, false, false) : -1,
 		.busy = gpu_share(s->job, M_GPU_BUSY, id),
 		.own = tells_all_work(s->job, id) ? active(s, id, true, true) : -1,
 	};
@@ -145,7 +157,7 @@ static void foreign_evidence(const struct summary *s, uint32_t id, struct findin
 	const struct others o = others_on(s, id);
 
 	gpu_evidence(s->job, id, f);
-	if (o.bytes >= 0)
+	if (o.bytes > 0) /* that of who cannot be seen is nobody's */
 		finding_evidence(f, "foreign_gpu_bytes", o.bytes);
 	if (o.active >= 0)
 		finding_evidence(f, "foreign_active_ratio", o.active);

@@ -500,7 +500,7 @@ static void test_foreign(void **state)
 	silent(hardly_shared, "foreign-load");
 }
 
-/* Processes on GPU 1, the job's and somebody else's, with what they had of its engine; negative: not told; own until then. */
+/* Processes on GPU 1, the job's and somebody else's, with what they had of its engine; negative: not told, -2: nobody; own until then. */
 static void made_users(struct made *m, double own, int own_until, double foreign, double busy)
 {
 	static const struct gpu_birth gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = { 4, true } };
@@ -509,7 +509,7 @@ static void made_users(struct made *m, double own, int own_until, double foreign
 	made_new(m);
 	m->s.wall_ns = m->f->ended_ns = known(SECONDS(HOUR_S));
 	framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
-	for (uint32_t id = 1; id <= 2; id++)
+	for (uint32_t id = own < -1 ? 2 : 1; id <= 2; id++)
 		framebuf_birth(&buf, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = id, .gpu_process = { .gpu = 1, .process = id == 1 ? 7 : 0, .pid = known(id), .name = "x" } });
 	for (int t = 0; t <= HOUR_S; t += STEP_S) {
 		struct gpu g = good(t);
@@ -538,6 +538,7 @@ static void test_foreign_work(void **state)
 		{ 0.01, HOUR_S, -1, 0.4, "GPU 4 was busy 40 % of the time, the job's processes there 1 % (the driver's samples): others may have used it." },
 		{ 0.01, 1200, -1, 0.4, NULL }, /* for most of the time it is not known what the job did */
 		{ -1, HOUR_S, -1, 0.4, NULL },
+		{ -2, HOUR_S, 0.9, 0.9, NULL }, /* pids may be those of another namespace */
 	};
 
 	(void) state;
