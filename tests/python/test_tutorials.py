@@ -32,7 +32,7 @@ def kinds(page):
 
 
 def blanked(line):
-    return re.sub(r"<?\d[\d.]*", "#", " ".join(line.split()))
+    return re.sub(r"<?\d+(\.\d+)*", "#", " ".join(line.split()))
 
 
 def check_said(text, output):
