@@ -128,7 +128,7 @@ static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *m
 	return n;
 }
 
-/* The path in that hierarchy of one of the processes; that of the memory group where it has none. */
+/* The path in that hierarchy of one of the processes; that of the memory group where there is none of them. */
 static int twin_path(const struct root *root, const struct cgroup_mount *mount, enum cgroup_hierarchy hierarchy,
 	pid_t pid, const char *path, char ret[CGROUP_PATH])
 {
@@ -148,7 +148,35 @@ static int twin_path(const struct root *root, const struct cgroup_mount *mount, 
 	return r;
 }
 
-/* pids holds two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if not, or -errno. */
+static bool is_below(const char *path, const char *group)
+{
+	const size_t len = strcmp(group, "/") == 0 ? 0 : strlen(group);
+
+	return strncmp(path, group, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Is one of the m in another memory group than that at path, which has n? Who just came or went is not: it has none or this. */
+static bool has_stranger(const struct root *root, const struct cgroup_mounts *mounts, const char *path, const pid_t *pids,
+	size_t n, const pid_t *others, size_t m)
+{
+	enum {
+		ASKED = 8
+	};
+	const struct cgroup_mount *mount = &mounts->of[CGROUP_MEMORY];
+	char its[CGROUP_PATH];
+	int asked = 0;
+
+	for (size_t i = 0; i < m && asked < ASKED; i++) {
+		if (bsearch(&others[i], pids, n, sizeof(*pids), by_pid))
+			continue;
+		asked++;
+		if (twin_path(root, mount, CGROUP_MEMORY, others[i], path, its) == 0 && !is_below(its, path))
+			return true;
+	}
+	return false;
+}
+
+/* pids holds two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if it may have, or -errno; -EXDEV: it has none. */
 static int look_for_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
 	enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
 {
@@ -165,7 +193,9 @@ static int look_for_twin(const struct root *root, const struct cgroup_mounts *mo
 
 	if (m < 0)
 		return (int) m;
-	return m == n && memcmp(pids, pids + TWIN_PIDS, (size_t) n * sizeof(*pids)) == 0;
+	if (m == n && memcmp(pids, pids + TWIN_PIDS, (size_t) n * sizeof(*pids)) == 0)
+		return 1;
+	return has_stranger(root, mounts, path, pids, (size_t) n, pids + TWIN_PIDS, (size_t) m) ? -EXDEV : 0;
 }
 
 /* Processes come and go between the looks, so a difference is looked at again. */
@@ -187,6 +217,8 @@ int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, con
 			memcpy(ret, twin, sizeof(twin));
 			return 0;
 		}
+		if (r == -EXDEV)
+			break;
 		if (r < 0 && r != -ENOENT && r != -ESRCH)
 			return r;
 	}
