@@ -37,7 +37,7 @@ def number(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e5 or abs(value) < 1e-3:
-        return f"{value:.2g}"
+        return f"{value:.3g}"
     exponent = int(f"{value:.2e}".partition("e")[2])
     return f"{value:.{max(0, 2 - exponent)}f}"
 

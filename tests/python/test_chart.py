@@ -149,8 +149,8 @@ def test_options_of_magics(program, words, found):
 def test_numbers_for_people(program):
     program.run("""
         from hiwater._svg import amount, duration, moments, number
-        assert [number(v) for v in (0, 5, 12.345, 123.4, 0.05, 0.09999, 1e-5, 123456)] == \
-            ["0", "5.00", "12.3", "123", "0.0500", "0.100", "1e-05", "1.2e+05"]
+        assert [number(v) for v in (0, 5, 12.345, 123.4, 0.05, 0.09999, 1e-5, 123456, 4.984e-11)] == \
+            ["0", "5.00", "12.3", "123", "0.0500", "0.100", "1e-05", "1.23e+05", "4.98e-11"]
         assert amount(9986000000, 13314000000) == "9.30 -> 12.4 GiB" and amount(53 << 20) == "53.0 MiB" and amount(None, 1 << 20) == "? -> 1.00 MiB"
         assert [duration(s) for s in (1.23, 61, 3700)] == ["1.2 s", "1:01", "1:01:40"]
         assert moments(1) == [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0] and moments(299)[-1] == 240 and len(moments(1e6)) <= 9
