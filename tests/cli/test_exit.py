@@ -5,9 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
-from cli_helpers import HIWATER, wait_for
+from cli_helpers import HERE, HIWATER, wait_for
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 124, 255])
@@ -21,6 +22,12 @@ def test_dies_by_the_jobs_signal(tool, name):
     done = tool.run("run", "--", "sh", "-c", f"kill -{number} $$")
     assert done.returncode == -number
     assert "hiwater" in done.stderr
+
+
+def test_where_vfork_is_forbidden_the_job_is_forked(tool):
+    done = subprocess.run([sys.executable, HERE / "sandbox.py", "no-vfork", HIWATER, "run", "--", "sh", "-c", "exit 3"],
+                          env=tool.env, capture_output=True, text=True, cwd=tool.folder)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
 
 
 def test_shell_sees_128_and_the_signal(tool):

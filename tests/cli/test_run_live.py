@@ -38,7 +38,7 @@ def test_live(tool, screen):
     assert not list(tool.folder.glob("hiwater-live-*"))
 
 
-@pytest.mark.parametrize("kernel", ["", f"{sys.executable} {HERE / 'no_pidfd.py'} "], ids=["new", "old"])
+@pytest.mark.parametrize("kernel", ["", f"{sys.executable} {HERE / 'sandbox.py'} no-pidfd "], ids=["new", "old"])
 def test_live_is_left_and_the_job_goes_on(tool, screen, kernel):
     go = tool.folder / "go"
     s = screen(100, 30)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""sandbox.py WITHOUT COMMAND...: runs a command where one system call is refused.
+
+no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone."""
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+
+PIDFD_OPEN = 434  # on every processor
+CLONE, VFORK = (56, 58) if platform.machine() == "x86_64" else (220, 220)  # elsewhere vfork is a clone
+CLONE_VFORK = 0x4000
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+LOAD_WORD, JUMP_IF_EQUAL, JUMP_IF_BITS, RETURN = 0x20, 0x15, 0x45, 0x06
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+NUMBER, FLAGS = 0, 16  # in struct seccomp_data
+
+REFUSED = {
+    "no-pidfd": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIDFD_OPEN), (RETURN, 0, 0, ERRNO | errno.ENOSYS)],
+    "no-vfork": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 3, 0, VFORK if VFORK != CLONE else 0xFFFF),
+                 (JUMP_IF_EQUAL, 0, 3, CLONE), (LOAD_WORD, 0, 0, FLAGS), (JUMP_IF_BITS, 0, 1, CLONE_VFORK),
+                 (RETURN, 0, 0, ERRNO | errno.EPERM)],
+}
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+
+def refuse(what):
+    steps = [*REFUSED[what], (RETURN, 0, 0, ALLOW)]
+    program = Program(len(steps), b"".join(struct.pack("HBBI", *step) for step in steps))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
+        sys.exit(f"sandbox: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    refuse(sys.argv[1])
+    os.execvp(sys.argv[2], sys.argv[2:])
