@@ -120,6 +120,7 @@ def test_no_mouse(screen, recording):
     s.wait("loader 1")
     assert s.value("mouse_any_flag") == "1"
     s.keys("q")
+    s.wait_not("loader 1")  # else the next wait may find the view that is about to close
     s.line(top(recording, "--at", "90s", "--no-mouse"))
     s.wait("loader 1")
     assert s.value("mouse_any_flag") == "0"
