@@ -248,7 +248,7 @@ static int merge_process(struct pair *p, const struct row *rows, size_t n)
 	if (state)
 		memcpy(m.now, state->cells, cells * sizeof(m.now[0]));
 	add_all(p, &m, rows, n, &life);
-	m.sum.t_ns = p->begin_ns;
+	m.sum.t_ns = p->t->n_jobs > 0 ? p->t->jobs[0].t_ns : p->begin_ns; /* the job's, which is merged after it */
 	m.sum.id = id;
 	if (!state || !cells_same(state->cells, m.sum.cells, cells))
 		r = store_row(p->s, ENTITY_PROCESS, false, &m.sum);
@@ -294,7 +294,8 @@ static int sweep(struct pair *p)
 
 /* ---- the others ----------------------------------------------------------------------------------------------------- */
 
-/* Rows that stand for themselves: no row means not there. */
+/* Rows that stand for themselves: no row means not there. A row from before the pair may reach into it, so the merged one
+ * begins where the first of the pair did. */
 static int merge_plain(struct pair *p, enum entity entity, struct row *rows, size_t n)
 {
 	int r = n > 0 ? clear(p, entity) : 0;
@@ -305,7 +306,6 @@ static int merge_plain(struct pair *p, enum entity entity, struct row *rows, siz
 
 		for (i++; i < n && rows[i].id == sum->id; i++)
 			row_merge(sum, &rows[i], &p->s->layout, entity);
-		sum->t_ns = p->begin_ns;
 		r = store_row(p->s, entity, false, sum);
 	}
 	return r;

@@ -273,6 +273,28 @@ static void the_oldest_windows_are_the_widest(void **state)
 	folder_done(&f);
 }
 
+/* A look each one and a half windows: rows that stand for two of them, and not all from where a pair begins. */
+static void rows_of_slow_looks_do_not_overlap(void **state)
+{
+	struct rig_folder f;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 1500 * MS, SEC, 3, false);
+	(void) run(&s, f.file, 6000, 400000, 10 * SEC);
+	expect_sound(f.file);
+	assert_true(sql_int(f.file, "SELECT max(span) FROM job_sample") >= (int64_t) (8 * SEC));
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
+					 " job_sample) WHERE t < before"),
+		0);
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM (SELECT t, lag(t + span) OVER (ORDER BY t) AS before FROM"
+					 " host_sample) WHERE t < before"),
+		0);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* A machine that slept, and a process that came and went. */
 static void gaps_stay_gaps(void **state)
 {
@@ -707,6 +729,7 @@ int main(void)
 		cmocka_unit_test(a_long_run_keeps_its_limit_and_its_truth),
 		cmocka_unit_test(thinned_and_whole_say_the_same),
 		cmocka_unit_test(the_oldest_windows_are_the_widest),
+		cmocka_unit_test(rows_of_slow_looks_do_not_overlap),
 		cmocka_unit_test(gaps_stay_gaps),
 		cmocka_unit_test(a_busy_machine_keeps_the_limit),
 		cmocka_unit_test(the_full_rate_has_its_share),
