@@ -171,7 +171,7 @@ class Panel {
     if (!this.plot) return;
     const { view } = this;
     this.following = true;
-    if (what === 'range') this.plot.setScale('x', { min: view.min, max: view.max });
+    if (what === 'range') this.plot.batch(() => this.plot.setScale('x', { min: view.min, max: view.max })); // now: later it would say where the crosshair was
     const left = view.cursor === null ? -10 : this.plot.valToPos(view.cursor, 'x');
     if (!this.isHeld) this.plot.setCursor({ left, top: view.cursor === null ? -10 : 0 }, false); // else a drag over the edge would turn round
     this.following = false;
