@@ -235,6 +235,15 @@ struct pass {
 	int64_t main_private;  /* likewise; all there is if it was not read */
 };
 
+/* How what was held at a look is split: part of whole was private, as of at_ns. */
+struct split {
+	int64_t held, part, whole; /* whole 0: nobody knows */
+	bool alone;            /* one process held it */
+	bool lone;             /* the split is of one process */
+	uint64_t at_ns;
+	int64_t seen;          /* processes of the job until then */
+};
+
 /* How far the sum of rss has risen since a pass looked at it. */
 struct growth {
 	int64_t top, passed;
@@ -292,6 +301,7 @@ struct job {
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;
+	struct split split[SETS]; /* of the last look that had somebody */
 	bool peak_lone[SETS];  /* the peak was of one process */
 	uint64_t split_ns[SETS]; /* when the pass was made by which the peak is split */
 	struct growth growth;

@@ -121,26 +121,42 @@ static int64_t share(int64_t amount, int64_t part, int64_t whole)
 	return result >= (double) amount ? amount : (int64_t) result;
 }
 
-/* part of whole is private, as of at_ns. whole 0: nobody knows. */
-struct split {
-	int64_t part, whole;
-	bool lone; /* of one process */
-	uint64_t at_ns;
-};
+static size_t alive_in(const struct look *look, enum set s)
+{
+	return look->n - (s == REST && look->main_alive);
+}
 
 /* A lone process with few files shares those and nothing else; else it is as in the last pass. */
-static struct split split_of(const struct job *job, enum set s)
+static void split_set(const struct job *job, enum set s, struct split *ret)
 {
 	const struct look *look = &job->look;
 	const struct pass *pass = &job->pass;
-	const struct process *lone = look->n == 1 ? &job->live[0].m->p : NULL;
+	const struct process *lone = s == ALL && look->n == 1 ? &job->live[0].m->p : NULL;
 
-	if (s == ALL && lone && look->files_sum[ALL] <= 16 * MIB)
-		return (struct split) { look->anon_sum, look->rss_sum, true, job->now_ns };
-	if (s == ALL && lone)
-		return (struct split) { lone->private_bytes, lone->split_known ? lone->private_bytes + lone->shared_bytes : 0,
-			true, pass->at_ns };
-	return (struct split) { pass->private_part[s], pass->valid ? pass->whole[s] : 0, pass->lone[s], pass->at_ns };
+	ret->lone = lone != NULL || pass->lone[s];
+	ret->at_ns = pass->at_ns;
+	ret->part = lone ? lone->private_bytes : pass->private_part[s];
+	ret->whole = lone && lone->split_known ? lone->private_bytes + lone->shared_bytes : 0;
+	if (!lone)
+		ret->whole = pass->valid ? pass->whole[s] : 0;
+	else if (look->files_sum[ALL] <= 16 * MIB) {
+		ret->part = look->anon_sum;
+		ret->whole = look->rss_sum;
+		ret->at_ns = job->now_ns;
+	}
+}
+
+/* Of those that have all ended it is as at the last look at them: what they grew by since comes with their ends. */
+static const struct split *split_of(struct job *job, const struct bounds *b, enum set s)
+{
+	const size_t n = alive_in(&job->look, s);
+	struct split *split = &job->split[s];
+
+	if (n == 0 && split->seen == job->seen)
+		return split;
+	*split = (struct split) { .held = b->value[s], .alone = n == 1, .seen = job->seen };
+	split_set(job, s, split);
+	return split;
 }
 
 static uint64_t apart(uint64_t a, uint64_t b)
@@ -159,11 +175,11 @@ static void split_peak(struct job *job, const struct bounds *b, enum set s, cons
 
 	if (is_new) {
 		*private = UNKNOWN;
-		job->peak_lone[s] = job->look.n == 1 + (size_t) (s == REST && job->look.main_alive);
+		job->peak_lone[s] = split->alone;
 	}
 	if (split->lone != job->peak_lone[s])
 		return;
-	if (b->value[s] < peak / 10 * 9 || split->whole < b->value[s] / 4 * 3 || split->whole <= 0)
+	if (split->held < peak / 10 * 9 || split->whole < split->held / 4 * 3 || split->whole <= 0)
 		return;
 	if (!is_new && (split->at_ns != job->now_ns ||
 			       (private->known && apart(job->now_ns, top->max_at_ns) >= apart(top->max_at_ns, job->split_ns[s]))))
@@ -175,11 +191,12 @@ static void split_peak(struct job *job, const struct bounds *b, enum set s, cons
 static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
 {
 	for (enum set s = ALL; s < SETS; s++) {
-		const struct split split = split_of(job, s);
-		const int64_t private = share(b->value[s], split.part, split.whole), most = share(b->max[s], split.part, split.whole);
+		const struct split *split = split_of(job, b, s);
+		const int64_t private = share(b->value[s], split->part, split->whole);
+		const int64_t most = share(b->max[s], split->part, split->whole);
 
-		split_peak(job, b, s, &split);
-		if (s != ALL || split.whole <= 0)
+		split_peak(job, b, s, split);
+		if (s != ALL || split->whole <= 0)
 			continue;
 		tell(out, M_JOB_PRIVATE, private, most);
 		tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);

@@ -378,6 +378,50 @@ static void test_the_split_is_that_of_the_nearest_pass(void **state)
 	summary_done(&s);
 }
 
+static void ended_with(struct rig *r, uint32_t id, int64_t hwm)
+{
+	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
+}
+
+/* The kernel tells of it when nobody is there any more; it is split as at the look before. */
+static void test_what_grew_a_little_before_its_end_is_split(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	two_hold(r, 300 * MB, 200 * MB, true);
+	ended_with(r, 2, 301 * MB);
+	ended_with(r, 1, 302 * MB);
+	tick(r);
+	s = summary_of(r);
+	assert_true(s.combined.peak.value > 500 * MB);
+	assert_within(s.combined.private_bytes.value, s.combined.peak.value / 5 * 4 - MB, s.combined.peak.value / 5 * 4 + MB);
+	assert_true(s.descendants.peak.value > 300 * MB && s.descendants.private_bytes.known);
+	summary_done(&s);
+}
+
+/* But for whom came since. */
+static void test_what_came_after_the_look_is_not_split(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	two_hold(r, 300 * MB, 200 * MB, true);
+	ended_with(r, 2, 300 * MB);
+	tick(r);
+	born(r, 3, 1, 78);
+	ended_with(r, 3, 320 * MB);
+	tick(r);
+	s = summary_of(r);
+	assert_int_equal(s.descendants.peak.value, 320 * MB);
+	assert_false(s.descendants.private_bytes.known);
+	summary_done(&s);
+}
+
 static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 {
 	struct rig *r = *state;
@@ -618,6 +662,8 @@ int main(void)
 		RIG_TEST(test_a_file_that_one_process_maps_is_private),
 		RIG_TEST(test_the_split_is_the_one_of_the_peak),
 		RIG_TEST(test_the_split_is_that_of_the_nearest_pass),
+		RIG_TEST(test_what_grew_a_little_before_its_end_is_split),
+		RIG_TEST(test_what_came_after_the_look_is_not_split),
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
 		RIG_TEST(test_means_and_times),
 		RIG_TEST(test_out_of_memory),
