@@ -134,9 +134,10 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     """1,000 MB in faults: those of the parent, which never held more than 200."""
     summary = run(workload, "forks-churn", 8)
     check_all(summary)
-    assert summary["ram"]["combined"]["high_bytes"] >= 200 * MB
+    combined = summary["ram"]["combined"]
+    assert combined["high_bytes"] >= 200 * MB
     if summary["sampling"]["longest_gap_s"] < 0.2:  # of what it took and gave back unseen, all may have been there at once
-        between(summary["ram"]["combined"]["high_bytes"], 200, 370)
+        assert combined["high_bytes"] <= 370 * MB + combined["huge_bytes"], combined  # huge pages of others may be the job's
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
 
