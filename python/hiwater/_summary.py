@@ -23,9 +23,11 @@ class Exit:
 
 @dataclass(frozen=True)
 class Time:
-    """Wall time, and processor time of main and its descendants."""
+    """Wall time, and processor time of main and its descendants. `main_wall_s` is less than `wall_s` where the run was followed
+    beyond the end of its main process."""
 
     wall_s: Optional[float] = None
+    main_wall_s: Optional[float] = None
     user_s: Optional[float] = None
     system_s: Optional[float] = None
 

@@ -111,7 +111,8 @@ static const char *const prose[] = {
 	"A signal reaches the command exactly once, whether it is sent to hiwater alone, to the process group, or by the "
 	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command.",
 	"The run ends with the command itself. What it leaves running is counted and named, neither killed nor waited for, "
-	"unless --wait is given.",
+	"unless --wait is given: then the wall time, as all figures, is that of all that was followed, and where main ended "
+	"well before, that is told beside it.",
 	"With --live the terminal shows the job while it runs (see hiwater-top(1); q leaves the view, the job goes on). What the "
 	"command writes to the terminal is kept in a file of TMPDIR until the view is over, and its stdin is empty there; "
 	"streams that lead elsewhere stay as they are. Ctrl-C and Ctrl-Z are the command's.",

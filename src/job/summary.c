@@ -132,14 +132,13 @@ static void time_figures(const struct job *job, struct summary *s)
 		s->system_ns = f->reaped_system_ns;
 	}
 	s->wall_ns = f->ended_ns;
+	s->main_wall_ns = f->main_ended_ns;
 	if (!s->wall_ns.known && job_now(job) > 0)
 		s->wall_ns = known((int64_t) job_now(job));
 	if (s->user_ns.known && s->system_ns.known && s->wall_ns.known && s->wall_ns.value > 0) {
 		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
-		/* Who lives longer than main (--wait) is counted until its own end. */
-		const struct maybe span = maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
-		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
+		s->cores_mean_ppm = known((int64_t) (cpu / (double) s->wall_ns.value * 1e6));
 		if (f->cpus.known && f->cpus.value > 0 && s->cores_mean_ppm.value > f->cpus.value * 1000000)
 			s->cores_mean_ppm.value = f->cpus.value * 1000000; /* clock ticks round up */
 	}

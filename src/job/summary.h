@@ -93,7 +93,9 @@ struct summary {
 	bool lost;                     /* it was not, and nobody here records it any more */
 	bool elsewhere;                /* lost, unless the host that recorded it still does: it is known only there */
 	bool oom_killed;               /* the kernel killed a process of the job for lack of memory */
-	struct maybe wall_ns, user_ns, system_ns;
+	struct maybe wall_ns;      /* of all that was measured */
+	struct maybe main_wall_ns; /* until main's own end, where that was seen */
+	struct maybe user_ns, system_ns;
 	bool cpu_exact;                /* else a lower bound (or sampled, with attach) */
 	struct ram_figure main, descendants, combined;
 	struct maybe system_peak;

@@ -353,6 +353,7 @@ bool sampler_step(struct sampler *s)
 	if (!s->started || s->ended || read(s->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return false;
 	now = sampler_time(s);
+	s->went_on = job_facts_const(s->job)->main_ended_ns.known;
 	if (now >= s->due_ns) {
 		count_tick(s, now);
 		look(s, now);

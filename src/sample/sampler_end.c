@@ -52,7 +52,7 @@ static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
 	facts->main_maxrss_bytes = end->maxrss_bytes;
 	if (end->status_known)
 		facts->exit_status = known(end->status);
-	facts->ended_ns = known((int64_t) now);
+	facts->main_ended_ns = known((int64_t) now);
 	end->faults_waited = s->zombie.faults_waited;
 }
 
@@ -80,7 +80,7 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		add(&facts->reaped_user_ns, end.cpu_user_ns);
 		add(&facts->reaped_system_ns, end.cpu_system_ns);
 	}
-	if (facts->main_pid.known && facts->main_pid.value == pid && !facts->ended_ns.known)
+	if (facts->main_pid.known && facts->main_pid.value == pid && !facts->main_ended_ns.known)
 		end_of_main(s, now, &end);
 	if (processes_reaped(s->processes, pid, &end, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
@@ -184,26 +184,29 @@ void sampler_cost(struct sampler *s)
 		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);
 }
 
-/* Where nobody lives on, nothing was after the last end that was told. */
-static uint64_t end_time(const struct sampler *s)
+/* The run ends with the last that was told of it: main's end, or that of whoever was followed beyond it. Returns the time of
+ * the last look: now, where there is somebody to be looked at. */
+static uint64_t end_run(struct sampler *s)
 {
-	const struct maybe ended = job_facts_const(s->job)->ended_ns;
+	struct facts *facts = job_facts(s->job);
+	const struct maybe main = facts->main_ended_ns;
+	const uint64_t told = main.known && (uint64_t) main.value > s->last_frame_ns ? (uint64_t) main.value : s->last_frame_ns;
+	const bool alive = processes_count(s->processes) > 0;
+	const uint64_t now = alive || !main.known ? sampler_time(s) : told;
 
-	if (!ended.known || processes_count(s->processes) > 0)
-		return sampler_time(s);
-	return (uint64_t) ended.value > s->last_frame_ns ? (uint64_t) ended.value : s->last_frame_ns;
+	facts->ended_ns = known((int64_t) (s->went_on || !main.known ? now : told));
+	return now;
 }
 
 void sampler_end(struct sampler *s)
 {
-	struct facts *facts = job_facts(s->job);
 	const unsigned all = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
 	uint64_t now;
 
 	if (!s->started || s->ended)
 		return;
 	sampler_gpu_ask_last(s);
-	now = end_time(s);
+	now = end_run(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
 	s->next_records_ns = 0;
@@ -216,8 +219,6 @@ void sampler_end(struct sampler *s)
 	sampler_oom_end(s, now);
 	sampler_trigger_end(s);
 	sampler_gpu_end(s, now);
-	if (!facts->ended_ns.known)
-		facts->ended_ns = known((int64_t) now);
 	end_left(s, now);
 	settle_cpu(s);
 	sampler_cost(s);

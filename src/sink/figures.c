@@ -72,6 +72,14 @@ struct ending ending_of(const struct summary *s)
 	return end;
 }
 
+bool figure_outlived(const struct summary *s)
+{
+	static const int64_t least_ns = 1000000, least_share = 100;
+	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
+
+	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns && beyond_ns >= s->wall_ns.value / least_share;
+}
+
 /* Without printf's %f, which writes the locale's decimal point. */
 static char *fixed(double value, unsigned decimals, char buf[UNITS_LEN])
 {

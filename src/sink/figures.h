@@ -26,6 +26,9 @@ struct ending {
 
 struct ending ending_of(const struct summary *s);
 
+/* What was measured went on well beyond the end of main. */
+bool figure_outlived(const struct summary *s);
+
 /* "SIGKILL"; "signal 40" (in buf) for one without a name. */
 const char *figure_signal(int signal, char buf[UNITS_LEN]);
 

@@ -116,6 +116,10 @@ static void tile_time(struct html *h, const struct html_run *run)
 		html_raw(h, s->cpu_exact ? "processor time " : "processor time at least ");
 		html_duration(h, maybe_sum(s->user_ns, s->system_ns));
 	}
+	if (figure_outlived(s)) {
+		html_raw(h, "; main ended at ");
+		html_duration(h, s->main_wall_ns);
+	}
 	tile_end(h);
 }
 

@@ -101,6 +101,7 @@ static void exit_and_time(struct json *j, const struct summary *s)
 	json_end(j);
 	key_object(j, "time");
 	key_seconds(j, "wall_s", s->wall_ns);
+	key_seconds(j, "main_wall_s", s->main_wall_ns);
 	key_seconds(j, "user_s", s->user_ns);
 	key_seconds(j, "system_s", s->system_ns);
 	json_end(j);

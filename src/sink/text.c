@@ -125,6 +125,8 @@ static void row_result(struct text *t)
 		layout_part(&t->l, "%s" NB "%s", attached ? "watched for" : t->s->complete ? "wall"
 											   : "so far",
 			keep_together(units_duration(t->s->wall_ns.value, text)));
+	if (figure_outlived(t->s))
+		layout_part(&t->l, "main" NB "ended" NB "at" NB "%s", keep_together(units_duration(t->s->main_wall_ns.value, text)));
 	if (cpu.known)
 		layout_part(&t->l, "CPU" NB "time" NB "%s%s%s", t->s->cpu_exact || attached ? "" : "at" NB "least" NB,
 			keep_together(units_duration(cpu.value, text)), attached ? NB "(sampled)" : "");

@@ -94,6 +94,8 @@ static void times(struct text *t)
 
 	if (t->s->wall_ns.known)
 		fact(t, "%s: %s", attached ? "watched for" : "wall time", units_words(t->s->wall_ns.value, words));
+	if (figure_outlived(t->s))
+		fact(t, "the main process ended at: %s", units_words(t->s->main_wall_ns.value, words));
 	if (cpu.known)
 		fact(t, "CPU time: %s%s%s", t->s->cpu_exact || attached ? "" : "at least ",
 			units_words(cpu.value, words), attached ? ", sampled from the moment of attaching" : "");

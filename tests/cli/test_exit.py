@@ -2,6 +2,7 @@
 """hiwater ends as the job did."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,31 @@ def test_cpu_of_who_outlives_main_is_over_their_time(tool):
     said = dict(word.split("=", 1) for word in done.stderr.split() if "=" in word)
     assert float(said["cores"]) <= 1.1, done.stderr
     assert float(said["cores"]) > 0, done.stderr
+
+
+def test_wait_measures_until_all_have_ended(tool):
+    """What was followed is what wall, history, peak and cores are about; main's own end is told beside it."""
+    hold = f"{sys.executable} -S -c 'x = bytearray(b\"x\") * (50 << 20); import time; time.sleep(1.2)'"
+    done = tool.run("run", "--wait", "-n", "waited", "--json", "run.json", "--", "sh", "-c", f"({hold}) & exit 4")
+    assert done.returncode == 4
+    run = json.loads((tool.folder / "run.json").read_text())
+    assert run["time"]["wall_s"] > 1.2 > run["time"]["main_wall_s"] > 0
+    assert run["ram"]["combined"]["at_s"] <= run["time"]["wall_s"]
+    assert run["run"]["recording"]
+    text = done.stderr.replace("\u00a0", " ")
+    assert re.search(r"exit 4 +wall 1\.\d+ s +main ended at \d", text), text
+    entry, = (line for line in tool.run("runs").stdout.splitlines() if "waited" in line)
+    assert re.search(r"\b1\.\d+ s", entry), entry
+    shown = json.loads(tool.run("show", "--json", "waited").stdout)
+    assert shown["time"] == run["time"]
+
+
+def test_without_wait_the_run_is_over_with_main(tool):
+    done = tool.run("run", "--no-record", "--json", "run.json", "--", "sh", "-c", "sleep 2 >/dev/null 2>&1 & sleep 0.3; exit 4")
+    assert done.returncode == 4
+    time_of = json.loads((tool.folder / "run.json").read_text())["time"]
+    assert time_of["wall_s"] == time_of["main_wall_s"]
+    assert "main ended" not in done.stderr.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("files", [17, 20, 26, 40])

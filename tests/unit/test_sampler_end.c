@@ -42,7 +42,7 @@ static void who_lives_on_is_counted_and_named(void **state)
 	child_go(&main);
 	reap_main(&r, main.pid);
 	assert_int_equal(WEXITSTATUS(facts_of(&r)->exit_status.value), 7);
-	const struct maybe ended = facts_of(&r)->ended_ns;
+	const struct maybe ended = facts_of(&r)->main_ended_ns;
 
 	assert_true(ended.known);
 	sampler_end(r.s);
@@ -69,6 +69,46 @@ static void who_lives_on_is_counted_and_named(void **state)
 	rig_done(&r);
 }
 
+/* As with --wait: the end of the run is that of the last who is followed, or when that was given up. */
+static void who_is_followed_beyond_main_counts(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1UL), 0);
+	for (int is_left = 0; is_left <= 1; is_left++) {
+		rig_prepare(&r, NULL, 10 * MS, true);
+		rig_make(&r);
+		struct child main = child_start(leave_a_daemon, NULL);
+		const pid_t daemon = child_take(&main);
+
+		rig_start(&r, main.pid);
+		while (!was_born(&r, daemon))
+			steps(&r, 1);
+		child_go(&main);
+		reap_main(&r, main.pid);
+		assert_false(facts_of(&r)->ended_ns.known);
+		steps(&r, 2);
+		const uint64_t before = sampler_time(r.s);
+
+		if (!is_left) {
+			assert_int_equal(kill(daemon, SIGKILL), 0);
+			reap_main(&r, daemon);
+		}
+		const uint64_t after = sampler_time(r.s);
+
+		wait_for(2 * MS);
+		sampler_end(r.s);
+		assert_int_equal(facts_of(&r)->processes_left.value, is_left);
+		assert_true((uint64_t) facts_of(&r)->main_ended_ns.value < before);
+		assert_true((uint64_t) facts_of(&r)->ended_ns.value >= before);
+		assert_int_equal((uint64_t) facts_of(&r)->ended_ns.value > after, is_left);
+		assert_int_equal(WEXITSTATUS(facts_of(&r)->exit_status.value), 7);
+		child_close(&main);
+		rig_done(&r);
+	}
+}
+
 /* Its number may be used again, by an orphan of the job. */
 static void main_ends_once(void **state)
 {
@@ -81,14 +121,15 @@ static void main_ends_once(void **state)
 	rig_start(&r, main.pid);
 	child_go(&main);
 	reap_main(&r, main.pid);
-	const struct maybe ended = facts_of(&r)->ended_ns;
+	const struct maybe ended = facts_of(&r)->main_ended_ns;
 
 	assert_int_equal(facts_of(&r)->exit_status.value, 0);
 	sampler_reaped(r.s, main.pid, &(struct end) { .how = END_REAPED, .status_known = true, .status = SIGKILL });
 	assert_int_equal(facts_of(&r)->exit_status.value, 0);
-	assert_int_equal(facts_of(&r)->ended_ns.value, ended.value);
+	assert_int_equal(facts_of(&r)->main_ended_ns.value, ended.value);
 	child_close(&main);
 	sampler_end(r.s);
+	assert_true(facts_of(&r)->ended_ns.value >= ended.value); /* the orphan's */
 	assert_int_equal(facts_of(&r)->processes_left.value, 0);
 	assert_null(facts_of(&r)->left_names);
 	assert_int_equal(facts_of(&r)->cpu_is_exact.value, 1);
@@ -151,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(who_lives_on_is_counted_and_named),
+		CHILDREN_TEST(who_is_followed_beyond_main_counts),
 		CHILDREN_TEST(main_ends_once),
 		CHILDREN_TEST(a_zombie_is_one_process),
 	};
