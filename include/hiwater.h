@@ -213,9 +213,15 @@ HIW_API uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *recorder);
  * begun, or has ended). */
 HIW_API int hiw_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_ns);
 
-/* Sends signal to a living member of the job, or with pid 0 to each, main first. Nobody else is hit, also where numbers
+/* Sends signal to a living member of the job, or with pid 0 to each, main first, and to who is born meanwhile. Nobody else is hit, also where numbers
  * were given out again. Returns how many got it, or -ESRCH. */
 HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int signal);
+
+/* Has a limit asked for somebody to be told to end who still lives, or for the whole job, whoever of it lives? Then whoever
+ * enforces limits goes on with hiw_recorder_step while one does, also beyond main's end. */
+HIW_API bool hiw_recorder_ending(const struct hiw_recorder *recorder);
+/* The grace of all of them is over now: alerts with HIW_ACT_KILL follow. */
+HIW_API void hiw_recorder_cut_grace(struct hiw_recorder *recorder);
 
 /* The recording's file; "" if there is none, or none yet. */
 HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);

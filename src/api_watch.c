@@ -173,6 +173,7 @@ void take_alerts(struct hiw_recorder *r)
 		push_event(r, &alert);
 		keep(r, &alert, act_of(act));
 	}
+	limits_settle(&r->limits, sampler_job(r->sampler));
 	while (limits_due(&r->limits, now, &alert)) {
 		push_event(r, &alert);
 		keep(r, &alert, HIW_ACT_KILL);
@@ -296,14 +297,14 @@ static int signal_one(const struct hiw_recorder *r, const struct process *p, int
 	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
 }
 
-int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
+/* Main first: who cares for its children must not see them fall before. first: index of the first to be told. */
+static int signal_members(const struct hiw_recorder *r, size_t first, pid_t pid, int signal)
 {
 	const struct job *job = sampler_job(r->sampler);
 	int n = 0;
 
-	/* Main first: who cares for its children must not see them fall before. */
 	for (int rest = 0; rest <= 1; rest++) {
-		for (size_t i = 0; i < job_process_count(job); i++) {
+		for (size_t i = first; i < job_process_count(job); i++) {
 			const struct process *p = job_process(job, i);
 
 			if (p->ended || p->is_main == (rest == 1) || (pid != 0 && p->pid != pid))
@@ -311,7 +312,44 @@ int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 			n += signal_one(r, p, signal) == 0;
 		}
 	}
+	return n;
+}
+
+/* Who was born while the others were told is told as well: who is killed starts nobody any more, so that of a job that forks
+ * without end fewer are left with each look. */
+int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
+{
+	enum {
+		LOOKS = 8
+	};
+	const struct job *job = sampler_job(r->sampler);
+	size_t told = 0;
+	int n = 0;
+
+	for (int look = 0; look < LOOKS; look++) {
+		if (pid == 0)
+			sampler_find(r->sampler);
+		if (look > 0 && job_process_count(job) == told)
+			break;
+		const size_t count = job_process_count(job);
+
+		n += signal_members(r, told, pid, signal);
+		told = count;
+		if (pid != 0)
+			break;
+	}
 	return n > 0 ? n : -ESRCH;
+}
+
+bool hiw_recorder_ending(const struct hiw_recorder *r)
+{
+	return limits_wait(&r->limits, sampler_job(r->sampler));
+}
+
+void hiw_recorder_cut_grace(struct hiw_recorder *r)
+{
+	limits_cut(&r->limits);
+	take_alerts(r);
 }
 
 void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)

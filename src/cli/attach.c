@@ -129,6 +129,7 @@ struct attach {
 	pid_t main;
 	bool limited;                  /* a limit ended it */
 	struct hiw_recorder *recorder;
+	bool is_due;                   /* the deadline has passed */
 	int signals, deadline, timer;  /* descriptors; -1: none */
 };
 
@@ -188,6 +189,23 @@ static void take_alerts(struct attach *a)
 	a->limited |= measure_alerts(a->measure, a->recorder, a->main);
 }
 
+/* Who was told to end by a limit is waited for, whatever ends the measuring. */
+static bool is_over(const struct attach *a)
+{
+	if (hiw_recorder_over(a->recorder))
+		return true;
+	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
+}
+
+/* False while there is somebody whom a limit gave a grace, which is over now. */
+static bool ends_by_signal(struct attach *a)
+{
+	if (!a->limited || !measure_cut_grace(a->measure, a->recorder))
+		return true;
+	take_alerts(a);
+	return false;
+}
+
 /* SIGUSR2 asks for what happened until now to be kept; every other signal ends it. */
 static bool is_end(struct attach *a)
 {
@@ -195,7 +213,7 @@ static bool is_end(struct attach *a)
 
 	while (read(a->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo != SIGUSR2)
-			return true;
+			return ends_by_signal(a);
 		hiw_recorder_trigger(a->recorder, "SIGUSR2");
 	}
 	return false;
@@ -222,12 +240,16 @@ static void follow(struct attach *a)
 		[OWNER] = { .fd = control->owner, .events = POLLIN },
 	};
 
-	while (!hiw_recorder_over(a->recorder)) {
+	while (!is_over(a)) {
 		uint64_t expirations;
 
 		if (poll(fds, N, -1) < 0)
 			continue;
-		if (fds[DEADLINE].revents || (fds[SIGNAL].revents && is_end(a)))
+		if (fds[DEADLINE].revents) {
+			a->is_due = true;
+			fds[DEADLINE].fd = -1;
+		}
+		if (fds[SIGNAL].revents && is_end(a))
 			return;
 		if (fds[STEP].revents) {
 			hiw_recorder_step(a->recorder);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "cli/cli.h"
@@ -290,7 +291,7 @@ static void say_alert(struct measure *m, const struct hiw_alert *a)
 		a->text);
 }
 
-static bool enforce(const struct measure *m, struct hiw_recorder *recorder, const struct hiw_alert *a)
+static bool enforce(struct measure *m, struct hiw_recorder *recorder, const struct hiw_alert *a)
 {
 	/* Text is borrowed until the next call. */
 	char why[800];
@@ -298,6 +299,10 @@ static bool enforce(const struct measure *m, struct hiw_recorder *recorder, cons
 	if (a->act == HIW_ACT_NONE)
 		return false;
 	(void) snprintf(why, sizeof(why), "%s", a->text);
+	if (a->act == HIW_ACT_KILL) {
+		m->killed.all |= a->pid == 0;
+		m->killed.since_ns = clock_boot_ns();
+	}
 	if (hiw_recorder_signal(recorder, a->pid, a->act == HIW_ACT_END ? SIGTERM : SIGKILL) < 0) {
 		if (!m->quiet && a->act == HIW_ACT_END)
 			complain("warning: nobody could be told to end: it has ended, or belongs to another user");
@@ -319,9 +324,26 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 		actions_run(&m->actions, &a, recorder, main, m->quiet);
 		ended |= enforce(m, recorder, &a);
 	}
+	if (m->killed.all)
+		(void) hiw_recorder_signal(recorder, 0, SIGKILL);
 	if (m->actions.n)
 		(void) actions_check(&m->actions, m->quiet);
 	return ended;
+}
+
+bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *recorder)
+{
+	static const uint64_t patience_ns = 2 * second_ns; /* with who belongs to another user, or hangs in the kernel */
+
+	return hiw_recorder_ending(recorder) && (!m->killed.since_ns || clock_boot_ns() - m->killed.since_ns < patience_ns);
+}
+
+bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder)
+{
+	if (m->killed.since_ns || !measure_limit_waits(m, recorder))
+		return false;
+	hiw_recorder_cut_grace(recorder);
+	return true;
 }
 
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder)

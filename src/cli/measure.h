@@ -47,6 +47,10 @@ struct measure {
 		unsigned said;     /* lines in it */
 		uint64_t held;     /* that would have been too many */
 	} alert_lines;
+	struct {
+		bool all;          /* the job: whoever is born yet as well */
+		uint64_t since_ns; /* CLOCK_BOOTTIME; 0: nobody was killed */
+	} killed;
 };
 
 #define MEASURE_INIT \
@@ -118,7 +122,8 @@ struct measure {
 		"HIWATER_PID (the process that it is about, else main) in its environment. It is not part of the job, nothing waits " \
 		"for it; four may run at once, each for a minute at most. Its output goes where hiwater writes, unless that is a pipe.", \
 		"--limit 'ram = 24GiB', 'time = 2h', 'gpu.mem = 8GiB' or 'process.rss = 8GiB' warns at 90%; when the limit is " \
-		"reached, every process of the job gets SIGTERM, and SIGKILL after the grace; what belongs to a process or a GPU " \
+		"reached, every process of the job gets SIGTERM, and SIGKILL after the grace, also those that outlive the command (Ctrl-C " \
+		"then means them, at once); what belongs to a process or a GPU " \
 		"only the process that is over it, or holds most of what the job holds there. The summary says so, and the exit " \
 		"status is 124."
 
@@ -141,6 +146,13 @@ void measure_progress(const struct measure *m, struct hiw_recorder *recorder);
 /* Says what alerts there are, does what they and the limits ask for. main: the job's main process, 0 when it has ended.
  * Returns true if the job was told to end. */
 bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main);
+
+/* Is whoever is left waited for, since a limit told them to end? A little also for who cannot be killed. */
+bool measure_limit_waits(const struct measure *m, const struct hiw_recorder *recorder);
+
+/* An end was asked for: who is waited for because of a limit is killed with the next measure_alerts. False: there is nobody,
+ * or it has been tried. */
+bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder);
 
 /* Prints what the recorder has to warn of. */
 void measure_warnings(const struct measure *m, struct hiw_recorder *recorder);

@@ -177,14 +177,34 @@ static void take_progress_line(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
+/* What --on-alert started are children, too, and orphans may be init's: then the last look says it. */
+static bool nobody_is_left(const struct run *r)
+{
+	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
+
+	if (r->tree.childless && !r->options->no_subreaper)
+		return true;
+	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
+}
+
+/* Main has ended by a limit, and somebody else who was told to end may not have. */
+static bool is_ending(const struct run *r)
+{
+	return r->tree.main_ended && r->limited && !nobody_is_left(r) && measure_limit_waits(&r->watching, r->recorder);
+}
+
+/* An end that is asked for when main is gone means those who are left. */
+static void cut_grace(struct run *r)
+{
+	if (r->signals.end_asked_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
+		take_alerts(r);
+}
+
 static bool is_over(const struct run *r)
 {
-	if (!r->tree.main_ended)
+	if (!r->tree.main_ended || is_ending(r))
 		return false;
-	if (!r->options->wait || r->tree.childless || r->signals.end_asked)
-		return true;
-	/* What --on-alert started are children, too. */
-	return r->watching.actions.n > 0 && r->measuring && hiw_recorder_over(r->recorder);
+	return !r->options->wait || nobody_is_left(r) || r->signals.end_asked;
 }
 
 /* Stops where the job stopped in a way that the shell should know of. */
@@ -230,6 +250,7 @@ static void follow(struct run *r)
 		}
 		if (fds[SIGNAL].revents)
 			signals_take(&r->signals);
+		cut_grace(r);
 		signals_answer(&r->signals, clock_boot_ns());
 		follow_stop(r);
 		if (fds[STEP].revents && !is_over(r)) /* a tick would measure beyond main */

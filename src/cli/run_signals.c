@@ -136,10 +136,18 @@ static bool is_ignored(int signal)
 	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+static void note_end(struct signals *s, int signal)
+{
+	if (is_ignored(signal))
+		return;
+	s->end_asked = true;
+	s->end_asked_late = s->main <= 0;
+}
+
 static void note(struct signals *s, int signal)
 {
 	if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
-		s->end_asked = s->end_asked || !is_ignored(signal);
+		note_end(s, signal);
 	else if (bit(signal) & stop_bits())
 		s->stop_asked_ns = clock_boot_ns();
 	else if (signal == SIGCONT)

@@ -33,6 +33,7 @@ struct signals {
 	uint64_t due_ns;                 /* when it is answered; 0: none is open */
 	uint64_t stop_asked_ns;          /* when the job was asked to stop (Ctrl-Z); 0: not lately */
 	bool end_asked;                  /* somebody wants an end of it: no further repetition, no waiting */
+	bool end_asked_late;             /* the same, when main had ended */
 	struct hiw_recorder *recorder;   /* is told which children are none of the job's; NULL: nobody measures */
 };
 

@@ -231,6 +231,12 @@ static void look_for_new(struct sampler *s, uint64_t now)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 }
 
+void sampler_find(struct sampler *s)
+{
+	if (s->started && !s->ended)
+		look_for_new(s, sampler_time(s));
+}
+
 /* However many ask for it, it takes a tenth of a core at most. */
 void sampler_now(struct sampler *s)
 {

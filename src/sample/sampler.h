@@ -88,6 +88,9 @@ void sampler_main_zombie(struct sampler *s, pid_t pid);
 /* hiwater reaped pid (main or an orphan): its end, with rusage in facts. */
 void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts);
 
+/* Looks for members that are new, now, and for those that are gone. */
+void sampler_find(struct sampler *s);
+
 /* True when a window has just closed: time to hand totals to the recording. Resets itself. */
 bool sampler_window_closed(struct sampler *s);
 

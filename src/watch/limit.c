@@ -97,10 +97,56 @@ enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert
 	return LIMIT_NOTHING;
 }
 
-bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret)
+static bool lives(const struct job *job, int32_t pid)
+{
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (p->pid == pid && !p->ended)
+			return true;
+	}
+	return false;
+}
+
+void limits_settle(struct limits *l, const struct job *job)
+{
+	for (size_t i = l->n_pending; i-- > 0;) {
+		if (l->pending[i].pid != 0 && !lives(job, l->pending[i].pid))
+			l->pending[i] = l->pending[--l->n_pending];
+	}
+}
+
+bool limits_wait(const struct limits *l, const struct job *job)
+{
+	for (size_t i = 0; i < l->n_pending; i++) {
+		if (l->pending[i].pid == 0 || lives(job, l->pending[i].pid))
+			return true;
+	}
+	return false;
+}
+
+void limits_cut(struct limits *l)
+{
+	l->cut = true;
+	for (size_t i = 0; i < l->n_pending; i++) {
+		if (l->pending[i].kill_ns != UINT64_MAX)
+			l->pending[i].kill_ns = 0;
+	}
+}
+
+static void say_killed(const struct limits *l, const char *rule, struct alert *a)
 {
 	char name[40], grace[UNITS_LEN];
 
+	if (l->cut)
+		(void) snprintf(a->text, sizeof(a->text), "%s: an end was asked for, and %s is killed", rule, whom(a, name, sizeof(name)));
+	else
+		(void) snprintf(a->text, sizeof(a->text), "%s: %s did not end within %s and is killed", rule, whom(a, name, sizeof(name)),
+			units_duration((int64_t) l->grace_ns, grace));
+}
+
+bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret)
+{
 	for (size_t i = 0; i < l->n_pending; i++) {
 		const struct limit_pending p = l->pending[i];
 
@@ -114,13 +160,8 @@ bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret)
 			.pid = p.pid,
 			.time_ns = now_ns,
 		};
-		(void) snprintf(ret->text, sizeof(ret->text), "%s: %s did not end within %s and is killed", l->limit[p.limit].text,
-			whom(ret, name, sizeof(name)), units_duration((int64_t) l->grace_ns, grace));
-		/* The whole job stays told; there may be a process that is born later. */
-		if (p.pid != 0)
-			l->pending[i] = l->pending[--l->n_pending];
-		else
-			l->pending[i].kill_ns = UINT64_MAX;
+		say_killed(l, l->limit[p.limit].text, ret);
+		l->pending[i].kill_ns = UINT64_MAX; /* told once */
 		return true;
 	}
 	return false;

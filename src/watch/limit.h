@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "job/job.h"
 #include "watch/engine.h"
 
 enum {
@@ -32,6 +33,7 @@ struct limit_pending {
 
 struct limits {
 	uint64_t grace_ns;
+	bool cut;                     /* nobody is given the rest of the grace */
 	size_t n, n_pending;
 	struct {
 		size_t near, reached; /* their rules in the watch */
@@ -46,6 +48,15 @@ int limits_add(struct limits *l, struct watch *w, const char *text, struct err *
 /* Looks at an alert of the watch: says what is to be done (alert->pid is to whom, 0: the whole job) and puts that into
  * its text. */
 enum limit_act limits_take(struct limits *l, const struct watch *w, struct alert *alert);
+
+/* Forgets processes that were told to end and are gone. Before limits_due, behind a look. */
+void limits_settle(struct limits *l, const struct job *job);
+
+/* May anybody live who was told to end? Of the whole job the last look does not know: it may be between two generations. */
+bool limits_wait(const struct limits *l, const struct job *job);
+
+/* The grace of everybody who was told to end is over now. */
+void limits_cut(struct limits *l);
 
 /* Whose grace is over: true with an alert to be told like the others, once each. */
 bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret);

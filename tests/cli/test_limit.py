@@ -141,3 +141,130 @@ def test_at_once(tool, rule):
     assert done.returncode == 124
     assert valid((tool.folder / "out.json").read_text())["exit"]["code"] == 124
     assert json.loads((tool.folder / "out.json").read_text())["notes"]
+
+
+SHELL = ["sh", "-c", '"$@"; exit 0', "sh"]  # main, which ends at once when it is told to
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def test_who_outlives_main_is_killed_after_the_grace(tool):
+    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "500ms", before=SHELL)
+    job.say("ignore")
+    child = int(job.say("child"))
+    puppet = parent_of(child)
+    job.send("hold 400")
+    assert job.wait() == 124
+    assert ended(child) and ended(puppet)
+    told, killed = job.lines("limit")
+    assert killed == "ram = 300MiB: the job did not end within 500 ms and is killed"
+    summary = shown(tool, job)
+    assert summary["exit"]["code"] == 124 and summary["processes"]["left"] == 0
+    assert summary["time"]["wall_s"] >= summary["time"]["main_wall_s"] + 0.5
+
+
+def test_the_grace_is_over_when_nobody_is_left(tool):
+    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "1h", before=SHELL)
+    child = int(job.say("child"))
+    job.send("hold 400")
+    assert job.wait() == 124
+    assert ended(child)
+    assert "killed after 1:00:00" in "".join(job.lines("limit")) and len(job.lines("limit")) == 1
+
+
+def test_ctrl_c_ends_the_grace_of_who_outlives_main(tool):
+    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "1h", before=SHELL)
+    job.say("ignore")
+    child = int(job.say("child"))
+    puppet = parent_of(child)
+    job.send("hold 400")
+    job.wait_lines("limit")
+    wait_for(lambda: parent_of(puppet) == job.process.pid, "main has ended")
+
+    def interrupted():  # what comes while main is a zombie is main's
+        job.process.send_signal(signal.SIGINT)
+        return job.process.poll() is not None
+    wait_for(interrupted, "hiwater has ended")
+    assert job.wait() == 124
+    assert ended(child) and ended(puppet)
+    assert job.lines("limit")[1] == "ram = 300MiB: an end was asked for, and the job is killed"
+
+
+RELAY = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.dup2(1, 2)
+    while True:
+        if os.fork():
+            os._exit(0)
+        time.sleep(0.002)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+held = bytearray(b"x") * (200 << 20)
+time.sleep(600)
+"""
+
+
+def test_who_is_born_meanwhile_is_killed_too(tool):
+    """Each of the relay ignores SIGTERM, starts the next and ends."""
+    name = f"relay-{os.getpid()}"
+
+    def runners():
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+                    found += [int(pid)] if f.read().rstrip("\0").endswith(name) else []
+            except OSError:
+                pass
+        return found
+
+    try:
+        done = tool.run("run", "--no-record", "--summary", "none", "--limit", "ram = 100MiB", "--grace", "300ms", "--",
+                        sys.executable, "-S", "-c", RELAY, name, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert done.returncode == 124
+        assert "the job did not end within 300 ms and is killed" in done.stderr
+        wait_for(lambda: not runners(), "nobody runs on")
+    finally:
+        for _ in range(100):  # seen to be needed where hiwater leaves one alive
+            for pid in runners():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+
+def test_a_process_that_has_ended_is_not_said_to_be_killed(tool):
+    """It was told to end and did; the job goes on beyond the grace."""
+    job = Watched(tool, "--limit", "process.rss = 300MiB", "--grace", "200ms", "--alert", "time > 2s",
+                  before=["sh", "-c", '"$@"; read line; exit 3', "sh"])
+    job.send("hold 400")
+    job.wait_lines("limit")
+    job.wait_lines("alert", 2)  # that the limit is near, and that the grace is over
+    job.send("")
+    assert job.wait() == 124
+    assert len(job.lines("limit")) == 1
+
+
+def test_attach_leaves_nobody_whom_a_limit_has_told_to_end(tool):
+    """Whatever ends the measuring in the grace: a signal does so at once."""
+    puppet = subprocess.Popen([sys.executable, str(HERE / "puppet.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              bufsize=1)
+    try:
+        assert puppet.stdout.readline() == "ready\n"
+        print("ignore", file=puppet.stdin)
+        puppet.stdout.readline()
+        hiwater = tool.start("attach", "--no-record", "--summary", "none", "-i", "20ms", "--limit", "ram = 300MiB", "--grace", "1h",
+                             str(puppet.pid), text=True)
+        print("hold 400", file=puppet.stdin)
+        line = next(line for line in hiwater.stderr if line.startswith("hiwater: limit: "))
+        assert "is told to end" in line
+        hiwater.send_signal(signal.SIGINT)
+        assert hiwater.wait(DEADLINE) == 124
+        assert puppet.wait(DEADLINE) == -signal.SIGKILL
+    finally:
+        puppet.kill()
+        puppet.wait()
