@@ -259,18 +259,14 @@ const struct frame *gpu_take(struct gpu *g)
 
 __attribute__((format(printf, 3, 4))) static void note(const struct gpu *g, struct framebuf *out, const char *format, ...)
 {
+	const uint64_t now_ns = clock_boot_ns() - g->start.env->start_boot_ns;
 	char text[512];
 	va_list ap;
 
 	va_start(ap, format);
 	(void) vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	framebuf_event(out, &(struct event) {
-				    .time_ns = clock_boot_ns() - g->start.env->start_boot_ns,
-				    .kind = EVENT_NOTE,
-				    .entity = ENTITY_GPU,
-				    .text = text,
-			    });
+	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text });
 }
 
 static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[GPU_INSTANT])
@@ -293,7 +289,8 @@ void gpu_watch_last(struct gpu *g, struct framebuf *out)
 
 	gpu_watch(g, out);
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns, clock_boot_ns(), texts);
+		const uint64_t call_ns = g->fd >= 0 ? atomic_load(&g->shared->slots[i].in_call_ns) : 0;
+		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns, call_ns, clock_boot_ns(), texts);
 
 		for (const char *text = texts[0]; n > 0; n--, text = texts[1])
 			note(g, out, "%s", text);

@@ -10,6 +10,7 @@
 #define SECOND UINT64_C(1000000000)
 
 static const uint64_t least_ns = 5 * SECOND; /* a call that takes longer is one */
+static const uint64_t last_least_ns = SECOND; /* in the end: nobody will see whether it would have answered yet */
 
 const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT])
 {
@@ -50,6 +51,13 @@ static bool tell_end(struct gpu_silence *s, const char *label, uint64_t start_ns
 	return told;
 }
 
+static void begin(struct gpu_silence *s, uint64_t call_ns)
+{
+	s->since_ns = call_ns;
+	s->told = false;
+	s->first_ns = s->n++ ? s->first_ns : call_ns;
+}
+
 bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
 	char text[GPU_SILENCE_TEXT])
 {
@@ -59,11 +67,8 @@ bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_n
 		return tell_end(s, label, start_ns, now_ns, text);
 	if (silent_ns <= least_ns)
 		return false;
-	if (!s->since_ns) {
-		s->since_ns = call_ns;
-		s->told = false;
-		s->first_ns = s->n++ ? s->first_ns : call_ns;
-	}
+	if (!s->since_ns)
+		begin(s, call_ns);
 	if (s->told || silent_ns <= 2 * s->longest_ns)
 		return false;
 	s->told = true;
@@ -71,18 +76,23 @@ bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_n
 	return true;
 }
 
-unsigned gpu_silence_last(const struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT])
+unsigned gpu_silence_last(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
+	char texts[2][GPU_SILENCE_TEXT])
 {
-	const uint64_t last_ns = s->since_ns ? now_ns : s->last_ns, sum_ns = s->sum_ns + (s->since_ns ? now_ns - s->since_ns : 0);
 	char from[GPU_INSTANT], to[GPU_INSTANT];
+	unsigned n = 0;
 
-	if (s->n < 2)
-		return 0;
-	(void) snprintf(texts[0], GPU_SILENCE_TEXT,
-		"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; its readings of those times are missing", label,
-		s->n, gpu_instant(start_ns, s->first_ns, from), gpu_instant(start_ns, last_ns, to), (sum_ns + SECOND / 2) / SECOND);
-	if (!s->since_ns)
-		return 1;
-	tell_begin(s, label, start_ns, texts[1]);
-	return 2;
+	if (!s->since_ns && call_ns && now_ns > call_ns + last_least_ns)
+		begin(s, call_ns);
+	if (s->n > 1) {
+		const uint64_t last_ns = s->since_ns ? now_ns : s->last_ns, sum_ns = s->sum_ns + (s->since_ns ? now_ns - s->since_ns : 0);
+
+		(void) snprintf(texts[n++], GPU_SILENCE_TEXT,
+			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; its readings of those times are missing",
+			label, s->n, gpu_instant(start_ns, s->first_ns, from), gpu_instant(start_ns, last_ns, to),
+			(sum_ns + SECOND / 2) / SECOND);
+	}
+	if (s->since_ns && (s->n > 1 || !s->told))
+		tell_begin(s, label, start_ns, texts[n++]);
+	return n;
 }

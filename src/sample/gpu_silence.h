@@ -31,5 +31,7 @@ bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_n
 /* One that goes on is over: the helper that was in the call is gone. */
 void gpu_silence_over(struct gpu_silence *s, uint64_t now_ns);
 
-/* In the end, of all of them, and of one that goes on. Returns how many texts are to be told. */
-unsigned gpu_silence_last(const struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT]);
+/* In the end, of all of them, and of one that goes on: that begins sooner, since nobody will see the end of it. call_ns as
+ * above. Returns how many texts are to be told. */
+unsigned gpu_silence_last(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
+	char texts[2][GPU_SILENCE_TEXT]);

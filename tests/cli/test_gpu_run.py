@@ -313,6 +313,15 @@ def test_a_driver_that_hangs_costs_nothing(gpu):
     assert ended(helper)
 
 
+def test_a_driver_that_hangs_shortly_before_the_end_is_told_of(gpu):
+    """Sooner than in the middle of a run: nobody will see whether it would have answered yet."""
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\nhang = 1\n")
+    hiwater = start(gpu)
+    time.sleep(3.5)  # the hang is of the scenario's second second
+    summary, _ = finish(gpu, hiwater)
+    assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary)), gpu_notes(summary)
+
+
 def test_a_driver_that_is_slow_again_and_again_is_one_note(gpu):
     """Each call of memory takes six seconds, which is a silence: the summary has one note about all of them."""
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ndelay = 6\n")

@@ -51,7 +51,7 @@ static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
 	assert_false(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 70 * SECOND, text));
 	assert_true(gpu_silence_look(&t.s, "X", START, START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
 	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 80 * SECOND, last), 0);
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 80 * SECOND, last), 0);
 }
 
 static void many_are_told_of_once(void **state)
@@ -64,7 +64,7 @@ static void many_are_told_of_once(void **state)
 		call(&t, 10 + i * 10, 7);
 	assert_int_equal(t.n, 2);
 	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 9000 * SECOND, last), 1);
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 9000 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in all; its readings of those times are missing");
 	call(&t, 6000, 20);
 	assert_int_equal(t.n, 4); /* longer than ever */
@@ -79,9 +79,22 @@ static void one_that_goes_on_in_the_end_is_told_of(void **state)
 	(void) state;
 	call(&t, 10, 7);
 	assert_false(gpu_silence_look(&t.s, "X", START, START + 30 * SECOND, START + 36 * SECOND, text));
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 38 * SECOND, last), 2);
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 30 * SECOND, START + 38 * SECOND, last), 2);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in all; its readings of those times are missing");
 	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
+}
+
+/* A run may end before anybody could tell whether it would have answered. */
+static void in_the_end_a_second_is_enough(void **state)
+{
+	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
+	struct gpu_silence s = { 0 };
+
+	(void) state;
+	assert_false(gpu_silence_look(&s, "X", START, START + SECOND, START + 3 * SECOND, text));
+	assert_int_equal(gpu_silence_last(&s, "X", START, START + 2 * SECOND, START + 3 * SECOND, last), 0);
+	assert_int_equal(gpu_silence_last(&s, "X", START, START + SECOND, START + 4 * SECOND, last), 1);
+	assert_string_equal(last[0], "gpu: X has not answered since 0:01; its readings are missing from then on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)
@@ -95,7 +108,7 @@ static void one_that_ended_with_the_helper_counts(void **state)
 		gpu_silence_over(&t.s, START + (30 + i * 100) * SECOND);
 	}
 	gpu_silence_over(&t.s, START + 500 * SECOND); /* there is none */
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 900 * SECOND, last), 1);
+	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 900 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
 }
 
@@ -105,6 +118,7 @@ int main(void)
 		cmocka_unit_test(one_is_told_of_when_it_begins_and_when_it_is_over),
 		cmocka_unit_test(many_are_told_of_once),
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
+		cmocka_unit_test(in_the_end_a_second_is_enough),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
 	};
 
