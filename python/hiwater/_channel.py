@@ -3,7 +3,8 @@
 
 The recorder is `hiwater attach --control FD`: a process of its own that leaves its parent at once, so that no wait() sees
 it. A message is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT"; what has number 0 is not answered or was not asked.
-Whatever becomes of the recorder, nothing here waits longer than its limit.
+Whatever becomes of the recorder, nothing here waits longer than its limit. One that works is given that time; one that
+somebody has stopped (SIGSTOP) is told to go on after STOPPED_LIMIT_S, and given up after as long again.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import threading
 import time
 import weakref
 
+from . import _process
 from ._errors import Error
 
 TYPE_CHECKING = False
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
 START_LIMIT_S = 20.0
 LOOK_AGAIN_MS = 20
+STOPPED_LIMIT_S = 1.0  # not less than a phase's edge waits: that is too late then, however it goes on
 PATIENCE_S = 0.1  # where more is said at once than the recorder has taken
 MESSAGE_MOST = 16384
+WAS_STOPPED = "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"
 
 
 class Lost(Error):
@@ -39,11 +43,24 @@ class Refused(Error):
     """It said no."""
 
 
+class _Patience:
+    """How long an answer is waited for where the recorder is stopped: until it is told to go on, and once more."""
+
+    def __init__(self) -> None:
+        self.end = time.monotonic() + STOPPED_LIMIT_S
+        self.is_over = False  # with the second end
+
+    def renew(self) -> None:
+        self.end = time.monotonic() + STOPPED_LIMIT_S
+        self.is_over = True
+
+
 class Channel:
     """A recorder of its own. Its methods may be called by any thread; in a forked child they do nothing."""
 
-    def __init__(self, command: str, options: Sequence[str]) -> None:
-        """Starts `command attach` with these options and returns once it measures; Error if it does not."""
+    def __init__(self, command: str, options: Sequence[str], warnings: Optional[list[str]] = None) -> None:
+        """Starts `command attach` with these options and returns once it measures; Error if it does not. warnings: what happens
+        to it later is told there."""
         self._lock = threading.RLock()  # also a signal's handler may ask
         self._pid = os.getpid()
         self._number = 0
@@ -52,11 +69,15 @@ class Channel:
         self.is_over = False  # measuring has ended
         self._is_slow = False
         self._said: list[str] = []
+        self._warnings = [] if warnings is None else warnings
+        self._recorder: Optional[_process.Process] = None  # once it has said something
+        self._is_given_up = False  # it does not stay awake
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
                 spawn(command, options, theirs.fileno())
             self._socket.setblocking(False)
+            _process.ask_who(self._socket)
             _channels.add(self)
             self.ask("begin", START_LIMIT_S)
         except Lost:
@@ -116,11 +137,13 @@ class Channel:
             pass
 
     def close(self) -> None:
-        """The recorder ends then, if it has not yet."""
+        """The recorder ends then, if it has not yet. One that is stopped is killed: nobody waits for it any more."""
         try:
             self._socket.close()
         except OSError:
             pass  # its descriptor was closed behind its back
+        if self._recorder and self._pid == os.getpid() and (self._is_given_up or self._recorder.is_stopped):
+            self._recorder.signal(signal.SIGKILL)
 
     def _begin(self, text: str, end: float) -> int:
         self._number += 1
@@ -153,6 +176,7 @@ class Channel:
 
     def _answer(self, number: int, end: float) -> str:
         pieces: list[bytes] = []
+        patience = _Patience()
         while True:
             while self._answers[number]:
                 word, text = self._answers[number].pop(0)
@@ -162,7 +186,24 @@ class Channel:
                     return (b"".join(pieces) or text).decode(errors="replace")
                 else:
                     raise Refused(text.decode(errors="replace"))
-            self._receive(end)
+            if not self._receive(end):
+                self._rouse(patience, end)
+
+    def _rouse(self, patience: _Patience, end: float) -> None:
+        """A recorder that was stopped is told to go on. Raises Late where it is stopped again."""
+        if not patience.end <= time.monotonic() < end or not self._recorder or not self._recorder.is_stopped:
+            return
+        if patience.is_over:
+            self._is_given_up = True
+            raise Late("the recorder is stopped (SIGSTOP), and again after it was told to go on")
+        self._recorder.signal(signal.SIGCONT)
+        if WAS_STOPPED not in self._warnings:
+            self._warnings.append(WAS_STOPPED)
+        patience.renew()
+
+    def _why_late(self) -> str:
+        is_stopped = self._recorder and self._recorder.is_stopped
+        return "the recorder is stopped (SIGSTOP)" if is_stopped else "the recorder does not answer"
 
     def _receive(self, end: float, wait: bool = True) -> bool:
         """Takes a message to where it belongs, if one comes soon. A signal's handler may ask meanwhile, and take what this
@@ -172,10 +213,12 @@ class Channel:
         try:
             poll.register(self._socket, select.POLLIN)
             if left_ms <= 0:
-                raise Late("the recorder does not answer")
+                raise Late(self._why_late())
             if not poll.poll(min(left_ms, LOOK_AGAIN_MS) if wait else 0):
                 return False
-            message = self._socket.recv(2 * MESSAGE_MOST)
+            message, who, _, _ = self._socket.recvmsg(2 * MESSAGE_MOST, _process.ROOM)
+            self._recorder = _process.who(who, self._recorder)
+            self._is_given_up = False
         except BlockingIOError:
             return False
         except (OSError, ValueError):  # closed by another thread, too

@@ -74,7 +74,7 @@ class Run:
         with _resets:
             if self._is_exact:
                 _read_marks(self)
-            self._channel = Channel(needed_command(), arguments(self._options))
+            self._channel = Channel(needed_command(), arguments(self._options), self.warnings)
         self._watch = _frameworks.Watch()
         _end_in_worker()
         _running.append(self)
@@ -236,18 +236,18 @@ class Run:
         """The summary: of the run so far while it is measured, else of the whole. Raises Error if there is none."""
         from ._summary import Summary
 
-        channel = self._channel
+        channel, why = self._channel, []
         if channel and self.is_running:
             self._look(channel)
             try:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
-            except (Lost, Late, Refused):
-                pass
+            except (Lost, Late, Refused) as e:
+                why = [str(e)]
         if self._texts:
             return Summary.from_json(*self._texts)
         if self.path:
             return self.recording.summary
-        raise Error("there is no summary: " + ("; ".join(self.warnings) or "the run was not started in this process"))
+        raise Error("there is no summary: " + ("; ".join([*self.warnings, *why]) or "the run was not started in this process"))
 
     @property
     def recording(self) -> Recording:

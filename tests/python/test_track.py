@@ -374,6 +374,55 @@ def test_the_recorder_stands_still(program):
     assert not any(told["exact"]) and told["n"] < 5000
 
 
+STOPPED = """
+    def stop_it(run):
+        pid = run._channel._recorder.pid  # that of its GPU helper has the same command line
+        os.kill(pid, signal.SIGSTOP)
+        while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "T": time.sleep(0.001)
+"""
+
+
+def test_a_recorder_that_was_stopped_goes_on(program):
+    """Nobody who waits for an answer waits for nothing: what is stopped is told to go on, and the run ends as others do."""
+    [told] = program.run(STOPPED + """
+    with hiwater.track(output="a.hiw") as run:
+        stop_it(run)
+        so_far = run.summary.run.complete
+        stop_it(run)
+    tell(so_far=so_far, complete=run.summary.run.complete, warnings=run.warnings)
+    """)
+    assert told == {"so_far": False, "complete": True, "warnings": [
+        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+    assert program.shown("a.hiw")["run"]["complete"]
+
+
+def test_a_recorder_that_was_stopped_ends_with_the_program(program):
+    process = program.start(STOPPED + """
+    run = hiwater.track(output="a.hiw").start()
+    stop_it(run)
+    """)
+    assert process.wait(2 * DEADLINE) == 0
+    assert ended_recording(program, process)["run"]["complete"]
+
+
+def test_a_recorder_that_stays_stopped_is_given_up(program):
+    """It is told to go on once for each question, named as what it is, and not left behind."""
+    [told] = program.run(STOPPED + """
+    from hiwater._process import Process
+    send, sent = Process.signal, []
+    Process.signal = lambda self, number: sent.append(number) or (number == signal.SIGKILL and send(self, number))
+    with hiwater.track(record=False) as run:
+        stop_it(run)
+        try: run.summary
+        except hiwater.Error as e: why = str(e)
+    tell(why=why, sent=sent, warnings=run.warnings, pid=os.getpid())
+    """)
+    assert told["why"].startswith("there is no summary: ") and "is stopped (SIGSTOP), and again after" in told["why"]
+    assert told["sent"] == [signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]
+    assert told["warnings"][-1].startswith("the end was not recorded: the recorder is stopped (SIGSTOP)")
+    wait_for(lambda: not recorders_of(told["pid"]), "the recorder has ended")
+
+
 def ended_recording(program, process):
     """The summary, once nobody records the process any more."""
     wait_for(lambda: not recorders_of(process.pid), "the recorder has ended")

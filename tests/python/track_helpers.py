@@ -111,6 +111,6 @@ class Program:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
-            for pid in recorders_of(process.pid):
+            for pid in recorders_of(process.pid):  # first: a recorder that is stopped keeps its stderr open
                 os.kill(pid, signal.SIGKILL)
+            process.communicate()
