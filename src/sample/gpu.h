@@ -45,6 +45,7 @@ void gpu_pace(struct gpu *g, uint64_t interval_ns);
 /* Frees what the recorder holds; the helper is told to end, and killed where it was not. NULL is fine. */
 void gpu_free(struct gpu *g);
 
+int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
 pid_t gpu_pid(const struct gpu *g);
 
 /* A frame that waits, made with ids of its source; valid until the next call. NULL: none waits. */

@@ -69,7 +69,6 @@ struct gpu_start {
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err);
 void gpu_ask(struct gpu *g);
 uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has been in one call; 0: it is in none */
-int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
 
 /* gpu_helper.c: in the child of the fork. */
 _Noreturn void gpu_helper(const struct gpu_start *start);

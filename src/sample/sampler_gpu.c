@@ -2,6 +2,7 @@
  *
  * GPUs in the clock: what the helper tells is put among the frames, and the job's memory on devices is added up.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ enum {
 	FRAMES_A_TICK = 256,     /* taken at one tick at most */
 	MOST_XIDS = 32           /* of one frame */
 };
+
+static const uint64_t rouse_ns = 1000000000;
 
 static void start(struct sampler *s)
 {
@@ -116,6 +119,18 @@ static void set_facts(struct sampler *s)
 		(void) job_set_text(&facts->gpu_why, gpu_why_not(helper));
 }
 
+/* Whoever stops the helper (SIGSTOP) takes a second of readings away at most: it is told to go on, which is nothing to one that
+ * runs. Its channel ends before its pid can be anybody else's. */
+static void rouse(struct sampler *s, uint64_t now_ns)
+{
+	const pid_t pid = gpu_pid(s->gpus.helper);
+
+	if (pid <= 0 || gpu_fd(s->gpus.helper) < 0 || now_ns < s->gpus.roused_ns + rouse_ns)
+		return;
+	s->gpus.roused_ns = now_ns;
+	(void) kill(pid, SIGCONT);
+}
+
 void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 {
 	if (!s->gpus.begun)
@@ -124,6 +139,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 		return;
 	meet_helper(s, now_ns); /* before it may be waited for: one that found no GPU ends at once */
 	take_all(s);
+	rouse(s, now_ns);
 	gpu_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 	meet_helper(s, now_ns);

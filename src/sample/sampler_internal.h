@@ -48,6 +48,7 @@ struct sampler_gpus {
 	struct gpu_ids ids;
 	bool begun;
 	unsigned starts;                 /* helpers that were heard of */
+	uint64_t roused_ns;              /* when the helper was told to go on, should it be stopped */
 	bool xid_told;                   /* an error of a device was a trigger */
 };
 

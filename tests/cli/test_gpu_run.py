@@ -15,7 +15,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import DEADLINE, HIWATER, ROOT, ended, processes, wait_for
+from cli_helpers import DEADLINE, HIWATER, ROOT, ended, processes, state_of, wait_for
 from stress_jobs import BUILD
 
 CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
@@ -320,6 +320,16 @@ def test_a_driver_that_hangs_shortly_before_the_end_is_told_of(gpu):
     time.sleep(3.5)  # the hang is of the scenario's second second
     summary, _ = finish(gpu, hiwater)
     assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary)), gpu_notes(summary)
+
+
+def test_a_helper_that_is_stopped_goes_on(gpu):
+    hiwater = start(gpu)
+    helper = wait_for(lambda: helper_of(hiwater), "the helper was started")
+    for _ in range(2):
+        wait_for(lambda: os.kill(helper, signal.SIGSTOP) or state_of(helper) == "T", "the helper is stopped")
+        wait_for(lambda: state_of(helper) != "T", "the recorder has told it to go on")
+    finish(gpu, hiwater)
+    assert ended(helper)
 
 
 def test_a_driver_that_is_slow_again_and_again_is_one_note(gpu):
