@@ -72,6 +72,14 @@ def test_memory_and_utilisation(on_gpus):
     assert last["gpu_sum_utilization_percent"] == pytest.approx(80)
 
 
+def test_nothing_is_taken_for_idle_before_the_driver_answers(on_gpus):
+    with open(on_gpus.env["HIWATER_FAKE_NVML"], "a") as scenario:
+        scenario.write("[call nvmlInit*]\ndelay = 0.7\n")
+    [told] = on_gpus.run(TRACK.format(module="gpu_tracker", arguments="gpu_ram_unit='bytes', sleep_time=0.1",
+                                      held="tracker.resource_usage.max_gpu_ram.main", told="tracker.to_json()"))
+    assert told["gpu_utilization"]["gpu_percentages"]["mean_sum_percent"] == pytest.approx(80)
+
+
 def test_chosen_gpus(on_gpus):
     [told] = on_gpus.run(TRACK.format(module="gpu_tracker", arguments="gpu_ram_unit='bytes', gpu_uuids={'GPU-00000001'}, "
                                       "gpu_brand='nvidia'", held="tracker.resource_usage.max_gpu_ram.main",

@@ -93,9 +93,11 @@ def _shares(f: Figures, points: List[Timepoint], cpu_s: Optional[float]) -> None
             f.cpu_main = f.cpu_combined = Share(cpu_s / f.wall_s, cpu_s / f.wall_s)
         return
     for name, values in (("cpu_main", [p.main_cores for p in points]), ("cpu_rest", [p.rest_cores for p in points]),
-                         ("cpu_combined", [p.cores for p in points]), ("cpu_system", [p.system_cores or 0.0 for p in points]),
-                         ("gpu_busy", [p.look.gpu_busy for p in points])):
+                         ("cpu_combined", [p.cores for p in points]), ("cpu_system", [p.system_cores or 0.0 for p in points])):
         setattr(f, name, _share(values, [p.span_s for p in points]))
+    seen = [p for p in points if p.look.gpu_seen]  # the driver answers some time after the job began
+    if seen:
+        f.gpu_busy = _share([p.look.gpu_busy for p in seen], [p.span_s for p in seen])
 
 
 def _share(values: List[float], spans: List[float]) -> Share:

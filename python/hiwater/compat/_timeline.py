@@ -35,6 +35,7 @@ class Look:
     gpu: float = 0.0
     gpu_used: float = 0.0
     gpu_busy: float = 0.0
+    gpu_seen: bool = False  # whether gpu_busy has been read yet
     main_threads: int = 0
     threads: int = 0
     main_cpu_s: float = 0.0
@@ -220,6 +221,7 @@ class Timeline:
         known = self._gpus.setdefault(uuid, {"mem": 0.0, "busy": 0.0})
         known.update((name, v[name]) for name in known if v[name] is not None)
         self._look.gpu_used = sum(g["mem"] for u, g in self._gpus.items() if u in self.system_uuids)
+        self._look.gpu_seen |= v["busy"] is not None and uuid in self.uuids
         self._look.gpu_busy = sum(g["busy"] for u, g in self._gpus.items() if u in self.uuids) / 1e6
 
 
