@@ -83,7 +83,8 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
         if key in _OPTIONS and value is not None:
             option, write = _OPTIONS[key]
             for text in write(value):
-                made += [option, text] if option.startswith("-n") else [f"{option}={text}"]
+                if text or key != "name":  # an empty name is none
+                    made.append(f"{option}{text}" if key == "name" else f"{option}={text}")
         elif key in _FLAGS and value:
             made.append(_FLAGS[key])
         elif key not in _OPTIONS and key not in _FLAGS and key not in _OTHERS:

@@ -199,6 +199,8 @@ static int take(
 
 	if (o == &opt_help_row)
 		return -ECANCELED;
+	if (value && *value == '\0')
+		return complain(r, "option %s needs a value: %s; an empty one was given", shown, o->arg_name);
 	int code = o->take(value, o->dest, &why);
 
 	if (code < 0)
@@ -231,6 +233,14 @@ static const struct opt *find_long(
 	return found;
 }
 
+/* Likewise the next word. The end of the options is nobody's value by accident. */
+static int take_next(const struct reader *r, const struct opt *o, const char *shown)
+{
+	if (r->argc < 2 || strcmp(r->argv[1], "--") == 0)
+		return complain(r, "option %s needs a value: %s", shown, o->arg_name);
+	return take(r, o, shown, r->argv[1], 2);
+}
+
 /* Reads "--name", "--name=value" or "--name value". Returns the number of words. */
 static int read_long(const struct reader *r)
 {
@@ -250,9 +260,7 @@ static int read_long(const struct reader *r)
 		return complain(r, "option %s takes no value, '%.80s' was given", shown, value);
 	if (value || o->arg == OPT_NONE || o->arg == OPT_OPTIONAL)
 		return take(r, o, shown, value, 1);
-	if (r->argc < 2)
-		return complain(r, "option %s needs a value: %s", shown, o->arg_name);
-	return take(r, o, shown, r->argv[1], 2);
+	return take_next(r, o, shown);
 }
 
 static const struct opt *find_letter(const struct command *command, char letter)
@@ -286,9 +294,7 @@ static int read_letters(const struct reader *r)
 		}
 		if (p[1])
 			return take(r, o, shown, p + 1, 1);
-		if (r->argc < 2)
-			return complain(r, "option %s needs a value: %s", shown, o->arg_name);
-		return take(r, o, shown, r->argv[1], 2);
+		return take_next(r, o, shown);
 	}
 	return 1;
 }

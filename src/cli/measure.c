@@ -153,19 +153,26 @@ static const struct {
 	int (*take)(const char *text, struct hiw_options *o, struct err *err);
 } requests[] = { { "ram=", request_ram }, { "cpus=", request_cpus }, { "time=", request_time } };
 
-static int request_one(const char *item, struct hiw_options *o, struct err *err)
+/* given: which of them were there before, a bit each. */
+static int request_one(const char *item, unsigned *given, struct hiw_options *o, struct err *err)
 {
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		const char *p = item;
 
-		if (parse_word(&p, requests[i].key))
-			return requests[i].take(p, o, err);
+		if (!parse_word(&p, requests[i].key))
+			continue;
+		if (*given & 1U << i)
+			return err_set(err, -EINVAL, "'%s' is there twice: give one", requests[i].key);
+		*given |= 1U << i;
+		return requests[i].take(p, o, err);
 	}
 	return err_set(err, -EINVAL, "'%.80s' is none of ram=SIZE, cpus=N, time=SPAN", item);
 }
 
 int take_request(const char *value, void *dest, struct err *err)
 {
+	unsigned given = 0;
+
 	for (const char *p = value; *p;) {
 		size_t len = strcspn(p, ",");
 		char item[128];
@@ -174,12 +181,12 @@ int take_request(const char *value, void *dest, struct err *err)
 		if (len >= sizeof(item))
 			return err_set(err, -EINVAL, "'%.80s...' is too long", p);
 		(void) snprintf(item, sizeof(item), "%.*s", (int) len, p);
-		r = request_one(item, dest, err);
+		r = request_one(item, &given, dest, err);
 		if (r < 0)
 			return r;
 		p += len + (p[len] == ',' ? 1 : 0);
 	}
-	return *value ? 0 : err_set(err, -EINVAL, "it is empty; for example ram=16G,cpus=4,time=2h");
+	return 0;
 }
 
 /* ---- before ---- */

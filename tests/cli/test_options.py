@@ -149,3 +149,16 @@ def test_stdout_that_cannot_be_written_is_one(tool):
         done = tool.run("doctor", stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert "stdout" in done.stderr
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--json", "--"], "option --json needs a value: FILE; see"),
+    (["--json", "", "--"], "option --json needs a value: FILE; an empty one was given; see"),
+    (["--summary-file=", "--"], "option --summary-file needs a value: FILE; an empty one was given; see"),
+    (["-n", "", "--"], "option -n needs a value: NAME; an empty one was given; see"),
+    (["--request", "ram=1GiB,cpus=2,ram=2GiB", "--"], "--request: 'ram=' is there twice: give one; see"),
+])
+def test_a_value_that_says_nothing_starts_nothing(tool, options, said):
+    done = tool.run("run", *options, "touch", "started")
+    assert done.returncode == 125 and said in done.stderr, done.stderr
+    assert not (tool.folder / "started").exists()

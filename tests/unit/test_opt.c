@@ -185,8 +185,8 @@ static void test_spellings(void **state)
 	operands(run, "run --output --json", "");
 	assert_string_equal(arg.output, "--json");
 	assert_false(arg.json);
-	operands(run, "run --output=", "");
-	assert_string_equal(arg.output, "");
+	operands(run, "run --output=-- --", "");
+	assert_string_equal(arg.output, "--");
 	operands(run, "run --summary line --summary full", "");
 	assert_string_equal(arg.summary, "full");
 }
@@ -282,6 +282,9 @@ static void test_more_errors(void **state)
 		"unknown option -summary; did you mean --summary? see hiwater run --help");
 	refused(run, "run --output",
 		"option --output needs a value: FILE.hiw; see hiwater run --help");
+	refused(run, "run --output -- make", "option --output needs a value: FILE.hiw; see hiwater run --help");
+	refused(run, "run -n -- make", "option -n needs a value: NAME; see hiwater run --help");
+	refused(run, "run --output= make", "option --output needs a value: FILE.hiw; an empty one was given; see hiwater run --help");
 	refused(run, "run -pn", "option -n needs a value: NAME; see hiwater run --help");
 	refused(run, "run --plain=yes",
 		"option --plain takes no value, 'yes' was given; see hiwater run --help");
