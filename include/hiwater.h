@@ -380,7 +380,8 @@ HIW_API bool hiw_filter_picks(const struct hiw_filter *filter,
 /* What came of measuring a job: the live run of a recorder, or one read back from a file. */
 struct hiw_run;
 
-/* Finds a RUN: a number of the history, "last", a name, a path, "slurm:JOB". *ret_path is the caller's to free(). */
+/* Finds a RUN: a number of the history, "last", a name ("name:3" where it would be read as something else), a path,
+ * "slurm:JOB". *ret_path is the caller's to free(). */
 HIW_API int hiw_find(const char *run, char **ret_path, struct hiw_err *err);
 
 /* Opens a recording: finished, growing, or cut off. */

@@ -285,8 +285,8 @@ class _connection:
 
 
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
-    """Opens a recording: a path, a number of the history, a run's name, "last", "slurm:JOB". It may still grow, or have been
-    cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
+    """Opens a recording: a path, a number of the history, a run's name ("name:3" where it would be read as
+    something else), "last", "slurm:JOB". It may still grow, or have been cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
     from ._summary import Summary
 
     name = os.fspath(run) if isinstance(run, os.PathLike) else str(run)

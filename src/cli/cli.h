@@ -21,8 +21,8 @@ enum {
 
 /* For --help and man pages of whoever takes a RUN (src/record/history.c finds it). */
 #define WHAT_A_RUN_IS \
-	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run), the " \
-	"path of a recording, or slurm:JOB."
+	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
+	"name:3 where it would be read as something else), the path of a recording, or slurm:JOB."
 
 extern const struct command command_run, command_attach, command_top, command_runs, command_show, command_check, command_compare, command_export, command_report, command_mark, command_doctor, command_gpus,
 	command_generate;

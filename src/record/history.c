@@ -152,6 +152,41 @@ static void path_of(const struct listing *list, uint64_t number, char *ret, size
 	(void) snprintf(ret, size, "%s/%" PRIu64 ".hiw", list->folder, number);
 }
 
+/* Where the newest run was removed, its number is kept: numbers are in people's notes. */
+#define NEWEST "newest-removed"
+
+static uint64_t newest_removed(const char *folder)
+{
+	char path[PATH_MAX], text[32];
+	const char *p = text;
+	uint64_t number;
+	ssize_t n;
+
+	(void) snprintf(path, sizeof(path), "%s/" NEWEST, folder);
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return parse_u64(&p, &number) == 0 ? number : 0;
+}
+
+/* A full disk must not keep anybody from removing runs. */
+static void note_removed(const char *folder, uint64_t number)
+{
+	char path[PATH_MAX], text[32];
+	const int len = snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
+
+	if (number <= newest_removed(folder))
+		return;
+	(void) snprintf(path, sizeof(path), "%s/" NEWEST, folder);
+	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && write(fd, text, (size_t) len) < 0)
+		(void) unlink(path);
+}
+
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 {
 	autolist struct listing list;
@@ -163,7 +198,10 @@ int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
 		(void) err_set(err, r, "cannot make the history's folder %s: %s", list.folder, strerror(-r));
 	if (r < 0)
 		return r;
-	number = list.n > 0 ? list.runs[list.n - 1].number + 1 : 1;
+	number = newest_removed(list.folder);
+	if (list.n > 0 && list.runs[list.n - 1].number > number)
+		number = list.runs[list.n - 1].number;
+	number++;
 	for (int i = 0; i < MOST_TRIES; i++, number++) {
 		int fd;
 
@@ -333,14 +371,19 @@ static bool is_last(const char *run, uint64_t *ret_back)
 
 int history_find(const char *run, char **ret_path, struct err *err)
 {
-	static const char slurm[] = "slurm:";
+	static const char slurm[] = "slurm:", name[] = "name:";
 	autolist struct listing list = { .n = 0 };
 	const char *p = run;
 	uint64_t number;
 	int r;
 
 	if (*run == '\0')
-		return err_set(err, -EINVAL, "an empty RUN; give a number, \"last\", a name, a path or slurm:JOB");
+		return err_set(err, -EINVAL, "an empty RUN; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
+	if (strncmp(run, name, strlen(name)) == 0) {
+		r = list_read(&list, err);
+		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
+		return r == -ENOENT ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder) : r;
+	}
 	if (strchr(run, '/') || ends_in(run, ".hiw"))
 		return find_path(run, ret_path, err);
 	r = list_read(&list, err);
@@ -394,6 +437,7 @@ int history_remove(const char *run, struct err *err)
 	} else if (is_beginning(path)) {
 		return err_set(err, -EBUSY, "run %" PRIu64 " has only begun", number);
 	}
+	note_removed(folder, number);
 	store_unlink(path);
 	return 0;
 }

@@ -42,8 +42,8 @@ void history_done(struct history *h);
 /* Reads one after the other, the newest first, as long as see says true; an entry is borrowed until see returns. */
 int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err);
 
-/* Finds a RUN: a number, "last", "last-1", a name (its latest run), a path, "slurm:JOB". ret_path is the caller's to
- * free. Returns 0, -ENOENT with a text that says what was looked for and where, or -errno. */
+/* Finds a RUN: a number, "last", "last-1", a name (its latest run), "name:3" (one that would be read as
+ * something else), a path, "slurm:JOB". ret_path is the caller's to free. Returns 0, -ENOENT with a text that says what was looked for and where, or -errno. */
 int history_find(const char *run, char **ret_path, struct err *err);
 
 /* Reserves the next number: creates the folder (0700) and an empty NUMBER.hiw (0600, O_EXCL). */

@@ -68,6 +68,10 @@ def test_a_run_is_kept_shown_and_removed(tool):
     assert tool.run("runs", "--rm", number).returncode == 0
     assert runs(tool) == []
     assert tool.run("runs", "--rm", number).returncode == 1
+    assert tool.run("run", "-n", number, "--", "sleep", "1.1").returncode == 0  # the number is nobody else's, and a name
+    assert [run["number"] for run in runs(tool)] == [int(number) + 1]
+    assert "no run 1 in " in tool.run("show", number).stderr
+    assert tool.run("show", f"name:{number}").stdout == tool.run("show").stdout != ""
 
 
 def test_show_agrees_with_run(tool):

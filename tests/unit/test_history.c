@@ -368,9 +368,13 @@ static void bytes_are_limited_too(void **state)
 	assert_int_equal(history_trim(200, bytes - 1, NULL), 0);
 	assert_int_equal(count_runs(), 3);
 	expect_missing("1");
-	/* A number is not given twice while there is a later one. */
+	/* A number is not given twice. */
 	free(add_run("study", NULL, 15, true));
 	expect_found("last", "/5.hiw");
+	assert_int_equal(history_remove("5", NULL), 0);
+	free(add_run("study", NULL, 16, true));
+	expect_found("last", "/6.hiw");
+	expect_missing("5");
 }
 
 static void a_reserved_number_is_nobody_elses(void **state)
