@@ -125,7 +125,7 @@ HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int s
 /* The job was sent a signal because of a limit: why is in the summary from here on, exit status 124. */
 HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why);
 
-/* A mark at this instant; a frame is read at once. */
+/* A mark at this instant; a frame is read at once. Returns 0, or -ESRCH: the run has ended. */
 HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 
 /* Something happened that is worth looking into: the last minutes at full rate and the run itself are kept. why is one

@@ -89,6 +89,8 @@ int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 	};
 	struct frame frame = { .source = FRAME_USER, .live = true, .n_events = 1, .events = &event };
 
+	if (r->ended)
+		return -ESRCH;
 	sampler_now(r->sampler);
 	frame.time_ns = sampler_time(r->sampler);
 	sampler_push(r->sampler, &frame);

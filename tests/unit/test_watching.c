@@ -91,7 +91,9 @@ static void a_job_is_seen_as_it_is_read(void **state)
 	assert_true(w.child);
 	assert_int_equal(w.births, 1);
 	steps(r, 5);
+	assert_int_equal(hiw_recorder_mark(r, "now"), 0);
 	assert_int_equal(hiw_recorder_end(r, NULL), 0);
+	assert_int_equal(hiw_recorder_mark(r, "too late"), -ESRCH);
 	assert_true(w.sizes >= 1 && w.totals >= 5 && w.host > 0);
 	assert_false(w.went_back);
 	hiw_recorder_free(r);
