@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,4 +120,60 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 	}
 	*ret_pid = pid;
 	return 0;
+}
+
+static bool is_path(const char *file)
+{
+	return strchr(file, '/') != NULL;
+}
+
+static bool is_there(const char *file)
+{
+	struct stat st;
+
+	return is_path(file) && stat(file, &st) == 0;
+}
+
+static bool is_folder(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_line(const char *file)
+{
+	return strpbrk(file, " \t\n") != NULL;
+}
+
+static bool is_assignment(const char *file)
+{
+	return !is_path(file) && strchr(file, '=') != NULL;
+}
+
+static bool is_name(const char *file)
+{
+	return *file && !is_path(file);
+}
+
+const char *child_why_not(const char *file, int error)
+{
+	static const struct {
+		int error;
+		bool (*is)(const char *file);
+		const char *text;
+	} rows[] = {
+		/* the first that fits */
+		{ EACCES, is_folder, "; it is a folder" },
+		{ ENOENT, is_there, "; the file is there: what its first line asks for, or its loader, is not" },
+		{ ENOENT, is_line, "; a line for the shell is run by sh -c 'LINE'" },
+		{ ENOENT, is_assignment, "; variables are set by env NAME=VALUE COMMAND" },
+		{ ENOENT, is_name, "; builtins, functions and aliases of a shell are no programs" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (rows[i].error == error && rows[i].is(file))
+			return rows[i].text;
+	}
+	return "";
 }

@@ -29,3 +29,7 @@ struct launch {
 /* Starts the job and waits until it is the command that was asked for; all signals are blocked. Returns 0 with
  * *ret_pid, or what went wrong as a negative errno: *ret_forked tells whether that was the exec. */
 int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked);
+
+/* What more there is to say where file could not be run because of error, to be written behind the error's text: "" if
+ * nothing. */
+const char *child_why_not(const char *file, int error);

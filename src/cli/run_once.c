@@ -125,7 +125,7 @@ static int start_job(struct run *r)
 		complain("cannot start a process: %s; the job was not started", strerror(-error));
 		return EXIT_BEFORE_JOB;
 	}
-	complain("cannot run '%s': %s", r->argv[0], strerror(-error));
+	complain("cannot run '%s': %s%s", r->argv[0], strerror(-error), child_why_not(r->argv[0], -error));
 	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 

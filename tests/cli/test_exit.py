@@ -45,7 +45,8 @@ def test_leaves_no_core(tool):
 def test_command_not_found(tool):
     done = tool.run("run", "--", "no-such-command")
     assert done.returncode == 127
-    assert done.stderr == "hiwater: cannot run 'no-such-command': No such file or directory\n"
+    assert done.stderr.startswith("hiwater: cannot run 'no-such-command': No such file or directory; builtins, ")
+    assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not tool.history.exists()
 
@@ -56,6 +57,24 @@ def test_command_not_executable(tool):
     done = tool.run("run", path)
     assert done.returncode == 126
     assert done.stderr == f"hiwater: cannot run '{path}': Permission denied\n"
+
+
+@pytest.mark.parametrize("command, status, hint", [
+    ("cd", 127, "No such file or directory; builtins, functions and aliases of a shell are no programs"),
+    ("echo hello", 127, "No such file or directory; a line for the shell is run by sh -c 'LINE'"),
+    ("A=1", 127, "No such file or directory; variables are set by env NAME=VALUE COMMAND"),
+    ("./script", 127, "No such file or directory; the file is there: what its first line asks for, or its loader, is not"),
+    ("./none", 127, "No such file or directory"),
+    ("./folder", 126, "Permission denied; it is a folder"),
+    ("", 127, "No such file or directory"),
+])
+def test_says_why_it_is_no_program(tool, command, status, hint):
+    (tool.folder / "folder").mkdir()
+    script = tool.folder / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    done = tool.run("run", "--", command, env={"PATH": tool.folder})  # without programs: cd may be one
+    assert (done.returncode, done.stderr) == (status, f"hiwater: cannot run '{command}': {hint}\n")
 
 
 def test_script_without_interpreter_line(tool):
