@@ -91,7 +91,7 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 			return;
 		struct gpu_device *d = &ids->devices[ids->n_devices++];
 
-		*d = (struct gpu_device) { .unified = b->gpu.unified, .gpu_instance = b->gpu.gpu_instance };
+		*d = (struct gpu_device) { .index = b->gpu.index, .unified = b->gpu.unified, .gpu_instance = b->gpu.gpu_instance };
 		(void) snprintf(d->parent, sizeof(d->parent), "%s", b->gpu.parent);
 		(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->gpu.uuid);
 		(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->gpu.parent ? "" : b->gpu.pci);
@@ -114,7 +114,54 @@ static void go_on(const struct gpu_ids *ids, struct going_on *c, struct reading 
 	c->last = r->value;
 }
 
-static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, struct framebuf *out)
+/* A note of a device that cannot tell all that the job holds: the others go on to be added up. */
+static void tell_doubt(const struct gpu_ids *ids, struct gpu_device *d, uint64_t time_ns, struct framebuf *out)
+{
+	char text[160], number[24] = "", instance[48] = "";
+	struct maybe index = d->index;
+
+	if (d->doubted || d->divided)
+		return;
+	d->doubted = true;
+	for (size_t i = 0; *d->parent && i < ids->n_devices; i++) {
+		if (strcmp(ids->devices[i].uuid, d->parent) != 0)
+			continue;
+		index = ids->devices[i].index;
+		(void) snprintf(instance, sizeof(instance), ", MIG instance %lld", (long long) d->index.value);
+	}
+	if (index.known)
+		(void) snprintf(number, sizeof(number), " %lld", (long long) index.value);
+	(void) snprintf(text, sizeof(text), "gpu.memory: GPU%s%s: not all of its processes are known: the job's GPU memory is at least what is told",
+		number, instance);
+	framebuf_event(out, &(struct event) {
+				    .time_ns = time_ns,
+				    .kind = EVENT_NOTE,
+				    .entity = ENTITY_GPU,
+				    .id = (uint32_t) (d - ids->devices) + 1,
+				    .text = text,
+			    });
+}
+
+/* How many are on it; unknown where a list failed. Then what somebody held before stands no longer, and who is known to
+ * hold something now is told of after this. */
+static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
+{
+	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
+
+	d->listed = ids->listed = true;
+	d->visible = (struct amount) { .unknown = !known };
+	d->ours = d->others = d->visible;
+	for (size_t i = 0; !known && i < ids->n_users; i++) {
+		struct gpu_user *u = &ids->users[i];
+
+		if (u->device != id || !u->mem.known)
+			continue;
+		u->mem = UNKNOWN;
+		framebuf_unknown(out, M_GPROC_MEM, u->id);
+	}
+}
+
+static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct job *job, struct framebuf *out)
 {
 	struct reading mine = *r;
 	struct gpu_device *d = device_of(ids, f->source, r->id, &mine.id);
@@ -126,9 +173,9 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 	d->known[r->metric] = r->known;
 	framebuf_reading(out, mine);
 	if (r->metric == M_GPU_PROCESSES) {
-		d->listed = ids->listed = true;
-		d->visible = (struct amount) { .unknown = !r->known };
-		d->ours = d->others = d->visible;
+		take_count(ids, d, r->known, out);
+		if (job && !r->known)
+			tell_doubt(ids, d, f->time_ns, out);
 	} else if (r->metric == M_GPU_MEM) {
 		d->mem = r->known ? known(r->value) : UNKNOWN;
 	}
@@ -253,7 +300,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 		uint32_t id;
 
 		if (metrics[r->metric].entity == ENTITY_GPU)
-			take_device(ids, frame, r, out);
+			take_device(ids, frame, r, job, out);
 		else
 			take_user(ids, frame, r, members, out);
 		struct gpu_device *d = r->metric == M_GPU_MEM ? device_of(ids, frame->source, r->id, &id) : NULL;

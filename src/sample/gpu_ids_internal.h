@@ -10,7 +10,7 @@ enum {
 	GPU_TEXT = 96
 };
 
-/* What a process holds, on a device or in a sum. */
+/* What a process holds, on a device or in a sum; where some of it is unknown, at least that. */
 struct amount {
 	int64_t bytes;
 	bool unknown;            /* some of it could not be read */
@@ -26,10 +26,12 @@ struct going_on {
 struct gpu_device {
 	char uuid[GPU_TEXT], pci[GPU_TEXT], parent[GPU_TEXT];
 	struct maybe gpu_instance; /* of an instance: whose memory it shares */
+	struct maybe index;
 	bool unified;
 	bool divided;            /* into MIG instances, which have the lists */
 	bool parted;             /* an instance that is no more */
 	bool was_listed;         /* at all */
+	bool doubted;            /* it was told that not all of its processes are known */
 	bool parts_listed;       /* one of its instances, in the frame at hand */
 	struct amount ours, others; /* what the job and others held on it at the last list */
 	struct maybe mem;
@@ -53,6 +55,7 @@ struct gpu_user {
 /* ---- gpu_sums.c: what lists add up to ------------------------------------------------------------------------------- */
 
 void gpu_amount_add(struct amount *sum, struct maybe mem);
+/* Where nothing is known of what there may be, that is no zero. */
 void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a);
 /* Of a device whose processes were listed: the job's, that of others. */
 void gpu_sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out);

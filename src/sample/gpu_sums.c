@@ -22,7 +22,7 @@ static bool holds(const struct job *job, const struct gpu_user *u)
 
 void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a)
 {
-	if (a->unknown)
+	if (a->unknown && a->bytes == 0)
 		framebuf_unknown(out, metric, id);
 	else
 		framebuf_value(out, metric, id, a->bytes);

@@ -137,11 +137,18 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
 	p->absent[which] = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 }
 
-/* Without the compute list, or where one is not ours to read, nobody knows who is on the device. Old drivers have no list
- * of MPS clients, some devices none of graphics. */
-static bool is_needed(const struct nvml_processes *p, enum nvml_list which)
+/* Old drivers have no list of MPS clients, some devices none of graphics: nobody is missing there. */
+bool nvml_list_lacks(const struct nvml_processes *p, enum nvml_list which)
 {
-	return which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning == NVML_FORBIDDEN;
+	return p->code[which] != NVML_SUCCESS && (which == NVML_LIST_COMPUTE || nvml_code(p->code[which])->meaning != NVML_ABSENT);
+}
+
+/* Without the compute list nobody knows who is on the device; without another one, who is in the others holds what they say. */
+static bool is_fatal(const struct nvml_processes *p, enum nvml_list which)
+{
+	const enum nvml_meaning meaning = nvml_code(p->code[which])->meaning;
+
+	return p->code[which] != NVML_SUCCESS && (which == NVML_LIST_COMPUTE || meaning == NVML_LOST || meaning == NVML_STALE);
 }
 
 static bool is_due(const struct source *s, struct nvml_processes *p, enum nvml_list which)
@@ -169,7 +176,7 @@ int nvml_lists_read(struct source *s, struct nvml_gpu *d)
 	for (int which = 0; which < NVML_LISTS; which++) {
 		if (is_due(s, p, (enum nvml_list) which))
 			read_list(s, d, (enum nvml_list) which);
-		if (p->code[which] != NVML_SUCCESS && (!p->absent[which] || is_needed(p, (enum nvml_list) which)))
+		if (is_fatal(p, (enum nvml_list) which))
 			return p->code[which];
 	}
 	s->room.n = nvml_list_merge(s->room.listed, s->room.n);

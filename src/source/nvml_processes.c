@@ -215,11 +215,41 @@ static void tell_sum(struct nvml_gpu *d, struct framebuf *out)
 	nvml_tell_value(d, out, M_GPU_MEM, sum);
 }
 
+/* Why somebody is missing, once a list. */
+static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	static const char *const names[NVML_LISTS] = { "compute", "graphics", "MPS" };
+	struct nvml_processes *p = &d->processes;
+	char text[192];
+
+	for (int which = 0; which < NVML_LISTS; which++) {
+		const struct nvml_code *code = nvml_code(p->code[which]);
+
+		if (p->noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
+			continue;
+		p->noted[which] = true;
+		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d)", names[which], code->why, p->code[which]);
+		nvml_note(s, d, out, "gpu.memory", text);
+	}
+}
+
+/* How many there are. Where a list failed that is said each time: then what those of the other lists hold is all that is known. */
+static void tell_count(struct nvml_gpu *d, struct framebuf *out)
+{
+	const struct nvml_processes *p = &d->processes;
+	const bool lacks = nvml_list_lacks(p, NVML_LIST_GRAPHICS) || nvml_list_lacks(p, NVML_LIST_MPS);
+
+	if (lacks)
+		d->told[M_GPU_PROCESSES] = TOLD_NEVER;
+	nvml_tell_value(d, out, M_GPU_PROCESSES, lacks ? UNKNOWN : known((int64_t) p->n));
+}
+
 static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
 
-	nvml_tell_value(d, out, M_GPU_PROCESSES, known((int64_t) p->n));
+	tell_count(d, out);
+	note_lists(s, d, out);
 	for (size_t i = 0; i < p->n; i++)
 		tell_memory(&p->list[i], out);
 	if (d->unified)
@@ -367,6 +397,7 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 		if (use_is_due(s, p))
 			nvml_use_read(s, d, out);
 	} else if (nvml_judge(s, d, p->list_code, out) != NVML_LOST) {
+		note_lists(s, d, out);
 		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		if (d->unified)
 			nvml_tell_value(d, out, M_GPU_MEM, UNKNOWN);

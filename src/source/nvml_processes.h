@@ -46,7 +46,8 @@ struct nvml_processes {
 	uint8_t skipped[NVML_LISTS]; /* so many times since it was read */
 	uint64_t read_ns[NVML_LISTS];
 	int code[NVML_LISTS];
-	int list_code;             /* of the last look: NVML_SUCCESS where who is on it is known */
+	int list_code;             /* of the last look: NVML_SUCCESS where who is in the compute list is known */
+	bool noted[NVML_LISTS];    /* that it failed was told */
 	uint8_t use_version;
 	bool use_absent;
 	int use_code;
@@ -78,6 +79,7 @@ struct nvml_process *nvml_process_find(const struct nvml_processes *p, uint32_t 
 /* nvml_use.c: which processes had the engines, by the driver's samples since the last look. */
 void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 
-/* nvml_lists.c: fills s->room with who is on d, merged. Returns NVML's code: that of a list which failed though the device
- * has it, or why it has none. */
+/* nvml_lists.c: fills s->room with who is on d, merged. Returns NVML's code: that of the compute list, or that d is lost. */
 int nvml_lists_read(struct source *s, struct nvml_gpu *d);
+/* Are processes missing because that list failed? */
+bool nvml_list_lacks(const struct nvml_processes *p, enum nvml_list which);

@@ -281,6 +281,29 @@ def test_what_came_while_nobody_was_listed_may_be_the_jobs(gpu, fails):
         assert memory["job_peak_bytes"] == 5.5 * GIB and not notes
 
 
+CANNOT = {  # what fails, and what is told of it
+    "lost": ("[call nvmlDevice*]\ngpu = 1\nfrom = 0.5\nerror = 15\n", "GPU 1: lost"),
+    "compute list": ("[call nvmlDeviceGetComputeRunning*]\ngpu = 1\nerror = 999\n", "GPU 1: its compute processes cannot be listed"),
+    "graphics list": ("[call nvmlDeviceGetGraphicsRunning*]\ngpu = 0\nerror = 999\n", "GPU 0: its graphics processes cannot be listed"),
+    "MPS list": ("[call nvmlDeviceGetMPSComputeRunning*]\ngpu = 0\nerror = 4\n", "GPU 0: its MPS processes cannot be listed: no permission"),
+}
+
+
+@pytest.mark.parametrize("what", CANNOT)
+def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
+    """Totals are what is known of the others, with the reason; what nobody could have told is no zero."""
+    scenario, why = CANNOT[what]
+    add(gpu, scenario)
+    _, summary = run_later(gpu)
+    notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"]]
+    zero = summary["devices"][0]
+    assert summary["combined"]["peak_bytes"] == summary["main"]["peak_bytes"] == zero["memory"]["job_peak_bytes"] >= GIB
+    assert [p["job"] for p in zero["processes"]] == [True]
+    assert summary["descendants"]["peak_bytes"] == (0 if what == "lost" else None)  # it was seen to be 0 until then
+    assert any(n.startswith(why) for n in notes), notes
+    assert any(n.startswith(f"{why[:5]}: not all of its processes are known: the job's GPU memory is at least") for n in notes), notes
+
+
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
     hiwater = start(gpu, "-o", "run.hiw")
     wait_for(lambda: json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") and
