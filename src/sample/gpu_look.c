@@ -191,10 +191,10 @@ static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_
 	framebuf_clear(&l->buf);
 }
 
-/* A source that has nothing here is none that failed. */
+/* A source that has nothing here is none that failed; nor is a library without its kernel module, beside other GPUs. */
 static bool is_fault(int code)
 {
-	return code < 0 && code != -ENOENT && code != -ENODEV;
+	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
 
 /* What became of one: it is here, it has nothing here, it is stuck, or it ended in the middle of an answer. */
@@ -222,7 +222,17 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	return r;
 }
 
-/* Nobody has one. The first reason is that of the library; it is told only where there is something to ask. */
+/* The first reason is that of NVIDIA's library, if that is here: it says what is wrong with a driver. */
+static int tell_unseen(const struct gpu *library, struct err *err)
+{
+	const int code = library ? gpu_code_not(library) : -ENOENT;
+
+	if (code == 0 || code == -ENOENT)
+		return err_set(err, -ENODEV, "no GPU is here: neither a driver nor the PCI bus shows one");
+	return err_set(err, code == -ENODEV ? -ENODEV : -ENXIO, "no GPU can be asked: %s", gpu_why_not(library));
+}
+
+/* Nobody has one. A reason is told only where there is something to ask. */
 static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struct err *err)
 {
 	const char *why = "";
@@ -232,7 +242,7 @@ static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struc
 	if (now->n_notes > 0)
 		return err_set(err, now->n_unborn_lost ? -EREMOTEIO : -ENXIO, "no GPU can be asked: %s", now->notes[0].why);
 	if (!l->any_seen)
-		return err_set(err, -ENODEV, "no GPU is here: neither a driver nor the PCI bus shows one");
+		return tell_unseen(l->asked[0].vendor->ops == &source_nvml ? l->asked[0].helper : NULL, err);
 	return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
 }
 

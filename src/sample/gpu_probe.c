@@ -32,6 +32,7 @@ struct answer {
 struct answers {
 	pid_t pid;
 	bool opened;             /* there is something for it here */
+	int code;                /* why not, as open returned it */
 	_Atomic bool done;
 	struct answer of[METRIC_COUNT];
 };
@@ -58,7 +59,8 @@ static _Noreturn void answer(const struct source_ops *ops, const struct source_e
 	gpu_stand_alone(asker, env->root, -1);
 	ops->probe(env, take_down, answers);
 	if (!answers->opened)
-		answers->opened = ops->open(env, &source, NULL) == 0;
+		answers->code = ops->open(env, &source, NULL);
+	answers->opened |= answers->code == 0;
 	atomic_store(&answers->done, true);
 	_exit(0);
 }
@@ -108,6 +110,12 @@ static unsigned who_fills(const struct gpu_vendor *vendors, const struct answers
 			return i;
 	}
 	return source;
+}
+
+/* NVML is loaded and cannot be read: it has a reason, whether or not the PCI bus shows a card. */
+static bool is_refused(const struct gpu_vendor *vendors, const struct answers *all)
+{
+	return vendors[0].ops == &source_nvml && all[0].done && !all[0].opened && all[0].code != -ENOENT;
 }
 
 /* A card of NVIDIA's is here and its driver is not: what is missing beside the GPU of a processor, that one could tell. */
@@ -170,7 +178,7 @@ static bool is_made(enum metric m)
 static void tell_all(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, const struct root *root,
 	source_prober *tell, void *ctx)
 {
-	const bool none = !is_any_here(all, n) && !gpu_is_present(root);
+	const bool none = !is_any_here(all, n) && !gpu_is_present(root) && !is_refused(vendors, all);
 
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		const struct source_probe absent = { .metric = (enum metric) m, .how = "", .why_not = "no GPU", .remedy = "" };

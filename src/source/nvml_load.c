@@ -74,16 +74,17 @@ static int no_library(const struct root *root, struct err *err)
 	return err_set(err, -ENOENT, "no NVIDIA driver: libnvidia-ml.so.1 was not found");
 }
 
+/* -ENOENT is for a library that is not here: who has one wants to know what it says. */
 static const struct {
 	int code, error;
 	const char *text;
 } init_texts[] = {
-	{ NVML_DRIVER_NOT_LOADED, -ENODEV, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded: modprobe nvidia, or no NVIDIA GPU" },
+	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded: modprobe nvidia, or no NVIDIA GPU" },
 	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module are of different versions: the driver was upgraded; reboot or reload the module" },
-	{ NVML_LIBRARY_NOT_FOUND, -ENOENT, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
-	{ NVML_NOT_FOUND, -ENOENT, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
+	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
+	{ NVML_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
 	{ NVML_NO_PERMISSION, -EPERM, "no permission to talk to NVIDIA's driver: who may open the device nodes nvidiactl and nvidia0 can" },
-	{ NVML_FUNCTION_NOT_FOUND, -ENOENT, "this libnvidia-ml has no nvmlInit: it is no NVML" },
+	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML" },
 };
 
 static int init_failed(int code, struct err *err)

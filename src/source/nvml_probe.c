@@ -15,8 +15,11 @@ static const struct {
 	int error;
 	const char *why, *remedy;
 } open_texts[] = {
-	{ -ENOENT, "libnvidia-ml.so.1, or a library that it needs, was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
-	{ -ENODEV, "NVIDIA's driver is not loaded, or knows no GPU", "modprobe nvidia; in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
+	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
+	{ -ELIBACC, "NVML lacks a library that it needs", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; else install all of NVIDIA's driver" },
+	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML", "install NVIDIA's driver" },
+	{ -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
+	{ -ENODEV, "NVIDIA's driver is loaded and knows no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
 	{ -ELIBBAD, "NVIDIA's library and kernel module are of different versions", "reboot, or reload the kernel module" },
 	{ -EPERM, "no permission to talk to NVIDIA's driver", "the device nodes nvidiactl and nvidia0 must be yours to open" },
 	{ 0, "NVML does not start", "" },

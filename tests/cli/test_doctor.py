@@ -181,6 +181,25 @@ def test_a_driver_that_does_not_answer(tool, ill):
     assert "process.rss" in available(found)
 
 
+@pytest.mark.parametrize("code, why, remedy", [
+    (9, "kernel module is not loaded", "modprobe"), (12, "lacks a library", "NVIDIA_DRIVER_CAPABILITIES"),
+    (18, "different versions", "reboot"), (999, "NVML does not start", None)])
+def test_a_driver_that_does_not_start_is_no_missing_gpu(tool, code, why, remedy):
+    gpu_env(tool, f"[call nvmlInit*]\nerror = {code}\n")
+    found = report(tool)
+    missing = {m["metric"]: m for m in found["metrics"] if m["entity"] == "gpu" and m["metric"] != "mem_host"}
+    assert all(why in m["why_not"] for m in missing.values())
+    assert {m["remedy"] is None or remedy in m["remedy"] for m in missing.values()} == {True}
+    assert all(m["remedy"] for m in missing.values()) == bool(remedy)
+
+
+def test_a_driver_without_a_gpu_says_so(tool):
+    tool.folder.joinpath("gpu.conf").write_text("[driver]\nlevel = 550\n", encoding="utf-8")
+    tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"),
+                    HIWATER_FAKE_NVML=str(tool.folder / "gpu.conf"))
+    assert "knows no GPU" in why_not(report(tool))["gpu.mem"]
+
+
 def test_no_gpu_takes_one_line(tool):
     if any(pathlib.Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd", "/dev/dri")):
         pytest.skip("this machine has a GPU")

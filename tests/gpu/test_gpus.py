@@ -392,8 +392,15 @@ def test_no_gpu(tmp_path):
     assert done.returncode == NO_GPU and json.loads(done.stdout)["devices"] == []
 
 
-def test_a_driver_that_cannot_be_asked(tmp_path):
-    assert "different versions" in run(Fake(tmp_path, "mismatch"), status=NO_DRIVER).stderr
+@pytest.mark.parametrize("code, why", [(9, "kernel module is not loaded"), (12, "lacks a library"), (18, "different versions"),
+                                       (6, "lacks a library"), (999, "does not start")])
+def test_a_driver_that_cannot_be_asked(tmp_path, code, why):
+    said = run(Fake(tmp_path, f"[call nvmlInit*]\nerror = {code}\n"), status=NO_DRIVER).stderr
+    assert why in said and "no GPU is here" not in said
+
+
+def test_a_driver_without_a_gpu(tmp_path):
+    assert "knows no GPU" in run(Fake(tmp_path, "[driver]\nlevel = 550\n"), status=NO_GPU).stderr
 
 
 def test_a_driver_that_hangs(tmp_path):

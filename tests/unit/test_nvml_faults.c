@@ -14,7 +14,7 @@ struct closed {
 
 static const struct closed closed[] = {
 	{ "550", "mismatch.conf", "different versions", -ELIBBAD },
-	{ "550", "no-driver.conf", "kernel module is not loaded", -ENODEV },
+	{ "550", "no-driver.conf", "kernel module is not loaded", -ENXIO },
 };
 
 CHILD_TEST(a_driver_that_does_not_start_says_why)
