@@ -76,6 +76,9 @@ _Noreturn void gpu_helper(const struct gpu_start *start);
  * recorder is gone. */
 void gpu_stand_alone(pid_t recorder, const struct root *root, int channel);
 
+/* gpu_ending.c: is a process that was killed on its way out, or out, rather than stuck? */
+bool gpu_is_ending(const struct root *root, pid_t pid);
+
 /* gpu_present.c: does this machine show a GPU, by its files alone? */
 bool gpu_is_present(const struct root *root);
 bool gpu_is_of_nvidia(const struct root *root); /* one of NVIDIA's, with its driver or without */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sample/gpu_shared.h"
 #include "sample/sampler_internal.h"
 
 enum {
@@ -176,7 +177,7 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 	set_facts(s);
 	const pid_t pid = gpu_pid(helper);
 
-	if (!gpu_end(helper))
+	if (!gpu_end(helper) && !gpu_is_ending(s->options.root, pid))
 		note_left(s, pid, now_ns);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }

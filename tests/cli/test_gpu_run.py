@@ -536,6 +536,14 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
 
 
+def test_a_helper_that_gives_back_much_memory_is_not_stuck(gpu):
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("[driver]\n", "[driver]\nresident = 500Mi\n"))
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "SELECT max(mem_max) FROM gpu_sample"), "a GPU was read")
+    summary, _ = finish(gpu, hiwater)
+    assert not any("stuck" in n for n in gpu_notes(summary))
+
+
 @pytest.mark.parametrize("begin", [begin_run, begin_interpreter])
 def test_who_cannot_be_killed_makes_nothing_late(gpu, freezer, begin):
     def freeze(helper):

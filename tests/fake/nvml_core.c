@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,6 +64,20 @@ int nvml_enter(const char *call, const struct fake_gpu *gpu)
 
 /* ---- init ---------------------------------------------------------------------------------------------------------- */
 
+/* Every page of it, in small ones: the kernel has something to give back when the process ends. */
+static void take_memory(size_t bytes)
+{
+	static char *taken;
+
+	if (bytes == 0)
+		return;
+	taken = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (taken == MAP_FAILED)
+		fake_die("no memory: %zu bytes", bytes);
+	(void) madvise(taken, bytes, MADV_NOHUGEPAGE);
+	memset(taken, 1, bytes);
+}
+
 static void load(void)
 {
 	const char *path = getenv("HIWATER_FAKE_NVML"), *level;
@@ -72,6 +87,7 @@ static void load(void)
 	if (path && strcmp(level, nvml_level_name) != 0)
 		fake_die("%s: this is for the library of driver %s, not for %s", path, level, nvml_level_name);
 	fake_clock_start(&scenario);
+	take_memory((size_t) fake_bag_number(&scenario.driver, "resident", 0, 0));
 }
 
 static int init(const char *call)

@@ -2,15 +2,9 @@
  *
  * What is told of a driver that does not answer: each look is made up.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tree_helper.h"
 
-#include <cmocka.h>
-
-#include <string.h>
-
+#include "sample/gpu_shared.h"
 #include "sample/gpu_silence.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -112,6 +106,39 @@ static void one_that_ended_with_the_helper_counts(void **state)
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
 }
 
+/* ---- one that was killed and is still there ------------------------------------------------------------------------- */
+
+static bool ends_with(const char *of_main, const char *of_thread)
+{
+	struct temp_tree t;
+	struct root root;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "proc/7/task/7/stat", of_main);
+	temp_tree_put(&t, "proc/7/task/8/stat", of_thread);
+	root = temp_tree_root(&t);
+
+	const bool is_ending = gpu_is_ending(&root, 7);
+
+	assert_true(gpu_is_ending(&root, 9)); /* it is gone */
+	root_done(&root);
+	temp_tree_done(&t);
+	return is_ending;
+}
+
+#define ZOMBIE  "7 (hiwater-gpu) Z 1 7 7 0 -1 4227084 0 0\n"
+#define FREEING "8 (hiwater-gpu) R 1 7 7 0 -1 4194628 0 0\n"
+
+static void who_is_on_its_way_out_is_not_stuck(void **state)
+{
+	(void) state;
+	assert_true(ends_with(ZOMBIE, FREEING));
+	assert_false(ends_with(ZOMBIE, "8 (a) b) D 1 7 7 0 -1 4194624 0 0\n")); /* in a call */
+	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu) D 1 7 7 0 -1 4194628 0 0\n")); /* in the driver's release */
+	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu) S 1 7 7 0 -1 4194624 0 0\n"));
+	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +147,7 @@ int main(void)
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
 		cmocka_unit_test(in_the_end_a_second_is_enough),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
+		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
