@@ -352,6 +352,25 @@ def test_a_recorder_that_does_not_answer_is_ended(program):
                                            "join. Terminating the process by force..."]
 
 
+def test_who_keeps_the_files_and_was_stopped_goes_on(program):
+    """The files are whole, and nothing is complained of."""
+    run(program, f"""
+        import select
+        tracker = gput.Tracker(sleep_time=0.1, tracking_file="t.csv", {BYTES})
+        tracker.start()
+        select.select([tracker._keeper._socket], [], [], 60)  # it is there
+        def is_it(entry):
+            try: return str(tracker._session.folder.path).encode() in (entry / "cmdline").read_bytes().partition(b"_keeper import main")[2]
+            except OSError: return False
+        [pid] = [int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*") if is_it(entry)]
+        os.kill(pid, signal.SIGSTOP)
+        while open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[0] != "T": time.sleep(0.001)
+        time.sleep(0.5)
+        tracker.stop()
+        assert len(open("t.csv").read().splitlines()) > 2
+    """)
+
+
 def test_a_long_sleep_time_is_not_waited_for(program):
     """gpu-tracker waited, or lost the results."""
     run(program, f"""

@@ -8,12 +8,14 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 import weakref
 
+from ... import _process
 from ..._command import command
 from ._follower import Follower
 from ._rows import Plan
@@ -46,6 +48,7 @@ class Keeper:
         self._plan = plan
         self._session = session
         self._socket: Optional[socket.socket] = None
+        self._process: Optional[_process.Process] = None  # once its first word is read
         self._pid = os.getpid()
         try:
             self._start()
@@ -55,6 +58,7 @@ class Keeper:
 
     def _start(self) -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        _process.ask_who(mine)
         package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
         task = json.dumps({"plan": dataclasses.asdict(self._plan), "path": self._session.timeline.path,
                            "folder": self._session.folder.path, "working": os.getcwd()})
@@ -73,12 +77,27 @@ class Keeper:
             Follower(self._plan, self._session.timeline.path).finish()
             return None
         with self._socket as s:
-            s.settimeout(END_LIMIT_S)
+            s.settimeout(FASTEST_S)
             try:
                 s.send(b"end")
-                return s.recv(4096).decode() or None
+                self._next(s)  # that it is there
+                return self._next(s).decode() or None
             except OSError as e:
                 return f"the rest of {self._plan.tracking_file or self._plan.resource_usage_file} was not written: {e}"
+
+    def _next(self, s: socket.socket) -> bytes:
+        """What it says next. One that somebody has stopped (SIGSTOP) is told to go on."""
+        end = time.monotonic() + END_LIMIT_S
+        while True:
+            try:
+                message, who, _, _ = s.recvmsg(4096, _process.ROOM)
+                self._process = _process.who(who, self._process)
+                return message
+            except socket.timeout:
+                if time.monotonic() >= end:
+                    raise
+            if self._process and self._process.is_stopped:
+                self._process.signal(signal.SIGCONT)
 
     def forget(self) -> None:
         """In a forked child: the keeper is the parent's."""
@@ -95,13 +114,22 @@ def main(fd: int, task: str) -> None:
     period_s = min(max(plan.sleep_time, FASTEST_S), SLOWEST_S)
     complaint = ""
     with socket.socket(fileno=fd) as s:
+        s.send(b"here")
         while not select.select([s], [], [], period_s)[0]:
             complaint = complaint or _told(follower.step)
-        if s.recv(16):
+        if _heard(s):
             complaint = complaint or _told(follower.finish)
             s.send(complaint.encode() or b"")
         else:
             _outlive(follower, told["folder"])
+
+
+def _heard(s: socket.socket) -> bytes:
+    """Empty: the program is gone."""
+    try:
+        return s.recv(16)
+    except ConnectionResetError:  # and has not read that its keeper is there
+        return b""
 
 
 def _outlive(follower: Follower, folder: Optional[str]) -> None:
