@@ -353,14 +353,15 @@ def test_a_recorder_that_does_not_answer_is_ended(program):
 
 
 def test_who_keeps_the_files_and_was_stopped_goes_on(program):
-    """The files are whole, and nothing is complained of."""
+    """It writes the rest, and ends."""
     run(program, f"""
         import select
         tracker = gput.Tracker(sleep_time=0.1, tracking_file="t.csv", {BYTES})
         tracker.start()
         select.select([tracker._keeper._socket], [], [], 60)  # it is there
+        folder = tracker._session.folder.path.encode()
         def is_it(entry):
-            try: return str(tracker._session.folder.path).encode() in (entry / "cmdline").read_bytes().partition(b"_keeper import main")[2]
+            try: return folder in (entry / "cmdline").read_bytes().partition(b"_keeper import main")[2]
             except OSError: return False
         [pid] = [int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*") if is_it(entry)]
         os.kill(pid, signal.SIGSTOP)
@@ -368,6 +369,9 @@ def test_who_keeps_the_files_and_was_stopped_goes_on(program):
         time.sleep(0.5)
         tracker.stop()
         assert len(open("t.csv").read().splitlines()) > 2
+        deadline = time.monotonic() + 20
+        while is_it(pathlib.Path(f"/proc/{{pid}}")) and time.monotonic() < deadline: time.sleep(0.01)
+        assert not is_it(pathlib.Path(f"/proc/{{pid}}"))
     """)
 
 
