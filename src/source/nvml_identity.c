@@ -11,6 +11,8 @@
 #include "cuda_order.h"
 #include "nvml_internal.h"
 
+#define BY_PLACE "pci-" /* and the place: who that is where no UUID is told */
+
 enum {
 	FIELD_POWER_INSTANT = 186,
 	SCOPE_MODULE = 1, /* processor and GPU */
@@ -48,7 +50,7 @@ static void read_texts(struct source *s, struct nvml_gpu *d)
 		d->uuid[0] = '\0';
 	d->name[sizeof(d->name) - 1] = d->uuid[sizeof(d->uuid) - 1] = '\0';
 	if (d->uuid[0] == '\0') /* where it stands tells it from the others at least */
-		(void) snprintf(d->uuid, sizeof(d->uuid), "pci-%s", d->pci);
+		(void) snprintf(d->uuid, sizeof(d->uuid), BY_PLACE "%s", d->pci);
 }
 
 static struct maybe host_memory(const struct source *s)
@@ -173,13 +175,21 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	};
 
 	framebuf_birth(out, &birth);
+	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
+		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+}
+
+/* One that is lost may still say who it is: it is told of, without figures. */
+static bool is_known(const struct nvml_gpu *d)
+{
+	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent && *d->uuid && strcmp(d->uuid, BY_PLACE) != 0);
 }
 
 /* A parent stands before its instances in the list. */
 void nvml_tell_births(struct source *s, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->id == 0 && s->gpus[i]->state == NVML_AWAKE)
+		if (s->gpus[i]->id == 0 && is_known(s->gpus[i]))
 			tell_birth(s, s->gpus[i], out);
 	}
 }

@@ -536,6 +536,19 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
 
 
+def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):
+    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\ngpu = 1\nerror = 15\n")
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "SELECT max(job_mem_max) FROM gpu_sample"), "the job is known to hold memory of GPU 0")
+    summary, _ = finish(gpu, hiwater)
+    ours, lost = summary["gpu"]["devices"]
+    assert ours["memory"]["job_peak_bytes"] > 0
+    assert lost["uuid"] and lost["memory"]["job_peak_bytes"] is None
+    assert summary["gpu"]["combined"]["peak_bytes"] == ours["memory"]["job_peak_bytes"]
+    assert any("GPU 1: not all of its processes are known" in n["why"] for n in summary["notes"])
+    assert any("GPU 1: lost: the GPU has fallen off the bus" in n for n in gpu_notes(summary))
+
+
 def test_a_helper_that_gives_back_much_memory_is_not_stuck(gpu):
     gpu.scenario.write_text(gpu.scenario.read_text().replace("[driver]\n", "[driver]\nresident = 500Mi\n"))
     hiwater = start(gpu, "-o", "run.hiw")

@@ -461,6 +461,22 @@ def test_a_lost_gpu_leaves_the_others(tmp_path):
     assert "needs a reset" in run(reset, status=LOST).stdout
 
 
+def test_a_gpu_that_was_lost_before_has_a_row(cards):
+    """Its handle, name, UUID and place answer, nothing else does."""
+    fake = cards("550", "".join(f"[call nvmlDeviceGet{c}]\ngpu = 0\nerror = 15\n" for c in ("Mem*", "Ut*", "Power*", "Temp*", "*Run*")))
+    shown = as_json(fake, status=LOST)
+    assert [(d["index"], d["state"]) for d in shown["devices"]] == [(0, "lost"), (1, "ok")]
+    lost, other = shown["devices"]
+    assert lost["uuid"] != other["uuid"] and lost["name"] == other["name"]
+    assert set(lost["memory"].values()) == {None, False} and lost["power_w"]["now"] is None and lost["utilization"]["gpu"] is None
+    assert other["memory"]["used_bytes"] > 0
+    assert [n["why"] for n in shown["notes"] if "fallen off the bus" in n["why"]]
+    done = run(fake, "--query-gpu=index,name,memory.used", "--format=csv,noheader", status=LOST)
+    assert done.stdout.splitlines()[0] == f"0, {lost['name']}, [GPU is lost]"
+    assert "GPU 0 is lost" in done.stderr
+    assert re.search(r"^ +0 +0 +.*H100", run(fake, status=LOST).stdout, re.M)
+
+
 def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
     """The tree has an NVIDIA GPU that is powered down; the driver must hear of none of it."""
     log = tmp_path / "log"
