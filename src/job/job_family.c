@@ -135,6 +135,16 @@ void family_found(struct job *job, struct member *m)
 
 /* ---- what a member alone brought --------------------------------------------------------------------------------- */
 
+/* What it brought until the look from which its family is counted is in that. */
+static void base_take(const struct family *f, struct live *l)
+{
+	if (l->own.base_seq >= f->since.seq)
+		return;
+	l->own.base_seq = f->since.seq;
+	l->own.base = l->own.now;
+	l->own.lost = l->swelled = l->grown = 0;
+}
+
 static void gone_take(struct family *f, struct live *l, int64_t gone)
 {
 	const int64_t more = gone - l->own.gone;
@@ -152,6 +162,7 @@ void family_own(const struct job *job, struct live *l)
 	const struct family *f = &job->families[l->family];
 	const struct member *m = l->m;
 
+	base_take(f, l);
 	l->own.now = counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
 	if (l->own.mark_seq > f->base_seq || job->seq <= f->base_seq)
 		return;
@@ -169,11 +180,13 @@ void family_drop(struct job *job, struct live *l)
 {
 	struct family *f = &job->families[l->family];
 
+	base_take(f, l);
 	if (has_mark(f, l))
 		gone_take(f, l, job->page_bytes * (l->own.now - l->own.mark));
 	if (l->m->forked) {
 		f->kept += l->own.now;
 	} else {
+		f->kept += l->own.base;
 		f->gone -= l->own.lost;
 		f->swelled -= l->swelled;
 		f->grown -= l->grown;
@@ -256,6 +269,7 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 	const int64_t step = (int64_t) job->config.huge_page_bytes, swelled = growth_of(job, l);
 	const int64_t grown = step > 0 && swelled >= step ? swelled : 0;
 
+	base_take(f, l);
 	own_look(job, f, l, anon);
 	look->rss_sum += l->rss;
 	look->anon_sum += anon;
@@ -343,6 +357,7 @@ static void likely_from_here(const struct job *job, struct family *f)
 		return;
 	f->since.anon = f->since.set ? f->anon[ALL] : f->largest;
 	f->since.set = true;
+	f->since.seq = job->seq;
 	f->since.brought = brought_by(job, f->own, f->gone);
 	f->base_seq = job->seq;
 	f->since.grown = f->grown;

@@ -125,13 +125,15 @@ struct live {
 	int64_t rss, file;
 	int64_t file_then;     /* file at the last job_files_done */
 	int64_t anon_then;     /* at the last look, if it was looked at */
-	int64_t swelled, grown; /* its part of its family's */
+	int64_t swelled, grown; /* its part of its family's since what that holds is counted */
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
 		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
 		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
-		int64_t lost;         /* the same, whatever marks there were */
+		int64_t lost;         /* the same, whatever marks there were, since what its family holds is counted */
+		int64_t base;         /* now, at that time */
+		uint64_t base_seq;    /* frame of that */
 		uint64_t mark_seq;    /* frame of that reading; 0: none */
 	} own;
 	struct beside others[SETS]; /* the largest at a look since its mark was read last */
@@ -184,6 +186,7 @@ struct family {
 	struct {
 		bool set;
 		int64_t anon, brought, swelled, grown; /* then */
+		uint64_t seq;
 	} since;               /* the look from which what it probably holds is counted */
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;

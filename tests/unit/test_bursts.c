@@ -241,6 +241,39 @@ static void test_forks_take_with_them_what_they_brought(void **state)
 	rig_done(&r);
 }
 
+/* What they took and gave back before what is held was counted anew is none of what they take with them. */
+static void test_forks_that_churned_take_no_more_with_them(void **state)
+{
+	struct rig r;
+	int64_t before;
+
+	(void) state;
+	rig_new(&r, true, 0);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 100 * MB, 0);
+	faults(&r, 1, 100 * MB / PAGE);
+	tick(&r);
+	for (uint32_t id = 2; id < 10; id++)
+		born(&r, id, 1, 77);
+	for (int i = 1; i <= 40; i++) {
+		rss(&r, 1, 100 * MB, 0);
+		for (uint32_t id = 2; id < 10; id++)
+			rss(&r, id, (i % 2 ? 150 : 120) * MB, 0);
+		push(&r);
+		for (uint32_t id = 2; id < 10; id++)
+			faults(&r, id, i * 40 * MB / PAGE);
+		tick(&r);
+	}
+	before = job_acc(r.job, M_JOB_RAM, 0)->last;
+	gone(&r, 9);
+	rss(&r, 1, 100 * MB, 0);
+	for (uint32_t id = 2; id < 9; id++)
+		rss(&r, id, 150 * MB, 0);
+	tick(&r);
+	assert_within(job_acc(r.job, M_JOB_RAM, 0)->last, before - 150 * MB, (100 + 7 * 150) * MB);
+	rig_done(&r);
+}
+
 /* ---- the PSS pass -------------------------------------------------------------------------------------------------- */
 
 static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool valid)
@@ -502,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
 		cmocka_unit_test(test_children_that_come_one_after_the_other),
 		cmocka_unit_test(test_forks_take_with_them_what_they_brought),
+		cmocka_unit_test(test_forks_that_churned_take_no_more_with_them),
 		RIG_TEST(test_who_ends_before_its_look_is_added_up_counts),
 		cmocka_unit_test(test_a_copy_that_ends_before_its_look_is_added_up_adds_little),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
