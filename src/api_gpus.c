@@ -171,7 +171,7 @@ static size_t list_devices(const struct gpus_now *now, struct cuda_device *list,
 		const struct gpu_now *d = &now->gpus[i];
 		const struct maybe gi = d->facts[GF_GPU_INSTANCE].number, ci = d->facts[GF_COMPUTE_INSTANCE].number;
 
-		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML)
+		if (strcmp(d->vendor, "nvidia") != 0 || d->source != FRAME_NVML || !*d->uuid) /* CUDA does not find one that is lost, either */
 			continue;
 		places[n] = i;
 		list[n++] = (struct cuda_device) {

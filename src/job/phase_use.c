@@ -41,17 +41,20 @@ struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counte
 	return power ? known((int64_t) (power->sum / 1e9)) : UNKNOWN; /* uW x ns / 1e9 = uJ */
 }
 
-/* An instance has no power of its own. */
+/* An instance has no power of its own. What one of them does not tell takes nothing from the others. */
 struct maybe job_gpus_energy(const struct job *job)
 {
-	struct maybe sum = job_gpu_count(job) > 0 ? known(0) : UNKNOWN;
+	struct maybe sum = UNKNOWN;
 	bool counted;
 
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		const struct birth *b = &job_gpu(job, i)->birth;
 
-		if (!*b->gpu.parent)
-			sum = maybe_sum(sum, job_gpu_energy(job, b->id, &counted));
+		if (*b->gpu.parent)
+			continue;
+		const struct maybe one = job_gpu_energy(job, b->id, &counted);
+
+		sum = sum.known && one.known ? maybe_sum(sum, one) : maybe_max(sum, one);
 	}
 	return sum;
 }

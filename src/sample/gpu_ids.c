@@ -70,6 +70,8 @@ static bool is_same(const struct gpu_device *d, const struct gpu_birth *b)
 {
 	if (*b->uuid && strcmp(d->uuid, b->uuid) == 0)
 		return true;
+	if (!*b->uuid && !*b->pci) /* one that never answered has its number alone */
+		return !*d->uuid && !*d->pci && d->index.known && b->index.known && d->index.value == b->index.value;
 	return *b->pci && !*b->parent && strcmp(d->pci, b->pci) == 0;
 }
 
@@ -403,7 +405,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 		return;
 	ids->listed = false;
 	for (size_t i = 0; i < ids->n_devices; i++)
-		all.unknown = all.unknown || (ids->devices[i].ours.unknown && !ids->devices[i].divided);
+		all.unknown = all.unknown || (ids->devices[i].ours.unknown && !ids->devices[i].divided && !ids->devices[i].parted);
 	main.unknown = rest.unknown = all.unknown;
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];

@@ -208,7 +208,8 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 	settle(s, d, code);
 	if (d->state != NVML_AWAKE)
 		return;
-	if (was_known && strcmp(uuid, d->uuid) != 0) { /* another card in its place: born again */
+	if (was_known && strcmp(uuid, d->uuid) != 0) { /* another card in its place, or who it is is known now: born again */
+		framebuf_end(out, &(struct end) { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN });
 		d->id = 0;
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));

@@ -129,7 +129,7 @@ static struct maybe cuda_index(const struct source *s, const struct nvml_gpu *d)
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		const struct nvml_gpu *g = s->gpus[i];
 
-		if (g->state == NVML_CLOSED || g->state == NVML_ENDED)
+		if (g->state == NVML_CLOSED || g->state == NVML_ENDED || !*g->uuid)
 			continue;
 		if (g == d)
 			self = n;
@@ -159,7 +159,7 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		.entity = ENTITY_GPU,
 		.id = d->id = ++s->last_id,
 		.gpu = {
-			.uuid = d->uuid,
+			.uuid = strcmp(d->uuid, BY_PLACE) != 0 ? d->uuid : "",
 			.name = d->name,
 			.vendor = "nvidia",
 			.pci = d->pci,
@@ -179,17 +179,17 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }
 
-/* One that is lost may still say who it is: it is told of, without figures. */
-static bool is_known(const struct nvml_gpu *d)
+/* One that is lost is told of without figures, by what it says of itself, if only its number: the job may be on it. */
+static bool is_there(const struct nvml_gpu *d)
 {
-	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent && *d->uuid && strcmp(d->uuid, BY_PLACE) != 0);
+	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent);
 }
 
 /* A parent stands before its instances in the list. */
 void nvml_tell_births(struct source *s, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->id == 0 && is_known(s->gpus[i]))
+		if (s->gpus[i]->id == 0 && is_there(s->gpus[i]))
 			tell_birth(s, s->gpus[i], out);
 	}
 }

@@ -304,6 +304,19 @@ def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
     assert any(n.startswith(f"{why[:5]}: not all of its processes are known: the job's GPU memory is at least") for n in notes), notes
 
 
+def test_a_gpu_that_never_answers_is_no_zero(gpu):
+    """The job is on the one whose handle cannot be had: it is among the devices, and what is held is not known."""
+    add(gpu, "[call nvmlDeviceGetHandleBy*]\ngpu = 0\nerror = 999\n")
+    said, summary = run_later(gpu)
+    whole = json.loads((gpu.folder / "run.json").read_text())
+    assert [(d["index"], d["uuid"] is None, d["memory"]["job_peak_bytes"]) for d in summary["devices"]] == [(0, True, None), (1, False, 0)]
+    assert summary["combined"] == {"peak_bytes": None, "method": None}
+    assert summary["main"]["peak_bytes"] is summary["descendants"]["peak_bytes"] is None
+    assert any(n["why"].startswith("GPU 0: not all of its processes are known") for n in whole["notes"])
+    assert whole["energy"]["gpu_j"] == summary["devices"][1]["energy_j"] > 0
+    assert re.search(r"^GPU 0 +job peak not known", said.replace("\u00a0", " "), re.M), said
+
+
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
     hiwater = start(gpu, "-o", "run.hiw")
     wait_for(lambda: json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") and

@@ -225,6 +225,36 @@ CHILD_TEST(a_gpu_that_is_not_ours_leaves_the_other)
 	rig_done(&rig);
 }
 
+/* It may hold what the job has on it: it is there by its number, and another one once it says who it is. */
+CHILD_TEST(a_gpu_that_never_answered_is_there)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"memory_used = 1Gi\nmemory_reserved = 0\n[process 0]\npid = 4100007\nmemory = 1Gi\n"
+		"[call nvmlDeviceGetHandleBy*]\ngpu = 0\nuntil = 5\nerror = 999\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	const struct birth *lost = find_birth(&rig.out, ENTITY_GPU, 0);
+
+	assert_non_null(lost);
+	assert_int_equal(lost->id, 1);
+	assert_true(lost->gpu.index.known && lost->gpu.index.value == 0 && !lost->gpu.cuda_index.known);
+	assert_string_equal(lost->gpu.uuid, "");
+	assert_false(find_reading(&rig.out, M_GPU_PROCESSES, 1)->known);
+	check_value(&rig.out, M_GPU_PROCESSES, 2, 0);
+	rig.s->gpus[0]->retry_ns = 0;
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(rig.out.n_ends, 1);
+	assert_int_equal(rig.out.ends[0].id, 1);
+	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-0");
+	check_value(&rig.out, M_GPU_PROCESSES, 3, 1);
+	rig_done(&rig);
+}
+
 static void put_pci(struct nvml_rig *rig, const char *id, const char *status)
 {
 	static const char *const files[][2] = { { "vendor", "0x10de\n" }, { "class", "0x030200\n" }, { "power/control", "auto\n" } };
@@ -591,6 +621,7 @@ int main(void)
 		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
+		cmocka_unit_test(a_gpu_that_never_answered_is_there),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
