@@ -578,7 +578,8 @@ HIW_API int hiw_history_remove(const char *run, struct hiw_err *err);
 
 /* ---- from inside a job ------------------------------------------------------------------------------------------- */
 
-/* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), or -errno. */
+/* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), -EPERM (another
+ * user's does), or -errno. */
 HIW_API int hiw_mark(const char *text, struct hiw_err *err);
 
 /* ---- what a program tells of itself ------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ static const struct opt opts[] = { { 0 } };
 static const char *const prose[] = {
 	"Writes TEXT, its words joined by blanks, into the recording of the run that this process belongs to, at this instant. "
 	"It is for scripts that hiwater run measures; it returns at once.",
-	"The exit status is 0, 1 if no run encloses this process, 2 for a command line that makes no sense.",
+	"The exit status is 0, 1 if no run encloses this process, or another user's, 2 for a command line that makes no sense.",
 	NULL,
 };
 

@@ -2,6 +2,7 @@
 #include "source/pushed.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/root.h"
+#include "base/smallfile.h"
 
 /* unix(7): an abstract name begins with a NUL and is not terminated. No file is made. */
 static socklen_t address_of(const char *name, struct sockaddr_un *ret)
@@ -38,8 +41,8 @@ int pushed_open(struct pushed *p)
 	if (fd < 0)
 		return -errno;
 	(void) getrandom(&salt, sizeof(salt), GRND_NONBLOCK);
-	(void) snprintf(p->name, sizeof(p->name), "@hiwater-%d-%016llx", (int) getpid(),
-		(unsigned long long) salt);
+	(void) snprintf(p->name, sizeof(p->name), "@hiwater-%d-%016llx-%u", (int) getpid(),
+		(unsigned long long) salt, (unsigned) geteuid());
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 		bind(fd, (struct sockaddr *) &address, address_of(p->name, &address)) < 0) {
 		int r = -errno;
@@ -285,14 +288,59 @@ static int send_one(const char *message, const struct sockaddr_un *address, sock
 	return r;
 }
 
+/* False in a user namespace that gives uids other names (user_namespaces(7)): what they are to the recorder is not known. */
+static bool uids_are_everybodys(void)
+{
+	uint64_t map[3]; /* here, there, how many */
+	char text[64];
+	const char *p = text;
+	struct root root;
+	ssize_t n;
+
+	if (root_open("/", &root, NULL) < 0)
+		return false;
+	n = smallfile_read(root.proc, "self/uid_map", text, sizeof(text));
+	root_done(&root);
+	if (n <= 0)
+		return false;
+	for (size_t i = 0; i < 3; i++) {
+		parse_blanks(&p);
+		if (parse_u64(&p, &map[i]) < 0)
+			return false;
+	}
+	return map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX;
+}
+
+/* "@hiwater-PID-RANDOM-UID" */
+static bool owner_of(const char *name, uint64_t *ret_uid)
+{
+	const char *p = name;
+
+	for (int i = 0; i < 3; i++) {
+		p = strchr(p, '-');
+		if (!p++)
+			return false;
+	}
+	return parse_u64(&p, ret_uid) == 0 && *p == '\0';
+}
+
+/* What others send is left out without an answer (is_from_us): the sender must know by itself. */
+static bool is_anothers(const char *name, uint64_t *ret_uid)
+{
+	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_everybodys();
+}
+
 int pushed_send(const char *name, const char *message, struct err *err)
 {
 	struct sockaddr_un address;
 	const socklen_t len = address_of(name, &address);
+	uint64_t uid;
 	int r;
 
 	if (len == 0)
 		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which names no recorder", name);
+	if (is_anothers(name, &uid))
+		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder takes nothing from others", uid);
 	if (strlen(message) > PUSHED_MESSAGE)
 		return err_set(err, -EMSGSIZE, "a message may be %d bytes long at most", PUSHED_MESSAGE);
 	r = send_one(message, &address, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the job or its user tells the recorder: marks, phases, values of series. A datagram to the recorder's abstract
- * socket, whose name is in HIWATER_SOCKET ("@hiwater-PID-RANDOM"), is one message:
+ * socket, whose name is in HIWATER_SOCKET ("@hiwater-PID-RANDOM-UID"), is one message:
  *
  *     mark TEXT
  *     oom TEXT                   a device ran out of memory: a trigger of the black box; "oom host: TEXT": not a device, the host

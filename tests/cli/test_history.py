@@ -152,6 +152,14 @@ def test_a_mark_when_the_recorder_is_gone(tool):
     assert done.stderr.startswith("hiwater: ") and done.stderr.count("\n") == 1
 
 
+def test_a_mark_of_somebody_else_is_refused(tool):
+    """The recorder takes nothing from others; who sends it must know."""
+    from cli_helpers import HIWATER, as_nobody
+    done = tool.run("run", "-o", "x.hiw", "--", *as_nobody(), HIWATER, "mark", "mine")
+    assert done.returncode == 1
+    assert "hiwater: the run belongs to user 0, whose recorder takes nothing from others" in done.stderr
+
+
 # ---- --repeat ----
 
 def test_repeat(tool):

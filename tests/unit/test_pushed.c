@@ -452,14 +452,33 @@ static void no_descriptor_is_taken(void **state)
 	pushed_done(&p);
 }
 
-/* In a child that gives its rights away: sends a mark. */
-static bool send_as(const char *name, uid_t uid)
+/* Does not ask whether it may. */
+static bool send_rudely(const char *name)
+{
+	send_raw(name, "mark stranger", strlen("mark stranger"));
+	return true;
+}
+
+static bool send_politely(const char *name)
+{
+	return pushed_send(name, "mark stranger", NULL) == 0;
+}
+
+static bool is_refused(const char *name)
+{
+	struct err err = { "" };
+
+	return pushed_send(name, "mark stranger", &err) == -EPERM && strstr(err.text, "belongs to user 0");
+}
+
+/* In a child that gives its rights away: does it. */
+static bool does_as(bool (*does)(const char *name), const char *name, uid_t uid)
 {
 	pid_t pid = fork();
 	int status = -1;
 
 	if (pid == 0)
-		_exit(seteuid(0) < 0 || setresuid(uid, uid, uid) < 0 || pushed_send(name, "mark stranger", NULL) < 0);
+		_exit(seteuid(0) < 0 || setresuid(uid, uid, uid) < 0 || !does(name));
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
@@ -469,7 +488,7 @@ static bool hears(struct pushed *p, uid_t receiver, uid_t sender)
 	struct framebuf out = { 0 };
 	bool heard;
 
-	if (seteuid(0) < 0 || !send_as(p->name, sender) || seteuid(receiver) < 0 || pushed_receive(p, AT, &out) != 1)
+	if (seteuid(0) < 0 || !does_as(send_rudely, p->name, sender) || seteuid(receiver) < 0 || pushed_receive(p, AT, &out) != 1)
 		_exit(99);
 	heard = out.n_events == 1 && out.events[0].kind == EVENT_MARK && strcmp(out.events[0].text, "stranger") == 0;
 	if (!heard && !framebuf_is_empty(&out)) /* not a word of it, no note either */
@@ -500,6 +519,23 @@ static void strangers_are_not_listened_to(void **state)
 			(hears(&p, US, 0) ? 0 : 8) | (hears(&p, 0, 0) ? 0 : 16));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+	pushed_done(&p);
+}
+
+static void strangers_are_told_so(void **state)
+{
+	struct framebuf out = { 0 };
+	struct pushed p;
+
+	(void) state;
+	if (geteuid() != 0)
+		skip();
+	open_socket(&p);
+	assert_true(does_as(is_refused, p.name, 65532));
+	assert_int_equal(pushed_receive(&p, AT, &out), 0);
+	assert_true(does_as(send_politely, p.name, 0));
+	assert_int_equal(pushed_receive(&p, AT, &out), 1);
+	framebuf_done(&out);
 	pushed_done(&p);
 }
 
@@ -567,6 +603,7 @@ int main(void)
 		cmocka_unit_test(a_message_is_whole_or_none),
 		cmocka_unit_test(no_descriptor_is_taken),
 		cmocka_unit_test(strangers_are_not_listened_to),
+		cmocka_unit_test(strangers_are_told_so),
 		cmocka_unit_test(nobody_there_is_said),
 		cmocka_unit_test(a_sender_is_not_held_up),
 	};
