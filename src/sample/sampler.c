@@ -213,8 +213,8 @@ static void look(struct sampler *s, uint64_t now)
 
 	sampler_plan_read(s, now, false);
 	sampler_look(s, now, full ? LOOK_FULL : LOOK_GATE, window ? dear_groups : 0);
-	if (full) /* after the look, which finds what the members started */
-		sampler_join(s);
+	if (full || job_alive(s->job) == 0) /* who joined before the last one left goes on with the job */
+		sampler_join(s, sampler_time(s));
 	sampler_trigger_watch(s);
 	sampler_gpu_step(s, now);
 	if (window)

@@ -209,6 +209,7 @@ void sampler_end(struct sampler *s)
 	now = end_run(s);
 	sampler_plan_read(s, now, true);
 	(void) processes_look(s->processes, LOOK_FULL, &s->buf);
+	sampler_join(s, now);
 	s->next_records_ns = 0;
 	sampler_records(s, now);
 	(void) processes_read(s->processes, all, &s->buf);

@@ -131,7 +131,7 @@ void sampler_plan_pages(struct sampler *s, uint64_t now_ns);
 /* Does the job still have its cgroup to itself? */
 void sampler_check_cgroup(struct sampler *s);
 /* Who came into the group that was attached to belongs to it, whoever started it (docker exec, a scheduler's next task). */
-void sampler_join(struct sampler *s);
+void sampler_join(struct sampler *s, uint64_t now_ns);
 
 /* sampler_gpu.c: starts the helper when the first tick comes: a job that is shorter is not measured on GPUs, and pays
  * nothing for it. Then what the helper has told since the last tick. */

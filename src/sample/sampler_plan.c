@@ -197,7 +197,7 @@ static bool pids_have(const struct pids *pids, pid_t pid)
 	return false;
 }
 
-void sampler_join(struct sampler *s)
+void sampler_join(struct sampler *s, uint64_t now_ns)
 {
 	struct pids pids = { 0 };
 
@@ -210,7 +210,7 @@ void sampler_join(struct sampler *s)
 			s->n_attached++;
 	}
 	free(pids.list);
-	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), 3 * s->options.interval_ns);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.interval_ns);
 }
 
 /* Is one of pids neither the job's nor hiwater's, and in the older list too? older may be NULL. */

@@ -125,24 +125,33 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS : RECORDER_NOT;
 }
 
-/* Makes pid a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
+/* Reads who is no member yet and may become one. */
+static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat *ret)
+{
+	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_is_ignored(p, pid))
+		return false;
+	return process_stat(p, pid, ret) == 0 && ret->pid == pid;
+}
+
+/* Makes a candidate a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
+static int admit(struct processes *p, const struct procfs_stat *st, bool sure, struct framebuf *out)
+{
+	if (is_older(p, st) || is_left_by_ignored(p, st)) {
+		processes_ignore(p, st->pid);
+		return 0;
+	}
+	if (!sure && !belongs(p, st))
+		return 0;
+	if (process_recorder(p, st) != RECORDER_NOT)
+		return 0; /* the next look knows more of one that may be */
+	return member_add(p, st, false, out);
+}
+
 static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf *out)
 {
 	struct procfs_stat st;
 
-	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_is_ignored(p, pid))
-		return 0;
-	if (process_stat(p, pid, &st) < 0 || st.pid != pid)
-		return 0;
-	if (is_older(p, &st) || is_left_by_ignored(p, &st)) {
-		processes_ignore(p, pid);
-		return 0;
-	}
-	if (!sure && !belongs(p, &st))
-		return 0;
-	if (process_recorder(p, &st) != RECORDER_NOT)
-		return 0; /* the next look knows more of one that may be */
-	return member_add(p, &st, false, out);
+	return read_candidate(p, pid, &st) ? admit(p, &st, sure, out) : 0;
 }
 
 /* What --on-alert starts, for example. */
@@ -165,11 +174,10 @@ static bool descends_from_recorder(const struct processes *p, const struct procf
 int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 {
 	struct procfs_stat st;
-
 	int r = 0;
 
-	if (!p->foreign && !member_of_pid(p, pid) && process_stat(p, pid, &st) == 0 && !descends_from_recorder(p, &st))
-		r = consider(p, pid, true, out);
+	if (!p->foreign && read_candidate(p, pid, &st) && !descends_from_recorder(p, &st))
+		r = admit(p, &st, true, out);
 	if (r > 0)
 		processes_newcomer(p);
 	return r;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -539,6 +540,31 @@ def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     assert summary["exit"]["code"] is None  # of several none has the job's
     assert 50 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 60 * MIB
     assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
+
+
+@pytest.mark.parametrize("how", ["the last one left", "interrupted"])
+def test_who_comes_into_the_group_right_before_the_end_belongs_to_it(tool, group, hog, how):
+    """Who is in the group is read once a second, and once more where it would be over."""
+    file = tool.folder / "summary.json"
+    jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)]
+    run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
+    try:
+        assert jobs[0].stdout.readline() == b"holds\n"
+        assert run.stderr.readline()  # it has looked
+        jobs.append(subprocess.Popen([hog, "hold", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter))
+        assert jobs[1].stdout.readline() == b"holds\n"
+        if how == "interrupted":
+            run.send_signal(signal.SIGINT)
+            assert run.wait(DEADLINE) == 0
+        else:
+            jobs[0].communicate(timeout=DEADLINE)
+            assert any(re.search(rb"RAM 3\d", line) for line in run.stderr)  # it goes on with the other alone
+    finally:
+        for job in jobs:
+            job.communicate(timeout=DEADLINE)
+    assert run.wait(DEADLINE) == 0
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
 
 
 def test_attached_to_a_job_that_runs_out_of_memory(tool, group, hog):
