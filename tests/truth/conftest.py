@@ -86,6 +86,7 @@ class Runner:
             process.kill()
         summary = json.loads((self.folder / "summary.json").read_text())
         for name in ("main", "descendants", "combined"):
+            summary["ram"][name]["gap_s"] = summary["sampling"]["longest_gap_s"]
             summary["ram"][name]["huge_bytes"] = huge_bytes() - self.huge_before
         return summary
 

@@ -35,7 +35,7 @@ def holds(figure, low_mb, high_mb, tight=True):
     between(figure["peak_bytes"], low_mb, high_mb)
     assert figure["low_bytes"] <= high_mb * MB
     assert figure["high_bytes"] >= low_mb * MB
-    if tight:
+    if tight and figure["gap_s"] < 0.2:  # of what went unseen, all may have been there at once
         assert figure["high_bytes"] <= 1.15 * high_mb * MB + figure["huge_bytes"], figure
 
 
@@ -136,7 +136,7 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     check_all(summary)
     combined = summary["ram"]["combined"]
     assert combined["high_bytes"] >= 200 * MB
-    if summary["sampling"]["longest_gap_s"] < 0.2:  # of what it took and gave back unseen, all may have been there at once
+    if combined["gap_s"] < 0.2:  # of what it took and gave back unseen, all may have been there at once
         assert combined["high_bytes"] <= 370 * MB + combined["huge_bytes"], combined  # huge pages of others may be the job's
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
