@@ -57,8 +57,16 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 
 /* ---- what the job held ----------------------------------------------------------------------------------------------- */
 
-/* The mark of the only process that the job had there (gpu 0: on all of them); unknown where it had several. */
-static struct maybe only_mark(const struct summary *s, uint32_t gpu)
+/* Main, or the rest of the job, or both. */
+static bool is_of(const struct job *job, const struct birth *b, bool main, bool rest)
+{
+	const struct process *p = job_process_by_id(job, b->gpu_process.process);
+
+	return p && p->is_main ? main : rest;
+}
+
+/* The mark of the only process that main, the rest or both had there (gpu 0: on all of them); unknown where there were several. */
+static struct maybe only_mark(const struct summary *s, uint32_t gpu, bool main, bool rest)
 {
 	struct maybe mark = UNKNOWN;
 	size_t n = 0;
@@ -66,7 +74,7 @@ static struct maybe only_mark(const struct summary *s, uint32_t gpu)
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
 		const struct birth *b = &job_gpu_process(s->job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !is_of(s->job, b, main, rest))
 			continue;
 		n++;
 		mark = summary_most(s, M_GPROC_MEM_PEAK, b->id);
@@ -78,9 +86,8 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 {
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
 		const struct birth *b = &job_gpu_process(job, i)->birth;
-		const struct process *p = job_process_by_id(job, b->gpu_process.process);
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !(p && p->is_main ? main : rest))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !is_of(job, b, main, rest))
 			continue;
 		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
 			return true;
@@ -90,7 +97,9 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 
 static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
-	return job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+
+	return maybe_max(seen, only_mark(s, 0, main, rest));
 }
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
@@ -103,7 +112,7 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 	const bool untold = job_gpu_untold(s->job, id, true, true);
 	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							: summary_most(s, M_JOB_GPU_MEM, 0);
-	const struct maybe mark = only_mark(s, id);
+	const struct maybe mark = only_mark(s, id, true, true);
 
 	*ret_method = mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
 							     : METHOD_UNKNOWN;

@@ -304,6 +304,13 @@ def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
     assert any(n.startswith(f"{why[:5]}: not all of its processes are known: the job's GPU memory is at least") for n in notes), notes
 
 
+def test_the_drivers_own_mark_is_mains_too(gpu):
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("[process 0]", "[gpu 0]\naccounting_mode = 1\n[process 0]\naccount_memory = 5Gi", 1))
+    _, summary = run_later(gpu)
+    assert summary["combined"] == {"peak_bytes": 5 * GIB, "method": "exact"}
+    assert summary["main"]["peak_bytes"] == 5 * GIB and summary["descendants"]["peak_bytes"] == 0
+
+
 def test_a_gpu_that_never_answers_is_no_zero(gpu):
     """The job is on the one whose handle cannot be had: it is among the devices, and what is held is not known."""
     add(gpu, "[call nvmlDeviceGetHandleBy*]\ngpu = 0\nerror = 999\n")
