@@ -63,12 +63,12 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return code;
 }
 
-/* nvml_processes.c tells of it. */
+/* nvml_processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
 static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	(void) s;
 	(void) r;
-	return d->unified ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+	return d->unified ? NVML_ELSEWHERE : d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows].code;
 }
 
 /* What came with memory, and need not be told as often. */
@@ -78,7 +78,7 @@ static int take_memory_rest(struct source *s, struct nvml_gpu *d, struct reading
 
 	(void) s;
 	if (t->absent || d->unified)
-		return NVML_NOT_SUPPORTED;
+		return t->absent ? t->code : NVML_NOT_SUPPORTED;
 	if (d->mem_free.known)
 		nvml_set(&r[0], (uint64_t) d->mem_free.value, 1);
 	if (d->mem_reserved.known)

@@ -193,6 +193,13 @@ def test_a_driver_that_does_not_start_is_no_missing_gpu(tool, code, why, remedy)
     assert all(m["remedy"] for m in missing.values()) == bool(remedy)
 
 
+@pytest.mark.parametrize("code, why", [(4, "no permission"), (13, "this driver does not have it")])
+def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, code, why):
+    gpu_env(tool, f"[call nvmlDeviceGetMemoryInfo*]\nerror = {code}\n")
+    missing = why_not(report(tool))
+    assert {missing[f"gpu.{name}"] for name in ("mem", "mem_free", "mem_reserved")} == {why}
+
+
 def test_a_driver_without_a_gpu_says_so(tool):
     tool.folder.joinpath("gpu.conf").write_text("[driver]\nlevel = 550\n", encoding="utf-8")
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"),
