@@ -166,6 +166,13 @@ static ssize_t find(const struct cuda_device *list, size_t n, const size_t *orde
 	return by_number(order, n_order, w);
 }
 
+/* Numbers, UUIDs of GPUs and those of instances are not mixed. */
+static int kind_of(const struct word *w)
+{
+	return word_begins(w, "GPU-") ? 1 : word_begins(w, "MIG-") ? 2
+								   : 0;
+}
+
 static bool has(const size_t *list, size_t n, size_t what)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -192,6 +199,7 @@ ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *ord
 {
 	size_t found = 0;
 	struct word w;
+	int kind = -1;
 
 	if (!value) {
 		memcpy(ret, order, n_order * sizeof(*ret));
@@ -200,8 +208,9 @@ ssize_t cuda_visible(const struct cuda_device *list, size_t n, const size_t *ord
 	for (const char *p = value; word_next(&p, &w);) {
 		ssize_t device = find(list, n, order, n_order, &w);
 
-		if (device < 0)
+		if (device < 0 || (kind >= 0 && kind != kind_of(&w)))
 			break;
+		kind = kind_of(&w);
 		if (has(ret, found, (size_t) device))
 			return 0;
 		ret[found++] = (size_t) device;
