@@ -42,6 +42,18 @@ static void read_pci(struct source *s, struct nvml_gpu *d)
 	set_pci(d, pci.bus_id);
 }
 
+/* Has another GPU said that this is its UUID? */
+static bool is_taken(const struct source *s, const struct nvml_gpu *d)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		const struct nvml_gpu *other = s->gpus[i];
+
+		if (other != d && other->state != NVML_ENDED && strcmp(other->uuid, d->uuid) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void read_texts(struct source *s, struct nvml_gpu *d)
 {
 	if (NVML_CALL(&s->nvml, name, d->handle, d->name, sizeof(d->name)) != NVML_SUCCESS)
@@ -49,7 +61,8 @@ static void read_texts(struct source *s, struct nvml_gpu *d)
 	if (NVML_CALL(&s->nvml, uuid, d->handle, d->uuid, sizeof(d->uuid)) != NVML_SUCCESS)
 		d->uuid[0] = '\0';
 	d->name[sizeof(d->name) - 1] = d->uuid[sizeof(d->uuid) - 1] = '\0';
-	if (d->uuid[0] == '\0') /* where it stands tells it from the others at least */
+	d->is_double = *d->uuid && is_taken(s, d);
+	if (d->uuid[0] == '\0' || d->is_double) /* where it stands tells it from the others at least */
 		(void) snprintf(d->uuid, sizeof(d->uuid), BY_PLACE "%s", d->pci);
 }
 
@@ -63,7 +76,20 @@ static struct maybe host_memory(const struct source *s)
 	return known((int64_t) bytes);
 }
 
-/* A device whose memory neither call knows, of a driver that has process lists, shares the host's (GB10). */
+/* Does the driver list who is on it? An empty list is one, and so is one that has no room here. */
+static bool has_lists(struct source *s, const struct nvml_gpu *d)
+{
+	unsigned n = 0;
+	int code = NVML_CALL(&s->nvml, compute_v3, d->handle, &n, NULL);
+
+	if (nvml_code(code)->meaning == NVML_ABSENT)
+		code = NVML_CALL(&s->nvml, compute_v2, d->handle, &n, NULL);
+	if (nvml_code(code)->meaning == NVML_ABSENT)
+		code = NVML_CALL(&s->nvml, compute_v1, d->handle, &n, NULL);
+	return code == NVML_SUCCESS || code == NVML_INSUFFICIENT_SIZE;
+}
+
+/* A device whose memory neither call knows, of a driver that lists its processes, shares the host's (GB10). */
 static int read_memory(struct source *s, struct nvml_gpu *d)
 {
 	struct nvml_memory_v2 v2 = { .version = NVML_VERSION(v2, 2), .total = NVML_NONE_U64 };
@@ -77,7 +103,7 @@ static int read_memory(struct source *s, struct nvml_gpu *d)
 	}
 	if (code == NVML_SUCCESS && total <= INT64_MAX)
 		d->memory_bytes = known((int64_t) total);
-	d->unified = code == NVML_NOT_SUPPORTED && !d->parent && !d->mig && !s->is_wsl;
+	d->unified = code == NVML_NOT_SUPPORTED && !d->parent && !d->mig && !s->is_wsl && has_lists(s, d);
 	if (d->unified)
 		d->memory_bytes = host_memory(s);
 	return code;
@@ -175,6 +201,8 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	};
 
 	framebuf_birth(out, &birth);
+	if (d->is_double)
+		nvml_note(s, d, out, "gpu", "it has the UUID of another GPU: it is known by its place");
 	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
 		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }

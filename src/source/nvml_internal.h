@@ -75,6 +75,7 @@ struct nvml_gpu {
 	char bus_id[32]; /* as NVML has it */
 	bool mig;      /* it is divided: its instances are asked for what they can tell */
 	bool unified;  /* its memory is the host's */
+	bool is_double; /* it has the UUID of another, and is known by its place */
 	bool is_module;
 	struct maybe memory_bytes;
 	bool may_sleep;    /* the kernel powers it down when nobody uses it */

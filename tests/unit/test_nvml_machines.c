@@ -378,6 +378,40 @@ CHILD_TEST(memory_may_move_while_lists_are_read)
 
 /* ---- other places --------------------------------------------------------------------------------------------------- */
 
+/* Without lists nothing says that the memory is the host's. */
+CHILD_TEST(memory_that_nobody_tells_is_not_taken_for_the_hosts)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580", BARE_GPU "[call nvmlDeviceGetMemoryInfo*]\nerror = 3\n[call nvmlDeviceGet*RunningProcesses*]\nerror = 3\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *b = find_birth(&rig.out, ENTITY_GPU, 0);
+
+	assert_false(b->gpu.unified || b->gpu.memory_bytes.known);
+	check_absent(&rig.out, M_GPU_MEM, 1);
+	assert_false(has_note(&rig.out, "gpu.memory", "stands in"));
+	rig_done(&rig);
+}
+
+CHILD_TEST(two_gpus_of_one_uuid_are_two)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580", BARE_GPU "memory_used = 1Mi\n[gpu 1]\nname = B\nuuid = GPU-1\npci = 00000000:02:00.0\n"
+					   "memory_total = 2Gi\nmemory_used = 2Mi\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-1");
+	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 1)->gpu.uuid, "pci-0000:02:00.0");
+	assert_true(has_note(&rig.out, "gpu", "GPU 1: it has the UUID of another GPU"));
+	check_value(&rig.out, M_GPU_MEM, 1, MIB);
+	check_value(&rig.out, M_GPU_MEM, 2, 2 * MIB);
+	rig_done(&rig);
+}
+
 CHILD_TEST(unified_memory_is_what_processes_hold)
 {
 	(void) state;
@@ -511,6 +545,8 @@ int main(void)
 		cmocka_unit_test(a_gpu_is_divided_anew),
 		cmocka_unit_test(an_instance_has_its_own_processes),
 		cmocka_unit_test(memory_may_move_while_lists_are_read),
+		cmocka_unit_test(memory_that_nobody_tells_is_not_taken_for_the_hosts),
+		cmocka_unit_test(two_gpus_of_one_uuid_are_two),
 		cmocka_unit_test(unified_memory_is_what_processes_hold),
 		cmocka_unit_test(memory_that_is_not_available_is_absent),
 		cmocka_unit_test(wsl_is_not_asked_for_processes),
