@@ -234,6 +234,8 @@ static int choose(struct hiw_gpus *g, struct err *err)
 	char *words = strdup(g->ids), *rest = words, *word;
 	int r = words ? 0 : -ENOMEM;
 
+	if (words && !words[strspn(words, ", ")])
+		r = err_set(err, -ENODEV, "no GPU was asked for: --id names none");
 	for (size_t i = 0; i < g->now.n_gpus; i++)
 		g->now.gpus[i].is_chosen = false;
 	while (r == 0 && (word = strsep(&rest, ", "))) {
