@@ -117,7 +117,8 @@ HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
 /* Has the caller a child besides that one? Where the kernel does not tell: does a process of the job live? */
 HIW_API bool hiw_recorder_has_children(const struct hiw_recorder *recorder);
 
-/* The caller saw (waitid WNOWAIT) that main is a zombie: its last facts are read. Call before reaping it. */
+/* The caller saw (waitid WNOWAIT) that a child, main or an orphan, is a zombie: its last facts are read. Call before
+ * reaping it. */
 HIW_API void hiw_recorder_zombie(struct hiw_recorder *recorder, pid_t pid);
 /* The caller reaped pid (wait4): main, or an orphan of the job. usage may be NULL. */
 HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int status, const struct rusage *usage);

@@ -348,7 +348,7 @@ bool hiw_recorder_has_children(const struct hiw_recorder *r)
 
 void hiw_recorder_zombie(struct hiw_recorder *r, pid_t pid)
 {
-	sampler_main_zombie(r->sampler, pid);
+	sampler_zombie(r->sampler, pid);
 }
 
 static struct maybe time_of(const struct timeval *t)
@@ -371,8 +371,8 @@ void hiw_recorder_reaped(struct hiw_recorder *r, pid_t pid, int status, const st
 		end.cpu_system_ns = time_of(&usage->ru_stime);
 		end.faults_minor = known(usage->ru_minflt);
 		/* getrusage(2): in blocks of 512 bytes, of waited-for children too. */
-		end.read_bytes = known((int64_t) usage->ru_inblock * 512);
-		end.write_bytes = known((int64_t) usage->ru_oublock * 512);
+		end.io.read_bytes = known((int64_t) usage->ru_inblock * 512);
+		end.io.write_bytes = known((int64_t) usage->ru_oublock * 512);
 	}
 	sampler_reaped(r->sampler, pid, &end);
 }

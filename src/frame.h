@@ -99,6 +99,12 @@ struct birth {
 	};
 };
 
+/* What the kernel counts of a process's I/O (proc_pid_io(5)). */
+struct io_facts {
+	struct maybe read_bytes, write_bytes, write_cancelled; /* storage */
+	struct maybe read_chars, write_chars;                  /* calls */
+};
+
 /* How the facts of an end were learnt. */
 enum end_how {
 	END_SEEN,      /* it was found gone: facts are those of the last look */
@@ -119,7 +125,7 @@ struct end {
 	struct maybe cpu_user_ns, cpu_system_ns; /* END_REAPED: children that it waited for included */
 	struct maybe faults_minor;  /* likewise */
 	struct maybe faults_waited; /* minor faults of the children that it waited for (a zombie's stat field 11) */
-	struct maybe read_bytes, write_bytes; /* END_REAPED: of the children that it waited for, too */
+	struct io_facts io;         /* of the children that it waited for, too; END_TASKSTATS: its own, at least */
 };
 
 enum event_kind {

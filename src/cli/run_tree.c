@@ -20,7 +20,7 @@ static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
 
 	if (signals_lost_canary(signals, pid))
 		return;
-	if (is_main && t->recorder)
+	if (t->recorder)
 		hiw_recorder_zombie(t->recorder, pid);
 	if (wait4(pid, &status, __WALL | WNOHANG, &usage) != pid)
 		return;

@@ -123,6 +123,30 @@ static void reaped_facts_take(const struct job *job, struct member *m, const str
 		own_facts_take(m, end);
 }
 
+/* An exit record has its own alone, since it began. */
+static void io_facts_take(struct member *m, const struct end *end)
+{
+	const struct maybe values[PLAINS] = {
+		[PLAIN_READ_BYTES] = end->io.read_bytes,
+		[PLAIN_WRITE_BYTES] = end->io.write_bytes,
+		[PLAIN_WRITE_CANCELLED] = end->io.write_cancelled,
+		[PLAIN_READ_CHARS] = end->io.read_chars,
+		[PLAIN_WRITE_CHARS] = end->io.write_chars,
+	};
+
+	for (enum plain k = PLAIN_READ_BYTES; k <= PLAIN_WRITE_CHARS; k++) {
+		if (!values[k].known)
+			continue;
+		if (end->how != END_TASKSTATS) {
+			plain_take(m, k, values[k].value);
+		} else if (m->young) {
+			m->io[k].own = larger(m->io[k].own, values[k].value);
+			m->plain[k].known = m->p.io_known = true;
+		}
+	}
+	io_describe(m);
+}
+
 static void facts_take(struct job *job, struct member *m, const struct end *end)
 {
 	if (end->faults_waited.known)
@@ -131,10 +155,7 @@ static void facts_take(struct job *job, struct member *m, const struct end *end)
 		reaped_facts_take(job, m, end);
 	else
 		own_facts_take(m, end);
-	if (end->read_bytes.known)
-		plain_take(m, PLAIN_READ_BYTES, end->read_bytes.value);
-	if (end->write_bytes.known)
-		plain_take(m, PLAIN_WRITE_BYTES, end->write_bytes.value);
+	io_facts_take(m, end);
 	m->p.cpu_known |= m->tree[TREE_USER].own.known;
 	m->p.cpu_user_ns = counter_value(&m->tree[TREE_USER].own);
 	m->p.cpu_system_ns = counter_value(&m->tree[TREE_SYSTEM].own);
@@ -205,37 +226,41 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	}
 }
 
-/* Was the parent read, or did it end, when this one was no longer seen alive? Then what it did may be in there. */
-static bool may_have_told(const struct member *parent, const struct member *m)
+/* Whom hiwater waits for nobody else did. */
+static bool is_of_parent(const struct member *m, const struct member *parent)
 {
-	const uint64_t told = parent->live == NOT_ALIVE ? parent->ended_seq : parent->io_seq;
-
-	return told > m->last_seq && told > m->io_seq;
+	return m->p.how != END_REAPED && (parent->live != NOT_ALIVE || !is_orphan(m, parent));
 }
 
-/* What its parent's own rose by lately may be what this one did. The plain counters that are no I/O the kernel forgets:
- * they are the job's at once. */
+/* To its parent, which may have it in its counter when it waits; where that has ended, to whom it was handed over itself.
+ * The plain counters that are no I/O the kernel forgets: they are the job's at once. amount < 0: takes it back. */
 static void hand_over_plain(struct job *job, const struct member *m, enum plain k, int64_t amount)
 {
-	const bool is_io = k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
-	struct member *parent = is_io ? member_find(job, m->p.parent) : NULL;
+	struct member *parent = plain_is_io(k) ? member_find(job, m->p.parent) : NULL;
 
-	while (parent && amount > 0 && (parent->live != NOT_ALIVE || !is_orphan(m, parent))) {
-		struct io_counter *io = &parent->io[k];
-		const int64_t spare = may_have_told(parent, m) ? io->spare : 0;
-		const int64_t told = spare < amount ? spare : amount;
+	while (parent && amount != 0 && is_of_parent(m, parent)) {
+		const int64_t had = plain_value(parent, k);
 
-		io->spare -= told;
-		io->children += told;
-		amount -= told;
-		if (parent->live != NOT_ALIVE) {
-			io->pending += amount;
+		parent->io[k].dead += amount;
+		io_describe(parent);
+		if (parent->live != NOT_ALIVE)
 			return;
-		}
+		amount = plain_value(parent, k) - had;
 		m = parent;
 		parent = member_find(job, m->p.parent);
 	}
 	job->gone_plain[k] += amount;
+}
+
+/* Of whom was there before the run, its parent's counter may come to have more than the run's. */
+static void hand_over_before(struct job *job, const struct member *m)
+{
+	struct member *parent = member_find(job, m->p.parent);
+
+	if (!parent || parent->live == NOT_ALIVE || !is_of_parent(m, parent))
+		return;
+	for (enum plain k = PLAIN_READ_BYTES; k <= PLAIN_WRITE_CHARS; k++)
+		parent->io[k].before += m->plain[k].base + m->io[k].before;
 }
 
 /* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
@@ -260,6 +285,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 		gain = -job->live[parent->live].faults;
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]));
+	hand_over_before(job, m);
 	for (enum plain k = 0; k < PLAINS; k++)
 		hand_over_plain(job, m, k, plain_value(m, k));
 	if (with_parent)
@@ -277,6 +303,18 @@ static void end_again(struct job *job, struct member *m, const int64_t *tree, co
 	family_add(job, m, tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS]);
 }
 
+/* What was handed over of it. It is no parent's any more once hiwater has waited for it. */
+static void plain_before(struct job *job, const struct member *m, const struct end *end, int64_t *ret)
+{
+	for (enum plain k = 0; k < PLAINS; k++) {
+		ret[k] = plain_value(m, k);
+		if (m->live == NOT_ALIVE && end->how == END_REAPED && m->p.how != END_REAPED && plain_is_io(k)) {
+			hand_over_plain(job, m, k, -ret[k]);
+			ret[k] = 0;
+		}
+	}
+}
+
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
@@ -286,8 +324,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		return 0;
 	for (enum tree k = 0; k < TREES; k++)
 		tree[k] = tree_value(&m->tree[k]);
-	for (enum plain k = 0; k < PLAINS; k++)
-		plain[k] = plain_value(m, k);
+	plain_before(job, m, end, plain);
 	facts_take(job, m, end);
 	for (enum plain k = 0; k < PLAINS; k++)
 		job->plain_known[k] |= m->plain[k].known;

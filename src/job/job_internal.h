@@ -39,6 +39,7 @@ enum plain {
 	PLAIN_FAULTS_MAJOR,
 	PLAIN_READ_BYTES,
 	PLAIN_WRITE_BYTES,
+	PLAIN_WRITE_CANCELLED,
 	PLAIN_READ_CHARS,
 	PLAIN_WRITE_CHARS,
 	PLAIN_SWITCHES,
@@ -67,11 +68,13 @@ struct counter {
 	bool known;
 };
 
-/* I/O: the kernel adds a child's to its parent's own when the parent waits for it (kernel/exit.c, wait_task_zombie). */
+/* I/O: what the kernel says of a process is its own, of all its threads, and all of the children that it waited for and
+ * of theirs (fs/proc/base.c, do_io_accounting; kernel/exit.c, wait_task_zombie). All of these are least figures, and so is
+ * the larger of the counter less before, and own + dead. */
 struct io_counter {
-	int64_t pending;       /* of ended children, not yet in its own: counts beside it until its own rises */
-	int64_t spare;         /* what its own last rose by, as far as no ended child explains it */
-	int64_t children;      /* of its own, what ended children explain */
+	int64_t own;           /* its own: of its exit record, or what no child that had ended can explain */
+	int64_t dead;          /* of its children that ended, waited for or not */
+	int64_t before;        /* of the counter at most: what those of them did before the run */
 };
 
 struct tree_counter {
@@ -99,7 +102,6 @@ struct member {
 	struct tree_counter tree[TREES];
 	struct counter plain[PLAINS];
 	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
-	uint64_t io_seq;       /* frame that read it last */
 	struct maybe level[LEVELS];
 	int64_t private_bytes; /* of the last PSS pass */
 	struct maybe mark;     /* VmHWM of this program, as last read */
@@ -376,6 +378,11 @@ int64_t counter_take(struct counter *c, int64_t value, bool young);
 /* The same for a counter of m that its parent may be told of; the second one with what its ended children did. */
 void plain_take(struct member *m, enum plain k, int64_t value);
 int64_t plain_value(const struct member *m, enum plain k);
+bool plain_is_io(enum plain k);
+/* Every child that ended before the counters were read has been told of. */
+void io_settle(struct member *m);
+/* What is its own, as far as that is known. */
+void io_describe(struct member *m);
 /* All that it and its ended descendants used. */
 int64_t tree_value(const struct tree_counter *t);
 void live_count_faults(struct live *l);

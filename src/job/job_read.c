@@ -40,6 +40,7 @@ static const struct {
 	[M_PROC_FAULTS_WAITED] = { TO_WAITED, TREE_FAULTS },
 	[M_PROC_READ_BYTES] = { TO_PLAIN, PLAIN_READ_BYTES },
 	[M_PROC_WRITE_BYTES] = { TO_PLAIN, PLAIN_WRITE_BYTES },
+	[M_PROC_WRITE_CANCELLED] = { TO_PLAIN, PLAIN_WRITE_CANCELLED },
 	[M_PROC_READ_CHARS] = { TO_PLAIN, PLAIN_READ_CHARS },
 	[M_PROC_WRITE_CHARS] = { TO_PLAIN, PLAIN_WRITE_CHARS },
 	[M_PROC_SWITCHES] = { TO_PLAIN, PLAIN_SWITCHES },
@@ -227,13 +228,6 @@ static void waited_take(struct member *m, enum tree k, int64_t value)
 		m->p.faults_waited = counter_value(&m->tree[k].waited);
 }
 
-static void counted_take(const struct job *job, struct member *m, enum plain k, int64_t value)
-{
-	plain_take(m, k, value);
-	if (k == PLAIN_READ_BYTES) /* and with it the others of that file */
-		m->io_seq = job->seq;
-}
-
 static void counter_reading_take(struct job *job, struct live *l, const struct reading *r)
 {
 	const unsigned target = rows[r->metric].target, which = rows[r->metric].which;
@@ -246,7 +240,7 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 	else if (target == TO_WAITED)
 		waited_take(l->m, which, r->value);
 	else
-		counted_take(job, l->m, which, r->value);
+		plain_take(l->m, which, r->value);
 	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
 		live_count_faults(l);
 	if (target == TO_OWN && which == TREE_FAULTS)

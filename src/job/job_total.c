@@ -20,6 +20,7 @@ static const enum metric plain_metrics[PLAINS] = {
 	[PLAIN_FAULTS_MAJOR] = M_JOB_FAULTS_MAJOR,
 	[PLAIN_READ_BYTES] = M_JOB_READ_BYTES,
 	[PLAIN_WRITE_BYTES] = M_JOB_WRITE_BYTES,
+	[PLAIN_WRITE_CANCELLED] = M_JOB_WRITE_CANCELLED,
 	[PLAIN_READ_CHARS] = M_JOB_READ_CHARS,
 	[PLAIN_WRITE_CHARS] = M_JOB_WRITE_CHARS,
 	[PLAIN_SWITCHES] = M_JOB_SWITCHES,
@@ -235,8 +236,9 @@ static void tell_counters(struct job *job, struct framebuf *out)
 	for (enum plain k = 0; k < PLAINS; k++)
 		plain[k] = job->gone_plain[k];
 	for (size_t i = 0; i < job->n_live; i++) {
-		const struct member *m = job->live[i].m;
+		struct member *m = job->live[i].m;
 
+		io_settle(m);
 		for (enum tree k = 0; k < TREES; k++)
 			tree[k] += tree_value(&m->tree[k]);
 		for (enum plain k = 0; k < PLAINS; k++) {

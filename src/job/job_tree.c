@@ -58,33 +58,46 @@ int64_t counter_take(struct counter *c, int64_t value, bool young)
 	return c->last - before;
 }
 
-static bool is_io(enum plain k)
+bool plain_is_io(enum plain k)
 {
 	return k >= PLAIN_READ_BYTES && k <= PLAIN_WRITE_CHARS;
 }
 
-/* A rise is taken for what ended children did before it is taken for its own. */
+/* What its counter says, less what others did before the run. */
+static int64_t io_told(const struct member *m, enum plain k)
+{
+	return counter_value(&m->plain[k]) - m->io[k].before;
+}
+
+static int64_t io_own(const struct member *m, enum plain k)
+{
+	return larger(m->io[k].own, io_told(m, k) - m->io[k].dead);
+}
+
+void io_settle(struct member *m)
+{
+	for (enum plain k = PLAIN_READ_BYTES; k <= PLAIN_WRITE_CHARS; k++)
+		m->io[k].own = io_own(m, k);
+}
+
+void io_describe(struct member *m)
+{
+	m->p.read_bytes = io_own(m, PLAIN_READ_BYTES);
+	m->p.write_bytes = larger(io_own(m, PLAIN_WRITE_BYTES) - io_own(m, PLAIN_WRITE_CANCELLED), 0);
+}
+
 void plain_take(struct member *m, enum plain k, int64_t value)
 {
-	struct io_counter *io = &m->io[k];
-	const int64_t rise = counter_take(&m->plain[k], value, m->young);
-	const int64_t theirs = io->pending < rise ? io->pending : rise;
-
-	if (!is_io(k))
+	(void) counter_take(&m->plain[k], value, m->young);
+	if (!plain_is_io(k))
 		return;
-	io->pending -= theirs;
-	io->children += theirs;
-	io->spare = rise - theirs;
 	m->p.io_known = true;
-	if (k == PLAIN_READ_BYTES)
-		m->p.read_bytes = counter_value(&m->plain[k]) - io->children;
-	else if (k == PLAIN_WRITE_BYTES)
-		m->p.write_bytes = counter_value(&m->plain[k]) - io->children;
+	io_describe(m);
 }
 
 int64_t plain_value(const struct member *m, enum plain k)
 {
-	return counter_value(&m->plain[k]) + m->io[k].pending;
+	return larger(io_told(m, k), m->io[k].own + m->io[k].dead);
 }
 
 int64_t tree_value(const struct tree_counter *t)

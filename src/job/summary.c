@@ -105,6 +105,17 @@ static struct maybe last_of(const struct job *job, enum metric metric)
 	return acc ? known(acc->last) : UNKNOWN;
 }
 
+/* What was written and deleted before it went to storage was not sent there. */
+static struct maybe written(const struct job *job)
+{
+	struct maybe all = last_of(job, M_JOB_WRITE_BYTES);
+	const struct maybe cancelled = last_of(job, M_JOB_WRITE_CANCELLED);
+
+	if (all.known && cancelled.known)
+		all.value = all.value > cancelled.value ? all.value - cancelled.value : 0;
+	return all;
+}
+
 static struct maybe most_of(const struct job *job, enum metric metric)
 {
 	const struct acc *acc = job_acc(job, metric, 0);
@@ -227,7 +238,7 @@ int summary_make(struct job *job, struct summary *ret)
 	s.swap_peak = most_of(job, M_JOB_SWAP);
 	s.hugetlb_peak = most_of(job, M_JOB_HUGETLB);
 	s.read_bytes = last_of(job, M_JOB_READ_BYTES);
-	s.write_bytes = last_of(job, M_JOB_WRITE_BYTES);
+	s.write_bytes = written(job);
 	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);
 	s.iowait_ppm = iowait(job);
 	s.peak_alive = most_of(job, M_JOB_PROCESSES);

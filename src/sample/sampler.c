@@ -154,6 +154,18 @@ void sampler_records(struct sampler *s, uint64_t now)
 	take_records(s, now);
 }
 
+/* The kernel queues the record of a process before its parent can wait for it: whatever of others is in the I/O that was
+ * read here is told of before a total is made of it. */
+void sampler_read(struct sampler *s, uint64_t now, unsigned what)
+{
+	(void) processes_read(s->processes, what, &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, window_hold(s));
+	if (!(what & PROCESSES_IO))
+		return;
+	s->next_records_ns = 0;
+	sampler_records(s, now);
+}
+
 /* ---- one look at the processes ------------------------------------------------------------------------------------ */
 
 /* What fork families hold is bounded by their faults since the last look before the fork, so where it costs little
@@ -177,10 +189,8 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	faults = !s->options.everyone && (is_cheap(s) || (job_needs(s->job) & NEED_FAULTS));
 	if (faults) /* those of all members, now */
 		dear = (dear | PROCESSES_CPU) & ~(unsigned) PROCESSES_TURNS;
-	if (dear) {
-		(void) processes_read(s->processes, dear, &s->buf);
-		sampler_show(s, &s->buf, FRAME_PROCFS, now, window_hold(s));
-	}
+	if (dear)
+		sampler_read(s, now, dear);
 	if (dear & PROCESSES_MARKS) { /* within the window that this look ends */
 		processes_bursts(s->processes, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));

@@ -82,8 +82,8 @@ void sampler_ignore(struct sampler *s, pid_t pid);
 /* A child of the recorder's own that it made itself and ends itself (it reads GPUs); 0: none. */
 pid_t sampler_helper(const struct sampler *s);
 
-/* main became a zombie that is not yet reaped: reads the last of it. */
-void sampler_main_zombie(struct sampler *s, pid_t pid);
+/* Main or an orphan became a zombie that is not yet reaped: reads the last of it. */
+void sampler_zombie(struct sampler *s, pid_t pid);
 
 /* hiwater reaped pid (main or an orphan): its end, with rusage in facts. */
 void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts);

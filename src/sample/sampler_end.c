@@ -20,14 +20,12 @@ static uint64_t hold(const struct sampler *s)
 
 /* The kernel queues the exit record before it shows the zombie, so both are here now: also of those that no look has
  * found, while main is there to be their parent. */
-void sampler_main_zombie(struct sampler *s, pid_t pid)
+static void main_zombie(struct sampler *s, pid_t pid)
 {
 	struct facts *facts = job_facts(s->job);
 
 	bool ignored_sigchld;
 
-	if (!s->started)
-		return;
 	if (processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld) == 0) {
 		facts->main_zombie_cminflt = s->zombie.faults_waited;
 		facts->main_ignored_sigchld = known(ignored_sigchld);
@@ -37,6 +35,24 @@ void sampler_main_zombie(struct sampler *s, pid_t pid)
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
 	s->next_records_ns = 0;
 	sampler_records(s, sampler_time(s));
+}
+
+/* Once it has ended, its number may be an orphan's. */
+static bool is_main(struct sampler *s, pid_t pid)
+{
+	const struct facts *facts = job_facts(s->job);
+
+	return facts->main_pid.known && facts->main_pid.value == pid && !facts->main_ended_ns.known;
+}
+
+void sampler_zombie(struct sampler *s, pid_t pid)
+{
+	if (!s->started)
+		return;
+	s->zombie_pid = pid;
+	processes_zombie_io(s->processes, pid, &s->zombie_io);
+	if (is_main(s, pid))
+		main_zombie(s, pid);
 }
 
 static void add(struct maybe *sum, struct maybe value)
@@ -80,7 +96,10 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		add(&facts->reaped_user_ns, end.cpu_user_ns);
 		add(&facts->reaped_system_ns, end.cpu_system_ns);
 	}
-	if (facts->main_pid.known && facts->main_pid.value == pid && !facts->main_ended_ns.known)
+	if (s->zombie_pid == pid && s->zombie_io.read_bytes.known)
+		end.io = s->zombie_io;
+	s->zombie_pid = 0;
+	if (is_main(s, pid))
 		end_of_main(s, now, &end);
 	if (processes_reaped(s->processes, pid, &end, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
@@ -212,8 +231,7 @@ void sampler_end(struct sampler *s)
 	sampler_join(s, now);
 	s->next_records_ns = 0;
 	sampler_records(s, now);
-	(void) processes_read(s->processes, all, &s->buf);
-	sampler_show(s, &s->buf, FRAME_PROCFS, now, hold(s));
+	sampler_read(s, now, all);
 	job_total(s->job, now, &s->totals);
 	sampler_show(s, &s->totals, FRAME_TOTALS, now, hold(s));
 	sampler_check_cgroup(s);

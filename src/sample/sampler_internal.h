@@ -67,6 +67,8 @@ struct sampler {
 	struct sampler_gpus gpus;
 	struct framebuf buf, totals;
 	struct end zombie;               /* what main said before it was reaped */
+	struct io_facts zombie_io;       /* what the last zombie said, main or an orphan */
+	pid_t zombie_pid;
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
 	size_t n_ignored;
 	const char *foreign;             /* why no process can be read; NULL: they can */
@@ -95,6 +97,8 @@ void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source sou
 void sampler_look(struct sampler *s, uint64_t now_ns, enum processes_look how, unsigned what);
 /* What the kernel told of ends since the last look; to be called behind a look. */
 void sampler_records(struct sampler *s, uint64_t now_ns);
+/* Reads and shows; with I/O, the ends that it may contain, too. */
+void sampler_read(struct sampler *s, uint64_t now_ns, unsigned what);
 /* Both 0: off. Times since the start; return 0 or -errno. */
 int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns);
 int sampler_start_clock(struct sampler *s);

@@ -259,6 +259,7 @@ static void look_at_further(struct sampler *s, uint64_t now)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.interval_ns);
 	s->next_full_look_ns = 0;
 	(void) processes_read_some(s->processes, all, &id, id != 0, &s->buf);
+	s->next_records_ns = 0;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, 3 * s->options.window_ns);
 }
 

@@ -176,6 +176,18 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_
 	return 0;
 }
 
+void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret)
+{
+	struct member *m = member_of_pid(p, pid);
+	char path[PATH_LEN];
+
+	*ret = (struct io_facts) { 0 };
+	if (m && member_io_last(m))
+		*ret = m->io;
+	else if (smallfile_read(p->env.root->proc, process_path(path, pid, pid, "io"), p->text, sizeof(p->text)) > 0)
+		(void) process_io(p->text, ret);
+}
+
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out)
 {
 	uint64_t start;

@@ -61,7 +61,7 @@ struct member {
 	/* For the end: what was last known. */
 	struct maybe hwm, cpu_user_ns, cpu_system_ns, cpu_waited_user_ns, cpu_waited_system_ns;
 	struct maybe faults_minor, faults_major, faults_waited;
-	struct maybe read_bytes, write_bytes, read_chars, write_chars;
+	struct io_facts io;
 	struct maybe swap, hugetlb, switches, preemptions;
 };
 
@@ -155,6 +155,10 @@ struct member *member_of_pid(const struct processes *p, int32_t pid);
 /* Whether the process is still the one that it was (reads stat). On a zombie also takes its last facts and sets gone;
  * where only its first thread has ended, turns to another one. */
 bool member_check(struct processes *p, struct member *m);
+/* What a file io says. Returns 0 or -EBADMSG. */
+int process_io(const char *text, struct io_facts *ret);
+/* What a zombie's says is final. Others than root may read it only where the file was opened before. */
+bool member_io_last(struct member *m);
 /* Sets gone; stat is what a zombie's says. */
 void member_died(struct member *m, const char *stat);
 /* Reads one of its files into p->text, by the kept descriptor or by path. Returns bytes or -errno; -ESRCH: gone. */

@@ -156,6 +156,35 @@ static void member_follow(struct processes *p, struct member *m)
 	}
 }
 
+static struct maybe io_figure(uint64_t value)
+{
+	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+}
+
+int process_io(const char *text, struct io_facts *ret)
+{
+	struct procfs_io io;
+	int r = procfs_io_parse(text, &io);
+
+	if (r < 0)
+		return r;
+	*ret = (struct io_facts) {
+		.read_bytes = io_figure(io.read_bytes),
+		.write_bytes = io_figure(io.write_bytes),
+		.write_cancelled = io_figure(io.write_cancelled),
+		.read_chars = io_figure(io.read_chars),
+		.write_chars = io_figure(io.write_chars),
+	};
+	return 0;
+}
+
+bool member_io_last(struct member *m)
+{
+	char text[512];
+
+	return m->fd[KEEP_IO] >= 0 && smallfile_pread(m->fd[KEEP_IO], text, sizeof(text)) > 0 && process_io(text, &m->io) == 0;
+}
+
 void member_died(struct member *m, const char *stat)
 {
 	int32_t status;
@@ -163,6 +192,7 @@ void member_died(struct member *m, const char *stat)
 	m->gone = true;
 	if (procfs_stat_exit(stat, &status) && status != 0)
 		m->status = known(status);
+	(void) member_io_last(m);
 }
 
 bool member_check(struct processes *p, struct member *m)
@@ -330,8 +360,11 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	end.cpu_system_ns = or_else(end.cpu_system_ns, m->cpu_system_ns);
 	end.faults_minor = or_else(end.faults_minor, m->faults_minor);
 	end.faults_waited = or_else(end.faults_waited, m->faults_waited);
-	end.read_bytes = or_else(end.read_bytes, m->read_bytes);
-	end.write_bytes = or_else(end.write_bytes, m->write_bytes);
+	end.io.read_bytes = or_else(end.io.read_bytes, m->io.read_bytes);
+	end.io.write_bytes = or_else(end.io.write_bytes, m->io.write_bytes);
+	end.io.write_cancelled = or_else(end.io.write_cancelled, m->io.write_cancelled);
+	end.io.read_chars = or_else(end.io.read_chars, m->io.read_chars);
+	end.io.write_chars = or_else(end.io.write_chars, m->io.write_chars);
 	return end;
 }
 

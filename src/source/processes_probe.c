@@ -100,6 +100,7 @@ static const struct {
 	{ M_PROC_FAULTS_WAITED, FILE_STAT, 0 },
 	{ M_PROC_READ_BYTES, FILE_IO, 0 },
 	{ M_PROC_WRITE_BYTES, FILE_IO, 0 },
+	{ M_PROC_WRITE_CANCELLED, FILE_IO, 0 },
 	{ M_PROC_READ_CHARS, FILE_IO, 0 },
 	{ M_PROC_WRITE_CHARS, FILE_IO, 0 },
 	{ M_PROC_SWITCHES, FILE_STATUS, offsetof(struct procfs_status, switches) },

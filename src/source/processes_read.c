@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/smallfile.h"
 #include "source/procfs_status.h"
 
 enum {
@@ -31,10 +32,11 @@ static const struct {
 	{ PROCESSES_CPU, M_PROC_FAULTS_MINOR, offsetof(struct member, faults_minor) },
 	{ PROCESSES_CPU, M_PROC_FAULTS_MAJOR, offsetof(struct member, faults_major) },
 	{ PROCESSES_CPU, M_PROC_FAULTS_WAITED, offsetof(struct member, faults_waited) },
-	{ PROCESSES_IO, M_PROC_READ_BYTES, offsetof(struct member, read_bytes) },
-	{ PROCESSES_IO, M_PROC_WRITE_BYTES, offsetof(struct member, write_bytes) },
-	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, read_chars) },
-	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, write_chars) },
+	{ PROCESSES_IO, M_PROC_READ_BYTES, offsetof(struct member, io.read_bytes) },
+	{ PROCESSES_IO, M_PROC_WRITE_BYTES, offsetof(struct member, io.write_bytes) },
+	{ PROCESSES_IO, M_PROC_WRITE_CANCELLED, offsetof(struct member, io.write_cancelled) },
+	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, io.read_chars) },
+	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, io.write_chars) },
 	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, mark) },
 	{ PROCESSES_MARKS, M_PROC_SWAP, offsetof(struct member, swap) },
 	{ PROCESSES_MARKS, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
@@ -145,27 +147,15 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		member_died(m, p->text);
 }
 
-/* cancelled_write_bytes may grow past write_bytes; a counter never goes back. */
-static struct maybe io_bytes(struct maybe before, uint64_t value)
-{
-	return value <= INT64_MAX ? maybe_max(before, known((int64_t) value)) : UNKNOWN;
-}
-
 static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 {
-	struct procfs_io io;
 	ssize_t n = member_read(p, m, KEEP_IO);
-	int r = n < 0 ? (int) n : procfs_io_parse(p->text, &io);
+	int r = n < 0 ? (int) n : process_io(p->text, &m->io);
 
-	if (r < 0) {
+	if (r < 0)
 		group_failed(p, m, PROCESSES_IO, r, out);
-		return;
-	}
-	m->read_bytes = io_bytes(UNKNOWN, io.read_bytes);
-	m->write_bytes = io_bytes(m->write_bytes, io.write_bytes);
-	m->read_chars = io_bytes(UNKNOWN, io.read_chars);
-	m->write_chars = io_bytes(UNKNOWN, io.write_chars);
-	m->got |= PROCESSES_IO;
+	else
+		m->got |= PROCESSES_IO;
 }
 
 /* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
@@ -319,12 +309,27 @@ static void groups_read(struct processes *p, struct member *m, unsigned what, st
 		io_read(p, m, out);
 }
 
+/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. */
+static void waited_notice(struct processes *p)
+{
+	char text[256];
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+		const int fd = m->fd[KEEP_STATM];
+
+		m->gone |= fd >= 0 && m->tid == m->pid && smallfile_pread(fd, text, sizeof(text)) == -ESRCH;
+	}
+}
+
 int processes_read(struct processes *p, unsigned what, struct framebuf *out)
 {
 	for (size_t i = 0; i < p->n; i++)
 		groups_read(p, &p->members[i], what, out);
 	if (what & (PROCESSES_IO | PROCESSES_MARKS))
 		round_all(p, what, out);
+	if ((what & PROCESSES_IO) && p->n > 1 && !p->all)
+		waited_notice(p);
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].got)
 			got_tell(&p->members[i], out);

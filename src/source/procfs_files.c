@@ -35,7 +35,8 @@ int procfs_io_parse(const char *text, struct procfs_io *ret)
 		.read_chars = value[0],
 		.write_chars = value[1],
 		.read_bytes = value[4],
-		.write_bytes = value[5] > value[6] ? value[5] - value[6] : 0,
+		.write_bytes = value[5],
+		.write_cancelled = value[6],
 	};
 	return 0;
 }

@@ -20,7 +20,7 @@ int procfs_statm_parse(const char *text, struct procfs_statm *ret);
 /* proc_pid_io(5). */
 struct procfs_io {
 	uint64_t read_chars, write_chars; /* rchar, wchar */
-	uint64_t read_bytes, write_bytes; /* write_bytes less cancelled_write_bytes, at least 0 */
+	uint64_t read_bytes, write_bytes, write_cancelled;
 };
 int procfs_io_parse(const char *text, struct procfs_io *ret);
 

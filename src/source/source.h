@@ -241,6 +241,9 @@ int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost
  * Returns 0 or -errno. */
 int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_ignored_sigchld);
 
+/* Its I/O, that of all whom it waited for in it; unknown where it cannot be read. */
+void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret);
+
 /* Marks the end of a member that was reaped, with its facts. No-op (returns false) for a stranger. */
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out);
 

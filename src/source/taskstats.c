@@ -290,8 +290,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->user_ns += r->user_ns;
 	sum->system_ns += r->system_ns;
 	sum->faults_minor += r->faults_minor;
-	sum->read_bytes += r->read_bytes;
-	sum->write_bytes += r->write_bytes;
+	taskstats_io_add(&sum->io, &r->io);
 	/* A thread tells when it began itself: its process began then or before. */
 	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
 		sum->start_wall_s = r->start_wall_s;
@@ -355,6 +354,8 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 	const struct maybe status = status_of(t, g);
 	/* Threads that ended before the listening began are missing from a sum. */
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
+	/* I/O is a least figure in any case. */
+	bool has_io = !t->lossy && t->layout.has_tgid && t->layout.has_io;
 
 	scale(&sum);
 	framebuf_end(out, &(struct end) {
@@ -367,8 +368,7 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 				  .cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
 				  .cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
 				  .faults_minor = value_of(r->faults_minor, whole),
-				  .read_bytes = value_of(r->read_bytes, whole && t->layout.has_io),
-				  .write_bytes = value_of(r->write_bytes, whole && t->layout.has_io),
+				  .io = taskstats_io_facts(&r->io, has_io),
 			  });
 }
 

@@ -129,7 +129,6 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		return -EBADMSG;
 	if (tgid)
 		tgid = taskstats_attribute(tgid, tgid_size, TASKSTATS_TGID, &tgid_size);
-	uint64_t written = u64_at(stats, AT_WRITE + shift), cancelled = u64_at(stats, AT_CANCELLED + shift);
 	struct taskstats_record r = {
 		.pid = u32_at(stats, AT_PID + shift),
 		.ppid = u32_at(stats, AT_PPID + shift),
@@ -142,8 +141,13 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		.user_ns = times(u64_at(stats, AT_UTIME + shift), 1000),
 		.system_ns = times(u64_at(stats, AT_STIME + shift), 1000),
 		.faults_minor = u64_at(stats, AT_MINFLT + shift),
-		.read_bytes = u64_at(stats, AT_READ + shift),
-		.write_bytes = written > cancelled ? written - cancelled : 0,
+		.io = {
+			.read_bytes = u64_at(stats, AT_READ + shift),
+			.write_bytes = u64_at(stats, AT_WRITE + shift),
+			.write_cancelled = u64_at(stats, AT_CANCELLED + shift),
+			.read_chars = u64_at(stats, AT_READ_CHAR + shift),
+			.write_chars = u64_at(stats, AT_WRITE_CHAR + shift),
+		},
 	};
 
 	memcpy(r.name, stats + AT_COMM + shift, sizeof(r.name) - 1);
@@ -156,4 +160,29 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 	}
 	*ret = r;
 	return 0;
+}
+
+void taskstats_io_add(struct taskstats_io *sum, const struct taskstats_io *io)
+{
+	sum->read_bytes += io->read_bytes;
+	sum->write_bytes += io->write_bytes;
+	sum->write_cancelled += io->write_cancelled;
+	sum->read_chars += io->read_chars;
+	sum->write_chars += io->write_chars;
+}
+
+static struct maybe figure(uint64_t value, bool is_known)
+{
+	return is_known && value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+}
+
+struct io_facts taskstats_io_facts(const struct taskstats_io *io, bool is_known)
+{
+	return (struct io_facts) {
+		.read_bytes = figure(io->read_bytes, is_known),
+		.write_bytes = figure(io->write_bytes, is_known),
+		.write_cancelled = figure(io->write_cancelled, is_known),
+		.read_chars = figure(io->read_chars, is_known),
+		.write_chars = figure(io->write_chars, is_known),
+	};
 }

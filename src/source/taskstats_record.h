@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame.h"
+
 /* include/uapi/linux/taskstats.h */
 enum {
 	TASKSTATS_GET = 1,              /* command */
@@ -29,6 +31,11 @@ struct taskstats_layout {
 	bool has_io;         /* the kernel counts I/O */
 };
 
+/* In whole KiB. */
+struct taskstats_io {
+	uint64_t read_bytes, write_bytes, write_cancelled, read_chars, write_chars;
+};
+
 /* One thread's end. */
 struct taskstats_record {
 	uint32_t pid, tgid;      /* tgid: pid where the kernel does not say */
@@ -41,7 +48,7 @@ struct taskstats_record {
 	uint64_t run_ns;         /* processor time, exact; 0: not kept */
 	uint64_t user_ns, system_ns; /* sampled by the timer */
 	uint64_t faults_minor;
-	uint64_t read_bytes, write_bytes; /* storage; cancelled writes taken off */
+	struct taskstats_io io;
 };
 
 /* The payload of the first attribute of that type, or NULL; *ret_size is its size. */
@@ -53,3 +60,6 @@ int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t p
 /* Returns 0, or -EBADMSG, leaving *ret alone. */
 int taskstats_record_parse(const char *text, size_t len, const struct taskstats_layout *layout,
 	struct taskstats_record *ret);
+
+void taskstats_io_add(struct taskstats_io *sum, const struct taskstats_io *io);
+struct io_facts taskstats_io_facts(const struct taskstats_io *io, bool is_known);

@@ -153,7 +153,7 @@ static inline void reap_main(struct rig *r, pid_t pid)
 	struct end end = { .entity = ENTITY_PROCESS, .how = END_REAPED, .status_known = true };
 
 	zombie_wait(pid);
-	sampler_main_zombie(r->s, pid);
+	sampler_zombie(r->s, pid);
 	assert_int_equal(waitpid(pid, &end.status, 0), pid);
 	sampler_reaped(r->s, pid, &end);
 }

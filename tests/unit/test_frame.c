@@ -173,8 +173,11 @@ static void dump_end(struct buf *out, const struct end *e)
 	dump_maybe(out, "cpu_system_ns", e->cpu_system_ns);
 	dump_maybe(out, "faults_minor", e->faults_minor);
 	dump_maybe(out, "faults_waited", e->faults_waited);
-	dump_maybe(out, "read_bytes", e->read_bytes);
-	dump_maybe(out, "write_bytes", e->write_bytes);
+	dump_maybe(out, "read_bytes", e->io.read_bytes);
+	dump_maybe(out, "write_bytes", e->io.write_bytes);
+	dump_maybe(out, "write_cancelled", e->io.write_cancelled);
+	dump_maybe(out, "read_chars", e->io.read_chars);
+	dump_maybe(out, "write_chars", e->io.write_chars);
 	buf_str(out, "\n");
 }
 
@@ -398,15 +401,15 @@ static void ends(struct framebuf *b)
 				.cpu_system_ns = known((int64_t) S),
 				.faults_minor = known(150000),
 				.faults_waited = known(0),
-				.read_bytes = known(4096),
-				.write_bytes = known(0) });
+				.io.read_bytes = known(4096),
+				.io.write_bytes = known(0) });
 	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS,
 				.id = 1,
 				.how = END_TASKSTATS,
 				.status_known = true,
 				.status = 9,
 				.hwm_bytes = known(573 * MIB),
-				.read_bytes = known(8192) });
+				.io.read_bytes = known(8192) });
 	framebuf_end(b, &(struct end) { .entity = ENTITY_PROCESS, .id = 3, .how = END_LEFT });
 	framebuf_end(b, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = 1, .how = END_SEEN });
 }

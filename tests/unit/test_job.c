@@ -382,11 +382,93 @@ static void test_io_of_waited_children_counts_once(void **state)
 				      .entity = ENTITY_PROCESS,
 				      .id = 1,
 				      .how = END_SEEN,
-				      .read_bytes = known(1980 * KB),
+				      .io.read_bytes = known(1980 * KB),
 			      });
 	gone(r, 4);
 	tick(r);
 	assert_int_equal(read_kb(r), 1980);
+}
+
+static void ends(struct rig *r, uint32_t id, enum end_how how, int64_t kb)
+{
+	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = how, .io.read_bytes = known(kb * KB) });
+}
+
+/* An exit record has what a process did itself; what is read of its parent has that, too, once it was waited for. */
+static void test_io_of_exit_records_counts_once(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	say(r, M_PROC_READ_BYTES, 1, 100 * KB);
+	tick(r);
+	/* Two that no look found are in their parent's number at once; their records come later, one by one. */
+	say(r, M_PROC_READ_BYTES, 1, 500 * KB);
+	push(r);
+	born(r, 2, 1, 78);
+	ends(r, 2, END_TASKSTATS, 200);
+	push(r);
+	born(r, 3, 1, 79);
+	ends(r, 3, END_TASKSTATS, 200);
+	tick(r);
+	assert_int_equal(read_kb(r), 500);
+	/* One that is not waited for yet, and then is. */
+	born(r, 4, 1, 80);
+	ends(r, 4, END_TASKSTATS, 50);
+	tick(r);
+	assert_int_equal(read_kb(r), 550);
+	say(r, M_PROC_READ_BYTES, 1, 550 * KB);
+	tick(r);
+	assert_int_equal(read_kb(r), 550);
+	/* Its own record after 20 more; what is read of the zombie says the same. */
+	ends(r, 1, END_TASKSTATS, 120);
+	push(r);
+	ends(r, 1, END_REAPED, 570);
+	tick(r);
+	assert_int_equal(read_kb(r), 570);
+	assert_int_equal(job_main(r->job)->read_bytes, 120 * KB);
+}
+
+/* A zombie that its parent left behind was in nobody's number: hiwater waits for it. */
+static void test_io_of_a_zombie_left_behind_counts(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	say(r, M_PROC_READ_BYTES, 1, 10 * KB);
+	say(r, M_PROC_READ_BYTES, 2, 30 * KB);
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	tick(r);
+	ends(r, 2, END_SEEN, 30);
+	push(r);
+	say(r, M_PROC_READ_BYTES, 1, 40 * KB);
+	tick(r);
+	assert_int_equal(read_kb(r), 40); /* as if it had been waited for */
+	ends(r, 1, END_REAPED, 40);
+	push(r);
+	ends(r, 2, END_REAPED, 30);
+	tick(r);
+	assert_int_equal(read_kb(r), 70);
+}
+
+static void test_io_before_the_run_is_none_of_it(void **state)
+{
+	struct rig *r = *state;
+
+	born_of(r, 1, 0, 77, BOOT - 3600 * SECOND);
+	born_of(r, 2, 1, 78, BOOT - 3600 * SECOND);
+	say(r, M_PROC_READ_BYTES, 1, 5 * KB);
+	say(r, M_PROC_READ_BYTES, 2, 1000 * KB);
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	tick(r);
+	ends(r, 2, END_SEEN, 1010);
+	push(r);
+	say(r, M_PROC_READ_BYTES, 1, 1016 * KB);
+	tick(r);
+	assert_int_equal(read_kb(r), 11);
 }
 
 static void test_io_that_nobody_waits_for_counts(void **state)
@@ -653,6 +735,9 @@ int main(void)
 		RIG_TEST(test_an_orphan_counts_beside_its_parent),
 		RIG_TEST(test_counters_do_not_go_back),
 		RIG_TEST(test_io_of_waited_children_counts_once),
+		RIG_TEST(test_io_of_exit_records_counts_once),
+		RIG_TEST(test_io_of_a_zombie_left_behind_counts),
+		ATTACHED_RIG_TEST(test_io_before_the_run_is_none_of_it),
 		RIG_TEST(test_io_that_nobody_waits_for_counts),
 		ATTACHED_RIG_TEST(test_attached_counts_from_its_start),
 		RIG_TEST(test_levels_are_of_the_living),

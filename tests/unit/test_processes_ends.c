@@ -53,7 +53,7 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	assert_int_equal(end->how, END_SEEN);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
 	assert_true(maybe_sum(end->cpu_user_ns, end->cpu_system_ns).value >= 400000000);
-	assert_true(end->read_bytes.known);
+	assert_true(end->io.read_bytes.known);
 	assert_false(end->status_known);
 	assert_int_equal(processes_count(b.p), 0);
 	/* It is still to be found, and not born again. */

@@ -283,7 +283,8 @@ static void a_hostile_proc(void **state)
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
 	assert_int_equal(value_in(&b.out, M_PROC_RSS, 1), 512 * sysconf(_SC_PAGESIZE));
-	assert_int_equal(value_in(&b.out, M_PROC_WRITE_BYTES, 1), 0);
+	assert_int_equal(value_in(&b.out, M_PROC_WRITE_BYTES, 1), 8192);
+	assert_int_equal(value_in(&b.out, M_PROC_WRITE_CANCELLED, 1), 9000);
 	assert_int_equal(value_in(&b.out, M_PROC_HWM, 1), 4096 * 1024);
 	assert_int_equal(value_in(&b.out, M_PROC_FAULTS_MINOR, 1), 10);
 	assert_true(unknown_in(&b.out, M_PROC_RSS, cut_statm));

@@ -58,7 +58,7 @@ static void what_is_not_begun_can_be_ended(void **state)
 	rig_prepare(&r, NULL, 10 * MS, true);
 	rig_make(&r);
 	sampler_ignore(r.s, 4711);
-	sampler_main_zombie(r.s, getpid());
+	sampler_zombie(r.s, getpid());
 	sampler_reaped(r.s, 4711, &end);
 	sampler_reaped(r.s, 4712, &end);
 	sampler_cost(r.s);

@@ -394,8 +394,9 @@ static void every_kernel_has_its_layout(void **state)
 		assert_int_equal(r.system_ns, 12000);
 		assert_int_equal(r.faults_minor, 13);
 		assert_int_equal(r.hwm_bytes, 14 * 1024);
-		assert_int_equal(r.read_bytes, 4096);
-		assert_int_equal(r.write_bytes, 7168);
+		assert_int_equal(r.io.read_bytes, 4096);
+		assert_int_equal(r.io.write_bytes, 8192);
+		assert_int_equal(r.io.write_cancelled, 1024);
 		/* The last of several threads: the group's sum comes with it, and where there is the flag, the flag. */
 		stats_make(k, stats, 77, 70, k->has_tgid ? 0x20 : 0);
 		m.len = 0;
