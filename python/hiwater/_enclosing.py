@@ -29,6 +29,7 @@ def tell(text: str) -> None:
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.settimeout(None)  # whatever the program has as default: Python asks again and again for as long as that
             if not _is_slow:  # the kernel holds ten messages, and waits for room without asking again and again
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _PATIENCE)
             s.sendto(text.encode(errors="replace"), socket.MSG_NOSIGNAL | (socket.MSG_DONTWAIT if _is_slow else 0),
