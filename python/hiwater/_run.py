@@ -504,11 +504,19 @@ _resets = threading.RLock()  # who sets the mark back lets the others read it fi
 _unsettled: Optional[weakref.ref[Run]] = None  # the last run that may have a recording to come
 
 
+def _newest() -> Optional[Run]:
+    """It is looked at once: another thread may end the last one meanwhile."""
+    for run in _running[-1:]:
+        return run
+    return None
+
+
 def _innermost() -> Run:
     """To whom the program speaks that names no run."""
     global _around
-    if _running:
-        return _running[-1]
+    newest = _newest()
+    if newest:
+        return newest
     if not _around or _around._pid != os.getpid():
         _around = Run({})
         _around._pid = os.getpid()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._errors import Error
-from ._run import Loader, Phase, Run, _finished, _innermost, _running
+from ._run import Loader, Phase, Run, _finished, _innermost, _newest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,17 +68,16 @@ def start(name: Optional[str] = None, /, **options: Any) -> Run:
 
 def stop() -> Optional[Run]:
     """Ends the run that was started last in this process and returns it; None: there is none."""
-    if not _running:
-        return None
-    run = _running[-1]
-    run.stop()
+    run = _newest()
+    if run:
+        run.stop()
     return run
 
 
 def current() -> Optional[Run]:
     """The innermost run that measures in this process, that of `%%hiwater` in its cell for example; None: there is none. A
     `hiwater run` around the process is none of it: `hiwater.log` and the like reach that, too."""
-    return _running[-1] if _running else None
+    return _newest()
 
 
 def last() -> Optional[Run]:
