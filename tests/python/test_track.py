@@ -340,10 +340,12 @@ def test_a_forked_child_is_left_alone(program):
 def test_the_recorder_is_killed(program):
     """The program goes on to its own end; what was recorded can be read."""
     [told] = program.run("""
+        def recorded_mib():
+            try: return (hiwater.open("a.hiw").summary.ram.main.peak_bytes or 0) / MIB
+            except hiwater.Error: return 0
         with hiwater.track(output="a.hiw") as run:
             block = fill(100)
-            while not pathlib.Path("a.hiw").exists(): time.sleep(0.01)
-            time.sleep(0.2)
+            while not run.path or recorded_mib() < 100: time.sleep(0.01)
             [pid] = recorders()
             os.kill(pid, signal.SIGKILL)
             while recorders(): time.sleep(0.01)
@@ -735,6 +737,24 @@ def test_who_names_no_run_speaks_to_the_command_around(program):
     assert shown["series"]["loss"]["sum"] == 500 and "data_wait" in shown["series"]
     assert texts(program.folder / "around.hiw", "mark") == ["from a fork"]
     assert texts(program.folder / "around.hiw", "trigger") == ["out of memory: host: MemoryError: none left"]
+
+
+def test_a_recorder_around_that_takes_nothing_is_waited_for_once(program):
+    """Whatever the program has as default for its sockets."""
+    program.run("""
+        import socket
+        from hiwater import _enclosing
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as full:
+            full.bind("")
+            os.environ["HIWATER_SOCKET"] = "@" + full.getsockname()[1:].decode()
+            socket.setdefaulttimeout(5)
+            for i in range(int(open("/proc/sys/net/unix/max_dgram_qlen").read()) + 3):
+                hiwater.mark(str(i))
+            assert _enclosing._is_slow
+            full.recv(100)
+            hiwater.mark("taken")
+            assert not _enclosing._is_slow
+    """)
 
 
 def test_who_names_no_run_speaks_to_the_innermost(program):
