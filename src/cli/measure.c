@@ -331,7 +331,7 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 		actions_run(&m->actions, &a, recorder, main, m->quiet);
 		ended |= enforce(m, recorder, &a);
 	}
-	if (m->killed.all)
+	if (m->killed.all && measure_limit_waits(m, recorder)) /* who comes later was not there at the limit */
 		(void) hiw_recorder_signal(recorder, 0, SIGKILL);
 	if (m->actions.n)
 		(void) actions_check(&m->actions, m->quiet);
