@@ -219,7 +219,8 @@ HIW_API int hiw_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_n
 HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int signal);
 
 /* Has a limit asked for somebody to be told to end who still lives, or for the whole job, whoever of it lives? Then whoever
- * enforces limits goes on with hiw_recorder_step while one does, also beyond main's end. */
+ * enforces limits goes on with hiw_recorder_step while one does, also beyond main's end. Of the whole job it stays true, also
+ * when nobody is left: go on until hiw_recorder_over or, with a child of one's own, until there is no child any more. */
 HIW_API bool hiw_recorder_ending(const struct hiw_recorder *recorder);
 /* The grace of all of them is over now: alerts with HIW_ACT_KILL follow. */
 HIW_API void hiw_recorder_cut_grace(struct hiw_recorder *recorder);
@@ -347,8 +348,8 @@ struct hiw_frame {
 /* Is shown a frame, all of which is borrowed until it returns. */
 typedef void hiw_seer(void *ctx, const struct hiw_frame *frame);
 
-/* see is called with each frame from within _start, _step, _push, _mark, _end. To be asked for before _start; once. Returns
- * 0 or -ENOMEM. */
+/* see is called with each frame from within _start, _step, _push, _mark, _end and _signal to the whole job, which looks for
+ * who is new, but not from within see. To be asked for before _start; once. Returns 0 or -ENOMEM. */
 HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_seer *see, void *ctx);
 
 /* A rule that picks processes (HIW_RULE_FILTER). */

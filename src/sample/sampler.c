@@ -88,8 +88,11 @@ void sampler_push(struct sampler *s, const struct frame *given)
 	sampler_trigger_note(s, &frame);
 	sampler_end_note(s, &frame);
 	(void) job_apply(s->job, &frame);
-	if (s->options.see)
+	if (s->options.see) {
+		s->showing++;
 		s->options.see(s->options.see_ctx, &frame);
+		s->showing--;
+	}
 }
 
 void sampler_show(struct sampler *s, struct framebuf *buf, enum frame_source source, uint64_t time_ns,
@@ -243,7 +246,7 @@ static void look_for_new(struct sampler *s, uint64_t now)
 
 void sampler_find(struct sampler *s)
 {
-	if (s->started && !s->ended)
+	if (s->started && !s->ended && !s->showing) /* what is shown is in the buffer that a look fills */
 		look_for_new(s, sampler_time(s));
 }
 

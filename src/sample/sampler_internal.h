@@ -84,6 +84,7 @@ struct sampler {
 	uint64_t ticks, late, longest_gap_ns;
 	uint64_t own_cpu_at_start_ns;
 	bool window_closed, started, ended;
+	unsigned showing; /* frames that see is being shown now */
 	bool went_on;                    /* beyond main's end */
 	bool records_lost;               /* said already */
 	unsigned triggers;

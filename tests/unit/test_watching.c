@@ -17,6 +17,8 @@ struct watched {
 	uint64_t last_ns;
 	bool went_back;
 	char command[64];
+	struct hiw_recorder *signals; /* is told to look for others while it shows */
+	bool inside, nested;
 };
 
 static void see(void *ctx, const struct hiw_frame *f)
@@ -25,6 +27,12 @@ static void see(void *ctx, const struct hiw_frame *f)
 	struct watched *w = ctx;
 
 	w->frames++;
+	w->nested |= w->inside;
+	if (w->signals && !w->inside) {
+		w->inside = true;
+		(void) hiw_recorder_signal(w->signals, 0, 0);
+		w->inside = false;
+	}
 	w->went_back |= f->time_ns < w->last_ns;
 	w->last_ns = f->time_ns;
 	for (size_t i = 0; i < f->n_births; i++) {
@@ -96,6 +104,22 @@ static void a_job_is_seen_as_it_is_read(void **state)
 	assert_int_equal(hiw_recorder_mark(r, "too late"), -ESRCH);
 	assert_true(w.sizes >= 1 && w.totals >= 5 && w.host > 0);
 	assert_false(w.went_back);
+	hiw_recorder_free(r);
+	child_end(&child);
+}
+
+static void who_signals_while_shown_is_shown_nothing_else(void **state)
+{
+	struct child child = child_start(sleeps, NULL);
+	struct watched w = { 0 };
+	struct hiw_recorder *r = recorder(false, &w);
+
+	(void) state;
+	assert_int_equal(hiw_recorder_start(r, child.pid, NULL), 0);
+	w.signals = r;
+	steps(r, 3);
+	assert_false(w.nested);
+	w.signals = NULL;
 	hiw_recorder_free(r);
 	child_end(&child);
 }
@@ -208,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_is_seen_as_it_is_read),
+		cmocka_unit_test(who_signals_while_shown_is_shown_nothing_else),
 		cmocka_unit_test(all_of_the_machine),
 		cmocka_unit_test(a_machine_is_not_recorded),
 		cmocka_unit_test(metrics_have_names),
