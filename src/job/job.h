@@ -208,8 +208,12 @@ bool job_gpu_is_divided(const struct job *job, uint32_t gpu);
 /* Energy in microjoules that a GPU used: of the device's counter (*ret_counted), else power over time. */
 struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counted);
 /* Was a process of the job (rest: of its descendants, main: main) on the GPU (0: any), of whose memory there the driver told
- * nothing? What the job is said to hold without it is no figure then. */
+ * nothing? Or was nobody listed there when its memory came? What the job is said to hold without that is no figure. */
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
+/* What a GPU held at its peak beyond the peaks of all who are known to have held something came while its processes were not
+ * listed (lists may be dear, or fail), and may have been the job's, who is known to have held held_bytes. 0: that is not worth
+ * a word. *ret_ns: for how long memory was told and whose it is was not. */
+int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
 struct maybe job_gpus_energy(const struct job *job);              /* of all; unknown if that of one is */
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);

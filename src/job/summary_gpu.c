@@ -82,8 +82,41 @@ static struct maybe only_mark(const struct summary *s, uint32_t gpu, bool main, 
 	return n == 1 ? mark : UNKNOWN;
 }
 
+int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
+{
+	static const int64_t worth_a_word = INT64_C(1) << 26;
+	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+
+	if (!device || !ours || !foreign || !nobodys || gpu->gpu.unified)
+		return 0;
+	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
+
+	*ret_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
+	return more < worth_a_word || more < device->max / 50 ? 0 : more;
+}
+
+/* A zero of which nobody knows whether it held on, while memory came. Two lists are that far apart at most, where they are
+ * cheap: what comes and goes between them is not the job's for that. */
+static bool is_empty_word(const struct job *job, const struct birth *gpu)
+{
+	static const uint64_t long_ns = UINT64_C(2000000000);
+	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
+	uint64_t ns;
+
+	return ours && ours->max == 0 && job_gpu_unlisted(job, gpu, 0, &ns) > 0 && ns >= long_ns;
+}
+
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 {
+	const struct acc *all = job ? job_acc(job, M_JOB_GPU_MEM, 0) : NULL;
+
+	for (size_t i = 0; job && i < job_gpu_count(job); i++) {
+		const struct birth *b = &job_gpu(job, i)->birth;
+
+		if ((gpu ? b->id == gpu : all && all->max == 0) && is_empty_word(job, b))
+			return true;
+	}
 	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
 		const struct birth *b = &job_gpu_process(job, i)->birth;
 
@@ -219,28 +252,22 @@ static int note_unattributed(struct summary *s)
 				      "another container, or to the driver");
 }
 
-/* What a device held at its peak beyond the peaks of all who are known to have held something came while its processes were not
- * listed (lists may be dear, or fail). It may have been the job's. */
 static int note_unlisted(struct summary *s)
 {
-	static const int64_t worth_a_word = INT64_C(1) << 26;
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		enum method method;
-		const struct maybe device = summary_most(s, M_GPU_MEM, b->id), job = summary_gpu_job_peak(s, b->id, &method);
-		const struct maybe foreign = summary_most(s, M_GPU_FOREIGN_MEM, b->id), nobodys = summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id);
-		char bytes[UNITS_LEN], name[UNITS_LEN];
+		const struct maybe job = summary_gpu_job_peak(s, b->id, &method);
+		char bytes[UNITS_LEN], name[UNITS_LEN], time[UNITS_LEN];
+		uint64_t ns;
+		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
-		if (!device.known || !job.known || job.value == 0 || !foreign.known || !nobodys.known || b->gpu.unified)
+		if (more == 0 || (job.known ? job.value == 0 : !is_empty_word(s->job, b)))
 			continue;
-		const int64_t more = device.value - job.value - foreign.value - nobodys.value;
-
-		if (more < worth_a_word || more < device.value / 50)
-			continue;
-		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most: the job's peak there may be up to %s", job_gpu_name(s->job, &b->gpu, name),
-			units_bytes(job.value + more, UNITS_IEC, bytes));
+		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most (who held it is not known of %s): the job's peak there may be up to %s",
+			job_gpu_name(s->job, &b->gpu, name), units_duration((int64_t) ns, time), units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
 }

@@ -7,6 +7,7 @@ enum {
 	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2%; what the recorder does comes on top */
 	LEAST_SHARE = 16,     /* lists have one part of so many of that in any case */
 	LOCK_SHARE = 50,      /* a list may hold the driver's locks, and with them the job, for one part of so many */
+	URGENT_LOCK_SHARE = 10, /* where it is worth a debt, which bounds it */
 	SMOOTH = 4,
 	LISTS = SOURCE_RANKS, /* the rank of groups that live on credit */
 	HOLD = 3,             /* periods */
@@ -100,9 +101,11 @@ uint64_t pace_period(const struct pace *p, unsigned group)
 	double stretch;
 
 	if (g->rank == LISTS) {
-		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, LOCK_SHARE * g->wall_ns);
+		const int64_t left_ns = p->credit.ns - p->credit.floor_ns;
+		const unsigned locks = p->credit.floor_ns < 0 ? URGENT_LOCK_SHARE : LOCK_SHARE;
+		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, locks * g->wall_ns);
 
-		return p->credit.ns > 0 ? period : at_least(period, (uint64_t) ((double) -p->credit.ns / list_share(p)));
+		return left_ns > 0 ? period : at_least(period, (uint64_t) ((double) -left_ns / list_share(p)));
 	}
 	(void) share_left(p, g->rank, &stretch);
 	return (uint64_t) ((double) g->period_ns * stretch);

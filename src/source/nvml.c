@@ -116,7 +116,7 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 	if (what & 1u << NVML_GROUP_PROCESSES)
 		nvml_processes_read(s, out);
 	if (what & (1u << NVML_GROUP_MEMORY | 1u << NVML_GROUP_PROCESSES))
-		nvml_processes_watch(s);
+		nvml_processes_watch(s, out);
 	if (what & 1u << NVML_GROUP_GPM)
 		nvml_gpm_read(s, out);
 	if (what & 1u << NVML_GROUP_EVENTS)

@@ -10,17 +10,8 @@
 #include "nvml_internal.h"
 #include "procfs_status.h"
 
-/* Memory that did not move says that nobody came, went or took more; once in this long the lists are read even so. */
-#define RELIST_NS 5000000000ULL
-/* Memory that stands still for so long has come to where it was going. */
-#define SETTLED_NS 1000000000ULL
 /* Device memory as another group has read it is good for so long. */
 #define FRESH_NS 150000000ULL
-
-enum {
-	RISEN = 50,   /* a new high is one by more than one part in so many */
-	MOVING = 128, /* memory is moving: by more than one part in so many */
-};
 
 /* ---- one process ---------------------------------------------------------------------------------------------------- */
 
@@ -271,78 +262,13 @@ static void list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		p->list_code = NVML_NO_DATA;
 	p->listed_ns = s->now_ns;
 	p->listed_used = p->used = before;
+	p->stale_ns = 0;
+	p->forgotten = false;
 	if (p->list_code != NVML_SUCCESS)
 		return;
 	if (before.known && before.value > p->most_used)
 		p->most_used = before.value;
 	tell_used(d, before, memory_used(s, d), out);
-}
-
-static bool has_moved(const struct nvml_processes *p)
-{
-	return !p->used.known || !p->listed_used.known || p->used.value != p->listed_used.value;
-}
-
-/* ---- whose turn it is ----------------------------------------------------------------------------------------------- */
-
-bool nvml_may_list(const struct source *s, int hundredths)
-{
-	const struct source_credit *c = s->env->credit;
-
-	return !c || c->ns > c->most_ns / 100 * hundredths;
-}
-
-/* How urgent it is to list a device's processes, and what must be saved up for that. */
-enum urgency {
-	NOT_DUE,
-	FORGOTTEN, /* nothing says that there is anything new */
-	MOVED,
-	SETTLED,
-	AT_NEW_HIGH,
-	NEVER_LISTED,
-};
-
-static const int hundredths[] = {
-	[FORGOTTEN] = 50,
-	[MOVED] = 50,
-	[SETTLED] = 25,
-	[AT_NEW_HIGH] = 0,
-	[NEVER_LISTED] = -100,
-};
-
-static enum urgency urgency_of(const struct source *s, const struct nvml_processes *p)
-{
-	if (p->listed_ns == 0)
-		return NEVER_LISTED;
-	if (p->listed_ns == s->now_ns)
-		return NOT_DUE;
-	if (p->list_code != NVML_SUCCESS)
-		return AT_NEW_HIGH;
-	if (p->used.known && p->used.value > p->most_used + p->most_used / RISEN)
-		return AT_NEW_HIGH;
-	if (has_moved(p))
-		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
-	return counter_delta(p->listed_ns, s->now_ns) >= RELIST_NS ? FORGOTTEN : NOT_DUE;
-}
-
-/* The device whose turn it is: the most urgent, of those the one that has waited longest. NULL: what is left can wait. */
-static struct nvml_gpu *next_to_list(const struct source *s)
-{
-	struct nvml_gpu *best = NULL;
-	enum urgency best_urgency = NOT_DUE;
-
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		struct nvml_gpu *d = s->gpus[i];
-		const enum urgency now = d->state == NVML_AWAKE && !s->is_wsl && !d->mig ? urgency_of(s, &d->processes) : NOT_DUE;
-
-		if (now == NOT_DUE || !nvml_may_list(s, hundredths[now]))
-			continue;
-		if (now > best_urgency || (now == best_urgency && d->processes.listed_ns < best->processes.listed_ns)) {
-			best = d;
-			best_urgency = now;
-		}
-	}
-	return best;
 }
 
 /* Memory as its own group has just read it, where calls are to be saved; else it is asked for. */
@@ -351,13 +277,8 @@ static void look(struct source *s, struct nvml_gpu *d)
 	struct nvml_processes *p = &d->processes;
 	const bool fresh = s->env->credit && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
 
-	if (p->listed_ns == 0)
-		return;
-	const struct maybe used = fresh ? d->mem : memory_used(s, d);
-
-	if (used.known != p->used.known || used.value != p->used.value)
-		p->moved_ns = s->now_ns;
-	p->used = used;
+	if (p->listed_ns != 0)
+		nvml_see_memory(s, p, fresh ? d->mem : memory_used(s, d));
 }
 
 static void list_by_turns(struct source *s, struct framebuf *out)
@@ -365,10 +286,10 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 	struct nvml_gpu *d;
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->state == NVML_AWAKE && !s->is_wsl && !s->gpus[i]->mig)
+		if (nvml_may_be_listed(s, s->gpus[i]))
 			look(s, s->gpus[i]);
 	}
-	while ((d = next_to_list(s))) {
+	while ((d = nvml_next_to_list(s))) {
 		const uint64_t cpu_ns = clock_thread_cpu_ns();
 
 		list(s, d, out);
@@ -381,7 +302,7 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 
 static bool use_is_due(const struct source *s, const struct nvml_processes *p)
 {
-	return p->listed_ns == s->now_ns || nvml_may_list(s, hundredths[FORGOTTEN]);
+	return p->listed_ns == s->now_ns || nvml_may_list(s, NVML_CREDIT_SPARE);
 }
 
 /* Who is on it is known where it was just listed, and where memory has not moved since. */
@@ -391,7 +312,7 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	const bool is_now = p->listed_ns == s->now_ns;
 
 	if (p->list_code == NVML_SUCCESS) {
-		if (!is_now && has_moved(p))
+		if (!is_now && nvml_has_moved(p))
 			return;
 		tell_all(s, d, out);
 		if (use_is_due(s, p))
@@ -428,18 +349,4 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		return;
 	s->env->credit->waited_ns = waited_ns;
 	s->env->credit->ns = credit_ns; /* the reader takes off what the whole look has cost */
-}
-
-void nvml_processes_watch(struct source *s)
-{
-	bool moving = false;
-
-	for (size_t i = 0; s->env->credit && i < s->n_gpus; i++) {
-		const struct nvml_gpu *d = s->gpus[i];
-		const int64_t then = d->processes.listed_used.value, by = d->mem.value - then;
-
-		moving = moving || (d->state == NVML_AWAKE && d->mem.known && (by > then / MOVING || by < -(then / MOVING)));
-	}
-	if (s->env->credit)
-		s->env->credit->moving = moving;
 }

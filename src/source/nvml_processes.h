@@ -4,7 +4,8 @@
  *
  * Lists cost milliseconds and hold a lock of the driver that the measured program waits for: they are read when the
  * device's memory has moved since the last time, and now and then in any case, as long as there is credit for it
- * (source.h). Where that is short, whose memory is at a new high comes first: peaks are what people ask for.
+ * (source.h). Where that is short, whose memory is at a new high comes first: peaks are what people ask for. Memory that
+ * moved by a GiB and more is worth a debt. What stood in a list is not told once memory has moved away from it.
  */
 #pragma once
 
@@ -39,6 +40,8 @@ struct nvml_processes {
 	struct maybe used;         /* and at the last look */
 	int64_t most_used;         /* the most at which they were read */
 	uint64_t moved_ns;         /* when memory was last seen to have moved */
+	uint64_t stale_ns;         /* since when it is elsewhere than at the list, by more than noise; 0: it is not */
+	bool forgotten;            /* and that was told */
 	uint64_t told_ns, waited_ns; /* when its processes were told of; since the time before that */
 	uint8_t version[NVML_LISTS]; /* of the call in use: 0 is the newest */
 	bool absent[NVML_LISTS];
@@ -64,10 +67,26 @@ struct nvml_room {
 
 /* Reads lists and samples of every device that it is worth it for; births, ends, readings go to out. */
 void nvml_processes_read(struct source *s, struct framebuf *out);
-/* Device memory was read: is one moving? */
-void nvml_processes_watch(struct source *s);
+
+/* ---- nvml_turns.c --------------------------------------------------------------------------------------------------- */
+
+enum {
+	NVML_CREDIT_SPARE = 50 /* hundredths that must be there for what can wait */
+};
+
+/* The device whose turn it is to be listed. NULL: what is left can wait. */
+struct nvml_gpu *nvml_next_to_list(const struct source *s);
+/* A divided GPU's instances have the lists. */
+bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d);
+/* Memory is not what it was at the last list. */
+bool nvml_has_moved(const struct nvml_processes *p);
+void nvml_see_memory(const struct source *s, struct nvml_processes *p, struct maybe used);
+/* Device memory was read: is one moving, what may be borrowed for that, and whose list does not stand any more. */
+void nvml_processes_watch(struct source *s, struct framebuf *out);
 /* Whether a list of d that can wait may be read: a share of what can be saved up is there, in hundredths. */
 bool nvml_may_list(const struct source *s, int hundredths);
+
+/* ---- nvml_processes.c ----------------------------------------------------------------------------------------------- */
 
 /* All processes of d are gone, or nobody can tell any more. */
 void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out);

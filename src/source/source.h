@@ -26,6 +26,7 @@
 struct source_credit {
 	int64_t ns;              /* to be spent; 0 or less: nothing that can wait is to be listed */
 	int64_t most_ns;         /* to be saved up */
+	int64_t floor_ns;        /* below 0: what is due now may be borrowed for, down to here */
 	bool moving;             /* memory of a device is, since its processes were listed */
 	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */
 };

@@ -324,6 +324,49 @@ def test_a_gpu_that_never_answers_is_no_zero(gpu):
     assert re.search(r"^GPU 0 +job peak not known", said.replace("\u00a0", " "), re.M), said
 
 
+def peaks_of(tool):
+    """The job's peaks on all GPUs, as far as they are recorded."""
+    shown = json.loads(tool.run("show", "--json", "run.hiw").stdout or "null") or {}
+    return [d["memory"]["job_peak_bytes"] for d in (shown.get("gpu") or {}).get("devices", [])]
+
+
+def comes_late(gpu, devices):
+    """A run whose main is on the GPUs only after each of them was listed once."""
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: peaks_of(gpu) == [0] * devices, "nobody was there")
+    (gpu.folder / "late").write_text((gpu.folder / "main").read_text())
+    return hiwater
+
+
+def test_who_comes_late_is_listed_at_once_though_lists_are_dear(gpu):
+    gpu.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "580"), HIWATER_FAKE_PID=f"@{gpu.folder}/late",
+                   HIWATER_FAKE_NVML=str(CARD.parent.parent / "eight.conf"))
+    hiwater = comes_late(gpu, 8)
+    wait_for(lambda: all(peak > 40 * GIB for peak in peaks_of(gpu)), "all are listed again")
+    summary, _ = finish(gpu, hiwater)
+    assert summary["gpu"]["combined"]["peak_bytes"] > 8 * 40 * GIB
+
+
+def test_a_zero_that_was_not_read_again_is_no_figure(gpu):
+    """Both lists of the first look take all that may be borrowed; then memory comes, and nobody can say whose it is."""
+    gpu.scenario.write_text(gpu.scenario.read_text().replace(f"@{gpu.folder}/main", f"@{gpu.folder}/late").replace(
+        f"@{gpu.folder}/child", f"@{gpu.folder}/late").replace("steps 0:1Gi 1:3Gi", "3Gi"))
+    add(gpu, "[call nvmlDeviceGetComputeRunningProcesses_v3]\nburn = 0.098\n")
+    hiwater = comes_late(gpu, 2)
+    time.sleep(4)  # the length of the run, not a wait: a list may be old for a second, and 2 s without one are worth a word
+    summary, _ = finish(gpu, hiwater)
+    zero, one = (d["memory"] for d in summary["gpu"]["devices"])
+    assert zero["peak_bytes"] > 3 * GIB
+    assert zero["job_peak_bytes"] is zero["job_mean_bytes"] is zero["method"] is None
+    assert one["job_peak_bytes"] == 0  # nothing moved there
+    assert summary["gpu"]["combined"] == {"peak_bytes": None, "method": None}
+    notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.memory"]
+    assert all(n.startswith("GPU 0: ") for n in notes), notes
+    assert any("its processes were not listed" in n and "is not known of" in n for n in notes), notes
+    said = gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ")
+    assert "job peak not known" in said and "held nothing on GPU 1" in said
+
+
 def test_a_killed_recorder_leaves_what_it_knew(gpu):
     hiwater = start(gpu, "-o", "run.hiw")
     wait_for(lambda: json.loads(gpu.run("show", "--json", "run.hiw").stdout or "null") and

@@ -153,6 +153,22 @@ static void lists_hold_as_long_as_they_must(void **state)
 	assert_in_range(pace_hold(&p, MEMORY), 300 * MS, 310 * MS);
 }
 
+/* Lists that are worth a debt do not wait until it is paid, nor as long for the driver's locks; the debt has a bottom. */
+static void what_is_urgent_is_borrowed_for(void **state)
+{
+	struct pace p;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	p.credit.moving = true;
+	pace_done(&p, LISTS, SECOND, 110 * MS, 60 * MS); /* 10 ms of debt */
+	assert_in_range(pace_period(&p, LISTS), 4 * SECOND, 10 * SECOND);
+	p.credit.floor_ns = -50 * (int64_t) MS;
+	assert_in_range(pace_period(&p, LISTS), 600 * MS, 601 * MS);
+	pace_done(&p, LISTS, 2 * SECOND, 50 * MS, 60 * MS);
+	assert_in_range(pace_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
+}
+
 static void the_plan_is_written(void **state)
 {
 	struct buf out = BUF_INIT(4096);
@@ -205,6 +221,7 @@ int main(void)
 		cmocka_unit_test(memory_gives_way_last),
 		cmocka_unit_test(sources_share),
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
+		cmocka_unit_test(what_is_urgent_is_borrowed_for),
 		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_written),
 		cmocka_unit_test(the_interval_may_change),

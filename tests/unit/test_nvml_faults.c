@@ -553,7 +553,7 @@ CHILD_TEST(lists_on_credit_are_for_new_highs)
 
 	rig_scenario(&rig, "550",
 		"[driver]\nlevel = 550\n[gpu 0-1]\nmemory_total = 8Gi\nmemory_reserved = 0\n"
-		"[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_used = steps 0:1Gi 2:1029Mi 3:2Gi\n"
+		"[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_used = steps 0:1Gi 2:1029Mi 3:1536Mi\n"
 		"[gpu 1]\nname = B\nuuid = GPU-2\npci = 00000000:02:00.0\nmemory_used = 1Gi\n");
 	rig_at(&rig, 1);
 	assert_int_equal(rig_try(&rig), 0);
@@ -586,6 +586,81 @@ CHILD_TEST(lists_on_credit_are_for_new_highs)
 	assert_int_equal(rig_calls(&rig, "GetComputeRunningProcesses_v3", "0"), 1);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "1"), 0);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
+	rig_done(&rig);
+}
+
+#define THREE_GPUS(a, b, c) \
+	"[driver]\nlevel = 550\n[gpu 0-2]\nmemory_total = 80Gi\nmemory_reserved = 0\n" \
+	"[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_used = " a "\n" \
+	"[gpu 1]\nname = B\nuuid = GPU-2\npci = 00000000:02:00.0\nmemory_used = " b "\n" \
+	"[gpu 2]\nname = C\nuuid = GPU-3\npci = 00000000:03:00.0\nmemory_used = " c "\n"
+
+/* A move of GiB is worth a debt, that of a new high a larger one, and whose memory has moved most is first; less waits. */
+CHILD_TEST(far_moves_are_listed_on_debt)
+{
+	(void) state;
+	struct nvml_rig rig;
+	struct source_credit credit = { .ns = 1000, .most_ns = 100000000 };
+
+	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi 3:1Gi", "steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi"));
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, MEMORY | PROCESSES);
+	assert_int_equal(credit.floor_ns, 0);
+	rig_at(&rig, 2);
+	rig_read(&rig, MEMORY);
+	assert_int_equal(credit.floor_ns, -50000000);
+	rig_log(&rig);
+	credit.ns = -50000000;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 0);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 0);
+	credit.ns = -49999999; /* one */
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 0);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 1);
+	credit.ns = -30000000;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 1);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 1);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "2"), 0);
+	assert_int_equal(credit.floor_ns, 0);
+	rig_at(&rig, 3); /* down again */
+	rig_read(&rig, MEMORY);
+	assert_int_equal(credit.floor_ns, -25000000);
+	rig_done(&rig);
+}
+
+/* Who holds how much is what a list said until memory has moved away from it, and again from the next list on. */
+CHILD_TEST(a_list_that_memory_has_left_is_no_word)
+{
+	(void) state;
+	struct nvml_rig rig;
+	const struct timespec stale = { .tv_sec = 1, .tv_nsec = 1000000 };
+	struct source_credit credit = { .ns = 1000, .most_ns = 100000000 };
+
+	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:3Gi", "steps 0:1Gi 2:1025Mi", "1Gi") "[process 0]\npid = 7\nmemory = 1Gi\n");
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, MEMORY | PROCESSES);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	check_value(&rig.out, M_GPROC_MEM, 1, GIB);
+	rig_at(&rig, 2);
+	credit.ns = -100000000;
+	rig_read(&rig, MEMORY);
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1)); /* a list may be on its way */
+	nanosleep(&stale, NULL);
+	rig_read(&rig, MEMORY);
+	assert_non_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
+	assert_false(find_reading(&rig.out, M_GPU_PROCESSES, 1)->known);
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 2)); /* noise */
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 3));
+	rig_read(&rig, MEMORY); /* is said once */
+	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
+	credit.ns = 1000;
+	rig_read(&rig, MEMORY | PROCESSES);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	check_value(&rig.out, M_GPROC_MEM, 1, GIB);
 	rig_done(&rig);
 }
 
@@ -631,6 +706,8 @@ int main(void)
 		cmocka_unit_test(doctor_waits_for_a_pair),
 		cmocka_unit_test(lists_are_read_where_memory_moved),
 		cmocka_unit_test(lists_on_credit_are_for_new_highs),
+		cmocka_unit_test(far_moves_are_listed_on_debt),
+		cmocka_unit_test(a_list_that_memory_has_left_is_no_word),
 		cmocka_unit_test(what_is_absent_is_asked_once),
 	};
 
