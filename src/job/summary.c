@@ -148,8 +148,10 @@ static void time_figures(const struct job *job, struct summary *s)
 		s->wall_ns = known((int64_t) job_now(job));
 	if (s->user_ns.known && s->system_ns.known && s->wall_ns.known && s->wall_ns.value > 0) {
 		const double cpu = (double) s->user_ns.value + (double) s->system_ns.value;
+		/* Where main's end is not told apart, the wall time may be main's alone, and others were followed beyond it. */
+		const struct maybe span = s->main_wall_ns.known ? s->wall_ns : maybe_max(s->wall_ns, known((int64_t) job_now(job)));
 
-		s->cores_mean_ppm = known((int64_t) (cpu / (double) s->wall_ns.value * 1e6));
+		s->cores_mean_ppm = known((int64_t) (cpu / (double) span.value * 1e6));
 		if (f->cpus.known && f->cpus.value > 0 && s->cores_mean_ppm.value > f->cpus.value * 1000000)
 			s->cores_mean_ppm.value = f->cpus.value * 1000000; /* clock ticks round up */
 	}

@@ -475,6 +475,34 @@ static void test_means_and_times(void **state)
 	summary_done(&s);
 }
 
+/* Recordings that do not tell main's end apart have it as the run's: who was followed beyond it used processors, too. */
+static void test_cores_are_over_all_that_was_followed(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	main_reaped(r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
+	job_facts(r->job)->cpu_is_exact = known(1);
+	job_facts(r->job)->ended_ns = known(100 * (int64_t) MS);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.wall_ns.value, 100 * MS);
+	assert_int_equal(s.cores_mean_ppm.value, 300000);
+	summary_done(&s);
+	job_facts(r->job)->main_ended_ns = known(100 * (int64_t) MS);
+	job_facts(r->job)->ended_ns = known(200 * (int64_t) MS);
+	s = summary_of(r);
+	assert_int_equal(s.cores_mean_ppm.value, 450000);
+	summary_done(&s);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------------------------------ */
 
 static void test_out_of_memory(void **state)
@@ -666,6 +694,7 @@ int main(void)
 		RIG_TEST(test_what_came_after_the_look_is_not_split),
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
 		RIG_TEST(test_means_and_times),
+		RIG_TEST(test_cores_are_over_all_that_was_followed),
 		RIG_TEST(test_out_of_memory),
 		RIG_TEST(test_out_of_memory_where_others_are),
 		RIG_TEST(test_out_of_memory_named),
