@@ -577,6 +577,10 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 		framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
 		if (k == 10)
 			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
+		if (k == 10)
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: summed" });
+		if (k == 10)
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu: other" });
 		if (k == 0)
 			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 100000, .text = "all" });
 		flood_tick(&o, FRAME_USER, 0);
@@ -584,6 +588,8 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 	flood_end(&o);
 	assert_true(sql_int(o.f.file, "SELECT count(*) FROM event") < 20000);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note' AND text = 'gpu.energy: summed'"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note'"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event e WHERE kind = 'phase-end' AND NOT EXISTS"
 					   " (SELECT 1 FROM event b WHERE b.kind = 'phase-begin' AND b.phase = e.phase)"),
