@@ -169,7 +169,7 @@ static uint64_t newest_removed(const char *folder)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return parse_u64(&p, &number) == 0 ? number : 0;
+	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* what is larger is damage, and would wrap */
 }
 
 /* A full disk must not keep anybody from removing runs. */

@@ -396,6 +396,28 @@ static void a_reserved_number_is_nobody_elses(void **state)
 	free(two);
 }
 
+static void a_damaged_number_of_the_newest_counts_nothing(void **state)
+{
+	static const char *const damaged[] = { "18446744073709551615\n", "9223372036854775808\n", "x\n" };
+	char path[160];
+
+	(void) state;
+	free(add_run("study", NULL, 15, true));
+	(void) snprintf(path, sizeof(path), "%s/state/runs/newest-removed", folder.path);
+	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+		FILE *file = fopen(path, "w");
+		char *reserved = NULL;
+		uint64_t number;
+
+		assert_non_null(file);
+		assert_true(fputs(damaged[i], file) >= 0);
+		assert_int_equal(fclose(file), 0);
+		assert_int_equal(history_reserve(&reserved, &number, NULL), 0);
+		assert_int_equal(number, 2 + i);
+		free(reserved);
+	}
+}
+
 static void the_folder_follows_the_environment(void **state)
 {
 	char dir[4096];
@@ -449,6 +471,7 @@ int main(void)
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(bytes_are_limited_too),
 		WITH_HISTORY(a_reserved_number_is_nobody_elses),
+		WITH_HISTORY(a_damaged_number_of_the_newest_counts_nothing),
 		WITH_HISTORY(the_folder_follows_the_environment),
 		WITH_HISTORY(a_history_that_cannot_be_is_an_error_at_once),
 	};
