@@ -29,7 +29,7 @@ struct acc {
 	uint64_t last_at_ns;
 	uint64_t hold_ns;    /* how long last may stand */
 	double sum;          /* gauge: integral of value over time, value x ns */
-	uint64_t span_ns;    /* time that sum covers; mean = sum / span_ns */
+	uint64_t span_ns;    /* gauge: time that sum covers; mean = sum / span_ns. counter: from its first reading to its last */
 };
 
 /* What is known of the run besides its metrics: one field a row of facts.def. */

@@ -89,6 +89,8 @@ void acc_take(const struct job *job, struct acc *acc, const struct reading *r, c
 	}
 	if (is_gauge)
 		gauge_take(acc, r, frame);
+	else if (acc->n > 0 && frame->time_ns > acc->last_at_ns)
+		acc->span_ns += frame->time_ns - acc->last_at_ns;
 	extremes_take(job, acc, r, frame);
 	acc->last = r->value;
 	acc->last_at_ns = frame->time_ns;

@@ -36,6 +36,8 @@ struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counte
 	const struct acc *counter = job_acc(job, M_GPU_ENERGY, id), *power = job_acc(job, M_GPU_POWER, id);
 
 	*ret_counted = counter && !is_summed(job, id);
+	if (counter && counter->n < 2) /* one reading is no rise */
+		return UNKNOWN;
 	if (counter)
 		return known(counter->last > counter->min ? counter->last - counter->min : 0);
 	return power ? known((int64_t) (power->sum / 1e9)) : UNKNOWN; /* uW x ns / 1e9 = uJ */

@@ -272,6 +272,30 @@ static int note_unlisted(struct summary *s)
 	return r;
 }
 
+/* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
+static int note_energy(struct summary *s)
+{
+	static const uint64_t worth_a_word = 500000000;
+	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		const struct acc *counter = acc_of(s, M_GPU_ENERGY, b->id);
+		char name[UNITS_LEN], span[UNITS_LEN], wall[UNITS_LEN];
+
+		if (!counter)
+			continue;
+		(void) job_gpu_name(s->job, &b->gpu, name);
+		if (counter->n < 2)
+			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
+		else if (counter->span_ns > 0 && counter->span_ns + worth_a_word < wall_ns && counter->span_ns < wall_ns / 10 * 9)
+			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read before and after", name,
+				units_duration((int64_t) counter->span_ns, span), units_duration(s->wall_ns.value, wall));
+	}
+	return r;
+}
+
 int summary_gpu(struct summary *s)
 {
 	const bool any = job_gpu_count(s->job) > 0;
@@ -287,5 +311,7 @@ int summary_gpu(struct summary *s)
 		r = note_absence(s);
 	if (r == 0 && any)
 		r = note_unlisted(s);
+	if (r == 0 && any)
+		r = note_energy(s);
 	return r == 0 && any ? note_unattributed(s) : r;
 }

@@ -50,7 +50,8 @@ static void looks(struct html *h, const struct facts *f)
 	const char *rate = *figure_rate(f, buf) ? buf : "at an unknown rate";
 
 	if (f->ticks.known && f->ticks.value == 0) {
-		html_printf(h, "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. ", rate);
+		html_printf(h, f->ended_ns.known ? "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. " : "Memory was not yet due to be looked at again (%s): what is told was read at the run's beginning. ",
+			rate);
 		return;
 	}
 	html_printf(h, "Memory was looked at %s", rate);

@@ -247,8 +247,12 @@ bool member_borrows(struct processes *p, struct member *m)
 	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) : -1;
 	if (order == 0)
 		return true;
-	if (process_stat(p, m->pid, &st) < 0 || st.state == 'Z')
+	if (process_stat(p, m->pid, &st) < 0)
 		return false;
+	if (st.state == 'Z') { /* the memory is given back, and is not asked about again */
+		m->lender = 0;
+		return false;
+	}
 	if (order > 0 && is_in_exec(p, &st))
 		return true; /* whether it is the job's is known after it */
 	m->lender = 0;

@@ -105,6 +105,19 @@ static void test_energy_between_readings_is_shared_by_time(void **state)
 	assert_int_equal(p->use.gpu_energy_uj.value, 120000000);
 }
 
+static void test_a_counter_that_was_read_once_has_no_rise(void **state)
+{
+	struct rig *r = *state;
+	bool counted;
+
+	gpu_is_there(r, 1, 0, UNKNOWN, "GPU-1");
+	LOOK(r, 1000 * MS, reading_of(M_GPU_ENERGY, 1, 5000000));
+	assert_false(job_gpu_energy(r->job, 1, &counted).known || job_gpus_energy(r->job).known);
+	LOOK(r, 3000 * MS, reading_of(M_GPU_ENERGY, 1, 5000000));
+	assert_true(job_gpu_energy(r->job, 1, &counted).known && job_gpu_energy(r->job, 1, &counted).value == 0);
+	assert_int_equal(job_acc(r->job, M_GPU_ENERGY, 1)->span_ns, 2000 * MS);
+}
+
 static void test_energy_of_power_where_there_is_no_counter(void **state)
 {
 	struct rig *r = *state;
@@ -269,6 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_of_a_phase_is_what_rose_while_it_was_open),
 		RIG_TEST(test_energy_between_readings_is_shared_by_time),
+		RIG_TEST(test_a_counter_that_was_read_once_has_no_rise),
 		RIG_TEST(test_energy_of_power_where_there_is_no_counter),
 		RIG_TEST(test_energy_over_a_gap_belongs_to_who_was_there_all_the_time),
 		RIG_TEST(test_energy_of_less_than_half_is_unknown),
