@@ -306,10 +306,8 @@ static bool enforce(struct measure *m, struct hiw_recorder *recorder, const stru
 	if (a->act == HIW_ACT_NONE)
 		return false;
 	(void) snprintf(why, sizeof(why), "%s", a->text);
-	if (a->act == HIW_ACT_KILL) {
-		m->killed.all |= a->pid == 0;
-		m->killed.since_ns = clock_boot_ns();
-	}
+	m->killed.all |= a->act == HIW_ACT_KILL && a->pid == 0;
+	m->killed.since_ns = a->act == HIW_ACT_KILL ? clock_boot_ns() : 0; /* who is told to end has a grace of its own */
 	if (hiw_recorder_signal(recorder, a->pid, a->act == HIW_ACT_END ? SIGTERM : SIGKILL) < 0) {
 		if (!m->quiet && a->act == HIW_ACT_END)
 			complain("warning: nobody could be told to end: it has ended, or belongs to another user");

@@ -146,10 +146,13 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							: summary_most(s, M_JOB_GPU_MEM, 0);
 	const struct maybe mark = only_mark(s, id, true, true);
+	/* A mark may be all that is known of a part. */
+	const struct maybe part = id || !seen.known ? UNKNOWN
+						    : maybe_max(only_mark(s, 0, true, false), only_mark(s, 0, false, true));
 
 	*ret_method = mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
 							     : METHOD_UNKNOWN;
-	return maybe_max(seen, mark);
+	return maybe_max(maybe_max(seen, part), mark);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */

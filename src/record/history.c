@@ -162,7 +162,8 @@ static uint64_t newest_removed(const char *folder)
 	uint64_t number;
 	ssize_t n;
 
-	(void) snprintf(path, sizeof(path), "%s/" NEWEST, folder);
+	if ((size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
+		return 0;
 	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -178,9 +179,8 @@ static void note_removed(const char *folder, uint64_t number)
 	char path[PATH_MAX], text[32];
 	const int len = snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
 
-	if (number <= newest_removed(folder))
+	if (number <= newest_removed(folder) || (size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
 		return;
-	(void) snprintf(path, sizeof(path), "%s/" NEWEST, folder);
 	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && write(fd, text, (size_t) len) < 0)

@@ -119,7 +119,7 @@ static void go_on(const struct gpu_ids *ids, struct going_on *c, struct reading 
 /* A note of a device that cannot tell all that the job holds: the others go on to be added up. */
 static void tell_doubt(const struct gpu_ids *ids, struct gpu_device *d, uint64_t time_ns, struct framebuf *out)
 {
-	char text[160], number[24] = "", instance[48] = "";
+	char text[192], number[24] = "", instance[48] = "";
 	struct maybe index = d->index;
 
 	if (d->doubted || d->divided)
@@ -291,6 +291,11 @@ static void tell_event(const struct gpu_ids *ids, const struct frame *f, const s
 void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
 	struct framebuf *out)
 {
+	/* First: who comes back in a frame is born in it under another number. */
+	for (size_t i = 0; i < frame->n_ends; i++) {
+		if (frame->ends[i].entity == ENTITY_GPU)
+			part_with(ids, frame->source, frame->ends[i].id);
+	}
 	for (size_t i = 0; i < frame->n_births; i++) {
 		if (frame->births[i].entity == ENTITY_GPU)
 			bear_device(ids, frame, &frame->births[i], out);
@@ -313,8 +318,6 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
 			forget_user(ids, frame->source, frame->ends[i].id, out);
-		else
-			part_with(ids, frame->source, frame->ends[i].id);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].listed)

@@ -2,6 +2,7 @@
 """--limit: a warning, a signal, and the end, on real jobs."""
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -268,3 +269,31 @@ def test_attach_leaves_nobody_whom_a_limit_has_told_to_end(tool):
     finally:
         puppet.kill()
         puppet.wait()
+
+
+TWO = """
+import os, signal, sys, time
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        held = bytearray(300 << 20)
+    else:
+        print(os.getpid(), flush=True)
+    time.sleep(600)
+time.sleep(600)
+"""
+
+
+def test_the_grace_of_a_limit_does_not_end_with_that_of_one_before(tool):
+    """A process that ignores SIGTERM is killed by its own limit; seconds later all are told to end, and another one ignores it."""
+    done = tool.run("run", "--no-record", "--summary", "none", "--limit", "process.rss = 200MiB", "--limit", "time = 4s", "--grace", "300ms",
+                    "--", sys.executable, "-S", "-c", TWO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 124, done.stderr
+    stubborn = int(done.stdout)
+    try:
+        assert not pathlib.Path(f"/proc/{stubborn}").exists(), done.stderr
+    finally:
+        try:
+            os.kill(stubborn, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
