@@ -152,12 +152,18 @@ def parent_of(pid):
         return int(f.read().rsplit(")", 1)[1].split()[1])
 
 
-def test_who_outlives_main_is_killed_after_the_grace(tool):
-    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "500ms", before=SHELL)
+def outliving(tool, grace):
+    """A job over its limit whose main obeys SIGTERM: it, and the pids of two that ignore it."""
+    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", grace, before=SHELL)
     job.say("ignore")
     child = int(job.say("child"))
     puppet = parent_of(child)
     job.send("hold 400")
+    return job, child, puppet
+
+
+def test_who_outlives_main_is_killed_after_the_grace(tool):
+    job, child, puppet = outliving(tool, "500ms")
     assert job.wait() == 124
     assert ended(child) and ended(puppet)
     told, killed = job.lines("limit")
@@ -177,11 +183,7 @@ def test_the_grace_is_over_when_nobody_is_left(tool):
 
 
 def test_ctrl_c_ends_the_grace_of_who_outlives_main(tool):
-    job = Watched(tool, "--limit", "ram = 300MiB", "--grace", "1h", before=SHELL)
-    job.say("ignore")
-    child = int(job.say("child"))
-    puppet = parent_of(child)
-    job.send("hold 400")
+    job, child, puppet = outliving(tool, "1h")
     job.wait_lines("limit")
     wait_for(lambda: parent_of(puppet) == job.process.pid, "main has ended")
 

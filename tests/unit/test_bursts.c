@@ -174,6 +174,15 @@ static void test_a_copy_that_no_look_saw_adds_little(void **state)
 	rig_done(&r);
 }
 
+/* Main alone, with so much of its own. */
+static void founded(struct rig *r, int64_t bytes)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, bytes, 0);
+	faults(r, 1, bytes / PAGE);
+	tick(r);
+}
+
 /* A loop forks, waits and forks again: whoever ended made room for the next, also where that was never looked at. */
 static void test_children_that_come_one_after_the_other(void **state)
 {
@@ -182,10 +191,7 @@ static void test_children_that_come_one_after_the_other(void **state)
 
 	(void) state;
 	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 20 * MB, 0);
-	faults(&r, 1, 20 * MB / PAGE);
-	tick(&r);
+	founded(&r, 20 * MB);
 	for (int i = 0; i < 20; i++) {
 		born(&r, id, 1, 77);
 		rss(&r, 1, 20 * MB, 0);
@@ -218,10 +224,7 @@ static void test_forks_take_with_them_what_they_brought(void **state)
 
 	(void) state;
 	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 100 * MB, 0);
-	faults(&r, 1, 100 * MB / PAGE);
-	tick(&r);
+	founded(&r, 100 * MB);
 	for (uint32_t id = 2; id <= 40; id += 2) {
 		for (uint32_t k = 0; k < 2; k++) {
 			born(&r, id + k, 1, 77);
@@ -249,10 +252,7 @@ static void test_forks_that_churned_take_no_more_with_them(void **state)
 
 	(void) state;
 	rig_new(&r, true, 0);
-	born(&r, 1, 0, 77);
-	rss(&r, 1, 100 * MB, 0);
-	faults(&r, 1, 100 * MB / PAGE);
-	tick(&r);
+	founded(&r, 100 * MB);
 	for (uint32_t id = 2; id < 10; id++)
 		born(&r, id, 1, 77);
 	for (int i = 1; i <= 40; i++) {

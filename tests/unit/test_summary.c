@@ -443,20 +443,26 @@ static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 	summary_done(&s);
 }
 
+/* Three looks at main, the second at so much, and its end. */
+static void ran_alone(struct rig *r, int64_t bytes)
+{
+	const int64_t looks[] = { 10 * MB, bytes, 10 * MB };
+
+	born(r, 1, 0, 77);
+	for (size_t i = 0; i < 3; i++) {
+		rss(r, 1, looks[i], 0);
+		tick(r);
+	}
+	main_reaped(r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
+	job_facts(r->job)->cpu_is_exact = known(1);
+}
+
 static void test_means_and_times(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
 
-	born(r, 1, 0, 77);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	rss(r, 1, 40 * MB, 0);
-	tick(r);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	main_reaped(r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
-	job_facts(r->job)->cpu_is_exact = known(1);
+	ran_alone(r, 40 * MB);
 	finish(r);
 	s = summary_of(r);
 	assert_int_equal(s.main.mean.value, 20 * MB);
@@ -481,15 +487,7 @@ static void test_cores_are_over_all_that_was_followed(void **state)
 	struct rig *r = *state;
 	struct summary s;
 
-	born(r, 1, 0, 77);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	main_reaped(r, 40 * MB, 0, 30 * (int64_t) MS, 60 * (int64_t) MS);
-	job_facts(r->job)->cpu_is_exact = known(1);
+	ran_alone(r, 10 * MB);
 	job_facts(r->job)->ended_ns = known(100 * (int64_t) MS);
 	finish(r);
 	s = summary_of(r);
