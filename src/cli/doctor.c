@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/textwidth.h"
 #include "cli/cli.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
@@ -19,11 +20,11 @@
 enum {
 	CHECKS_MOST = 4096,
 	TEXT_MOST = 1 << 22,
-	WIDTH_LEAST = 60,
+	WIDTH_LEAST = 30,
 	WIDTH_MOST = 80,
 	PATIENCE_S = 2,      /* before it says what it waits for */
 	FACT_COLUMNS = 16, /* "resident sizes" and two blanks */
-	NAMES_COLUMNS = 36 /* leaves 42 of 80 to the origin */
+	NAMES_COLUMNS = 36 /* leaves 42 of 80 to the origin; half of a narrow terminal */
 };
 
 static struct {
@@ -83,7 +84,8 @@ static void report_done(struct report *r)
 
 /* ---- text ---- */
 
-/* The next line of text that fits into width, broken at blanks; its length, 0 at the end. Words are not cut. */
+/* The next line of text that fits into width, broken at blanks; its length, 0 at the end. A word that no line holds (a path)
+ * goes on in the next. */
 static size_t line_next(const char **text, size_t width, const char **line)
 {
 	const char *p = *text + strspn(*text, " "), *end = p;
@@ -94,6 +96,12 @@ static size_t line_next(const char **text, size_t width, const char **line)
 
 		if (end > *line && (size_t) (word - *line) > width)
 			break;
+		const size_t fits = text_fit(*line, (unsigned) width);
+
+		if ((size_t) (word - *line) > fits) {
+			*text = *line + fits;
+			return fits;
+		}
 		end = word;
 		p = word + strspn(word, " ");
 	}
@@ -188,12 +196,14 @@ static void add_missing(struct buf *out, const struct hiw_check *c, const char *
 /* Those of an entity that can be had; or, without an entity, all that cannot. */
 static void add_group(struct buf *out, const struct report *r, const char *entity, size_t width)
 {
+	const size_t names_end = 2 + NAMES_COLUMNS;
+
 	for (size_t i = 0; i < r->n; i++) {
 		const struct hiw_check *c = &r->checks[i];
 		struct buf names = BUF_INIT(1 << 16);
 
 		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
-			add_columns(out, 2, names.data, 2 + NAMES_COLUMNS, how_of(c), width);
+			add_columns(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
 		else if (!entity && !c->available && names_alike(r, i, &names))
 			add_missing(out, c, names.data, width);
 		buf_done(&names);
@@ -237,6 +247,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 {
 	size_t width = terminal_width(STDOUT_FILENO, WIDTH_MOST), all;
 	const size_t had = count(r, NULL, &all);
+	struct buf verdict = BUF_INIT(256);
 
 	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
 								       : width;
@@ -254,7 +265,10 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 		(void) buf_printf(out, "\nmissing here: %zu\n", all - had);
 		add_group(out, r, NULL, width);
 	}
-	(void) buf_printf(out, "\n%zu of %zu metrics can be measured here\n", had, all);
+	(void) buf_printf(&verdict, "%zu of %zu metrics can be measured here", had, all);
+	(void) buf_str(out, "\n");
+	add_columns(out, 0, verdict.data, width + 1, "", width);
+	buf_done(&verdict);
 }
 
 /* ---- JSON ---- */

@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/textwidth.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/run.h"
+#include "cli/columns.h"
 #include "cli/terminal.h"
 
 /* One figure over the runs: Welford's running mean and sum of squared differences. */
@@ -47,20 +49,28 @@ static struct hiw_maybe sum(struct hiw_maybe a, struct hiw_maybe b)
 
 /* ---- the table ---- */
 
+static const struct table_column columns[] = {
+	{ .head = "", .is_left = true },
+	{ .head = "min", .leaves = 1 },
+	{ .head = "mean" },
+	{ .head = "deviation", .leaves = 3 },
+	{ .head = "max", .leaves = 2 },
+};
+
 /* A row, its values as text. write: units_duration or units_bytes. */
-static void add_row(struct buf *out, const char *name, const struct spread *s, enum units units,
+static void add_row(struct table *t, const char *name, const struct spread *s, enum units units,
 	char *(*write)(int64_t value, enum units units, char buf[UNITS_LEN]))
 {
-	char min[UNITS_LEN], mean[UNITS_LEN], deviation[UNITS_LEN], max[UNITS_LEN];
+	const int64_t values[] = { s->min, (int64_t) s->mean, (int64_t) spread_deviation(s), s->max };
+	const bool is_known = s->n > 0;
 
-	if (s->n == 0) {
-		(void) buf_printf(out, "%-10s%12s\n", name, "not known");
-		return;
+	table_cell(t, name);
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		char text[UNITS_LEN];
+
+		table_cell(t, is_known ? write(values[i], units, text) : i == 1 ? "not known"
+										: "");
 	}
-	(void) buf_printf(out, "%-10s%12s%12s%12s%12s", name, write(s->min, units, min),
-		write((int64_t) s->mean, units, mean), write((int64_t) spread_deviation(s), units, deviation),
-		write(s->max, units, max));
-	(void) buf_str(out, "\n");
 }
 
 static char *write_duration(int64_t value, enum units units, char buf[UNITS_LEN])
@@ -84,14 +94,17 @@ static void print_table(const struct run_options *o, const struct comparison *c,
 {
 	struct buf out = BUF_INIT(8192);
 	const enum units units = (enum units) o->measure.units;
-	char name[256];
+	struct table t;
 
-	(void) text_harmless(command, terminal_is_utf8(), name, sizeof(name));
-	(void) buf_printf(&out, "hiwater  %" PRIu64 " runs of %s\n", c->n, name);
-	(void) buf_printf(&out, "%-10s%12s%12s%12s%12s\n", "", "min", "mean", "deviation", "max");
-	add_row(&out, "wall", &c->wall, units, write_duration);
-	add_row(&out, "CPU time", &c->cpu, units, write_duration);
-	add_row(&out, "peak RAM", &c->peak, units, write_bytes);
+	(void) buf_printf(&out, "hiwater  %" PRIu64 " runs of ", c->n);
+	(void) text_clean(command, terminal_is_utf8(), &out);
+	(void) buf_str(&out, "\n");
+	table_init(&t, columns, sizeof(columns) / sizeof(*columns), terminal_is_utf8());
+	add_row(&t, "wall", &c->wall, units, write_duration);
+	add_row(&t, "CPU time", &c->cpu, units, write_duration);
+	add_row(&t, "peak RAM", &c->peak, units, write_bytes);
+	(void) table_put(&t, terminal_width(STDERR_FILENO, 0), &out);
+	table_done(&t);
 	(void) terminal_write(STDERR_FILENO, out.data, out.len, PATIENCE_END_MS);
 	buf_done(&out);
 }

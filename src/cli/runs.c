@@ -15,15 +15,11 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
+#include "cli/columns.h"
 #include "cli/terminal.h"
 
 enum {
 	OUTPUT_MOST = 64 << 20,
-	FIXED_COLUMNS = 47,  /* what always stands beside the command */
-	FILE_COLUMNS = 10,
-	STARTED_COLUMNS = 17,
-	LEAST_COMMAND = 12,
-	NAME_COLUMNS = 12,
 };
 
 static struct {
@@ -31,16 +27,25 @@ static struct {
 	enum hiw_units units;
 } arg_runs;
 
-struct table {
+struct list {
 	struct buf out;
 	struct json json;
+	struct table table;
 	size_t n;
-	bool utf8;
-	bool has_file, has_started; /* a narrow terminal lacks the one, then the other */
-	size_t command_columns;  /* 0: as long as it is */
 };
 
 /* ---- text ---- */
+
+static const struct table_column columns[] = {
+	{ .head = "RUN" },
+	{ .head = "NAME", .is_left = true, .leaves = 6, .least = 8 },
+	{ .head = "STARTED", .leaves = 2 },
+	{ .head = "WALL", .leaves = 4 },
+	{ .head = "EXIT", .leaves = 5 },
+	{ .head = "PEAK RAM" },
+	{ .head = "FILE", .leaves = 1 },
+	{ .head = "COMMAND", .is_left = true, .leaves = 3, .least = 12 },
+};
 
 /* "TERM"; NULL for one that has no name here. */
 static const char *signal_name(int signal)
@@ -97,40 +102,29 @@ static const char *exit_text(const struct hiw_entry *e, char buf[UNITS_LEN])
 
 static void add_text(struct table *t, const struct hiw_entry *e)
 {
-	char started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN], peak[UNITS_LEN] = "-", size[UNITS_LEN];
-	char name[128], command[4096];
+	char number[UNITS_LEN], started[UNITS_LEN], wall[UNITS_LEN], exit_status[UNITS_LEN], peak[UNITS_LEN] = "-", size[UNITS_LEN];
 	const enum units units = (enum units) arg_runs.units;
 
-	(void) text_harmless(e->name ? e->name : "", t->utf8, name, sizeof(name));
-	(void) text_harmless(e->command ? e->command : "", t->utf8, command, sizeof(command));
-	text_squeeze(name, t->utf8, NAME_COLUMNS);
-	if (t->command_columns)
-		text_squeeze(command, t->utf8, t->command_columns);
+	(void) snprintf(number, sizeof(number), "%" PRIu64, e->number);
 	if (e->peak_bytes.known)
 		(void) units_bytes(e->peak_bytes.value, units, peak);
 	/* The year's seconds are for JSON. */
 	(void) units_date(e->started_wall_ns, started);
 	if (strlen(started) > 16)
 		started[16] = '\0';
-	(void) buf_printf(&t->out, "%5" PRIu64 " %-*s", e->number,
-		(int) (NAME_COLUMNS + strlen(name) - text_columns(name)), name);
-	if (t->has_started)
-		(void) buf_printf(&t->out, " %-16s", started);
-	(void) buf_printf(&t->out, " %9s %7s %9s", units_duration(e->wall_ns, wall), exit_text(e, exit_status), peak);
-	if (t->has_file)
-		(void) buf_printf(&t->out, " %9s", units_bytes((int64_t) e->file_bytes, units, size));
-	(void) buf_printf(&t->out, " %s\n", command);
-}
+	const char *const cells[] = {
+		number,
+		e->name ? e->name : "",
+		started,
+		units_duration(e->wall_ns, wall),
+		exit_text(e, exit_status),
+		peak,
+		units_bytes((int64_t) e->file_bytes, units, size),
+		e->command ? e->command : "",
+	};
 
-static void add_head(struct table *t)
-{
-	(void) buf_printf(&t->out, "%5s %-*s", "RUN", NAME_COLUMNS, "NAME");
-	if (t->has_started)
-		(void) buf_printf(&t->out, " %-16s", "STARTED");
-	(void) buf_printf(&t->out, " %9s %7s %9s", "WALL", "EXIT", "PEAK RAM");
-	if (t->has_file)
-		(void) buf_printf(&t->out, " %9s", "FILE");
-	(void) buf_str(&t->out, " COMMAND\n");
+	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+		table_cell(t, cells[i]);
 }
 
 /* ---- JSON ---- */
@@ -154,9 +148,9 @@ static void add_exit(struct json *j, const struct hiw_entry *e)
 	json_end(j);
 }
 
-static void add_json(struct table *t, const struct hiw_entry *e)
+static void add_json(struct list *l, const struct hiw_entry *e)
 {
-	struct json *j = &t->json;
+	struct json *j = &l->json;
 	char started[UNITS_LEN];
 
 	json_object(j);
@@ -188,66 +182,56 @@ static void add_json(struct table *t, const struct hiw_entry *e)
 
 static bool see(void *ctx, const struct hiw_entry *entry)
 {
-	struct table *t = ctx;
+	struct list *l = ctx;
 
-	t->n++;
+	l->n++;
 	if (arg_runs.json)
-		add_json(t, entry);
+		add_json(l, entry);
 	else
-		add_text(t, entry);
-	return t->out.error == 0;
+		add_text(&l->table, entry);
+	return l->out.error == 0 && l->table.cells.error == 0;
 }
 
-static void set_width(struct table *t)
+static int finish(struct list *l)
 {
-	const size_t width = terminal_width(STDOUT_FILENO, 0), least = FIXED_COLUMNS + LEAST_COMMAND;
-	size_t taken = FIXED_COLUMNS;
+	int r = 0;
 
-	t->has_started = width == 0 || width >= least + STARTED_COLUMNS;
-	t->has_file = width == 0 || width >= least + STARTED_COLUMNS + FILE_COLUMNS;
-	if (width == 0)
-		return;
-	taken += (t->has_started ? STARTED_COLUMNS : 0) + (t->has_file ? FILE_COLUMNS : 0);
-	t->command_columns = width > taken + LEAST_COMMAND ? width - taken : LEAST_COMMAND;
-}
-
-static int finish(struct table *t)
-{
 	if (arg_runs.json) {
-		json_end(&t->json);
-		(void) buf_str(&t->out, "\n");
+		json_end(&l->json);
+		r = buf_str(&l->out, "\n");
+	} else if (l->n > 0) {
+		r = table_put(&l->table, terminal_width(STDOUT_FILENO, 0), &l->out);
 	}
-	if (t->out.error) {
-		complain("cannot list the runs: %s", strerror(-t->out.error));
+	if (r < 0) {
+		complain("cannot list the runs: %s", strerror(-r));
 		return EXIT_FAILED;
 	}
-	if (t->n == 0 && !arg_runs.json) {
+	if (l->n == 0 && !arg_runs.json) {
 		complain("there are no runs yet; start one with: hiwater run -- COMMAND (only runs longer than a second are kept)");
 		return 0;
 	}
-	return print_out(t->out.data, t->out.len);
+	return print_out(l->out.data, l->out.len);
 }
 
 static int list(void)
 {
-	struct table t = { .out = BUF_INIT(OUTPUT_MOST), .utf8 = terminal_is_utf8() };
+	struct list l = { .out = BUF_INIT(OUTPUT_MOST) };
 	struct hiw_err err = { "" };
 	int r;
 
-	set_width(&t);
-	json_init(&t.json, &t.out, false);
+	table_init(&l.table, columns, sizeof(columns) / sizeof(*columns), terminal_is_utf8());
+	json_init(&l.json, &l.out, false);
 	if (arg_runs.json)
-		json_array(&t.json);
-	else
-		add_head(&t);
-	r = hiw_history(see, &t, &err);
+		json_array(&l.json);
+	r = hiw_history(see, &l, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		r = EXIT_FAILED;
 	} else {
-		r = finish(&t);
+		r = finish(&l);
 	}
-	buf_done(&t.out);
+	table_done(&l.table);
+	buf_done(&l.out);
 	return r;
 }
 

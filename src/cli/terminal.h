@@ -58,13 +58,3 @@ bool file_is_special(const char *path);
 
 /* Whether file_write(path) can be expected to work. Returns 0 or -errno. */
 int file_check(const char *path);
-
-/* Copies s without what could move a cursor: controls and broken UTF-8 become '?', without utf8 all that is not
- * ASCII. Cut at the buffer's end. Returns its columns, taking each character for one. */
-size_t text_harmless(const char *s, bool utf8, char *buf, size_t size);
-
-/* Columns of harmless text. */
-size_t text_columns(const char *s);
-
-/* Shortens harmless text in its middle to at most columns (3 or more), in place. */
-void text_squeeze(char *s, bool utf8, size_t columns);

@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/figures.h"
 #include "base/textwidth.h"
+#include "sink/figures.h"
+#include "sink/layout.h"
 
 enum {
 	CELL_LEN = COMPARE_CELL_LEN,
 	LABEL_COLUMNS = 22,
 	CELL_COLUMNS = 24,
+	NAME_MOST = 40,
+	USUAL_WIDTH = 80,    /* from here on a note stays a line, for those who look for it in a pipe */
+	GAP = 2,
 	CHANGE_COLUMNS = 28,
 	WARNED_LEN = 60,     /* of a fact in a warning */
 	WARNED_BEFORE = 20,  /* of it, what is alike in both */
@@ -128,18 +132,33 @@ static char *put_test(const struct compare_change *change, char *buf)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------ */
 
+/* From the one that is read best to the one that any terminal holds: columns alike in all comparisons, columns as wide as what
+ * stands in them, and no columns but parts that flow. */
+enum form {
+	FORM_EVEN,
+	FORM_TIGHT,
+	FORM_FLOWING
+};
+
 struct table {
 	const struct comparison *c;
 	const struct sink_options *options;
 	bool markdown;
 	struct buf *out;
-	int label_columns;
+	enum form form;
+	unsigned label_columns, cell_columns;
+	unsigned widest_cell;
+	struct layout layout;    /* of what flows */
 	bool some_single;
 };
 
 /* Ends a line without blanks behind it. */
 static void end_line(struct table *t)
 {
+	if (t->form == FORM_FLOWING) {
+		layout_end(&t->layout);
+		return;
+	}
 	if (t->markdown)
 		(void) buf_str(t->out, " |");
 	while (!t->markdown && t->out->len > 0 && t->out->data[t->out->len - 1] == ' ')
@@ -153,29 +172,64 @@ void compare_markdown(const char *text, struct buf *out)
 		(void) buf_printf(out, "%s%c", *p == '|' ? "\\" : "", *p);
 }
 
-static void put_field(struct table *t, const char *text, int columns)
+static void put_markdown(struct table *t, const char *text)
+{
+	(void) buf_str(t->out, t->out->len && t->out->data[t->out->len - 1] != '\n' ? " | " : "| ");
+	compare_markdown(text, t->out);
+}
+
+/* columns: of the field and the blanks behind it. */
+static void put_field(struct table *t, const char *text, unsigned columns)
 {
 	struct buf clean = BUF_INIT(1 << 16);
 
 	(void) text_clean(text, t->options->utf8, &clean);
-	if (t->markdown) {
-		(void) buf_str(t->out, t->out->len && t->out->data[t->out->len - 1] != '\n' ? " | " : "| ");
-		compare_markdown(clean.data, t->out);
-	} else {
-		(void) buf_printf(t->out, "%-*s ", columns - 1, clean.data);
-	}
+	const unsigned width = text_width(clean.data);
+
+	if (t->markdown)
+		put_markdown(t, clean.data);
+	else if (t->form == FORM_FLOWING)
+		layout_part(&t->layout, "%s", clean.data);
+	else
+		(void) buf_printf(t->out, "%s%*s", clean.data, width < columns ? (int) (columns - width) : 1, "");
 	buf_done(&clean);
+}
+
+static void put_label(struct table *t, const char *text)
+{
+	if (t->form == FORM_FLOWING)
+		layout_row(&t->layout, TONE_NONE, text, t->label_columns);
+	else
+		put_field(t, text, t->label_columns);
+}
+
+static void put_cell(struct table *t, const char *text)
+{
+	const unsigned width = text_width(text);
+
+	t->widest_cell = width > t->widest_cell ? width : t->widest_cell;
+	put_field(t, text, t->cell_columns);
+}
+
+static void put_name(struct table *t, size_t group)
+{
+	const size_t n = comparison_runs_of(t->c, group);
+	struct buf clean = BUF_INIT(1 << 16), name = BUF_INIT(1 << 16);
+
+	(void) text_clean(t->c->groups[group], t->options->utf8, &clean);
+	(void) text_shorten(clean.data, NAME_MOST, t->options->utf8, &name);
+	if (n != 1)
+		(void) buf_printf(&name, " (n=%zu)", n);
+	put_cell(t, name.data);
+	buf_done(&clean);
+	buf_done(&name);
 }
 
 static void put_head(struct table *t)
 {
-	put_field(t, "", t->label_columns);
+	put_label(t, "");
 	for (size_t g = 0; g < t->c->n_groups; g++) {
-		char name[CELL_LEN];
-		const size_t n = comparison_runs_of(t->c, g);
-
-		(void) snprintf(name, sizeof(name), n == 1 ? "%.40s" : "%.40s (n=%zu)", t->c->groups[g], n);
-		put_field(t, name, CELL_COLUMNS);
+		put_name(t, g);
 		if (g > 0)
 			put_field(t, "change", CHANGE_COLUMNS);
 	}
@@ -188,19 +242,20 @@ static void put_head(struct table *t)
 
 static void put_row(struct table *t, const struct compare_row *row)
 {
+	const bool is_tight = t->markdown || t->form == FORM_FLOWING;
 	char text[CELL_LEN], change_text[CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 4];
 
-	put_field(t, row->label, t->label_columns);
+	put_label(t, row->label);
 	for (size_t g = 0; g < t->c->n_groups; g++) {
 		const struct compare_cell cell = comparison_cell(t->c, row, g);
 		const struct compare_change change = comparison_change(t->c, row, g);
 
-		put_field(t, compare_cell_text(row, &cell, t->options->units, text), CELL_COLUMNS);
+		put_cell(t, compare_cell_text(row, &cell, t->options->units, text));
 		if (g == 0)
 			continue;
 		t->some_single |= change.verdict == COMPARE_SINGLE;
-		(void) snprintf(both, sizeof(both), t->markdown ? "%s %s" : "%-9s %s", put_change(row, &change, change_text), put_test(&change, test));
-		put_field(t, t->markdown || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
+		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s", put_change(row, &change, change_text), put_test(&change, test));
+		put_field(t, is_tight || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
 	}
 	end_line(t);
 }
@@ -274,12 +329,12 @@ void compare_warnings(const struct comparison *c, bool other_commands, struct bu
 		(void) buf_printf(out, "warning: the end of %zu of the runs is not recorded\n", lost);
 }
 
-static int label_columns(const struct comparison *c)
+static unsigned label_columns(const struct comparison *c)
 {
-	int most = LABEL_COLUMNS;
+	unsigned most = 0;
 
 	for (size_t i = 0; i < c->n_rows; i++) {
-		const int width = (int) text_width(c->rows[i].label) + 2;
+		const unsigned width = text_width(c->rows[i].label) + GAP;
 
 		if (width > most && !compare_is_nothing(c, &c->rows[i]))
 			most = width;
@@ -287,148 +342,94 @@ static int label_columns(const struct comparison *c)
 	return most;
 }
 
+static void put_table(struct table *t)
+{
+	layout_init(&t->layout, t->out, t->options);
+	put_head(t);
+	for (size_t i = 0; i < t->c->n_rows; i++) {
+		if (!compare_is_nothing(t->c, &t->c->rows[i]))
+			put_row(t, &t->c->rows[i]);
+	}
+}
+
+static bool is_too_wide(const char *text, unsigned width)
+{
+	unsigned widest = 0;
+
+	while (*text) {
+		const size_t len = strcspn(text, "\n");
+		struct buf line = BUF_INIT(1 << 16);
+
+		(void) buf_add(&line, text, len);
+		widest = text_width(line.data) > widest ? text_width(line.data) : widest;
+		buf_done(&line);
+		text += len + (text[len] != '\0');
+	}
+	return widest > width;
+}
+
+/* The first form that the terminal holds. */
+static void put_fitting(struct table *t)
+{
+	const unsigned labels = label_columns(t->c);
+	struct buf *const out = t->out;
+	struct buf text = BUF_INIT(out->max);
+
+	t->out = &text;
+	t->label_columns = labels > LABEL_COLUMNS ? labels : LABEL_COLUMNS;
+	t->cell_columns = CELL_COLUMNS;
+	put_table(t);
+	while (!t->markdown && t->options->width && t->form < FORM_FLOWING && is_too_wide(text.data, t->options->width)) {
+		t->form++;
+		t->label_columns = labels;
+		t->cell_columns = t->widest_cell + GAP;
+		buf_clear(&text);
+		put_table(t);
+	}
+	(void) buf_str(out, text.data);
+	if (text.error)
+		out->error = text.error;
+	t->out = out;
+	buf_done(&text);
+}
+
+void compare_notes(const char *text, const struct sink_options *options, bool markdown, struct buf *out)
+{
+	struct layout l;
+
+	if (markdown || !options->width || options->width >= USUAL_WIDTH || !is_too_wide(text, options->width)) {
+		(void) buf_str(out, text);
+		return;
+	}
+	layout_init(&l, out, options);
+	layout_words(&l, text);
+}
+
+static void put_notes(struct table *t)
+{
+	struct buf *const out = t->out;
+	struct buf text = BUF_INIT(out->max);
+
+	t->out = &text;
+	if (t->some_single)
+		(void) buf_str(&text, "single runs: how much of a difference is chance cannot be told\n");
+	for (size_t g = 1; g < t->c->n_groups; g++)
+		put_sentence(t, g);
+	compare_warnings(t->c, false, &text);
+	compare_notes(text.data, t->options, t->markdown, out);
+	if (text.error)
+		out->error = text.error;
+	t->out = out;
+	buf_done(&text);
+}
+
 int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
 {
-	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out, .label_columns = label_columns(c) };
+	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out };
 
-	put_head(&t);
-	for (size_t i = 0; i < c->n_rows; i++) {
-		if (!compare_is_nothing(c, &c->rows[i]))
-			put_row(&t, &c->rows[i]);
-	}
+	put_fitting(&t);
 	if (markdown)
 		(void) buf_str(out, "\n");
-	if (t.some_single)
-		(void) buf_str(out, "single runs: how much of a difference is chance cannot be told\n");
-	for (size_t g = 1; g < c->n_groups; g++)
-		put_sentence(&t, g);
-	compare_warnings(c, false, out);
+	put_notes(&t);
 	return out->error;
-}
-
-/* ---- JSON ----------------------------------------------------------------------------------------------------------------- */
-
-static const char *const unit_names[] = {
-	[COMPARE_SECONDS] = "s",
-	[COMPARE_BYTES] = "bytes",
-	[COMPARE_RATIO] = "ratio",
-	[COMPARE_JOULES] = "j",
-	[COMPARE_NUMBER] = "",
-};
-static const char *const verdict_names[] = {
-	[COMPARE_UNKNOWN] = "unknown",
-	[COMPARE_SINGLE] = "single-runs",
-	[COMPARE_TOO_FEW] = "too-few-runs",
-	[COMPARE_NO_DIFFERENCE] = "no-difference",
-	[COMPARE_DIFFERS] = "differs",
-};
-
-static void key_str(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_str(j, text);
-}
-
-static void key_num(struct json *j, const char *key, double value, bool known)
-{
-	json_key(j, key);
-	if (known && !isnan(value))
-		json_num(j, value);
-	else
-		json_null(j);
-}
-
-static void put_parts(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
-{
-	json_key(j, "by");
-	json_object(j);
-	for (size_t h = 0; h < heads->n; h++) {
-		struct buf part = BUF_INIT(1 << 16);
-
-		compare_part(c, heads, group, h, &part);
-		key_str(j, heads->names[h], part.len ? part.data : "");
-		buf_done(&part);
-	}
-	json_end(j);
-}
-
-static void put_group(struct json *j, const struct comparison *c, const struct compare_heads *heads, size_t group)
-{
-	json_object(j);
-	key_str(j, "name", c->groups[group]);
-	if (heads->n)
-		put_parts(j, c, heads, group);
-	json_key(j, "runs");
-	json_array(j);
-	for (size_t i = 0; i < c->n_runs; i++) {
-		if (c->runs[i].group != group)
-			continue;
-		json_object(j);
-		key_str(j, "recording", c->runs[i].path);
-		json_key(j, "complete");
-		json_bool(j, c->runs[i].complete);
-		json_end(j);
-	}
-	json_end(j);
-	json_end(j);
-}
-
-static void put_values(struct json *j, const struct comparison *c, const struct compare_row *row, size_t group)
-{
-	const struct compare_cell cell = comparison_cell(c, row, group);
-	const struct compare_change change = comparison_change(c, row, group);
-
-	json_object(j);
-	json_key(j, "n");
-	json_int(j, (int64_t) cell.n);
-	key_num(j, "mean", cell.mean, cell.n > 0);
-	key_num(j, "deviation", cell.deviation, cell.n > 1);
-	if (group > 0) {
-		key_str(j, "verdict", verdict_names[change.verdict]);
-		key_num(j, "difference", change.difference, change.verdict != COMPARE_UNKNOWN);
-		key_num(j, "ratio", change.ratio, true);
-		key_num(j, "ratio_error", change.ratio_error, cell.n > 1);
-		key_num(j, "p", change.p, true);
-	}
-	json_key(j, "values");
-	json_array(j);
-	for (size_t i = 0; i < c->n_runs; i++) {
-		if (c->runs[i].group == group && i < row->n && !isnan(row->values[i]))
-			json_num(j, row->values[i]);
-		else if (c->runs[i].group == group)
-			json_null(j);
-	}
-	json_end(j);
-	json_end(j);
-}
-
-int compare_json(const struct comparison *c, const struct compare_heads *heads, struct json *j)
-{
-	const char *what, *one, *other;
-
-	json_key(j, "groups");
-	json_array(j);
-	for (size_t g = 0; g < c->n_groups; g++)
-		put_group(j, c, heads, g);
-	json_end(j);
-	json_key(j, "figures");
-	json_array(j);
-	for (size_t i = 0; i < c->n_rows; i++) {
-		json_object(j);
-		key_str(j, "key", c->rows[i].key);
-		key_str(j, "unit", unit_names[c->rows[i].unit]);
-		json_key(j, "groups");
-		json_array(j);
-		for (size_t g = 0; g < c->n_groups; g++)
-			put_values(j, c, &c->rows[i], g);
-		json_end(j);
-		json_end(j);
-	}
-	json_end(j);
-	json_key(j, "differ");
-	json_array(j);
-	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++)
-		json_str(j, what);
-	json_end(j);
-	return j->out->error;
 }

@@ -28,11 +28,12 @@ int compare_table(const struct comparison *c, const struct compare_heads *heads,
 /* Appends one part of a group's name. */
 void compare_part(const struct comparison *c, const struct compare_heads *heads, size_t group, size_t head, struct buf *out);
 
-/* Members of an object that the caller has begun: groups, figures, warnings. */
+/* compare_json.c: members of an object that the caller has begun: groups, figures, warnings. */
 int compare_json(const struct comparison *c, const struct compare_heads *heads, struct json *j);
 
-/* For both tables: a cell's text; of swap, files or a GPU that nobody used there is nothing to tell; text in a cell of
+/* For both tables: what stands below one, its words flowing in a narrow terminal; a cell's text; of swap, files or a GPU that nobody used there is nothing to tell; text in a cell of
  * Markdown; what should be alike and is not. */
+void compare_notes(const char *text, const struct sink_options *options, bool markdown, struct buf *out);
 char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units, char buf[COMPARE_CELL_LEN]);
 bool compare_is_nothing(const struct comparison *c, const struct compare_row *row);
 void compare_markdown(const char *text, struct buf *out);

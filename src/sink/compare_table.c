@@ -223,6 +223,7 @@ int compare_table(const struct comparison *c, const struct compare_heads *heads,
 	struct buf *out)
 {
 	const size_t width = options->width ? options->width : 80;
+	struct buf notes = BUF_INIT(out->max);
 	struct grid g = { 0 };
 
 	if (!grid_make(&g, c, heads))
@@ -234,7 +235,10 @@ int compare_table(const struct comparison *c, const struct compare_heads *heads,
 	else
 		put_text(&g, width > LEAST_WIDTH ? width : LEAST_WIDTH, out);
 	grid_done(&g);
-	(void) buf_str(out, "\nmean +- standard deviation over the runs of each row\n");
-	compare_warnings(c, true, out);
+	(void) buf_str(out, "\n");
+	(void) buf_str(&notes, "mean +- standard deviation over the runs of each row\n");
+	compare_warnings(c, true, &notes);
+	compare_notes(notes.data, options, markdown, out);
+	buf_done(&notes);
 	return out->error;
 }

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import unicodedata
 
 import jsonschema
 import pytest
@@ -125,14 +126,43 @@ def test_a_lost_recorder(tool):
     assert summary["ram"]["main"]["peak_bytes"] > 0
 
 
-def test_runs_squeeze_the_command_and_nothing_else(tool):
-    tool.run("run", "-n", "base", "--summary", "none", "--", "sh", "-c", LONGER, "x" * 300)
-    for columns in (60, 80, 100, 120):
-        table = tool.run("runs", env={"COLUMNS": str(columns)}).stdout.splitlines()
-        assert max(map(len, table)) <= columns
-        assert "\u2026" in table[1] or "..." in table[1]
-        assert re.search(r" [\d.]+ [KMG]iB ", table[1])
-    assert "x" * 300 in tool.run("runs").stdout
+def columns_of(line):
+    """What a terminal gives to it: wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_runs_fit_the_terminal(tool, columns):
+    tool.run("run", "-n", "基準測試運行模型訓練", "--summary", "none", "--", "sh", "-c", LONGER, "x" * 300)
+    tool.run("run", "-n", "base", "--summary", "none", "--", "sh", "-c", LONGER)
+    for units in ("iec", "bytes"):
+        head, *rows = tool.run("runs", "--units", units, env={"COLUMNS": str(columns)}).stdout.splitlines()
+        assert max(map(columns_of, [head, *rows])) <= columns
+        assert all(name in head for name in ("RUN", "NAME", "PEAK RAM")), "what stays in any terminal"
+        assert ("COMMAND" in head, "STARTED" in head, "FILE" in head) == (columns >= 60, columns >= 80, columns >= 80)
+        end = head.index("PEAK RAM") + len("PEAK RAM")
+        for row in rows:
+            assert re.search(r"  \d+$" if units == "bytes" else r"  [\d.]+ [KMG]iB$", cut_at(row, end)), "whole, below its head"
+    assert "x" * 300 in tool.run("runs").stdout and "基準測試運行模型訓練" in tool.run("runs").stdout
+
+
+def cut_at(line, columns):
+    """The part of line that stands in so many columns."""
+    while columns_of(line) > columns:
+        line = line[:-1]
+    return line
+
+
+def test_comparisons_and_doctor_fit_a_narrow_terminal(tool):
+    for name in ("基準測試運行模型訓練", "base"):
+        done = tool.run("run", "-n", name, "--repeat", "2", "--", "sh", "-c", LONGER, env={"COLUMNS": "40"})
+        spread = done.stderr[done.stderr.rindex("runs of"):].splitlines()[1:]
+        assert spread[0].split() == ["mean", "deviation", "max"] and max(map(columns_of, spread)) <= 40
+    for command in (["compare", "1", "3"], ["compare", "1", "2", "3"], ["doctor"]):
+        lines = tool.run(*command, env={"COLUMNS": "40"}).stdout.splitlines()
+        assert len(lines) > 4 and max(map(columns_of, lines)) <= 40, command
+    head, wall = tool.run("compare", "1", "3").stdout.splitlines()[:2]
+    assert columns_of(head[:head.index("base")]) == re.match(r"wall +\S+ s +", wall).end()
 
 
 # ---- marks ----

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/columns.h"
+
+#include <string.h>
+
+#include "base/textwidth.h"
+
+enum {
+	TABLE_MOST = 64 << 20,
+	BETWEEN = 2,             /* blanks between columns */
+};
+
+void table_init(struct table *t, const struct table_column *columns, size_t n_columns, bool utf8)
+{
+	*t = (struct table) { .columns = columns, .n_columns = n_columns, .utf8 = utf8, .cells = BUF_INIT(TABLE_MOST) };
+	for (size_t i = 0; i < n_columns; i++)
+		table_cell(t, columns[i].head);
+}
+
+void table_cell(struct table *t, const char *text)
+{
+	const size_t start = t->cells.len;
+	unsigned *width = &t->widths[t->n_cells++ % t->n_columns];
+
+	(void) text_clean(text, t->utf8, &t->cells);
+	const unsigned taken = text_width(t->cells.data + start);
+
+	(void) buf_add(&t->cells, "", 1);
+	if (!t->cells.error && taken > *width)
+		*width = taken;
+}
+
+static unsigned least_of(const struct table *t, size_t i)
+{
+	const unsigned least = t->columns[i].least;
+
+	return least && least < t->widths[i] ? least : t->widths[i];
+}
+
+/* What the columns need when all texts are as short as they may be. */
+static unsigned needed(const struct table *t)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		if (t->widths[i])
+			sum += least_of(t, i) + (sum ? BETWEEN : 0);
+	}
+	return sum;
+}
+
+/* The column that leaves next; NULL: all that are left stay. */
+static unsigned *next_to_leave(struct table *t)
+{
+	size_t found = t->n_columns;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const unsigned leaves = t->columns[i].leaves;
+
+		if (leaves && t->widths[i] && (found == t->n_columns || leaves < t->columns[found].leaves))
+			found = i;
+	}
+	return found < t->n_columns ? &t->widths[found] : NULL;
+}
+
+/* Room that nobody needs goes to the texts, the left ones first. */
+static void fit(struct table *t, unsigned width)
+{
+	for (unsigned *leaving; needed(t) > width && (leaving = next_to_leave(t));)
+		*leaving = 0;
+	unsigned spare = width > needed(t) ? width - needed(t) : 0;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const unsigned least = least_of(t, i), wanted = t->widths[i] - least, given = wanted < spare ? wanted : spare;
+
+		t->widths[i] = least + given;
+		spare -= given;
+	}
+}
+
+static void put_blanks(unsigned n, struct buf *out)
+{
+	(void) buf_printf(out, "%*s", (int) n, "");
+}
+
+/* Blanks are owed until something stands behind them: no line ends in any. */
+static void put_row(const struct table *t, const char **cell, struct buf *out)
+{
+	unsigned owed = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++, *cell += strlen(*cell) + 1) {
+		struct buf text = BUF_INIT(TABLE_MOST);
+
+		if (!t->widths[i])
+			continue;
+		(void) text_shorten(*cell, t->widths[i], t->utf8, &text);
+		const unsigned fill = t->widths[i] - text_width(text.data);
+
+		if (text.len > 0) {
+			put_blanks(owed + (t->columns[i].is_left ? 0 : fill), out);
+			(void) buf_str(out, text.data);
+			owed = 0;
+		}
+		owed += (text.len == 0 || t->columns[i].is_left ? fill : 0) + BETWEEN;
+		if (text.error)
+			out->error = text.error;
+		buf_done(&text);
+	}
+	(void) buf_str(out, "\n");
+}
+
+int table_put(struct table *t, unsigned width, struct buf *out)
+{
+	const char *cell = t->cells.data;
+
+	if (t->cells.error)
+		return t->cells.error;
+	if (width > 0)
+		fit(t, width);
+	for (size_t row = 0; row < t->n_cells / t->n_columns; row++)
+		put_row(t, &cell, out);
+	return out->error;
+}
+
+void table_done(struct table *t)
+{
+	buf_done(&t->cells);
+}
