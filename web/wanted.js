@@ -100,7 +100,7 @@ function traffic(page, data) {
       { label: 'job reads', columns: ['read_bytes'], color: 0 },
       { label: 'job writes', columns: ['write_bytes'], color: 1 }]).concat(data.runs.length > 1 ? [] : lines(data, 'host', 0, [
       { label: "machine's disks read", columns: ['disk_read'], color: 2, dash: [2, 3], thin: true, drop: true },
-      { label: "machine's disks write", columns: ['disk_write'], color: 3, dash: [2, 3], thin: true, drop: true }])), { height: 120 }),
+      { label: "machine's disks write", columns: ['disk_write'], color: 3, dash: [2, 3], thin: true, drop: true }])), { height: 120, note: 'What was deleted before it went to storage is not among the job\'s writes, from when that was seen.' }),
     chart(page, 'Network of the machine', 'rate', lines(data, 'host', 0, [
       { label: 'received', columns: ['net_rx'], color: 0, drop: true },
       { label: 'sent', columns: ['net_tx'], color: 1, drop: true }]), { height: 110 }),

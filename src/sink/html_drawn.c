@@ -14,6 +14,7 @@ const bool html_drawn[METRIC_COUNT] = {
 	[M_JOB_CPU_SYSTEM] = true,
 	[M_JOB_READ_BYTES] = true,
 	[M_JOB_WRITE_BYTES] = true,
+	[M_JOB_WRITE_CANCELLED] = true, /* as what is missing in the former */
 	[M_JOB_FAULTS_MAJOR] = true,
 	[M_JOB_CGROUP_MEM] = true,
 	[M_JOB_CGROUP_FILE] = true,

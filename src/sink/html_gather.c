@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/written.h"
 #include "sink/figures.h"
 
 enum {
@@ -212,6 +213,18 @@ static void begin_rate(const struct html_gather *g, struct html_column *c, enum 
 	c->last_ns = begin_ns;
 }
 
+/* What the job wrote is drawn as the summary tells it: without what was cancelled, which is of the same frame. */
+static int64_t counted(struct html_gather *g, const struct frame *frame, const struct reading *r)
+{
+	int64_t cancelled = 0;
+
+	if (r->metric != M_JOB_WRITE_BYTES)
+		return r->value;
+	for (size_t i = 0; i < frame->n_readings; i++)
+		cancelled = frame->readings[i].metric == M_JOB_WRITE_CANCELLED && frame->readings[i].known ? frame->readings[i].value : cancelled;
+	return g->to_storage = written_to_storage(g->to_storage, r->value, cancelled);
+}
+
 /* One clock's time cannot pass faster than another's: what reading took is no part of it. */
 static bool is_share_of_time(enum metric metric)
 {
@@ -230,7 +243,7 @@ static void put_reading(struct html_gather *g, struct html_table *t, int64_t row
 		return;
 	if (m->kind == KIND_COUNTER) {
 		begin_rate(g, c, (enum metric) r->metric, r->id, frame->time_ns);
-		put_rate(c, row, (double) r->value, frame->time_ns + r->span_ns, units[m->unit].scale);
+		put_rate(c, row, (double) counted(g, frame, r), frame->time_ns + r->span_ns, units[m->unit].scale);
 		if (is_share_of_time((enum metric) r->metric) && c->cells[row].kind == CELL_NUMBER && c->cells[row].mean > 1e6)
 			c->cells[row] = number(1e6, 1e6, 1e6);
 	} else {
@@ -442,7 +455,8 @@ void html_gather_see(struct html_gather *g, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
 
-		if (html_drawn[r->metric] && metrics[r->metric].entity != ENTITY_PROCESS && (metrics[r->metric].entity != ENTITY_HOST || r->id == 0))
+		if (html_drawn[r->metric] && metrics[r->metric].entity != ENTITY_PROCESS && r->metric != M_JOB_WRITE_CANCELLED &&
+			(metrics[r->metric].entity != ENTITY_HOST || r->id == 0))
 			see_entity(g, frame, r);
 	}
 	for (size_t i = 0; i < frame->n_series; i++)

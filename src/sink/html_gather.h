@@ -35,6 +35,7 @@ struct html_gather {
 	size_t n_events, cap_events;
 	uint64_t events_lost;      /* there were too many */
 	uint64_t now_ns;           /* time of the last frame */
+	int64_t to_storage;        /* of what the job wrote, so far */
 	int error;
 };
 

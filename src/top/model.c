@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/textwidth.h"
+#include "base/written.h"
 
 static const struct {
 	enum hiw_entity entity;
@@ -30,6 +31,7 @@ static const struct {
 	[JOB_CPU_SYSTEM] = { HIW_JOB, "cpu_system" },
 	[JOB_READ] = { HIW_JOB, "read_bytes" },
 	[JOB_WRITE] = { HIW_JOB, "write_bytes" },
+	[JOB_CANCELLED] = { HIW_JOB, "write_cancelled" },
 	[PROC_RSS] = { HIW_PROCESS, "rss" },
 	[PROC_HWM] = { HIW_PROCESS, "hwm" },
 	[PROC_SWAP] = { HIW_PROCESS, "swap" },
@@ -38,6 +40,7 @@ static const struct {
 	[PROC_CPU_SYSTEM] = { HIW_PROCESS, "cpu_system" },
 	[PROC_READ] = { HIW_PROCESS, "read_bytes" },
 	[PROC_WRITE] = { HIW_PROCESS, "write_bytes" },
+	[PROC_CANCELLED] = { HIW_PROCESS, "write_cancelled" },
 	[GPU_MEM] = { HIW_GPU, "mem" },
 	[GPU_JOB_MEM] = { HIW_GPU, "job_mem" },
 	[GPU_BUSY] = { HIW_GPU, "busy" },
@@ -242,6 +245,21 @@ static void take_counter(struct figure *f, const struct hiw_reading *r, uint64_t
 		f->rate = (double) (r->value - f->value) * 1e9 / (double) (time_ns - f->at_ns);
 }
 
+/* What is written is told as the summary tells it: without what was cancelled, which is read right after it. */
+static void take_cancelled(struct model *m, struct thing *t, const struct figure *last, const struct hiw_reading *r, uint64_t time_ns)
+{
+	const enum fig fig = t->entity == HIW_JOB ? JOB_WRITE : PROC_WRITE;
+	struct figure *f = &t->figures[(unsigned) m->metric[fig] - m->first[t->entity]];
+	const int64_t before = t->to_storage;
+
+	if (!f->known || f->at_ns != time_ns)
+		return;
+	t->to_storage = written_to_storage(before, f->value, r->value);
+	f->has_rate = last->known && time_ns > last->at_ns;
+	if (f->has_rate)
+		f->rate = (double) (t->to_storage - before) * 1e9 / (double) (time_ns - last->at_ns);
+}
+
 static void take_reading(struct model *m, const struct hiw_reading *r, const struct hiw_frame *frame)
 {
 	const struct hiw_metric *metric = hiw_metric(r->metric);
@@ -260,6 +278,8 @@ static void take_reading(struct model *m, const struct hiw_reading *r, const str
 		return; /* two looks at one instant say nothing of a rate */
 	if (metric->kind == HIW_COUNTER)
 		take_counter(f, r, frame->time_ns);
+	if ((int) r->metric == m->metric[JOB_CANCELLED] || (int) r->metric == m->metric[PROC_CANCELLED])
+		take_cancelled(m, t, f, r, frame->time_ns);
 	if (r->max > f->peak)
 		f->peak = r->max;
 	f->value = r->value;

@@ -34,6 +34,7 @@ enum fig {
 	JOB_CPU_SYSTEM,
 	JOB_READ,
 	JOB_WRITE,
+	JOB_CANCELLED,
 	PROC_RSS,
 	PROC_HWM,
 	PROC_SWAP,
@@ -42,6 +43,7 @@ enum fig {
 	PROC_CPU_SYSTEM,
 	PROC_READ,
 	PROC_WRITE,
+	PROC_CANCELLED,
 	GPU_MEM,
 	GPU_JOB_MEM,
 	GPU_BUSY,
@@ -85,6 +87,7 @@ struct thing {
 	uint64_t born_ns;
 	struct trail *mem, *busy;   /* GPUs */
 	struct hiw_maybe gpu_mem, gpu_busy_ppm; /* processes, over all GPUs; as of model_settle */
+	int64_t to_storage;         /* of what it wrote, as far as it is known */
 	struct figure figures[FIGURES_MOST];
 };
 

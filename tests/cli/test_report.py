@@ -165,6 +165,23 @@ def test_rates_add_up_to_what_was_used(made):
     assert stored > 0.6 and used == pytest.approx(stored, abs=0.15)
 
 
+@pytest.mark.parametrize("cancelled", ["cancelled", "of before"])
+def test_writes_are_those_of_the_summary(tmp_path, cancelled):
+    """A MiB a second, and in every fifth four more, of which the file is deleted two seconds later. Recordings of before have no
+    counter of what was cancelled, and without it their writes never fall."""
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.1, processes=1, burst_at=7)
+    deleted = {"cancelled": "((t / 1000000000 - 2) / 5) * 4", "of before": "NULL"}[cancelled]
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE job_sample SET write_cancelled = ({deleted}) << 20,"
+                   f" write_bytes = (t / 1000000000 + {'(t / 1000000000 / 5) * 4' if cancelled == 'cancelled' else '0'}) << 20")
+        written, = db.execute("SELECT max(write_bytes - coalesce(write_cancelled, 0)) FROM job_sample").fetchone()
+    db.close()
+    shown = table(payload(page_of(Tool(tmp_path), path))["runs"][0], "job")
+    rates = [(mean, span) for mean, span in zip(column(shown, "write_bytes")["mean"], shown["span"]) if mean is not None]
+    assert sum(mean * span for mean, span in rates) == pytest.approx(written, rel=0.03)
+
+
 def test_series_are_what_was_logged(made):
     tool, path = made
     run = payload(page_of(tool, path))["runs"][0]

@@ -197,6 +197,50 @@ static void counters_become_rates(void **state)
 	model_done(&m);
 }
 
+static void write_to(struct model *m, uint64_t time_ns, int64_t written, int64_t cancelled)
+{
+	const struct hiw_reading readings[] = {
+		{ 0, (unsigned) m->metric[JOB_WRITE], true, written, written, written },
+		{ 0, (unsigned) m->metric[JOB_CANCELLED], cancelled >= 0, cancelled, cancelled, cancelled },
+	};
+	const struct hiw_frame frame = { .time_ns = time_ns, .hold_ns = 3 * SECOND, .n_readings = 2, .readings = readings };
+
+	model_see(m, &frame);
+}
+
+static void expect_writes(const struct model *m, double rate)
+{
+	const struct figure *f = model_figure(m, &m->job, JOB_WRITE);
+
+	assert_true(f && f->has_rate);
+	assert_true(f->rate == rate);
+}
+
+/* A recording of before has no cancelled ones, and its writes are without them. */
+static void what_was_cancelled_was_not_written(void **state)
+{
+	struct model m;
+
+	(void) state;
+	assert_int_equal(model_init(&m, false, true), 0);
+	write_to(&m, 1 * SECOND, 1000, 0);
+	write_to(&m, 2 * SECOND, 1500, 0);
+	expect_writes(&m, 500);
+	write_to(&m, 4 * SECOND, 2500, 800);
+	expect_writes(&m, 100);
+	write_to(&m, 5 * SECOND, 2600, 1600);
+	expect_writes(&m, 0);
+	write_to(&m, 6 * SECOND, 3200, 1600); /* still less than was told */
+	expect_writes(&m, 0);
+	write_to(&m, 7 * SECOND, 3500, 1600);
+	expect_writes(&m, 200);
+	model_clear(&m);
+	write_to(&m, 1 * SECOND, 1000, -1);
+	write_to(&m, 2 * SECOND, 1500, -1);
+	expect_writes(&m, 500);
+	model_done(&m);
+}
+
 static void the_ended_are_gone(void **state)
 {
 	const struct hiw_end end = { HIW_PROCESS, 2 };
@@ -347,6 +391,7 @@ int main(void)
 		cmocka_unit_test(a_chart_is_of_one_figure),
 		cmocka_unit_test(what_the_program_logs_comes_first),
 		cmocka_unit_test(counters_become_rates),
+		cmocka_unit_test(what_was_cancelled_was_not_written),
 		cmocka_unit_test(the_ended_are_gone),
 		cmocka_unit_test(names_are_harmless),
 		cmocka_unit_test(gpus_are_called_by_their_numbers),
