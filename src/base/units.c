@@ -97,7 +97,7 @@ static char *scaled(int64_t value, const struct scale *scales, char *buf, size_t
 char *units_bytes(int64_t bytes, enum units units, char buf[UNITS_LEN])
 {
 	if (units == UNITS_BYTES)
-		(void) snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
+		(void) snprintf(buf, UNITS_LEN, "%" PRId64 " bytes", bytes);
 	else
 		scaled(bytes, units == UNITS_SI ? si : iec, buf, UNITS_LEN);
 	return buf;
@@ -114,7 +114,11 @@ char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[U
 	bool fits = bytes == 0 ||
 		    (rounded(size, scale->size, 100) > 0 && rounded(size, scale->size, 1) < 10000);
 
-	if (units == UNITS_BYTES || !fits)
+	if (units == UNITS_BYTES) {
+		(void) snprintf(buf, UNITS_LEN, "%" PRId64, bytes);
+		return buf;
+	}
+	if (!fits)
 		return units_bytes(bytes, units, buf);
 	int digits = scale->size == 1 || bytes == 0 ? 0 : 4;
 

@@ -19,7 +19,7 @@ enum units {
 #define UNITS_LEN 40
 
 char *units_bytes(int64_t bytes, enum units units,
-	char buf[UNITS_LEN]); /* "22.4 GiB", "24.1 GB", "24054000000" */
+	char buf[UNITS_LEN]); /* "22.4 GiB", "24.1 GB", "24054000000 bytes" */
 /* For figures side by side: in the unit that units_bytes gives to like, and without its name: "64.0", "0.512"; by
  * itself with a unit of its own where that would be under a hundredth or over four digits. */
 char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[UNITS_LEN]);

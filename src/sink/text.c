@@ -224,7 +224,7 @@ static void row_ram(struct text *t)
 		layout_part(&t->l, "at" NB "%s", keep_together(units_duration(all->at_ns.value, of)));
 	if (all->mean.known)
 		layout_part(&t->l, "mean" NB "%s",
-			keep_together(units_bytes_like(all->mean.value, all->peak.value, t->o->units, of)));
+			keep_together(units_bytes(all->mean.value, t->o->units, of)));
 	ram_details(t);
 	layout_end(&t->l);
 }

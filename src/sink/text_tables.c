@@ -211,10 +211,8 @@ static void phase_titles(struct text *t, const struct phase_table *table)
 	struct buf what = BUF_INIT(256);
 
 	(void) units_bytes(table->largest, t->o->units, unit);
-	const char *blank = strchr(unit, ' ');
-
 	if (table->largest > 0)
-		buf_printf(&what, "main,%s", blank ? blank : " bytes");
+		buf_printf(&what, "main,%s", strchr(unit, ' '));
 	layout_row(&t->l, TONE_LABEL, "Phases", TEXT_INDENT);
 	name_cell(t, what.data, 0, table->name_width);
 	for (int c = 0; c < COLUMN_COUNT; c++) {

@@ -135,6 +135,12 @@ def test_units(tool, units, pattern):
         assert "iB" not in done.stderr
 
 
+def test_amounts_in_bytes_say_so(tool):
+    said = tool.run("run", "--plain", "--units", "bytes", "--", "sleep", "0.5").stderr
+    assert re.search(r"^RAM peak: \d{6,} bytes, .* percent of the \d+ bytes ", said, re.M), said
+    assert re.search(r"^RAM mean: \d{6,} bytes$", said, re.M), said
+
+
 def test_json_file(tool):
     done = tool.run("run", "--json", "out.json", "-n", "base", "--", "sh", "-c", "exit 3")
     assert done.returncode == 3

@@ -219,7 +219,7 @@ static void test_units(void **state)
 	o.units = UNITS_BYTES;
 	o.width = 40;
 	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &o, &text), 0);
-	assert_non_null(strstr(text.data, "peak 34252364185\n"));
+	assert_non_null(strstr(text.data, "peak 34252364185 bytes\n"));
 	assert_non_null(strstr(text.data, "of 34359738368 limit (100 %)\n"));
 	assert_width(text.data, 40);
 	made_done(&m);

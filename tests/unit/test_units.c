@@ -24,7 +24,7 @@ static const struct {
 } sizes[] = {
 	{ 0, UNITS_IEC, "0 B" },
 	{ 0, UNITS_SI, "0 B" },
-	{ 0, UNITS_BYTES, "0" },
+	{ 0, UNITS_BYTES, "0 bytes" },
 	{ 1, UNITS_IEC, "1 B" },
 	{ 999, UNITS_IEC, "999 B" },
 	{ 1000, UNITS_IEC, "0.977 KiB" },
@@ -40,7 +40,7 @@ static const struct {
 	{ GIB - 1, UNITS_IEC, "1.00 GiB" },
 	{ 24051816858, UNITS_IEC, "22.4 GiB" },
 	{ 24054000000, UNITS_SI, "24.1 GB" },
-	{ 24054000000, UNITS_BYTES, "24054000000" },
+	{ 24054000000, UNITS_BYTES, "24054000000 bytes" },
 	{ 99950000, UNITS_SI, "100 MB" },
 	{ 99949999, UNITS_SI, "99.9 MB" },
 	{ 999499999, UNITS_SI, "999 MB" },
@@ -48,11 +48,11 @@ static const struct {
 	{ -1, UNITS_IEC, "-1 B" },
 	{ -5 * GIB, UNITS_IEC, "-5.00 GiB" },
 	{ -1500, UNITS_SI, "-1.50 kB" },
-	{ -1500, UNITS_BYTES, "-1500" },
+	{ -1500, UNITS_BYTES, "-1500 bytes" },
 	{ INT64_MAX, UNITS_IEC, "8.00 EiB" },
 	{ INT64_MIN, UNITS_IEC, "-8.00 EiB" },
 	{ INT64_MIN, UNITS_SI, "-9.22 EB" },
-	{ INT64_MIN, UNITS_BYTES, "-9223372036854775808" },
+	{ INT64_MIN, UNITS_BYTES, "-9223372036854775808 bytes" },
 };
 
 static void test_bytes(void **state)
