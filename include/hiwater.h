@@ -704,8 +704,20 @@ struct hiw_check {
 	bool available;
 	const char *how, *why_not, *remedy; /* "" where there is nothing to say */
 };
-/* root: a folder of captured files, or NULL for this machine. */
-HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw_check *check), void *ctx, struct hiw_err *err);
+/* How often a run at the usual interval would read what of GPUs: one call a group of readings of a driver that answers here. */
+struct hiw_gpu_rate {
+	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
+	uint64_t planned_ns;         /* the period as planned */
+	uint64_t moving_ns;          /* while device memory moves; 0: the same */
+	uint64_t lasting_ns;         /* what is kept up where a reading takes what it took here: planned_ns or longer */
+	const char *why;             /* it is longer; "" */
+	uint64_t cpu_ns, wall_ns;    /* one reading, when it was tried; on all GPUs */
+	bool tried;                  /* false: it was not, and those two are 0 */
+	double share_most;           /* of a core, that all readings together may take */
+};
+/* root: a folder of captured files, or NULL for this machine. see_reading may be NULL. */
+HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw_check *check),
+	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading), void *ctx, struct hiw_err *err);
 
 /* Facts of the machine for people, "key: value" lines. *ret is the caller's to free(). */
 HIW_API int hiw_doctor_machine(const char *root, char **ret, struct hiw_err *err);

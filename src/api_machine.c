@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "sample/gpu.h"
-#include "sample/gpu_pace.h"
 #include "sink/html.h"
 #include "source/source.h"
 
@@ -39,6 +38,7 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 
 struct doctor {
 	void (*see)(void *ctx, const struct hiw_check *check);
+	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading);
 	void *ctx;
 	bool told[METRIC_COUNT], available[METRIC_COUNT];
 	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, in words of gpu_probe */
@@ -122,11 +122,32 @@ static bool is_shared(const struct root *root, const char *path)
 	return n > 1 || (n == 1 && pids[0] != getpid());
 }
 
-int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check), void *ctx,
-	struct hiw_err *err)
+static void tell_reading(void *ctx, const struct gpu_plan *plan)
 {
+	const struct doctor *doctor = ctx;
+	const struct hiw_gpu_rate reading = {
+		.source = plan->source,
+		.group = plan->group,
+		.holds = plan->holds,
+		.planned_ns = plan->planned_ns,
+		.moving_ns = plan->moving_ns,
+		.lasting_ns = plan->lasting_ns,
+		.why = plan->why,
+		.cpu_ns = plan->cost.cpu_ns,
+		.wall_ns = plan->cost.wall_ns,
+		.tried = plan->cost.n > 0,
+		.share_most = plan->share_most,
+	};
+
+	doctor->see_reading(doctor->ctx, &reading);
+}
+
+int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check),
+	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading), void *ctx, struct hiw_err *err)
+{
+	const struct hiw_options usual = HIW_OPTIONS_INIT;
 	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
-	struct doctor doctor = { .see = see, .ctx = ctx };
+	struct doctor doctor = { .see = see, .see_reading = see_reading, .ctx = ctx };
 	struct cgroup_facts cgroup = { .path = "" };
 	struct root root = { 0 };
 	int r = open_root(path, &root, err);
@@ -149,7 +170,7 @@ int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *
 	processes_probe(&env, tell, &doctor);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		sources[i]->probe(&env, tell, &doctor);
-	r = gpu_probe(gpu_vendors, &env, tell, &doctor);
+	r = gpu_probe(gpu_vendors, &env, usual.interval_ns, tell, see_reading ? tell_reading : NULL, &doctor);
 	tell_totals(&doctor);
 	free(directory);
 	root_done(&root);
@@ -223,15 +244,6 @@ static void write_exit_records(const struct root *root, struct buf *out)
 	taskstats_close(taskstats);
 }
 
-/* How often GPUs are read, where there is a driver of NVIDIA's to be read. */
-static void write_gpus(const struct root *root, struct buf *out)
-{
-	if (!root->live || (faccessat(root->proc, "driver/nvidia/version", F_OK, 0) < 0 && !getenv("HIWATER_NVML")))
-		return;
-	(void) buf_str(out, "GPU readings: ");
-	pace_write(&source_nvml, out);
-}
-
 int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 {
 	struct machine machine;
@@ -246,7 +258,6 @@ int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 	write_cgroup(&root, &out);
 	write_gate(&root, &out);
 	write_exit_records(&root, &out);
-	write_gpus(&root, &out);
 	if (!html_is_built())
 		(void) buf_str(&out, "report: left out, because this hiwater was built without uPlot, its charts (tools/find-uplot)\n");
 	*ret = out.error ? NULL : strdup(out.data);

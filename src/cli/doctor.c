@@ -12,8 +12,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "base/textwidth.h"
+#include "cli/beside.h"
 #include "cli/cli.h"
+#include "cli/doctor_rates.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
@@ -38,6 +39,7 @@ static struct {
 struct report {
 	struct hiw_check *checks;
 	size_t n, cap;
+	struct doctor_rates rates;
 	int error;
 };
 
@@ -70,6 +72,13 @@ static void see(void *ctx, const struct hiw_check *check)
 	};
 }
 
+static void see_rate(void *ctx, const struct hiw_gpu_rate *rate)
+{
+	struct report *r = ctx;
+
+	doctor_rates_add(&r->rates, rate);
+}
+
 static void report_done(struct report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
@@ -80,50 +89,10 @@ static void report_done(struct report *r)
 			free((void *) (uintptr_t) texts[k]);
 	}
 	free(r->checks);
+	doctor_rates_done(&r->rates);
 }
 
 /* ---- text ---- */
-
-/* The next line of text that fits into width, broken at blanks; its length, 0 at the end. A word that no line holds (a path)
- * goes on in the next. */
-static size_t line_next(const char **text, size_t width, const char **line)
-{
-	const char *p = *text + strspn(*text, " "), *end = p;
-
-	*line = p;
-	while (*p) {
-		const char *word = p + strcspn(p, " ");
-
-		if (end > *line && (size_t) (word - *line) > width)
-			break;
-		const size_t fits = text_fit(*line, (unsigned) width);
-
-		if ((size_t) (word - *line) > fits) {
-			*text = *line + fits;
-			return fits;
-		}
-		end = word;
-		p = word + strspn(word, " ");
-	}
-	*text = p;
-	return (size_t) (end - *line);
-}
-
-/* left and right beside each other, each broken into lines: left from column indent on, right from column at on. */
-static void add_columns(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width)
-{
-	for (;;) {
-		const char *l, *r;
-		const size_t l_len = line_next(&left, at - indent - 1, &l), r_len = line_next(&right, width - at, &r);
-
-		if (l_len + r_len == 0)
-			return;
-		(void) buf_printf(out, "%*s%.*s", (int) indent, "", (int) l_len, l);
-		if (r_len)
-			(void) buf_printf(out, "%*s%.*s", indent + l_len < at ? (int) (at - indent - l_len) : 1, "", (int) r_len, r);
-		(void) buf_str(out, "\n");
-	}
-}
 
 static const char *how_of(const struct hiw_check *c)
 {
@@ -186,10 +155,10 @@ static void add_missing(struct buf *out, const struct hiw_check *c, const char *
 	struct buf remedy = BUF_INIT(4096);
 
 	(void) buf_printf(&remedy, "to have %s: %s", strstr(names, ", ") ? "them" : "it", c->remedy);
-	add_columns(out, 2, names, width, "", width);
-	add_columns(out, 6, *c->why_not ? c->why_not : "not known why", width, "", width);
+	beside_add(out, 2, names, width, "", width);
+	beside_add(out, 6, *c->why_not ? c->why_not : "not known why", width, "", width);
 	if (*c->remedy && !remedy.error)
-		add_columns(out, 6, remedy.data, width, "", width);
+		beside_add(out, 6, remedy.data, width, "", width);
 	buf_done(&remedy);
 }
 
@@ -203,7 +172,7 @@ static void add_group(struct buf *out, const struct report *r, const char *entit
 		struct buf names = BUF_INIT(1 << 16);
 
 		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
-			add_columns(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
+			beside_add(out, 2, names.data, names_end < width / 2 ? names_end : width / 2, how_of(c), width);
 		else if (!entity && !c->available && names_alike(r, i, &names))
 			add_missing(out, c, names.data, width);
 		buf_done(&names);
@@ -235,7 +204,7 @@ static void add_facts(struct buf *out, const char *machine, size_t width)
 		(void) buf_add(&left, machine, key);
 		(void) buf_add(&right, machine + key + (key < len), len - key - (key < len));
 		if (!left.error && !right.error)
-			add_columns(out, 0, left.data, FACT_COLUMNS, right.data, width);
+			beside_add(out, 0, left.data, FACT_COLUMNS, right.data, width);
 		buf_done(&left);
 		buf_done(&right);
 		machine += len + (machine[len] == '\n');
@@ -252,6 +221,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST
 								       : width;
 	add_facts(out, machine, width);
+	doctor_rates_text(&r->rates, width, out);
 	for (size_t i = 0; i < r->n; i++) {
 		size_t all_here;
 		const size_t had_here = count(r, r->checks[i].entity, &all_here);
@@ -267,7 +237,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	}
 	(void) buf_printf(&verdict, "%zu of %zu metrics can be measured here", had, all);
 	(void) buf_str(out, "\n");
-	add_columns(out, 0, verdict.data, width + 1, "", width);
+	beside_add(out, 0, verdict.data, width + 1, "", width);
 	buf_done(&verdict);
 }
 
@@ -309,6 +279,7 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 	json_str(j, hiw_version());
 	json_key(j, "machine");
 	add_machine(j, machine);
+	doctor_rates_json(&r->rates, j);
 	json_key(j, "metrics");
 	json_array(j);
 	for (size_t i = 0; i < r->n; i++) {
@@ -380,7 +351,7 @@ static int ask(struct report *report, struct hiw_err *err)
 
 	(void) sigaction(SIGALRM, &say, &before);
 	(void) alarm(PATIENCE_S);
-	r = hiw_doctor(arg_doctor.root, see, report, err);
+	r = hiw_doctor(arg_doctor.root, see, see_rate, report, err);
 	(void) alarm(0);
 	(void) sigaction(SIGALRM, &before, NULL);
 	return r;
@@ -401,7 +372,7 @@ static int doctor_main(int argc, char **argv)
 	if (r == 0)
 		r = ask(&report, &err);
 	if (r == 0)
-		r = report.error;
+		r = report.error < 0 ? report.error : report.rates.error;
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 	r = r < 0 ? EXIT_FAILED : print_report(&report, machine);
@@ -420,7 +391,9 @@ static const char *const prose[] = {
 	"Says of each metric whether it can be had on this machine, with the rights of this user, and from where; and at the end "
 	"what is missing, why, and what would change that. It changes nothing. The metrics are those of docs/metrics.md.",
 	"In front stand the facts that decide how well things are known: how far sizes may be off, whose cgroup this is, how new "
-	"processes are found, and whether the kernel tells of each one's end.",
+	"processes are found, and whether the kernel tells of each one's end. Where a driver of GPUs answers, they say how often a run at "
+	"the usual interval reads what of it (4/s while memory moves: a list is read again sooner then), what one reading of all GPUs "
+	"took now, and, where that is too dear for the plan, how often it is read here and why.",
 	"The exit status is 0 (also where much is missing), 1 if the machine could not be looked at, 2 for a command line that "
 	"makes no sense.",
 	NULL,

@@ -14,6 +14,7 @@
 
 #include "frame.h"
 #include "framebuf.h"
+#include "sample/gpu_plan.h"
 #include "source/source.h"
 
 /* What the helper loads. Each has a thread of its own there. */
@@ -79,8 +80,10 @@ const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
 int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */
 
 /* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
- * source in a process of its own, all for 10 s at most. Returns 0 or -ENOMEM. */
-int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, source_prober *tell, void *ctx);
+ * source in a process of its own, all for 10 s at most; then (plan NULL: not) how often a run of that interval would read what.
+ * Returns 0 or -ENOMEM. */
+int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *tell,
+	gpu_planner *plan, void *ctx);
 
 /* What the helper has cost so far. */
 uint64_t gpu_cpu_ns(const struct gpu *g);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sample/gpu_pace.h"
 
-#include <inttypes.h>
-
 enum {
 	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2%; what the recorder does comes on top */
 	LEAST_SHARE = 16,     /* lists have one part of so many of that in any case */
@@ -186,30 +184,4 @@ void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
 	count(p, now_ns, cpu_ns);
 	g->n++;
 	g->last_ns = now_ns;
-}
-
-/* ---- for people ------------------------------------------------------------------------------------------------------ */
-
-/* "10/s", "0.2/s" */
-static void write_rate(uint64_t period_ns, struct buf *out)
-{
-	const uint64_t tenths = period_ns ? 10000000000 / period_ns : 100;
-
-	(void) buf_printf(out, tenths % 10 ? "%" PRIu64 ".%" PRIu64 "/s" : "%" PRIu64 "/s", tenths / 10, tenths % 10);
-}
-
-void pace_write(const struct source_ops *ops, struct buf *out)
-{
-	for (unsigned g = 0; g < ops->n_groups; g++) {
-		const struct source_group *group = &ops->groups[g];
-
-		(void) buf_printf(out, "%s%s ", g ? ", " : "", group->name);
-		write_rate(group->period_ns, out);
-		if (group->moving_ns && group->moving_ns < group->period_ns) {
-			(void) buf_str(out, " (");
-			write_rate(group->moving_ns, out);
-			(void) buf_str(out, " while memory moves)");
-		}
-	}
-	(void) buf_printf(out, "; together %g %% of a core at most: lists of processes give way first, memory last\n", 100.0 / SHARE);
 }

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "source/source.h"
 
 enum {
@@ -53,6 +52,3 @@ uint64_t pace_next(const struct pace *p);
 void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
 /* How long what was read last stands for itself. */
 uint64_t pace_hold(const struct pace *p, unsigned group);
-
-/* The plan as it is wished, and what it may cost: a line for people. */
-void pace_write(const struct source_ops *ops, struct buf *out);

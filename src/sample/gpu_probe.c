@@ -35,6 +35,7 @@ struct answers {
 	int code;                /* why not, as open returned it */
 	_Atomic bool done;
 	struct answer of[METRIC_COUNT];
+	struct source_cost costs[GPU_PLAN_GROUPS];
 };
 
 /* ---- in a process of its own ---------------------------------------------------------------------------------------- */
@@ -54,12 +55,14 @@ static void take_down(void *ctx, const struct source_probe *probe)
 
 static _Noreturn void answer(const struct source_ops *ops, const struct source_env *env, struct answers *answers, pid_t asker)
 {
+	struct source_env own = *env;
 	struct source *source;
 
 	gpu_stand_alone(asker, env->root, -1);
-	ops->probe(env, take_down, answers);
+	own.costs = answers->costs;
+	ops->probe(&own, take_down, answers);
 	if (!answers->opened)
-		answers->code = ops->open(env, &source, NULL);
+		answers->code = ops->open(&own, &source, NULL);
 	answers->opened |= answers->code == 0;
 	atomic_store(&answers->done, true);
 	_exit(0);
@@ -192,7 +195,21 @@ static void tell_all(const struct gpu_vendor *vendors, const struct answers *all
 	}
 }
 
-int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, source_prober *tell, void *ctx)
+static void tell_plan(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, uint64_t interval_ns, gpu_planner *plan,
+	void *ctx)
+{
+	struct gpu_tried tried[GPU_VENDORS];
+	unsigned n_tried = 0;
+
+	for (unsigned i = 0; i < n && n_tried < GPU_VENDORS; i++) {
+		if (all[i].done && all[i].opened)
+			tried[n_tried++] = (struct gpu_tried) { &vendors[i], all[i].costs };
+	}
+	gpu_plan(tried, n_tried, interval_ns, plan, ctx);
+}
+
+int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *tell,
+	gpu_planner *plan, void *ctx)
 {
 	const uint64_t until = clock_boot_ns() + patience_ns;
 	struct answers *all;
@@ -209,6 +226,8 @@ int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, so
 	for (unsigned i = 0; i < n; i++)
 		await(&all[i], until);
 	tell_all(vendors, all, n, env->root, tell, ctx);
+	if (plan)
+		tell_plan(vendors, all, n, interval_ns, plan, ctx);
 	(void) munmap(all, (n + 1) * sizeof(*all));
 	return 0;
 }

@@ -13,9 +13,9 @@
 
 /* A look at the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
-	{ .name = "memory", .period_ns = 200000000 },
-	{ .name = "sensors", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
+	{ .name = "memory", .holds = "device memory", .period_ns = 200000000 },
+	{ .name = "sensors", .holds = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
+	{ .name = "processes", .holds = "who is on the GPUs, and with how much; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -188,8 +188,8 @@ static void amdgpu_probe(const struct source_env *env, source_prober *tell, void
 	struct source *s = NULL;
 	int r = amdgpu_open(env, &s, NULL);
 
-	if (r == 0)
-		(void) amdgpu_read(s, AMDGPU_MEMORY | AMDGPU_SENSORS | AMDGPU_PROCESSES, &out);
+	for (int look = 0; look < 2 && r == 0; look++)
+		source_try(&source_amdgpu, env, s, &out);
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		struct source_probe probe = {
 			.metric = told[i].metric,

@@ -20,9 +20,9 @@ enum {
 
 static const struct source_group groups[] = {
 	/* Means over a second each, made by the engine. */
-	{ .name = "profiling", .period_ns = 1000000000, .rank = 1 },
+	{ .name = "profiling", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
 	/* Is it there (again), does somebody profile now? */
-	{ .name = "engine", .period_ns = 10000000000, .rank = 1 },
+	{ .name = "engine", .holds = "whether it is there, and who profiles", .period_ns = 10000000000, .rank = 1 },
 };
 
 static const uint64_t first_ns = 5000000000; /* so long after a watch has begun, an empty value is no news */
@@ -377,12 +377,15 @@ static void await_first(struct source *s)
 
 static void dcgm_probe(const struct source_env *env, source_prober *tell, void *ctx)
 {
+	struct framebuf out = { 0 };
 	struct source *s = NULL;
 	struct err err = { "" };
 	int r = dcgm_open(env, &s, &err);
 
-	if (r == 0)
+	if (r == 0) {
 		await_first(s);
+		source_try(&source_dcgm, env, s, &out);
+	}
 	for (int i = 0; i < DCGM_ROWS; i++) {
 		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM's host engine, means of a second", err.text, "" };
 
@@ -395,6 +398,7 @@ static void dcgm_probe(const struct source_env *env, source_prober *tell, void *
 		}
 		tell(ctx, &probe);
 	}
+	framebuf_done(&out);
 	dcgm_close(s);
 }
 

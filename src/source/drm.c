@@ -20,8 +20,8 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	{ .name = "sensors", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	{ .name = "processes", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+	{ .name = "sensors", .holds = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	{ .name = "processes", .holds = "who is on the GPUs, with how much, and how busy they are", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -289,7 +289,7 @@ static void drm_probe(const struct source_env *env, source_prober *tell, void *c
 	int r = drm_open(env, &s, NULL);
 
 	for (int look = 0; look < 2 && r == 0; look++)
-		(void) drm_read(s, SENSORS | PROCESSES, &out);
+		source_try(&source_drm, env, s, &out);
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		struct source_probe probe = {
 			.metric = told[i].metric,

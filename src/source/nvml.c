@@ -18,21 +18,21 @@
 
 static const struct source_group groups[NVML_GROUPS] = {
 	/* What a job needs is its peak: as often as the driver's page moves; 12 us a device. */
-	[NVML_GROUP_MEMORY] = { .name = "memory", .period_ns = 100000000 },
+	[NVML_GROUP_MEMORY] = { .name = "memory", .holds = "device memory in use", .period_ns = 100000000 },
 	/* Utilisation is a mean of up to 1 s by itself, the driver's own samples tell what came between, energy is a
 	 * counter: twice a second loses nothing. */
-	[NVML_GROUP_ACTIVITY] = { .name = "activity", .period_ns = 500000000, .rank = 1 },
+	[NVML_GROUP_ACTIVITY] = { .name = "activity", .holds = "busy, power, energy", .period_ns = 500000000, .rank = 1 },
 	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
-	[NVML_GROUP_STATE] = { .name = "state", .period_ns = 1000000000, .rank = 1 },
+	[NVML_GROUP_STATE] = { .name = "state", .holds = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
 	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
 	 * moving, and then the lists of those devices alone (nvml_processes.c). */
-	[NVML_GROUP_PROCESSES] = { .name = "processes", .period_ns = 1000000000, .moving_ns = 250000000, .lists = true },
+	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "who is on the GPUs, and with how much", .period_ns = 1000000000, .moving_ns = 250000000, .lists = true },
 	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
-	[NVML_GROUP_GPM] = { .name = "gpm", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	[NVML_GROUP_GPM] = { .name = "gpm", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },
 	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
-	[NVML_GROUP_RARE] = { .name = "rare", .period_ns = 5000000000, .rank = 1 },
+	[NVML_GROUP_RARE] = { .name = "rare", .holds = "power limit, fan, ECC, MIG instances, lost GPUs", .period_ns = 5000000000, .rank = 1 },
 	/* Collected by the driver meanwhile. */
-	[NVML_GROUP_EVENTS] = { .name = "events", .period_ns = 1000000000, .rank = 1, .gathers = true },
+	[NVML_GROUP_EVENTS] = { .name = "events", .holds = "Xid errors", .period_ns = 1000000000, .rank = 1, .gathers = true },
 };
 
 #define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */

@@ -206,11 +206,10 @@ void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx)
 	p.error = source_nvml.open(env, &s, NULL);
 	if (p.error == 0) {
 		p.s = s;
-		(void) source_nvml.read(s, (1u << NVML_GROUPS) - 1, &out);
-		if (any_gpm(s)) {
+		source_try(&source_nvml, env, s, &out);
+		if (any_gpm(s))
 			(void) nanosleep(&pair, NULL);
-			(void) source_nvml.read(s, 1u << NVML_GROUP_GPM, &out);
-		}
+		source_try(&source_nvml, env, s, &out);
 	}
 	probe_all(&p);
 	framebuf_done(&out);

@@ -31,6 +31,12 @@ struct source_credit {
 	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */
 };
 
+/* What a reading of a group took, the last one that was tried. */
+struct source_cost {
+	uint64_t cpu_ns, wall_ns;
+	unsigned n;              /* readings; 0: none */
+};
+
 /* What every source is opened with. Borrowed for the life of the source. */
 struct source_env {
 	const struct root *root;
@@ -43,6 +49,7 @@ struct source_env {
 	                          * back; NULL: not known, v1 looks for the group with the same processes */
 	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
 	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME when a driver answered last; NULL: nobody waits */
+	struct source_cost *costs;    /* GPUs: probe writes here what each group took; NULL: nobody asks */
 };
 
 /* One metric's availability here. */
@@ -61,6 +68,7 @@ enum {
 
 struct source_group {
 	const char *name;
+	const char *holds;   /* GPUs: what is read, for people */
 	uint64_t period_ns;  /* default; 0: at every tick */
 	uint64_t moving_ns;  /* GPUs: lists of processes, on credit: the period while device memory is moving; else 0 */
 	unsigned rank;       /* GPUs: where readings cost too much, the highest gives way first, lists before all; below
@@ -93,6 +101,10 @@ struct source_ops {
 	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
 	void (*close)(struct source *source); /* NULL is fine */
 };
+
+/* source_try.c, for probe: reads all groups one after the other into out, and writes down what each took; a second time but
+ * for lists of processes that one reading tells, since the first reading finds its symbols and its memory. */
+void source_try(const struct source_ops *ops, const struct source_env *env, struct source *source, struct framebuf *out);
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow (the rest) */
 extern const struct source_ops source_energy; /* energy.c: RAPL */

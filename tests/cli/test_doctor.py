@@ -214,6 +214,45 @@ def test_no_gpu_takes_one_line(tool):
     assert "  gpu.*, gpu_process.*, job.gpu_mem, job.gpu_mem_main, job.gpu_mem_rest\n      no GPU\n" in said
 
 
+def rates(tool):
+    return {(r["source"], r["group"]): r for r in report(tool)["gpu_readings"]}
+
+
+def test_how_often_gpus_are_read(tool):
+    """Each group of calls, from the plan that a run has: as planned, and what it comes to where a call is dear."""
+    gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\nburn = 0.05\n")
+    found = rates(tool)
+    assert {group for _, group in found} == {"memory", "activity", "state", "processes", "gpm", "rare", "events"}
+    assert {source for source, _ in found} == {"NVML"}
+    assert [found["NVML", group]["period_s"] for group in ("memory", "activity", "rare")] == [0.1, 0.5, 5]
+    for r in found.values():
+        assert r["holds"] and r["wall_s"] >= r["cpu_s"] > 0 and r["period_here_s"] >= r["period_s"] >= r["period_moving_s"]
+        assert (r["period_here_s"] > r["period_s"]) == bool(r["why_longer"])
+    lists = found["NVML", "processes"]
+    assert lists["period_moving_s"] == 0.25 and lists["period_s"] == 1
+    assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
+    assert lists["why_longer"] == "all readings together may take 0.2 % of a core, and lists have what the others leave"
+    said = " ".join(tool.run("doctor").stdout.split())
+    assert "GPU readings together 0.2 % of a core at most" in said and "device memory in use; took " in said
+    assert re.search(r'NVML processes, 1/s \(4/s while .*who is on the GPUs', said)
+
+
+def test_a_list_that_holds_locks_is_read_less_often(tool):
+    gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.3\n")
+    lists = rates(tool)["NVML", "processes"]
+    assert lists["wall_s"] >= 0.3 and lists["period_here_s"] == 10
+    assert lists["why_longer"] == "a list may hold the driver's locks, and the job, for 2 % of the time"
+
+
+def test_how_often_others_than_nvidias_are_read(tool):
+    def read(tree):
+        return [(r["source"], r["group"]) for r in report(tool, "--root", ROOT / "tests" / "trees" / tree)["gpu_readings"]]
+
+    assert read("amd-mi") == [("amdgpu", "memory"), ("amdgpu", "sensors"), ("amdgpu", "processes")]
+    assert read("i915") == [("DRM", "sensors"), ("DRM", "processes")]
+    assert not read("cgroup-v1")
+
+
 # ---- how new processes are found ----
 
 def test_the_last_pid_gate(tool):

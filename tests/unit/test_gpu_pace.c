@@ -5,6 +5,7 @@
  */
 #include "tree_helper.h"
 
+#include "sample/gpu.h"
 #include "sample/gpu_pace.h"
 
 #define US     UINT64_C(1000)
@@ -169,15 +170,91 @@ static void what_is_urgent_is_borrowed_for(void **state)
 	assert_in_range(pace_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
 }
 
-static void the_plan_is_written(void **state)
+/* What doctor is told, by its group; the last of each stays. */
+struct planned {
+	struct gpu_plan of[GROUPS];
+	unsigned n;
+};
+
+static void take_plan(void *ctx, const struct gpu_plan *plan)
 {
-	struct buf out = BUF_INIT(4096);
+	struct planned *planned = ctx;
+
+	assert_true(planned->n < GROUPS);
+	planned->of[planned->n++] = *plan;
+}
+
+static void take_each(void *ctx, const struct gpu_plan *plan)
+{
+	struct gpu_plan **next = ctx;
+
+	*(*next)++ = *plan;
+}
+
+static struct planned plan_of(uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
+{
+	const struct gpu_vendor vendor = { &ops, "made up", NULL };
+	const struct source_cost costs[GROUPS] = {
+		[MEMORY] = { memory_ns, memory_ns, 2 },
+		[OTHERS] = { others_ns, others_ns, 2 },
+		[LISTS] = { list_cpu_ns, list_wall_ns, 1 },
+	};
+	struct planned planned = { .n = 0 };
+
+	gpu_plan(&(struct gpu_tried) { &vendor, costs }, 1, 100 * MS, take_plan, &planned);
+	assert_int_equal(planned.n, GROUPS);
+	return planned;
+}
+
+/* The plan of doctor is that of the groups, with what their costs make of it. */
+static void the_plan_is_told(void **state)
+{
+	struct planned p = plan_of(12 * US, 50 * US, 100 * US, 100 * US);
 
 	(void) state;
-	pace_write(&ops, &out);
-	assert_string_equal(out.data, "memory 10/s, others 2/s, lists 1/s (4/s while memory moves); together 0.2 % of a core at most: "
-				      "lists of processes give way first, memory last\n");
-	buf_done(&out);
+	for (unsigned g = 0; g < GROUPS; g++) {
+		assert_string_equal(p.of[g].group, groups[g].name);
+		assert_int_equal(p.of[g].planned_ns, groups[g].period_ns);
+		assert_int_equal(p.of[g].lasting_ns, groups[g].period_ns);
+		assert_string_equal(p.of[g].why, "");
+	}
+	assert_int_equal(p.of[LISTS].moving_ns, groups[LISTS].moving_ns);
+	assert_int_equal(p.of[MEMORY].moving_ns, 0);
+	assert_true(p.of[MEMORY].share_most == 0.002);
+}
+
+static void the_plan_says_what_gives_way_and_why(void **state)
+{
+	struct planned p = plan_of(12 * US, 50 * US, 36 * MS, 36 * MS);
+
+	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms a second */
+	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
+	assert_in_range(p.of[LISTS].lasting_ns, 20 * SECOND, 20500 * MS);
+	assert_string_equal(p.of[LISTS].why, "all readings together may take 0.2 % of a core, and lists have what the others leave");
+	p = plan_of(12 * US, 50 * US, 10 * US, 40 * MS);
+	assert_int_equal(p.of[LISTS].lasting_ns, 2 * SECOND);
+	assert_string_equal(p.of[LISTS].why, "a list may hold the driver's locks, and the job, for 2 % of the time");
+	p = plan_of(12 * US, 5 * MS, 10 * US, 10 * US);
+	assert_true(p.of[OTHERS].lasting_ns > 5 * SECOND);
+	assert_string_equal(p.of[OTHERS].why, "all readings together may take 0.2 % of a core");
+	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
+}
+
+/* Another source that takes all there is leaves each its part. */
+static void the_plan_is_of_all_sources(void **state)
+{
+	const struct gpu_vendor vendor = { &ops, "made up", NULL };
+	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } }, cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
+	const struct gpu_tried tried[] = { { &vendor, cheap }, { &vendor, dear } };
+	struct gpu_plan told[2 * GROUPS];
+	struct gpu_plan *next = told;
+
+	(void) state;
+	gpu_plan(tried, 2, 100 * MS, take_each, &next);
+	assert_ptr_equal(next, told + 2 * GROUPS);
+	assert_in_range(told[MEMORY].lasting_ns, 150 * MS, 170 * MS); /* 0.12 % of what is 0.075 % */
+	assert_string_equal(told[MEMORY].why, "all readings together may take 0.2 % of a core");
+	assert_int_equal(told[OTHERS].cost.n, 0);
 }
 
 /* A list that hung for half a minute once is not one that takes so long. */
@@ -223,7 +300,9 @@ int main(void)
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
 		cmocka_unit_test(what_is_urgent_is_borrowed_for),
 		cmocka_unit_test(one_slow_list_silences_nothing),
-		cmocka_unit_test(the_plan_is_written),
+		cmocka_unit_test(the_plan_is_told),
+		cmocka_unit_test(the_plan_says_what_gives_way_and_why),
+		cmocka_unit_test(the_plan_is_of_all_sources),
 		cmocka_unit_test(the_interval_may_change),
 	};
 

@@ -53,7 +53,7 @@ static void ask(const char *vendor, struct told *ret)
 	root.live = true; /* else a library is no source for it */
 	memset(ret, 0, sizeof(*ret));
 	assert_int_equal(setenv("HIWATER_NVML", "/nowhere/libnvidia-ml.so.1", 1), 0);
-	assert_int_equal(gpu_probe(vendors, &(struct source_env) { .root = &root }, take_told, ret), 0);
+	assert_int_equal(gpu_probe(vendors, &(struct source_env) { .root = &root }, 100000000, take_told, NULL, ret), 0);
 	root_done(&root);
 	temp_tree_done(&t);
 }
