@@ -19,6 +19,12 @@ static inline struct maybe known(int64_t value)
 	return (struct maybe) { value, true };
 }
 
+/* What a kernel or a driver says without a sign; more than the value holds is no figure. */
+static inline struct maybe known_unsigned(uint64_t value)
+{
+	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+}
+
 /* The larger of two; the known one if only one is. */
 static inline struct maybe maybe_max(struct maybe a, struct maybe b)
 {

@@ -10,7 +10,7 @@
 
 void job_files_done(struct job *job, uint64_t bytes)
 {
-	job->files = bytes <= INT64_MAX ? known((int64_t) bytes) : UNKNOWN;
+	job->files = known_unsigned(bytes);
 	for (size_t i = 0; i < job->n_live; i++)
 		job->live[i].file_then = job->live[i].file;
 	job->look.seq = 0;

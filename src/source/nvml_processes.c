@@ -78,7 +78,7 @@ static void tell_memory(const struct nvml_process *p, struct framebuf *out)
 
 static void set(struct nvml_process *p, const struct nvml_listed *l)
 {
-	p->bytes = l->bytes <= INT64_MAX ? known((int64_t) l->bytes) : UNKNOWN;
+	p->bytes = known_unsigned(l->bytes);
 	p->compute |= l->compute;
 	p->graphics |= l->graphics;
 }

@@ -36,19 +36,14 @@ static void set_bytes(struct reading *r, uint64_t value)
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
-static struct maybe bytes_of(uint64_t value)
-{
-	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
-}
-
 static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
 
 	set_bytes(&r[0], m.used);
-	d->mem_free = bytes_of(m.free);
-	d->mem_reserved = bytes_of(m.reserved);
+	d->mem_free = known_unsigned(m.free);
+	d->mem_reserved = known_unsigned(m.reserved);
 	return code;
 }
 
@@ -58,7 +53,7 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	int code = NVML_CALL(&s->nvml, memory, d->handle, &m);
 
 	set_bytes(&r[0], m.used);
-	d->mem_free = bytes_of(m.free);
+	d->mem_free = known_unsigned(m.free);
 	d->mem_reserved = UNKNOWN;
 	return code;
 }

@@ -168,8 +168,8 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_
 		.hwm_bytes = m ? m->hwm : UNKNOWN,
 		.cpu_user_ns = ticks_ns(p, st.user_ticks),
 		.cpu_system_ns = ticks_ns(p, st.system_ticks),
-		.faults_minor = st.faults_minor <= INT64_MAX ? known((int64_t) st.faults_minor) : UNKNOWN,
-		.faults_waited = st.faults_waited <= INT64_MAX ? known((int64_t) st.faults_waited) : UNKNOWN,
+		.faults_minor = known_unsigned(st.faults_minor),
+		.faults_waited = known_unsigned(st.faults_waited),
 	};
 	*ret_ignored_sigchld = ignores_sigchld(p, pid);
 	p->unwaited += *ret_ignored_sigchld && !(m && m->ignores_sigchld);

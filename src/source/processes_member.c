@@ -156,11 +156,6 @@ static void member_follow(struct processes *p, struct member *m)
 	}
 }
 
-static struct maybe io_figure(uint64_t value)
-{
-	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
-}
-
 int process_io(const char *text, struct io_facts *ret)
 {
 	struct procfs_io io;
@@ -169,11 +164,11 @@ int process_io(const char *text, struct io_facts *ret)
 	if (r < 0)
 		return r;
 	*ret = (struct io_facts) {
-		.read_bytes = io_figure(io.read_bytes),
-		.write_bytes = io_figure(io.write_bytes),
-		.write_cancelled = io_figure(io.write_cancelled),
-		.read_chars = io_figure(io.read_chars),
-		.write_chars = io_figure(io.write_chars),
+		.read_bytes = known_unsigned(io.read_bytes),
+		.write_bytes = known_unsigned(io.write_bytes),
+		.write_cancelled = known_unsigned(io.write_cancelled),
+		.read_chars = known_unsigned(io.read_chars),
+		.write_chars = known_unsigned(io.write_chars),
 	};
 	return 0;
 }
@@ -305,21 +300,16 @@ struct maybe ticks_ns(const struct processes *p, uint64_t ticks)
 	return known((int64_t) ns);
 }
 
-static struct maybe count_of(uint64_t n)
-{
-	return n <= INT64_MAX ? known((int64_t) n) : UNKNOWN;
-}
-
 void member_stat(struct processes *p, struct member *m, const struct procfs_stat *st)
 {
 	m->cpu_user_ns = ticks_ns(p, st->user_ticks);
 	m->cpu_system_ns = ticks_ns(p, st->system_ticks);
 	m->cpu_waited_user_ns = ticks_ns(p, st->user_waited_ticks);
 	m->cpu_waited_system_ns = ticks_ns(p, st->system_waited_ticks);
-	m->faults_minor = count_of(st->faults_minor);
-	m->faults_major = count_of(st->faults_major);
-	m->faults_waited = count_of(st->faults_waited);
-	m->threads = count_of(st->threads);
+	m->faults_minor = known_unsigned(st->faults_minor);
+	m->faults_major = known_unsigned(st->faults_major);
+	m->faults_waited = known_unsigned(st->faults_waited);
+	m->threads = known_unsigned(st->threads);
 	if (!m->leader && st->session == st->pid) {
 		/* Without memory for it a daemon's children may be missed. */
 		(void) map_put(&p->sessions, (uint64_t) st->pid, (uint32_t) st->start_ticks);

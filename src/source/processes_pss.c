@@ -11,9 +11,9 @@
 
 static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
 {
-	member_tell(m, M_PROC_PSS, r->pss <= INT64_MAX ? known((int64_t) r->pss) : UNKNOWN, out);
-	member_tell(m, M_PROC_PRIVATE, r->private <= INT64_MAX ? known((int64_t) r->private) : UNKNOWN, out);
-	member_tell(m, M_PROC_SHARED, r->shared <= INT64_MAX ? known((int64_t) r->shared) : UNKNOWN, out);
+	member_tell(m, M_PROC_PSS, known_unsigned(r->pss), out);
+	member_tell(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
+	member_tell(m, M_PROC_SHARED, known_unsigned(r->shared), out);
 }
 
 /* Returns whether it could be had: false makes the pass invalid. */

@@ -22,7 +22,7 @@ static struct maybe number_parse(const char *p)
 		return UNKNOWN;
 	if (parse_word(&p, " kB") && __builtin_mul_overflow(value, (uint64_t) 1024, &value))
 		return UNKNOWN;
-	return value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+	return known_unsigned(value);
 }
 
 static void number_take(const char *p, void *to)

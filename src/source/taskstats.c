@@ -321,7 +321,7 @@ static uint32_t member_id(const struct processes *p, const struct group *g, uint
 
 static struct maybe value_of(uint64_t value, bool is_known)
 {
-	return is_known && value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
+	return is_known ? known_unsigned(value) : UNKNOWN;
 }
 
 /* User and system time are samples of the timer, the time that it ran is exact: they share it as the kernel has it in

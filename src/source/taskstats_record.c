@@ -171,18 +171,15 @@ void taskstats_io_add(struct taskstats_io *sum, const struct taskstats_io *io)
 	sum->write_chars += io->write_chars;
 }
 
-static struct maybe figure(uint64_t value, bool is_known)
-{
-	return is_known && value <= INT64_MAX ? known((int64_t) value) : UNKNOWN;
-}
-
 struct io_facts taskstats_io_facts(const struct taskstats_io *io, bool is_known)
 {
+	if (!is_known)
+		return (struct io_facts) { .read_bytes = UNKNOWN };
 	return (struct io_facts) {
-		.read_bytes = figure(io->read_bytes, is_known),
-		.write_bytes = figure(io->write_bytes, is_known),
-		.write_cancelled = figure(io->write_cancelled, is_known),
-		.read_chars = figure(io->read_chars, is_known),
-		.write_chars = figure(io->write_chars, is_known),
+		.read_bytes = known_unsigned(io->read_bytes),
+		.write_bytes = known_unsigned(io->write_bytes),
+		.write_cancelled = known_unsigned(io->write_cancelled),
+		.read_chars = known_unsigned(io->read_chars),
+		.write_chars = known_unsigned(io->write_chars),
 	};
 }
