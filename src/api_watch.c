@@ -297,14 +297,14 @@ static int signal_one(const struct hiw_recorder *r, const struct process *p, int
 	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
 }
 
-/* Main first: who cares for its children must not see them fall before. first: index of the first to be told. */
-static int signal_members(const struct hiw_recorder *r, size_t first, pid_t pid, int signal)
+/* Main first: who cares for its children must not see them fall before. told: the last that was told before. */
+static int signal_members(const struct hiw_recorder *r, uint32_t told, pid_t pid, int signal)
 {
 	const struct job *job = sampler_job(r->sampler);
 	int n = 0;
 
 	for (int rest = 0; rest <= 1; rest++) {
-		for (size_t i = first; i < job_process_count(job); i++) {
+		for (size_t i = job_process_behind(job, told); i < job_process_count(job); i++) {
 			const struct process *p = job_process(job, i);
 
 			if (p->ended || p->is_main == (rest == 1) || (pid != 0 && p->pid != pid))
@@ -323,18 +323,18 @@ int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
 		LOOKS = 8
 	};
 	const struct job *job = sampler_job(r->sampler);
-	size_t told = 0;
+	uint32_t told = 0;
 	int n = 0;
 
 	for (int look = 0; look < LOOKS; look++) {
 		if (pid == 0)
 			sampler_find(r->sampler);
-		if (look > 0 && job_process_count(job) == told)
-			break;
 		const size_t count = job_process_count(job);
 
+		if (job_process_behind(job, told) == count)
+			break;
 		n += signal_members(r, told, pid, signal);
-		told = count;
+		told = job_process(job, count - 1)->id;
 		if (pid != 0)
 			break;
 	}

@@ -189,6 +189,15 @@ const struct process *job_process(const struct job *job, size_t i)
 	return i < job->n_members ? &job->members[i]->p : NULL;
 }
 
+size_t job_process_behind(const struct job *job, uint32_t id)
+{
+	size_t i = job->n_members;
+
+	while (i > 0 && job->members[i - 1]->p.id > id)
+		i--;
+	return i;
+}
+
 const struct process *job_process_by_id(const struct job *job, uint32_t id)
 {
 	const struct member *m = member_find(job, id);

@@ -194,6 +194,8 @@ const struct course *job_course(const struct job *job, enum metric metric, uint3
 uint64_t job_course_span(const struct job *job);                  /* of each bucket; 0: there are none */
 size_t job_process_count(const struct job *job);                  /* those kept */
 const struct process *job_process(const struct job *job, size_t i);
+/* The first of those born behind id, which ids tell; places do not: they change when ended ones are dropped. */
+size_t job_process_behind(const struct job *job, uint32_t id);
 const struct process *job_process_by_id(const struct job *job, uint32_t id);
 const struct process *job_main(const struct job *job);            /* NULL before its birth */
 size_t job_alive(const struct job *job);

@@ -211,6 +211,40 @@ static void test_the_largest_are_kept_by_name(void **state)
 	}
 }
 
+/* A look that drops ended ones moves all others to other places: who is new must be found all the same, and nobody twice. */
+static void test_who_is_new_is_told_by_its_id(void **state)
+{
+	const struct job_config config = { .page_bytes = PAGE, .ours = true, .max_processes = 16 };
+	struct rig *r = *state;
+
+	job_free(r->job);
+	r->job = job_new(&config);
+	assert_non_null(r->job);
+	born(r, 1, 0, 77);
+	for (uint32_t id = 2; id <= 17; id++) {
+		born(r, id, 1, id);
+		rss(r, id, PAGE, 0);
+		push(r);
+		gone(r, id);
+		push(r);
+	}
+	born(r, 18, 1, 18);
+	push(r);
+	const size_t places = job_process_count(r->job);
+
+	assert_int_equal(job_process_behind(r->job, 18), places);
+	gone(r, 18);
+	push(r);
+	born(r, 19, 1, 19);
+	born(r, 20, 1, 20);
+	push(r);
+	assert_true(job_process_count(r->job) < places);
+	assert_int_equal(job_process_count(r->job) - job_process_behind(r->job, 18), 2);
+	assert_int_equal(job_process(r->job, job_process_behind(r->job, 18))->id, 19);
+	assert_int_equal(job_process_behind(r->job, 20), job_process_count(r->job));
+	assert_int_equal(job_process(r->job, job_process_behind(r->job, 0))->id, 1);
+}
+
 /* ---- processor time ------------------------------------------------------------------------------------------------ */
 
 static void test_waited_children_count_once(void **state)
@@ -729,6 +763,7 @@ int main(void)
 		RIG_TEST(test_birth_exec_and_end),
 		RIG_TEST(test_many_come_and_go),
 		RIG_TEST(test_the_largest_are_kept_by_name),
+		RIG_TEST(test_who_is_new_is_told_by_its_id),
 		RIG_TEST(test_waited_children_count_once),
 		RIG_TEST(test_children_of_the_careless_count_too),
 		RIG_TEST(test_a_parent_that_ends_first_has_told),
