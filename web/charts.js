@@ -214,18 +214,50 @@ class Chart extends Panel {
   constructor(page, spec) {
     super(page, { height: 150, ...spec });
     this.unit = UNITS[spec.unit];
-    const lines = spec.stack ? stacked(spec.lines.map((l) => l.line)) : spec.lines.map((l) => l.line);
-    this.lines = spec.lines.map((l, i) => ({ ...l, number: i, line: lines[i] })); // of long ones make() finds the line when it is drawn
+    this.lines = spec.lines.map((l, i) => ({ ...l, number: i, alone: l.line })); // of long ones make() finds the line when it is drawn
+    this.pile();
     this.drawn = spec.stack ? [...this.lines].reverse() : [...this.lines].sort((a, b) => Boolean(b.thin) - Boolean(a.thin)); // what matters last, over the others
-    this.chips = this.lines.map((l) => element('span', { class: 'chip' }, element('i', {}), l.label + ' ', element('b', {})));
-    this.values.append(...this.chips, ...this.aboveWords(), ...this.heldWords());
+    this.chips = this.lines.map((l) => this.chipOf(l));
+    this.above = element('span', { class: 'aboves' }, ...this.aboveWords());
+    this.values.append(...this.chips, this.above, ...this.heldWords());
     this.root.classList.add(spec.kind || 'lines');
+  }
+
+  // What the legend says of a line. Of several each can be hidden.
+  chipOf(l) {
+    const words = [element('i', {}), element('span', {}, l.label), ' ', element('b', {})];
+    if (this.lines.length < 2) return element('span', { class: 'chip' }, ...words);
+    return element('button', { class: 'chip', type: 'button', 'aria-pressed': 'true', title: 'show or hide it', onclick: () => this.toggle(l) }, ...words);
+  }
+
+  toggle(l) {
+    l.hidden = !l.hidden;
+    this.chips[l.number].setAttribute('aria-pressed', String(!l.hidden));
+    this.pile();
+    this.above.replaceChildren(...this.aboveWords());
+    this.build();
+  }
+
+  shown(lines = this.lines) {
+    return lines.filter((l) => !l.hidden);
+  }
+
+  // Those that are shown, one upon another or each by itself.
+  pile() {
+    const shown = this.shown();
+    const lines = this.spec.stack ? stacked(shown.map((l) => l.alone)) : shown.map((l) => l.alone);
+    shown.forEach((l, i) => { l.line = lines[i]; });
+  }
+
+  // The flag is of the first line.
+  flags() {
+    return this.lines[0].hidden ? [] : this.spec.flags || [];
   }
 
   // Limits that lie too far above the lines to be drawn.
   aboveWords() {
     const refs = this.spec.refs || [];
-    const top = refs.length ? Math.max(...this.lines.map((l) => highest(l.line)), ...(this.spec.flags || []).map((f) => f.y)) : 0;
+    const top = refs.length ? Math.max(0, ...this.shown().map((l) => highest(l.line)), ...this.flags().map((f) => f.y)) : 0;
     return refs.filter((r) => r.value > top * REACH).map((r) => element('span', { class: 'chip above' }, r.label + ' ', element('b', {}, this.unit.text(r.value)), ', above the chart'));
   }
 
@@ -239,7 +271,8 @@ class Chart extends Panel {
 
   // uPlot wants one time column: [x, low, high, mean, low, high, mean...], low and high where there is a band.
   data() {
-    const tables = this.drawn.map(({ line }) => line.band ? [line.x, line.low, line.high, line.mean] : [line.x, line.mean]);
+    if (!this.shown().length) return [[this.view.min, this.view.max]];
+    const tables = this.shown(this.drawn).map(({ line }) => line.band ? [line.x, line.low, line.high, line.mean] : [line.x, line.mean]);
     const same = tables.every((t) => t[0] === tables[0][0] || (t[0].length === tables[0][0].length && t[0].every((x, i) => x === tables[0][0][i])));
     if (same) return [tables[0][0], ...tables.flatMap((t) => t.slice(1))];
     return uPlot.join(tables);
@@ -258,7 +291,8 @@ class Chart extends Panel {
   series() {
     const series = [{}];
     const bands = [];
-    for (const l of this.drawn) {
+    const lowest = this.shown()[0];
+    for (const l of this.shown(this.drawn)) {
       const stroke = this.inkOf(l);
       const soft = { stroke: 'transparent', width: 0, points: { show: false }, paths: pathsOf(l.line) };
       if (l.line.band) {
@@ -276,7 +310,7 @@ class Chart extends Panel {
         spanGaps: false,
       });
       if (!this.spec.stack) continue;
-      if (l.number) bands.push({ series: [series.length - 1, series.length], fill: fade(stroke, 0.35) }); // down to the next one
+      if (l !== lowest) bands.push({ series: [series.length - 1, series.length], fill: fade(stroke, 0.35) }); // down to the next one
       else series[series.length - 1].fill = fade(stroke, 0.35);
     }
     return { series, bands };
@@ -289,13 +323,13 @@ class Chart extends Panel {
     for (const r of spec.refs || []) if (r.value <= top * REACH) top = Math.max(top, r.value);
     if (unit.top && top <= unit.top) return [0, unit.top];
     if (top === bottom) return bottom === 0 ? [0, unit.base === 1024 ? 1024 : 1] : [bottom - Math.abs(bottom) * 0.1, top + Math.abs(top) * 0.1];
-    const room = (top - bottom) * (spec.flags && spec.flags.length ? 0.24 : 0.08);
+    const room = (top - bottom) * (this.flags().length ? 0.24 : 0.08);
     bottom = spec.loose ? bottom - room : bottom;
     return [bottom, top + room];
   }
 
   make() {
-    for (const l of this.lines) l.line = l.line || l.make();
+    for (const l of this.lines) l.line = l.line || (l.alone = l.make());
     const options = this.options();
     const { series, bands } = this.series();
     options.scales.y = { range: (u, low, high) => this.range(low, high) };
@@ -323,7 +357,7 @@ class Chart extends Panel {
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = 'alphabetic';
     for (const r of this.spec.refs || []) this.drawReference(u, ctx, r, ratio);
-    for (const f of this.spec.flags || []) this.drawFlag(u, ctx, f, ratio);
+    for (const f of this.flags()) this.drawFlag(u, ctx, f, ratio);
     this.drawSpecial(u, ctx, ratio);
     if (this.width() > WIDE) this.drawNames(u, ctx, ratio);
     ctx.restore();
@@ -372,7 +406,7 @@ class Chart extends Panel {
   drawSpecial(u, ctx, ratio) {
     ctx.fillStyle = ink('alert');
     const middle = u.bbox.left + u.bbox.width / 2;
-    for (const { line } of this.lines) {
+    for (const { line } of this.shown()) {
       for (const [t, text] of line.special.slice(0, 50)) {
         const x = u.valToPos(t, 'x', true);
         ctx.textAlign = x < middle ? 'left' : 'right';
@@ -387,7 +421,7 @@ class Chart extends Panel {
     const step = 13 * ratio;
     const right = u.bbox.left + u.bbox.width;
     const room = (LABELS - 12) * ratio;
-    const names = this.lines.map((l) => {
+    const names = this.shown().map((l) => {
       const { view } = this;
       const own = l.line.value || l.line.mean;
       let row = placesBefore(l.line, view.max + 1e-9) - 1;
@@ -427,7 +461,7 @@ class Chart extends Panel {
     const { view } = this;
     this.lines.forEach((l, i) => {
       const [swatch, value] = [this.chips[i].querySelector('i'), this.chips[i].querySelector('b')];
-      swatch.style.borderTopColor = this.inkOf(l);
+      swatch.style.borderTopColor = l.hidden ? 'transparent' : this.inkOf(l);
       swatch.style.borderTopStyle = this.dashOf(l).length ? 'dashed' : 'solid';
       if (view.cursor !== null) {
         value.textContent = this.valueAt(l, view.cursor);
@@ -441,6 +475,6 @@ class Chart extends Panel {
   }
 
   spoken() {
-    return this.spec.title + ': ' + this.chips.map((c) => c.textContent).join(', ');
+    return this.spec.title + ': ' + this.shown().map((l) => this.chips[l.number].textContent).join(', ');
   }
 }

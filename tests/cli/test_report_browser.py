@@ -211,6 +211,52 @@ def test_one_crosshair_over_all_charts(opened):
     assert re.match(r"[\d.]+\u00a0MiB", opened.chip("RAM of the job", "job"))
 
 
+def test_lines_are_hidden_and_shown_by_the_legend(browser, tmp_path):
+    """A burst of 30 GiB over 3: without its line, the scale is that of the others, and a limit that lay too far above is told anew."""
+    path = tmp_path / "run.hiw"
+    long_recordings.make(HIWATER, path, hours=0.05, processes=2, burst_at=70)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE job_sample SET ram_private_min = 1 << 30, ram_private = 1 << 30, ram_private_max = 1 << 30")
+        db.execute(f"UPDATE meta SET value = {40 << 30} WHERE key = 'capacity_bytes'")
+    db.close()
+    assert Tool(tmp_path).run("report", path).returncode == 0
+    opened = Opened(browser, tmp_path / "run.html")
+    figure = opened.page.locator('figure.chart[aria-label="RAM of the job"]')
+    job, private = (figure.get_by_role("button", name=re.compile(f"^{label}")) for label in ("job", "private"))
+    top = lambda: figure.evaluate("f => f.panel.plot.scales.y.max") / 2**30
+    state = lambda: (job.get_attribute("aria-pressed"), private.get_attribute("aria-pressed"), figure.evaluate("f => f.panel.plot.series.length"))
+    whole, all_lines = top(), state()
+    assert whole > 30 and all_lines[:2] == ("true", "true") and figure.locator(".above").count() == 0
+    job.click()
+    assert state()[:2] == ("false", "true") and state()[2] < all_lines[2] and top() < 2
+    assert not job.locator("b").is_visible() and "line-through" in job.locator("span").evaluate("e => getComputedStyle(e).textDecoration")
+    assert private.locator("b").inner_text() == "max 1\u00a0GiB"
+    assert "40\u00a0GiB" in figure.locator(".above").inner_text()
+    opened.press("ArrowRight")
+    opened.settle()
+    assert "private" in opened.page.text_content("#spoken") and "job" not in opened.page.text_content("#spoken").split("RAM by")[0].replace("RAM of the job", "")
+    opened.press("Escape")
+    opened.press("Tab")
+    assert private.evaluate("e => e === document.activeElement"), "the next stop of the keyboard is the next line"
+    scrolled, lines = opened.js("scrollY"), state()[2]
+    opened.press(" ")
+    assert state()[1] == "false" and state()[2] < lines and opened.js("scrollY") == scrolled
+    opened.press("Enter")
+    assert state()[1:] == ("true", lines)
+    chips = figure.locator("button.chip")
+    for i in range(1, chips.count()):
+        chips.nth(i).click()
+    assert state()[2] == 1, "none is left"
+    for i in range(chips.count()):
+        chips.nth(i).click()
+    assert state() == all_lines and top() == whole
+    areas = opened.page.locator('figure.chart[aria-label="RAM by process"]')
+    full = areas.evaluate("f => f.panel.plot.scales.y.max")
+    areas.get_by_role("button").first.click()
+    assert areas.evaluate("f => f.panel.plot.scales.y.max") < full, "what lay upon it came down"
+    opened.close()
+
+
 def test_keys(opened):
     assert opened.when().startswith("all of ")
     opened.press("+")
