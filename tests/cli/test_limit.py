@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import DEADLINE, HERE, ended, wait_for
+from cli_helpers import DEADLINE, HERE, HIWATER, as_nobody, ended, wait_for
 from stress_jobs import valid
 from watched_jobs import Watched
 
@@ -299,3 +299,50 @@ def test_the_grace_of_a_limit_does_not_end_with_that_of_one_before(tool):
             os.kill(stubborn, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+STARTER = """
+import subprocess, sys, threading
+for line in sys.stdin:
+    started = subprocess.Popen(sys.argv[1:])
+    print(started.pid, flush=True)
+    threading.Thread(target=started.wait, daemon=True).start()
+"""
+HOLDER = "import time; held = bytearray(b'x') * (150 << 20); time.sleep(600)"
+
+
+def test_who_comes_long_after_the_kill_lives(tool):
+    """Main is another user's and stays, so that hiwater goes on; whom it starts then was not there at the limit."""
+    nobody = as_nobody(tool.folder)
+    main = subprocess.Popen([sys.executable, "-S", "-c", STARTER, *nobody, sys.executable, "-S", "-c", HOLDER], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def start():
+        print("start", file=main.stdin)
+        return int(main.stdout.readline())
+
+    started = [start()]
+    errors = tool.folder / "errors"
+    with errors.open("w") as stderr:
+        hiwater = subprocess.Popen([*nobody, HIWATER, "attach", "-i", "20ms", "--no-record", "--summary", "none", "--limit", "ram = 1B",
+                                    "--grace", "50ms", "--alert", "process.rss > 100MiB", str(main.pid)], env=tool.env, cwd=tool.folder,
+                                   stdin=subprocess.DEVNULL, stderr=stderr)
+    try:
+        wait_for(lambda: "the job did not end within" in errors.read_text(), "the kill")
+        wait_for(lambda: ended(started[0]), "it hits who was there")
+        over = time.monotonic() + 2.1  # what follows is told by hiwater's clock alone
+        wait_for(lambda: time.monotonic() > over, "the two seconds of the chase")
+        for _ in range(2):  # the step that tells of the second is behind the one that told of the first
+            started.append(start())
+            wait_for(lambda: f"({started[-1]})" in errors.read_text(), "hiwater sees it")
+        assert not ended(started[1])
+        assert hiwater.poll() is None
+    finally:
+        for pid in started:
+            if not ended(pid):
+                os.kill(pid, signal.SIGKILL)
+        main.stdin.close()
+        main.stdout.close()
+        main.kill()
+        main.wait()
+        hiwater.wait(DEADLINE)
