@@ -144,6 +144,34 @@ static void tell_doubt(const struct gpu_ids *ids, struct gpu_device *d, uint64_t
 			    });
 }
 
+static void end_user(struct gpu_user *u, struct framebuf *out)
+{
+	framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = u->id, .how = END_SEEN });
+}
+
+/* The last takes its place. */
+static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
+{
+	const struct gpu_user *last = &ids->users[ids->n_users - 1];
+
+	if (!u->awaited)
+		map_remove(&ids->user_places, u->key);
+	end_user(u, out);
+	*u = *last;
+	ids->n_users--;
+	if (u != last && !u->awaited)
+		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
+}
+
+/* Whom a new list of the device does not tell of again has left it meanwhile. */
+static void drop_awaited(struct gpu_ids *ids, uint32_t device, struct framebuf *out)
+{
+	for (size_t i = ids->n_users; i-- > 0;) {
+		if (ids->users[i].awaited && ids->users[i].device == device)
+			drop_user(ids, &ids->users[i], out);
+	}
+}
+
 /* How many are on it; unknown where a list failed. Then what somebody held before stands no longer, and who is known to
  * hold something now is told of after this. */
 static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
@@ -153,6 +181,8 @@ static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, st
 	d->listed = ids->listed = true;
 	d->visible = (struct amount) { .unknown = !known };
 	d->ours = d->others = d->visible;
+	if (known)
+		drop_awaited(ids, id, out);
 	for (size_t i = 0; !known && i < ids->n_users; i++) {
 		struct gpu_user *u = &ids->users[i];
 
@@ -204,9 +234,14 @@ static void tell_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *
 	framebuf_birth(out, &birth);
 }
 
-static void end_user(struct gpu_user *u, struct framebuf *out)
+/* One that was there before all sources began anew is under another number there. */
+static bool goes_on(struct gpu_ids *ids, struct gpu_user *before, const struct gpu_user *now)
 {
-	framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = u->id, .how = END_SEEN });
+	if (before->process != now->process || map_put(&ids->user_places, now->key, (uint32_t) (before - ids->users)) < 0)
+		return false;
+	before->key = now->key;
+	before->awaited = false;
+	return true;
 }
 
 static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct birth *b, const struct processes *members,
@@ -218,11 +253,16 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 	if (!device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
 		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
-	for (size_t i = 0; i < ids->n_users; i++) {
-		if (pid.known && ids->users[i].pid == u.pid && ids->users[i].device == u.device)
-			return; /* another source tells of it */
-	}
 	u.process = pid.known && members ? processes_id(members, u.pid) : 0;
+	for (size_t i = 0; i < ids->n_users && pid.known; i++) {
+		if (ids->users[i].pid != u.pid || ids->users[i].device != u.device)
+			continue;
+		if (!ids->users[i].awaited)
+			return; /* another source tells of it */
+		if (goes_on(ids, &ids->users[i], &u))
+			return;
+		break;
+	}
 	tell_user(ids, &u, out);
 	if (map_put(&ids->user_places, u.key, (uint32_t) ids->n_users) == 0)
 		ids->users[ids->n_users++] = u;
@@ -230,17 +270,10 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 
 static void forget_user(struct gpu_ids *ids, enum frame_source source, uint32_t id, struct framebuf *out)
 {
-	struct gpu_user *u = user_of(ids, source, id), *last = &ids->users[ids->n_users - 1];
+	struct gpu_user *u = user_of(ids, source, id);
 
-	if (!u)
-		return;
-	map_remove(&ids->user_places, u->key);
-	end_user(u, out);
-	if (u != last) {
-		*u = *last;
-		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
-	}
-	ids->n_users--;
+	if (u)
+		drop_user(ids, u, out);
 }
 
 static void take_user(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct processes *members,
@@ -382,17 +415,28 @@ void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct frameb
 {
 	for (size_t i = ids->n_users; i-- > 0;) {
 		if (ids->users[i].key >> 32 == (uint64_t) source)
-			forget_user(ids, source, (uint32_t) ids->users[i].key, out);
+			drop_user(ids, &ids->users[i], out);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++)
 		forget_given(&ids->devices[i], (uint32_t) i + 1, source, out);
 }
 
+/* Whoever has no pid cannot be known again. */
+static void await_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
+{
+	if (!u->pid) {
+		drop_user(ids, u, out);
+		return;
+	}
+	u->awaited = true;
+	u->mem = UNKNOWN;
+	framebuf_unknown(out, M_GPROC_MEM, u->id);
+}
+
 void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out)
 {
-	for (size_t i = 0; i < ids->n_users; i++)
-		end_user(&ids->users[i], out);
-	ids->n_users = 0;
+	for (size_t i = ids->n_users; i-- > 0;)
+		await_user(ids, &ids->users[i], out);
 	map_done(&ids->user_places);
 	map_done(&ids->device_places);
 	for (size_t i = 0; i < ids->n_devices; i++)

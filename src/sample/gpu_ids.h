@@ -34,8 +34,8 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 /* The looks are over for now: what waited for the next one to tell what is unattributed is told by the last. */
 void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out);
 
-/* All sources begin anew, with numbers of their own from 1: nobody is on the devices until they say so, what was known of
- * devices is not any more, and their counters go on from where they were. */
+/* All sources begin anew, with numbers of their own from 1: who was on the devices goes on where the next list says so, what was
+ * known of devices is not any more, and their counters go on from where they were. */
 void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out);
 
 /* Nobody asks source any more: whoever it knew on the devices is not told of, and what it gave is unknown. */

@@ -48,6 +48,7 @@ struct gpu_user {
 	uint32_t id, device, process;
 	int32_t pid;             /* 0: unknown */
 	bool visible;            /* somebody of that number is here */
+	bool awaited;            /* all sources have begun anew: its key is nobody's until one of them tells of it again */
 	struct gpu_process_birth birth;
 	struct maybe mem;
 };

@@ -17,7 +17,7 @@ enum {
 static struct stage {
 	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
 	_Atomic int pid[USERS]; /* 0: nobody */
-	_Atomic int list_fails, hangs, crashes, crowd, opens_never;
+	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves; /* leaves: who is gone after a crash, from 1 */
 	_Atomic unsigned reads;
 } *stage;
 
@@ -88,6 +88,8 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 		wait_for(MS);
 	if (stage->crashes && stage->crashes--) {
 		stage->energy = stage->energy_then;
+		if (stage->leaves)
+			stage->pid[stage->leaves - 1] = 0;
 		(void) raise(SIGSEGV);
 	}
 	if (!s->born)
@@ -371,12 +373,31 @@ static void a_crash_is_the_helpers_alone(void **state)
 	assert_non_null(strstr(g->notes, "it is started again"));
 	until(g, strstr(g->notes, "gpu: read again since 0:0"));
 	assert_int_not_equal(sampler_helper(g->rig.s), first);
-	until(g, g->n_users == 2 && is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
+	until(g, is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
 	assert_int_equal(g->n_gpus, 1);
-	assert_int_equal(g->n_user_ends, 1);
+	assert_int_equal(g->n_users, 1);
+	assert_int_equal(g->n_user_ends, 0);
 	assert_int_equal(kill(g->main.pid, 0), 0);
 	assert_false(processes_id(g->rig.s->processes, sampler_helper(g->rig.s)));
 	sampler_end(g->rig.s);
+}
+
+/* Of two processes one is gone when there is a helper again: it has ended, and the other one goes on. */
+static void who_left_while_nobody_looked_has_ended(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->pid[0] = g->main.pid;
+	stage->pid[1] = getppid();
+	stage->user_mem[0] = 100;
+	stage->user_mem[1] = 50;
+	until(g, is(g, M_JOB_GPU_MEM, 100) && is(g, M_GPU_FOREIGN_MEM, 50));
+	stage->leaves = 2;
+	stage->user_mem[0] = 200;
+	stage->crashes = 1;
+	until(g, is(g, M_JOB_GPU_MEM, 200) && is(g, M_GPU_FOREIGN_MEM, 0));
+	assert_int_equal(g->n_users, 2);
+	assert_int_equal(g->n_user_ends, 1);
 }
 
 /* What the driver counts goes on; what the helper had counted itself begins at 0 again, and is not counted twice. */
@@ -486,6 +507,7 @@ int main(void)
 		TEST(silence_is_told_of_and_holds_up_nothing),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
+		TEST(who_left_while_nobody_looked_has_ended),
 		TEST(counters_go_on_over_a_crash),
 		TEST(crashes_without_end_have_one),
 		TEST(whoever_waits_for_it),
