@@ -73,6 +73,7 @@ class Channel:
         self._recorder: Optional[_process.Process] = None  # once it has said something
         self._is_given_up = False  # it does not stay awake
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._theirs: Optional[int] = os.fstat(theirs.fileno()).st_ino  # until it was looked who has that end
         try:
             with theirs:
                 spawn(command, options, theirs.fileno())
@@ -83,9 +84,10 @@ class Channel:
         except Lost:
             self.close()
             raise Error(f"nothing is measured: {' '.join(self._said) or command + ' ended before it began'}") from None
-        except Late:
+        except Late as e:
             self.close()
-            raise Error(f"nothing is measured: {command} did not begin within {START_LIMIT_S:g} s; the machine may be "
+            raise Error(f"nothing is measured: {e}" if self._is_given_up else
+                        f"nothing is measured: {command} did not begin within {START_LIMIT_S:g} s; the machine may be "
                         "overloaded, or the command not the one of this package") from None
         except BaseException:
             self.close()
@@ -135,6 +137,14 @@ class Channel:
                 pass
         except Error:
             pass
+
+    def left(self, output: Optional[str]) -> Optional[str]:
+        """The recording of one that is lost or silent, also where it did not come to tell of it. output: what it was told to write."""
+        if not self.file and self._recorder:
+            from ._recording import written_by
+
+            self.file = written_by(self._recorder.identity, output)
+        return self.file
 
     def close(self) -> None:
         """The recorder ends then, if it has not yet. One that is stopped is killed: nobody waits for it any more."""
@@ -191,7 +201,11 @@ class Channel:
 
     def _rouse(self, patience: _Patience, end: float) -> None:
         """A recorder that was stopped is told to go on. Raises Late where it is stopped again."""
-        if not patience.end <= time.monotonic() < end or not self._recorder or not self._recorder.is_stopped:
+        if not patience.end <= time.monotonic() < end:
+            return
+        if not self._recorder and self._theirs:  # it has not said who it is yet
+            self._recorder, self._theirs = _process.holder(self._theirs), None
+        if not self._recorder or not self._recorder.is_stopped:
             return
         if patience.is_over:
             self._is_given_up = True
@@ -267,9 +281,18 @@ def spawn(command: str, options: Sequence[str], descriptor: int) -> None:
     except OSError as e:
         raise Error(f"nothing is measured: {command} cannot be started: {e.strerror}") from e
     try:
-        os.waitpid(pid, 0)
+        _await_first(pid)
     except ChildProcessError:
         pass  # SIGCHLD is ignored here, or another thread waits for everybody
+
+
+def _await_first(pid: int) -> None:
+    """One that somebody stops on its way is told to go on once, and then ended: nobody waits for what does not go on."""
+    for number in (signal.SIGCONT, signal.SIGKILL):
+        if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+            return
+        os.kill(pid, number)
+    os.waitpid(pid, 0)
 
 
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()

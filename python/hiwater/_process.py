@@ -25,6 +25,11 @@ class Process:
         self._start = _stat(pid)[1]
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Pid and start time (ticks, 0 unknown), as recordings have them of who writes them."""
+        return self.pid, int(self._start or 0)
+
+    @property
     def is_stopped(self) -> bool:
         return bool(self._start) and _stat(self.pid) == ("T", self._start)
 
@@ -56,6 +61,22 @@ def _stat(pid: int) -> tuple[str, str]:
         return words[0], words[19]
     except (OSError, IndexError):
         return "", ""
+
+
+def holder(inode: int) -> Optional[Process]:
+    """Who has this socket open, if another process that can be seen from here has; a stopped one first."""
+    held = f"socket:[{inode}]"
+    found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid() and held in _open_files(name)]
+    return min(found, key=lambda process: not process.is_stopped, default=None)
+
+
+def _open_files(pid: str) -> Iterable[str]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            yield os.readlink(f"{folder}/{name}")
+    except OSError:
+        pass  # somebody else's, or gone meanwhile
 
 
 def ask_who(mine: socket.socket) -> None:

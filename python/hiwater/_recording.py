@@ -185,6 +185,28 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
+def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str]:
+    """The recording that this process (pid, start time) writes or wrote: output, else one of the history. None: there is none."""
+    import json
+
+    try:
+        runs = [] if output else json.loads(said_by("runs", "--json"))
+    except (Error, ValueError):
+        return None
+    unfinished = [str(run["recording"]) for run in reversed(runs) if not run["complete"]]
+    return next((path for path in ([os.path.abspath(output)] if output else unfinished) if _writer(path) == recorder), None)
+
+
+def _writer(path: str) -> Optional[Tuple[int, int]]:
+    """None: nobody knows."""
+    try:
+        rows = Recording(path).query("SELECT key, value FROM meta WHERE key IN ('recorder_pid', 'recorder_start')")[1]
+        known = dict(rows)
+        return int(known["recorder_pid"]), int(known["recorder_start"])
+    except (Error, KeyError, ValueError):
+        return None
+
+
 class Spare:
     """A temporary recording that the recorder writes while the program goes on, in a folder of its own. It goes with the
     `Recording` that `recording` gives, or with this object, at the latest when this process ends."""

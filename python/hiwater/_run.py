@@ -159,7 +159,7 @@ class Run:
                 _print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S))
         except (Lost, Late, Refused, OSError) as e:  # OSError: the socket was closed behind its back
             self._warn(f"the end was not recorded: {e}")
-            self._path = self._path or channel.file
+            self._path = self._path or channel.left(self._options.get("output"))
             return False
         finally:
             self._recording = None
@@ -243,6 +243,7 @@ class Run:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             except (Lost, Late, Refused) as e:
                 why = [str(e)]
+                channel.left(self._options.get("output"))
         if self._texts:
             return Summary.from_json(*self._texts)
         if self.path:

@@ -358,6 +358,56 @@ def test_the_recorder_is_killed(program):
     assert told["warnings"] and told["path"] == str(program.folder / "a.hiw")
 
 
+@pytest.mark.parametrize("options", ["output='a.hiw'", ""])
+def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
+    """What it wrote is found all the same: it says who has written it."""
+    [told] = program.run(f"""
+        from hiwater._channel import Channel
+        take = Channel._take
+        Channel._take = lambda self, message: message.startswith(b"0 file") or take(self, message)
+        def written():
+            try: return hiwater.open({"'a.hiw'" if options else ""}).summary.run.recording
+            except hiwater.Error: return None
+        run = hiwater.track({options}).start()
+        while not written(): time.sleep(0.01)
+        other = hiwater.track().start()  # newer, and not its own
+        while not other.summary.wall_s > 1.5: time.sleep(0.05)
+        pid, path = run._channel._recorder.pid, run.path
+        os.kill(pid, signal.SIGKILL)
+        so_far = run.summary.run.complete
+        run.stop(); other.stop()
+        tell(path=path, so_far=so_far, whole=run.summary.run.complete, now=run.path, there=written(), others=other.path)
+    """)
+    assert told["path"] is None and told["so_far"] is False and told["whole"] is False
+    assert told["now"] and told["now"] != told["others"]
+    assert not options or told["now"] == told["there"]
+
+
+@pytest.mark.parametrize("stops", ["kill -STOP $$; exec", "sh -c 'kill -STOP $$; exec \"$@\"' sh"], ids=["first", "second"])
+@pytest.mark.parametrize("for_ever", [False, True])
+def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_ever):
+    """Neither the process that is started nor the one that it leaves behind holds the program up."""
+    command = program.folder / "slow"
+    if for_ever:
+        stops = stops.replace("kill -STOP $$;", "while :; do kill -STOP $$; done;")
+    command.write_text(f'#!/bin/sh\n{stops} {COMMAND} "$@" {"" if stops.endswith("exec") else "&"}\n')
+    command.chmod(0o755)
+    program.env["HIWATER_COMMAND"] = str(command)
+    [told] = program.run("""
+        began, why, warnings = time.monotonic(), None, []
+        try:
+            with hiwater.track(record=False) as run: pass
+            warnings = run.warnings
+        except hiwater.Error as e: why = str(e)
+        tell(took=time.monotonic() - began, why=why, warnings=warnings, pid=os.getpid())
+    """)
+    assert told["took"] < 15  # the limit of a start is 20 s
+    wait_for(lambda: not recorders_of(told["pid"]), "nobody is left behind")
+    assert (told["why"] or "").startswith("nothing is measured: ") if for_ever else told["why"] is None
+    assert for_ever or told["warnings"] == ([] if stops.endswith("exec") else [
+        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"])
+
+
 def test_the_recorder_stands_still(program):
     """Nothing waits for it longer than it says."""
     [told] = program.run("""
