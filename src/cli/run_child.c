@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,10 +29,38 @@ static void give_back(const struct inherited *before)
 	(void) sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
+/* Ctrl-Z while a command is looked for would stop the child before its exec, which hiwater waits for, so that nobody could
+ * tell the shell: the terminal would hang. The child tells instead, and is stopped once it is the command. */
+static volatile sig_atomic_t teller = -1;
+
+static void tell_signal(int signal)
+{
+	const int before = errno, told = -signal;
+
+	while (write(teller, &told, sizeof(told)) < 0 && errno == EINTR)
+		;
+	errno = before;
+}
+
+/* What is ignored stays so; handlers end with the exec. */
+static void hold_stops(int tell)
+{
+	static const int held[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
+	const struct sigaction telling = { .sa_handler = tell_signal, .sa_flags = SA_RESTART };
+	struct sigaction now;
+
+	teller = tell;
+	for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++) {
+		if (sigaction(held[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			(void) sigaction(held[i], &telling, NULL);
+	}
+}
+
 /* In the child, which may run in hiwater's own memory, hiwater waiting meanwhile: nothing but system calls, and what execvp
  * does. Tells errno through the pipe, which a successful exec closes. */
 static _Noreturn void become(const struct launch *launch, int tell)
 {
+	hold_stops(tell);
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) < 0)
 		goto out;
 	for (int fd = 0; launch->streams && fd <= 2; fd++) {
@@ -83,15 +112,22 @@ static pid_t start_in_cgroup(const struct launch *launch, int tell)
 #endif
 }
 
-/* The errno that the child told, 0 once it is the command. */
-static int read_error(int fd)
+/* The errno that the child told, 0 once it is the command; and which stop came to it before, 0: none, or it is over. */
+static int read_error(int fd, int *ret_stop)
 {
-	int error = 0;
-	ssize_t n;
+	*ret_stop = 0;
+	for (;;) {
+		int told;
+		const ssize_t n = read(fd, &told, sizeof(told));
 
-	while ((n = read(fd, &error, sizeof(error))) < 0 && errno == EINTR)
-		;
-	return n == sizeof(error) ? error : 0;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != sizeof(told))
+			return 0;
+		if (told > 0)
+			return told;
+		*ret_stop = told == -SIGCONT ? 0 : -told;
+	}
 }
 
 int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
@@ -99,7 +135,7 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 	autoclose int reader = -1;
 	autoclose int writer = -1;
 	const bool into = launch->cgroup_procs < 0 && launch->cgroup_dir >= 0;
-	int fds[2], error;
+	int fds[2], error, stop;
 	pid_t pid;
 
 	*ret_forked = false;
@@ -112,12 +148,14 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 		return -errno;
 	*ret_forked = true;
 	(void) close(take_fd(writer));
-	error = read_error(reader);
+	error = read_error(reader, &stop);
 	if (error) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		return -error;
 	}
+	if (stop)
+		(void) kill(pid, stop);
 	*ret_pid = pid;
 	return 0;
 }

@@ -10,7 +10,7 @@ import sys
 import termios
 
 import pytest
-from cli_helpers import DEADLINE, HIWATER, state_of, wait_for
+from cli_helpers import DEADLINE, HIWATER, processes, state_of, wait_for
 
 
 class Terminal:
@@ -166,6 +166,27 @@ def test_ctrl_z_and_fg_of_an_ordinary_job(shell):
     shell.resume()
     shell.type("\x03")
     shell.wait_text(r"%130%")
+
+
+def test_ctrl_z_while_the_command_is_looked_for(shell, tool):
+    """A child that stopped on the way to its exec, for which hiwater waits, would hang the terminal. The way is made long: 60,000
+    times a folder behind many links; were the key late all the same, it would stop the command."""
+    for link, target in (("a", "b/b/b"), ("b", "c/c/c"), ("c", "d/d"), ("d", ".")):
+        (tool.folder / link).symlink_to(target)
+    script = tool.folder / "far"
+    script.write_text(f"PATH=$(printf 'a:%.0s' {{1..60000}})$PATH\nexec {HIWATER} run --no-record -- sh -c 'echo rea\"\"dy; sleep 0.3'\n")
+
+    def on_the_way():
+        """hiwater and its child, which is no command yet."""
+        called = {pid: parent for pid, name, _, parent, _ in processes() if name == "hiwater"}
+        return any(parent in called and called[parent] == shell.pid for parent in called.values())
+    shell.type("bash far\n")
+    wait_for(lambda: on_the_way() or re.search(r"\bready", shell.read()), "the child looks for the command")
+    shell.type("\x1a")
+    shell.wait_text(r"%148%")
+    shell.resume()
+    shell.wait_text(r"\bready")
+    shell.wait_text(r"%0%", 2)
 
 
 def test_ctrl_z_and_bg(shell, tool):
