@@ -116,34 +116,6 @@ static void go_on(const struct gpu_ids *ids, struct going_on *c, struct reading 
 	c->last = r->value;
 }
 
-/* A note of a device that cannot tell all that the job holds: the others go on to be added up. */
-static void tell_doubt(const struct gpu_ids *ids, struct gpu_device *d, uint64_t time_ns, struct framebuf *out)
-{
-	char text[192], number[24] = "", instance[48] = "";
-	struct maybe index = d->index;
-
-	if (d->doubted || d->divided)
-		return;
-	d->doubted = true;
-	for (size_t i = 0; *d->parent && i < ids->n_devices; i++) {
-		if (strcmp(ids->devices[i].uuid, d->parent) != 0)
-			continue;
-		index = ids->devices[i].index;
-		(void) snprintf(instance, sizeof(instance), ", MIG instance %lld", (long long) d->index.value);
-	}
-	if (index.known)
-		(void) snprintf(number, sizeof(number), " %lld", (long long) index.value);
-	(void) snprintf(text, sizeof(text), "gpu.memory: GPU%s%s: not all of its processes are known: the job's GPU memory is at least what is told",
-		number, instance);
-	framebuf_event(out, &(struct event) {
-				    .time_ns = time_ns,
-				    .kind = EVENT_NOTE,
-				    .entity = ENTITY_GPU,
-				    .id = (uint32_t) (d - ids->devices) + 1,
-				    .text = text,
-			    });
-}
-
 static void end_user(struct gpu_user *u, struct framebuf *out)
 {
 	framebuf_end(out, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = u->id, .how = END_SEEN });
@@ -193,7 +165,7 @@ static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, st
 	}
 }
 
-static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct job *job, struct framebuf *out)
+static void take_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, struct framebuf *out)
 {
 	struct reading mine = *r;
 	struct gpu_device *d = device_of(ids, f->source, r->id, &mine.id);
@@ -206,8 +178,6 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 	framebuf_reading(out, mine);
 	if (r->metric == M_GPU_PROCESSES) {
 		take_count(ids, d, r->known, out);
-		if (job && !r->known)
-			tell_doubt(ids, d, f->time_ns, out);
 	} else if (r->metric == M_GPU_MEM) {
 		d->mem = r->known ? known(r->value) : UNKNOWN;
 	}
@@ -340,7 +310,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 		uint32_t id;
 
 		if (metrics[r->metric].entity == ENTITY_GPU)
-			take_device(ids, frame, r, job, out);
+			take_device(ids, frame, r, out);
 		else
 			take_user(ids, frame, r, members, out);
 		struct gpu_device *d = r->metric == M_GPU_MEM ? device_of(ids, frame->source, r->id, &id) : NULL;

@@ -31,7 +31,6 @@ struct gpu_device {
 	bool divided;            /* into MIG instances, which have the lists */
 	bool parted;             /* an instance that is no more */
 	bool was_listed;         /* at all */
-	bool doubted;            /* it was told that not all of its processes are known */
 	bool parts_listed;       /* one of its instances, in the frame at hand */
 	struct amount ours, others; /* what the job and others held on it at the last list */
 	struct maybe mem;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "source/drm_gpus.h"
 
 #include <errno.h>
@@ -230,8 +231,12 @@ void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t 
 
 void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)
 {
-	for (size_t i = 0; i < g->cards.n; i++)
+	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
+		if (!g->list[i].no_users_noted)
+			note(g, i, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
+		g->list[i].no_users_noted = true;
+	}
 	drm_users_unknown(&g->users, out);
 }
 

@@ -168,7 +168,7 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	if (d->state == NVML_ASLEEP)
 		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down, and it is not woken");
 	else
-		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d)", d->state == NVML_CLOSED ? "closed" : "lost",
+		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d): what a job holds there is not known", d->state == NVML_CLOSED ? "closed" : "lost",
 			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
 	nvml_note(s, d, out, "gpu", text);
 	d->state_noted = true;

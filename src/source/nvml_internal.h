@@ -80,6 +80,7 @@ struct nvml_gpu {
 	struct maybe memory_bytes;
 	bool may_sleep;    /* the kernel powers it down when nobody uses it */
 	bool state_noted;  /* it was told that it is asleep, closed or away */
+	bool refusal_noted; /* that this user may not have all of its figures */
 	uint64_t retry_ns; /* AWAY: when to ask again */
 	int lost_code;
 

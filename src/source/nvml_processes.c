@@ -206,22 +206,45 @@ static void tell_sum(struct nvml_gpu *d, struct framebuf *out)
 	nvml_tell_value(d, out, M_GPU_MEM, sum);
 }
 
-/* Why somebody is missing, once a list. */
+/* The names of the lists that failed as list first did, "compute, graphics"; which are then noted. */
+static void name_lists(struct nvml_processes *p, int first, char *names, size_t room)
+{
+	static const char *const of[NVML_LISTS] = { "compute", "graphics", "MPS" };
+	size_t len = 0;
+
+	for (int which = first; which < NVML_LISTS; which++) {
+		if (p->noted[which] || p->code[which] != p->code[first] || !nvml_list_lacks(p, (enum nvml_list) which))
+			continue;
+		p->noted[which] = true;
+		len += (size_t) snprintf(names + len, room - len, "%s%s", len ? ", " : "", of[which]);
+	}
+}
+
+/* Why somebody is missing, once a list, and once for those that fail alike. */
 static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
-	static const char *const names[NVML_LISTS] = { "compute", "graphics", "MPS" };
 	struct nvml_processes *p = &d->processes;
-	char text[192];
+	char text[224], names[40];
 
 	for (int which = 0; which < NVML_LISTS; which++) {
 		const struct nvml_code *code = nvml_code(p->code[which]);
 
 		if (p->noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
-		p->noted[which] = true;
-		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d)", names[which], code->why, p->code[which]);
+		name_lists(p, which, names, sizeof(names));
+		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d): what they hold is not among what a job holds",
+			names, code->why, p->code[which]);
 		nvml_note(s, d, out, "gpu.memory", text);
 	}
+}
+
+/* Why nobody says what somebody there holds, once. */
+static void note_silence(struct source *s, struct nvml_gpu *d, const char *text, struct framebuf *out)
+{
+	if (d->processes.silence_noted)
+		return;
+	d->processes.silence_noted = true;
+	nvml_note(s, d, out, "gpu.memory", text);
 }
 
 /* How many there are. Where a list failed that is said each time: then what those of the other lists hold is all that is known. */
@@ -241,8 +264,11 @@ static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 
 	tell_count(d, out);
 	note_lists(s, d, out);
-	for (size_t i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++) {
 		tell_memory(&p->list[i], out);
+		if (!p->list[i].bytes.known)
+			note_silence(s, d, "the driver does not tell how much some of its processes hold: that is in nobody's figure", out);
+	}
 	if (d->unified)
 		tell_sum(d, out);
 	for (size_t i = 0; p->accounting && p->listed_ns == s->now_ns && i < p->n; i++)
@@ -338,6 +364,8 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 
 		if (d->state != NVML_AWAKE)
 			continue;
+		if (s->is_wsl)
+			note_silence(s, d, "WSL's driver does not tell of processes: what a job holds there is not known", out);
 		if (s->is_wsl || d->mig)
 			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		else

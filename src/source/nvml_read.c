@@ -49,7 +49,7 @@ void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
 
 void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, const char *text)
 {
-	char words[256], instance[48] = "";
+	char words[320], instance[48] = "";
 	const struct event event = {
 		.time_ns = counter_delta(s->env->start_boot_ns, s->now_ns),
 		.kind = EVENT_NOTE,
@@ -118,6 +118,20 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 	nvml_note(s, d, out, "gpu", text);
 }
 
+/* One right is missing for all that takes it: the first figure of a device that is refused is told. */
+static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(t->code);
+	char text[224];
+
+	if (code->meaning != NVML_FORBIDDEN || d->refusal_noted)
+		return;
+	d->refusal_noted = true;
+	(void) snprintf(text, sizeof(text), "the driver refuses figures, gpu.%s first: %s (NVML's code %d): %s", metrics[row->metrics[0]].name,
+		code->why, t->code, code->remedy);
+	nvml_note(s, d, out, "gpu", text);
+}
+
 static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
 {
 	const char *note = row->ways[t->way].note, *colon = note ? strchr(note, ':') : NULL;
@@ -167,6 +181,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		note_way(s, d, row, t, out);
 	else
 		note_odd(s, d, row, t, out);
+	note_refusal(s, d, row, t, out);
 	if (t->code == NVML_ELSEWHERE)
 		return;
 	if (meaning != NVML_FINE || !r[0].known)

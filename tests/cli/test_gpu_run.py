@@ -285,6 +285,9 @@ CANNOT = {  # what fails, and what is told of it
     "lost": ("[call nvmlDevice*]\ngpu = 1\nfrom = 0.5\nerror = 15\n", "GPU 1: lost"),
     "compute list": ("[call nvmlDeviceGetComputeRunning*]\ngpu = 1\nerror = 999\n", "GPU 1: its compute processes cannot be listed"),
     "graphics list": ("[call nvmlDeviceGetGraphicsRunning*]\ngpu = 0\nerror = 999\n", "GPU 0: its graphics processes cannot be listed"),
+    "all lists": ("[call nvmlDeviceGet*RunningProcesses*]\ngpu = 1\nerror = 4\n", "GPU 1: its compute processes cannot be listed: no permission"),
+    "graphics and MPS": ("[call nvmlDeviceGet[GM]*RunningProcesses*]\ngpu = 0\nerror = 4\n",
+                         "GPU 0: its graphics, MPS processes cannot be listed: no permission"),
     "MPS list": ("[call nvmlDeviceGetMPSComputeRunning*]\ngpu = 0\nerror = 4\n", "GPU 0: its MPS processes cannot be listed: no permission"),
 }
 
@@ -300,8 +303,21 @@ def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
     assert summary["combined"]["peak_bytes"] == summary["main"]["peak_bytes"] == zero["memory"]["job_peak_bytes"] >= GIB
     assert [p["job"] for p in zero["processes"]] == [True]
     assert summary["descendants"]["peak_bytes"] == (0 if what == "lost" else None)  # it was seen to be 0 until then
-    assert any(n.startswith(why) for n in notes), notes
-    assert any(n.startswith(f"{why[:5]}: not all of its processes are known: the job's GPU memory is at least") for n in notes), notes
+    told, = [n for n in notes if n.startswith(f"{why[:5]}: ") and "energy" not in n]
+    assert told.startswith(why), notes
+    assert "what they hold is not among what a job holds" in told or "what a job holds there is not known" in told
+
+
+def test_what_a_right_is_missing_for_is_told_once(gpu):
+    """Also by gpus, whose line would be dashes without a word."""
+    add(gpu, "".join(f"[call nvmlDeviceGet{call}*]\nerror = 4\n" for call in ("MemoryInfo", "Utilization", "Power", "*RunningProcesses")))
+    said = " ".join(gpu.run("gpus").stdout.split())
+    for n in 0, 1:
+        assert said.count(f"GPU {n}: the driver refuses figures, gpu.mem first: no permission (NVML's code 4): root may") == 1
+        assert said.count(f"GPU {n}: its compute processes cannot be listed: no permission") == 1
+    assert gpu.run("run", "--json", "run.json", "--", "sleep", "0.5").returncode == 0
+    notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"]]
+    assert len([n for n in notes if "the driver refuses figures" in n]) == 2
 
 
 def test_the_drivers_own_mark_is_mains_too(gpu):
@@ -319,7 +335,8 @@ def test_a_gpu_that_never_answers_is_no_zero(gpu):
     assert [(d["index"], d["uuid"] is None, d["memory"]["job_peak_bytes"]) for d in summary["devices"]] == [(0, True, None), (1, False, 0)]
     assert summary["combined"] == {"peak_bytes": None, "method": None}
     assert summary["main"]["peak_bytes"] is summary["descendants"]["peak_bytes"] is None
-    assert any(n["why"].startswith("GPU 0: not all of its processes are known") for n in whole["notes"])
+    told, = [n["why"] for n in whole["notes"] if n["why"].startswith("GPU 0: ")]
+    assert told.startswith("GPU 0: lost: ") and "what a job holds there is not known" in told
     assert whole["energy"]["gpu_j"] == summary["devices"][1]["energy_j"] > 0
     assert re.search(r"^GPU 0 +job peak not known", said.replace("\u00a0", " "), re.M), said
 
@@ -608,8 +625,8 @@ def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):
     assert ours["memory"]["job_peak_bytes"] > 0
     assert lost["uuid"] and lost["memory"]["job_peak_bytes"] is None
     assert summary["gpu"]["combined"]["peak_bytes"] == ours["memory"]["job_peak_bytes"]
-    assert any("GPU 1: not all of its processes are known" in n["why"] for n in summary["notes"])
-    assert any("GPU 1: lost: the GPU has fallen off the bus" in n for n in gpu_notes(summary))
+    told, = [n for n in gpu_notes(summary) if "GPU 1: " in n]
+    assert "GPU 1: lost: the GPU has fallen off the bus" in told and "what a job holds there is not known" in told
 
 
 def test_a_helper_that_gives_back_much_memory_is_not_stuck(gpu):

@@ -242,7 +242,7 @@ static void memory_is_the_jobs_or_anothers_or_nobodys(void **state)
 	stage->pid[1] = stage->pid[2] = 0;
 	until(g, is(g, M_GPU_FOREIGN_MEM, 0) && is(g, M_JOB_GPU_MEM, 30 * MIB) && is(g, M_GPU_UNATTRIBUTED_MEM, 70 * MIB));
 	assert_int_equal(g->n_user_ends, 2);
-	assert_string_equal(g->notes, "gpu.memory: GPU: not all of its processes are known: the job's GPU memory is at least what is told\n");
+	assert_string_equal(g->notes, ""); /* why is its source's to tell: a list may be out of date on purpose */
 }
 
 /* A process that ended holds nothing, whatever the driver still lists. */
