@@ -173,9 +173,14 @@ unsigned job_needs(struct job *job);
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before (their sum is off by moved bytes at
- * most); files: processes_files' bound. */
-void job_pss_done(struct job *job, int64_t moved, bool valid);
+/* How a PSS pass differs from one instant, that of the look before it. */
+struct pss_drift {
+	int64_t moved;             /* its sum is off by so much at most: what changed while it went round */
+	int64_t grown, grown_main; /* what all and what main had grown by, since the look, when it began */
+};
+
+/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
+void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
 void job_files_done(struct job *job, uint64_t bytes);
 
 /* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is

@@ -283,8 +283,15 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 
 /* ---- the PSS pass --------------------------------------------------------------------------------------------------- */
 
-void job_pss_done(struct job *job, int64_t moved, bool valid)
+/* What the look did not see is no part of what it saw, or a burst would count it as held by others and once more. */
+static int64_t at_look(int64_t held, int64_t grown)
 {
+	return larger(held - grown, 0);
+}
+
+void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
+{
+	const int64_t grown[SETS] = { drift.grown, drift.grown - drift.grown_main };
 	struct pass *pass = &job->pass;
 	struct growth *growth = &job->growth;
 	const struct look *look = job_look(job);
@@ -293,7 +300,7 @@ void job_pss_done(struct job *job, int64_t moved, bool valid)
 		pass->valid = pass->fresh = true;
 		for (enum set s = ALL; s < SETS; s++) {
 			pass->held[s] = pass->adding[s];
-			pass->pss[s] = larger(pass->adding[s] - moved, 0);
+			pass->pss[s] = larger(pass->adding[s] - drift.moved - larger(grown[s], 0), 0);
 		}
 		/* What main shares with the others counts for them whole. */
 		pass->held[REST] = larger(pass->held[REST], pass->held[ALL] - pass->main_private);
@@ -301,6 +308,8 @@ void job_pss_done(struct job *job, int64_t moved, bool valid)
 		pass->lone[REST] = look->n == 1 + (size_t) look->main_alive;
 		pass->whole[ALL] = pass->adding[ALL];
 		pass->whole[REST] = pass->held[REST];
+		for (enum set s = ALL; s < SETS; s++)
+			pass->held[s] = at_look(pass->held[s], grown[s]);
 		pass->private_part[ALL] = pass->adding_private;
 		pass->private_part[REST] = larger(pass->adding_private - (pass->main_private == INT64_MAX ? 0 : pass->main_private), 0);
 		pass->at_ns = job->now_ns;

@@ -76,7 +76,13 @@ static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct
 	}
 	s->pss.credit_ns -= (int64_t) made.cost_ns;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
-	job_pss_done(s->job, (int64_t) made.moved_bytes, made.valid);
+	job_pss_done(s->job,
+		(struct pss_drift) {
+			.moved = (int64_t) made.moved_bytes,
+			.grown = made.grown_bytes,
+			.grown_main = made.grown_main_bytes,
+		},
+		made.valid);
 }
 
 void sampler_pss(struct sampler *s, uint64_t now_ns)

@@ -78,15 +78,34 @@ static bool is_quiet(struct processes *p)
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
-static bool sizes_read(struct processes *p)
+static int64_t anon_of(const struct member *m)
+{
+	return (int64_t) m->rss - (int64_t) m->rss_file;
+}
+
+/* Who is new was told of nothing yet: it may have what its parent has. */
+static int size_read(struct processes *p, struct member *m, struct pss_pass *pass)
+{
+	const int64_t before = anon_of(m);
+	const bool is_known = m->rss > 0;
+	const int r = member_memory(p, m);
+	const int64_t grown = r == 0 && is_known ? anon_of(m) - before : 0;
+
+	pass->grown_bytes += grown;
+	pass->grown_main_bytes += m->is_main ? grown : 0;
+	return r;
+}
+
+static bool sizes_read(struct processes *p, struct pss_pass *pass)
 {
 	bool all = true;
 
+	pass->grown_bytes = pass->grown_main_bytes = 0;
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
 		if (!m->lender || !member_borrows(p, m))
-			all &= member_memory(p, m) == 0;
+			all &= size_read(p, m, pass) == 0;
 		all &= faults_waited(p, m, &m->faults_then);
 	}
 	return all;
@@ -119,7 +138,7 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
 	if (r < 0)
 		return r;
 	ended = p->n_ended;
-	ret->valid = sizes_read(p);
+	ret->valid = sizes_read(p, ret);
 	for (size_t i = 0; i < p->n; i++)
 		ret->valid &= member_pss(p, &p->members[i], max_bytes, out);
 	ret->moved_bytes = sizes_moved(p);

@@ -242,6 +242,8 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 struct pss_pass {
 	bool valid;
 	uint64_t moved_bytes;    /* by so much the members' rss, added up, changed meanwhile: no more is their sum off */
+	int64_t grown_bytes;     /* by so much all had grown when it began, without files, since their memory was told of */
+	int64_t grown_main_bytes;/* main of that */
 	uint64_t cost_ns;        /* processor time it took */
 };
 int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out);

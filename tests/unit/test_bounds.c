@@ -519,7 +519,7 @@ static void random_tick(struct rig *r, uint64_t *seed, uint64_t *stacks, uint32_
 			say(r, M_PROC_PSS, id, (int64_t) (next_random(seed) % 2048) * PAGE);
 		push(r);
 		job_facts(r->job)->pss_passes = known(1);
-		job_pss_done(r->job, 0, next_random(seed) % 2);
+		job_pss_done(r->job, (struct pss_drift) { 0 }, next_random(seed) % 2);
 	}
 	(void) job_needs(r->job);
 	tick(r);

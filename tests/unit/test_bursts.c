@@ -284,7 +284,7 @@ static void pass(struct rig *r, uint32_t n, int64_t pss, int64_t private, bool v
 		say(r, M_PROC_SHARED, id, 301 * MB - private);
 	}
 	push(r);
-	job_pss_done(r->job, 0, valid);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, valid);
 }
 
 /* A look takes long on a busy machine: what it read may be gone when it is added up. */
@@ -413,10 +413,36 @@ static void test_what_moved_in_a_pass_is_not_certain(void **state)
 	for (uint32_t id = 1; id <= 4; id++)
 		say(r, M_PROC_PSS, id, 60 * MB);
 	push(r);
-	job_pss_done(r->job, 30 * MB, true);
+	job_pss_done(r->job, (struct pss_drift) { .moved = 30 * MB }, true);
 	tick(r);
 	assert_int_equal(last(r, M_JOB_RAM_LOW), 210 * MB);
 	assert_int_equal(last(r, M_JOB_RAM), 240 * MB);
+}
+
+/* What grew between the look and the pass is held once: a burst of it proves the same bytes, not more beside them. */
+static void test_what_grew_before_a_pass_is_not_held_by_others(void **state)
+{
+	struct rig *r = *state;
+	struct reading again = reading_of(M_PROC_RSS, 2, 12 * MB);
+
+	born(r, 1, 0, 77);
+	born_of(r, 2, 1, 77, BOOT - 1000 * MS);
+	rss(r, 1, MB, 0);
+	rss(r, 2, 2 * MB, 0);
+	push(r);
+	say(r, M_PROC_PSS, 1, MB);
+	say(r, M_PROC_PSS, 2, 12 * MB);
+	push(r);
+	job_pss_done(r->job, (struct pss_drift) { .grown = 10 * MB }, true);
+	tick(r);
+	assert_within(last(r, M_JOB_RAM), 2 * MB, 3 * MB);
+	assert_true(last(r, M_JOB_RAM_HIGH) <= 3 * MB);
+	again.max = 126 * MB;
+	framebuf_reading(&r->buf, again);
+	push(r);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM), 126 * MB, 127 * MB);
+	assert_within(most(r, M_JOB_RAM_HIGH), 126 * MB, 127 * MB);
 }
 
 static void test_a_spoilt_pass_changes_nothing(void **state)
@@ -482,7 +508,7 @@ static void test_when_a_pass_is_wanted(void **state)
 	say(&r, M_PROC_PRIVATE, 1, 205 * MB);
 	say(&r, M_PROC_SHARED, 1, 5 * MB);
 	push(&r);
-	job_pss_done(r.job, 0, true);
+	job_pss_done(r.job, (struct pss_drift) { 0 }, true);
 	tick(&r);
 	assert_int_equal(last(&r, M_JOB_PRIVATE), 205 * MB);
 	assert_int_equal(last(&r, M_JOB_SHARED), 5 * MB);
@@ -540,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_a_copy_that_ends_before_its_look_is_added_up_adds_little),
 		ATTACHED_RIG_TEST(test_a_valid_pass_raises_low_and_leads_the_estimate),
 		ATTACHED_RIG_TEST(test_what_moved_in_a_pass_is_not_certain),
+		RIG_TEST(test_what_grew_before_a_pass_is_not_held_by_others),
 		RIG_TEST(test_a_spoilt_pass_changes_nothing),
 		RIG_TEST(test_high_is_never_below_a_pass),
 		cmocka_unit_test(test_when_a_pass_is_wanted),

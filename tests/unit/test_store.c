@@ -34,7 +34,7 @@ static void pass_of(struct rig *r, uint32_t n)
 	}
 	push(r);
 	job_facts(r->job)->pss_passes = known(1);
-	job_pss_done(r->job, 0, true);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 }
 
 static void phase(struct rig *r, uint32_t number, bool begin)

@@ -277,7 +277,7 @@ static void test_a_file_that_one_process_maps_is_private(void **state)
 	say(r, M_PROC_PRIVATE, 1, 210 * MB);
 	say(r, M_PROC_SHARED, 1, 2 * MB);
 	push(r);
-	job_pss_done(r->job, 0, true);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
 	/* A later pass when most is given back changes nothing about the peak. */
 	rss(r, 1, 10 * MB, 2 * MB);
@@ -286,7 +286,7 @@ static void test_a_file_that_one_process_maps_is_private(void **state)
 	say(r, M_PROC_PRIVATE, 1, 0);
 	say(r, M_PROC_SHARED, 1, 12 * MB);
 	push(r);
-	job_pss_done(r->job, 0, true);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
 	main_reaped(r, 212 * MB, 0, 5, 6);
 	finish(r);
@@ -310,7 +310,7 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 	say(r, M_PROC_PRIVATE, 1, 131 * MB);
 	say(r, M_PROC_SHARED, 1, 0);
 	push(r);
-	job_pss_done(r->job, 0, true);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
 	born(r, 2, 1, 78);
 	for (uint32_t id = 1; id <= 2; id++)
@@ -323,7 +323,7 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 		say(r, M_PROC_SHARED, id, 200 * MB);
 	}
 	push(r);
-	job_pss_done(r->job, 0, true);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
 	s = summary_of(r);
 	assert_int_equal(s.combined.peak.value, 202 * MB);
@@ -348,7 +348,7 @@ static void two_hold(struct rig *r, int64_t bytes, int64_t private, bool pass)
 	}
 	push(r);
 	if (pass)
-		job_pss_done(r->job, 0, true);
+		job_pss_done(r->job, (struct pss_drift) { 0 }, true);
 	tick(r);
 }
 
