@@ -10,10 +10,13 @@
 
 `%%hiwater` is replaced by a line of Python before the cell runs, so the cell is compiled, awaited, displayed and interrupted
 as any other, errors point to its own lines, and it ends when the cell does, however it does. Where hiwater cannot measure,
-the cell runs all the same, and a line says why.
+the cell runs all the same, and a line says why (`hiwater.log` and the like reach nobody then, `hiwater.current()` is None).
+A cell that runs again records into its FILE again.
 """
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
 import sys
@@ -25,7 +28,7 @@ from ._svg import amount, duration, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
     from ._run import Phase
     from ._summary import PhaseSummary
@@ -65,6 +68,34 @@ def parsed(words: List[str]) -> Dict[str, Any]:
         else:
             raise Error(f"{word!r} is no option: there are -n NAME, -i INTERVAL, -o FILE, --live, --report")
     return found
+
+
+@contextlib.contextmanager
+def made_again(options: Dict[str, Any]) -> Iterator[None]:
+    """What a cell recorded when it ran before gives way to what it records now, once that has begun. Whatever else has the name
+    of its file stays there: runs of other names, recordings that grow, files of others."""
+    path = options.get("output")
+    if not path or not _is_of_before(path, options.get("name", "")):
+        yield
+        return
+    aside = f"{path}.{os.getpid()}~"
+    os.rename(path, aside)
+    try:
+        yield
+    except BaseException:
+        os.rename(aside, path)
+        raise
+    os.unlink(aside)
+
+
+def _is_of_before(path: str, name: str) -> bool:
+    from ._recording import Recording
+
+    try:
+        known = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns')")[1])
+    except Error:
+        return False
+    return "ended_ns" in known and known.get("name", "") == name
 
 
 def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
@@ -122,7 +153,8 @@ class Magic:
         if options.pop("report", False):
             raise Error("--report is for %%hiwater: %hiwater report writes a page of what is on")
         self.session = Run({"name": "notebook", **options})
-        self.session.start()
+        with made_again(self.session._options):
+            self.session.start()
 
     def _off(self, words: List[str]) -> None:
         self._no_more(words)
@@ -163,8 +195,9 @@ class Magic:
         self._end_cell()
         run = Run(options)
         try:
-            run.start()
-        except Error as e:
+            with made_again(options):
+                run.start()
+        except (Error, OSError) as e:
             print(f"hiwater: {e}", file=sys.stderr)
             return
         self.cell = run, wants

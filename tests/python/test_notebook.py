@@ -145,6 +145,23 @@ def test_without_the_command_the_cell_runs(environment):
     assert "5" in texts(on) and errors(on) == [] and "/nowhere/hiwater" in "".join(texts(on))
 
 
+def test_a_cell_that_runs_again(environment):
+    """Its recording is made again. What another run recorded stays, and the cell runs all the same, as the documentation writes it."""
+    cell = "%%hiwater -n fit --live -o fit.hiw\nfor x in hiwater.wrap_loader([1, 2]):\n    with hiwater.phase('p'): hiwater.log(loss=x)\ntime.sleep({})\n'ran'"
+    pathlib.Path("mine.hiw").write_text("mine")
+    first, again, other, on, twice, mine = executed(
+        cell.format(0.2), cell.format(1.4), cell.replace("-n fit", "-n other").format(0), "%hiwater on -o on.hiw\n%hiwater off\n%hiwater on -o on.hiw\n%hiwater off",
+        "%%hiwater -n fit -o fit.hiw\nwhile not os.path.exists('fit.hiw'): time.sleep(0.01)\nhiwater.track('fit', output='fit.hiw').start()", cell.replace("fit.hiw", "mine.hiw").format(0))
+    for outputs in (first, again, other, mine):
+        assert errors(outputs) == [] and "'ran'" in texts(outputs)
+    for outputs in (other, mine):
+        assert "exists already" in "".join(texts(outputs))
+    assert "exists already" not in "".join(texts(again) + texts(on)) and errors(on) == []
+    assert [name for name, _ in errors(twice)] == ["Error"]
+    assert pathlib.Path("mine.hiw").read_text() == "mine" and environment.shown("on.hiw")["run"]["complete"]
+    assert environment.shown("fit.hiw")["run"]["name"] == "fit" and not list(pathlib.Path().glob("*~"))
+
+
 def test_pages(environment):
     """Of the run of a cell, of the session that is on, of the run that ended last."""
     cell, on, named, last = executed("%%hiwater --report -o a.hiw\ntime.sleep(1.2)", "%hiwater on -o b.hiw\ntime.sleep(1.2)",
