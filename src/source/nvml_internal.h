@@ -56,7 +56,8 @@ struct nvml_try {
 	bool noted;    /* the note of that way was told */
 	bool counted;  /* an error that says nothing was told */
 	bool ceased;   /* that figures which were had are missing was told */
-	int code;      /* what the last call answered */
+	int code;      /* what the last call answered; where none is left, what matters of all answers */
+	int refusal;   /* a way is closed to this user by that code; NVML_SUCCESS: none is */
 };
 
 /* A counter of the driver, as it was last read, and what it had counted before it began again. */

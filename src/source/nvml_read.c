@@ -158,9 +158,12 @@ static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct 
 
 		if (!is_not_here(meaning))
 			return meaning;
+		if (meaning == NVML_FORBIDDEN)
+			t->refusal = t->code;
 		if (t->way + 1 == NVML_MAX_WAYS || !row->ways[t->way + 1].read) {
 			t->absent = true;
-			return meaning;
+			t->code = t->refusal ? t->refusal : t->code; /* it can be had, but by others */
+			return t->refusal ? NVML_FORBIDDEN : meaning;
 		}
 		t->way++;
 	}

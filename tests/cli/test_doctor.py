@@ -200,6 +200,15 @@ def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, cod
     assert {missing[f"gpu.{name}"] for name in ("mem", "mem_free", "mem_reserved")} == {why}
 
 
+@pytest.mark.parametrize("code, why", [(4, "no permission"), (3, "this device does not give it")])
+def test_of_several_ways_the_reason_that_matters_is_told(tool, code, why):
+    """The fields may not be read, and there is no GPM: with the right it could be had."""
+    gpu_env(tool, f"[call nvmlDeviceGetFieldValues]\nerror = {code}\n[call nvmlGpm*]\nerror = 3\n")
+    found = {m["metric"]: m for m in report(tool)["metrics"] if m["entity"] == "gpu"}
+    assert {found[name]["why_not"] for name in ("nvlink_rx", "nvlink_tx", "pcie_rx")} == {why}
+    assert bool(found["nvlink_rx"]["remedy"]) == (code == 4)
+
+
 def test_a_driver_without_a_gpu_says_so(tool):
     tool.folder.joinpath("gpu.conf").write_text("[driver]\nlevel = 550\n", encoding="utf-8")
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "550"),
