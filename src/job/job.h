@@ -221,7 +221,7 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
  * listed (lists may be dear, or fail), and may have been the job's, who is known to have held held_bytes. 0: that is not worth
  * a word. *ret_ns: for how long memory was told and whose it is was not. */
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
-struct maybe job_gpus_energy(const struct job *job);              /* of all; unknown if that of one is */
+struct maybe job_gpus_energy(const struct job *job);              /* of all that tell it; unknown where none does */
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);
 /* At the edge of a phase that a frame has just told of, live: main's mark was read at this instant and, where the phase

@@ -275,6 +275,38 @@ static int note_unlisted(struct summary *s)
 	return r;
 }
 
+/* Of the GPU of that name, or of a driver. */
+static bool is_noted(const struct summary *s, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (size_t i = 0; i < s->n_notes; i++) {
+		const struct note *note = &s->notes[i];
+
+		if (strcmp(note->about, "gpu") != 0 && strcmp(note->about, "gpu.memory") != 0)
+			continue;
+		if (strncmp(note->why, "GPU ", 4) != 0 || (strncmp(note->why, name, n) == 0 && note->why[n] == ':'))
+			return true;
+	}
+	return false;
+}
+
+/* Nobody has said who was on it, nor why. */
+static int note_no_list(struct summary *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		char name[UNITS_LEN];
+
+		if (acc_of(s, M_GPU_JOB_MEM, b->id) || is_noted(s, job_gpu_name(s->job, &b->gpu, name)))
+			continue;
+		r = summary_note(s, "gpu.memory", "%s: no list of its processes came before the end: what the job held there is not known", name);
+	}
+	return r;
+}
+
 /* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
 static int note_energy(struct summary *s)
 {
@@ -314,6 +346,8 @@ int summary_gpu(struct summary *s)
 		r = note_absence(s);
 	if (r == 0 && any)
 		r = note_unlisted(s);
+	if (r == 0 && any)
+		r = note_no_list(s);
 	if (r == 0 && any)
 		r = note_energy(s);
 	return r == 0 && any ? note_unattributed(s) : r;

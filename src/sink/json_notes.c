@@ -152,13 +152,24 @@ static void explain_memory(const struct explainer *e)
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 
+static const char *no_gpu_energy(const struct summary *s)
+{
+	const size_t n = s->job ? job_gpu_count(s->job) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (job_acc(s->job, M_GPU_ENERGY, job_gpu(s->job, i)->birth.id))
+			return "an energy counter was read once: nobody knows what it rose by";
+	}
+	return n ? "neither an energy counter nor power was read" : "no GPU was measured";
+}
+
 static void explain_rest(const struct explainer *e)
 {
 	const bool any = e->s->job && job_gpu_count(e->s->job) > 0;
 
 	explain(e, !any, "gpu", "not asked");
 	explain(e, any, "gpu", "null: what this device, its driver or this user's rights do not give");
-	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", any ? "no energy counter, no power" : "no GPU was measured");
+	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", no_gpu_energy(e->s));
 	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
 	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
 }

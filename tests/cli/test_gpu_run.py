@@ -320,6 +320,28 @@ def test_what_a_right_is_missing_for_is_told_once(gpu):
     assert len([n for n in notes if "the driver refuses figures" in n]) == 2
 
 
+def test_a_driver_that_hangs_over_its_lists_has_no_second_reason(gpu):
+    """Energy was read once before: that it was not had at all is no reason beside that."""
+    add(gpu, "[call nvmlDeviceGet*RunningProcesses*]\nhang = 1\n")
+    assert gpu.run("run", "--json", "run.json", "--", "sleep", "3").returncode == 0
+    whole = json.loads((gpu.folder / "run.json").read_text())
+    why = {n["about"]: n["why"] for n in whole["notes"]}
+    assert whole["energy"]["gpu_j"] is None
+    assert why["energy.gpu_j"] == "an energy counter was read once: nobody knows what it rose by"
+    assert "NVML has not answered since" in why["gpu"] and "gpu.memory" not in why
+
+
+def test_where_no_list_came_that_is_said(gpu):
+    """The run is over in the first one, before anybody calls the driver silent; after a second somebody does."""
+    add(gpu, "[call nvmlDeviceGet*RunningProcesses*]\nhang = 1\n")
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "SELECT max(mem_max) FROM gpu_sample"), "memory of GPU 0 is known")
+    summary, _ = finish(gpu, hiwater)
+    assert summary["gpu"]["devices"][0]["memory"]["job_peak_bytes"] is None
+    why = [n["why"] for n in summary["notes"] if n["about"] == "gpu.memory" or "has not answered" in n["why"]]
+    assert why and re.match("GPU 0: no list of its processes came before the end: what the job held there is not known|NVML has not answered", why[0])
+
+
 def test_the_drivers_own_mark_is_mains_too(gpu):
     gpu.scenario.write_text(gpu.scenario.read_text().replace("[process 0]", "[gpu 0]\naccounting_mode = 1\n[process 0]\naccount_memory = 5Gi", 1))
     _, summary = run_later(gpu)
