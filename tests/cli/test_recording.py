@@ -94,33 +94,42 @@ def test_the_accumulators_agree_with_the_summary(which, request):
 
 BURST = """
 import mmap, os, signal, sys, time
-late = sys.argv[1] == "late"
-time.sleep(0.85 if late else 0.3)
-if late:
+kind = sys.argv[1]
+
+def stop(seconds):
     os.kill(os.getppid(), signal.SIGSTOP)
-    time.sleep(0.3)
+    time.sleep(seconds)
+
+time.sleep(0.7 if kind == "late" else 0.3)
+if kind == "late":
+    stop(0.6)
 begun = time.time()
 held = mmap.mmap(-1, 200 << 20)
 held.write(bytes(200 << 20))
+if kind == "seen":
+    time.sleep(0.9)
 held.close()
 print(begun, time.time())
-if late:
+if kind == "seen":
+    stop(1)
+if kind != "in time":
     os.kill(os.getppid(), signal.SIGCONT)
 time.sleep(2.5)
 """
 
 
-@pytest.mark.parametrize("tick", ["in time", "late"])
+@pytest.mark.parametrize("tick", ["in time", "late", "seen"])
 def test_a_burst_is_told_in_the_window_that_it_happened_in(tool, tick):
-    """Or, as nobody can tell them apart, in one that it may have happened in: between the looks before and behind it, of which a
-    late one is in the next window."""
+    """Or, as nobody can tell them apart, in one that it may have happened in: behind the look before, and where a look saw it (the
+    machine is slow) up to the next one, until which what was seen stands. A late look is in the next window."""
     done = tool.run("run", "-i", "1s", "-o", "x.hiw", "--json", "x.json", "--", "python3", "-c", BURST, tick)
     assert done.returncode == 0, done.stderr
     path = tool.folder / "x.hiw"
     started = int(value(path, "SELECT value FROM meta WHERE key = 'started_wall_ns'")) / 1e9
     begun, over = (float(word) - started for word in done.stdout.split())
-    before = max(look for look, in query(path, "SELECT t / 1e9 FROM job_recent") if look < begun)
-    windows = range(int(before), int(over) + 1)
+    looks = [look for look, in query(path, "SELECT t / 1e9 FROM job_recent")]
+    stood = max((later for look, later in zip(looks, looks[1:]) if begun <= look <= over), default=over)
+    windows = range(int(max(look for look in looks if look < begun)), int(stood) + 1)
     for table, column in (("job_sample", "ram"), ("job_sample", "ram_main"), ("process_sample", "rss")):
         rows = query(path, f"SELECT t / 1000000000 FROM {table} WHERE {column}_max > 200000000")
         assert rows and all(row[0] in windows for row in rows), (table, column, rows, begun, over)
