@@ -173,18 +173,19 @@ static uint64_t newest_removed(const char *folder)
 	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* what is larger is damage, and would wrap */
 }
 
-/* A full disk must not keep anybody from removing runs. */
-static void note_removed(const char *folder, uint64_t number)
+/* True if it is noted. Numbers only get longer: they are written over what is there, which a full disk then leaves as it is. */
+static bool note_removed(const char *folder, uint64_t number)
 {
 	char path[PATH_MAX], text[32];
 	const int len = snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
 
-	if (number <= newest_removed(folder) || (size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
-		return;
-	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (number <= newest_removed(folder))
+		return true;
+	if ((size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
+		return false;
+	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-	if (fd >= 0 && write(fd, text, (size_t) len) < 0)
-		(void) unlink(path);
+	return fd >= 0 && write(fd, text, (size_t) len) == len;
 }
 
 int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
@@ -437,8 +438,11 @@ int history_remove(const char *run, struct err *err)
 	} else if (is_beginning(path)) {
 		return err_set(err, -EBUSY, "run %" PRIu64 " has only begun", number);
 	}
-	note_removed(folder, number);
+	const bool is_noted = note_removed(folder, number);
+
 	store_unlink(path);
+	if (!is_noted)
+		(void) note_removed(folder, number); /* on a full disk the run has made room */
 	return 0;
 }
 

@@ -111,6 +111,30 @@ def test_disk_full_for_everything_else(tool, small_disk):
     assert [p.name for p in disk.iterdir()] == ["filler"]
 
 
+def test_numbers_of_runs_on_a_full_disk(tool, small_disk):
+    """A number is given once, also where the disk is full when the newest run is removed; jobs go on meanwhile."""
+    disk = small_disk("2m")
+
+    def run():
+        return tool.run("run", "--summary", "none", "--", "sh", "-c", "sleep 1.1", env={"HIWATER_DIR": disk})
+
+    def numbers():
+        return [int(line.split()[0]) for line in tool.run("runs", env={"HIWATER_DIR": disk}).stdout.splitlines()[1:]]
+    for _ in range(2):
+        assert run().returncode == 0
+    for newest in (2, 3):
+        with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
+            while filler.write(b"x" * 4096):
+                pass
+        done = run()
+        assert done.returncode == 0 and len(warnings_of(done.stderr)) == 1 and "No space" in done.stderr, done.stderr
+        assert numbers() == [1, newest]
+        assert tool.run("runs", "--rm", str(newest), env={"HIWATER_DIR": disk}).returncode == 0
+        (disk / "filler").unlink()
+        assert run().returncode == 0
+        assert numbers() == [1, newest + 1]
+
+
 def test_no_place_for_the_history(tool, small_disk):
     locked, taken, disk = tool.folder / "locked", tool.folder / "taken", small_disk("1m")
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
