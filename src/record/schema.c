@@ -50,6 +50,7 @@ const char *adds_name(enum adds adds)
 
 /* ---- tables --------------------------------------------------------------------------------------------------------- */
 
+/* The keys of summary and course begin with what changes together: of eight GPUs that are some pages a second, not each. */
 static const char fixed_tables[] =
 	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"CREATE TABLE metric(entity TEXT, name TEXT, unit TEXT, kind TEXT, adds TEXT, openmetrics TEXT, labels TEXT,"
@@ -74,9 +75,9 @@ static const char fixed_tables[] =
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
 	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER,"
-	" PRIMARY KEY(entity, id, metric)) WITHOUT ROWID;"
+	" PRIMARY KEY(entity, metric, id)) WITHOUT ROWID;"
 	"CREATE TABLE course(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
-	" max INTEGER, sum REAL, PRIMARY KEY(entity, id, metric, t)) WITHOUT ROWID;";
+	" max INTEGER, sum REAL, PRIMARY KEY(t, entity, metric, id)) WITHOUT ROWID;";
 
 int schema_name(struct buf *out, enum entity entity, bool recent)
 {

@@ -12,9 +12,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
+
+/* What is known of whoever has the number of one that is ignored stands for so long. */
+static const uint64_t sure_ns = 1000000000;
 
 /* A proc of a namespace above shows this process by another number, with all that it has from there down to here. One of
  * a namespace aside or below does not show it at all. */
@@ -68,6 +72,7 @@ void processes_free(struct processes *p)
 	map_done(&p->by_pid);
 	map_done(&p->by_id);
 	map_done(&p->ignored);
+	map_done(&p->ignored_at);
 	map_done(&p->sessions);
 	map_done(&p->zombies);
 	map_done(&p->ended_by_pid);
@@ -132,6 +137,19 @@ bool processes_is_ignored(const struct processes *p, pid_t pid)
 		return false;
 	/* Its number may be another process's by now. */
 	return process_stat(p, pid, &st) < 0 || (uint32_t) st.start_ticks == start;
+}
+
+bool processes_was_ignored(struct processes *p, pid_t pid)
+{
+	const uint32_t now = (uint32_t) (clock_boot_ns() / sure_ns);
+	uint32_t at;
+
+	if (map_get(&p->ignored_at, (uint64_t) pid, &at) && at == now)
+		return true;
+	if (!processes_is_ignored(p, pid))
+		return false;
+	(void) map_put(&p->ignored_at, (uint64_t) pid, now);
+	return true;
 }
 
 uint64_t thread_cpu_ns(void)

@@ -95,6 +95,7 @@ struct processes {
 	size_t n, cap;
 	struct map by_pid, by_id;/* indices of members */
 	struct map ignored;      /* pids, to their start in ticks, cut to 32 bits */
+	struct map ignored_at;   /* and to when they were last seen to be who is ignored, in seconds */
 	uint64_t main_start_ticks; /* children of the recorder that are older are none of the job's; 0: no main yet */
 	struct map sessions;     /* pid of a session whose leader is or was a member, to its start in ticks, cut to 32 bits */
 	struct map zombies;      /* pids of members that ended and are not reaped, to their start, cut to 32 bits */

@@ -128,7 +128,7 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 /* Reads who is no member yet and may become one. */
 static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
-	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_is_ignored(p, pid))
+	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_was_ignored(p, pid))
 		return false;
 	return process_stat(p, pid, ret) == 0 && ret->pid == pid;
 }

@@ -214,6 +214,8 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out);
 /* A child of the recorder's own that is no part of the job (canary, GPU helper). */
 void processes_ignore(struct processes *p, pid_t pid);
 bool processes_is_ignored(const struct processes *p, pid_t pid);
+/* The same up to a second late, for every look: the recorder's own children stand in its list of them at each one. */
+bool processes_was_ignored(struct processes *p, pid_t pid);
 
 /* Looks for new members; births go to out. Returns how many were found, or -errno. */
 int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
