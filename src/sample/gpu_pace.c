@@ -145,8 +145,9 @@ uint64_t pace_next(const struct pace *p)
 /* Lists earn what the others leave. */
 static void earn(struct pace *p, uint64_t now_ns)
 {
+	p->credit.share = list_share(p);
 	if (now_ns > p->earned_ns) {
-		p->credit.ns += (int64_t) (list_share(p) * (double) (now_ns - p->earned_ns));
+		p->credit.ns += (int64_t) (p->credit.share * (double) (now_ns - p->earned_ns));
 		p->earned_ns = now_ns;
 	}
 	if (p->credit.ns > p->credit.most_ns)

@@ -316,11 +316,15 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 			look(s, s->gpus[i]);
 	}
 	while ((d = nvml_next_to_list(s))) {
-		const uint64_t cpu_ns = clock_thread_cpu_ns();
+		const uint64_t before_ns = clock_thread_cpu_ns();
 
 		list(s, d, out);
+		const uint64_t cpu_ns = clock_thread_cpu_ns() - before_ns;
+
+		s->lists_cpu_ns += cpu_ns - d->processes.list_cpu_ns;
+		d->processes.list_cpu_ns = cpu_ns;
 		if (s->env->credit)
-			s->env->credit->ns -= (int64_t) (clock_thread_cpu_ns() - cpu_ns);
+			s->env->credit->ns -= (int64_t) cpu_ns;
 	}
 }
 

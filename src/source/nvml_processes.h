@@ -36,6 +36,7 @@ struct nvml_processes {
 	struct nvml_process *next; /* as much room for the list after it */
 	size_t n, cap;
 	uint64_t listed_ns;        /* when lists were read last; 0: never */
+	uint64_t list_cpu_ns;      /* what they took */
 	struct maybe listed_used;  /* the device's memory then */
 	struct maybe used;         /* and at the last look */
 	int64_t most_used;         /* the most at which they were read */

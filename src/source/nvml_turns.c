@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "nvml_internal.h"
 
-/* Memory that did not move says that nobody came, went or took more; once in this long the lists are read even so. */
-#define RELIST_NS 5000000000ULL
 /* Memory that stands still for so long has come to where it was going. */
 #define SETTLED_NS 1000000000ULL
 /* A list stands for so long after memory has moved: the next one comes sooner, but where there is no credit. */
@@ -20,6 +18,8 @@ enum {
 	RISEN = 50,   /* a new high is one by more than one part in so many */
 	MOVING = 128, /* memory is moving: by more than one part in so many; less is noise */
 	FAR = 16,
+	REST = 2,     /* while nothing moves, lists take one part in so many of what they earn: the rest is saved up */
+	EARLY = 8,    /* a look may come earlier than its time by one part in so many of it */
 };
 
 bool nvml_has_moved(const struct nvml_processes *p)
@@ -69,6 +69,19 @@ static const int hundredths[] = {
 	[NEVER_LISTED] = -100,
 };
 
+/* Memory that did not move says that nobody came, went or took more. The lists are read even so, as often as they are wished where
+ * they cost little, and in any case after a while. */
+static uint64_t rest_ns(const struct source *s)
+{
+	const struct source_group *group = &source_nvml.groups[NVML_GROUP_PROCESSES];
+	const struct source_credit *c = s->env->credit;
+	const double ns = c && c->share > 0 ? REST * (double) s->lists_cpu_ns / c->share : (double) group->rest_ns;
+
+	if (ns >= (double) group->rest_ns)
+		return group->rest_ns;
+	return ns > (double) group->period_ns ? (uint64_t) ns : group->period_ns;
+}
+
 static enum urgency urgency_of(const struct source *s, const struct nvml_processes *p)
 {
 	if (p->listed_ns == 0)
@@ -85,7 +98,7 @@ static enum urgency urgency_of(const struct source *s, const struct nvml_process
 		return MOVED_FAR;
 	if (nvml_has_moved(p))
 		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
-	return counter_delta(p->listed_ns, s->now_ns) >= RELIST_NS ? FORGOTTEN : NOT_DUE;
+	return counter_delta(p->listed_ns, s->now_ns) >= rest_ns(s) - rest_ns(s) / EARLY ? FORGOTTEN : NOT_DUE;
 }
 
 bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)

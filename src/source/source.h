@@ -21,11 +21,12 @@
 #include "framebuf.h"
 #include "gpu_fact.h"
 
-/* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns and
- * most_ns, the source the rest. */
+/* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns,
+ * most_ns and share, the source the rest. */
 struct source_credit {
 	int64_t ns;              /* to be spent; 0 or less: nothing that can wait is to be listed */
 	int64_t most_ns;         /* to be saved up */
+	double share;            /* of a core: what is earned now */
 	int64_t floor_ns;        /* below 0: what is due now may be borrowed for, down to here */
 	bool moving;             /* memory of a device is, since its processes were listed */
 	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */
@@ -71,6 +72,7 @@ struct source_group {
 	const char *holds;   /* GPUs: what is read, for people */
 	uint64_t period_ns;  /* default; 0: at every tick */
 	uint64_t moving_ns;  /* GPUs: lists of processes, on credit: the period while device memory is moving; else 0 */
+	uint64_t rest_ns;    /* likewise, at the longest while nothing moves, where a list is dear; else 0 */
 	unsigned rank;       /* GPUs: where readings cost too much, the highest gives way first, lists before all; below
 	                      * SOURCE_RANKS */
 	bool lists;          /* GPUs: it lists processes */

@@ -386,6 +386,27 @@ def test_who_comes_late_is_listed_at_once_though_lists_are_dear(gpu):
     assert summary["gpu"]["combined"]["peak_bytes"] > 8 * 40 * GIB
 
 
+def lists_of(gpu, device):
+    """When a device's processes were listed, in the driver's time; the calls of one look are one."""
+    path = gpu.folder / "calls"
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    times = [float(line[0]) for line in lines if line[1].startswith("nvmlDeviceGetComputeRunning") and line[2:] == [device]]
+    return [time for before, time in zip([-1, *times], times) if time - before > 0.1]
+
+
+@pytest.mark.parametrize(("cost", "least", "most"), [(0, 0.8, 4), (0.0045, 4, 600)])
+def test_lists_are_read_each_second_where_they_are_cheap(gpu, cost, least, most):
+    """Nothing moves, so that nothing says that there is anything new."""
+    gpu.scenario.write_text(gpu.scenario.read_text().replace("0:1Gi 1:3Gi", "0:1Gi"))
+    add(gpu, f"[call nvmlDeviceGet*RunningProcesses*]\nburn = {cost}\n")
+    gpu.env["HIWATER_FAKE_LOG"] = str(gpu.folder / "calls")
+    hiwater = start(gpu)
+    wait_for(lambda: len(lists_of(gpu, "1")) > 2, "a device is listed again and again")
+    first, second, third = lists_of(gpu, "1")[:3]
+    finish(gpu, hiwater)
+    assert least < min(second - first, third - second) < most
+
+
 def test_a_zero_that_was_not_read_again_is_no_figure(gpu):
     """Both lists of the first look take all that may be borrowed; then memory comes, and nobody can say whose it is."""
     gpu.scenario.write_text(gpu.scenario.read_text().replace(f"@{gpu.folder}/main", f"@{gpu.folder}/late").replace(
