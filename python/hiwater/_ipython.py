@@ -92,7 +92,7 @@ def _is_of_before(path: str, name: str) -> bool:
     from ._recording import Recording
 
     try:
-        known = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns')")[1])
+        known: Dict[str, Any] = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns')")[1])
     except Error:
         return False
     return "ended_ns" in known and known.get("name", "") == name

@@ -200,8 +200,7 @@ def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str
 def _writer(path: str) -> Optional[Tuple[int, int]]:
     """None: nobody knows."""
     try:
-        rows = Recording(path).query("SELECT key, value FROM meta WHERE key IN ('recorder_pid', 'recorder_start')")[1]
-        known = dict(rows)
+        known: Dict[str, Any] = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('recorder_pid', 'recorder_start')")[1])
         return int(known["recorder_pid"]), int(known["recorder_start"])
     except (Error, KeyError, ValueError):
         return None

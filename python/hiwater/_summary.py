@@ -378,7 +378,19 @@ class RunId:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run used. str() is the text that the command prints, `to_json` what it writes for programs."""
+    """What a run used. str() is the text that the command prints, `to_json` what it writes for programs. Names end in their unit
+    (`_bytes`, `_s` seconds, `_j` joules); None is unknown; `method` says how a figure was had.
+
+    run, command, host, started, exit    which run, of what, where, since when (UTC), how it ended
+    time, ram, swap, io, energy          of all processes; ram.combined, .main, .descendants
+    gpu          devices and what the job held on them; None: no GPU was seen (notes say why)
+    processes    how many, and the largest
+    phases       a list, in the order of their beginning
+    series       what was logged, by name: n, first, last, min, max, sum
+    sampling     how often was looked, and what that cost
+    story        of the moment at which memory ran out or a trigger came; None: there was none
+    findings, notes    what to do better; what could not be measured, and why
+    """
 
     hiwater: str = ""
     run: RunId = field(default_factory=RunId)
@@ -432,19 +444,19 @@ class Summary:
 
     @property
     def wall_s(self) -> Optional[float]:
-        """From its start to its end."""
+        """Seconds from its start to its end."""
         return self.time.wall_s
 
     @property
     def cpu_s(self) -> Optional[float]:
-        """Processor time of all of them, user and system."""
+        """Processor time of all of them in seconds, user and system."""
         if self.time.user_s is None or self.time.system_s is None:
             return None
         return self.time.user_s + self.time.system_s
 
     @property
     def data_wait_s(self) -> Optional[float]:
-        """How long the program waited for its loader (`Run.wrap_loader`); None: nothing tells."""
+        """How many seconds the program waited for its loader (`Run.wrap_loader`); None: nothing tells."""
         waits = self.series.get("data_wait")
         return waits.sum if waits else None
 
