@@ -64,6 +64,7 @@ const UNITS = {
   watts: { text: (v) => digits(v) + '\u00a0W', base: 10 },
   celsius: { text: (v) => digits(v) + '\u00a0\u00b0C', base: 10 },
   hertz: { text: (v) => scaled(v, 1000, ['Hz', 'kHz', 'MHz', 'GHz']), base: 10 },
+  seconds: { text: (v) => v < 0 ? DASH : duration(v), base: 10 },
   count: { text: digits, base: 10, whole: true },
   plain: { text: digits, base: 10 },
 };

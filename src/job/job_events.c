@@ -279,6 +279,22 @@ bool series_is_bytes(const char *name)
 	return text_ends(name, "bytes");
 }
 
+bool series_is_seconds(const char *name)
+{
+	static const char *const own[] = { "data_wait", "step_time" };
+
+	for (const char *part = name; *part; part += strspn(part, "/")) {
+		const size_t len = strcspn(part, "/");
+
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+			if (strlen(own[i]) == len && strncmp(part, own[i], len) == 0)
+				return true;
+		}
+		part += len;
+	}
+	return text_ends(name, "seconds");
+}
+
 size_t job_series_count(const struct job *job)
 {
 	return job->n_series;

@@ -423,6 +423,7 @@ static void family_picture(struct drawing *d, size_t first, const char *name)
 	const bool is_bytes = series_is_bytes(name);
 
 	begin(d, name, "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
+	d->chart.note = series_is_seconds(g->tables[first].columns[0].name) ? "In seconds." : NULL;
 	for (size_t i = first; i < g->n_tables; i++) {
 		const struct html_table *t = &g->tables[i];
 		struct svg_line *l;

@@ -255,6 +255,13 @@ void text_phases(struct text *t)
 
 /* ---- series -------------------------------------------------------------------------------------------------------- */
 
+static char *series_value(const struct series *v, double value, char buf[UNITS_LEN])
+{
+	const double most_s = 1e9;
+
+	return series_is_seconds(v->name) && value >= 0 && value < most_s ? units_duration((int64_t) (value * 1e9), buf) : figure_any(value, buf);
+}
+
 static void series(struct text *t, const struct series *v)
 {
 	const char *arrow = t->o->utf8 ? "\xE2\x86\x92" : "->";
@@ -263,9 +270,9 @@ static void series(struct text *t, const struct series *v)
 
 	text_clean(v->name, t->o->utf8, &name);
 	text_shorten(name.data, (t->o->width - TEXT_INDENT) / 2, t->o->utf8, &fitted);
-	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), figure_any(v->first, first), arrow,
-		figure_any(v->last, last));
-	layout_part(&t->l, "from %s to %s, %llu value%s", figure_any(v->min, low), figure_any(v->max, high),
+	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), series_value(v, v->first, first), arrow,
+		series_value(v, v->last, last));
+	layout_part(&t->l, "from %s to %s, %llu value%s", series_value(v, v->min, low), series_value(v, v->max, high),
 		(unsigned long long) v->n, v->n == 1 ? "" : "s");
 	buf_done(&name);
 	buf_done(&fitted);

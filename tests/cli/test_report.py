@@ -192,6 +192,23 @@ def test_series_are_what_was_logged(made):
     assert column(series["loss"], "step")["mean"] == [0, 1, 2, 3, 4] and column(series["train/loss"], "step")["mean"] == [0, 1, 2, 3, 4]
 
 
+def test_times_that_were_logged_have_their_unit(tmp_path):
+    tool = Tool(tmp_path)
+    code = """if True:
+        import os, socket
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        s.connect("\\0" + os.environ["HIWATER_SOCKET"][1:])
+        for text in ("data_wait=0.25 step_time/rank0=90 load_seconds=-1 step_times=0.5", "data_wait=0.000125 step_time/rank0=nan"):
+            s.send(b"log " + text.encode())"""
+    assert tool.run("run", "--summary", "none", "-o", "run.hiw", "--", sys.executable, "-c", code).returncode == 0
+    said = " ".join(tool.run("show", "run.hiw", env={**tool.env, "LC_ALL": "C"}).stdout.split())
+    for text in ("data_wait 250 ms -> 125 us from 125 us to 250 ms", "step_time/rank0 0:01:30 -> NaN", "load_seconds -1 -> -1", "step_times 0.500 -> 0.500"):
+        assert text in said, said
+    report(tool, "run.hiw", "-o", "page.html")
+    notes = {title: picture.note == "In seconds." for title, picture in pictures((tmp_path / "page.html").read_text(encoding="utf-8")).items()}
+    assert notes["data_wait"] and notes["rank0"] and not notes["step_times"]
+
+
 def test_events_phases_processes(made):
     tool, path = made
     run = payload(page_of(tool, path))["runs"][0]
