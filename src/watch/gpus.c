@@ -162,26 +162,21 @@ double gpu_busy(const struct job *job, uint32_t id)
 	return busy >= 0 ? busy : gpu_share(job, M_GPU_GRAPHICS_ACTIVE, id);
 }
 
-double gpus_busy(const struct job *job)
+static const char *call(const struct job *job, uint32_t id, size_t used, const char *the_one, char buf[UNITS_LEN])
 {
-	const struct gpus used = gpus_used(job);
-	double sum = 0;
-	size_t n = 0;
+	const struct gpu_birth *birth = birth_of(job, id);
 
-	for (size_t i = 0; i < used.n; i++) {
-		const double busy = gpu_busy(job, used.ids[i]);
-
-		sum += busy >= 0 ? busy : 0;
-		n += busy >= 0;
-	}
-	return n > 0 ? sum / (double) n : -1;
+	return used > 1 || (birth && *birth->parent) ? gpu_name(job, id, buf) : the_one;
 }
 
 const char *gpu_called(const struct job *job, uint32_t id, size_t used, char buf[UNITS_LEN])
 {
-	const struct gpu_birth *birth = birth_of(job, id);
+	return call(job, id, used, "The GPU", buf);
+}
 
-	return used > 1 || (birth && *birth->parent) ? gpu_name(job, id, buf) : "The GPU";
+const char *gpu_called_within(const struct job *job, uint32_t id, size_t used, char buf[UNITS_LEN])
+{
+	return call(job, id, used, "the GPU", buf);
 }
 
 void gpus_rank(struct gpus_ranked *ranked, uint32_t id, double bad)

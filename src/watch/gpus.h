@@ -29,8 +29,6 @@ struct gpus gpus_boards(const struct job *job);
 double gpu_share(const struct job *job, enum metric metric, uint32_t id);
 /* That some kernel ran; of MIG instances, of which no driver tells it so, that their engine was active. */
 double gpu_busy(const struct job *job, uint32_t id);
-/* The same over all that the job used. */
-double gpus_busy(const struct job *job);
 
 /* What a gauge of one of them was on average, at most; what a counter rose by. Negative: unknown. */
 double gpu_mean(const struct job *job, enum metric metric, uint32_t id);
@@ -42,6 +40,8 @@ char *gpu_name(const struct job *job, uint32_t id, char buf[UNITS_LEN]);
 void gpu_evidence(const struct job *job, uint32_t id, struct finding *f);
 /* "The GPU" where the job used one, its name where it used several or an instance. */
 const char *gpu_called(const struct job *job, uint32_t id, size_t used, char buf[UNITS_LEN]);
+/* The same within a sentence: "the GPU". */
+const char *gpu_called_within(const struct job *job, uint32_t id, size_t used, char buf[UNITS_LEN]);
 
 /* Those that a rule is about, the worst first. A mean over GPUs would hide the one that is unlike the others. */
 struct gpus_ranked {

@@ -438,9 +438,8 @@ static void put_bound(const struct summary *s, const struct gpus_ranked *worst, 
 	const struct use u = use_of(s, id);
 	const struct bound *bound = &bounds[bound_of(&u)];
 	char name[UNITS_LEN];
-	const char *called = gpu_called(s->job, id, used, name);
 
-	buf_printf(text, "What %s does may be bound by %s", *called == 'T' ? "the GPU" : called, bound->what);
+	buf_printf(text, "What %s does may be bound by %s", gpu_called_within(s->job, id, used, name), bound->what);
 	put_share(", busy ", u.busy, "", text);
 	put_share(", SMs active ", u.sm, "", text);
 	put_share(", memory active ", u.dram, "", text);

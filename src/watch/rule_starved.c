@@ -37,7 +37,9 @@ static const struct series *series_of(const struct job *job, const char *const *
 /* Everything that is known of it. */
 struct evidence_of {
 	double waits;          /* share of a step; negative: unknown */
-	double gpu_busy;       /* of the GPUs that it used, 0 to 1; negative: unknown */
+	struct gpus_ranked idle; /* those of its GPUs that are not busy enough, the least busy first */
+	size_t gpus;           /* that it used */
+	double gpu_busy;       /* of the least busy one, 0 to 1; negative: unknown */
 	double main_cores;     /* negative: unknown */
 	double iowait;         /* of the machine; negative: unknown */
 	int loaders, full;     /* children of main that lived long; those that were at work all the time */
@@ -87,12 +89,28 @@ static bool has_steps(const struct job *job)
 	return false;
 }
 
+/* Each by itself: a mean would hide the one that waits beside seven that do not. */
+static void look_at_gpus(const struct summary *s, struct evidence_of *e)
+{
+	const struct gpus used = gpus_used(s->job);
+
+	e->gpus = used.n;
+	e->gpu_busy = -1;
+	for (size_t i = 0; i < used.n; i++) {
+		const double busy = gpu_busy(s->job, used.ids[i]);
+
+		if (busy >= 0 && (e->gpu_busy < 0 || busy < e->gpu_busy))
+			e->gpu_busy = busy;
+		if (busy >= 0 && busy * 100 < IDLE_PERCENT)
+			gpus_rank(&e->idle, used.ids[i], -busy);
+	}
+}
+
 static struct evidence_of gather(const struct summary *s)
 {
 	const struct series *wait = series_of(s->job, wait_names), *step = series_of(s->job, findings_step_names);
 	struct evidence_of e = {
 		.waits = -1,
-		.gpu_busy = gpus_busy(s->job),
 		.iowait = s->iowait_ppm.known ? (double) s->iowait_ppm.value / 1e6 : -1,
 		.steps = has_steps(s->job),
 	};
@@ -100,6 +118,7 @@ static struct evidence_of gather(const struct summary *s)
 	if (wait && step && step->sum > 0 && wait->sum >= 0)
 		e.waits = wait->sum / (double) wait->n / (step->sum / (double) step->n);
 	look_at_processes(s, &e);
+	look_at_gpus(s, &e);
 	return e;
 }
 
@@ -134,7 +153,7 @@ static void put_quiet(const struct evidence_of *e, struct buf *text)
 	if (e->waits >= 0)
 		buf_printf(text, "it waits for data %.0f %% of a step; it takes more than %d %%", e->waits * 100, WAIT_PERCENT);
 	else if (e->gpu_busy >= 0)
-		buf_printf(text, "GPUs were busy %.0f %% of the time, %d of %d child processes at work all of it; it takes GPUs under "
+		buf_printf(text, "GPUs were busy %.0f %% of the time or more, %d of %d child processes at work all of it; it takes GPUs under "
 				 "%d %%, and loaders, a disk or a main process that keep them waiting",
 			e->gpu_busy * 100, e->full, e->loaders, IDLE_PERCENT);
 	else
@@ -147,18 +166,26 @@ static bool is_starved(const struct evidence_of *e, bool has_cause)
 	if (e->waits >= 0)
 		return e->waits * 100 > WAIT_PERCENT;
 	if (e->gpu_busy >= 0)
-		return e->gpu_busy * 100 < IDLE_PERCENT && has_cause;
+		return e->idle.n > 0 && has_cause;
 	return e->steps && e->full > 0 && has_cause && e->main_cores >= 0 && e->main_cores * 100 < IDLE_PERCENT;
 }
 
-static void put_sign(const struct evidence_of *e, struct finding *f, struct buf *text)
+static void put_busy(const struct summary *s, uint32_t id, struct finding *f)
 {
+	gpu_evidence(s->job, id, f);
+	finding_evidence(f, "gpu_busy_ratio", gpu_busy(s->job, id));
+}
+
+static void put_sign(const struct summary *s, const struct evidence_of *e, struct finding *f, struct buf *text)
+{
+	char name[UNITS_LEN];
+
 	if (e->waits >= 0) {
 		finding_evidence(f, "data_wait_ratio", e->waits);
 		buf_printf(text, "Each step waits for data %.0f %% of its time", e->waits * 100);
 	} else if (e->gpu_busy >= 0) {
-		finding_evidence(f, "gpu_busy_ratio", e->gpu_busy);
-		buf_printf(text, "The GPU was busy %.0f %% of the time: it may be waiting for data", e->gpu_busy * 100);
+		buf_printf(text, "%s was busy %.0f %% of the time: it may be waiting for data",
+			gpu_called(s->job, e->idle.list[0].id, e->gpus, name), e->gpu_busy * 100);
 	} else {
 		buf_printf(text, "The main process used %.2f cores: it may be waiting for data", e->main_cores);
 	}
@@ -168,6 +195,8 @@ static void put_sign(const struct evidence_of *e, struct finding *f, struct buf 
 	finding_evidence(f, "busy_loaders", e->full);
 	if (e->iowait >= 0)
 		finding_evidence(f, "iowait_ratio", e->iowait);
+	if (e->waits < 0 && e->idle.n > 0)
+		gpus_evidence(s, &e->idle, e->gpus, put_busy, f);
 }
 
 bool rule_data_starved(const struct known_of_run *k, struct finding *f, struct buf *text)
@@ -177,8 +206,10 @@ bool rule_data_starved(const struct known_of_run *k, struct finding *f, struct b
 	const bool has_cause = put_cause(k->s, &e, &cause), fires = is_starved(&e, has_cause);
 
 	if (fires) {
-		put_sign(&e, f, text);
+		put_sign(k->s, &e, f, text);
 		buf_printf(text, "; %s.", has_cause ? cause.data : "try more workers, or a faster disk");
+		if (e.waits < 0)
+			gpus_put_others(k->s->job, &e.idle, e.gpus, text);
 	} else {
 		put_quiet(&e, text);
 	}

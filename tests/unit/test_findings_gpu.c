@@ -620,6 +620,17 @@ static void test_starved(void **state)
 	m.s.iowait_ppm = known(210000);
 	assert_false(fires(&m, "data-starved"));
 	made_done(&m);
+	/* One of eight waits, and two of three. */
+	made_gpus(&m, (gpu_at *const[]) { good, good, good, waiting, good, good, good, good, NULL });
+	m.s.iowait_ppm = known(210000);
+	assert_says(judged(&m, "data-starved", NULL)->message, "GPU 3 was busy 40 % of the time: it may be waiting for data; processors wait for the disk");
+	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpu"), 3);
+	assert_int_equal((int) evidence_of(judged(&m, "data-starved", NULL), "gpus"), 8);
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { waiting, good, waiting, NULL });
+	m.s.iowait_ppm = known(210000);
+	assert_says(judged(&m, "data-starved", NULL)->message, "So it is of GPU 2 (2 of 3).");
+	made_done(&m);
 }
 
 static struct gpu by_memory(int second)
