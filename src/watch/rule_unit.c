@@ -157,6 +157,12 @@ static enum rule_whole whole_of(const struct rule_name *name)
 	return m->entity == ENTITY_GPU || m->entity == ENTITY_GPU_PROCESS ? WHOLE_GPU : WHOLE_RAM;
 }
 
+/* Its only mean is that of how fast it rose. */
+static bool is_mean_of_counter(const struct rule_name *name)
+{
+	return name->what == RULE_METRIC && name->part == PART_MEAN && metrics[name->metric].kind == KIND_COUNTER;
+}
+
 /* A percentage of something, or a ratio. */
 static int percentage(struct rule_term *term, const struct rule_number *number, enum rule_kind kind, struct rule_why *why)
 {
@@ -166,6 +172,7 @@ static int percentage(struct rule_term *term, const struct rule_number *number, 
 	char text[RULE_NAME];
 
 	if (kind == RULE_COMPARE && term->test == TEST_COMPARE) {
+		term->rate = is_mean_of_counter(name);
 		term->whole = WHOLE_BASE;
 		term->value += number->has_sign ? 100 : 0;
 		return 0;
@@ -274,6 +281,8 @@ int rule_of(struct rule_term *term, enum rule_whole whole, struct rule_why *why)
 
 	if (term->whole == WHOLE_NONE)
 		return rule_refuse(why, "only a percentage is of something");
+	if (term->whole == WHOLE_BASE)
+		return rule_refuse(why, "a percentage in compare is of the base run's figure; leave of %s out", whole == WHOLE_LIMIT ? "limit" : "capacity");
 	if (whole_of(&term->name) != WHOLE_RAM && whole_of(&term->name) != WHOLE_CAPACITY && !is_gpu)
 		return rule_refuse(why, "'%s' has no such limit", rule_name_text(&term->name, text));
 	if (is_gpu && whole == WHOLE_LIMIT)

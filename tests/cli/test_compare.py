@@ -33,7 +33,7 @@ class Made:
         self.tool, self.real, self.number = tool, real, 0
         tool.history.mkdir(mode=0o700)
 
-    def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, series="loss", **facts):
+    def run(self, name=None, wall=60.0, ram=1000, loss=None, complete=True, series="loss", cpu_s=None, **facts):
         self.number += 1
         path = self.tool.history / f"{self.number}.hiw"
         assert self.tool.run("show", "--copy", path, self.real).returncode == 0
@@ -49,6 +49,8 @@ class Made:
             db.execute("delete from meta where key in ('main_hwm_bytes', 'main_exit_hwm_bytes', 'main_maxrss_bytes')")
             db.execute("update summary set max = ? where entity = 'job' and metric = 'ram_main'", (int(ram * MIB),))
             db.execute("update process set peak = ?, peak_exact = 1", (int(ram * MIB),))
+            if cpu_s is not None:
+                db.execute("update summary set min = 0, last = ? * (metric = 'cpu_user') where metric in ('cpu_user', 'cpu_system')", (cpu_s * SEC,))
             if loss is not None:
                 db.execute("insert into series (id, name, n, first, last, min, max, step, sum) values (1, ?, 1, ?, ?, ?, ?, 1, ?)", (series, *(loss,) * 5))
         db.close()
@@ -248,7 +250,7 @@ def test_names_that_cannot_be_cut_stay_whole(made, tool):
     ("ram.peak > +5%", 1), ("ram.peak > +12%", 0), ("ram.peak < -5%", 0), ("time > +0%", 0), ("time < -15%", 1), ("time < -16%", 0),
     ("time > 1h", 0), ("time > 1m", 1), ("ram.peak > +50% or time < -10%", 1), ("ram.peak > +50% and time < -10%", 0),
     ("nothing.last > 5", 3), ("nothing_logged.last > +5%", 3), ("ram.peak > +5% or nothing_logged.last > 1", 1),
-    ("ram > +5%", 2), ("growth(ram) > 1MiB/s", 2), ("ram.peak > +5GiB", 2), ("ram.peak >", 2), ("process.name ~ x", 2)])
+    ("ram > +5%", 2), ("growth(ram) > 1MiB/s", 2), ("ram.peak > +5GiB", 2), ("ram.peak >", 2), ("process.name ~ x", 2), ("ram.peak > +5% of limit", 2)])
 def test_fail_if(made, tool, rule, status):
     made.group("base", BASE)
     made.group("new", NEW, [r * 1.11 for r in RAM])
@@ -256,6 +258,15 @@ def test_fail_if(made, tool, rule, status):
     if status != 2:
         word = {0: "pass", 1: "FAIL", 3: "?"}[status]
         assert text.splitlines()[-1].startswith(f"{word:4}  {rule}: in new ")
+
+
+@pytest.mark.parametrize("rule, status", [
+    ("cpu.mean > +99%", 1), ("cpu.mean > +101%", 0), ("cpu.mean < -1%", 0), ("cpu.mean > 199%", 1), ("host.cpu.mean > +5%", 1),
+    ("cpu_user.mean > +5%", 1), ("cpu_user.last > +5%", 1), ("cpu.mean > 0.01 and cpu.mean > +5%", 1)])
+def test_the_mean_of_a_counter_is_relative_too(made, tool, rule, status):
+    made.run("base", cpu_s=6)
+    made.run("new", cpu_s=12)
+    compared(tool, "--fail-if", rule, "base", "new", status=status)
 
 
 def test_a_run_without_an_end_is_incomplete(made, tool):

@@ -110,6 +110,11 @@ static const struct {
 	{ "ram.peak > +5%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false },
 	{ "ram.peak < -5%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_LT, 95, WHOLE_BASE, false },
 	{ "ram.peak > 110%", "ram.peak", RULE_COMPARE, TEST_COMPARE, OP_GT, 110, WHOLE_BASE, false },
+	{ "cpu.mean > +5%", "cpu.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, true }, /* cores */
+	{ "host.cpu.mean < 50%", "host.cpu.mean", RULE_COMPARE, TEST_COMPARE, OP_LT, 50, WHOLE_BASE, true },
+	{ "gpu.energy.mean > +5%", "gpu.energy.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, true },
+	{ "cpu.last > +5%", "cpu.last", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false }, /* seconds in all */
+	{ "loss.mean > +5%", "loss.mean", RULE_COMPARE, TEST_COMPARE, OP_GT, 105, WHOLE_BASE, false },
 };
 
 static void test_terms(void **state)
@@ -280,6 +285,8 @@ static const struct {
 	{ "ram > 5GiB fro 30s", RULE_ALERT, 12, "before a time 'for'" },
 	{ "cpu > 5% of limit", RULE_ALERT, 13, "no such limit" },
 	{ "ram.peak > +5MiB", RULE_COMPARE, 12, "+5%" },
+	{ "ram.peak > +5% of limit", RULE_COMPARE, 19, "of the base run's figure; leave of limit out" },
+	{ "gpu.mem.peak > 50% of capacity", RULE_COMPARE, 23, "leave of capacity out" },
 	{ "process.name > 5", RULE_ALERT, 16, "~ PATTERN" },
 	{ "ram ~ x", RULE_ALERT, 5, "to a text" },
 	{ "name ~ ((", RULE_FILTER, 8, "cannot be read" },
