@@ -260,7 +260,8 @@ static const char *const prose[] = {
 	"gpu.mem: of the GPUs what it holds there), name, command, pid, uid, with < <= > >= == != ~ !~, and, or, not; .peak is the largest so far.",
 	"CPU% is of one core; SM is the share of time in which a GPU's SMs had work, busy that some kernel ran. A figure that "
 	"cannot be had is -. F9 sends a signal to one of one's own processes, after two questions.",
-	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none under NO_COLOR.",
+	"Without a terminal, with -n or --plain it prints lines. Colours are those of the terminal, none under NO_COLOR. The terminal is given "
+	"back at each end but SIGKILL (kill -9), after which tput rmcup; reset does it.",
 	"The exit status is 0, 1 if there is nothing to be shown, 2 for a command line that makes no sense.",
 	NULL,
 };
