@@ -107,6 +107,7 @@ struct processes {
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
 	size_t round_changed, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */
+	bool io_moved;           /* somebody's, in this call */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
 	bool foreign;            /* see processes_foreign */
 	bool all;                /* whoever has memory is a member */

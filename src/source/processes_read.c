@@ -147,15 +147,25 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		member_died(m, p->text);
 }
 
+/* Counters never fall: it moves if one of them does. */
+static uint64_t io_sum(const struct io_facts *io)
+{
+	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value + (uint64_t) io->write_cancelled.value +
+	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
+}
+
 static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 {
+	const uint64_t before = io_sum(&m->io);
 	ssize_t n = member_read(p, m, KEEP_IO);
 	int r = n < 0 ? (int) n : process_io(p->text, &m->io);
 
-	if (r < 0)
+	if (r < 0) {
 		group_failed(p, m, PROCESSES_IO, r, out);
-	else
-		m->got |= PROCESSES_IO;
+		return;
+	}
+	m->got |= PROCESSES_IO;
+	p->io_moved |= io_sum(&m->io) != before;
 }
 
 /* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
@@ -309,7 +319,8 @@ static void groups_read(struct processes *p, struct member *m, unsigned what, st
 		io_read(p, m, out);
 }
 
-/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. */
+/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. Where
+ * nobody's I/O has moved, nobody was taken over, and a crowd that sleeps is not gone through again. */
 static void waited_notice(struct processes *p)
 {
 	char text[256];
@@ -328,8 +339,9 @@ int processes_read(struct processes *p, unsigned what, struct framebuf *out)
 		groups_read(p, &p->members[i], what, out);
 	if (what & (PROCESSES_IO | PROCESSES_MARKS))
 		round_all(p, what, out);
-	if ((what & PROCESSES_IO) && p->n > 1 && !p->all)
+	if (p->io_moved && p->n > 1 && !p->all)
 		waited_notice(p);
+	p->io_moved = false;
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].got)
 			got_tell(&p->members[i], out);
