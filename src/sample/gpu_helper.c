@@ -223,9 +223,13 @@ static void read_on(struct teller *t)
 		}
 		note_own_cost(t->helper);
 	}
+	t->pace.credit.last = true;
 	for (unsigned g = 0; g < t->pace.n_groups; g++) {
-		if (t->pace.groups[g].wall_ns < last_most_ns)
-			read_group(t, g);
+		if (t->pace.groups[g].wall_ns >= last_most_ns && t->pace.groups[g].moving_ns)
+			t->pace.credit.ns = INT64_MIN / 2; /* what it knows without a list */
+		else if (t->pace.groups[g].wall_ns >= last_most_ns)
+			continue;
+		read_group(t, g);
 	}
 }
 

@@ -258,6 +258,14 @@ static void tell_count(struct nvml_gpu *d, struct framebuf *out)
 	nvml_tell_value(d, out, M_GPU_PROCESSES, lacks ? UNKNOWN : known((int64_t) p->n));
 }
 
+static void tell_peaks(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *p = &d->processes;
+
+	for (size_t i = 0; p->accounting && i < p->n; i++)
+		tell_peak(s, d, &p->list[i], out);
+}
+
 static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
@@ -271,8 +279,8 @@ static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	}
 	if (d->unified)
 		tell_sum(d, out);
-	for (size_t i = 0; p->accounting && p->listed_ns == s->now_ns && i < p->n; i++)
-		tell_peak(s, d, &p->list[i], out);
+	if (p->listed_ns == s->now_ns)
+		tell_peaks(s, d, out);
 	p->waited_ns = p->told_ns ? counter_delta(p->told_ns, s->now_ns) : 0;
 	p->told_ns = s->now_ns;
 }
@@ -342,6 +350,9 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	const bool is_now = p->listed_ns == s->now_ns;
 
 	if (p->list_code == NVML_SUCCESS) {
+		/* The marks of who has just ended are to be had without a list, which he would not be in. */
+		if (!is_now && s->env->credit && s->env->credit->last)
+			tell_peaks(s, d, out);
 		if (!is_now && nvml_has_moved(p))
 			return;
 		tell_all(s, d, out);

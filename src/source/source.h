@@ -22,11 +22,12 @@
 #include "gpu_fact.h"
 
 /* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns,
- * most_ns and share, the source the rest. */
+ * most_ns, share and last, the source the rest. */
 struct source_credit {
 	int64_t ns;              /* to be spent; 0 or less: nothing that can wait is to be listed */
 	int64_t most_ns;         /* to be saved up */
 	double share;            /* of a core: what is earned now */
+	bool last;               /* nothing is read after this look */
 	int64_t floor_ns;        /* below 0: what is due now may be borrowed for, down to here */
 	bool moving;             /* memory of a device is, since its processes were listed */
 	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */

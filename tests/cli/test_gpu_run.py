@@ -349,6 +349,27 @@ def test_the_drivers_own_mark_is_mains_too(gpu):
     assert summary["main"]["peak_bytes"] == 5 * GIB and summary["descendants"]["peak_bytes"] == 0
 
 
+def peak_of_main(tool):
+    shown = json.loads(tool.run("show", "--json", "run.hiw").stdout or "null") or {}
+    return ((shown.get("gpu") or {}).get("main") or {}).get("peak_bytes")
+
+
+def test_the_drivers_last_mark_needs_no_list(gpu):
+    """Lists are so dear that there is none at the end; the mark has risen since the only one."""
+    clock = gpu.folder / "clock"
+    clock.write_text("0")
+    gpu.env["HIWATER_FAKE_TIME"] = f"file:{clock}"
+    gpu.scenario.write_text(gpu.scenario.read_text().replace(
+        "[process 0]", "[gpu 0]\naccounting_mode = 1\n[process 0]\naccount_memory = steps 0:5Gi 1:7Gi", 1).replace(" 1:3Gi", ""))
+    add(gpu, "[call nvmlDeviceGet*RunningProcesses*]\nburn = 0.05\n")
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: peak_of_main(gpu) == 5 * GIB, "it was listed")
+    (gpu.folder / "later").write_text("1")
+    (gpu.folder / "later").rename(clock)
+    summary, _ = finish(gpu, hiwater)
+    assert summary["gpu"]["main"]["peak_bytes"] == 7 * GIB
+
+
 def test_a_gpu_that_never_answers_is_no_zero(gpu):
     """The job is on the one whose handle cannot be had: it is among the devices, and what is held is not known."""
     add(gpu, "[call nvmlDeviceGetHandleBy*]\ngpu = 0\nerror = 999\n")
