@@ -6,6 +6,7 @@
 
 enum {
 	WARM_UP_PERCENT = 20,  /* of the run: not looked at */
+	ENDING_BUCKETS = 2,    /* nor these, where all was given back: who ends leaves no valley */
 	MOST_WINDOWS = 12,
 	BUCKETS_A_WINDOW = 3,  /* at least; the lowest of four or more is left out: a single dip is no valley */
 	FEW_BUCKETS = 4,
@@ -27,7 +28,17 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The run's known buckets from the warm-up's end on. Returns how many. */
+/* Is the last one below all before it? */
+static bool is_lowest(const struct course *c, const int *places, int n)
+{
+	for (int i = 0; i < n - 1; i++) {
+		if (c->buckets[places[i]].min <= c->buckets[places[n - 1]].min)
+			return false;
+	}
+	return true;
+}
+
+/* The run's known buckets from the warm-up's end to where it ends. Returns how many. */
 static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
 {
 	int first = -1, last = -1, n = 0;
@@ -42,6 +53,8 @@ static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
 		if (c->buckets[i].cover_ns > 0)
 			places[n++] = i;
 	}
+	for (int given = 0; given < ENDING_BUCKETS && n > 1 && is_lowest(c, places, n); given++)
+		n--;
 	return n;
 }
 

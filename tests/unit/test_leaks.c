@@ -107,6 +107,14 @@ static double leak_after_warm_up(const struct shape *s, double t)
 	return leak_12(s, t) + (t < 300 ? s->height * t / 300 : s->height);
 }
 
+/* A large process takes a while to give its memory back: the last looks are at what is left of it. */
+static double leak_until_its_end(const struct shape *s, double t)
+{
+	const double last = 20, left = (SECONDS_A_RUN - t) / last;
+
+	return left >= 1 ? leak_12(s, t) : left * (leak_12(s, t) + s->base) - s->base;
+}
+
 static const struct kind {
 	const char *name;
 	double (*mib)(const struct shape *s, double t);
@@ -124,6 +132,7 @@ static const struct kind {
 	{ "leak of 12 MiB/min", leak_12, true, { 0, 0 } },
 	{ "the same under a sawtooth of 900 MiB", leak_under_sawtooth, true, { 0, 4 } },
 	{ "the same after a warm-up", leak_after_warm_up, true, { 0, 0 } },
+	{ "the same, given back at the end", leak_until_its_end, true, { 0, 0 } },
 };
 
 static struct shape random_shape(uint64_t *state)
