@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "record/history_run.h"
+#include "record/share.h"
 #include "record/store.h"
 
 enum {
@@ -446,7 +447,8 @@ int history_remove(const char *run, struct err *err)
 	return 0;
 }
 
-/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. */
+/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. One that another program has removed
+ * since it was listed is gone as well: a newer one would go in its place. */
 static bool let_go(const struct listing *list, const struct listed *run, bool hard)
 {
 	struct history_entry entry = { 0 };
@@ -454,8 +456,8 @@ static bool let_go(const struct listing *list, const struct listed *run, bool ha
 	bool stays;
 
 	path_of(list, run->number, path, sizeof(path));
-	if (run->bytes == 0 || history_entry_read(path, &entry) < 0)
-		return false;
+	if (history_entry_read(path, &entry) < 0)
+		return access(path, F_OK) < 0 && errno == ENOENT;
 	stays = entry.running || (entry.pinned && !(hard && entry.by_trigger));
 	history_entry_done(&entry);
 	if (!stays)
@@ -465,16 +467,20 @@ static bool let_go(const struct listing *list, const struct listed *run, bool ha
 
 int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 {
-	autolist struct listing list;
+	char folder[PATH_MAX];
+	int r = history_dir(folder, sizeof(folder), err);
+	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* lists that others change meanwhile are no ground to remove */
+	autolist struct listing list = { .n = 0 };
 	uint64_t bytes = 0;
-	size_t left;
-	int r = list_read(&list, err);
+	size_t left = 0;
 
+	r = r < 0 ? r : list_read(&list, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < list.n; i++)
+	for (size_t i = 0; i < list.n; i++) {
 		bytes += list.runs[i].bytes;
-	left = list.n;
+		left += list.runs[i].bytes > 0; /* what has only begun may come to nothing */
+	}
 	/* Oldest first; the last one is what somebody has just waited for. */
 	for (int hard = 0; hard < 2; hard++) {
 		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {

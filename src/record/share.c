@@ -6,8 +6,10 @@
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 
@@ -62,6 +64,22 @@ const char *share_kind(const char *path)
 			return kinds[i].name;
 	}
 	return NULL;
+}
+
+int share_await_turn(const char *folder)
+{
+	static const struct timespec pause = { .tv_nsec = 2000000 };
+	static const int64_t patience_ns = 2000000000;
+	int fd = share_kind(folder) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int64_t waited_ns = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ns += pause.tv_nsec) {
+		if (errno != EWOULDBLOCK || waited_ns >= patience_ns) {
+			(void) close(fd);
+			return -1;
+		}
+		(void) nanosleep(&pause, NULL);
+	}
+	return fd;
 }
 
 int share_folder(char *ret, size_t size, struct err *err)

@@ -24,3 +24,7 @@ int share_rename(const char *from, const char *to, bool replace);
 
 /* Copies the file from as a new file to (0600). Returns 0 or -errno; then to is gone. */
 int share_copy(const char *from, const char *to);
+
+/* Waits for a lock of the folder, for those who change together what is in it. Returns the lock, to be closed; -1: without
+ * one, where there are none to rely on or where it was not free for seconds (its holder may be stopped). */
+int share_await_turn(const char *folder);

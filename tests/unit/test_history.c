@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 
 #include "record/history.h"
 
@@ -377,6 +379,105 @@ static void bytes_are_limited_too(void **state)
 	expect_missing("5");
 }
 
+/* So many runs, all copies of one. */
+static void fill_history(unsigned n)
+{
+	char *first = add_run("study", NULL, 15, true), path[192];
+	static char bytes[1 << 20];
+	struct stat st;
+	size_t size;
+	FILE *file = fopen(first, "r");
+
+	assert_non_null(file);
+	size = fread(bytes, 1, sizeof(bytes), file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(stat(first, &st), 0);
+	assert_int_equal(st.st_size, size);
+	free(first);
+	for (unsigned i = 2; i <= n; i++) {
+		(void) snprintf(path, sizeof(path), "%s/%u.hiw", getenv("HIWATER_DIR"), i);
+		file = fopen(path, "w");
+		assert_non_null(file);
+		assert_int_equal(fwrite(bytes, 1, size, file), size);
+		assert_int_equal(fclose(file), 0);
+	}
+}
+
+/* So many programs trim at once. */
+static void trim_at_once(unsigned programs, unsigned max_runs)
+{
+	int gate[2], status;
+	char byte;
+
+	assert_int_equal(pipe(gate), 0);
+	for (unsigned i = 0; i < programs; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid > 0)
+			continue;
+		(void) close(gate[1]);
+		(void) read(gate[0], &byte, 1);
+		_exit(history_trim(max_runs, UINT64_MAX, NULL) < 0);
+	}
+	(void) close(gate[0]);
+	(void) close(gate[1]); /* now */
+	while (wait(&status) > 0)
+		assert_int_equal(status, 0);
+}
+
+static void runs_that_end_at_once_remove_no_more_than_one_would(void **state)
+{
+	enum {
+		RUNS = 120,
+		MOST = 100
+	};
+
+	(void) state;
+	fill_history(RUNS);
+	trim_at_once(24, MOST);
+	assert_int_equal(count_runs(), MOST);
+	expect_found("21", "/21.hiw");
+	expect_missing("20");
+}
+
+/* As on a share: whoever holds the lock does not come to an end, so that all go on without it. */
+static void nobody_waits_for_ever_to_trim(void **state)
+{
+	enum {
+		RUNS = 120,
+		MOST = 100
+	};
+
+	(void) state;
+	fill_history(RUNS);
+
+	int held = open(getenv("HIWATER_DIR"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(flock(held, LOCK_EX), 0);
+	trim_at_once(24, MOST);
+	assert_int_equal(close(held), 0);
+	assert_int_equal(count_runs(), MOST);
+	expect_found("21", "/21.hiw");
+	expect_missing("20");
+}
+
+/* They may turn out too short to be kept. */
+static void what_has_only_begun_takes_nobodys_place(void **state)
+{
+	uint64_t number;
+	char *path;
+
+	(void) state;
+	fill_history(4);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(history_reserve(&path, &number, NULL), 0);
+		free(path);
+	}
+	assert_int_equal(history_trim(4, UINT64_MAX, NULL), 0);
+	assert_int_equal(count_runs(), 4);
+}
+
 static void a_reserved_number_is_nobody_elses(void **state)
 {
 	char *one = NULL, *two = NULL;
@@ -470,6 +571,9 @@ int main(void)
 		WITH_HISTORY(the_oldest_go_first_and_some_stay),
 		WITH_HISTORY(what_a_trigger_pinned_goes_last),
 		WITH_HISTORY(bytes_are_limited_too),
+		WITH_HISTORY(runs_that_end_at_once_remove_no_more_than_one_would),
+		WITH_HISTORY(nobody_waits_for_ever_to_trim),
+		WITH_HISTORY(what_has_only_begun_takes_nobodys_place),
 		WITH_HISTORY(a_reserved_number_is_nobody_elses),
 		WITH_HISTORY(a_damaged_number_of_the_newest_counts_nothing),
 		WITH_HISTORY(the_folder_follows_the_environment),
