@@ -126,7 +126,8 @@ HIW_API void hiw_recorder_reaped(struct hiw_recorder *recorder, pid_t pid, int s
 /* The job was sent a signal because of a limit: why is in the summary from here on, exit status 124. */
 HIW_API void hiw_recorder_stopped(struct hiw_recorder *recorder, const char *why);
 
-/* A mark at this instant; a frame is read at once. Returns 0, or -ESRCH: the run has ended. */
+/* A mark at this instant; a frame is read at once. Returns 0, -ESRCH: the run has ended, or -EMSGSIZE: text is longer than
+ * 4096 bytes. */
 HIW_API int hiw_recorder_mark(struct hiw_recorder *recorder, const char *text);
 
 /* Something happened that is worth looking into: the last minutes at full rate and the run itself are kept. why is one
@@ -581,7 +582,7 @@ HIW_API int hiw_history_remove(const char *run, struct hiw_err *err);
 /* ---- from inside a job ------------------------------------------------------------------------------------------- */
 
 /* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), -EPERM (another
- * user's does), or -errno. */
+ * user's does), -EMSGSIZE (text is longer than 4096 bytes), or -errno. */
 HIW_API int hiw_mark(const char *text, struct hiw_err *err);
 
 /* ---- what a program tells of itself ------------------------------------------------------------------------------- */

@@ -26,10 +26,8 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 
 	if (!name || !*name)
 		r = err_set(&err, -ENOENT, "no run encloses this process (HIWATER_SOCKET is not set); start the job with hiwater run");
-	else if ((r = buf_printf(&message, "mark %s", text)) < 0)
-		r = err_set(&err, -EINVAL, "a mark may be %d bytes long at most", PUSHED_MESSAGE - 16);
-	else
-		r = pushed_send(name, message.data, &err);
+	else if ((r = pushed_check_mark(text, &err)) == 0)
+		r = buf_printf(&message, "mark %s", text) < 0 ? message.error : pushed_send(name, message.data, &err);
 	buf_done(&message);
 	return api_err(ret_err, &err, r);
 }

@@ -91,6 +91,8 @@ int hiw_recorder_mark(struct hiw_recorder *r, const char *text)
 
 	if (r->ended)
 		return -ESRCH;
+	if (pushed_check_mark(text, NULL) < 0)
+		return -EMSGSIZE;
 	sampler_now(r->sampler);
 	frame.time_ns = sampler_time(r->sampler);
 	sampler_push(r->sampler, &frame);

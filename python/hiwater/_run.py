@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 
-from . import _enclosing, _frameworks
+from . import _enclosing, _frameworks, _messages
 from ._channel import Channel, Late, Lost, Refused
 from ._command import needed_command
 from ._errors import Error
@@ -301,15 +301,18 @@ class Run:
     def log(self, values: Optional[Mapping[str, Any]] = None, /, *, step: Optional[int] = None, **more: Any) -> None:
         """Adds a value to each series named, at this instant: `run.log(loss=0.4, step=3)`, `run.log({"val/loss": 0.5})`.
 
-        Values are whatever float() takes, NaN and infinities too; step is a whole number. Raises Error for names with
-        blanks or `=` in them, and what float() raises.
+        Values are whatever float() takes, NaN and infinities too, and as many as you like; step is a whole number of 64 bits
+        (without it where it is more, which `warnings` says). Raises Error for names with blanks, `=` or NUL in them or over
+        1000 bytes, and what float() raises, with the name.
         """
-        words = [f"{_series_name(name)}={float(value)!r}" for name, value in {**(values or {}), **more}.items()]
-        if step is not None:
-            self._step = int(step)
-            words.append(f"step={self._step}")
-        if words:
-            self._tell("log " + " ".join(words))
+        numbers = {_messages.series_name(name): _messages.number(name, value) for name, value in {**(values or {}), **more}.items()}
+        number = None if step is None else int(step)
+        if number is not None and not _messages.step_fits(number):
+            self._warn(_messages.STEP_TOO_FAR)
+            number = None
+        self._step = self._step if number is None else number
+        for text in _messages.logged(numbers, number):
+            self._tell(text)
         self._look(self._channel, gently=True)
         if self._pid == os.getpid():
             for feed in self._feeds:
@@ -350,8 +353,13 @@ class Run:
         return True
 
     def mark(self, text: str) -> None:
-        """Puts a mark into the recording, at this instant."""
-        self._tell("mark " + str(text))
+        """Puts a mark into the recording, at this instant. One over 4096 bytes is left out, which `warnings` says."""
+        text = str(text)
+        if not _messages.is_long_mark(text):
+            self._tell("mark " + text)
+        elif self._pid == os.getpid():
+            self._warn(_messages.MARK_TOO_LONG)
+            _enclosing.tell("mark " + text[:_messages.MESSAGE_MOST])  # its recorder says so, too
 
     def phase(self, name: str, /, **facts: Any) -> Phase:
         """A part of the run, a context manager and a decorator; phases may nest. Its time and the main process's RAM before,
@@ -376,9 +384,9 @@ class Run:
         if not channel or not self._watch or self._pid != os.getpid():
             return
         for who, figures in self._watch.look(gently).items():
-            text = "log " + " ".join(f"{who}/{name}={float(value)!r}" for name, value in figures.items())
-            channel.tell(text)
-            _enclosing.tell(text)
+            for text in _messages.logged({f"{who}/{name}": float(value) for name, value in figures.items()}):
+                channel.tell(text)
+                _enclosing.tell(text)
 
     def _edge(self, text: str) -> None:
         """A phase begins or ends: where peaks are exact, the recorder reads main's mark before the program goes on."""
@@ -483,13 +491,6 @@ def _print(text: str) -> None:
             print(text, end="", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         pass
-
-
-def _series_name(name: object) -> str:
-    text = str(name)
-    if not text or "=" in text or any(c.isspace() for c in text) or text == "step":
-        raise Error(f"{text!r} cannot be a series: its name has no blanks and no '=', and is not 'step'")
-    return text
 
 
 # ---- all runs of this process ----------------------------------------------------------------------------------------

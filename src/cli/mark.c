@@ -10,7 +10,7 @@
 
 static int mark_main(int argc, char **argv)
 {
-	struct buf text = BUF_INIT(65536);
+	struct buf text = BUF_INIT(4 << 20); /* more than a command line can be */
 	struct hiw_err err = { "" };
 	int r;
 
@@ -34,7 +34,8 @@ static const struct opt opts[] = { { 0 } };
 static const char *const prose[] = {
 	"Writes TEXT, its words joined by blanks, into the recording of the run that this process belongs to, at this instant. "
 	"It is for scripts that hiwater run measures; it returns at once.",
-	"The exit status is 0, 1 if no run encloses this process, or another user's, 2 for a command line that makes no sense.",
+	"A text has 4096 bytes at most, which is what a recording keeps of one.",
+	"The exit status is 0, 1 if no run encloses this process, or another user's, or the text is too long, 2 for a command line that makes no sense.",
 	NULL,
 };
 

@@ -77,10 +77,18 @@ static void event(struct framebuf *out, uint64_t time_ns, enum event_kind kind, 
 	framebuf_event(out, &e);
 }
 
+int pushed_check_mark(const char *text, struct err *err)
+{
+	return strlen(text) <= PUSHED_MARK ? 0 : err_set(err, -EMSGSIZE, "mark: the text is longer than the %d bytes that a recording keeps of one, so it is left out; "
+									 "shorten it, or mark the name of a file that has it",
+							 PUSHED_MARK);
+}
+
 static int parse_mark(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	(void) p;
-	(void) err;
+	if (pushed_check_mark(text, err) < 0)
+		return -EBADMSG;
 	event(out, time_ns, EVENT_MARK, 0, text);
 	return 0;
 }
@@ -122,7 +130,7 @@ static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struc
 }
 
 struct pair {
-	const char *name;
+	const char *name, *text; /* the text of its value */
 	double value;
 };
 
@@ -148,53 +156,69 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 		return err_set(err, -EBADMSG, "log: '%.60s' is no NAME=NUMBER", word);
 	*equals = '\0';
 	ret->name = word;
+	ret->text = equals + 1;
 	return 0;
 }
 
 static int take_step(const struct pair *pair, struct series_value *ret, struct err *err)
 {
 	static const double most = 9e15; /* whole numbers up to here are exact in a double */
+	const char *p = pair->text;
 
-	if (!(fabs(pair->value) < most) || pair->value != floor(pair->value))
-		return err_set(err, -EBADMSG, "log: step is no whole number");
 	ret->has_step = true;
+	if (parse_i64(&p, &ret->step) == 0 && !*p)
+		return 0;
+	if (!(fabs(pair->value) < most) || pair->value != floor(pair->value))
+		return err_set(err, -EBADMSG, "log: step is no whole number of 64 bits");
 	ret->step = (int64_t) pair->value;
 	return 0;
 }
 
+/* out NULL: finds the step and puts it into *value; else puts the values there, each with that step. Returns how many there
+ * are, or -EBADMSG. */
+static int read_pairs(const char *text, struct series_value *value, struct framebuf *out, struct err *err)
+{
+	char copy[PUSHED_MESSAGE + 1], *rest = copy;
+	int n = 0;
+
+	(void) snprintf(copy, sizeof(copy), "%s", text);
+	for (char *word = next_word(&rest); word; word = next_word(&rest)) {
+		struct pair pair;
+
+		if (parse_pair(word, &pair, err) < 0)
+			return -EBADMSG;
+		if (strcmp(pair.name, "step") == 0) {
+			if (!out && take_step(&pair, value, err) < 0)
+				return -EBADMSG;
+			continue;
+		}
+		n++;
+		value->name = pair.name;
+		value->value = pair.value;
+		if (out)
+			framebuf_series(out, value);
+	}
+	return n;
+}
+
 static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
-	enum {
-		PAIRS_MOST = 64
-	};
-	char copy[PUSHED_MESSAGE + 1], *rest = copy;
-	struct pair pairs[PAIRS_MOST];
-	size_t n = 0;
 	struct series_value value = { 0 };
+	int n;
 
 	(void) p;
 	(void) time_ns;
-	if (strlen(text) >= sizeof(copy)) /* cut, a number would be another one */
+	if (strlen(text) > PUSHED_MESSAGE) /* cut, a number would be another one */
 		return err_set(err, -EBADMSG, "log: more than %d bytes in one message", PUSHED_MESSAGE);
-	(void) snprintf(copy, sizeof(copy), "%s", text);
-	for (char *word = next_word(&rest); word; word = next_word(&rest)) {
-		if (n == PAIRS_MOST)
-			return err_set(err, -EBADMSG, "log: more than %d values in one message", PAIRS_MOST);
-		if (parse_pair(word, &pairs[n], err) < 0)
-			return -EBADMSG;
-		if (strcmp(pairs[n].name, "step") != 0)
-			n++;
-		else if (take_step(&pairs[n], &value, err) < 0)
-			return -EBADMSG;
-	}
-	if (n == 0 && value.has_step) /* a step by itself is a series of that name */
-		pairs[n++] = (struct pair) { "step", (double) value.step };
-	for (size_t i = 0; i < n; i++) {
-		value.name = pairs[i].name;
-		value.value = pairs[i].value;
+	n = read_pairs(text, &value, NULL, err); /* a bad one leaves none */
+	if (n > 0)
+		return read_pairs(text, &value, out, err) < 0 ? -EBADMSG : 0;
+	if (n == 0 && value.has_step) { /* a step by itself is a series of that name */
+		value.name = "step";
+		value.value = (double) value.step;
 		framebuf_series(out, &value);
 	}
-	return 0;
+	return n;
 }
 
 static const struct {
@@ -257,7 +281,7 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	message[n] = '\0';
 	if (!is_from_us(&header))
 		return 1;
-	if (header.msg_flags & MSG_TRUNC)
+	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0) /* a mark that was cut is too long as it is */
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", PUSHED_MESSAGE);
 	else
 		(void) pushed_parse(p, message, time_ns, out, &err);

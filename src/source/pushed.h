@@ -9,7 +9,7 @@
  *     phase- NAME                ends the innermost open phase of that name
  *     log NAME=VALUE ... [step=N]
  *
- * VALUE is a number, nan, inf or -inf. Only processes of the recorder's user, and root, are listened to.
+ * VALUE is a number, nan, inf or -inf; N a whole number of 64 bits. Only processes of the recorder's user, and root, are listened to.
  */
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "framebuf.h"
 
 #define PUSHED_MESSAGE 8192  /* bytes of one message at most */
+#define PUSHED_MARK    4096  /* of a mark's text, which is what a recording keeps of one */
 #define PUSHED_DEPTH   32    /* phases open at once */
 
 struct pushed {
@@ -39,6 +40,9 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out);
 
 /* Reads a message. Returns 0, or -EBADMSG with a text and out as it was. */
 int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct framebuf *out, struct err *err);
+
+/* Returns 0, or -EMSGSIZE with a text. */
+int pushed_check_mark(const char *text, struct err *err);
 
 /* From inside a job: sends message to the socket called name. Returns 0, -ENOENT with text if nobody listens, -EAGAIN
  * if nobody reads what waits there (it is not waited for longer than a tenth of a second), -EMSGSIZE. */

@@ -182,6 +182,15 @@ def test_a_mark_when_the_recorder_is_gone(tool):
     assert done.stderr.startswith("hiwater: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("length", [4097, 9000, 100000])
+def test_a_mark_that_is_too_long(tool, length):
+    from cli_helpers import HIWATER
+    done = tool.run("run", "--summary", "none", "--", HIWATER, "mark", "x" * length)
+    assert done.returncode == 1
+    assert "hiwater: mark: the text is longer than the 4096 bytes that a recording keeps of one" in done.stderr
+    assert tool.run("run", "--summary", "none", "--", HIWATER, "mark", "x" * 4096).returncode == 0
+
+
 def test_a_mark_of_somebody_else_is_refused(tool):
     """The recorder takes nothing from others; who sends it must know."""
     from cli_helpers import HIWATER, as_nobody

@@ -175,6 +175,79 @@ def test_logged_values_and_marks(program):
     assert rows == [(i, 1 / (i + 1)) for i in range(1000)]
 
 
+def test_any_number_of_values_in_one_call(program):
+    """80 are those of one time; what one message does not hold goes as several, each with the step. Also to the recorder around."""
+    text = """
+        import contextlib
+        with hiwater.track(output="inner.hiw") if INNER else contextlib.nullcontext() as run:
+            hiwater.log({f"class{i}": i for i in range(80)}, step=3)
+            hiwater.log({f"much/{'x' * 40}{i}": i for i in range(1000)}, step=4)
+            hiwater.log({"\u00e4" * 500: 1})
+        assert not run or run.warnings == []
+    """
+    program.run("        INNER = True" + text)
+    program.run("        INNER = False" + text, COMMAND, "run", "--summary", "none", "-o", "outer.hiw", "--")
+    for name in ("inner.hiw", "outer.hiw"):
+        series = program.shown(name)["series"]
+        assert [series[f"class{i}"]["last"] for i in range(80)] == list(range(80)), name
+        assert [series[f"much/{'x' * 40}{i}"]["last_step"] for i in range(1000)] == [4] * 1000, name
+        assert series["\u00e4" * 500]["n"] == 1, name
+        with sqlite3.connect(program.folder / name) as c:
+            [[times, n]] = c.execute("SELECT count(DISTINCT t), count(*) FROM series_value WHERE step = 3")
+        assert (times, n) == (1, 80), name
+
+
+def test_a_step_has_64_bits(program):
+    program.run("""
+        steps = [2**53 + 1, 1795373046552457965, 2**63 - 1, -2**63]
+        with hiwater.track(output="a.hiw") as run:
+            for step in steps:
+                run.log(a=1, step=step)
+            assert run.warnings == []
+            run.log(a=2, step=2**63); run.log(a=3, step=10**5000)
+        s = run.summary.series["a"]
+        assert (s.n, s.last, s.last_step) == (6, 3, -2**63), s
+        [warning] = run.warnings
+        assert "64 bits is left out; the values are kept" in warning
+    """)
+    with sqlite3.connect(program.folder / "a.hiw") as c:
+        rows = c.execute("SELECT step FROM series_value ORDER BY rowid").fetchall()
+    assert rows == [(2**53 + 1,), (1795373046552457965,), (2**63 - 1,), (-2**63,), (None,), (None,)]
+
+
+def test_a_mark_that_is_too_long_is_said_to_be(program):
+    text = """
+        for n in (4096, 4097, 9000, 300000):
+            hiwater.mark("x" * n)
+        hiwater.mark("\u00e4" * 2049)
+    """
+    program.run(f"""
+        with hiwater.track(output="inner.hiw") as run:
+        {text.replace(chr(10), chr(10) + "    ")}
+        [warning] = run.warnings
+        assert "longer than the 4096 bytes" in warning and "shorten it" in warning
+    """)
+    program.run(text, COMMAND, "run", "--summary", "none", "-o", "outer.hiw", "--")
+    for name in ("inner.hiw", "outer.hiw"):
+        assert texts(program.folder / name, "mark") == ["x" * 4096], name
+    notes = [note for note in texts(program.folder / "outer.hiw", "note") if note.startswith("mark:")]
+    assert len(notes) == 4 and all("longer than the 4096 bytes" in note for note in notes)
+
+
+def test_what_is_no_number_is_named(program):
+    program.run("""
+        with hiwater.track(record=False) as run:
+            for value, kind in ((None, TypeError), ("x", ValueError), (10**400, OverflowError)):
+                try:
+                    run.log(good=1, bad=value)
+                except kind as e:
+                    assert "'bad'" in str(e), e
+                else:
+                    raise AssertionError("no error")
+        assert not run.summary.series
+    """)
+
+
 def test_waiting_for_data_is_told(program):
     [told] = program.run("""
         class Slow:
@@ -839,6 +912,8 @@ def test_who_names_no_run_speaks_to_the_innermost(program):
     ("hiwater.track().stop()", "not started"),
     ("hiwater.track().summary", "no summary"),
     ("hiwater.track().log(**{'a b': 1})", "'a b'"),
+    ("hiwater.track().log(**{'a\\0b': 1})", "no NUL"),
+    ("hiwater.track().log(**{'a' * 1001: 1})", "longer than 1000 bytes"),
     ("hiwater.track().to_pandas()", "no recording"),
     ("[r := hiwater.track().start(), r.start()]", "already"),
     ("hiwater.open('nothing-like-it')", "nothing-like-it"),

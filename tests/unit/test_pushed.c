@@ -270,19 +270,62 @@ static void bad_messages_leave_nothing(void **state)
 	framebuf_done(&t.out);
 }
 
-static void only_so_many_values_in_a_message(void **state)
+static void a_message_has_as_many_values_as_it_has_room_for(void **state)
 {
-	char message[2048] = "log";
+	char message[PUSHED_MESSAGE + 1] = "log";
+	struct told t = { 0 };
+	size_t n = 0, len = 3;
+
+	(void) state;
+	for (; len + 16 < sizeof(message); n++)
+		len += (size_t) snprintf(message + len, sizeof(message) - len, " a%zu=%zu", n, n);
+	assert_int_equal(tell(&t, message), 0);
+	assert_true(n > 500);
+	assert_int_equal(t.out.n_series, n);
+	assert_true(t.out.series[n - 1].value == (double) (n - 1));
+	(void) snprintf(message + len, sizeof(message) - len, " b=x");
+	check_bad(&t, message);
+	framebuf_done(&t.out);
+}
+
+static void a_step_is_whole_to_its_64th_bit(void **state)
+{
+	static const struct {
+		const char *message;
+		int64_t step;
+	} good[] = {
+		{ "log a=1 step=9007199254740993", INT64_C(9007199254740993) }, /* no double is that */
+		{ "log step=9223372036854775807 a=1", INT64_MAX },
+		{ "log a=1 step=-9223372036854775808", INT64_MIN },
+		{ "log a=1 step=1e3", 1000 },
+		{ "log a=1 step=7.0", 7 },
+		{ "log step=1 a=1 step=2", 2 },
+	};
 	struct told t = { 0 };
 
 	(void) state;
-	for (int i = 0; i < 64; i++)
-		(void) snprintf(message + strlen(message), sizeof(message) - strlen(message), " a%d=%d", i, i);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(tell(&t, good[i].message), 0);
+		assert_int_equal(t.out.n_series, 1);
+		assert_true(t.out.series[0].has_step && t.out.series[0].step == good[i].step);
+	}
+	check_bad(&t, "log a=1 step=9223372036854775808");
+	check_bad(&t, "log a=1 step=1e16");
+	framebuf_done(&t.out);
+}
+
+static void a_mark_is_kept_whole_or_refused(void **state)
+{
+	char message[PUSHED_MARK + 8];
+	struct told t = { 0 };
+
+	(void) state;
+	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK, 7);
 	assert_int_equal(tell(&t, message), 0);
-	assert_int_equal(t.out.n_series, 64);
-	assert_string_equal(t.out.series[63].name, "a63");
-	(void) snprintf(message + strlen(message), sizeof(message) - strlen(message), " b=1");
+	check_event(only_event(&t.out), EVENT_MARK, message + 5);
+	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK + 1, 7);
 	check_bad(&t, message);
+	assert_non_null(strstr(t.err.text, "longer than the 4096 bytes"));
 	framebuf_done(&t.out);
 }
 
@@ -389,7 +432,7 @@ static void a_message_is_whole_or_none(void **state)
 	(void) state;
 	assert_non_null(message);
 	memset(message, '1', PUSHED_MESSAGE + 1);
-	memcpy(message, "mark ", 5);
+	memcpy(message, "phase+ ", 7);
 	message[PUSHED_MESSAGE + 1] = '\0';
 	open_socket(&p);
 	assert_int_equal(pushed_send(p.name, message, &err), -EMSGSIZE);
@@ -402,7 +445,13 @@ static void a_message_is_whole_or_none(void **state)
 	message[PUSHED_MESSAGE] = '\0';
 	assert_int_equal(pushed_send(p.name, message, &err), 0);
 	assert_int_equal(pushed_receive(&p, AT, &out), 1);
-	check_event(only_event(&out), EVENT_MARK, message + 5);
+	check_event(only_event(&out), EVENT_PHASE_BEGIN, message + 7);
+	framebuf_clear(&out);
+	memcpy(message, "mark ", 5);
+	send_raw(p.name, message, PUSHED_MESSAGE + 1);
+	assert_int_equal(pushed_receive(&p, AT, &out), 1);
+	assert_int_equal(only_event(&out)->kind, EVENT_NOTE);
+	assert_non_null(strstr(out.events[0].text, "longer than the 4096 bytes"));
 	framebuf_clear(&out);
 	send_raw(p.name, "mark a\0b", 8); /* up to the NUL */
 	assert_int_equal(pushed_receive(&p, AT, &out), 1);
@@ -596,7 +645,9 @@ int main(void)
 		cmocka_unit_test(what_is_no_number_is_one_too),
 		cmocka_unit_test(the_locale_of_the_process_does_not_count),
 		cmocka_unit_test(bad_messages_leave_nothing),
-		cmocka_unit_test(only_so_many_values_in_a_message),
+		cmocka_unit_test(a_message_has_as_many_values_as_it_has_room_for),
+		cmocka_unit_test(a_step_is_whole_to_its_64th_bit),
+		cmocka_unit_test(a_mark_is_kept_whole_or_refused),
 		cmocka_unit_test(what_is_too_long_is_not_cut),
 		cmocka_unit_test(a_message_goes_there_and_is_read),
 		cmocka_unit_test(a_bad_message_is_told_as_a_note),
