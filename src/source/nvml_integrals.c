@@ -9,6 +9,10 @@
 /* Between two looks further apart than this nobody knows what was. */
 #define LONGEST_NS 10000000000ULL
 
+/* A counter that rose by nothing in that time, while that much was drawn, stands still. Real ones move each 100 ms. */
+#define STANDS_NS 2000000000ULL
+#define STANDS_UJ 1000000
+
 static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
 {
 	uint64_t span = counter_delta(before_ns, now_ns);
@@ -18,7 +22,8 @@ static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
 
 /* ---- energy --------------------------------------------------------------------------------------------------------- */
 
-/* Cards before Volta and some virtual ones have no counter. Between two readings power is taken to go in a line. */
+/* Cards before Volta and some virtual ones have no counter, on others it ceases or stands still: from where it was, power
+ * goes on. Between two readings power is taken to go in a line. */
 void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw)
 {
 	struct nvml_power *p = &d->power;
@@ -34,6 +39,20 @@ void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct mayb
 	p->read_ns = s->now_ns;
 }
 
+bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, int64_t uj)
+{
+	struct nvml_power *p = &d->power;
+
+	if (!p->counter.known || p->counter.value != uj) {
+		p->counter = known(uj);
+		p->moved_ns = s->now_ns;
+		p->energy_uj = uj;
+		p->left = 0;
+	}
+	p->stands |= counter_delta(p->moved_ns, s->now_ns) >= STANDS_NS && p->energy_uj - uj >= STANDS_UJ;
+	return !p->stands;
+}
+
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	const struct nvml_power *p = &d->power;
@@ -42,6 +61,12 @@ int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 		return NVML_NO_DATA;
 	nvml_set(r, (uint64_t) p->energy_uj, 1);
 	return p->code;
+}
+
+/* The same, for another reason. */
+int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power.stands ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
 }
 
 /* ---- throttling ----------------------------------------------------------------------------------------------------- */

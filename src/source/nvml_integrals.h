@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is made into a counter by adding up over time: power where there is no energy counter, and the reasons for which
- * clocks are held back, which the driver tells as a mask of the moment.
+ * What is made into a counter by adding up over time: power where there is no energy counter (any more) or none to be
+ * believed, and the reasons for which clocks are held back, which the driver tells as a mask of the moment.
  */
 #pragma once
 
@@ -33,6 +33,9 @@ struct nvml_power {
 	uint64_t read_ns;
 	int64_t energy_uj, left; /* so far, and what is less than a microjoule, in units of 2e-9 of one */
 	int code;                /* of the last reading of power */
+	struct maybe counter;    /* the driver's own, as it was when it last moved, */
+	uint64_t moved_ns;       /* then; energy_uj goes on from it */
+	bool stands;             /* it does not rise, whatever is drawn: not believed from then on */
 };
 
 /* What clock event reasons a mask names, one or more of each kind. */
@@ -41,7 +44,11 @@ void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS]);
 /* Power was read, or could not be. */
 void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw);
 
+/* The driver's counter was read, behind power. Returns whether it can be so. */
+bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, int64_t uj);
+
 /* Readers of nvml_rows.c. */
+int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r);

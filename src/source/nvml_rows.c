@@ -133,7 +133,7 @@ static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 	if (mj != NVML_NONE_U64)
 		nvml_set(r, mj, MILLI);
-	return code;
+	return code == NVML_SUCCESS && r->known && !nvml_energy_seen(s, d, r->value) ? NVML_NOT_SUPPORTED : code;
 }
 
 /* ---- state ---------------------------------------------------------------------------------------------------------- */
@@ -322,6 +322,8 @@ const struct nvml_row nvml_rows[] = {
 	{ GPU(ACTIVITY, M_GPU_POWER), { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY),
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
+			{ nvml_power_instead, "power integrated over time: the counter stands still",
+				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
 			{ nvml_power_integral, "power integrated over time",
 				"gpu.energy: no energy counter: power is integrated over time" } } },
 	{ GPU(STATE, M_GPU_TEMP),

@@ -179,6 +179,73 @@ CHILD_TEST(a_driver_that_is_reloaded)
 	rig_done(&rig);
 }
 
+/* 250 W for three seconds since the look before. */
+static int64_t three_seconds_later(struct nvml_rig *rig)
+{
+	for (size_t i = 0; i < rig->s->n_gpus; i++) {
+		rig->s->gpus[i]->power.read_ns -= UINT64_C(3000000000);
+		rig->s->gpus[i]->power.moved_ns -= UINT64_C(3000000000);
+	}
+	rig_read(rig, ACTIVITY);
+	return 3 * INT64_C(250000000);
+}
+
+static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least)
+{
+	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
+
+	assert_true(r && r->known);
+	assert_in_range(r->value, least, least + 250000000); /* the test itself takes less than a second */
+}
+
+/* Energy is counted up to where the counter ends, and power is added up from there: each joule once. */
+CHILD_TEST(energy_goes_on_where_the_counter_ends)
+{
+	(void) state;
+	struct nvml_rig rig;
+	int64_t so_far = INT64_C(9000000000);
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = steps 0:8000000 3:9000000 6:absent\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	rig_at(&rig, 3);
+	(void) three_seconds_later(&rig);
+	check_value(&rig.out, M_GPU_ENERGY, 1, so_far);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 6);
+	so_far += three_seconds_later(&rig);
+	check_energy(&rig, 1, so_far);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: no energy counter"));
+	so_far += three_seconds_later(&rig);
+	check_energy(&rig, 1, so_far);
+	rig_done(&rig);
+}
+
+/* GPU 1 draws nothing: its counter may stand still. */
+CHILD_TEST(a_counter_of_energy_that_stands_still)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = 8000000\n[gpu 1]\npower = 0\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	check_energy(&rig, 1, INT64_C(8000000000));
+	const int64_t more = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, INT64_C(8000000000) + more);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
+	assert_int_equal(rig.out.n_events, 1);
+	rig_done(&rig);
+}
+
 CHILD_TEST(what_nobody_should_believe)
 {
 	(void) state;
@@ -694,6 +761,8 @@ int main(void)
 		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
 		cmocka_unit_test(a_driver_that_is_reloaded),
+		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
+		cmocka_unit_test(a_counter_of_energy_that_stands_still),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_gpu_that_never_answered_is_there),
