@@ -49,6 +49,14 @@ void pace_change(struct pace *p, const struct source_ops *ops, uint64_t interval
 	}
 }
 
+/* What the next look at lists will take: where some are worth a debt, they alone are listed sooner. */
+static uint64_t lists_wall_ns(const struct pace *p, const struct pace_group *g)
+{
+	const struct source_credit *c = &p->credit;
+
+	return c->urgent && c->urgent < c->lists ? g->wall_ns / c->lists * c->urgent : g->wall_ns;
+}
+
 /* ---- who gives way -------------------------------------------------------------------------------------------------- */
 
 /* What the groups of a rank would take of a core. */
@@ -101,7 +109,7 @@ uint64_t pace_period(const struct pace *p, unsigned group)
 	if (g->rank == LISTS) {
 		const int64_t left_ns = p->credit.ns - p->credit.floor_ns;
 		const unsigned locks = p->credit.floor_ns < 0 ? URGENT_LOCK_SHARE : LOCK_SHARE;
-		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, locks * g->wall_ns);
+		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, locks * lists_wall_ns(p, g));
 
 		return left_ns > 0 ? period : at_least(period, (uint64_t) ((double) -left_ns / list_share(p)));
 	}

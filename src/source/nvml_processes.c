@@ -318,6 +318,7 @@ static void look(struct source *s, struct nvml_gpu *d)
 static void list_by_turns(struct source *s, struct framebuf *out)
 {
 	struct nvml_gpu *d;
+	unsigned n = 0;
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (nvml_may_be_listed(s, s->gpus[i]))
@@ -331,9 +332,12 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 
 		s->lists_cpu_ns += cpu_ns - d->processes.list_cpu_ns;
 		d->processes.list_cpu_ns = cpu_ns;
+		n++;
 		if (s->env->credit)
 			s->env->credit->ns -= (int64_t) cpu_ns;
 	}
+	if (s->env->credit)
+		s->env->credit->lists = n;
 }
 
 /* ---- a look --------------------------------------------------------------------------------------------------------- */

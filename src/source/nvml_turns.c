@@ -166,6 +166,7 @@ static void watch(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	const bool moved = has_moved_by_part(p, MOVING);
 
 	credit->moving = credit->moving || moved;
+	credit->urgent += floor_ns < 0;
 	credit->floor_ns = floor_ns < credit->floor_ns ? floor_ns : credit->floor_ns;
 	p->forgotten = p->forgotten && moved;
 	p->stale_ns = !moved ? 0 : p->stale_ns ? p->stale_ns
@@ -180,6 +181,7 @@ void nvml_processes_watch(struct source *s, struct framebuf *out)
 		return;
 	s->env->credit->moving = false;
 	s->env->credit->floor_ns = 0;
+	s->env->credit->urgent = 0;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (nvml_may_be_listed(s, s->gpus[i]) && s->gpus[i]->processes.listed_ns)
 			watch(s, s->gpus[i], out);

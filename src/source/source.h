@@ -29,6 +29,7 @@ struct source_credit {
 	double share;            /* of a core: what is earned now */
 	bool last;               /* nothing is read after this look */
 	int64_t floor_ns;        /* below 0: what is due now may be borrowed for, down to here */
+	unsigned lists, urgent;  /* devices: listed at the last look; now worth a debt */
 	bool moving;             /* memory of a device is, since its processes were listed */
 	uint64_t waited_ns;      /* the longest that any device has been without a word of its processes */
 };

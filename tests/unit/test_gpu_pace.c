@@ -170,6 +170,25 @@ static void what_is_urgent_is_borrowed_for(void **state)
 	assert_in_range(pace_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
 }
 
+/* One device whose memory has moved far waits for what its own list takes, not for what those of all took before. */
+static void what_is_urgent_alone_waits_for_itself(void **state)
+{
+	struct pace p;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	p.credit.lists = 8;
+	pace_done(&p, LISTS, SECOND, MS, 120 * MS);
+	p.credit.moving = true;
+	p.credit.floor_ns = -50 * (int64_t) MS;
+	p.credit.urgent = 8;
+	assert_in_range(pace_period(&p, LISTS), 1200 * MS, 1201 * MS);
+	p.credit.urgent = 4;
+	assert_in_range(pace_period(&p, LISTS), 600 * MS, 601 * MS);
+	p.credit.urgent = 1;
+	assert_in_range(pace_period(&p, LISTS), 250 * MS, 251 * MS); /* as seldom as wished where memory is moving */
+}
+
 /* What doctor is told, by its group; the last of each stays. */
 struct planned {
 	struct gpu_plan of[GROUPS];
@@ -299,6 +318,7 @@ int main(void)
 		cmocka_unit_test(sources_share),
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
 		cmocka_unit_test(what_is_urgent_is_borrowed_for),
+		cmocka_unit_test(what_is_urgent_alone_waits_for_itself),
 		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_told),
 		cmocka_unit_test(the_plan_says_what_gives_way_and_why),

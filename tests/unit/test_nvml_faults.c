@@ -674,9 +674,12 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 	rig.env.credit = &credit;
 	rig_read(&rig, MEMORY | PROCESSES);
 	assert_int_equal(credit.floor_ns, 0);
+	assert_int_equal(credit.lists, 3);
+	assert_int_equal(credit.urgent, 0);
 	rig_at(&rig, 2);
 	rig_read(&rig, MEMORY);
 	assert_int_equal(credit.floor_ns, -50000000);
+	assert_int_equal(credit.urgent, 2);
 	rig_log(&rig);
 	credit.ns = -50000000;
 	rig_read(&rig, PROCESSES);
@@ -686,6 +689,8 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 1);
+	assert_int_equal(credit.lists, 1);
+	assert_int_equal(credit.urgent, 1);
 	credit.ns = -30000000;
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "0"), 1);
