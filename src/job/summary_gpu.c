@@ -55,6 +55,9 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
 }
 
+/* What lists do not have of a GPU's peak: from there on it is told; from there on it makes a zero nobody's word. */
+static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_C(1) << 28;
+
 /* ---- what the job held ----------------------------------------------------------------------------------------------- */
 
 /* Main, or the rest of the job, or both. */
@@ -65,8 +68,9 @@ static bool is_of(const struct job *job, const struct birth *b, bool main, bool 
 	return p && p->is_main ? main : rest;
 }
 
-/* The mark of the only process that main, the rest or both had there (gpu 0: on all of them); unknown where there were several. */
-static struct maybe only_mark(const struct summary *s, uint32_t gpu, bool main, bool rest)
+/* The largest mark of a process that main, the rest or both had there (gpu 0: on all of them), which no sum is below.
+ * *ret_only: that of the only one, and so exact. */
+static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
 {
 	struct maybe mark = UNKNOWN;
 	size_t n = 0;
@@ -77,14 +81,14 @@ static struct maybe only_mark(const struct summary *s, uint32_t gpu, bool main, 
 		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !is_of(s->job, b, main, rest))
 			continue;
 		n++;
-		mark = summary_most(s, M_GPROC_MEM_PEAK, b->id);
+		mark = maybe_max(mark, summary_most(s, M_GPROC_MEM_PEAK, b->id));
 	}
-	return n == 1 ? mark : UNKNOWN;
+	*ret_only = n == 1 && mark.known;
+	return mark;
 }
 
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
 {
-	static const int64_t worth_a_word = INT64_C(1) << 26;
 	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
 	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
 
@@ -93,18 +97,19 @@ int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t
 	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
 
 	*ret_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
-	return more < worth_a_word || more < device->max / 50 ? 0 : more;
+	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
 }
 
-/* A zero of which nobody knows whether it held on, while memory came. Two lists are that far apart at most, where they are
- * cheap: what comes and goes between them is not the job's for that. */
+/* A zero of which nobody knows whether it held on, while memory came: so much that it is somebody's whenever it was there, or
+ * for longer than two lists are apart where they are cheap. */
 static bool is_empty_word(const struct job *job, const struct birth *gpu)
 {
 	static const uint64_t long_ns = UINT64_C(2000000000);
 	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	uint64_t ns;
+	uint64_t ns = 0;
+	const int64_t more = ours && ours->max == 0 ? job_gpu_unlisted(job, gpu, 0, &ns) : 0;
 
-	return ours && ours->max == 0 && job_gpu_unlisted(job, gpu, 0, &ns) > 0 && ns >= long_ns;
+	return more >= somebodys_bytes || (more > 0 && ns >= long_ns);
 }
 
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
@@ -131,8 +136,9 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
 static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
 {
 	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+	bool only;
 
-	return maybe_max(seen, only_mark(s, 0, main, rest));
+	return maybe_max(seen, largest_mark(s, 0, main, rest, &only));
 }
 
 struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
@@ -145,14 +151,16 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 	const bool untold = job_gpu_untold(s->job, id, true, true);
 	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
 							: summary_most(s, M_JOB_GPU_MEM, 0);
-	const struct maybe mark = only_mark(s, id, true, true);
-	/* A mark may be all that is known of a part. */
-	const struct maybe part = id || !seen.known ? UNKNOWN
-						    : maybe_max(only_mark(s, 0, true, false), only_mark(s, 0, false, true));
+	bool only;
+	const struct maybe mark = largest_mark(s, id, true, true, &only);
 
-	*ret_method = mark.known ? METHOD_EXACT : seen.known ? METHOD_SAMPLED
-							     : METHOD_UNKNOWN;
-	return maybe_max(maybe_max(seen, part), mark);
+	if (only)
+		*ret_method = METHOD_EXACT;
+	else if (mark.known && mark.value > (seen.known ? seen.value : 0))
+		*ret_method = METHOD_BOUNDED;
+	else
+		*ret_method = seen.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
+	return maybe_max(seen, mark);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
@@ -263,14 +271,16 @@ static int note_unlisted(struct summary *s)
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		enum method method;
 		const struct maybe job = summary_gpu_job_peak(s, b->id, &method);
-		char bytes[UNITS_LEN], name[UNITS_LEN], time[UNITS_LEN];
-		uint64_t ns;
+		char bytes[UNITS_LEN], name[UNITS_LEN], time[UNITS_LEN], whose[64] = "";
+		uint64_t ns = 0;
 		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
 		if (more == 0 || (job.known ? job.value == 0 : !is_empty_word(s->job, b)))
 			continue;
-		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most (who held it is not known of %s): the job's peak there may be up to %s",
-			job_gpu_name(s->job, &b->gpu, name), units_duration((int64_t) ns, time), units_bytes(job.value + more, UNITS_IEC, bytes));
+		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
+			(void) snprintf(whose, sizeof(whose), " (who held it is not known of %s)", units_duration((int64_t) ns, time));
+		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most%s: by what was read of it the job's peak there may be up to %s, and more between two readings",
+			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
 	}
 	return r;
 }
