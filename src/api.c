@@ -21,6 +21,7 @@
 enum {
 	HISTORY_RUNS = 200,
 	STEPS_DEAF = 8, /* ticks in a row that may keep messages waiting */
+	NAME_MOST = 1000, /* of a run, in bytes */
 };
 static const uint64_t history_bytes = UINT64_C(1) << 30;
 static const uint64_t least_interval_ns = 1000000, most_interval_ns = 3600 * SECOND;
@@ -98,6 +99,8 @@ static void set_facts(struct hiw_recorder *r)
 
 static int check_options(const struct hiw_options *o, struct err *err)
 {
+	if (o->name && strlen(o->name) > NAME_MOST)
+		return err_set(err, -EINVAL, "the name of a run has %d bytes at most, and this one %zu; give a shorter one", NAME_MOST, strlen(o->name));
 	if (o->interval_ns < least_interval_ns)
 		return err_set(err, -EINVAL, "an interval under 1 ms cannot be held; give 1ms or more");
 	if (o->interval_ns > most_interval_ns)

@@ -99,7 +99,7 @@ static int check_run(struct hiw_run *run, const char *path, const char *const *r
 	if (code == 0 && arg_check.json)
 		end_json(&r);
 	if (code == 0)
-		code = r.out.error ? r.out.error : print_out(r.out.data, r.out.len) ? CHECK_INCOMPLETE
+		code = r.out.error ? r.out.error : print_out(r.out.data, r.out.len) ? EXIT_FAILED
 										    : status_of(&r);
 	buf_done(&r.out);
 	return code;
@@ -160,7 +160,7 @@ static const char *const prose[] = {
 	"Any other rule is about what was there at a time: it is kept if it ever held, as it would have been told while the job "
 	"ran: 'ram > 1GiB for 30s'. Write 'always ram < 20GiB' for one that must hold the whole time, 'never loss is nan' or "
 	"'never growth(ram) > 10MiB/min' for one that must not hold at any.",
-	"The exit status is 0 if every rule is kept, 1 if one is not, 2 for a rule that cannot be read, 3 where the data does not "
+	"The exit status is 0 if every rule is kept, 1 if one is not (or stdout cannot be written), 2 for a rule that cannot be read, 3 where the data does not "
 	"tell: there is no such run, its end is not recorded, or a value was not had.",
 	NULL,
 };

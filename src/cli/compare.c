@@ -63,7 +63,7 @@ static int compare_main(int argc, char **argv)
 								    : EXIT_FAILED;
 	}
 	if (print_out(text, len))
-		return what.n_rules > 0 ? COMPARE_INCOMPLETE : EXIT_FAILED;
+		return EXIT_FAILED;
 	return statuses[verdict];
 }
 
@@ -88,7 +88,7 @@ static const char *const prose[] = {
 	"It warns where hosts, processors, commands, sampling intervals, GPUs or their drivers differ.",
 	"Rules of --fail-if are those of check with .peak, .mean or .last, on the means of the groups; a percentage with a sign is "
 	"relative to the base: 'time > +10%', 'loss.last > 0.5', 'gpu.busy.mean < -5%'.",
-	"The exit status is 0, 1 if a rule holds (or a run cannot be read), 2 for a rule or a command line that makes no sense, 3 "
+	"The exit status is 0, 1 if a rule holds (or a run cannot be read, or stdout not be written), 2 for a rule or a command line that makes no sense, 3 "
 	"where the data does not tell: a value was not had, or the end of a run is not recorded.",
 	NULL,
 };

@@ -24,28 +24,29 @@ enum {
 
 /* ---- the folder ------------------------------------------------------------------------------------------------------ */
 
-static const char *setting(const char *name)
+/* A relative one would be another folder in each working directory; the XDG base directories have it ignored. */
+static const char *absolute(const char *name)
 {
 	const char *value = getenv(name);
 
-	return value && *value ? value : NULL;
+	return value && *value == '/' ? value : NULL;
 }
 
 int history_dir(char *ret, size_t size, struct err *err)
 {
-	const char *own = setting("HIWATER_DIR"), *state = setting("XDG_STATE_HOME"), *home = setting("HOME");
+	const char *own = getenv("HIWATER_DIR"), *state = absolute("XDG_STATE_HOME"), *home = absolute("HOME");
 	autofree char *here = NULL;
 	char folder[PATH_MAX];
 	int n;
 
-	if (own)
+	if (own && *own)
 		n = snprintf(folder, sizeof(folder), "%s", own);
 	else if (state)
 		n = snprintf(folder, sizeof(folder), "%s/hiwater", state);
 	else if (home)
 		n = snprintf(folder, sizeof(folder), "%s/.local/state/hiwater", home);
 	else
-		return err_set(err, -ENOENT, "no place for the history: HOME is not set; set HIWATER_DIR, or use -o FILE");
+		return err_set(err, -ENOENT, "no place for the history: HOME is %s; set HIWATER_DIR, or use -o FILE", getenv("HOME") ? "no absolute path" : "not set");
 	if (n < 0 || (size_t) n >= sizeof(folder))
 		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
 	if (folder[0] != '/')

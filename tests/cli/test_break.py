@@ -146,6 +146,7 @@ def test_no_place_for_the_history(tool, small_disk):
         "no rights": {"HIWATER_DIR": str(locked)},
         "a file in its place": {"HIWATER_DIR": str(taken)},
         "no home": {"HIWATER_DIR": "", "HOME": ""},
+        "a home that is relative": {"HIWATER_DIR": "", "HOME": "home"},
         "home is gone": {"HIWATER_DIR": "", "HOME": "/dev/null/gone"},
         "path too long": {"HIWATER_DIR": "/tmp/" + "x" * 5000},
     }
@@ -155,7 +156,7 @@ def test_no_place_for_the_history(tool, small_disk):
         assert "Again" not in done.stderr, "there is nothing to be shown again"
     tool.env = {k: v for k, v in tool.env.items() if k not in ("HIWATER_DIR", "HOME")}
     unaffected(tool.run("run", "--", *JOB))
-    assert taken.read_text() == "mine" and not list(locked.iterdir())
+    assert taken.read_text() == "mine" and not list(locked.iterdir()) and not (tool.folder / "home").exists()
 
 
 def test_a_file_that_cannot_be_is_said_before_the_job_begins(tool):

@@ -151,6 +151,24 @@ def test_stdout_that_cannot_be_written_is_one(tool):
     assert "stdout" in done.stderr
 
 
+def test_verdicts_that_cannot_be_written_are_a_failure(tool):
+    """Not 3, which says that the data does not tell."""
+    for name in ("a.hiw", "b.hiw"):
+        assert tool.run("run", "--summary", "none", "-o", name, "--", "true").returncode == 0
+    for words in (["check", "a.hiw", "time < 1h"], ["compare", "--fail-if", "time > 1h", "a.hiw", "b.hiw"]):
+        assert tool.run(*words).returncode == 0
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = tool.run(*words, stdout=full, stderr=subprocess.PIPE)
+        assert done.returncode == 1 and "cannot write to stdout" in done.stderr
+
+
+def test_a_name_has_a_bound(tool):
+    done = tool.run("run", "--summary", "none", "-n", "x" * 1001, "--", "touch", "started")
+    assert done.returncode == 125 and "1000 bytes at most, and this one 1001" in done.stderr
+    assert not (tool.folder / "started").exists()
+    assert tool.run("run", "--summary", "none", "-n", "x" * 1000, "--", "true").returncode == 0
+
+
 @pytest.mark.parametrize("options, said", [
     (["--json", "--"], "option --json needs a value: FILE; see"),
     (["--json", "", "--"], "option --json needs a value: FILE; an empty one was given; see"),

@@ -521,6 +521,7 @@ static void a_damaged_number_of_the_newest_counts_nothing(void **state)
 
 static void the_folder_follows_the_environment(void **state)
 {
+	struct err err = { "" };
 	char dir[4096];
 
 	(void) state;
@@ -530,10 +531,16 @@ static void the_folder_follows_the_environment(void **state)
 	assert_int_equal(setenv("XDG_STATE_HOME", "/x/state", 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
 	assert_string_equal(dir, "/x/state/hiwater");
-	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+	assert_int_equal(setenv("XDG_STATE_HOME", "state", 1), 0); /* as if it were not set */
 	assert_int_equal(setenv("HOME", "/home/me", 1), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
 	assert_string_equal(dir, "/home/me/.local/state/hiwater");
+	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), NULL), 0);
+	assert_string_equal(dir, "/home/me/.local/state/hiwater");
+	assert_int_equal(setenv("HOME", "home/me", 1), 0);
+	assert_int_equal(history_dir(dir, sizeof(dir), &err), -ENOENT);
+	assert_non_null(strstr(err.text, "HOME is no absolute path"));
 	assert_int_equal(unsetenv("HOME"), 0);
 	assert_int_equal(history_dir(dir, sizeof(dir), NULL), -ENOENT);
 	assert_int_equal(setenv("HIWATER_DIR", "relative", 1), 0);
