@@ -276,11 +276,19 @@ static double part(double deviation, double mean)
 	return deviation / mean * (deviation / mean);
 }
 
+/* How likely a difference from the base like this is by chance. */
+static double chance(const struct comparison *c, const struct compare_row *row, size_t group)
+{
+	double values[COMPARE_RUNS]; /* so many runs in all, and each is of one group */
+	const size_t n = known_values(c, row, 0, values);
+	double *others = group > 0 ? values + n : values;
+
+	return stats_mann_whitney(values, n, others, group > 0 ? known_values(c, row, group, others) : n);
+}
+
 struct compare_change comparison_change(const struct comparison *c, const struct compare_row *row, size_t group)
 {
-	double base_values[COMPARE_RUNS], values[COMPARE_RUNS];
-	const struct compare_cell base = cell_of(base_values, known_values(c, row, 0, base_values));
-	const struct compare_cell here = cell_of(values, known_values(c, row, group, values));
+	const struct compare_cell base = comparison_cell(c, row, 0), here = comparison_cell(c, row, group);
 	struct compare_change change = { .ratio = (double) NAN, .ratio_error = (double) NAN, .p = (double) NAN };
 
 	if (base.n == 0 || here.n == 0)
@@ -295,7 +303,7 @@ struct compare_change comparison_change(const struct comparison *c, const struct
 	} else if (base.n < COMPARE_LEAST || here.n < COMPARE_LEAST) {
 		change.verdict = COMPARE_TOO_FEW;
 	} else {
-		change.p = stats_mann_whitney(base_values, base.n, values, here.n);
+		change.p = chance(c, row, group);
 		change.verdict = change.p <= COMPARE_SAME ? COMPARE_DIFFERS : COMPARE_NO_DIFFERENCE;
 	}
 	return change;

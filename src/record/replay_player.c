@@ -59,12 +59,15 @@ int player_to(struct player *p, uint64_t until_ns, struct err *err)
 
 int player_seek(struct player *p, uint64_t from_ns, struct err *err)
 {
-	struct play *play = &p->play, old = *play;
+	struct play *play = &p->play;
+	__typeof__(play->see) see = play->see;
+	struct replay *r = play->r;
+	void *ctx = play->ctx;
 
-	play_done(&old);
-	play_init(play, old.r, from_ns);
-	play->see = old.see;
-	play->ctx = old.ctx;
+	play_done(play);
+	play_init(play, r, from_ns);
+	play->see = see;
+	play->ctx = ctx;
 	play->err = err;
 	if (from_ns == 0)
 		return 0;

@@ -10,19 +10,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/longfile.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "source/source.h"
 
-/* Its line of groups comes before what is read here, and may be long: 1000 groups of a large site are 8 KiB. */
-enum {
-	STATUS_SIZE = 64 << 10
-};
+/* Of status the line of groups comes before what is read here, and may be long (1000 groups of a large site are 8 KiB), a
+ * stack be small. */
+#define autolongfile __attribute__((cleanup(longfile_done)))
 
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm)
 {
-	char text[STATUS_SIZE];
-	ssize_t n = smallfile_read(root->proc, "self/status", text, sizeof(text));
+	autolongfile struct longfile file = { 0 };
+	ssize_t n = longfile_read(&file, root->proc, "self/status");
+	const char *text = file.data;
 	uint64_t rss, hwm;
 
 	if (n < 0)
@@ -48,14 +49,17 @@ static int mask_of(const char *text, const char *key, uint64_t *ret)
 
 int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask)
 {
-	char path[32], text[STATUS_SIZE];
+	autolongfile struct longfile file = { 0 };
+	char path[32];
+	const char *text;
 	uint64_t own, shared;
 	ssize_t n;
 
 	(void) snprintf(path, sizeof(path), "%d/status", (int) pid);
-	n = smallfile_read(root->proc, path, text, sizeof(text));
+	n = longfile_read(&file, root->proc, path);
 	if (n < 0)
 		return (int) n;
+	text = file.data;
 	if (mask_of(text, "\nSigPnd:", &own) < 0 || mask_of(text, "\nShdPnd:", &shared) < 0)
 		return -EBADMSG;
 	*ret_mask = own | shared;
@@ -64,15 +68,18 @@ int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask)
 
 int process_owner(const struct root *root, pid_t pid, char ret_name[16], uint32_t *ret_uid)
 {
-	char path[32], text[STATUS_SIZE];
+	autolongfile struct longfile file = { 0 };
+	char path[32];
+	const char *text;
 	const char *name, *uid;
 	uint64_t value;
 	ssize_t n;
 
 	(void) snprintf(path, sizeof(path), "%d/status", (int) pid);
-	n = smallfile_read(root->proc, path, text, sizeof(text));
+	n = longfile_read(&file, root->proc, path);
 	if (n < 0)
 		return (int) n;
+	text = file.data;
 	name = strstr(text, "Name:\t");
 	uid = strstr(text, "\nUid:\t");
 	if (name != text || !uid)

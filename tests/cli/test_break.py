@@ -304,6 +304,24 @@ def test_hardly_any_descriptors(tool, files):
     assert not [p for p in processes() if p[1] == "hiwater-canary" and p[3] == 1 and p[0] not in canaries]
 
 
+def test_a_small_stack(tool):
+    """The least that a shell comes to life with."""
+    def small():
+        resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, 64 << 10))
+
+    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--", "sh", "-c", "ulimit -s; sleep 0.3; exit 7", preexec_fn=small)
+    assert done.returncode == 7 and done.stdout == "64\n", done.stderr
+    assert valid((tool.folder / "run.json").read_text())["exit"]["code"] == 7
+    for command in (["show", "x.hiw"], ["runs"], ["doctor"], ["gpus"]):
+        assert tool.run(*command, preexec_fn=small).returncode >= 0, command
+    with subprocess.Popen(["sleep", "30"]) as job:
+        attached = tool.run("attach", "--for", "300ms", str(job.pid), preexec_fn=small)
+        looked = tool.run("top", "-n", "1", str(job.pid), preexec_fn=small)
+        job.kill()
+    assert attached.returncode == 0, attached.stderr
+    assert looked.returncode == 0, looked.stderr
+
+
 @pytest.mark.parametrize("kib", [4000, 8000, 12000, 16000, 24000, 48000])
 def test_little_address_space(tool, kib):
     """No hang, whatever does not fit."""
