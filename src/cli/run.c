@@ -53,6 +53,15 @@ static int check_together(const struct run_options *o)
 	return -EINVAL;
 }
 
+/* A job of many processes needs a descriptor for each; the job itself keeps its own limit. */
+static void raise_file_limit(const struct rlimit *before)
+{
+	const struct rlimit raised = { before->rlim_max, before->rlim_max };
+
+	if (before->rlim_cur < before->rlim_max)
+		(void) setrlimit(RLIMIT_NOFILE, &raised);
+}
+
 /* Ends as the job did, so that a shell sees 128+n and a scheduler "killed". */
 static int end_like(int status)
 {
@@ -74,6 +83,10 @@ static int run_main(int argc, char **argv)
 	if (check_together(&arg_run) < 0 || measure_prepare(&arg_run.measure) < 0)
 		return EXIT_BEFORE_JOB;
 	child_remember(&arg_run.inherited);
+	actions_begin(&arg_run.measure.actions);
+	raise_file_limit(&arg_run.inherited.files);
+	if (run_is_crowded(&arg_run))
+		return run_alone(&arg_run, argv);
 	if (arg_run.repeat > 1)
 		run_repeatedly(&arg_run, argv, &outcome);
 	else
@@ -109,7 +122,8 @@ static const char *const prose[] = {
 	"125 that hiwater failed before the command began, 126 that the command cannot be executed, 127 that there is none of "
 	"that name.",
 	"A signal reaches the command exactly once, whether it is sent to hiwater alone, to the process group, or by the "
-	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command.",
+	"terminal; Ctrl-C and Ctrl-Z work as without hiwater. Nothing that happens to hiwater ends the command. Where so few files "
+	"may be open (ulimit -n) that it could not work, it becomes the command after a warning, except with --limit or --repeat.",
 	"The run ends with the command itself. What it leaves running is counted and named, neither killed nor waited for, "
 	"unless --wait is given: then the wall time, as all figures, is that of all that was followed, and where main ended "
 	"well before, that is told beside it.",

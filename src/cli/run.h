@@ -42,3 +42,12 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 
 /* Runs it over and over, prints a table at the end; *ret is the outcome of the last or first failing run. */
 void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);
+
+/* May so few files be open (ulimit -n) that hiwater could not work? */
+bool run_is_crowded(const struct run_options *options);
+
+/* Becomes the command, unmeasured. Comes back with an exit status where it cannot be run. */
+int run_alone(const struct run_options *options, char *const *argv);
+
+/* Says that file cannot be run because of error (-errno). Returns the exit status. */
+int run_cannot(const char *file, int error);

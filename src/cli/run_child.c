@@ -21,7 +21,7 @@ void child_remember(struct inherited *ret)
 	(void) getrlimit(RLIMIT_NOFILE, &ret->files);
 }
 
-static void give_back(const struct inherited *before)
+void child_give_back(const struct inherited *before)
 {
 	(void) setrlimit(RLIMIT_NOFILE, &before->files);
 	if (before->child.sa_handler == SIG_IGN)
@@ -67,7 +67,7 @@ static _Noreturn void become(const struct launch *launch, int tell)
 		if (launch->streams[fd] >= 0 && dup2(launch->streams[fd], fd) < 0)
 			goto out;
 	}
-	give_back(launch->inherited);
+	child_give_back(launch->inherited);
 	(void) execvp(launch->argv[0], launch->argv);
 out:;
 	int error = errno;

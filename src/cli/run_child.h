@@ -19,6 +19,9 @@ struct inherited {
 /* To be called before any of it is changed. */
 void child_remember(struct inherited *ret);
 
+/* Gives this process back what was changed: it is about to become a command. */
+void child_give_back(const struct inherited *before);
+
 struct launch {
 	char *const *argv;
 	const struct inherited *inherited;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,15 +89,6 @@ static int prepare(struct run *r)
 	return r->options->live ? live_prepare(&r->live, &o) : 0;
 }
 
-/* A job of many processes needs a descriptor for each; the job itself keeps its own limit. */
-static void raise_file_limit(const struct rlimit *before)
-{
-	const struct rlimit raised = { before->rlim_max, before->rlim_max };
-
-	if (before->rlim_cur < before->rlim_max)
-		(void) setrlimit(RLIMIT_NOFILE, &raised);
-}
-
 /* Returns 0 or the exit status that says why there is no job. */
 static int start_job(struct run *r)
 {
@@ -125,8 +115,7 @@ static int start_job(struct run *r)
 		complain("cannot start a process: %s; the job was not started", strerror(-error));
 		return EXIT_BEFORE_JOB;
 	}
-	complain("cannot run '%s': %s%s", r->argv[0], strerror(-error), child_why_not(r->argv[0], -error));
-	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	return run_cannot(r->argv[0], error);
 }
 
 /* ---- while it runs ---- */
@@ -139,8 +128,6 @@ static void begin_measuring(struct run *r)
 
 	live_begin(&r->live);
 	signals_begin(&r->signals, r->tree.main, r->recorder);
-	actions_begin(&r->watching.actions);
-	raise_file_limit(&r->options->inherited.files);
 	error = hiw_recorder_start(r->recorder, r->tree.main, &err);
 	r->measuring = error == 0;
 	if (error < 0 && !r->options->measure.quiet)

@@ -304,6 +304,36 @@ def test_hardly_any_descriptors(tool, files):
     assert not [p for p in processes() if p[1] == "hiwater-canary" and p[3] == 1 and p[0] not in canaries]
 
 
+@pytest.mark.parametrize("files", [4, 8, 12, 14, 16, 17, 18, 19, 20, 22, 26])
+def test_few_descriptors_lose_nothing_in_silence(tool, files):
+    """The job runs, as if alone; it is measured and all is written, or nothing is and one line says so."""
+    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--", "sh", "-c", "sleep 1.1; ulimit -n; exit 7",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+    assert done.returncode == 7 and done.stdout == f"{files}\n", done.stderr
+    written = [(tool.folder / name).exists() for name in ("x.hiw", "run.json")]
+    if done.stderr:
+        assert done.stderr.count("\n") == 1 and "the job is not measured" in done.stderr
+    assert written == [not done.stderr] * 2
+
+
+def test_a_soft_limit_of_descriptors_is_no_reason_not_to_measure(tool):
+    done = tool.run("run", "--json", "run.json", "--summary", "none", "--", "sh", "-c", "ulimit -n",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 1000)))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "8\n", "")
+    assert valid((tool.folder / "run.json").read_text())["processes"]["seen"] == 1
+
+
+def test_hardly_any_descriptors_and_no_command(tool):
+    done = tool.run("run", "--", "./none", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6)))
+    assert done.returncode == 127 and "cannot run './none'" in done.stderr
+
+
+def test_without_descriptors_no_job_begins_that_was_to_have_a_limit(tool):
+    done = tool.run("run", "--limit", "time = 1h", "--", "sh", "-c", "echo out > out",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)))
+    assert done.returncode == 125 and not (tool.folder / "out").exists()
+
+
 def test_a_small_stack(tool):
     """The least that a shell comes to life with."""
     def small():
