@@ -214,8 +214,22 @@ static bool goes_on(struct gpu_ids *ids, struct gpu_user *before, const struct g
 	return true;
 }
 
+/* The job's process of that number, also one that ended after the list was read; 0: there is none. */
+static uint32_t member_of(const struct gpu_ids *ids, const struct processes *members, const struct job *job, int32_t pid)
+{
+	const uint32_t living = members ? processes_id(members, pid) : 0;
+
+	for (size_t i = living || !job ? 0 : job_process_count(job); i-- > 0;) {
+		const struct process *p = job_process(job, i);
+
+		if (p->pid == pid && gpu_was_there(ids, p))
+			return p->id;
+	}
+	return living;
+}
+
 static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct birth *b, const struct processes *members,
-	struct framebuf *out)
+	const struct job *job, struct framebuf *out)
 {
 	const struct maybe pid = b->gpu_process.pid;
 	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
@@ -223,7 +237,7 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 	if (!device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
 		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
-	u.process = pid.known && members ? processes_id(members, u.pid) : 0;
+	u.process = pid.known ? member_of(ids, members, job, u.pid) : 0;
 	for (size_t i = 0; i < ids->n_users && pid.known; i++) {
 		if (ids->users[i].pid != u.pid || ids->users[i].device != u.device)
 			continue;
@@ -294,6 +308,7 @@ static void tell_event(const struct gpu_ids *ids, const struct frame *f, const s
 void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
 	struct framebuf *out)
 {
+	ids->time_ns = frame->time_ns;
 	/* First: who comes back in a frame is born in it under another number. */
 	for (size_t i = 0; i < frame->n_ends; i++) {
 		if (frame->ends[i].entity == ENTITY_GPU)
@@ -303,7 +318,7 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 		if (frame->births[i].entity == ENTITY_GPU)
 			bear_device(ids, frame, &frame->births[i], out);
 		else
-			bear_user(ids, frame, &frame->births[i], members, out);
+			bear_user(ids, frame, &frame->births[i], members, job, out);
 	}
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
@@ -428,7 +443,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 		const struct gpu_user *u = &ids->users[i];
 		const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
 
-		if (!p || p->ended)
+		if (!gpu_was_there(ids, p))
 			continue;
 		gpu_amount_add(&all, u->mem);
 		gpu_amount_add(p->is_main ? &main : &rest, u->mem);

@@ -23,6 +23,7 @@ struct gpu_ids {
 	unsigned round;              /* so often all sources have begun anew */
 	struct map device_places, user_places; /* source << 32 | its id, to places */
 	bool listed;                 /* processes were, in the frame that was taken last */
+	uint64_t time_ns;            /* of that frame, since the run's start */
 };
 
 void gpu_ids_done(struct gpu_ids *ids);

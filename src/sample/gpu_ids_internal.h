@@ -54,6 +54,8 @@ struct gpu_user {
 
 /* ---- gpu_sums.c: what lists add up to ------------------------------------------------------------------------------- */
 
+/* Was a process of the job still there when the frame at hand was read? It may be taken a while later. */
+bool gpu_was_there(const struct gpu_ids *ids, const struct process *p);
 void gpu_amount_add(struct amount *sum, struct maybe mem);
 /* Where nothing is known of what there may be, that is no zero. */
 void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a);

@@ -12,12 +12,15 @@ void gpu_amount_add(struct amount *sum, struct maybe mem)
 	sum->unknown = sum->unknown || !mem.known;
 }
 
-/* The memory of a process that ended is gone, whenever the driver's list says so. */
-static bool holds(const struct job *job, const struct gpu_user *u)
+bool gpu_was_there(const struct gpu_ids *ids, const struct process *p)
 {
-	const struct process *p = u->process ? job_process_by_id(job, u->process) : NULL;
+	return p && (!p->ended || p->ended_ns > ids->time_ns);
+}
 
-	return u->process ? p && !p->ended : true;
+/* The memory of a process that ended is gone, whenever the driver's list says so. */
+static bool holds(const struct gpu_ids *ids, const struct job *job, const struct gpu_user *u)
+{
+	return !u->process || gpu_was_there(ids, job_process_by_id(job, u->process));
 }
 
 void gpu_amount_put(struct framebuf *out, enum metric metric, uint32_t id, const struct amount *a)
@@ -51,7 +54,7 @@ void gpu_sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struc
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
 
-		if (u->device != id || !holds(job, u))
+		if (u->device != id || !holds(ids, job, u))
 			continue;
 		/* Whose it is nobody can say: it may be the job's. */
 		ours.unknown = ours.unknown || !u->pid;

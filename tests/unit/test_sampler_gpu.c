@@ -18,6 +18,7 @@ static struct stage {
 	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
 	_Atomic int pid[USERS]; /* 0: nobody */
 	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves; /* leaves: who is gone after a crash, from 1 */
+	_Atomic int held; /* 1: the next list that somebody is on waits once it is read; 2: it does */
 	_Atomic unsigned reads;
 } *stage;
 
@@ -79,6 +80,10 @@ static void list(struct source *s, struct framebuf *out)
 	}
 	stage->crowd = 0;
 	framebuf_value(out, M_GPU_PROCESSES, 1, n);
+	if (n > 0 && stage->held == 1)
+		stage->held = 2;
+	while (n > 0 && stage->held)
+		wait_for(MS);
 }
 
 static int fake_read(struct source *s, unsigned what, struct framebuf *out)
@@ -256,6 +261,29 @@ static void memory_of_the_dead_is_nobodys(void **state)
 	child_go(&g->main);
 	reap_main(&g->rig, g->main.pid);
 	until(g, is(g, M_JOB_GPU_MEM, 0) && is(g, M_GPU_JOB_MEM, 0));
+}
+
+/* The only list that it is on comes after its end, of which a driver that is slow knew nothing yet. */
+static void a_list_that_comes_late_is_of_its_time(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->mem = stage->user_mem[0] = 30 * MIB;
+	until(g, is(g, M_JOB_GPU_MEM, 0));
+	stage->held = 1;
+	stage->pid[0] = g->main.pid;
+	until(g, stage->held == 2);
+	child_go(&g->main);
+	reap_main(&g->rig, g->main.pid);
+	until(g, job_main(sampler_job(g->rig.s))->ended);
+	assert_int_equal(g->n_users, 0);
+	stage->held = 0;
+	until(g, g->n_users == 1);
+	assert_int_equal(g->n_ours, 1);
+	assert_int_equal(job_acc(sampler_job(g->rig.s), M_GPU_JOB_MEM, 1)->max, 30 * MIB);
+	assert_int_equal(job_acc(sampler_job(g->rig.s), M_JOB_GPU_MEM_MAIN, 0)->max, 30 * MIB);
+	until(g, is(g, M_JOB_GPU_MEM, 0) && is(g, M_GPU_JOB_MEM, 0));
+	assert_int_equal(g->n_users, 1);
 }
 
 /* Thousands at once: everybody is born. */
@@ -500,6 +528,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(memory_is_the_jobs_or_anothers_or_nobodys),
 		TEST(memory_of_the_dead_is_nobodys),
+		TEST(a_list_that_comes_late_is_of_its_time),
 		TEST(a_crowd_is_told_of),
 		TEST(it_keeps_to_itself),
 		TEST(who_is_not_asked_is_not_silent),
