@@ -78,6 +78,9 @@ int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, c
 ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids,
 	size_t n);
 
+/* Tasks in the group of v1 that dir is opened on, of every pid namespace; perhaps a few less. Or -errno. */
+ssize_t cgroup_count(int dir);
+
 /* The group of a v1 hierarchy with exactly the same processes, below included, as the memory group at path. Returns 0,
  * -ENOENT if there is none, or -errno. */
 int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/longfile.h"
 #include "base/parse.h"
 #include "cgroup_path.h"
+#include "machine_container.h"
 
 enum {
 	MAX_DEPTH = 32
@@ -23,10 +25,48 @@ enum {
 struct pids {
 	pid_t *list;
 	size_t size, total;
+	bool may_hide; /* lists of v1 leave out who is of a foreign pid namespace */
 	struct longfile text;
 };
 
-/* One pid a line. 0 stands for a process of a foreign pid namespace: it counts, being a stranger. */
+/* SIZE_MAX: there is no list (v2). */
+static size_t tasks_listed(int dir, struct pids *pids)
+{
+	size_t n = 0;
+
+	if (longfile_read(&pids->text, dir, "tasks") < 0)
+		return SIZE_MAX;
+	for (const char *p = strchr(pids->text.data, '\n'); p; p = strchr(p + 1, '\n'))
+		n++;
+	return n;
+}
+
+/* Tasks come and go between the looks: hidden is who is more than were listed before and after, each time. Where nobody
+ * counts, the lists are believed. */
+static bool hides(int dir, struct pids *pids)
+{
+	enum {
+		TIMES = 3
+	};
+
+	for (int i = 0; i < TIMES; i++) {
+		const size_t before = tasks_listed(dir, pids);
+		const ssize_t n = cgroup_count(dir);
+
+		if (n < 0 || (size_t) n <= before || (size_t) n <= tasks_listed(dir, pids))
+			return false;
+	}
+	return true;
+}
+
+static void take(struct pids *pids, pid_t pid)
+{
+	if (pids->total < pids->size)
+		pids->list[pids->total] = pid;
+	pids->total++;
+}
+
+/* One pid a line. 0 stands for a process of a foreign pid namespace: it counts, being a stranger. v1 writes none. */
 static int take_procs(int dir, struct pids *pids)
 {
 	ssize_t n = longfile_read(&pids->text, dir, "cgroup.procs");
@@ -36,11 +76,10 @@ static int take_procs(int dir, struct pids *pids)
 		return 0;
 	if (n < 0)
 		return (int) n;
-	for (const char *p = pids->text.data; parse_u64(&p, &pid) == 0; (void) parse_line(&p)) {
-		if (pids->total < pids->size)
-			pids->list[pids->total] = (pid_t) pid;
-		pids->total++;
-	}
+	for (const char *p = pids->text.data; parse_u64(&p, &pid) == 0; (void) parse_line(&p))
+		take(pids, (pid_t) pid);
+	if (pids->may_hide && hides(dir, pids))
+		take(pids, 0);
 	return 0;
 }
 
@@ -77,7 +116,11 @@ static int walk(int fd, unsigned depth, struct pids *pids)
 ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *list,
 	size_t n)
 {
-	struct pids pids = { .list = list, .size = n };
+	struct pids pids = {
+		.list = list,
+		.size = n,
+		.may_hide = root->live && !machine_first_pids(root),
+	};
 	int fd = cgroup_open_dir(root, mount, path);
 
 	if (fd < 0)
