@@ -23,7 +23,12 @@ def is_exact(options: Mapping[str, Any]) -> bool:
 
 def span(value: Union[float, str]) -> str:
     """Seconds, or a text such as "10ms"."""
-    return value if isinstance(value, str) else f"{float(value) * 1e6:.0f}us"
+    if isinstance(value, str):
+        return value
+    try:
+        return f"{round(float(value) * 1e6)}us"
+    except (TypeError, ValueError, OverflowError):  # also what is no number and what has no end
+        raise Error(f"{value!r} is no time: give seconds, or a text such as '10ms'") from None
 
 
 def several(value: object) -> list[str]:

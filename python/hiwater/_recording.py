@@ -308,9 +308,16 @@ class _connection:
 def open_recording(run: Union[str, int, os.PathLike[str]] = "last") -> Recording:
     """Opens a recording: a path, a number of the history, a run's name ("name:3" where it would be read as
     something else), "last", "slurm:JOB". It may still grow, or have been cut off by a kill. Raises Error if there is no such run, or it cannot be read."""
+    import operator
+
     from ._summary import Summary
 
-    name = os.fspath(run) if isinstance(run, os.PathLike) else str(run)
+    name = os.fspath(run) if isinstance(run, os.PathLike) else run
+    if not isinstance(name, str):
+        try:
+            name = str(operator.index(name))
+        except TypeError:
+            raise Error(f"{run!r} is no recording: give a path, a number or a name of the history, or 'last'") from None
     path = Summary.from_json(said_by("show", "--json", "--", name)).run.recording
     if not path:
         raise Error(f"{name} has no file")

@@ -9,6 +9,9 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
+from ._errors import Error
+
+SCHEMA = 1
 Value = Union[str, int, float]
 
 
@@ -416,8 +419,16 @@ class Summary:
 
     @classmethod
     def from_json(cls, text: str, as_text: str = "") -> Summary:
-        """From what `hiwater show --json` writes; as_text is what str() gives."""
-        made: Summary = _made(cls, {**json.loads(text), "_json": text, "_text": as_text})
+        """From what `hiwater show --json` writes; as_text is what str() gives. Raises Error for what is no such summary."""
+        try:
+            data = json.loads(text)
+        except ValueError as e:
+            raise Error(f"this is no summary, since it is no JSON: {e}") from e
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema != SCHEMA:
+            raise Error("this is no summary as `hiwater show --json` writes it: it has no schema" if schema is None else
+                        f"this summary has schema {schema!r:.40}, and this package reads {SCHEMA}: use the hiwater that wrote it")
+        made: Summary = _made(cls, {**data, "_json": text, "_text": as_text})
         return made
 
     def to_json(self) -> str:
