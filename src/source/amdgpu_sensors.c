@@ -13,7 +13,7 @@
 /* ---- what stands in a file of its own ----------------------------------------------------------------------------- */
 
 #define WATTS_MAX  INT64_C(5000000000)  /* 5 kW */
-#define DEGREES    1, 1, -50000, 200000
+#define DEGREES    1, 1, GPU_TEMP_LEAST, GPU_TEMP_MOST
 #define MICROWATTS 1, 1, 0, WATTS_MAX
 #define HERTZ      1, 1, 0, INT64_C(10000000000)
 #define PERCENT    10000, 1, 0, 1000000
@@ -120,6 +120,10 @@ void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
 		lent = row_read(s, i, ROW_GTT_USED);
 		used = maybe_sum(used, lent);
 		total = maybe_sum(total, row_read(s, i, ROW_GTT_TOTAL));
+	}
+	if (used.known && total.known && total.value > 0 && used.value > total.value) {
+		drm_gpu_odd(&s->gpus, i, M_GPU_MEM);
+		used = UNKNOWN;
 	}
 	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, used);
 	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM_FREE, minus(total, used));
@@ -266,6 +270,13 @@ static const struct {
 	{ M_GPU_FAN, { AMDGPU_FIELDS, AMDGPU_FIELDS } },
 };
 
+static struct maybe can_be(enum metric metric, struct maybe value)
+{
+	const bool is_temperature = metric == M_GPU_TEMP || metric == M_GPU_TEMP_MEM;
+
+	return is_temperature && (value.value < GPU_TEMP_LEAST || value.value > GPU_TEMP_MOST) ? UNKNOWN : value;
+}
+
 static struct maybe sensor_read(const struct source *s, size_t i, size_t what, const struct amdgpu_metrics *table)
 {
 	const struct drm_card *card = &s->gpus.cards.list[i];
@@ -273,7 +284,7 @@ static struct maybe sensor_read(const struct source *s, size_t i, size_t what, c
 	struct maybe value = metric == M_GPU_BUSY && busy_lies(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
 
 	for (size_t k = 0; k < 2 && !value.known && by_table[what].fields[k] < AMDGPU_FIELDS; k++)
-		value = table->field[by_table[what].fields[k]];
+		value = can_be(metric, table->field[by_table[what].fields[k]]);
 	if (!value.known && metric == M_GPU_CLOCK_SM)
 		value = dpm_clock(card, "pp_dpm_sclk");
 	if (!value.known && metric == M_GPU_CLOCK_MEM)

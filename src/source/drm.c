@@ -26,7 +26,7 @@ static const struct source_group groups[] = {
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
 #define MICROWATTS 1, 1, 0, INT64_C(5000000000)
-#define DEGREES    1, 1, -50000, 200000
+#define DEGREES    1, 1, GPU_TEMP_LEAST, GPU_TEMP_MOST
 
 static const struct drm_figure rows[] = {
 	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_act_freq_mhz", MEGAHERTZ, "sysfs gt_act_freq_mhz" },

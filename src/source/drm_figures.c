@@ -88,6 +88,8 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 		error = drm_number_pread(f->fds[i], &number);
 		if (error == 0)
 			value = scaled(&rows[i], number);
+		if (error == 0 && !value.known)
+			error = -ERANGE;
 	}
 	if (ret_error)
 		*ret_error = value.known ? 0 : error;

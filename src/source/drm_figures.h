@@ -40,6 +40,8 @@ struct drm_files {
 	int fds[DRM_FIGURES]; /* -1: it is not there */
 	bool known[METRIC_COUNT];   /* was last told with a value */
 	bool unknown[METRIC_COUNT]; /* was last told to be unknown */
+	bool odd[METRIC_COUNT];     /* the driver said what cannot be so */
+	bool odd_noted[METRIC_COUNT];
 	bool by_users[METRIC_COUNT]; /* is told from a list of the processes, which no device need be awake for */
 };
 
@@ -47,7 +49,8 @@ void drm_files_open(struct drm_files *f, const struct drm_card *card, const stru
 void drm_files_close(struct drm_files *f, size_t n);
 
 /* The figure of a metric; unknown where no row of it could be read. *ret_error (may be NULL) is 0, or the last row's
- * error: -ENOENT without any, -ENODEV where the device is gone. */
+ * error: -ENOENT without any, -ENODEV where the device is gone, -ERANGE: it says what cannot
+ * be so. */
 struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n, enum metric metric,
 	int *ret_error);
 

@@ -105,6 +105,7 @@ static void birth_tell(const struct drm_gpus *g, size_t i, struct framebuf *out)
 
 void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 {
+	g->now_ns = now_ns;
 	if (g->scanned_ns && now_ns - g->scanned_ns > SCAN_NS_IN_S * UINT64_C(1000000000)) {
 		(void) scan(g);
 		g->scanned_ns = now_ns;
@@ -126,8 +127,27 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 
 /* ---- figures ------------------------------------------------------------------------------------------------------ */
 
+void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric)
+{
+	g->list[i].files.odd[metric] = true;
+}
+
+static void note_odd(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric)
+{
+	char what[96];
+
+	if (g->list[i].files.odd_noted[metric])
+		return;
+	g->list[i].files.odd_noted[metric] = true;
+	snprintf(what, sizeof(what), "says for gpu.%s what cannot be so: it is left out", metrics[metric].name);
+	note(g, i, what, g->now_ns, out);
+}
+
 void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
 {
+	if (!value.known && g->list[i].files.odd[metric])
+		note_odd(g, i, out, metric);
+	g->list[i].files.odd[metric] = false;
 	drm_tell(&g->list[i].files, out, metric, (uint32_t) i + 1, value);
 }
 
@@ -139,7 +159,11 @@ void drm_gpu_tell_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, e
 
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric)
 {
-	return drm_files_read(&g->list[i].files, g->rows, g->n_rows, metric, NULL);
+	int error;
+	const struct maybe value = drm_files_read(&g->list[i].files, g->rows, g->n_rows, metric, &error);
+
+	g->list[i].files.odd[metric] = error == -ERANGE;
+	return value;
 }
 
 /* Nothing of it can be had: what was told so far, and what the table promises. */

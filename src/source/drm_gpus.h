@@ -34,6 +34,7 @@ struct drm_gpus {
 	struct drm_clients *clients;
 	struct drm_users users;
 	uint64_t scanned_ns;
+	uint64_t now_ns;          /* of this read */
 };
 
 /* env, rows, n_rows, is_ours and describe are set. Returns 0, -ENOENT where no GPU is there, or -errno. */
@@ -54,7 +55,9 @@ void drm_gpus_tell_rows(struct drm_gpus *g, size_t i, unsigned group, struct fra
 void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out);
 void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out);
 
+/* One that is unknown since the driver says what cannot be so is noted, once: drm_gpu_figure found that, or who calls (odd). */
 void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric);
 /* The same for a figure that comes from the list of processes: it goes on while the GPU sleeps. */
 void drm_gpu_tell_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric);

@@ -17,6 +17,7 @@ static const struct nvml_code codes[] = {
 	{ NVML_NOT_FOUND, NVML_NOT_NOW, "no data at this moment", "" },
 	{ NVML_NO_DATA, NVML_NOT_NOW, "no data at this moment", "" },
 	{ NVML_NOT_READY, NVML_NOT_NOW, "no data at this moment", "" },
+	{ NVML_NONSENSE, NVML_NOT_NOW, "what the driver says cannot be so", "" },
 	{ NVML_TIMEOUT, NVML_NOT_NOW, "the driver did not answer in time", "" },
 };
 

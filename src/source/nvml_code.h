@@ -6,6 +6,9 @@
 
 #include "nvml_abi.h"
 
+/* A code of hiwater's own: the call was answered, and what it says cannot be so. */
+#define NVML_NONSENSE (-2)
+
 enum nvml_meaning {
 	NVML_FINE,
 	NVML_ABSENT,    /* not here: the next way, else not asked again in this run (of this device) */

@@ -108,10 +108,12 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 	const char *name = metrics[row->metrics[0]].name;
 	char text[160];
 
-	if (t->ceased || d->told[row->metrics[0]] != TOLD_KNOWN || !(meaning == NVML_FINE || is_not_here(meaning)))
+	const bool nonsense = t->code == NVML_NONSENSE || (meaning == NVML_FINE && d->told[row->metrics[0]] == TOLD_KNOWN);
+
+	if (t->ceased || !(nonsense || (is_not_here(meaning) && d->told[row->metrics[0]] == TOLD_KNOWN)))
 		return;
 	t->ceased = true;
-	if (meaning == NVML_FINE)
+	if (nonsense)
 		(void) snprintf(text, sizeof(text), "what the driver says for gpu.%s cannot be so: it is left out", name);
 	else
 		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", name, code->why, t->code);

@@ -36,15 +36,25 @@ static void set_bytes(struct reading *r, uint64_t value)
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
+/* No more can be in use than there is, where the same answer says how much that is. */
+static int set_used(struct reading *r, uint64_t used, uint64_t total, int code)
+{
+	const bool told = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
+
+	if (told && used > total)
+		return NVML_NONSENSE;
+	set_bytes(r, used);
+	return code;
+}
+
 static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
 
-	set_bytes(&r[0], m.used);
 	d->mem_free = known_unsigned(m.free);
 	d->mem_reserved = known_unsigned(m.reserved);
-	return code;
+	return set_used(r, m.used, m.total, code);
 }
 
 static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -52,10 +62,9 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	struct nvml_memory m = { NVML_NONE_U64, NVML_NONE_U64, NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory, d->handle, &m);
 
-	set_bytes(&r[0], m.used);
 	d->mem_free = known_unsigned(m.free);
 	d->mem_reserved = UNKNOWN;
-	return code;
+	return set_used(r, m.used, m.total, code);
 }
 
 /* nvml_processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
@@ -138,10 +147,15 @@ static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 /* ---- state ---------------------------------------------------------------------------------------------------------- */
 
-static void set_celsius(struct reading *r, int64_t celsius)
+/* All ones is how a driver says that it has none. */
+static int set_celsius(struct reading *r, uint64_t celsius, int code)
 {
-	if (celsius > 0 && celsius < 500) /* 0 and less is no sensor that answers */
-		nvml_set(r, (uint64_t) celsius, MILLI);
+	if (code != NVML_SUCCESS || celsius == NVML_NONE_U32 || celsius == NVML_NONE_U64)
+		return code;
+	if (celsius * MILLI < GPU_TEMP_LEAST || celsius * MILLI > GPU_TEMP_MOST)
+		return NVML_NONSENSE;
+	nvml_set(r, celsius, MILLI);
+	return code;
 }
 
 static int read_temperature_v(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -149,8 +163,7 @@ static int read_temperature_v(struct source *s, struct nvml_gpu *d, struct readi
 	struct nvml_temperature t = { .version = NVML_VERSION(t, 1), .sensor = NVML_TEMPERATURE_GPU };
 	int code = NVML_CALL(&s->nvml, temperature_v, d->handle, &t);
 
-	set_celsius(r, t.celsius);
-	return code;
+	return set_celsius(r, (uint32_t) t.celsius, code);
 }
 
 static int read_temperature(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -158,15 +171,13 @@ static int read_temperature(struct source *s, struct nvml_gpu *d, struct reading
 	uint32_t celsius = 0;
 	int code = NVML_CALL(&s->nvml, temperature, d->handle, NVML_TEMPERATURE_GPU, &celsius);
 
-	set_celsius(r, celsius);
-	return code;
+	return set_celsius(r, celsius, code);
 }
 
 static int read_temperature_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	(void) s;
-	set_celsius(r, d->fields.value[FIELD_TEMP_MEMORY] < 500 ? (int64_t) d->fields.value[FIELD_TEMP_MEMORY] : 0);
-	return d->fields.code[FIELD_TEMP_MEMORY];
+	return set_celsius(r, d->fields.value[FIELD_TEMP_MEMORY], d->fields.code[FIELD_TEMP_MEMORY]);
 }
 
 static int read_clock(struct source *s, struct nvml_gpu *d, int which, struct reading *r)

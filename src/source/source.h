@@ -84,6 +84,12 @@ struct source_group {
 	bool gathers;        /* GPUs: nothing but what happens while somebody looks again and again */
 };
 
+/* What can be a GPU's temperature, whoever made it, in thousandths of a degree: 0 and less is no sensor that answers. */
+enum {
+	GPU_TEMP_LEAST = 1,
+	GPU_TEMP_MOST = 200000
+};
+
 struct source; /* each file's own */
 
 /* What tell is given is valid until it returns. */

@@ -77,6 +77,41 @@ static void a_card_says_all_it_has(void **state)
 	gpu_rig_done(&rig);
 }
 
+static bool is_noted(const struct framebuf *out, const char *words)
+{
+	for (size_t i = 0; i < out->n_events; i++) {
+		if (strstr(out->events[i].text, words))
+			return true;
+	}
+	return false;
+}
+
+/* More in use than there is, and a temperature below 0: left out, and said to be, once. */
+static void what_cannot_be_is_left_out(void **state)
+{
+	(void) state;
+	static const char uevent[] = "DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n";
+	struct temp_tree t;
+	struct gpu_rig rig;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "sys/class/drm/card0/device/uevent", uevent);
+	temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", uevent);
+	temp_tree_put(&t, "sys/class/drm/card0/device/mem_info_vram_used", "8192\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/mem_info_vram_total", "4096\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/hwmon/hwmon0/temp1_input", "-4000\n");
+	gpu_rig_new(&rig, &source_amdgpu, temp_tree_root(&t));
+	gpu_rig_read(&rig);
+	check_lacks(&rig.out, M_GPU_MEM, 1);
+	check_lacks(&rig.out, M_GPU_TEMP, 1);
+	assert_true(is_noted(&rig.out, "pci-0000:03:00.0 says for gpu.mem what cannot be so"));
+	assert_true(is_noted(&rig.out, "pci-0000:03:00.0 says for gpu.temp what cannot be so"));
+	gpu_rig_read(&rig);
+	assert_false(is_noted(&rig.out, "cannot be so"));
+	gpu_rig_done(&rig);
+	temp_tree_done(&t);
+}
+
 /* Client 10 is open twice in 500, inherited by 501 and by 499, which has the smaller pid but began later. */
 static void a_client_counts_once_for_who_began_first(void **state)
 {
@@ -357,6 +392,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_card_says_all_it_has),
+		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(a_client_counts_once_for_who_began_first),
 		cmocka_unit_test(fdinfo_before_5_19),
 		cmocka_unit_test(an_apu_works_in_the_hosts_memory),

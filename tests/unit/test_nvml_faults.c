@@ -480,6 +480,45 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_done(&rig);
 }
 
+/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told, also where it never was
+ * otherwise. */
+static void check_what_cannot_be(const char *level)
+{
+	struct nvml_rig rig;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"[driver]\nlevel = %s\n[gpu 0-1]\nname = A\nuuid = GPU-%%d\npci = 00000000:0%%d:00.0\nmemory_total = 8Gi\n"
+		"memory_used = steps 0:9Gi 3:1Gi\nmemory_reserved = 0\ntemperature = 0\n[gpu 1]\ntemperature = unknown\nmemory_used = 1Gi\n",
+		level);
+	rig_scenario(&rig, level, text);
+	rig_open(&rig);
+	rig_read(&rig, MEMORY | STATE);
+	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
+	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
+	assert_int_equal(rig.out.n_events, 2);
+	check_value(&rig.out, M_GPU_MEM, 2, GIB);
+	rig_at(&rig, 3);
+	rig_read(&rig, MEMORY | STATE);
+	check_value(&rig.out, M_GPU_MEM, 1, GIB);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
+CHILD_TEST(what_cannot_be_is_left_out)
+{
+	(void) state;
+	check_what_cannot_be("550");
+}
+
+CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
+{
+	(void) state;
+	check_what_cannot_be("450");
+}
+
 /* What is missing from some moment on is said then, once: a mean of the run is one of less. */
 CHILD_TEST(figures_that_cease)
 {
@@ -774,6 +813,8 @@ int main(void)
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
+		cmocka_unit_test(what_cannot_be_is_left_out),
+		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
 		cmocka_unit_test(figures_that_cease),
 		cmocka_unit_test(a_bare_device_has_nothing),
 		cmocka_unit_test(doctor_tells_ways_and_reasons),
