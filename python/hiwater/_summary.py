@@ -318,6 +318,7 @@ class Sampling:
     longest_gap_s: Optional[float] = None
     cpu_s: Optional[float] = None
     rss_peak_bytes: Optional[int] = None
+    gpu_longest_gap_s: Optional[float] = None
     gpu_helper_cpu_s: Optional[float] = None
     gpu_helper_rss_bytes: Optional[int] = None
 

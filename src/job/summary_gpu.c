@@ -341,6 +341,23 @@ static int note_energy(struct summary *s)
 	return r;
 }
 
+/* Where a driver is silent or its helper ended that is said; one that is slow for a while has no other word. */
+static int note_gap(struct summary *s)
+{
+	static const int64_t worth_a_word = 1000000000;
+	const struct maybe gap = s->facts->gpu_longest_gap_ns;
+	char text[UNITS_LEN];
+
+	for (size_t i = 0; i < s->n_notes; i++) {
+		if (strcmp(s->notes[i].about, "gpu") == 0)
+			return 0;
+	}
+	if (!gap.known || gap.value < worth_a_word)
+		return 0;
+	return summary_note(s, "gpu", "a driver was so slow that GPUs were not read for %s: what came and went in that time is in no figure",
+		units_duration(gap.value, text));
+}
+
 int summary_gpu(struct summary *s)
 {
 	const bool any = job_gpu_count(s->job) > 0;
@@ -354,6 +371,8 @@ int summary_gpu(struct summary *s)
 	r = note_events(s);
 	if (r == 0 && !any)
 		r = note_absence(s);
+	if (r == 0 && any)
+		r = note_gap(s);
 	if (r == 0 && any)
 		r = note_unlisted(s);
 	if (r == 0 && any)

@@ -80,12 +80,33 @@ static void trigger_xid(struct sampler *s, const struct xid *xid)
 	sampler_trigger(s, xid->what);
 }
 
+/* What comes and goes while a driver is slow is in no figure. */
+static void count_gap(struct sampler *s, const struct frame *frame)
+{
+	struct facts *facts = job_facts(s->job);
+	uint64_t *last_ns = &s->gpus.read_ns[frame->source], *hold_ns = &s->gpus.hold_ns[frame->source];
+	bool any = false;
+
+	for (size_t i = 0; i < frame->n_readings && !any; i++)
+		any = frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
+	if (!any || frame->time_ns < *last_ns)
+		return;
+	const uint64_t gap_ns = frame->time_ns - *last_ns;
+
+	if (*last_ns && gap_ns > *hold_ns)
+		facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) gap_ns));
+	*last_ns = frame->time_ns;
+	if (*hold_ns == 0 || frame->hold_ns < *hold_ns) /* lists tell memory, too, and stand for longer */
+		*hold_ns = frame->hold_ns;
+}
+
 static void take(struct sampler *s, const struct frame *frame)
 {
 	const uint64_t time_ns = frame->time_ns, hold_ns = frame->hold_ns;
 	const enum frame_source source = frame->source;
 	struct xid xids[MOST_XIDS];
 
+	count_gap(s, frame);
 	gpu_ids_take(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
 	const size_t n_xids = xids_of(&s->buf, xids, MOST_XIDS);
 

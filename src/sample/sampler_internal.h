@@ -49,6 +49,7 @@ struct sampler_gpus {
 	bool begun;
 	unsigned starts;                 /* helpers that were heard of */
 	uint64_t roused_ns;              /* when the helper was told to go on, should it be stopped */
+	uint64_t read_ns[FRAME_SOURCE_COUNT], hold_ns[FRAME_SOURCE_COUNT]; /* when memory of GPUs was, and how long that stands */
 	bool xid_told;                   /* an error of a device was a trigger */
 };
 

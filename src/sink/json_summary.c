@@ -328,6 +328,8 @@ static void sampling(struct json *j, const struct facts *f)
 	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
 	key_seconds(j, "cpu_s", f->own_cpu_ns);
 	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
+	if (f->gpu_longest_gap_ns.known)
+		key_seconds(j, "gpu_longest_gap_s", f->gpu_longest_gap_ns);
 	if (f->gpu_helper_cpu_ns.known)
 		key_seconds(j, "gpu_helper_cpu_s", f->gpu_helper_cpu_ns);
 	if (f->gpu_helper_rss_bytes.known)

@@ -308,6 +308,16 @@ def test_what_cannot_be_looked_at_takes_nothing_from_the_rest(gpu, what):
     assert "what they hold is not among what a job holds" in told or "what a job holds there is not known" in told
 
 
+def test_what_a_slow_driver_kept_from_being_read_is_said(gpu):
+    """Each call answers, so that it is not called silent."""
+    add(gpu, "[call nvmlDeviceGetTemperature*]\ngpu = 1\nfrom = 1\nuntil = 2.5\ndelay = 1.6\n")
+    assert gpu.run("run", "-o", "run.hiw", "--json", "run.json", "--", "sleep", "4").returncode == 0
+    for said in (gpu.folder / "run.json").read_text(), gpu.run("show", "--json", "run.hiw").stdout:
+        summary = json.loads(said)
+        assert summary["sampling"]["gpu_longest_gap_s"] >= 1.6 > summary["sampling"]["interval_s"]
+        assert any(n.startswith("a driver was so slow that GPUs were not read for ") for n in gpu_notes(summary)), gpu_notes(summary)
+
+
 def test_what_a_right_is_missing_for_is_told_once(gpu):
     """Also by gpus, whose line would be dashes without a word."""
     add(gpu, "".join(f"[call nvmlDeviceGet{call}*]\nerror = 4\n" for call in ("MemoryInfo", "Utilization", "Power", "*RunningProcesses")))
