@@ -218,12 +218,24 @@ static bool is_place(const char *word, const char *pci)
 	       (n <= m || strspn(word, "0") >= n - m);
 }
 
+/* "0.1", as the table has it, or nvidia-smi's "0:1": an instance by its GPU's number and its own. */
+static bool is_part(const struct gpu_now *d, const char *word)
+{
+	uint64_t gpu, part;
+	const char *p = word;
+
+	if (!*d->parent || !d->number.known || !d->index.known || parse_u64(&p, &gpu) < 0 || (*p != '.' && *p != ':'))
+		return false;
+	p++;
+	return parse_u64(&p, &part) == 0 && !*p && gpu == (uint64_t) d->number.value && part == (uint64_t) d->index.value;
+}
+
 static bool is_named(const struct gpu_now *d, const char *word)
 {
 	uint64_t number;
 	const char *p = word;
 
-	if (strcasecmp(word, d->uuid) == 0 || (!*d->parent && is_place(word, d->pci)))
+	if (strcasecmp(word, d->uuid) == 0 || is_part(d, word) || (!*d->parent && is_place(word, d->pci)))
 		return true;
 	return !*d->parent && parse_u64(&p, &number) == 0 && !*p && d->number.known && (uint64_t) d->number.value == number;
 }

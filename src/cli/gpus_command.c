@@ -363,7 +363,7 @@ static const struct opt opts[] = {
 		(void *) &arg_gpus.query },
 	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same of the processes that compute", opt_text, (void *) &arg_gpus.apps },
 	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "how such a table is written (csv)", opt_text, (void *) &arg_gpus.format },
-	{ 'i', "id", OPT_TEXT, "IDS", "these GPUs alone: numbers, UUIDs or PCI addresses, with commas between", opt_text,
+	{ 'i', "id", OPT_TEXT, "IDS", "these GPUs alone: numbers (of a MIG instance 0.1), UUIDs or PCI addresses, with commas between", opt_text,
 		(void *) &arg_gpus.ids },
 	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "look again each so many seconds, until Ctrl-C (5)", take_loop, NULL },
 	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", take_loop_ms, NULL },

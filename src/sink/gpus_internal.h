@@ -26,6 +26,9 @@ struct maybe gpus_figure_get(const struct gpus_figure *f, const struct gpus_now 
 /* "0", and "0.1" for instance 1 of GPU 0. Returns buf. */
 char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);
 
+/* "NVIDIA H100 80GB HBM3 MIG 3g.40gb" is "MIG 3g.40gb" below its GPU. */
+const char *gpus_own_name(const struct gpus_now *now, const struct gpu_now *g);
+
 /* A text of a device or a user in letters that the reader's terminal has. */
 void gpus_put_text(const char *text, const struct sink_options *o, struct buf *out);
 

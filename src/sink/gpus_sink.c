@@ -93,15 +93,23 @@ void gpus_put_text(const char *text, const struct sink_options *o, struct buf *o
 	(void) text_clean(text, o->utf8, out);
 }
 
+const char *gpus_own_name(const struct gpus_now *now, const struct gpu_now *g)
+{
+	const struct gpu_now *parent = gpus_now_find(now, g->parent);
+	const size_t n = parent ? strlen(parent->name) : 0;
+
+	return n && strncmp(g->name, parent->name, n) == 0 && g->name[n] == ' ' ? g->name + n + 1 : g->name;
+}
+
 /* As nvidia-smi -L has it. */
-static void put_listed(const struct gpu_now *g, const struct sink_options *o, struct buf *out)
+static void put_listed(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	const long long number = (long long) (*g->parent ? g->index : g->number).value;
 
 	if (*g->parent) {
 		struct buf name = BUF_INIT(NAME_MOST);
 
-		gpus_put_text(g->name, o, &name);
+		gpus_put_text(gpus_own_name(now, g), o, &name);
 		(void) buf_printf(out, "  %-15s Device  %lld: (UUID: ", name.data, number);
 		buf_done(&name);
 	} else {
@@ -117,6 +125,6 @@ void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct 
 {
 	for (size_t i = 0; i < now->n_gpus; i++) {
 		if (now->gpus[i].is_chosen)
-			put_listed(&now->gpus[i], o, out);
+			put_listed(now, &now->gpus[i], o, out);
 	}
 }

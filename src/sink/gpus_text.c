@@ -53,21 +53,12 @@ static void write_cuda(const struct page *p, const struct gpu_now *g, char cell[
 		(void) snprintf(cell, CELL, "%s", strcmp(g->vendor, "nvidia") != 0 || g->is_hidden ? "-" : "?");
 }
 
-/* "NVIDIA H100 80GB HBM3 MIG 3g.40gb" is "MIG 3g.40gb" below its GPU. */
-static const char *own_name(const struct page *p, const struct gpu_now *g)
-{
-	const struct gpu_now *parent = gpus_now_find(p->now, g->parent);
-	const size_t n = parent ? strlen(parent->name) : 0;
-
-	return n && strncmp(g->name, parent->name, n) == 0 && g->name[n] == ' ' ? g->name + n + 1 : g->name;
-}
-
 static void write_name(const struct page *p, const struct gpu_now *g, char cell[CELL])
 {
 	struct buf clean = BUF_INIT(4 * CELL);
 
-	gpus_put_text(*g->name ? own_name(p, g) : *g->vendor ? g->vendor
-							     : g->uuid,
+	gpus_put_text(*g->name ? gpus_own_name(p->now, g) : *g->vendor ? g->vendor
+								       : g->uuid,
 		p->o, &clean);
 	(void) snprintf(cell, CELL, "%s%s", *g->parent ? "  " : "", clean.data);
 	buf_done(&clean);

@@ -282,6 +282,18 @@ def test_a_script_for_nvidia_smi(cards):
     assert run(cards("450"), "--query-gpu=addressing_mode", "--format=csv,noheader", "-i", "0").stdout == "[Not Supported]\n"
 
 
+def test_an_instance_is_listed_and_asked_for_as_nvidia_smi_has_it(tmp_path):
+    """By its own name alone, and by the number that the table has for it."""
+    fake = Fake(tmp_path, "mig")
+    rows = [row for row in run(fake, "-L").stdout.splitlines() if row.startswith(" ")]
+    assert rows and all(re.fullmatch(r"  MIG \d\S*gb +Device  \d: \(UUID: MIG-\S+\)", row) for row in rows), rows
+    uuid = re.search(r"UUID: (\S+)\)", rows[-1]).group(1)
+    number = next(d for d in json.loads(run(fake, "--json").stdout)["devices"] if d["uuid"] == uuid)["number"]
+    for name in (number, number.replace(".", ":")):
+        assert run(fake, "-L", "-i", name).stdout == rows[-1] + "\n"
+    assert run(fake, "-i", "0.77", status=NO_GPU).stdout == ""
+
+
 def test_memory_that_is_the_hosts_is_not_the_gpus(tmp_path):
     """Of a GB10 nvidia-smi tells no memory at all."""
     row = run(Fake(tmp_path, "gb10"), "--query-gpu=memory.total,memory.used,memory.free", "--format=csv,noheader").stdout
