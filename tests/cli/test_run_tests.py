@@ -48,7 +48,7 @@ def test_what_it_started_ends_with_it(tmp_path, number, where, stubborn):
         process.send_signal(number)
         out, err = process.communicate(timeout=DEADLINE)
         assert process.returncode == 128 + number, err
-        assert all(ended(pid) for pid in started)
+        wait_for(lambda: all(ended(pid) for pid in started), "all that it started has ended")
         assert not (tmp_path / "never").exists(), "nothing is begun any more"
         assert "passed" not in out
     finally:
