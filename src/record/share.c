@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /* f_type of statfs(2); linux/magic.h has most, the vendors' sources the rest. */
 static const struct {
@@ -69,11 +70,12 @@ const char *share_kind(const char *path)
 int share_await_turn(const char *folder)
 {
 	static const struct timespec pause = { .tv_nsec = 2000000 };
-	static const int64_t patience_ns = 2000000000;
+	static const uint64_t patience_ns = 50000000;
+	const uint64_t until_ns = clock_boot_ns() + patience_ns;
 	int fd = share_kind(folder) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	for (int64_t waited_ns = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ns += pause.tv_nsec) {
-		if (errno != EWOULDBLOCK || waited_ns >= patience_ns) {
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_boot_ns() >= until_ns) {
 			(void) close(fd);
 			return -1;
 		}

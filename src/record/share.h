@@ -26,5 +26,6 @@ int share_rename(const char *from, const char *to, bool replace);
 int share_copy(const char *from, const char *to);
 
 /* Waits for a lock of the folder, for those who change together what is in it. Returns the lock, to be closed; -1: without
- * one, where there are none to rely on or where it was not free for seconds (its holder may be stopped). */
+ * one, where there are none to rely on or where it was not free for a moment (its holder may be stopped, and no run waits
+ * for another to end). */
 int share_await_turn(const char *folder);

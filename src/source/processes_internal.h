@@ -162,7 +162,7 @@ int process_io(const char *text, struct io_facts *ret);
 /* What a zombie's says is final. Others than root may read it only where the file was opened before. */
 bool member_io_last(struct member *m);
 /* Sets gone; stat is what a zombie's says. */
-void member_died(struct member *m, const char *stat);
+void member_died(struct processes *p, struct member *m, const char *stat);
 /* Reads one of its files into p->text, by the kept descriptor or by path. Returns bytes or -errno; -ESRCH: gone. */
 ssize_t member_read(struct processes *p, struct member *m, enum keep which);
 /* Likewise by path (below the proc directory), and checked to be its own. */

@@ -180,14 +180,14 @@ bool member_io_last(struct member *m)
 	return m->fd[KEEP_IO] >= 0 && smallfile_pread(m->fd[KEEP_IO], text, sizeof(text)) > 0 && process_io(text, &m->io) == 0;
 }
 
-void member_died(struct member *m, const char *stat)
+void member_died(struct processes *p, struct member *m, const char *stat)
 {
 	int32_t status;
 
 	m->gone = true;
 	if (procfs_stat_exit(stat, &status) && status != 0)
 		m->status = known(status);
-	(void) member_io_last(m);
+	p->io_moved |= member_io_last(m);
 }
 
 bool member_check(struct processes *p, struct member *m)
@@ -216,7 +216,7 @@ bool member_check(struct processes *p, struct member *m)
 	if (st.threads > 1)
 		member_follow(p, m);
 	else
-		member_died(m, text);
+		member_died(p, m, text);
 	return !m->gone;
 }
 

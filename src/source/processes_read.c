@@ -144,7 +144,7 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 	if (st.vsize_bytes > 0)
 		exec_notice(p, m, &st, out);
 	else if (st.state == 'Z' && st.threads <= 1)
-		member_died(m, p->text);
+		member_died(p, m, p->text);
 }
 
 /* Counters never fall: it moves if one of them does. */
