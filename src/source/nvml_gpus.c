@@ -191,7 +191,7 @@ static void begin_again(struct source *s, struct nvml_gpu *d)
 	nvml_gpm_drop(s, d);
 	nvml_processes_free(d);
 	d->reasons.read_ns = 0;
-	d->power.uw = UNKNOWN;
+	nvml_power_again(s, d);
 	d->has_events = false;
 }
 
@@ -214,6 +214,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));
 		memset(d->counters, 0, sizeof(d->counters));
+		d->power = (struct nvml_power) { 0 };
 	} else if (was_known) {
 		nvml_note(s, d, out, "gpu", "it answers again");
 	}

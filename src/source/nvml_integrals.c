@@ -10,8 +10,9 @@
 #define LONGEST_NS 10000000000ULL
 
 /* A counter that rose by nothing in that time, while that much was drawn, stands still. Real ones move each 100 ms. */
-#define STANDS_NS 2000000000ULL
-#define STANDS_UJ 1000000
+#define STANDS_NS      2000000000ULL
+#define STANDS_LAST_NS 300000000ULL /* where no other reading follows */
+#define STANDS_UJ      1000000
 
 static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
 {
@@ -39,18 +40,42 @@ void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct mayb
 	p->read_ns = s->now_ns;
 }
 
-bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, int64_t uj)
+/* A counter that is below what it was has begun again. One that is not, and yet below what was told, has missed what power
+ * said while it was not there: it goes on from that. */
+static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
 {
-	struct nvml_power *p = &d->power;
+	if (p->counter.known && uj < p->counter.value)
+		p->ahead_uj = 0;
+	else if (told_uj - uj > p->ahead_uj)
+		p->ahead_uj = told_uj - uj;
+}
 
+bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	const bool is_last = s->env->credit && s->env->credit->last;
+	struct nvml_power *p = &d->power;
+	const int64_t uj = r->value;
+
+	if (p->stands)
+		return false;
+	set_ahead(p, uj, d->counters[M_GPU_ENERGY].last);
+	if (__builtin_add_overflow(uj, p->ahead_uj, &r->value))
+		r->value = INT64_MAX;
+	r->min = r->max = r->value;
 	if (!p->counter.known || p->counter.value != uj) {
 		p->counter = known(uj);
 		p->moved_ns = s->now_ns;
-		p->energy_uj = uj;
+		p->energy_uj = r->value;
 		p->left = 0;
 	}
-	p->stands |= counter_delta(p->moved_ns, s->now_ns) >= STANDS_NS && p->energy_uj - uj >= STANDS_UJ;
+	p->stands = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STANDS_LAST_NS : STANDS_NS) && p->energy_uj - r->value >= STANDS_UJ;
 	return !p->stands;
+}
+
+void nvml_power_again(const struct source *s, struct nvml_gpu *d)
+{
+	d->power.uw = UNKNOWN;
+	d->power.moved_ns = s->now_ns;
 }
 
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -63,10 +88,15 @@ int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return p->code;
 }
 
-/* The same, for another reason. */
+/* The same, for other reasons. */
 int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	return d->power.stands ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
+}
+
+int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power.counter.known ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
 }
 
 /* ---- throttling ----------------------------------------------------------------------------------------------------- */

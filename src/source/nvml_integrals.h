@@ -35,6 +35,7 @@ struct nvml_power {
 	int code;                /* of the last reading of power */
 	struct maybe counter;    /* the driver's own, as it was when it last moved, */
 	uint64_t moved_ns;       /* then; energy_uj goes on from it */
+	int64_t ahead_uj;        /* of it is what was told: what it missed */
 	bool stands;             /* it does not rise, whatever is drawn: not believed from then on */
 };
 
@@ -44,11 +45,15 @@ void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS]);
 /* Power was read, or could not be. */
 void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw);
 
-/* The driver's counter was read, behind power. Returns whether it can be so. */
-bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, int64_t uj);
+/* The driver's counter was read into *r, behind power: *r becomes what is told. Returns whether it can be so. */
+bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading *r);
+
+/* The device was away: what it drew meanwhile nobody knows. */
+void nvml_power_again(const struct source *s, struct nvml_gpu *d);
 
 /* Readers of nvml_rows.c. */
 int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r);
+int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r);

@@ -28,7 +28,7 @@ enum nvml_group {
 };
 
 enum {
-	NVML_MAX_WAYS = 3,    /* of reading one figure */
+	NVML_MAX_WAYS = 4,    /* of reading one figure */
 	NVML_MAX_METRICS = 3, /* that one call gives */
 	NVML_MAX_ROWS = 32,
 	NVML_MAX_DEVICES = 512, /* MIG instances of all reconfigurations included */

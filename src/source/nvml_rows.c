@@ -142,7 +142,7 @@ static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 	if (mj != NVML_NONE_U64)
 		nvml_set(r, mj, MILLI);
-	return code == NVML_SUCCESS && r->known && !nvml_energy_seen(s, d, r->value) ? NVML_NOT_SUPPORTED : code;
+	return code == NVML_SUCCESS && r->known && !nvml_energy_seen(s, d, r) ? NVML_NOT_SUPPORTED : code;
 }
 
 /* ---- state ---------------------------------------------------------------------------------------------------------- */
@@ -335,6 +335,8 @@ const struct nvml_row nvml_rows[] = {
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
 			{ nvml_power_instead, "power integrated over time: the counter stands still",
 				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
+			{ nvml_power_onwards, "power integrated over time: the counter ended",
+				"gpu.energy: its energy counter ended: from there power is integrated over time" },
 			{ nvml_power_integral, "power integrated over time",
 				"gpu.energy: no energy counter: power is integrated over time" } } },
 	{ GPU(STATE, M_GPU_TEMP),

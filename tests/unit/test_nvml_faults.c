@@ -179,23 +179,33 @@ CHILD_TEST(a_driver_that_is_reloaded)
 	rig_done(&rig);
 }
 
-/* 250 W for three seconds since the look before. */
-static int64_t three_seconds_later(struct nvml_rig *rig)
+enum {
+	DRAWN_W = 250
+};
+
+/* That power for so long since the look before. */
+static int64_t later(struct nvml_rig *rig, unsigned ms)
 {
 	for (size_t i = 0; i < rig->s->n_gpus; i++) {
-		rig->s->gpus[i]->power.read_ns -= UINT64_C(3000000000);
-		rig->s->gpus[i]->power.moved_ns -= UINT64_C(3000000000);
+		rig->s->gpus[i]->power.read_ns -= ms * UINT64_C(1000000);
+		rig->s->gpus[i]->power.moved_ns -= ms * UINT64_C(1000000);
 	}
 	rig_read(rig, ACTIVITY);
-	return 3 * INT64_C(250000000);
+	return ms * INT64_C(1000) * DRAWN_W;
 }
 
-static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least)
+static int64_t three_seconds_later(struct nvml_rig *rig)
+{
+	return later(rig, 3000);
+}
+
+/* More than least is what was drawn while the test itself ran. */
+static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least, uint64_t began_ns)
 {
 	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
 
 	assert_true(r && r->known);
-	assert_in_range(r->value, least, least + 250000000); /* the test itself takes less than a second */
+	assert_in_range(r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
 }
 
 /* Energy is counted up to where the counter ends, and power is added up from there: each joule once. */
@@ -203,6 +213,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 {
 	(void) state;
 	struct nvml_rig rig;
+	const uint64_t began_ns = clock_boot_ns();
 	int64_t so_far = INT64_C(9000000000);
 
 	rig_scenario(&rig, "550",
@@ -217,10 +228,10 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 	assert_int_equal(rig.out.n_events, 0);
 	rig_at(&rig, 6);
 	so_far += three_seconds_later(&rig);
-	check_energy(&rig, 1, so_far);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: no energy counter"));
+	check_energy(&rig, 1, so_far, began_ns);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
 	so_far += three_seconds_later(&rig);
-	check_energy(&rig, 1, so_far);
+	check_energy(&rig, 1, so_far, began_ns);
 	rig_done(&rig);
 }
 
@@ -228,6 +239,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 CHILD_TEST(a_counter_of_energy_that_stands_still)
 {
 	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550",
@@ -236,13 +248,96 @@ CHILD_TEST(a_counter_of_energy_that_stands_still)
 	rig_open(&rig);
 	rig_read(&rig, ACTIVITY);
 	check_value(&rig.out, M_GPU_ENERGY, 1, INT64_C(8000000000));
-	check_energy(&rig, 1, INT64_C(8000000000));
 	const int64_t more = three_seconds_later(&rig);
 
-	check_energy(&rig, 1, INT64_C(8000000000) + more);
+	check_energy(&rig, 1, INT64_C(8000000000) + more, began_ns);
 	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
 	assert_int_equal(rig.out.n_events, 1);
+	rig_done(&rig);
+}
+
+/* A run may be over before that: its last reading judges by less. */
+CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct source_credit credit = { .most_ns = 100000000 };
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = 0\n[gpu 1]\nenergy = steps 0:0 1:100\n");
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, ACTIVITY);
+	credit.last = true;
+	rig_at(&rig, 1);
+	const int64_t drawn = later(&rig, 400);
+
+	check_energy(&rig, 1, drawn, began_ns);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	check_value(&rig.out, M_GPU_ENERGY, 2, 100000);
+	assert_int_equal(rig.out.n_events, 1);
+	rig_done(&rig);
+}
+
+#define COMES_BACK(energy) \
+	"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n" \
+	"power = 250000\nenergy = " energy "\n[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 15\n"
+
+/* What power told beyond the counter, t seconds in, is told once, and the device is lost and found again. */
+static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
+{
+	rig_open(rig);
+	rig->s->retry_after_ns = 0;
+	rig_read(rig, ACTIVITY);
+	check_value(&rig->out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	rig_at(rig, t);
+	const int64_t more = three_seconds_later(rig);
+
+	check_energy(rig, 1, INT64_C(8000000000) + more, began_ns);
+	const int64_t told = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
+
+	rig_at(rig, 6);
+	rig_read(rig, ALL_GROUPS & ~(unsigned) RARE);
+	assert_false(find_reading(&rig->out, M_GPU_ENERGY, 1)->known);
+	rig_at(rig, 9);
+	rig_read(rig, ALL_GROUPS);
+	assert_true(has_note(&rig->out, "gpu", "GPU 0: it answers again"));
+	return told;
+}
+
+/* It has moved since, and is below what was told: it is not believed, nor begun again from. */
+CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 8:8000100"));
+	const int64_t told = told_until_it_came_back(&rig, 1, began_ns);
+
+	check_energy(&rig, 1, told, began_ns);
+	const int64_t more = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, told + more, began_ns);
+	rig_done(&rig);
+}
+
+/* One that had ended goes on from what was told meanwhile, and as much as it rises. */
+CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 2:absent 8:8000100 10:8000300"));
+	const int64_t told = told_until_it_came_back(&rig, 3, clock_boot_ns());
+
+	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	rig_at(&rig, 10);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told + 200000);
 	rig_done(&rig);
 }
 
@@ -807,6 +902,9 @@ int main(void)
 		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
 		cmocka_unit_test(a_counter_of_energy_that_stands_still),
+		cmocka_unit_test(a_counter_of_energy_that_stands_still_in_a_short_run),
+		cmocka_unit_test(a_counter_of_energy_that_stood_still_comes_back),
+		cmocka_unit_test(a_counter_of_energy_that_ended_comes_back),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_gpu_that_never_answered_is_there),
