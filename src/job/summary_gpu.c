@@ -301,9 +301,12 @@ static bool is_noted(const struct summary *s, const char *name)
 	return false;
 }
 
-/* Nobody has said who was on it, nor why. */
+/* Nobody has said who was on it, nor why; or who they are in the job's namespace of pids. */
 static int note_no_list(struct summary *s)
 {
+	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
+	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
+				     " before 535.113): what the job held there is not known";
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
@@ -312,7 +315,7 @@ static int note_no_list(struct summary *s)
 
 		if (acc_of(s, M_GPU_JOB_MEM, b->id) || is_noted(s, job_gpu_name(s->job, &b->gpu, name)))
 			continue;
-		r = summary_note(s, "gpu.memory", "%s: no list of its processes came before the end: what the job held there is not known", name);
+		r = summary_note(s, "gpu.memory", acc_of(s, M_GPU_UNATTRIBUTED_MEM, b->id) ? theirs : none, name);
 	}
 	return r;
 }

@@ -202,6 +202,8 @@ def test_pids_that_mean_nothing_tell_nothing_of_the_job(gpu):
     zero, one = (d["memory"] for d in summary["devices"])
     assert zero["job_peak_bytes"] is zero["foreign_peak_bytes"] is None and zero["unattributed_peak_bytes"] > 3 * GIB
     assert one["job_peak_bytes"] == 0, "nobody is there"
+    notes = [n["why"] for n in json.loads((gpu.folder / "run.json").read_text())["notes"] if n["about"] == "gpu.memory"]
+    assert len(notes) == 1 and notes[0].startswith("GPU 0: its driver lists processes by numbers that mean nothing here")
     assert summary["combined"]["peak_bytes"] is None
 
 
@@ -427,7 +429,7 @@ def test_who_comes_late_is_listed_at_once_though_lists_are_dear(gpu):
     gpu.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / "580"), HIWATER_FAKE_PID=f"@{gpu.folder}/late",
                    HIWATER_FAKE_NVML=str(CARD.parent.parent / "eight.conf"))
     hiwater = comes_late(gpu, 8)
-    wait_for(lambda: all(peak > 40 * GIB for peak in peaks_of(gpu)), "all are listed again")
+    wait_for(lambda: all(peak and peak > 40 * GIB for peak in peaks_of(gpu)), "all are listed again")
     summary, _ = finish(gpu, hiwater)
     assert summary["gpu"]["combined"]["peak_bytes"] > 8 * 40 * GIB
 
