@@ -234,6 +234,22 @@ static int note_events(struct summary *s)
 	return r;
 }
 
+/* Whoever asks the drivers was ended by one: what it has not told says nothing. */
+static bool helper_ended(const struct summary *s)
+{
+	static const char *const begins[] = { "gpu: the helper ended", "gpu: the helper was ended" };
+
+	for (size_t i = 0; s->job && i < job_event_count(s->job); i++) {
+		const struct event *e = job_event(s->job, i);
+
+		for (size_t k = 0; e->kind == EVENT_NOTE && k < sizeof(begins) / sizeof(begins[0]); k++) {
+			if (strncmp(e->text, begins[k], strlen(begins[k])) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 static int note_absence(struct summary *s)
 {
 	const struct facts *f = s->facts;
@@ -242,6 +258,8 @@ static int note_absence(struct summary *s)
 		return summary_note(s, "gpu", "not asked for: --gpu=none");
 	if (f->gpu_why && *f->gpu_why)
 		return summary_note(s, "gpu", "%s", f->gpu_why);
+	if (helper_ended(s))
+		return summary_note(s, "gpu", "none could be read: the helper ended before it told of one");
 	if (!f->gpu_asked.known)
 		return summary_note(s, "gpu", "the run was over before GPUs could be asked");
 	return summary_note(s, "gpu", "%s", f->gpu_seen.value ? "none of those on this machine could be read" : "none on this machine");
@@ -370,7 +388,8 @@ int summary_gpu(struct summary *s)
 	s->gpu_main_peak = told_of(s, M_JOB_GPU_MEM_MAIN, true, false);
 	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
-	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value;
+	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
+		      !helper_ended(s);
 	r = note_events(s);
 	if (r == 0 && !any)
 		r = note_absence(s);

@@ -367,6 +367,34 @@ static void test_progress_has_the_gpus(void **state)
 	made_done(&m);
 }
 
+/* A driver that ends the helper each time before it told of a GPU: nobody can say that there is none. */
+static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
+{
+	static const char *const ends[] = {
+		"gpu: the helper ended at 0:03, once more; it is started again",
+		"gpu: the helper was ended by signal 11 in a call of NVML at 0:00; it is started again",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		struct framebuf b = { 0 };
+		struct made m;
+
+		made_new(&m);
+		if (i == 0) /* it had answered, and lost what it answered with */
+			m.f->gpu_asked = known(1);
+		m.f->gpu_seen = m.f->gpu_asked.known ? known(0) : UNKNOWN;
+		framebuf_event(&b, &(struct event) { .time_ns = (uint64_t) SECONDS(3), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = ends[i] });
+		apply(m.job, &b, (uint64_t) SECONDS(3));
+		framebuf_done(&b);
+		assert_int_equal(summary_gpu(&m.s), 0);
+		assert_false(m.s.gpu_none);
+		assert_int_equal(m.s.n_notes, 2);
+		assert_string_equal(m.s.notes[1].why, "none could be read: the helper ended before it told of one");
+		made_done(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
+		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
 	};
 
 	setenv("TZ", "UTC", 1);
