@@ -204,7 +204,7 @@ class Channel:
         if not patience.end <= time.monotonic() < end:
             return
         if not self._recorder and self._theirs:  # it has not said who it is yet
-            self._recorder, self._theirs = _process.holder(self._theirs), None
+            self._recorder, self._theirs = _process.recorder_with(self._theirs), None
         if not self._recorder or not self._recorder.is_stopped:
             return
         if patience.is_over:

@@ -63,11 +63,21 @@ def _stat(pid: int) -> tuple[str, str]:
         return "", ""
 
 
-def holder(inode: int) -> Optional[Process]:
-    """Who has this socket open, if another process that can be seen from here has; a stopped one first."""
+def recorder_with(inode: int) -> Optional[Process]:
+    """The recorder that has this socket open, if one that can be seen from here has; a stopped one first. A child that another
+    thread forked meanwhile may have it, too: that is the job's."""
     held = f"socket:[{inode}]"
-    found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid() and held in _open_files(name)]
+    found = [Process(int(name)) for name in os.listdir("/proc") if name.isdigit() and _is_recorder(name) and held in _open_files(name)]
     return min(found, key=lambda process: not process.is_stopped, default=None)
+
+
+def _is_recorder(pid: str) -> bool:
+    """By how it was started, also where a script stands before it."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return b"\0attach\0--control\0" in f.read()
+    except OSError:
+        return False  # gone meanwhile
 
 
 def _open_files(pid: str) -> Iterable[str]:

@@ -481,6 +481,34 @@ def test_a_recorder_that_is_stopped_before_it_says_anything(program, stops, for_
         "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"])
 
 
+def test_a_forked_child_is_not_taken_for_the_recorder(program):
+    """It has the recorder's end of the socket where it was forked before that was closed; stopped, it stays as it is."""
+    command = program.folder / "slow"
+    command.write_text(f'#!/bin/sh\nsh -c \'kill -STOP $$; exec "$@"\' sh {COMMAND} "$@" &\n')
+    command.chmod(0o755)
+    program.env["HIWATER_COMMAND"] = str(command)
+    [told] = program.run("""
+        from hiwater import _channel
+        spawn, children = _channel.spawn, []
+        def forks_before(*what):
+            children.append(os.fork())
+            if children[-1] == 0:
+                signal.pause()
+            os.kill(children[-1], signal.SIGSTOP)
+            os.waitpid(children[-1], os.WUNTRACED)
+            spawn(*what)
+        _channel.spawn = forks_before
+        try:
+            with hiwater.track(record=False) as run: pass
+            state = open(f"/proc/{children[0]}/stat").read().rpartition(")")[2].split()[0]
+        finally:
+            os.kill(children[0], signal.SIGKILL)
+        tell(state=state, complete=run.summary.run.complete, warnings=run.warnings)
+    """)
+    assert told == {"state": "T", "complete": True, "warnings": [
+        "the recorder was stopped (SIGSTOP), and was told to go on (SIGCONT): nothing was measured meanwhile"]}
+
+
 def test_the_recorder_stands_still(program):
     """Nothing waits for it longer than it says."""
     [told] = program.run("""
