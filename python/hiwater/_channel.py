@@ -139,7 +139,8 @@ class Channel:
             pass
 
     def left(self, output: Optional[str]) -> Optional[str]:
-        """The recording of one that is lost or silent, also where it did not come to tell of it. output: what it was told to write."""
+        """The recording of one that is lost or silent, also where it did not come to tell of it. output: what it was told to write,
+        absolute."""
         if not self.file and self._recorder:
             from ._recording import written_by
 

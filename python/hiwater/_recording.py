@@ -186,15 +186,24 @@ os.register_at_fork(after_in_child=_renew)
 
 
 def written_by(recorder: Tuple[int, int], output: Optional[str]) -> Optional[str]:
-    """The recording that this process (pid, start time) writes or wrote: output, else one of the history. None: there is none."""
+    """The recording that this process (pid, start time) writes or wrote: output, with a rank in its name where that has %r, else one
+    of the history. None: there is none."""
+    return next((path for path in (_ranks_of(output) if output else _unfinished()) if _writer(path) == recorder), None)
+
+
+def _ranks_of(output: str) -> List[str]:
+    import glob
+
+    return glob.glob(glob.escape(output).replace("%r", "*"))
+
+
+def _unfinished() -> List[str]:
     import json
 
     try:
-        runs = [] if output else json.loads(said_by("runs", "--json"))
+        return [str(run["recording"]) for run in reversed(json.loads(said_by("runs", "--json"))) if not run["complete"]]
     except (Error, ValueError):
-        return None
-    unfinished = [str(run["recording"]) for run in reversed(runs) if not run["complete"]]
-    return next((path for path in ([os.path.abspath(output)] if output else unfinished) if _writer(path) == recorder), None)
+        return []
 
 
 def _writer(path: str) -> Optional[Tuple[int, int]]:

@@ -51,6 +51,7 @@ class Run:
         self._live: Optional[Live] = None
         self._step: Optional[int] = None  # the last that was logged
         self._pid = 0
+        self._output: Optional[str] = None  # what it was told to write: the program may change its folder
         self._texts: Optional[tuple[str, str]] = None  # the summary as JSON and for people
         self._path: Optional[str] = None  # of what was recorded
         self._recording: Optional[Recording] = None
@@ -71,6 +72,8 @@ class Run:
             self._live, self._feeds = None, [feed for feed in self._feeds if feed.pid == os.getpid()]
         self._pid = os.getpid()
         self._is_exact = is_exact(self._options)
+        output = self._options.get("output")
+        self._output = os.path.abspath(output) if output else None
         with _resets:
             if self._is_exact:
                 _read_marks(self)
@@ -159,7 +162,7 @@ class Run:
                 _print(self._texts[1] if how == "full" else channel.ask("line", STOP_LIMIT_S))
         except (Lost, Late, Refused, OSError) as e:  # OSError: the socket was closed behind its back
             self._warn(f"the end was not recorded: {e}")
-            self._path = self._path or channel.left(self._options.get("output"))
+            self._path = self._path or channel.left(self._output)
             return False
         finally:
             self._recording = None
@@ -243,7 +246,7 @@ class Run:
                 return Summary.from_json(channel.ask("json", STOP_LIMIT_S), channel.ask("text", STOP_LIMIT_S))
             except (Lost, Late, Refused) as e:
                 why = [str(e)]
-                channel.left(self._options.get("output"))
+                channel.left(self._output)
         if self._texts:
             return Summary.from_json(*self._texts)
         if self.path:

@@ -431,21 +431,23 @@ def test_the_recorder_is_killed(program):
     assert told["warnings"] and told["path"] == str(program.folder / "a.hiw")
 
 
-@pytest.mark.parametrize("options", ["output='a.hiw'", ""])
+@pytest.mark.parametrize("options", ["output='a.hiw'", "output='[%r].hiw'", ""])
 def test_the_recorder_is_killed_before_it_tells_its_file(program, options):
-    """What it wrote is found all the same: it says who has written it."""
+    """What it wrote is found all the same, from whatever folder: it says who has written it."""
+    here = repr(f"{program.folder}/")
     [told] = program.run(f"""
         from hiwater._channel import Channel
         take = Channel._take
         Channel._take = lambda self, message: message.startswith(b"0 file") or take(self, message)
         def written():
-            try: return hiwater.open({"'a.hiw'" if options else ""}).summary.run.recording
+            try: return hiwater.open({options.replace("%r", "0").replace("output=", here + "+")}).summary.run.recording
             except hiwater.Error: return None
         run = hiwater.track({options}).start()
         while not written(): time.sleep(0.01)
         other = hiwater.track().start()  # newer, and not its own
         while not other.summary.wall_s > 1.5: time.sleep(0.05)
         pid, path = run._channel._recorder.pid, run.path
+        os.chdir("/")
         os.kill(pid, signal.SIGKILL)
         so_far = run.summary.run.complete
         run.stop(); other.stop()
