@@ -11,7 +11,7 @@
 `%%hiwater` is replaced by a line of Python before the cell runs, so the cell is compiled, awaited, displayed and interrupted
 as any other, errors point to its own lines, and it ends when the cell does, however it does. Where hiwater cannot measure,
 the cell runs all the same, and a line says why (`hiwater.log` and the like reach nobody then, `hiwater.current()` is None).
-A cell that runs again records into its FILE again.
+A cell that runs again records into its FILE again, where that is what a cell of the same NAME recorded to its end.
 """
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._summary import PhaseSummary
 
 CELL = "%%hiwater"
+BY_CELL = "by_cell"  # the key in the recording's table meta
 CPU_WORTH_S = 0.5  # of a shorter cell, processor time is too coarse for a mean
 ACTIONS = "on, off, status, report, last"
 _OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
@@ -73,7 +74,7 @@ def parsed(words: List[str]) -> Dict[str, Any]:
 @contextlib.contextmanager
 def made_again(options: Dict[str, Any]) -> Iterator[None]:
     """What a cell recorded when it ran before gives way to what it records now, once that has begun. Whatever else has the name
-    of its file stays there: runs of other names, recordings that grow, files of others."""
+    of its file stays there: what no cell recorded, runs of other names, recordings that grow, files of others."""
     path = options.get("output")
     if not path or not _is_of_before(path, options.get("name", "")):
         yield
@@ -92,10 +93,19 @@ def _is_of_before(path: str, name: str) -> bool:
     from ._recording import Recording
 
     try:
-        known: Dict[str, Any] = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns')")[1])
+        known: Dict[str, Any] = dict(Recording(path).query(f"SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns', '{BY_CELL}')")[1])
     except Error:
         return False
-    return "ended_ns" in known and known.get("name", "") == name
+    return "ended_ns" in known and BY_CELL in known and known.get("name", "") == name
+
+
+def signed(run: Run) -> None:
+    """The recording that was asked for says that a cell made it: it may be made again, also by a kernel that starts later."""
+    if run._options.get("output") and run.path:
+        try:
+            run.recording._note(BY_CELL, 1)
+        except Error:
+            pass  # then it stays
 
 
 def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
@@ -162,6 +172,7 @@ class Magic:
             raise Error("it is not on: %hiwater on begins")
         self.phase = None
         self.session.stop()
+        signed(self.session)
         self._say(after(self.session.summary))
         self.session = None
 
@@ -259,6 +270,7 @@ class Magic:
             run.oom(exception)
         had_chart = run._live is not None
         run.stop()
+        signed(run)
         text = after(run.summary)
         if not had_chart:
             self._say(text)
@@ -308,3 +320,4 @@ def unload_ipython_extension(shell: Any) -> None:
     magic._end_cell()
     if magic.session and magic.session.is_running:
         magic.session.stop()
+        signed(magic.session)

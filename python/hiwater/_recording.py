@@ -166,6 +166,17 @@ class Recording:
         said_by("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
         return page
 
+    def _note(self, key: str, value: int) -> None:
+        """What nobody else writes any more is marked, in its table meta. Raises Error."""
+        import contextlib
+        import sqlite3
+
+        try:
+            with _reading, contextlib.closing(sqlite3.connect(self._file(), timeout=1)) as connection, connection:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        except sqlite3.Error as e:
+            raise Error(f"{self.path} cannot be written: {e}") from e
+
     def _file(self) -> str:
         if not os.path.exists(self.path):
             raise Error(f"{self.path} is not there: the history keeps 200 runs and 1 GiB, and -o FILE for good")

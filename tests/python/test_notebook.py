@@ -162,6 +162,21 @@ def test_a_cell_that_runs_again(environment):
     assert environment.shown("fit.hiw")["run"]["name"] == "fit" and not list(pathlib.Path().glob("*~"))
 
 
+def test_what_no_cell_recorded_stays(environment):
+    """A run of the shell's without a name, and one of the program's own, are not what a cell without a name recorded before. That is
+    known also to a kernel that starts later."""
+    environment.hiwater("run", "--summary", "none", "-o", "shell.hiw", "--", "true")
+    cells = ["%%hiwater -o shell.hiw\n'ran'", "with hiwater.track(output='own.hiw'): pass", "%%hiwater -o own.hiw\n'ran'", "%%hiwater -o cell.hiw\n'ran'"]
+    before = pathlib.Path("shell.hiw").read_bytes()
+    shell, _, own, cell = executed(*cells)
+    for outputs in (shell, own):
+        assert "exists already" in "".join(texts(outputs)) and "'ran'" in texts(outputs)
+    assert pathlib.Path("shell.hiw").read_bytes() == before and environment.shown("own.hiw")["run"]["complete"]
+    made, [again] = environment.shown("cell.hiw")["run"], executed(cells[-1])
+    assert "exists already" not in "".join(texts(cell) + texts(again))
+    assert environment.shown("cell.hiw")["run"] != made
+
+
 def test_pages(environment):
     """Of the run of a cell, of the session that is on, of the run that ended last."""
     cell, on, named, last = executed("%%hiwater --report -o a.hiw\ntime.sleep(1.2)", "%hiwater on -o b.hiw\ntime.sleep(1.2)",
