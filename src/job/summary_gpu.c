@@ -156,10 +156,8 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 
 	if (only)
 		*ret_method = METHOD_EXACT;
-	else if (mark.known && mark.value > (seen.known ? seen.value : 0))
-		*ret_method = METHOD_BOUNDED;
 	else
-		*ret_method = seen.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
+		*ret_method = seen.known || mark.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
 	return maybe_max(seen, mark);
 }
 
@@ -303,17 +301,40 @@ static int note_unlisted(struct summary *s)
 	return r;
 }
 
-/* Of the GPU of that name, or of a driver. */
-static bool is_noted(const struct summary *s, const char *name)
+/* Does a note that no device is named in speak for this one? A driver's does for its own vendor's alone, DCGM lists nobody. */
+static bool is_drivers_of(const struct gpu_birth *gpu, const char *text)
 {
-	const size_t n = strlen(name);
+	static const struct {
+		const char *label, *vendor;
+	} drivers[] = { { "NVML ", "nvidia" }, { "amdgpu ", "amd" }, { "DRM ", "intel" }, { "DCGM ", "nobody" }, { "GPU ", "nobody" } };
 
-	for (size_t i = 0; i < s->n_notes; i++) {
-		const struct note *note = &s->notes[i];
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		if (strncmp(text, drivers[i].label, strlen(drivers[i].label)) == 0)
+			return strcmp(gpu->vendor, drivers[i].vendor) == 0;
+	}
+	return true;
+}
 
-		if (strcmp(note->about, "gpu") != 0 && strcmp(note->about, "gpu.memory") != 0)
-			continue;
-		if (strncmp(note->why, "GPU ", 4) != 0 || (strncmp(note->why, name, n) == 0 && note->why[n] == ':'))
+/* Words of notes after which nobody wonders why there is no list. */
+static bool is_cause(const char *text)
+{
+	static const char *const causes[] = { "lost: ", "closed: ", "asleep: ", "is gone", "cannot be listed", "driver does not tell ",
+		"did not answer", "has not answered", "the helper ", "helper number ", "no process could be started" };
+
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (strstr(text, causes[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
+{
+	for (size_t i = 0; i < job_event_count(job); i++) {
+		const struct event *e = job_event(job, i);
+		const char *about = about_of(e), *text = about ? e->text + strlen(about) + 2 : NULL;
+
+		if (text && is_cause(text) && (e->id ? e->id == gpu->id : is_drivers_of(&gpu->gpu, text)))
 			return true;
 	}
 	return false;
@@ -331,8 +352,9 @@ static int note_no_list(struct summary *s)
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		char name[UNITS_LEN];
 
-		if (acc_of(s, M_GPU_JOB_MEM, b->id) || is_noted(s, job_gpu_name(s->job, &b->gpu, name)))
+		if (acc_of(s, M_GPU_JOB_MEM, b->id) || is_no_list_noted(s->job, b))
 			continue;
+		(void) job_gpu_name(s->job, &b->gpu, name);
 		r = summary_note(s, "gpu.memory", acc_of(s, M_GPU_UNATTRIBUTED_MEM, b->id) ? theirs : none, name);
 	}
 	return r;
