@@ -136,6 +136,12 @@ static uint64_t run_ns(const struct teller *t)
 	return clock_boot_ns() - t->helper->start->env->start_boot_ns;
 }
 
+/* What is known of one device does not wait for the next, whose driver may hang or crash. */
+static void send_so_far(void *ctx)
+{
+	send_all(ctx, run_ns(ctx), 0);
+}
+
 /* Groups that are no bits tell births, and nothing else. */
 static void read_births(struct teller *t)
 {
@@ -332,6 +338,8 @@ static void *tell(void *arg)
 	t->env = *h->start->env;
 	t->env.beat = &t->slot->in_call_ns;
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
+	t->env.told = h->start->wish ? send_so_far : NULL;
+	t->env.told_ctx = t;
 	if (open_source(t) == 0) {
 		if (h->start->wish)
 			look_on(t);

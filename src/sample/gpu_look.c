@@ -19,6 +19,8 @@ struct asked {
 	struct gpu_facts_page *facts;
 	bool is_open, is_done;       /* it can be read; it has said all in this look */
 	bool is_noted;               /* that it cannot be read is a note, or need be none */
+	bool is_new;                 /* all that it said was said in this look, its first */
+	bool is_to_forget;           /* it ended in a look whose figures stood; they do not in the next */
 	int error;                   /* for which its helper was ended: it is not asked any more */
 };
 
@@ -37,7 +39,7 @@ static int start(struct gpu_look *l, const struct gpu_vendor *vendor, const stru
 {
 	struct asked *a = &l->asked[l->n];
 
-	*a = (struct asked) { .vendor = { *vendor } };
+	*a = (struct asked) { .vendor = { *vendor }, .is_new = true };
 	a->facts = mmap(NULL, sizeof(*a->facts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->facts == MAP_FAILED)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -176,12 +178,11 @@ static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t
 }
 
 /* What it said before is not so any more, as far as anybody knows. */
-static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_now *now)
+static void forget(struct gpu_look *l, struct asked *a, struct gpus_now *now)
 {
 	const enum frame_source source = a->vendor->ops->frame;
 
-	end_helper(a);
-	a->error = error;
+	a->is_to_forget = false;
 	framebuf_clear(&l->buf);
 	gpu_ids_forget(&l->ids, source, &l->buf);
 
@@ -189,6 +190,16 @@ static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_
 
 	gpus_now_apply(now, &unknown);
 	framebuf_clear(&l->buf);
+}
+
+/* What it said in this look of GPUs that answered is theirs, unless it may be of a look before. */
+static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_now *now)
+{
+	end_helper(a);
+	a->error = error;
+	a->is_to_forget = a->is_new;
+	if (!a->is_new)
+		forget(l, a, now);
 }
 
 /* A source that has nothing here is none that failed; nor is a library without its kernel module, beside other GPUs. */
@@ -252,11 +263,16 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 	int r = 0;
 
 	for (unsigned i = 0; i < l->n; i++) {
-		l->asked[i].is_done = false;
-		if (l->is_first || !l->asked[i].helper)
+		struct asked *a = &l->asked[i];
+
+		a->is_done = false;
+		if (a->is_to_forget)
+			forget(l, a, now);
+		if (l->is_first || !a->helper)
 			continue;
-		atomic_store(&l->asked[i].facts->n, 0);
-		gpu_ask(l->asked[i].helper);
+		a->is_new = false;
+		atomic_store(&a->facts->n, 0);
+		gpu_ask(a->helper);
 	}
 	l->is_first = false;
 	now->n_unborn_lost = 0;

@@ -212,5 +212,7 @@ void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *o
 			if (nvml_rows[i].group == group)
 				read_row(s, d, &nvml_rows[i], out);
 		}
+		if (s->env->told)
+			s->env->told(s->env->told_ctx);
 	}
 }

@@ -52,6 +52,9 @@ struct source_env {
 	                          * back; NULL: not known, v1 looks for the group with the same processes */
 	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
 	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME when a driver answered last; NULL: nobody waits */
+	void (*told)(void *ctx); /* GPUs: called where all that out holds may be taken out of it: the next call may hang or crash;
+	                          * NULL: it is taken when read returns */
+	void *told_ctx;
 	struct source_cost *costs;    /* GPUs: probe writes here what each group took; NULL: nobody asks */
 };
 

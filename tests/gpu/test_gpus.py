@@ -444,6 +444,21 @@ def test_a_driver_that_crashes(cards):
     assert "crashed" in run(cards(more="[call nvmlDeviceGetName]\ncrash = 1\n"), status=1).stderr
 
 
+@pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
+def test_a_gpu_that_fails_takes_nothing_from_those_that_answered(cards, what, status):
+    """Of the look in which it fails alone: the next one shows nothing of it as new."""
+    fake = cards(more=f"[call nvmlDeviceGetUtilizationRates]\ngpu = 1\n{what} = 1\n")
+    shown = as_json(fake, "--timeout=500ms", status=status)
+    well, ill = shown["devices"]
+    assert well["utilization"]["gpu"] == 0.92 and well["power_w"]["now"] is not None and well["memory"]["used_bytes"] > 0
+    assert ill["utilization"]["gpu"] is None and ill["memory"]["used_bytes"] > 0
+    assert [(d["memory"]["unattributed_bytes"], d["processes"]) for d in (well, ill)] == [(None, None)] * 2  # no list came
+    with subprocess.Popen([HIWATER, "gpus", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", "0", "-lms", "20", "--timeout=500ms"],
+                          env={**os.environ, **fake.environment(time=15)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:
+        assert [looking.stdout.readline() for _ in range(2)] == ["92\n", "[N/A]\n"]
+        looking.terminate()
+
+
 @pytest.mark.parametrize("what", ["hang", "crash"])
 def test_what_is_not_asked_any_more_is_unknown(cards, what):
     """A driver that fails after good looks: no later look shows its figures as new ones."""
