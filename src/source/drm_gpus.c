@@ -249,8 +249,12 @@ void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t 
 	}
 	for (size_t i = 0; i < n; i++)
 		counts[uses[i].card]++;
-	for (size_t i = 0; i < g->cards.n; i++)
+	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, known(counts[i]));
+		if (g->list[i].no_users_noted)
+			note(g, i, "has its processes listed again", clock_boot_ns(), out);
+		g->list[i].no_users_noted = false;
+	}
 }
 
 void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)

@@ -16,7 +16,7 @@ struct drm_gpu {
 	bool open, born, lost;
 	bool unified;             /* it has no memory of its own, and its driver does not say how much of the host's it uses */
 	bool adds_host;           /* what a process holds of the host's memory on it counts as its memory */
-	bool no_users_noted;      /* that its processes cannot be listed was told */
+	bool no_users_noted;      /* that its processes cannot be listed was told, and not taken back */
 	bool asleep;              /* could not be asked at the last read */
 	char uuid[96], name[96];
 	struct maybe memory_bytes;

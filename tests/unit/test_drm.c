@@ -176,6 +176,40 @@ static void a_sum_over_some_is_not_the_device(void **state)
 	temp_tree_done(&t);
 }
 
+static size_t notes(const struct framebuf *out, const char *words)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < out->n_events; i++)
+		n += strstr(out->events[i].text, words) != NULL;
+	return n;
+}
+
+static void processes_that_cannot_be_listed_for_a_while(void **state)
+{
+	(void) state;
+	struct gpu_rig rig;
+
+	gpu_rig_new(&rig, &source_drm, tree_open("i915"));
+	const int proc = rig.root.proc;
+
+	for (int round = 0; round < 2; round++) {
+		rig.root.proc = -1;
+		gpu_rig_read(&rig);
+		check_lacks(&rig.out, M_GPU_PROCESSES, 1);
+		assert_int_equal(notes(&rig.out, "pci-0000:00:02.0 has processes that cannot be listed"), 1);
+		gpu_rig_read(&rig);
+		assert_int_equal(notes(&rig.out, "listed"), 0); /* said once */
+		rig.root.proc = proc;
+		gpu_rig_read(&rig);
+		check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
+		assert_int_equal(notes(&rig.out, "pci-0000:00:02.0 has its processes listed again"), 1);
+		gpu_rig_read(&rig);
+		assert_int_equal(notes(&rig.out, "listed"), 0);
+	}
+	gpu_rig_done(&rig);
+}
+
 static void power_is_what_energy_rises_by(void **state)
 {
 	(void) state;
@@ -244,6 +278,7 @@ int main(void)
 		cmocka_unit_test(cards_of_others_are_left_to_them),
 		cmocka_unit_test(an_npu_is_a_device_too),
 		cmocka_unit_test(a_sum_over_some_is_not_the_device),
+		cmocka_unit_test(processes_that_cannot_be_listed_for_a_while),
 		cmocka_unit_test(power_is_what_energy_rises_by),
 		cmocka_unit_test(probes_say_how_or_why_not),
 	};
