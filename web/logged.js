@@ -5,6 +5,7 @@
 const family = (name) => name.split('/').pop().replace(/^(train|val|valid|validation|test|eval)[_.-]/, '');
 
 const TIMES = /(^|\/)(data_wait|step_time)(\/|$)|seconds$/; // as series_is_seconds has it
+const unitOf = (name) => name.endsWith('bytes') ? 'bytes' : TIMES.test(name) ? 'seconds' : 'plain';
 const logged = (run) => run.tables.filter((t) => t.entity === 'series' && !ALLOCATOR.test(t.columns[0].name));
 
 // [time, step] of each value that came with one.
@@ -83,18 +84,17 @@ function series(page, data, isWanted, over) {
       const column = table.columns[0];
       const placeOf = over && over.placer && over.placer(run, table);
       const has = (value, row) => value !== null && (!placeOf || isPlace(placeOf(row)));
-      const key = family(column.name);
-      if (!groups.has(key)) groups.set(key, { name: column.name, found: [] });
+      const [title, unit] = [family(column.name), unitOf(column.name)];
+      const key = `${unit} ${title}`; // step_time/rank0 and loss/rank0 have no axis in common
+      if (!groups.has(key)) groups.set(key, { title, unit, found: [] });
       const group = groups.get(key).found;
       const label = data.runs.length > 1 ? `${column.name}, ${run.label}` : column.name;
       const make = () => placeOf ? moved(lineOf(run, table, column), rowsOf(column).map(placeOf)) : lineOf(run, table, column);
       if (column.mean.some(has)) group.push({ label, color: data.runs.length > 1 ? r : group.length, make });
     }
   });
-  return [...groups].map(([key, { name, found }]) => {
-    const unit = key.endsWith('bytes') ? 'bytes' : TIMES.test(name) ? 'seconds' : 'plain';
-    return chart(page, key, unit, found, { loose: unit === 'plain', height: 150, view: over && over.view });
-  });
+  return [...groups.values()].map(({ title, unit, found }) =>
+    chart(page, title, unit, found, { loose: unit === 'plain', height: 150, view: over && over.view }));
 }
 
 // The charts of what was logged, with a switch: over time, steps or epochs.

@@ -417,18 +417,27 @@ static bool is_series(const struct html_table *t)
 	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
 }
 
-static void family_picture(struct drawing *d, size_t first, const char *name)
+/* step_time/rank0 and loss/rank0 have no axis in common. */
+static bool is_in_family(const struct html_table *t, const char *name)
+{
+	const char *other = t->columns[0].name;
+
+	return is_series(t) && strcmp(family(other), family(name)) == 0 && series_is_seconds(other) == series_is_seconds(name);
+}
+
+static void family_picture(struct drawing *d, size_t first)
 {
 	const struct html_gather *g = d->run->gather;
+	const char *name = g->tables[first].columns[0].name;
 	const bool is_bytes = series_is_bytes(name);
 
-	begin(d, name, "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
-	d->chart.note = series_is_seconds(g->tables[first].columns[0].name) ? "In seconds." : NULL;
+	begin(d, family(name), "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
+	d->chart.note = series_is_seconds(name) ? "In seconds." : NULL;
 	for (size_t i = first; i < g->n_tables; i++) {
 		const struct html_table *t = &g->tables[i];
 		struct svg_line *l;
 
-		if (!is_series(t) || strcmp(family(t->columns[0].name), name) != 0)
+		if (!is_in_family(t, name))
 			continue;
 		l = new_line(d, t->columns[0].name);
 		if (!l) {
@@ -442,10 +451,10 @@ static void family_picture(struct drawing *d, size_t first, const char *name)
 	svg_chart(d->h, &d->chart);
 }
 
-static bool was_before(const struct html_gather *g, size_t table, const char *name)
+static bool was_before(const struct html_gather *g, size_t table)
 {
 	for (size_t i = 0; i < table; i++) {
-		if (is_series(&g->tables[i]) && strcmp(family(g->tables[i].columns[0].name), name) == 0)
+		if (is_in_family(&g->tables[i], g->tables[table].columns[0].name))
 			return true;
 	}
 	return false;
@@ -457,15 +466,13 @@ static void series_of(struct drawing *d)
 	size_t shown = 0;
 
 	for (size_t i = 0; i < g->n_tables; i++) {
-		const char *name = is_series(&g->tables[i]) ? family(g->tables[i].columns[0].name) : NULL;
-
-		if (!name || was_before(g, i, name))
+		if (!is_series(&g->tables[i]) || was_before(g, i))
 			continue;
 		if (shown++ == SERIES_SHOWN) {
 			html_raw(d->h, "<p class=\"note\">More of what the job logged is in the data of this page.</p>\n");
 			return;
 		}
-		family_picture(d, i, name);
+		family_picture(d, i);
 	}
 }
 

@@ -260,10 +260,12 @@ def test_lines_are_hidden_and_shown_by_the_legend(browser, tmp_path):
 def test_times_that_were_logged_have_their_unit(browser, tmp_path):
     path = tmp_path / "run.hiw"
     long_recordings.make(HIWATER, path, hours=0.05, processes=1, burst_at=70)
-    long_recordings.add_series(path, ["data_wait", "loss"], 100, 180)
+    long_recordings.add_series(path, ["data_wait", "loss", "step_time/rank0", "loss/rank0"], 100, 180)
     assert Tool(tmp_path).run("report", path).returncode == 0
     opened = Opened(browser, tmp_path / "run.html")
     assert re.fullmatch(r"max 1\.\d+\u00a0s", opened.chip("data_wait", "data_wait"))
+    charts = opened.page.locator('figure.chart[aria-label="rank0"]')
+    assert charts.count() == 2, "what is no time has a chart of its own"
     assert re.fullmatch(r"[\d.]+ to 2[\d.]*", opened.chip("loss", "loss"))
     opened.close()
 

@@ -206,6 +206,17 @@ def test_what_the_job_logged(made):
     assert [v for _, v in accuracy.dots()] == pytest.approx([0, 0.25, 0.5], abs=0.01) and len(accuracy.shapes("line")) == 1
 
 
+def test_times_have_a_picture_of_their_own(tmp_path):
+    """step_time/rank0 and loss/rank0 are both called rank0."""
+    tool = Tool(tmp_path)
+    long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.05, processes=1, burst_at=-1)
+    long_recordings.add_series(tmp_path / "run.hiw", ["step_time/rank0", "loss/rank0", "val/loss/rank0"], 100, 180)
+    figures = re.findall(r'<figure class="picture">.*?</figure>', report_of(tool), flags=re.S)
+    shown = [picture for figure in figures for title, picture in pictures(figure).items() if title == "rank0"]
+    assert [[key.split()[0] for key in picture.keys] for picture in shown] == [["step_time/rank0"], ["loss/rank0", "val/loss/rank0"]]
+    assert ["In seconds." in (picture.note or "") for picture in shown] == [True, False]
+
+
 def test_what_happened(made):
     tool, shown, summary = made
     phases = [(p["begin_s"], p["end_s"]) for p in summary["phases"]]
