@@ -119,7 +119,7 @@ struct source {
 	uint64_t retry_after_ns; /* how long a GPU that is lost is left alone */
 	bool pids_mean_nothing; /* an old driver tells a container the pids of the host */
 	struct nvml_room room;
-	uint64_t lists_cpu_ns;  /* what the last lists of all devices took together */
+	uint64_t rest_ns;       /* how long a list stands where memory does not move */
 	void *event_set;
 	bool events_stale; /* a device came back */
 	int event_code;

@@ -315,6 +315,15 @@ static void look(struct source *s, struct nvml_gpu *d)
 		nvml_see_memory(s, p, fresh ? d->mem : memory_used(s, d));
 }
 
+static void list_timed(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	const uint64_t cpu_ns = clock_thread_cpu_ns(), wall_ns = clock_boot_ns();
+
+	list(s, d, out);
+	d->processes.list_cpu_ns = clock_thread_cpu_ns() - cpu_ns;
+	d->processes.list_wall_ns = clock_boot_ns() - wall_ns;
+}
+
 static void list_by_turns(struct source *s, struct framebuf *out)
 {
 	struct nvml_gpu *d;
@@ -324,17 +333,12 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 		if (nvml_may_be_listed(s, s->gpus[i]))
 			look(s, s->gpus[i]);
 	}
+	s->rest_ns = nvml_rest_ns(s);
 	while ((d = nvml_next_to_list(s))) {
-		const uint64_t before_ns = clock_thread_cpu_ns();
-
-		list(s, d, out);
-		const uint64_t cpu_ns = clock_thread_cpu_ns() - before_ns;
-
-		s->lists_cpu_ns += cpu_ns - d->processes.list_cpu_ns;
-		d->processes.list_cpu_ns = cpu_ns;
+		list_timed(s, d, out);
 		n++;
 		if (s->env->credit)
-			s->env->credit->ns -= (int64_t) cpu_ns;
+			s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
 	}
 	if (s->env->credit)
 		s->env->credit->lists = n;

@@ -36,7 +36,7 @@ struct nvml_processes {
 	struct nvml_process *next; /* as much room for the list after it */
 	size_t n, cap;
 	uint64_t listed_ns;        /* when lists were read last; 0: never */
-	uint64_t list_cpu_ns;      /* what they took */
+	uint64_t list_cpu_ns, list_wall_ns; /* what they took */
 	struct maybe listed_used;  /* the device's memory then */
 	struct maybe used;         /* and at the last look */
 	int64_t most_used;         /* the most at which they were read */
@@ -76,6 +76,8 @@ enum {
 	NVML_CREDIT_SPARE = 50 /* hundredths that must be there for what can wait */
 };
 
+/* How long a list stands where memory does not move, by what the last lists of all devices took. */
+uint64_t nvml_rest_ns(const struct source *s);
 /* The device whose turn it is to be listed. NULL: what is left can wait. */
 struct nvml_gpu *nvml_next_to_list(const struct source *s);
 /* A divided GPU's instances have the lists. */

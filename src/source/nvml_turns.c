@@ -18,7 +18,6 @@ enum {
 	RISEN = 50,   /* a new high is one by more than one part in so many */
 	MOVING = 128, /* memory is moving: by more than one part in so many; less is noise */
 	FAR = 16,
-	REST = 2,     /* while nothing moves, lists take one part in so many of what they earn: the rest is saved up */
 	EARLY = 8,    /* a look may come earlier than its time by one part in so many of it */
 };
 
@@ -70,16 +69,19 @@ static const int hundredths[] = {
 };
 
 /* Memory that did not move says that nobody came, went or took more. The lists are read even so, as often as they are wished where
- * they cost little, and in any case after a while. */
-static uint64_t rest_ns(const struct source *s)
+ * they cost little, and in any case after a while. Whoever waits in the driver spends nothing, but holds its locks. */
+uint64_t nvml_rest_ns(const struct source *s)
 {
-	const struct source_group *group = &source_nvml.groups[NVML_GROUP_PROCESSES];
 	const struct source_credit *c = s->env->credit;
-	const double ns = c && c->share > 0 ? REST * (double) s->lists_cpu_ns / c->share : (double) group->rest_ns;
+	struct source_cost all = { 0 };
 
-	if (ns >= (double) group->rest_ns)
-		return group->rest_ns;
-	return ns > (double) group->period_ns ? (uint64_t) ns : group->period_ns;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (!nvml_may_be_listed(s, s->gpus[i]))
+			continue;
+		all.cpu_ns += s->gpus[i]->processes.list_cpu_ns;
+		all.wall_ns += s->gpus[i]->processes.list_wall_ns;
+	}
+	return source_rest_ns(&source_nvml.groups[NVML_GROUP_PROCESSES], &all, c ? c->share : 0);
 }
 
 static enum urgency urgency_of(const struct source *s, const struct nvml_processes *p)
@@ -98,7 +100,7 @@ static enum urgency urgency_of(const struct source *s, const struct nvml_process
 		return MOVED_FAR;
 	if (nvml_has_moved(p))
 		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
-	return counter_delta(p->listed_ns, s->now_ns) >= rest_ns(s) - rest_ns(s) / EARLY ? FORGOTTEN : NOT_DUE;
+	return counter_delta(p->listed_ns, s->now_ns) >= s->rest_ns - s->rest_ns / EARLY ? FORGOTTEN : NOT_DUE;
 }
 
 bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)

@@ -115,6 +115,10 @@ struct source_ops {
 	void (*close)(struct source *source); /* NULL is fine */
 };
 
+/* source_rest.c: how often a group is read while device memory does not move, where a reading takes that much and share of a core
+ * is earned for it (0: not known). A group that does not rest: its period. */
+uint64_t source_rest_ns(const struct source_group *group, const struct source_cost *cost, double share);
+
 /* source_try.c, for probe: reads all groups one after the other into out, and writes down what each took; a second time but
  * for lists of processes that one reading tells, since the first reading finds its symbols and its memory. */
 void source_try(const struct source_ops *ops, const struct source_env *env, struct source *source, struct framebuf *out);
