@@ -159,6 +159,7 @@ static void read_group(struct teller *t, unsigned group)
 	const uint64_t began = clock_boot_ns(), at = run_ns(t);
 	uint64_t cpu;
 
+	pace_begin(&t->pace, group, at);
 	atomic_store(&t->slot->in_call_ns, began);
 	(void) t->ops->read(t->source, 1u << group, &t->buf);
 	atomic_store(&t->slot->in_call_ns, 0);

@@ -49,12 +49,22 @@ void pace_change(struct pace *p, const struct source_ops *ops, uint64_t interval
 	}
 }
 
-/* What the next look at lists will take: where some are worth a debt, they alone are listed sooner. */
-static uint64_t lists_wall_ns(const struct pace *p, const struct pace_group *g)
+/* What the next look at lists will take where those that are worth a debt are listed alone. */
+static uint64_t urgent_wall_ns(const struct pace *p, const struct pace_group *g)
 {
 	const struct source_credit *c = &p->credit;
+	const uint64_t ns = c->urgent && c->lists ? g->wall_ns / c->lists * c->urgent : g->wall_ns;
 
-	return c->urgent && c->urgent < c->lists ? g->wall_ns / c->lists * c->urgent : g->wall_ns;
+	return ns < list_wall_most_ns ? ns : list_wall_most_ns;
+}
+
+/* How long lists wait for the driver's locks: those that are worth a debt for what they hold them themselves, the others
+ * for what all did when they were listed last. */
+static uint64_t locks_ns(const struct pace *p, const struct pace_group *g)
+{
+	if (p->credit.floor_ns < 0)
+		return URGENT_LOCK_SHARE * urgent_wall_ns(p, g);
+	return at_least(LOCK_SHARE * g->wall_ns, p->others_ns > g->last_ns ? p->others_ns - g->last_ns : 0);
 }
 
 /* ---- who gives way -------------------------------------------------------------------------------------------------- */
@@ -108,8 +118,7 @@ uint64_t pace_period(const struct pace *p, unsigned group)
 
 	if (g->rank == LISTS) {
 		const int64_t left_ns = p->credit.ns - p->credit.floor_ns;
-		const unsigned locks = p->credit.floor_ns < 0 ? URGENT_LOCK_SHARE : LOCK_SHARE;
-		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, locks * lists_wall_ns(p, g));
+		const uint64_t period = at_least(p->credit.moving ? g->moving_ns : g->period_ns, locks_ns(p, g));
 
 		return left_ns > 0 ? period : at_least(period, (uint64_t) ((double) -left_ns / list_share(p)));
 	}
@@ -177,6 +186,12 @@ static uint64_t smooth(uint64_t before, uint64_t now, unsigned n)
 	return n < 2 ? now : before - before / SMOOTH + now / SMOOTH;
 }
 
+void pace_begin(struct pace *p, unsigned group, uint64_t now_ns)
+{
+	if (p->groups[group].rank == LISTS)
+		p->credit.debts_only = p->credit.floor_ns < 0 && now_ns < p->others_ns;
+}
+
 /* The first reading finds its symbols and its memory, it says little of the others; lists are dear at once. */
 void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns)
 {
@@ -185,6 +200,8 @@ void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
 	if (g->rank == LISTS) {
 		p->credit.ns -= (int64_t) cpu_ns;
 		g->wall_ns = wall_ns < list_wall_most_ns ? wall_ns : list_wall_most_ns;
+		if (!p->credit.debts_only)
+			p->others_ns = now_ns + LOCK_SHARE * g->wall_ns;
 	} else if (g->n > 0) {
 		g->cpu_ns = smooth(g->cpu_ns, cpu_ns, g->n);
 		g->wall_ns = smooth(g->wall_ns, wall_ns, g->n);

@@ -35,6 +35,7 @@ struct pace {
 	uint64_t spent_ns, since_ns;   /* since then so much */
 	struct source_credit credit;   /* for lists: the source may look into it */
 	uint64_t earned_ns;            /* until when it was earned */
+	uint64_t others_ns;            /* until then, what is worth no debt is not listed */
 };
 
 /* Nothing is read more often than interval_ns, nor than drivers make new values. */
@@ -48,7 +49,8 @@ uint64_t pace_period(const struct pace *p, unsigned group);
 /* Whether it is to be read at now_ns, and when the first one will be. */
 bool pace_is_due(const struct pace *p, unsigned group, uint64_t now_ns);
 uint64_t pace_next(const struct pace *p);
-/* A reading that began at now_ns has cost that much. */
+/* A reading begins at now_ns; it has cost that much. */
+void pace_begin(struct pace *p, unsigned group, uint64_t now_ns);
 void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
 /* How long what was read last stands for itself. */
 uint64_t pace_hold(const struct pace *p, unsigned group);

@@ -43,7 +43,7 @@ bool nvml_may_list(const struct source *s, int hundredths)
 {
 	const struct source_credit *c = s->env->credit;
 
-	return !c || c->ns > c->most_ns / 100 * hundredths;
+	return !c || (c->ns > c->most_ns / 100 * hundredths && (hundredths < 0 || !c->debts_only));
 }
 
 /* How urgent it is to list a device's processes, and what must be saved up for that. */

@@ -22,12 +22,13 @@
 #include "gpu_fact.h"
 
 /* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns,
- * most_ns, share and last, the source the rest. */
+ * most_ns, share, last and debts_only, the source the rest. */
 struct source_credit {
 	int64_t ns;              /* to be spent; 0 or less: nothing that can wait is to be listed */
 	int64_t most_ns;         /* to be saved up */
 	double share;            /* of a core: what is earned now */
 	bool last;               /* nothing is read after this look */
+	bool debts_only;         /* this look comes early: for what is worth a debt, nothing else is to be listed */
 	int64_t floor_ns;        /* below 0: what is due now may be borrowed for, down to here */
 	unsigned lists, urgent;  /* devices: listed at the last look; now worth a debt */
 	bool moving;             /* memory of a device is, since its processes were listed */

@@ -189,6 +189,58 @@ static void what_is_urgent_alone_waits_for_itself(void **state)
 	assert_in_range(pace_period(&p, LISTS), 250 * MS, 251 * MS); /* as seldom as wished where memory is moving */
 }
 
+/* Eight devices whose lists wait 20 ms each and spend next to nothing: one jumps far all the time, the others drift. */
+static uint64_t list_of_eight(struct pace *p, uint64_t now)
+{
+	pace_begin(p, LISTS, now);
+	p->credit.lists = p->credit.debts_only ? 1 : 8;
+	const uint64_t wall = p->credit.lists * 20 * MS;
+
+	pace_done(p, LISTS, now, 10 * US, wall);
+	return wall;
+}
+
+/* Lists hold the driver's locks for a tenth of the time for what is worth a debt, and for a fiftieth for the others. */
+static void what_is_urgent_brings_nobody_along(void **state)
+{
+	struct pace p;
+	uint64_t wall = 0, every = 0;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	p.credit.moving = true;
+	p.credit.floor_ns = -50 * (int64_t) MS;
+	p.credit.urgent = 1;
+	for (uint64_t now = SECOND; now < 101 * SECOND; now += 10 * MS) {
+		if (!pace_is_due(&p, LISTS, now))
+			continue;
+		wall += list_of_eight(&p, now);
+		every += p.credit.lists == 8;
+	}
+	assert_in_range(wall, 8 * SECOND, 12 * SECOND);
+	assert_in_range(every, 12, 13); /* 160 ms, each 8 s */
+}
+
+/* After a look at one alone the others wait for their own. */
+static void what_is_not_urgent_waits_for_all(void **state)
+{
+	struct pace p;
+
+	(void) state;
+	pace_init(&p, &ops, 100 * MS);
+	p.credit.moving = true;
+	p.credit.urgent = 1;
+	assert_int_equal(list_of_eight(&p, SECOND), 160 * MS);
+	p.credit.floor_ns = -50 * (int64_t) MS;
+	assert_int_equal(list_of_eight(&p, 2 * SECOND), 20 * MS);
+	p.credit.floor_ns = 0;
+	p.credit.urgent = 0;
+	assert_int_equal(pace_period(&p, LISTS), 7 * SECOND); /* from the last look on */
+	p.credit.floor_ns = -50 * (int64_t) MS;
+	p.credit.urgent = 4; /* 80 ms */
+	assert_int_equal(pace_period(&p, LISTS), 800 * MS);
+}
+
 /* What doctor is told, by its group; the last of each stays. */
 struct planned {
 	struct gpu_plan of[GROUPS];
@@ -319,6 +371,8 @@ int main(void)
 		cmocka_unit_test(lists_hold_as_long_as_they_must),
 		cmocka_unit_test(what_is_urgent_is_borrowed_for),
 		cmocka_unit_test(what_is_urgent_alone_waits_for_itself),
+		cmocka_unit_test(what_is_urgent_brings_nobody_along),
+		cmocka_unit_test(what_is_not_urgent_waits_for_all),
 		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_told),
 		cmocka_unit_test(the_plan_says_what_gives_way_and_why),

@@ -837,6 +837,32 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 	rig_done(&rig);
 }
 
+/* A look that comes early for one is for that one, whatever there is to be spent. */
+CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
+{
+	(void) state;
+	struct nvml_rig rig;
+	struct source_credit credit = { .ns = 100000000, .most_ns = 100000000 };
+
+	rig_scenario(&rig, "550", THREE_GPUS("steps 0:1Gi 2:50Gi", "steps 0:1Gi 2:1100Mi", "1Gi"));
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, MEMORY | PROCESSES);
+	rig_at(&rig, 2);
+	rig_read(&rig, MEMORY);
+	rig_log(&rig);
+	credit.debts_only = true;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(credit.lists, 1);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses_v3", "0"), 1);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses", "1"), 0);
+	credit.debts_only = false;
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(credit.lists, 1);
+	assert_int_equal(rig_calls(&rig, "ComputeRunningProcesses_v3", "1"), 1);
+	rig_done(&rig);
+}
+
 /* Who holds how much is what a list said until memory has moved away from it, and again from the next list on. */
 CHILD_TEST(a_list_that_memory_has_left_is_no_word)
 {
@@ -919,6 +945,7 @@ int main(void)
 		cmocka_unit_test(doctor_waits_for_a_pair),
 		cmocka_unit_test(lists_are_read_where_memory_moved),
 		cmocka_unit_test(lists_on_credit_are_for_new_highs),
+		cmocka_unit_test(who_is_worth_no_debt_is_not_brought_along),
 		cmocka_unit_test(far_moves_are_listed_on_debt),
 		cmocka_unit_test(a_list_that_memory_has_left_is_no_word),
 		cmocka_unit_test(what_is_absent_is_asked_once),
