@@ -213,6 +213,8 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		d->id = 0;
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));
+		memset(d->list_noted, 0, sizeof(d->list_noted));
+		d->silence_noted = false;
 		memset(d->counters, 0, sizeof(d->counters));
 		d->power = (struct nvml_power) { 0 };
 	} else if (was_known) {

@@ -82,6 +82,8 @@ struct nvml_gpu {
 	bool may_sleep;    /* the kernel powers it down when nobody uses it */
 	bool state_noted;  /* it was told that it is asleep, closed or away */
 	bool refusal_noted; /* that this user may not have all of its figures */
+	bool list_noted[NVML_LISTS]; /* that it failed */
+	bool silence_noted; /* that nobody says what who is on it holds */
 	uint64_t retry_ns; /* AWAY: when to ask again */
 	int lost_code;
 

@@ -207,15 +207,16 @@ static void tell_sum(struct nvml_gpu *d, struct framebuf *out)
 }
 
 /* The names of the lists that failed as list first did, "compute, graphics"; which are then noted. */
-static void name_lists(struct nvml_processes *p, int first, char *names, size_t room)
+static void name_lists(struct nvml_gpu *d, int first, char *names, size_t room)
 {
 	static const char *const of[NVML_LISTS] = { "compute", "graphics", "MPS" };
+	const struct nvml_processes *p = &d->processes;
 	size_t len = 0;
 
 	for (int which = first; which < NVML_LISTS; which++) {
-		if (p->noted[which] || p->code[which] != p->code[first] || !nvml_list_lacks(p, (enum nvml_list) which))
+		if (d->list_noted[which] || p->code[which] != p->code[first] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
-		p->noted[which] = true;
+		d->list_noted[which] = true;
 		len += (size_t) snprintf(names + len, room - len, "%s%s", len ? ", " : "", of[which]);
 	}
 }
@@ -223,15 +224,15 @@ static void name_lists(struct nvml_processes *p, int first, char *names, size_t 
 /* Why somebody is missing, once a list, and once for those that fail alike. */
 static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
-	struct nvml_processes *p = &d->processes;
+	const struct nvml_processes *p = &d->processes;
 	char text[224], names[40];
 
 	for (int which = 0; which < NVML_LISTS; which++) {
 		const struct nvml_code *code = nvml_code(p->code[which]);
 
-		if (p->noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
+		if (d->list_noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
-		name_lists(p, which, names, sizeof(names));
+		name_lists(d, which, names, sizeof(names));
 		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d): what they hold is not among what a job holds",
 			names, code->why, p->code[which]);
 		nvml_note(s, d, out, "gpu.memory", text);
@@ -241,9 +242,9 @@ static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 /* Why nobody says what somebody there holds, once. */
 static void note_silence(struct source *s, struct nvml_gpu *d, const char *text, struct framebuf *out)
 {
-	if (d->processes.silence_noted)
+	if (d->silence_noted)
 		return;
-	d->processes.silence_noted = true;
+	d->silence_noted = true;
 	nvml_note(s, d, out, "gpu.memory", text);
 }
 

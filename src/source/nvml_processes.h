@@ -51,8 +51,6 @@ struct nvml_processes {
 	uint64_t read_ns[NVML_LISTS];
 	int code[NVML_LISTS];
 	int list_code;             /* of the last look: NVML_SUCCESS where who is in the compute list is known */
-	bool noted[NVML_LISTS];    /* that it failed was told */
-	bool silence_noted;        /* that nobody says what who is on it holds, too */
 	uint8_t use_version;
 	bool use_absent;
 	int use_code;

@@ -459,6 +459,31 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_done(&rig);
 }
 
+/* What a GPU lacks is said once, however often it sleeps. */
+CHILD_TEST(waking_notes_no_list_again)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\nmemory_used = 1Gi\n"
+		"[process 0]\npid = 7\nmemory = unknown\n[call nvmlDeviceGetGraphicsRunningProcesses*]\nerror = 999\n");
+	put_pci(&rig, "0000:01:00.0", "active\n");
+	rig_open(&rig);
+	rig_read(&rig, RARE | PROCESSES);
+	assert_true(has_note(&rig.out, "gpu.memory", "graphics processes cannot be listed"));
+	assert_true(has_note(&rig.out, "gpu.memory", "does not tell how much"));
+	put_pci(&rig, "0000:01:00.0", "suspended\n");
+	rig_read(&rig, RARE | PROCESSES);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: asleep"));
+	put_pci(&rig, "0000:01:00.0", "active\n");
+	rig_read(&rig, RARE | PROCESSES);
+	check_absent(&rig.out, M_GPU_PROCESSES, 1);
+	assert_non_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
+	assert_false(has_note(&rig.out, "gpu.memory", ""));
+	rig_done(&rig);
+}
+
 /* ---- calls that fail ------------------------------------------------------------------------------------------------ */
 
 /* Every call of the table, one at a time, fails for the first GPU from 1 s on, or from the start: nothing known is made
@@ -944,6 +969,7 @@ int main(void)
 		cmocka_unit_test(doctor_tells_ways_and_reasons),
 		cmocka_unit_test(doctor_waits_for_a_pair),
 		cmocka_unit_test(lists_are_read_where_memory_moved),
+		cmocka_unit_test(waking_notes_no_list_again),
 		cmocka_unit_test(lists_on_credit_are_for_new_highs),
 		cmocka_unit_test(who_is_worth_no_debt_is_not_brought_along),
 		cmocka_unit_test(far_moves_are_listed_on_debt),
