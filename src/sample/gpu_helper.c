@@ -232,10 +232,12 @@ static void read_on(struct teller *t)
 	}
 	t->pace.credit.last = true;
 	for (unsigned g = 0; g < t->pace.n_groups; g++) {
-		if (t->pace.groups[g].wall_ns >= last_most_ns && t->pace.groups[g].moving_ns)
-			t->pace.credit.ns = INT64_MIN / 2; /* what it knows without a list */
-		else if (t->pace.groups[g].wall_ns >= last_most_ns)
+		const bool dear = t->pace.groups[g].wall_ns >= last_most_ns;
+
+		if (dear && !t->ops->groups[g].marks)
 			continue;
+		if (dear)
+			t->pace.credit.ns = INT64_MIN / 2;
 		read_group(t, g);
 	}
 }

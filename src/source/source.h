@@ -82,6 +82,7 @@ struct source_group {
 	unsigned rank;       /* GPUs: where readings cost too much, the highest gives way first, lists before all; below
 	                      * SOURCE_RANKS */
 	bool lists;          /* GPUs: it lists processes */
+	bool marks;          /* GPUs: without credit it lists nobody, and tells what is known without a list */
 	bool pairs;          /* GPUs: some of it is known from the second reading on */
 	bool busy;           /* GPUs: what it lists also says how busy the device is */
 	bool for_all;        /* the cgroup: true of the job also where others are in the group */

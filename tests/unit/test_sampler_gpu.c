@@ -19,12 +19,15 @@ static struct stage {
 	_Atomic int pid[USERS]; /* 0: nobody */
 	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves; /* leaves: who is gone after a crash, from 1 */
 	_Atomic int held; /* 1: the next list that somebody is on waits once it is read; 2: it does */
+	_Atomic unsigned slow, was_slow; /* groups that take longer than any last reading may; that did */
+	_Atomic int marks_last, lists_last; /* the last readings of those groups */
 	_Atomic unsigned reads;
 } *stage;
 
 /* ---- a source -------------------------------------------------------------------------------------------------------- */
 
 struct source {
+	const struct source_env *env;
 	bool born;
 	int pid[USERS];
 	uint32_t id[USERS], last_id;
@@ -33,13 +36,14 @@ struct source {
 static const struct source_group groups[] = {
 	{ .name = "fast" },
 	{ .name = "lists", .period_ns = 200 * MS, .moving_ns = 100 * MS },
+	{ .name = "marks", .period_ns = 200 * MS, .moving_ns = 100 * MS, .marks = true },
 };
 
 static int fake_open(const struct source_env *env, struct source **ret, struct err *err)
 {
 	static struct source source;
 
-	(void) env;
+	source.env = env;
 	while (stage->opens_never == 1)
 		wait_for(MS);
 	if (stage->opens_never == 2)
@@ -89,6 +93,11 @@ static void list(struct source *s, struct framebuf *out)
 static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 {
 	stage->reads++;
+	stage->lists_last += what & 2 && s->env->credit->last;
+	stage->marks_last += what & 4 && s->env->credit->last && s->env->credit->ns < 0;
+	if (what & stage->slow)
+		wait_for(50 * MS);
+	stage->was_slow |= what & stage->slow;
 	while (stage->hangs)
 		wait_for(MS);
 	if (stage->crashes && stage->crashes--) {
@@ -119,7 +128,7 @@ static const struct source_ops fake = {
 	.name = "fake",
 	.frame = FRAME_NVML,
 	.groups = groups,
-	.n_groups = 2,
+	.n_groups = 3,
 	.open = fake_open,
 	.read = fake_read,
 };
@@ -500,6 +509,18 @@ static void why_there_is_none_is_known(void **state)
 	assert_string_equal(g->notes, "");
 }
 
+/* Nobody waits for a list that takes long: who can say something without one is asked for that. */
+static void the_end_waits_for_no_dear_list(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->slow = 2 | 4;
+	until(g, stage->was_slow == (2 | 4));
+	sampler_end(g->rig.s);
+	assert_int_equal(stage->lists_last, 0);
+	assert_int_equal(stage->marks_last, 1);
+}
+
 static void nobody_is_asked_unless_wanted(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -542,6 +563,7 @@ int main(void)
 		TEST(whoever_waits_for_it),
 		TEST(who_finds_none_the_second_time_says_so),
 		TEST(why_there_is_none_is_known),
+		TEST(the_end_waits_for_no_dear_list),
 		TEST(nobody_is_asked_unless_wanted),
 		TEST(a_short_run_has_none),
 	};
