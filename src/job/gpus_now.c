@@ -163,11 +163,23 @@ static void read_one(struct gpus_now *now, const struct reading *r)
 	}
 }
 
+/* A source that is started again says again what it said. */
+static bool is_noted(const struct gpus_now *now, const struct gpu_note_now *note)
+{
+	for (size_t i = 0; i < now->n_notes; i++) {
+		const struct gpu_note_now *n = &now->notes[i];
+
+		if (n->gpu == note->gpu && strcmp(n->about, note->about) == 0 && strcmp(n->why, note->why) == 0)
+			return true;
+	}
+	return false;
+}
+
 void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const char *why)
 {
 	struct gpu_note_now note = { .gpu = gpu, .about = gpus_now_text(now, about), .why = gpus_now_text(now, why) };
 
-	if (!now->error && vec_room(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
+	if (!now->error && !is_noted(now, &note) && vec_room(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
 		now->notes[now->n_notes++] = note;
 	else
 		free_note(&note);

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "record/wire.h"
+#include "sample/gpu_again.h"
 #include "sample/gpu_shared.h"
 #include "sample/gpu_silence.h"
 
@@ -25,9 +26,7 @@ enum {
 	CHANNEL_BYTES = 1 << 20,
 	LAST_WAIT_MS = 40,
 	END_WAIT_MS = 40,
-	RESTARTS = 5,            /* of a helper that was ended, each after twice the time of the one before */
 };
-static const uint64_t sound_ns = 600 * SECOND; /* one that has lived for so long may begin anew with all of that */
 
 struct gpu {
 	struct gpu_start start;
@@ -35,10 +34,8 @@ struct gpu {
 	pid_t pid;               /* 0: waited for */
 	int fd;                  /* -1: nothing comes any more */
 	unsigned starts;         /* so many helpers there were */
-	unsigned ends;           /* of which so many were ended, in a row */
 	uint64_t started_ns;     /* the one that runs, or ran last */
-	uint64_t restart_ns;     /* after which the first is started again */
-	uint64_t again_ns;       /* when the next one is started; 0: never */
+	struct gpu_again again;
 	bool told_end, told_again, status_known;
 	uint64_t cpu_before_ns;  /* of those before it */
 	uint64_t asked_last_ns;  /* 0: not yet */
@@ -95,7 +92,7 @@ static int start_helper(struct gpu *g)
 	g->start.recorder = getpid();
 	g->told_end = g->status_known = false;
 	g->started_ns = clock_boot_ns();
-	g->again_ns = 0;
+	g->again.at_ns = 0;
 	g->pid = fork();
 	if (g->pid == 0)
 		gpu_helper(&g->start);
@@ -116,7 +113,7 @@ struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env 
 		gpu_start_asked(&(struct gpu_start) { .vendors = vendors, .env = env, .interval_ns = interval_ns }, err);
 
 	if (g && restart_ns)
-		g->restart_ns = restart_ns;
+		g->again.first_ns = restart_ns;
 	return g;
 }
 
@@ -138,7 +135,7 @@ struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err)
 	g->start = *start;
 	g->start.shared = g->shared;
 	gpu_pace(g, start->interval_ns);
-	g->restart_ns = SECOND;
+	g->again.first_ns = GPU_AGAIN_NS;
 	while (vendors[g->start.n_vendors].ops && g->start.n_vendors < GPU_VENDORS)
 		g->start.n_vendors++;
 	r = start_helper(g);
@@ -314,18 +311,6 @@ static const char *culprit(const struct gpu *g)
 	return NULL;
 }
 
-/* When another one is to be started, if at all. */
-static void plan_again(struct gpu *g)
-{
-	const uint64_t now = clock_boot_ns();
-
-	if (now - g->started_ns > sound_ns)
-		g->ends = 0;
-	g->again_ns = g->ends < RESTARTS ? now + (g->restart_ns << g->ends) : 0;
-	g->ends++;
-	g->told_again = false;
-}
-
 static void watch_end(struct gpu *g, struct framebuf *out)
 {
 	const bool is_none = gpu_is_settled(g) && gpu_n_open(g) == 0; /* nobody could be opened */
@@ -335,8 +320,9 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 	g->told_end = true;
 	if (g->asked_last_ns || (is_none && g->starts == 1))
 		return;
-	plan_again(g);
-	then = g->again_ns ? "it is started again" : "nothing is read from then on";
+	gpu_again_plan(&g->again, g->started_ns);
+	g->told_again = false;
+	then = g->again.at_ns ? "it is started again" : "nothing is read from then on";
 	if (is_none) {
 		note(g, out, "gpu: helper number %u could not read GPUs: %s; %s", g->starts, gpu_why_not(g), then);
 		return;
@@ -344,7 +330,7 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 	if (g->status_known && WIFSIGNALED(g->status))
 		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
 	note(g, out, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
-		instant(g, clock_boot_ns(), text), g->ends > 1 ? ", once more" : "", then);
+		instant(g, clock_boot_ns(), text), g->again.ends > 1 ? ", once more" : "", then);
 }
 
 static void start_again(struct gpu *g, struct framebuf *out)
@@ -377,7 +363,7 @@ void gpu_watch(struct gpu *g, struct framebuf *out)
 	} else if (!g->told_end) {
 		if (reap(g))
 			watch_end(g, out);
-	} else if (g->again_ns && !g->asked_last_ns && clock_boot_ns() >= g->again_ns) {
+	} else if (!g->asked_last_ns && gpu_again_is_due(&g->again)) {
 		start_again(g, out);
 	}
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "sample/gpu_again.h"
 #include "sample/gpu_ids.h"
 #include "sample/gpu_shared.h"
 
@@ -21,7 +22,9 @@ struct asked {
 	bool is_noted;               /* that it cannot be read is a note, or need be none */
 	bool is_new;                 /* all that it said was said in this look, its first */
 	bool is_to_forget;           /* it ended in a look whose figures stood; they do not in the next */
-	int error;                   /* for which its helper was ended: it is not asked any more */
+	struct gpu_again again;      /* after a crash; who is stuck is not asked again */
+	uint64_t started_ns;         /* its helper */
+	int error;                   /* for which its helper was ended: it is not asked, unless again says so */
 };
 
 struct gpu_look {
@@ -29,24 +32,35 @@ struct gpu_look {
 	unsigned n;
 	bool is_first, any_seen;
 	const struct source_env *env;
+	const struct gpu_wish *wish;
 	struct gpu_ids ids;
 	struct framebuf buf;
 };
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
 
-static int start(struct gpu_look *l, const struct gpu_vendor *vendor, const struct gpu_wish *wish, struct err *err)
+/* Which looks at once. */
+static int start_helper(const struct gpu_look *l, struct asked *a, struct err *err)
+{
+	a->is_new = true;
+	a->again.at_ns = 0;
+	a->started_ns = clock_boot_ns();
+	atomic_store(&a->facts->n, 0);
+	a->helper = gpu_start_asked(
+		&(struct gpu_start) { .vendors = a->vendor, .env = l->env, .wish = l->wish, .facts = a->facts }, err);
+	return a->helper ? 0 : -ENOMEM;
+}
+
+static int start(struct gpu_look *l, const struct gpu_vendor *vendor, struct err *err)
 {
 	struct asked *a = &l->asked[l->n];
 
-	*a = (struct asked) { .vendor = { *vendor }, .is_new = true };
+	*a = (struct asked) { .vendor = { *vendor }, .again.first_ns = GPU_AGAIN_NS };
 	a->facts = mmap(NULL, sizeof(*a->facts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->facts == MAP_FAILED)
 		return err_set(err, -ENOMEM, "out of memory");
 	l->n++;
-	a->helper = gpu_start_asked(
-		&(struct gpu_start) { .vendors = a->vendor, .env = l->env, .wish = wish, .facts = a->facts }, err);
-	return a->helper ? 0 : -ENOMEM;
+	return start_helper(l, a, err);
 }
 
 struct gpu_look *gpu_look_new(const struct gpu_vendor *vendors, const struct source_env *env, const struct gpu_wish *wish,
@@ -58,10 +72,11 @@ struct gpu_look *gpu_look_new(const struct gpu_vendor *vendors, const struct sou
 	if (!l)
 		return NULL;
 	l->env = env;
+	l->wish = wish;
 	l->is_first = true;
 	l->ids.root = env->root;
 	for (; vendors->ops && l->n < GPU_VENDORS && r == 0; vendors++)
-		r = start(l, vendors, wish, err);
+		r = start(l, vendors, err);
 	if (r == 0)
 		return l;
 	gpu_look_free(l);
@@ -208,14 +223,36 @@ static bool is_fault(int code)
 	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
 
+static int tell_absent(const struct asked *a, struct err *err)
+{
+	if (!a->error)
+		return 0;
+	return err_set(err, a->error, a->again.at_ns ? "%s is asked again soon" : "%s is not asked any more", a->vendor->label);
+}
+
+/* One that could be asked once has something here. */
+static int tell_ended(const struct asked *a, bool is_none, struct gpus_now *now, struct err *err)
+{
+	char text[160];
+
+	if (is_none)
+		(void) snprintf(text, sizeof(text), "%s cannot be asked again: %.120s", a->vendor->label, gpu_why_not(a->helper));
+	else
+		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
+	gpus_now_note(now, 0, "gpu", text);
+	return err_set(err, -EIO, "%s", text);
+}
+
 /* What became of one: it is here, it has nothing here, it is stuck, or it ended in the middle of an answer. */
 static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
-	char text[160];
 	int r = 0;
 
 	if (!a->helper)
-		return a->error ? err_set(err, a->error, "%s is not asked any more", a->vendor->label) : 0;
+		return tell_absent(a, err);
+
+	const bool is_none = gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0;
+
 	l->any_seen |= gpu_any_seen(a->helper);
 	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
 		gpus_now_note(now, 0, "gpu", gpu_why_not(a->helper));
@@ -224,11 +261,10 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	if (!a->is_done) {
 		r = tell_silent(a, a->helper, patience_ns, now, err);
 		give_up(l, a, r, now);
-	} else if (gpu_fd(a->helper) < 0 && !(gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0)) {
-		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
-		gpus_now_note(now, 0, "gpu", text);
-		r = err_set(err, -EIO, "%s", text);
+	} else if (gpu_fd(a->helper) < 0 && (!is_none || a->again.ends > 0)) {
+		r = tell_ended(a, is_none, now, err);
 		give_up(l, a, r, now);
+		gpu_again_plan(&a->again, a->started_ns);
 	}
 	return r;
 }
@@ -257,6 +293,13 @@ static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struc
 	return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
 }
 
+static void ask(struct asked *a)
+{
+	a->is_new = false;
+	atomic_store(&a->facts->n, 0);
+	gpu_ask(a->helper);
+}
+
 int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
 	const uint64_t until = clock_boot_ns() + patience_ns;
@@ -268,11 +311,12 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 		a->is_done = false;
 		if (a->is_to_forget)
 			forget(l, a, now);
-		if (l->is_first || !a->helper)
+		if (l->is_first)
 			continue;
-		a->is_new = false;
-		atomic_store(&a->facts->n, 0);
-		gpu_ask(a->helper);
+		if (a->helper)
+			ask(a);
+		else if (gpu_again_is_due(&a->again) && start_helper(l, a, err) < 0)
+			gpu_again_plan(&a->again, a->started_ns);
 	}
 	l->is_first = false;
 	now->n_unborn_lost = 0;

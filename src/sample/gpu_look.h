@@ -18,8 +18,8 @@ struct gpu_look *gpu_look_new(const struct gpu_vendor *vendors, const struct sou
 void gpu_look_free(struct gpu_look *l);
 
 /* Waits until all that were asked have answered, patience_ns at most, and puts what they said into now; from the second
- * call on it asks them first. Who does not answer is a note of now, and is waited for in no later look; what it
- * said in its first look stands until the next one.
+ * call on it asks them first. Who does not answer is a note of now, and is waited for in no later look, but who
+ * crashed is asked again later, a few times; what one said in its helper's first look stands until the next one.
  * Returns 0; -ENODEV: the machine shows no GPU; -ENXIO: it shows one, and none can be asked (both with text); -ETIMEDOUT,
  * or -EIO: one did not answer in time, or ended while it was asked (with text; what others said is in now). */
 int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, struct err *err);

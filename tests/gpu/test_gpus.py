@@ -459,8 +459,8 @@ def test_a_gpu_that_fails_takes_nothing_from_those_that_answered(cards, what, st
         looking.terminate()
 
 
-@pytest.mark.parametrize("what", ["hang", "crash"])
-def test_what_is_not_asked_any_more_is_unknown(cards, what):
+@pytest.mark.parametrize("what, then", [("hang", "not asked any more"), ("crash", "asked again soon")])
+def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
     """A driver that fails after good looks: no later look shows its figures as new ones."""
     fake = cards(more=f"[call nvmlDeviceGetTemperature*]\n{what} = 1\nfrom = 100\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
@@ -475,7 +475,28 @@ def test_what_is_not_asked_any_more_is_unknown(cards, what):
             assert time.monotonic() < deadline
         assert [looking.stdout.readline() for _ in range(3)] == ["1, [N/A]\n"] * 3
         looking.terminate()
-        assert "NVML is not asked any more" in looking.stderr.read()
+        assert f"NVML is {then}" in looking.stderr.read()
+
+
+def test_after_a_crash_it_is_asked_again(cards):
+    """As in a run; and where its driver is gone meanwhile, that is told."""
+    fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n[call nvmlInit*]\nerror = 9\nfrom = 300\n")
+    clock = pathlib.Path(fake.scenario).parent / "time"
+
+    def await_line(wanted, pipe):
+        deadline = time.monotonic() + 30
+        while wanted not in pipe.readline():
+            assert time.monotonic() < deadline
+
+    clock.write_text("15")
+    env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
+    with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits", "-i", "1", "-lms", "20"],
+                          env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as looking:
+        for at, lines in ((15, ["1, 4"]), (110, ["crashed", "asked again soon", "1, [N/A]"]), (210, ["1, 4"]), (110, ["crashed"]), (310, ["cannot be asked again"])):
+            clock.write_text(str(at))
+            for line in lines:
+                await_line(line, looking.stdout)
+        looking.terminate()
 
 
 def test_a_lost_gpu_leaves_the_others(tmp_path):
