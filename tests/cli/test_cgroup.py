@@ -465,8 +465,11 @@ def test_a_limit_that_was_not_seen_is_not_the_machines(tool, group, hog):
     story = json.loads(file.read_text())["story"]
     # It may have been seen before its exec alone.
     assert story["what"].startswith(("out of memory: the kernel killed hog", "out of memory: the kernel killed sh["))
-    assert story["limit_bytes"] is None and story["held_bytes"] <= LIMIT * 1.1
+    assert story["held_bytes"] <= LIMIT * 1.1
     text = " ".join(done.stderr.replace("\u00a0", " ").split())
+    if story["limit_bytes"] is not None:  # the group was looked at between the move and the end
+        assert story["limit_bytes"] == LIMIT and "larger limit than 128 MiB" in text
+        return
     assert "a larger limit of the cgroup that it was moved into" in text and "a machine with more" not in text
 
 
