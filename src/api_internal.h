@@ -69,7 +69,7 @@ struct hiw_recorder {
 	uint64_t alerts_lost;
 	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (watch/usual.h) */
 	bool told_lost;            /* alerts that nobody could take were warned of */
-	size_t rules_reviewed;     /* at the end: did they ever have something to look at? */
+	uint64_t warned_rules;     /* bit n: that rule n has nothing to look at was warned of */
 	struct public_frames *seer; /* who watches; NULL: nobody */
 	bool hurries;              /* a rule about memory is raised: commits at each tick */
 };
@@ -77,7 +77,7 @@ struct hiw_recorder {
 /* api_watch.c: reads the rules of the options; what is to be told after each step, now_ns since the run's start. */
 int open_watch(struct hiw_recorder *r, struct err *err);
 void take_alerts(struct hiw_recorder *r);
-/* At the end: the next rule that had nothing to look at all the time. False: there is no (more). */
+/* The next rule that has nothing to look at: one about GPUs once that is known, others at the end. False: there is no (more). */
 bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
 /* api_messages.c: takes some of the messages that wait; all that were sent before the end. */

@@ -188,29 +188,124 @@ static bool is_said(const struct hiw_recorder *r, size_t number)
 	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
 }
 
-bool watch_warning(struct hiw_recorder *r, struct err *ret)
+/* ---- what could not be judged -------------------------------------------------------------------------------------- */
+
+static bool is_of_gpus(const struct rule_name *name)
+{
+	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN || name->metric == M_JOB_GPU_MEM_REST;
+
+	return name->what == RULE_METRIC && (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
+}
+
+/* The first of its names that is about GPUs; NULL: none is. */
+static const struct rule_name *gpu_name(const struct rule *rule)
+{
+	for (size_t i = 0; i < rule->n_terms; i++) {
+		if (is_of_gpus(&rule->terms[i].name))
+			return &rule->terms[i].name;
+	}
+	return NULL;
+}
+
+static bool is_named(const struct rule_name *name, const struct gpu_birth *gpu)
+{
+	const bool is_whole = !(gpu->parent && *gpu->parent);
+
+	return !name->indexed || (is_whole && gpu->index.known && gpu->index.value == name->index);
+}
+
+static bool has_named(const struct job *job, const struct rule_name *name)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (is_named(name, &job_gpu(job, i)->birth.gpu))
+			return true;
+	}
+	return false;
+}
+
+/* False: no reason is known, or not yet. */
+static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *name, char *buf, size_t size)
+{
+	const struct job *job = sampler_job(r->sampler);
+	const struct facts *f = job_facts_const(job);
+	const bool any = job_gpu_count(job) > 0;
+
+	if (f->gpu_asked.known && f->gpu_asked.value == 0)
+		(void) snprintf(buf, size, "GPUs are not asked for (--gpu=none)");
+	else if (!any && f->gpu_why && *f->gpu_why)
+		(void) snprintf(buf, size, "no GPU can be read: %s", f->gpu_why);
+	else if (any && r->ended && !has_named(job, name))
+		(void) snprintf(buf, size, "there is no GPU %u", (unsigned) name->index);
+	else
+		return false;
+	return true;
+}
+
+/* Does it look at what members hold, where a driver has not told it of all of them? */
+static bool is_partial(const struct job *job, const struct rule_name *name)
+{
+	if (name->metric != M_GPU_JOB_MEM)
+		return name->entity == ENTITY_JOB && job_gpu_untold(job, 0, name->metric != M_JOB_GPU_MEM_REST, name->metric != M_JOB_GPU_MEM_MAIN);
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const struct birth *b = &job_gpu(job, i)->birth;
+
+		if (is_named(name, &b->gpu) && job_gpu_untold(job, b->id, true, true))
+			return true;
+	}
+	return false;
+}
+
+/* Where it is known that a rule about GPUs says nothing; of one whose terms may hold without, only at the end. */
+static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err *ret)
+{
+	const struct rule *rule = watch_rule(r->watch, number);
+	const struct rule_name *name = gpu_name(rule);
+	const struct watch_story *story = watch_story(r->watch, number);
+	const bool is_plain = rule->n_terms == 1 && (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
+	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert";
+	char why[sizeof(ret->text) / 2];
+
+	if (!name || story->raised || !(r->ended || is_plain))
+		return false;
+	if (!story->had && why_no_gpu(r, name, why, sizeof(why)))
+		(void) err_set(ret, -ENODATA, "the %s '%s' %s judged: %s", what, rule->text, r->ended ? "was never" : "cannot be", why);
+	else if (r->ended && is_partial(sampler_job(r->sampler), name))
+		(void) err_set(ret, -ENODATA, "the %s '%s' was not judged in full: what the job held on GPUs is not all known", what, rule->text);
+	else
+		return false;
+	return true;
+}
+
+static bool review_rule(const struct hiw_recorder *r, size_t number, struct err *ret)
 {
 	const struct facts *f = job_facts_const(sampler_job(r->sampler));
+	const struct rule_name *name = watch_never_had(r->watch, number);
+	char text[RULE_NAME];
 
+	/* What is read once a window need not be there in less than one. */
+	if (!name || !r->ended || !f->ended_ns.known || (uint64_t) f->ended_ns.value < 2 * r->options.window_ns)
+		return false;
+	(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
+		watch_rule(r->watch, number)->text, rule_name_text(name, text), name->what == RULE_SERIES ? "pushed" : "measured");
+	return true;
+}
+
+bool watch_warning(struct hiw_recorder *r, struct err *ret)
+{
 	if (r->watch && r->ended && watch_lost(r->watch) && !r->told_lost) {
 		r->told_lost = true;
 		(void) err_set(ret, -EOVERFLOW, "%llu alerts came too fast to be told or recorded", (unsigned long long) watch_lost(r->watch));
 		return true;
 	}
-	/* What is read once a window need not be there in less than one. */
-	if (!r->watch || !r->ended || !f->ended_ns.known || (uint64_t) f->ended_ns.value < 2 * r->options.window_ns)
-		return false;
-	for (; watch_rule(r->watch, r->rules_reviewed); r->rules_reviewed++) {
-		const struct rule_name *name = watch_never_had(r->watch, r->rules_reviewed);
-		char text[RULE_NAME];
+	for (size_t i = 0; r->watch && watch_rule(r->watch, i); i++) {
+		const uint64_t bit = UINT64_C(1) << i;
 
-		if (!name || is_said(r, r->rules_reviewed) || (r->usual_rules >> r->rules_reviewed & 1))
+		if (((r->usual_rules | r->warned_rules) & bit) || is_said(r, i))
 			continue;
-		(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
-			watch_rule(r->watch, r->rules_reviewed)->text, rule_name_text(name, text),
-			name->what == RULE_SERIES ? "pushed" : "measured");
-		r->rules_reviewed++;
-		return true;
+		if (review_gpus(r, i, ret) || review_rule(r, i, ret)) {
+			r->warned_rules |= bit;
+			return true;
+		}
 	}
 	return false;
 }

@@ -126,7 +126,7 @@ struct measure {
 		"then means them, at once); what belongs to a process or a GPU " \
 		"only the process that is over it, or holds most of what the job holds there. The summary says so, and the exit " \
 		"status is 124. For two seconds behind SIGKILL those who are born meanwhile get it, too; who comes later was not there " \
-		"at the limit. It is hiwater that keeps to the limit: where it is itself killed (kill -9), nobody sends what is left to " \
+		"at the limit. A rule about GPUs that cannot be judged (--gpu=none, no driver, no such GPU) is warned of. It is hiwater that keeps to the limit: where it is itself killed (kill -9), nobody sends what is left to " \
 		"send, and who ignored SIGTERM runs on."
 
 int take_interval(const char *value, void *dest, struct err *err);

@@ -111,7 +111,7 @@ def test_one_process(tool):
 
 
 def test_what_is_not_reached_changes_nothing(tool):
-    job = Watched(tool, "--limit", "ram = 1TiB", "--limit", "time = 1h", "--limit", "gpu.mem = 8GiB")
+    job = Watched(tool, "--limit", "ram = 1TiB", "--limit", "time = 1h")
     job.say("hold 20")
     assert job.finish(7) == 7
     assert job.text == ""

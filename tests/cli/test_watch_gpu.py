@@ -160,3 +160,54 @@ def test_limit_is_for_who_holds_most(gpu):
     said = hiwater.stderr.read()
     assert f"process {big} is told to end" in said
     assert "over 90%" not in said, "it was never near: from 2 GiB it went to 21"
+
+
+# ---- a rule that cannot be judged ----
+
+def warnings(lines):
+    return [line.removeprefix("hiwater: warning: ").rstrip("\n") for line in lines if line.startswith("hiwater: warning: ")]
+
+
+@pytest.mark.parametrize("option", ["limit", "alert"])
+def test_without_gpus_it_is_said_at_once(gpu, option):
+    """The job goes on until that has been said."""
+    rule = "gpu_mem = 1GiB" if option == "limit" else "gpu_mem > 1GiB"
+    hiwater = start(gpu, "--gpu=none", f"--{option}", rule)
+    assert warnings([hiwater.stderr.readline()]) == [f"the {option} '{rule}' cannot be judged: GPUs are not asked for (--gpu=none)"]
+    wait_for((gpu.folder / "big").exists, "the job runs")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    assert hiwater.stderr.read() == "", "once"
+
+
+def test_a_driver_that_refuses_is_the_reason(gpu):
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 9\n")
+    hiwater = start(gpu, "--limit", "gpu.mem = 1GiB")
+    said = warnings([hiwater.stderr.readline()])[0]
+    assert said.startswith("the limit 'gpu.mem = 1GiB' cannot be judged: no GPU can be read: ")
+    assert "nvidia" in said
+    wait_for((gpu.folder / "big").exists, "the job runs")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    assert hiwater.stderr.read() == ""
+
+
+def test_a_gpu_that_is_not_there_is_said_at_the_end(gpu):
+    hiwater = start(gpu, "--limit", "gpu7.mem = 1GiB", "--limit", "gpu1.mem = 30GiB", "--alert", "gpu0.temp > 1C")
+    assert hiwater.stderr.readline().startswith("hiwater: alert: gpu0.temp"), "GPUs have been read"
+    wait_for((gpu.folder / "big").exists, "the job runs")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    assert warnings(hiwater.stderr) == ["the limit 'gpu7.mem = 1GiB' was never judged: there is no GPU 7"]
+
+
+@pytest.mark.parametrize("rule", ["gpu_mem = 30GiB", "gpu.mem = 30GiB"])
+def test_memory_that_no_driver_tells_of_is_not_judged(gpu, rule):
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text().replace("memory = 1Gi", "memory = unknown"))
+    hiwater = start(gpu, "--limit", rule)
+    wait_for(lambda: len(rows(gpu, "SELECT 1 FROM gpu_process")) == 2, "the driver's list has come")
+    end(gpu)
+    assert hiwater.wait(DEADLINE) == 0
+    assert warnings(hiwater.stderr) == [f"the limit '{rule}' was not judged in full: what the job held on GPUs is not all known"]
