@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/textwidth.h"
 #include "top/format.h"
 #include "top/keys.h"
@@ -285,6 +286,29 @@ static bool is_over(const struct feed *f)
 	return f->kind == FEED_REPLAY ? !f->paused && f->cursor_ns >= f->end_ns : f->over;
 }
 
+/* Is a driver asked that has told of no GPU yet? */
+static bool lacks_gpus(struct top *t)
+{
+	struct hiw_about about = { .size = sizeof(about) };
+
+	if (!t->feed.recorder || !t->options.gpus || is_over(&t->feed) || (t->model.n_gpus > 0 && model_figure(&t->model, t->model.gpus[0], GPU_MEM)))
+		return false;
+	return hiw_run_about(t->feed.run, &about) == 0 && !*about.gpu_why;
+}
+
+/* The first look may be the only one: what GPUs there are is waited for, a second at most. */
+static void await_gpus(struct top *t, const struct pollfd *fds)
+{
+	const uint64_t until = clock_boot_ns() + SECOND;
+	struct hiw_err err = { "" };
+	struct pollfd two[] = { fds[FEED], fds[SIGNALS] };
+
+	for (uint64_t now = clock_boot_ns(); now < until && lacks_gpus(t); now = clock_boot_ns()) {
+		if (poll(two, 2, (int) ((until - now) / 1000000) + 1) > 0 && (two[1].revents || feed_step(&t->feed, &err) < 0))
+			return;
+	}
+}
+
 /* Takes what waits, and prints a look where it is time for one. Returns 0: it goes on, 1: it is over, -1: it failed. */
 static int turn(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64_t *looks)
 {
@@ -299,6 +323,8 @@ static int turn(struct top *t, struct pollfd *fds, uint64_t *events_seen, uint64
 		return 0;
 	if (t->feed.kind == FEED_REPLAY && t->feed.paused) /* that has been printed */
 		return 0;
+	if (*looks == 0)
+		await_gpus(t, fds);
 	return !print_look(t, events_seen) || ++*looks == t->options.count || is_over(&t->feed);
 }
 

@@ -149,3 +149,19 @@ memory = 3Gi
     s.keys("q")
     lines = tool.run("top", sleeper.pid, "-n", "3", env={"LD_LIBRARY_PATH": str(drivers), "HIWATER_FAKE_NVML": str(scenario)}).stdout
     assert re.search(r"^GPU0 memory 3\.\d+G of ", lines, re.M), lines
+
+
+def test_the_only_look_has_the_gpus(tool, sleeper):
+    """A driver that answers only after the look was due."""
+    scenario = tool.folder / "gpu.conf"
+    scenario.write_text(f"""[driver]
+level = 550
+[gpu 0]
+include = {HERE.parent}/fake/scenarios/cards/h100.conf
+[call nvmlInit*]
+delay = 0.1
+""")
+    drivers = pathlib.Path(HIWATER).parent / "tests" / "fake" / "drivers" / "550"
+    lines = tool.run("top", sleeper.pid, "--plain", "-n", "1", "--interval", "10ms",
+                     env={"LD_LIBRARY_PATH": str(drivers), "HIWATER_FAKE_NVML": str(scenario)}).stdout
+    assert re.search(r"^GPU0 memory ", lines, re.M), lines
