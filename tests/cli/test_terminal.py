@@ -181,11 +181,11 @@ def test_ctrl_z_while_the_command_is_looked_for(shell, tool):
         called = {pid: parent for pid, name, _, parent, _ in processes() if name == "hiwater"}
         return any(parent in called and called[parent] == shell.pid for parent in called.values())
     shell.type("bash far\n")
-    wait_for(lambda: on_the_way() or re.search(r"\bready", shell.read()), "the child looks for the command")
+    wait_for(lambda: on_the_way() or "ready" in shell.read(), "the child looks for the command")
     shell.type("\x1a")
     shell.wait_text(r"%148%")
     shell.resume()
-    shell.wait_text(r"\bready")
+    shell.wait_text("ready")  # it may stand right behind the key's ^Z
     shell.wait_text(r"%0%", 2)
 
 
