@@ -219,8 +219,11 @@ class Magic:
         "on": _on, "off": _off, "status": _status, "last": _last, "report": _report, "_cell": _cell}
 
     def _other_magic(self, line: str, cell: str) -> None:
-        """%%hiwater in front of another cell magic."""
+        """%%hiwater in front of another cell magic, or called by a program (run_cell_magic) with a cell of Python."""
         self(f"_cell {line}")
+        if not cell.lstrip().startswith("%%"):
+            self.shell.run_cell(cell).raise_error()
+            return
         name, _, rest = cell.lstrip().partition("\n")[0][2:].partition(" ")
         self.shell.run_cell_magic(name, rest, cell.lstrip().partition("\n")[2])
 

@@ -140,6 +140,13 @@ def test_nested_and_other_magics(environment):
     assert len([o for o in several if "text/html" in o.get("data", {})]) == 2 and errors(several) == []
 
 
+def test_a_cell_that_a_program_runs(environment):
+    ran, failed = executed("get_ipython().run_cell_magic('hiwater', '-n called', 'import time; time.sleep(0.2)\\nprint(6 * 7)')",
+                           "get_ipython().run_cell_magic('hiwater', '-n bad', '1 / 0')\nprint('not here')")
+    assert any("42" in t for t in texts(ran)) and any(t.startswith("called   0.2 s") for t in texts(ran)) and errors(ran) == []
+    assert {name for name, _ in errors(failed)} == {"ZeroDivisionError"} and not any("not here" in t for t in texts(failed))
+
+
 def test_without_the_command_the_cell_runs(environment):
     [cell, on] = executed("%env HIWATER_COMMAND=/nowhere/hiwater\n", "%%hiwater --live\n5")
     assert "5" in texts(on) and errors(on) == [] and "/nowhere/hiwater" in "".join(texts(on))
