@@ -475,6 +475,7 @@ int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
 	uint64_t bytes = 0;
 	size_t left = 0;
 
+	(void) turn; /* it is only held */
 	r = r < 0 ? r : list_read(&list, err);
 	if (r < 0)
 		return r;
