@@ -165,6 +165,12 @@ void json_str(struct json *j, const char *value)
 		put_string(j->out, value);
 }
 
+void json_key_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_str(j, text && *text ? text : NULL);
+}
+
 void json_int(struct json *j, int64_t value)
 {
 	if (begin_value(j))

@@ -34,6 +34,7 @@ void json_array(struct json *j);
 void json_end(struct json *j);
 void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *value); /* NULL is null */
+void json_key_text(struct json *j, const char *key, const char *text); /* null where there is no text, or an empty one */
 void json_int(struct json *j, int64_t value);
 void json_num(
 	struct json *j, double value); /* reads back the same; shortest but for 46 powers of 2 */

@@ -263,12 +263,6 @@ static void add_machine(struct json *j, const char *machine)
 	json_end(j);
 }
 
-static void add_text_key(struct json *j, const char *key, const char *value)
-{
-	json_key(j, key);
-	json_str(j, *value ? value : NULL);
-}
-
 static void add_json(struct buf *out, const struct report *r, const char *machine)
 {
 	struct json json, *j = &json;
@@ -286,15 +280,15 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 		const struct hiw_check *c = &r->checks[i];
 
 		json_object(j);
-		add_text_key(j, "entity", c->entity);
-		add_text_key(j, "metric", c->metric);
-		add_text_key(j, "sentence", c->sentence);
-		add_text_key(j, "origin", c->origin);
+		json_key_text(j, "entity", c->entity);
+		json_key_text(j, "metric", c->metric);
+		json_key_text(j, "sentence", c->sentence);
+		json_key_text(j, "origin", c->origin);
 		json_key(j, "available");
 		json_bool(j, c->available);
-		add_text_key(j, "how", c->available ? c->how : "");
-		add_text_key(j, "why_not", c->available ? "" : c->why_not);
-		add_text_key(j, "remedy", c->available ? "" : c->remedy);
+		json_key_text(j, "how", c->available ? c->how : "");
+		json_key_text(j, "why_not", c->available ? "" : c->why_not);
+		json_key_text(j, "remedy", c->available ? "" : c->remedy);
 		json_end(j);
 	}
 	json_end(j);

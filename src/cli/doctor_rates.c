@@ -114,12 +114,6 @@ void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct bu
 
 /* ---- JSON ---- */
 
-static void add_text(struct json *j, const char *key, const char *value)
-{
-	json_key(j, key);
-	json_str(j, *value ? value : NULL);
-}
-
 static void add_seconds(struct json *j, const char *key, bool is_known, uint64_t ns)
 {
 	json_key(j, key);
@@ -134,13 +128,13 @@ void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 		const struct hiw_gpu_rate *r = &rates->list[i];
 
 		json_object(j);
-		add_text(j, "source", r->source);
-		add_text(j, "group", r->group);
-		add_text(j, "holds", r->holds);
+		json_key_text(j, "source", r->source);
+		json_key_text(j, "group", r->group);
+		json_key_text(j, "holds", r->holds);
 		add_seconds(j, "period_s", true, r->planned_ns);
 		add_seconds(j, "period_moving_s", true, r->moving_ns ? r->moving_ns : r->planned_ns);
 		add_seconds(j, "period_here_s", r->tried, r->lasting_ns);
-		add_text(j, "why_longer", r->why);
+		json_key_text(j, "why_longer", r->why);
 		add_seconds(j, "cpu_s", r->tried, r->cpu_ns);
 		add_seconds(j, "wall_s", r->tried, r->wall_ns);
 		json_end(j);

@@ -9,12 +9,6 @@
 #include "base/json.h"
 #include "sink/export_internal.h"
 
-static void key_str(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_str(j, text && *text ? text : NULL);
-}
-
 static void key_maybe(struct json *j, const char *key, struct maybe value)
 {
 	json_key(j, key);
@@ -31,7 +25,7 @@ static void begin_line(struct export *e, struct json *j, const char *kind)
 {
 	json_init(j, &e->out, true);
 	json_object(j);
-	key_str(j, "kind", kind);
+	json_key_text(j, "kind", kind);
 }
 
 static void end_line(struct export *e, struct json *j)
@@ -45,7 +39,7 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 	char date[UNITS_LEN];
 
 	key_seconds(j, "elapsed_s", known((int64_t) time_ns));
-	key_str(j, "time", e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
+	json_key_text(j, "time", e->facts->started_wall_ns.known ? units_rfc3339(export_wall(e, time_ns), date) : NULL);
 }
 
 /* ---- who ---------------------------------------------------------------------------------------------------------------- */
@@ -53,16 +47,16 @@ static void put_time(struct export *e, struct json *j, uint64_t time_ns)
 static void put_process(struct export *e, struct json *j, const struct birth *b)
 {
 	key_maybe(j, "pid", b ? known(b->process.pid) : UNKNOWN);
-	key_str(j, "name", export_process_name(e, b));
+	json_key_text(j, "name", export_process_name(e, b));
 }
 
 static void put_gpu(struct export *e, struct json *j, const struct birth *b)
 {
 	(void) e;
 	key_maybe(j, "index", b ? b->gpu.index : UNKNOWN);
-	key_str(j, "uuid", b ? b->gpu.uuid : NULL);
-	key_str(j, "parent", b && *b->gpu.parent ? b->gpu.parent : NULL);
-	key_str(j, "name", b ? b->gpu.name : NULL);
+	json_key_text(j, "uuid", b ? b->gpu.uuid : NULL);
+	json_key_text(j, "parent", b && *b->gpu.parent ? b->gpu.parent : NULL);
+	json_key_text(j, "name", b ? b->gpu.name : NULL);
 }
 
 static void put_gpu_process(struct export *e, struct json *j, const struct birth *b)
@@ -70,7 +64,7 @@ static void put_gpu_process(struct export *e, struct json *j, const struct birth
 	key_maybe(j, "gpu", b ? known(b->gpu_process.gpu) : UNKNOWN);
 	key_maybe(j, "process", b && b->gpu_process.process ? known(b->gpu_process.process) : UNKNOWN);
 	key_maybe(j, "pid", b ? b->gpu_process.pid : UNKNOWN);
-	key_str(j, "name", b ? export_private(e, b->gpu_process.name) : NULL);
+	json_key_text(j, "name", b ? export_private(e, b->gpu_process.name) : NULL);
 }
 
 static void put_identity(struct export *e, struct json *j, enum entity entity, uint32_t id, const struct birth *b)
@@ -81,7 +75,7 @@ static void put_identity(struct export *e, struct json *j, enum entity entity, u
 		[ENTITY_GPU_PROCESS] = put_gpu_process,
 	};
 
-	key_str(j, "entity", entity_name(entity));
+	json_key_text(j, "entity", entity_name(entity));
 	if (!putters[entity])
 		return;
 	key_maybe(j, "id", known(id));
@@ -94,13 +88,13 @@ static void put_origin(struct export *e, struct json *j, const struct birth *b)
 	if (b->entity == ENTITY_PROCESS) {
 		key_maybe(j, "parent", b->process.parent ? known(b->process.parent) : UNKNOWN);
 		key_maybe(j, "ppid", known(b->process.ppid));
-		key_str(j, "command", export_private(e, b->process.command));
+		json_key_text(j, "command", export_private(e, b->process.command));
 		json_key(j, "is_main");
 		json_bool(j, b->process.is_main);
 	} else if (b->entity == ENTITY_GPU) {
-		key_str(j, "vendor", b->gpu.vendor);
-		key_str(j, "driver", b->gpu.driver);
-		key_str(j, "pci", b->gpu.pci);
+		json_key_text(j, "vendor", b->gpu.vendor);
+		json_key_text(j, "driver", b->gpu.driver);
+		json_key_text(j, "pci", b->gpu.pci);
 		key_maybe(j, "memory_bytes", b->gpu.memory_bytes);
 	}
 }
@@ -124,7 +118,7 @@ static void put_end(struct export *e, uint64_t time_ns, const struct end *end)
 	put_time(e, &j, time_ns);
 	put_identity(e, &j, end->entity, end->id, names_find(&e->names, end->entity, end->id));
 	if (end->entity == ENTITY_PROCESS) {
-		key_str(&j, "how", how_name(end->how));
+		json_key_text(&j, "how", how_name(end->how));
 		key_maybe(&j, "status", end->status_known ? known(end->status) : UNKNOWN);
 	}
 	end_line(e, &j);
@@ -174,7 +168,7 @@ static void put_value(struct export *e, uint64_t time_ns, const struct series_va
 
 	begin_line(e, &j, "series");
 	put_time(e, &j, time_ns);
-	key_str(&j, "series", value->name);
+	json_key_text(&j, "series", value->name);
 	key_maybe(&j, "step", value->has_step ? known(value->step) : UNKNOWN);
 	json_key(&j, "value");
 	json_num(&j, value->value);
@@ -187,12 +181,12 @@ static void put_event(struct export *e, const struct event *event)
 
 	begin_line(e, &j, "event");
 	put_time(e, &j, event->time_ns);
-	key_str(&j, "event", event_name(event->kind));
-	key_str(&j, "entity", entity_name(event->entity));
+	json_key_text(&j, "event", event_name(event->kind));
+	json_key_text(&j, "entity", entity_name(event->entity));
 	key_maybe(&j, "id", event->id ? known(event->id) : UNKNOWN);
 	key_maybe(&j, "phase", event->phase ? known(event->phase) : UNKNOWN);
 	key_seconds(&j, "duration_s", event->kind == EVENT_GAP ? known(event->value_ns) : UNKNOWN);
-	key_str(&j, "text", export_event_text(e, event));
+	json_key_text(&j, "text", export_event_text(e, event));
 	end_line(e, &j);
 }
 
@@ -207,12 +201,12 @@ static int begin(struct export *e, struct err *err)
 	begin_line(e, &j, "run");
 	json_key(&j, "schema");
 	json_int(&j, 1);
-	key_str(&j, "hiwater", f->version);
-	key_str(&j, "id", f->id);
-	key_str(&j, "name", f->name);
-	key_str(&j, "command", export_private(e, f->command));
-	key_str(&j, "host", export_private(e, f->host));
-	key_str(&j, "user", export_private(e, f->user));
+	json_key_text(&j, "hiwater", f->version);
+	json_key_text(&j, "id", f->id);
+	json_key_text(&j, "name", f->name);
+	json_key_text(&j, "command", export_private(e, f->command));
+	json_key_text(&j, "host", export_private(e, f->host));
+	json_key_text(&j, "user", export_private(e, f->user));
 	put_time(e, &j, 0);
 	json_key(&j, "complete");
 	json_bool(&j, f->ended_ns.known);

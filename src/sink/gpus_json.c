@@ -20,12 +20,6 @@ static void key_unit(struct json *j, const char *key, enum unit unit, struct may
 		json_decimal(j, value.value, export_digits(unit));
 }
 
-static void key_text(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_str(j, text && *text ? text : NULL);
-}
-
 static void key_bool(struct json *j, const char *key, bool value)
 {
 	json_key(j, key);
@@ -123,9 +117,9 @@ static void put_process(struct json *j, const struct gpu_user_now *u, bool hidde
 	key_unit(j, "pid", UNIT_COUNT, u->pid);
 	key_bool(j, "visible", !hidden);
 	key_unit(j, "uid", UNIT_COUNT, u->uid);
-	key_text(j, "user", u->user);
-	key_text(j, "name", u->name);
-	key_text(j, "command", u->command);
+	json_key_text(j, "user", u->user);
+	json_key_text(j, "name", u->name);
+	json_key_text(j, "command", u->command);
 	key_bool(j, "compute", u->compute);
 	key_bool(j, "graphics", u->graphics);
 	put_keys(j, NULL, of_process, N(of_process), u->metrics);
@@ -156,7 +150,7 @@ static void put_fact(struct json *j, const char *key, const struct gpu_now *g, e
 	const enum gpu_fact_kind kind = gpu_facts[fact].kind;
 
 	if (kind == FACT_TEXT)
-		key_text(j, key, g->facts[fact].text);
+		json_key_text(j, key, g->facts[fact].text);
 	else if (kind == FACT_FLAG && g->facts[fact].number.known)
 		key_bool(j, key, g->facts[fact].number.value);
 	else
@@ -208,7 +202,7 @@ static void put_spec(struct json *j, const struct gpu_now *g)
 	json_key(j, "spec");
 	json_object(j);
 	(void) snprintf(text, sizeof(text), "%lld.%lld", (long long) capability.value / 10, (long long) capability.value % 10);
-	key_text(j, "compute_capability", capability.known ? text : NULL);
+	json_key_text(j, "compute_capability", capability.known ? text : NULL);
 	for (size_t i = 0; i < N(rows); i++)
 		put_fact(j, rows[i].key, g, rows[i].fact);
 	json_end(j);
@@ -225,20 +219,20 @@ static void put_device(struct json *j, const struct gpus_options *o, const struc
 	char number[UNITS_LEN];
 
 	json_object(j);
-	key_text(j, "number", gpus_number(g, number));
+	json_key_text(j, "number", gpus_number(g, number));
 	key_unit(j, "index", UNIT_COUNT, g->index);
 	key_unit(j, "cuda_index", UNIT_COUNT, g->cuda_index);
 	key_unit(j, "cuda_visible_index", UNIT_COUNT, g->visible);
 	key_bool(j, "cuda_hidden", g->is_hidden);
-	key_text(j, "state", state_of(g));
-	key_text(j, "uuid", g->uuid);
-	key_text(j, "parent", g->parent);
-	key_text(j, "pci", g->pci);
-	key_text(j, "name", g->name);
-	key_text(j, "vendor", g->vendor);
-	key_text(j, "driver", g->driver);
+	json_key_text(j, "state", state_of(g));
+	json_key_text(j, "uuid", g->uuid);
+	json_key_text(j, "parent", g->parent);
+	json_key_text(j, "pci", g->pci);
+	json_key_text(j, "name", g->name);
+	json_key_text(j, "vendor", g->vendor);
+	json_key_text(j, "driver", g->driver);
 	put_memory(j, g);
-	key_text(j, "utilization_lead", lead_key(g));
+	json_key_text(j, "utilization_lead", lead_key(g));
 	put_keys(j, "utilization", utilization, N(utilization), g->metrics);
 	put_keys(j, "power_w", power, N(power), g->metrics);
 	key_bool(j, "power_of_module", g->is_module);
@@ -261,9 +255,9 @@ void gpus_json(const struct gpus_options *o, const struct gpus_now *now, struct 
 	json_init(&j, out, false);
 	json_object(&j);
 	key_unit(&j, "schema", UNIT_COUNT, known(1));
-	key_text(&j, "hiwater", HIW_VERSION);
-	key_text(&j, "host", now->host);
-	key_text(&j, "time", units_rfc3339(now->wall_ns, date));
+	json_key_text(&j, "hiwater", HIW_VERSION);
+	json_key_text(&j, "host", now->host);
+	json_key_text(&j, "time", units_rfc3339(now->wall_ns, date));
 	json_key(&j, "devices");
 	json_array(&j);
 	for (size_t i = 0; i < now->n_gpus; i++) {
@@ -275,8 +269,8 @@ void gpus_json(const struct gpus_options *o, const struct gpus_now *now, struct 
 	json_array(&j);
 	for (size_t i = 0; i < now->n_notes; i++) {
 		json_object(&j);
-		key_text(&j, "about", now->notes[i].about);
-		key_text(&j, "why", now->notes[i].why);
+		json_key_text(&j, "about", now->notes[i].about);
+		json_key_text(&j, "why", now->notes[i].why);
 		json_end(&j);
 	}
 	json_end(&j);

@@ -22,15 +22,9 @@ static void key_maybe(struct json *j, const char *key, struct maybe value)
 	json_maybe(j, value);
 }
 
-static void key_text(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_str(j, text && *text ? text : NULL);
-}
-
 static void key_method(struct json *j, enum method method)
 {
-	key_text(j, "method", method == METHOD_UNKNOWN ? NULL : method_name(method));
+	json_key_text(j, "method", method == METHOD_UNKNOWN ? NULL : method_name(method));
 }
 
 /* A metric of a GPU and its key; the mean over the run, or what else the table is of. */
@@ -129,7 +123,7 @@ static const char *lead_key(const struct summary *s, uint32_t id)
 
 static void work(struct json *j, const struct summary *s, uint32_t id)
 {
-	key_text(j, "utilization_lead", lead_key(s, id));
+	json_key_text(j, "utilization_lead", lead_key(s, id));
 	object(j, "utilization");
 	for (size_t i = 0; i < N(utilization); i++)
 		key_scaled(j, utilization[i].key, summary_mean(s, utilization[i].metric, id), 1e6);
@@ -142,8 +136,8 @@ static void power(struct json *j, const struct summary *s, const struct birth *b
 	const struct maybe energy = summary_gpu_energy(s, b->id, &counted);
 
 	key_scaled(j, "energy_j", energy, 1e6);
-	key_text(j, "energy_source", !energy.known ? NULL : counted ? "counter"
-								    : "power over time");
+	json_key_text(j, "energy_source", !energy.known ? NULL : counted ? "counter"
+									 : "power over time");
 	object(j, "power_w");
 	key_scaled(j, "mean", summary_mean(s, M_GPU_POWER, b->id), 1e6);
 	key_scaled(j, "max", summary_most(s, M_GPU_POWER, b->id), 1e6);
@@ -164,7 +158,7 @@ static void process(struct json *j, const struct summary *s, const struct birth 
 
 	json_object(j);
 	key_maybe(j, "pid", b->gpu_process.pid);
-	key_text(j, "name", member ? member->name : b->gpu_process.name);
+	json_key_text(j, "name", member ? member->name : b->gpu_process.name);
 	json_key(j, "job");
 	json_bool(j, b->gpu_process.process != 0);
 	key_maybe(j, "uid", b->gpu_process.uid);
@@ -217,12 +211,12 @@ static void device(struct json *j, const struct summary *s, const struct birth *
 	json_object(j);
 	key_maybe(j, "index", b->gpu.index);
 	key_maybe(j, "cuda_index", b->gpu.cuda_index);
-	key_text(j, "uuid", b->gpu.uuid);
-	key_text(j, "parent", b->gpu.parent);
-	key_text(j, "pci", b->gpu.pci);
-	key_text(j, "name", b->gpu.name);
-	key_text(j, "vendor", b->gpu.vendor);
-	key_text(j, "driver", b->gpu.driver);
+	json_key_text(j, "uuid", b->gpu.uuid);
+	json_key_text(j, "parent", b->gpu.parent);
+	json_key_text(j, "pci", b->gpu.pci);
+	json_key_text(j, "name", b->gpu.name);
+	json_key_text(j, "vendor", b->gpu.vendor);
+	json_key_text(j, "driver", b->gpu.driver);
 	memory(j, s, b);
 	work(j, s, b->id);
 	power(j, s, b);

@@ -180,14 +180,21 @@ static void test_many_come_and_go(void **state)
 	}
 }
 
-static void test_the_largest_are_kept_by_name(void **state)
+/* A job that keeps 16 processes. */
+static void keep_few(struct rig *r)
 {
 	const struct job_config config = { .page_bytes = PAGE, .ours = true, .max_processes = 16 };
-	struct rig *r = *state;
 
 	job_free(r->job);
 	r->job = job_new(&config);
 	assert_non_null(r->job);
+}
+
+static void test_the_largest_are_kept_by_name(void **state)
+{
+	struct rig *r = *state;
+
+	keep_few(r);
 	born(r, 1, 0, 77);
 	rss(r, 1, PAGE, 0);
 	tick(r);
@@ -214,12 +221,9 @@ static void test_the_largest_are_kept_by_name(void **state)
 /* A look that drops ended ones moves all others to other places: who is new must be found all the same, and nobody twice. */
 static void test_who_is_new_is_told_by_its_id(void **state)
 {
-	const struct job_config config = { .page_bytes = PAGE, .ours = true, .max_processes = 16 };
 	struct rig *r = *state;
 
-	job_free(r->job);
-	r->job = job_new(&config);
-	assert_non_null(r->job);
+	keep_few(r);
 	born(r, 1, 0, 77);
 	for (uint32_t id = 2; id <= 17; id++) {
 		born(r, id, 1, id);
