@@ -287,7 +287,8 @@ struct hiw_reading {
 	int64_t value, min, max;     /* in the metric's unit */
 };
 
-/* A process, a GPU or a process on a GPU is there. A second birth of a process tells its new name and command. */
+/* A process, a GPU or a process on a GPU is there. A second birth of a process tells its new name and command, one
+ * of a GPU how much memory it has, where that was not known before. */
 struct hiw_birth {
 	enum hiw_entity entity;
 	uint32_t id;                 /* from 1, never used again */

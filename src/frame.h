@@ -88,7 +88,7 @@ struct gpu_process_birth {
 
 /* An entity comes into being. ids of one entity kind start at 1, only grow and are never used again in a run. A second
  * birth of a known id of a process updates its name, command, uid and startstack (it ran another program or took
- * another name) and nothing else. */
+ * another name) and nothing else; one of a GPU its memory_bytes and whether that is the host's, which a driver could not tell at first. */
 struct birth {
 	enum entity entity;
 	uint32_t id;

@@ -87,6 +87,13 @@ static struct gpu_user_now *user_of(const struct gpus_now *now, uint32_t id)
 
 static void bear_gpu(struct gpus_now *now, enum frame_source source, const struct birth *b)
 {
+	struct gpu_now *before = gpu_of(now, b->id);
+
+	if (before) { /* born again: its memory could not be told at first */
+		before->memory_bytes = b->gpu.memory_bytes;
+		before->unified = b->gpu.unified;
+		return;
+	}
 	struct gpu_now gpu = {
 		.id = b->id,
 		.source = source,

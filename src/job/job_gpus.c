@@ -58,11 +58,15 @@ static struct gpu_entities *entities_of(struct job *job, enum entity entity)
 int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 {
 	struct gpu_entities *all = entities_of(job, birth->entity);
-	struct gpu_entity new = { .birth = *birth, .born_ns = time_ns };
+	struct gpu_entity new = { .birth = *birth, .born_ns = time_ns }, *before = find(all, birth->id);
 	const size_t most = birth->entity == ENTITY_GPU ? MOST_GPUS : MOST_USERS;
 	int r;
 
-	if (find(all, birth->id) || all->n >= most)
+	if (before && birth->entity == ENTITY_GPU) {
+		before->birth.gpu.memory_bytes = birth->gpu.memory_bytes;
+		before->birth.gpu.unified = birth->gpu.unified;
+	}
+	if (before || all->n >= most)
 		return 0;
 	r = own_texts(&new.birth);
 	if (r == 0)

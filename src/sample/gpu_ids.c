@@ -81,6 +81,28 @@ static void mark_divided(struct gpu_ids *ids, const char *parent)
 		ids->devices[i].divided = ids->devices[i].divided || strcmp(ids->devices[i].uuid, parent) == 0;
 }
 
+static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth *b)
+{
+	if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices), MOST_DEVICES) < 0)
+		return NULL;
+	struct gpu_device *d = &ids->devices[ids->n_devices++];
+
+	*d = (struct gpu_device) { .index = b->index, .gpu_instance = b->gpu_instance };
+	(void) snprintf(d->parent, sizeof(d->parent), "%s", b->parent);
+	(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->uuid);
+	(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->parent ? "" : b->pci);
+	mark_divided(ids, b->parent);
+	return d;
+}
+
+/* Its memory could not be told at first, or is another since it was lost. What one source rounds is no change. */
+static bool has_another_total(const struct gpu_device *d, const struct gpu_birth *b, enum frame_source source)
+{
+	const bool is_known = d->memory_bytes.known, is_same_source = d->memory_source == source;
+
+	return b->memory_bytes.known && (!is_known || (is_same_source && d->memory_bytes.value != b->memory_bytes.value));
+}
+
 static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct birth *b, struct framebuf *out)
 {
 	struct birth birth = *b;
@@ -88,20 +110,19 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 
 	while (place < ids->n_devices && !is_same(&ids->devices[place], &b->gpu))
 		place++;
-	if (place == ids->n_devices) {
-		if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices), MOST_DEVICES) < 0)
-			return;
-		struct gpu_device *d = &ids->devices[ids->n_devices++];
+	const bool is_new = place == ids->n_devices;
+	struct gpu_device *d = is_new ? add_device(ids, &b->gpu) : &ids->devices[place];
 
-		*d = (struct gpu_device) { .index = b->gpu.index, .unified = b->gpu.unified, .gpu_instance = b->gpu.gpu_instance };
-		(void) snprintf(d->parent, sizeof(d->parent), "%s", b->gpu.parent);
-		(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->gpu.uuid);
-		(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->gpu.parent ? "" : b->gpu.pci);
-		mark_divided(ids, b->gpu.parent);
+	if (!d)
+		return;
+	if (is_new || has_another_total(d, &b->gpu, f->source)) {
+		d->memory_bytes = b->gpu.memory_bytes;
+		d->memory_source = f->source;
+		d->unified = b->gpu.unified;
 		birth.id = (uint32_t) place + 1;
 		framebuf_birth(out, &birth);
 	}
-	ids->devices[place].parted = false;
+	d->parted = false;
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 

@@ -26,7 +26,8 @@ struct going_on {
 struct gpu_device {
 	char uuid[GPU_TEXT], pci[GPU_TEXT], parent[GPU_TEXT];
 	struct maybe gpu_instance; /* of an instance: whose memory it shares */
-	struct maybe index;
+	struct maybe index, memory_bytes;
+	enum frame_source memory_source; /* whose word that is, as it was told last */
 	bool unified;
 	bool divided;            /* into MIG instances, which have the lists */
 	bool parted;             /* an instance that is no more */

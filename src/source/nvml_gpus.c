@@ -205,6 +205,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 
 	if (d->id)
 		begin_again(s, d);
+	d->memory_bytes = UNKNOWN; /* another card may be in its place */
 	settle(s, d, code);
 	if (d->state != NVML_AWAKE)
 		return;

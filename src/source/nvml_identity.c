@@ -89,6 +89,12 @@ static bool has_lists(struct source *s, const struct nvml_gpu *d)
 	return code == NVML_SUCCESS || code == NVML_INSUFFICIENT_SIZE;
 }
 
+void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total)
+{
+	if (code == NVML_SUCCESS && total > 0 && total <= INT64_MAX)
+		d->memory_bytes = known((int64_t) total);
+}
+
 /* A device whose memory neither call knows, of a driver that lists its processes, shares the host's (GB10). */
 static int read_memory(struct source *s, struct nvml_gpu *d)
 {
@@ -101,8 +107,7 @@ static int read_memory(struct source *s, struct nvml_gpu *d)
 		code = NVML_CALL(&s->nvml, memory, d->handle, &v1);
 		total = v1.total;
 	}
-	if (code == NVML_SUCCESS && total <= INT64_MAX)
-		d->memory_bytes = known((int64_t) total);
+	nvml_set_total(d, code, total);
 	d->unified = code == NVML_NOT_SUPPORTED && !d->parent && !d->mig && !s->is_wsl && has_lists(s, d);
 	if (d->unified)
 		d->memory_bytes = host_memory(s);
@@ -179,11 +184,11 @@ static struct maybe cuda_index(const struct source *s, const struct nvml_gpu *d)
 	return UNKNOWN;
 }
 
-static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+static void put_birth(const struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
-	struct birth birth = {
+	const struct birth birth = {
 		.entity = ENTITY_GPU,
-		.id = d->id = ++s->last_id,
+		.id = d->id,
 		.gpu = {
 			.uuid = strcmp(d->uuid, BY_PLACE) != 0 ? d->uuid : "",
 			.name = d->name,
@@ -201,6 +206,13 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	};
 
 	framebuf_birth(out, &birth);
+	d->memory_told = d->memory_bytes;
+}
+
+static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	d->id = ++s->last_id;
+	put_birth(s, d, out);
 	if (d->is_double)
 		nvml_note(s, d, out, "gpu", "it has the UUID of another GPU: it is known by its place");
 	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
@@ -213,11 +225,23 @@ static bool is_there(const struct nvml_gpu *d)
 	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent);
 }
 
+/* One that was lost when it was to tell its memory has told it since, or comes back with another. */
+static bool has_another_total(const struct nvml_gpu *d)
+{
+	return d->memory_bytes.known && (!d->memory_told.known || d->memory_told.value != d->memory_bytes.value);
+}
+
 /* A parent stands before its instances in the list. */
 void nvml_tell_births(struct source *s, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->id == 0 && is_there(s->gpus[i]))
-			tell_birth(s, s->gpus[i], out);
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (!is_there(d))
+			continue;
+		if (d->id == 0)
+			tell_birth(s, d, out);
+		else if (has_another_total(d))
+			put_birth(s, d, out);
 	}
 }

@@ -78,7 +78,7 @@ struct nvml_gpu {
 	bool unified;  /* its memory is the host's */
 	bool is_double; /* it has the UUID of another, and is known by its place */
 	bool is_module;
-	struct maybe memory_bytes;
+	struct maybe memory_bytes, memory_told; /* in all; as its birth had it */
 	bool may_sleep;    /* the kernel powers it down when nobody uses it */
 	bool state_noted;  /* it was told that it is asleep, closed or away */
 	bool refusal_noted; /* that this user may not have all of its figures */
@@ -144,7 +144,9 @@ struct nvml_gpu *nvml_gpu_add(struct source *s);
 
 /* Reads what does not change of a device with a handle: name, uuid, place, memory. Returns NVML's code. */
 int nvml_identify(struct source *s, struct nvml_gpu *d);
-/* Births of all devices that have none yet, parents first. */
+/* What a call for its memory says of how much there is in all. */
+void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total);
+/* Births of all devices that have none yet, parents first; a second one of those whose memory is only known now, or another. */
 void nvml_tell_births(struct source *s, struct framebuf *out);
 
 /* ---- nvml_sleep.c --------------------------------------------------------------------------------------------------- */

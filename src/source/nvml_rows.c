@@ -36,25 +36,27 @@ static void set_bytes(struct reading *r, uint64_t value)
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
-/* No more can be in use than there is, where the same answer says how much that is. */
-static int set_used(struct reading *r, uint64_t used, uint64_t total, int code)
+/* No more can be in use than there is, where the same answer says how much that is. It may be the first to say so. */
+static int set_used(struct nvml_gpu *d, struct reading *r, uint64_t used, uint64_t total, int code)
 {
 	const bool told = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
 
 	if (told && used > total)
 		return NVML_NONSENSE;
+	if (!d->memory_bytes.known)
+		nvml_set_total(d, code, total);
 	set_bytes(r, used);
 	return code;
 }
 
 static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
+	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .total = NVML_NONE_U64, .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
 	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
 
 	d->mem_free = known_unsigned(m.free);
 	d->mem_reserved = known_unsigned(m.reserved);
-	return set_used(r, m.used, m.total, code);
+	return set_used(d, r, m.used, m.total, code);
 }
 
 static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
@@ -64,7 +66,7 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 	d->mem_free = known_unsigned(m.free);
 	d->mem_reserved = UNKNOWN;
-	return set_used(r, m.used, m.total, code);
+	return set_used(d, r, m.used, m.total, code);
 }
 
 /* nvml_processes.c tells of it; of any other device it is missing for the reason that the calls gave. */

@@ -130,12 +130,19 @@ static void fill_gpu_process(struct cells *c, struct place *p, const struct gpu_
 	(void) snprintf(p->name, sizeof(p->name), "%s", b->name ? b->name : "");
 }
 
-static void fill_gpu(struct place *p, const struct gpu_birth *b)
+/* Also for who is on it: a second birth tells what was not known at the first. */
+static void fill_gpu(struct cells *c, struct place *p, const struct gpu_birth *b)
 {
+	const struct crowd *users = &c->crowds[ENTITY_GPU_PROCESS];
+
 	/* A MIG instance has no number of its own. */
 	p->has_index = b->index.known && !(b->parent && *b->parent);
 	p->index = (uint32_t) b->index.value;
 	p->whole = b->memory_bytes;
+	for (size_t i = 0; i < users->n; i++) {
+		if (users->places[i].id && users->places[i].gpu == p->id)
+			users->places[i].whole = p->whole;
+	}
 	(void) snprintf(p->name, sizeof(p->name), "%s", b->name ? b->name : "");
 }
 
@@ -159,7 +166,7 @@ int cells_birth(struct cells *c, const struct birth *b, uint64_t time_ns, bool *
 	if (b->entity == ENTITY_PROCESS)
 		fill_process(p, &b->process);
 	else if (b->entity == ENTITY_GPU)
-		fill_gpu(p, &b->gpu);
+		fill_gpu(c, p, &b->gpu);
 	else
 		fill_gpu_process(c, p, &b->gpu_process);
 	return i;

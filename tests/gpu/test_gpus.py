@@ -478,6 +478,22 @@ def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
         assert f"NVML is {then}" in looking.stderr.read()
 
 
+def test_a_total_that_was_not_had_at_first_is_told_later(cards):
+    """It is the same GPU, once."""
+    fake = cards(more="[call nvmlDeviceGetMemoryInfo*]\nerror = 999\nuntil = 100\ngpu = 1\n")
+    clock = pathlib.Path(fake.scenario).parent / "time"
+    clock.write_text("15")
+    env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
+    with subprocess.Popen([HIWATER, "gpus", "--query-gpu=count,index,memory.total", "--format=csv,noheader,nounits", "-lms", "20"],
+                          env=env, stdout=subprocess.PIPE, text=True) as looking:
+        assert [looking.stdout.readline() for _ in range(2)] == ["2, 0, 81559\n", "2, 1, [N/A]\n"]
+        clock.write_text("110")
+        deadline = time.monotonic() + 30
+        while looking.stdout.readline() != "2, 1, 81559\n":
+            assert time.monotonic() < deadline
+        looking.terminate()
+
+
 def test_after_a_crash_it_is_asked_again(cards):
     """As in a run; and where its driver is gone meanwhile, that is told."""
     fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n[call nvmlInit*]\nerror = 9\nfrom = 300\n")

@@ -417,6 +417,67 @@ CHILD_TEST(a_gpu_that_never_answered_is_there)
 	rig_done(&rig);
 }
 
+/* Lost before it could tell its memory, it tells it when it is back: a second birth of the same one. */
+CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = steps 0:8Gi 8:6Gi\n"
+		"memory_used = 1Gi\nmemory_reserved = 0\n"
+		"[call nvmlDeviceGetMemoryInfo*]\ngpu = 0\nuntil = 5\nerror = 15\n"
+		"[call nvmlDevice*]\nfrom = 7\nuntil = 8\nerror = 15\n");
+	rig_open(&rig);
+	rig.s->retry_after_ns = 0;
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-0");
+	assert_false(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.known);
+	rig.s->gpus[0]->retry_ns = 0;
+	rig_read(&rig, ALL_GROUPS); /* in vain */
+	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *again = find_birth(&rig.out, ENTITY_GPU, 0);
+
+	assert_non_null(again);
+	assert_int_equal(again->id, 1);
+	assert_true(again->gpu.memory_bytes.known && again->gpu.memory_bytes.value == 8 * GIB);
+	assert_int_equal(rig.out.n_ends, 0);
+	check_value(&rig.out, M_GPU_MEM, 1, GIB);
+	rig_read(&rig, ALL_GROUPS); /* once */
+	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
+	rig_at(&rig, 7.5); /* ECC is turned on by a reset: less is left */
+	rig_read(&rig, ALL_GROUPS);
+	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
+	rig_at(&rig, 9);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(gpu_births_of(&rig.out), 2);
+	assert_int_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.value, 6 * GIB);
+	assert_int_equal(find_birth(&rig.out, ENTITY_GPU, 1)->id, 2);
+	rig_done(&rig);
+}
+
+/* An answer that says nothing, at the start, is no reason to go without a total. */
+CHILD_TEST(a_total_that_was_not_had_is_had_later)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"memory_used = 1Gi\nmemory_reserved = 0\n[call nvmlDeviceGetMemoryInfo*]\nuntil = 5\nerror = 999\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_false(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.known);
+	rig_at(&rig, 6);
+	rig_read(&rig, MEMORY);
+	rig_read(&rig, MEMORY);
+	assert_non_null(find_birth(&rig.out, ENTITY_GPU, 0));
+	assert_int_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.value, 8 * GIB);
+	rig_done(&rig);
+}
+
 static void put_pci(struct nvml_rig *rig, const char *id, const char *status)
 {
 	static const char *const files[][2] = { { "vendor", "0x10de\n" }, { "class", "0x030200\n" }, { "power/control", "auto\n" } };
@@ -959,6 +1020,8 @@ int main(void)
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_gpu_that_never_answered_is_there),
+		cmocka_unit_test(a_gpu_that_comes_back_tells_its_memory),
+		cmocka_unit_test(a_total_that_was_not_had_is_had_later),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),

@@ -170,6 +170,30 @@ static void any_bytes_are_a_name(void **state)
 	folder_done(&f);
 }
 
+/* A GPU that could not tell its memory at first is the same row once it does. */
+static void a_gpu_that_is_born_again_is_one(void **state)
+{
+	struct birth birth = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "A" } };
+	struct framebuf b = { 0 };
+	struct rig_folder f;
+	struct record *r;
+
+	(void) state;
+	folder_new(&f);
+	r = rig_record(&(struct record_options) { .path = f.file });
+	framebuf_birth(&b, &birth);
+	send_all(r, &b, MS);
+	birth.gpu.memory_bytes = known(8192);
+	birth.gpu.unified = true;
+	framebuf_birth(&b, &birth);
+	send_all(r, &b, 2 * MS);
+	framebuf_done(&b);
+	rig_finish(r, NULL);
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM gpu WHERE memory = 8192 AND unified AND born = 1000000 AND uuid = 'GPU-1'"), 1);
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM gpu"), 1);
+	folder_done(&f);
+}
+
 /* ---- size ----------------------------------------------------------------------------------------------------------- */
 
 static const char rows[] = "SELECT (SELECT count(*) FROM host_sample) + (SELECT count(*) FROM job_sample)"
@@ -429,6 +453,7 @@ int main(void)
 		cmocka_unit_test(sqlite3_reads_it),
 		cmocka_unit_test(events_and_series_are_there),
 		cmocka_unit_test(any_bytes_are_a_name),
+		cmocka_unit_test(a_gpu_that_is_born_again_is_one),
 		cmocka_unit_test(a_training_of_37_minutes_is_under_two_megabytes),
 		cmocka_unit_test(a_row_of_ten_processes_is_under_a_hundred_bytes),
 		cmocka_unit_test(nothing_is_made_before_there_is_something_to_say),

@@ -22,6 +22,7 @@ static struct stage {
 	_Atomic unsigned slow, was_slow; /* groups that take longer than any last reading may; that did */
 	_Atomic int marks_last, lists_last; /* the last readings of those groups */
 	_Atomic unsigned reads;
+	_Atomic int64_t total;   /* 0: not told at the birth; another one is told by a second birth */
 } *stage;
 
 /* ---- a source -------------------------------------------------------------------------------------------------------- */
@@ -29,6 +30,7 @@ static struct stage {
 struct source {
 	const struct source_env *env;
 	bool born;
+	int64_t total;
 	int pid[USERS];
 	uint32_t id[USERS], last_id;
 };
@@ -106,13 +108,14 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 			stage->pid[stage->leaves - 1] = 0;
 		(void) raise(SIGSEGV);
 	}
-	if (!s->born)
+	if (!s->born || s->total != stage->total)
 		framebuf_birth(out, &(struct birth) {
 					    .entity = ENTITY_GPU,
 					    .id = 1,
-					    .gpu = { .uuid = "GPU-1", .name = "Fake", .vendor = "nvidia", .memory_bytes = known(1 << 30) },
+					    .gpu = { .uuid = "GPU-1", .name = "Fake", .vendor = "nvidia", .memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
 				    });
 	s->born = true;
+	s->total = stage->total;
 	if (what & 1) {
 		framebuf_value(out, M_GPU_MEM, 1, stage->mem);
 		framebuf_value(out, M_GPU_ENERGY, 1, stage->energy);
@@ -183,6 +186,7 @@ static int set_up(void **state)
 	assert_non_null(g);
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(stage != MAP_FAILED);
+	stage->total = 1 << 30;
 	g->main = waiting_child();
 	rig_prepare(&g->rig, NULL, 10 * MS, true);
 	g->rig.options.gpu = GPU_AUTO;
@@ -470,6 +474,26 @@ static void crashes_without_end_have_one(void **state)
 	assert_int_equal(stage->crashes, 94);
 }
 
+/* A GPU that was lost when it was born, and then again is another half as large: it is one device. */
+static void a_total_may_be_told_later(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->total = 0;
+	until(g, g->n_gpus == 1);
+	const struct gpu_birth *gpu = &job_gpu(sampler_job(g->rig.s), 0)->birth.gpu;
+
+	assert_false(gpu->memory_bytes.known);
+	stage->total = 8 * MIB;
+	until(g, gpu->memory_bytes.known && gpu->memory_bytes.value == 8 * MIB);
+	stage->crashes = 1; /* the next helper tells the same */
+	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+	assert_int_equal(g->n_gpus, 2);
+	stage->total = 4 * MIB;
+	until(g, gpu->memory_bytes.value == 4 * MIB);
+	assert_int_equal(job_gpu_count(sampler_job(g->rig.s)), 1);
+}
+
 /* As above, but the command was first to wait for it. */
 static void whoever_waits_for_it(void **state)
 {
@@ -560,6 +584,7 @@ int main(void)
 		TEST(who_left_while_nobody_looked_has_ended),
 		TEST(counters_go_on_over_a_crash),
 		TEST(crashes_without_end_have_one),
+		TEST(a_total_may_be_told_later),
 		TEST(whoever_waits_for_it),
 		TEST(who_finds_none_the_second_time_says_so),
 		TEST(why_there_is_none_is_known),

@@ -238,6 +238,29 @@ static void test_gpus(void **state)
 	finish(&r);
 }
 
+/* What a driver could not tell at first counts from when it does, also for who is on the GPU. */
+static void test_a_gpu_whose_memory_is_told_later(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	begin(&r, "gpu.mem > 95%");
+	add(&r, "gpu_process.mem > 95%");
+	framebuf_birth(&r.buf, &(struct birth) { .entity = ENTITY_GPU, .id = 7, .gpu = { .index = known(0) } });
+	framebuf_birth(&r.buf, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 3, .gpu_process = { .gpu = 7, .process = 1, .pid = known(9), .name = "a" } });
+	put(&r, M_GPU_MEM, 7, 8 * GIB);
+	put(&r, M_GPROC_MEM, 3, 8 * GIB);
+	show(&r, S);
+	assert_quiet(&r);
+	gpu(&r, 7, 0, 8 * GIB);
+	put(&r, M_GPU_MEM, 7, 8 * GIB);
+	put(&r, M_GPROC_MEM, 3, 8 * GIB);
+	show(&r, S);
+	assert_int_equal(next(&r).rule, 0);
+	assert_int_equal(next(&r).rule, 1);
+	finish(&r);
+}
+
 /* ---- from a recording ---- */
 
 static void window(struct rig *r, uint64_t at, int64_t low, int64_t high)
@@ -365,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_each_process),
 		cmocka_unit_test(test_short_life),
 		cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_a_gpu_whose_memory_is_told_later),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_what_nobody_takes_is_counted),
 		cmocka_unit_test(test_too_many_rules),
