@@ -50,8 +50,8 @@ static struct slot *make_slot(struct fold *f, enum entity entity, uint32_t id)
 	slot->begin_ns = f->begin_ns;
 	slot->n = l->n[entity];
 	for (unsigned c = 0; c < slot->n; c++) {
-		slot->columns[c].gauge = metrics[l->metric[entity][c]].kind == KIND_GAUGE;
-		slot->columns[c].mark = metrics[l->metric[entity][c]].kind == KIND_MARK;
+		columns_put(&slot->gauge, c, metrics[l->metric[entity][c]].kind == KIND_GAUGE);
+		columns_put(&slot->mark, c, metrics[l->metric[entity][c]].kind == KIND_MARK);
 	}
 	f->slots[f->n_slots++] = slot;
 	return slot;
@@ -72,8 +72,6 @@ static struct slot *need_slot(struct fold *f, enum entity entity, uint32_t id)
 
 static bool is_news(const struct column *column)
 {
-	if (!column->waits)
-		return false;
 	if (column->waits_known != column->seen_known)
 		return true;
 	return column->waits_known && (column->wait_min != column->seen_min ||
@@ -84,16 +82,15 @@ static bool is_news(const struct column *column)
 static bool take_waiting(struct slot *slot, struct row *row)
 {
 	bool news = false;
+	unsigned c;
 
-	for (unsigned c = 0; c < slot->n; c++) {
+	for (c = 0; c < slot->n; c++)
+		row->cells[c].known = false;
+	while (columns_take(&slot->waits, &c)) {
 		struct column *column = &slot->columns[c];
 
-		row->cells[c].known = column->waits && column->waits_known;
-		if (!column->waits)
-			continue;
 		news = news || is_news(column);
-		column->waits = false;
-		column->seen_known = column->waits_known;
+		row->cells[c].known = column->seen_known = column->waits_known;
 		row->cells[c].min = column->seen_min = column->wait_min;
 		row->cells[c].value = column->seen_value = column->wait_value;
 		row->cells[c].max = column->seen_max = column->wait_max;
@@ -109,7 +106,6 @@ void slot_flush(struct fold *f, struct slot *slot)
 
 	if (!slot->waits)
 		return;
-	slot->waits = false;
 	news = take_waiting(slot, row);
 	if (slot->entity == ENTITY_PROCESS && (!news || slot->is_other))
 		return;
@@ -121,73 +117,78 @@ void slot_flush(struct fold *f, struct slot *slot)
 	fold_emit(f, slot->entity, true, row);
 }
 
-static void wait_for_company(struct fold *f, struct slot *slot, struct column *column, const struct reading *r,
-	uint64_t time_ns)
+static void wait_for_company(struct fold *f, struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns)
 {
-	if (slot->waits && (column->waits || time_ns - slot->wait_ns > SAME_LOOK_NS))
+	struct column *column = &slot->columns[c];
+	const bool gauge = columns_has(slot->gauge, c);
+
+	if (slot->waits && (columns_has(slot->waits, c) || time_ns - slot->wait_ns > SAME_LOOK_NS))
 		slot_flush(f, slot);
-	if (!slot->waits) {
-		slot->waits = true;
+	if (!slot->waits)
 		slot->wait_ns = time_ns;
-	}
-	column->waits = true;
+	columns_put(&slot->waits, c, true);
 	column->waits_known = r->known;
-	column->wait_min = column->gauge ? r->min : r->value;
+	column->wait_min = gauge ? r->min : r->value;
 	column->wait_value = r->value;
-	column->wait_max = column->gauge ? r->max : r->value;
+	column->wait_max = gauge ? r->max : r->value;
 }
 
 /* ---- looks ---------------------------------------------------------------------------------------------------------- */
 
-static void advance_column(struct column *column, uint64_t time_ns)
+static void advance_column(struct slot *slot, unsigned c, uint64_t time_ns)
 {
+	struct column *column = &slot->columns[c];
 	uint64_t to = time_ns < column->until_ns ? time_ns : column->until_ns;
 
-	if (!column->held)
-		return;
 	if (to > column->at_ns) {
 		column->sum += (__int128) column->last * (to - column->at_ns);
 		column->cover_ns += to - column->at_ns;
 		column->at_ns = to;
 	}
-	column->held = time_ns < column->until_ns;
+	columns_put(&slot->held, c, time_ns < column->until_ns);
 }
 
 void slot_advance(struct slot *slot, uint64_t time_ns)
 {
-	for (unsigned c = 0; c < slot->n; c++)
-		advance_column(&slot->columns[c], time_ns);
+	unsigned c;
+
+	for (columns left = slot->held; columns_take(&left, &c);)
+		advance_column(slot, c, time_ns);
 }
 
-static void look_gauge(struct column *column, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void look_gauge(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
+	struct column *column = &slot->columns[c];
 	/* A level from before the window that stood for none of it is no extreme of it. */
-	if (column->looks == 0 && column->cover_ns == 0)
-		column->have = false;
-	if (!column->have || r->min < column->min)
+	const bool first = !columns_has(slot->have, c) || (column->looks == 0 && column->cover_ns == 0);
+
+	if (first || r->min < column->min)
 		column->min = r->min;
-	if (!column->have || r->max > column->max)
+	if (first || r->max > column->max)
 		column->max = r->max;
 	column->last = r->value;
 	column->at_ns = time_ns;
 	if (__builtin_add_overflow(time_ns, hold_ns, &column->until_ns))
 		column->until_ns = UINT64_MAX;
-	column->held = hold_ns > 0;
+	columns_put(&slot->held, c, hold_ns > 0);
 }
 
-static void look(struct column *column, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
+static void look(struct slot *slot, unsigned c, const struct reading *r, uint64_t time_ns, uint64_t hold_ns)
 {
-	advance_column(column, time_ns);
-	column->looked = true;
+	struct column *column = &slot->columns[c];
+
+	if (columns_has(slot->held, c))
+		advance_column(slot, c, time_ns);
+	columns_put(&slot->looked, c, true);
 	if (!r->known) {
-		column->held = false;
+		columns_put(&slot->held, c, false);
 		return;
 	}
-	if (column->gauge)
-		look_gauge(column, r, time_ns, hold_ns);
-	else if (!column->mark || !column->have || r->value > column->last)
+	if (columns_has(slot->gauge, c))
+		look_gauge(slot, c, r, time_ns, hold_ns);
+	else if (!columns_has(slot->mark & slot->have, c) || r->value > column->last)
 		column->last = r->value;
-	column->have = true;
+	columns_put(&slot->have, c, true);
 	column->looks += r->n;
 }
 
@@ -195,34 +196,38 @@ static void look(struct column *column, const struct reading *r, uint64_t time_n
 
 /* What it found is the next window's. What it proves of the time since the look before (a mark of the kernel, a driver's
  * samples) happened in the window that ends. */
-static void look_ahead(const struct fold *f, struct slot *slot, struct column *column, const struct reading *r,
+static void look_ahead(const struct fold *f, struct slot *slot, unsigned c, const struct reading *r,
 	const struct frame *frame)
 {
-	const bool proves = r->known && column->have && frame->time_ns < f->end_ns + f->options.window_ns;
+	struct column *column = &slot->columns[c];
+	const bool gauge = columns_has(slot->gauge, c);
+	const bool proves = r->known && columns_has(slot->have, c) && frame->time_ns < f->end_ns + f->options.window_ns;
 
-	slot->ahead = column->ahead = true;
+	columns_put(&slot->ahead, c, true);
 	column->ahead_known = r->known;
 	column->ahead_n = r->n;
 	column->ahead_value = r->value;
-	column->ahead_min = column->gauge && !proves ? r->min : r->value;
-	column->ahead_max = column->gauge && !proves ? r->max : r->value;
+	column->ahead_min = gauge && !proves ? r->min : r->value;
+	column->ahead_max = gauge && !proves ? r->max : r->value;
 	column->ahead_ns = frame->time_ns;
 	column->ahead_hold_ns = frame->hold_ns;
 	if (!proves)
 		return;
-	if (column->gauge && r->min < r->value && r->min < column->min)
+	if (gauge && r->min < r->value && r->min < column->min)
 		column->min = r->min;
-	if (column->gauge && r->max > r->value && r->max > column->max)
+	if (gauge && r->max > r->value && r->max > column->max)
 		column->max = r->max;
-	if (column->mark && r->value > column->last)
+	if (columns_has(slot->mark, c) && r->value > column->last)
 		column->last = r->value;
 }
 
 /* At time_ns at the latest. */
 static void take_ahead(struct slot *slot, uint64_t time_ns)
 {
-	for (unsigned c = 0; c < slot->n && slot->ahead; c++) {
-		struct column *column = &slot->columns[c];
+	unsigned c;
+
+	while (columns_take(&slot->ahead, &c)) {
+		const struct column *column = &slot->columns[c];
 		const struct reading r = {
 			.known = column->ahead_known,
 			.n = column->ahead_n,
@@ -231,13 +236,8 @@ static void take_ahead(struct slot *slot, uint64_t time_ns)
 			.max = column->ahead_max,
 		};
 
-		if (!column->ahead)
-			continue;
-		column->ahead = false;
-		slot->looked = true;
-		look(column, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
+		look(slot, c, &r, time_ns < column->ahead_ns ? time_ns : column->ahead_ns, column->ahead_hold_ns);
 	}
-	slot->ahead = false;
 }
 
 void fold_settle(struct fold *f)
@@ -261,7 +261,7 @@ static bool was_looked_at(const struct fold *f, const struct frame *frame)
 		const struct reading *r = &frame->readings[i];
 		const struct slot *slot = r->metric < METRIC_COUNT ? find_slot(f, metrics[r->metric].entity, r->id) : NULL;
 
-		if (slot && slot->columns[f->options.layout->place[r->metric]].ahead)
+		if (slot && columns_has(slot->ahead, f->options.layout->place[r->metric]))
 			return true;
 	}
 	return false;
@@ -281,7 +281,7 @@ static void come_to_edge(struct fold *f, const struct frame *frame)
 static void take_reading(struct fold *f, const struct reading *r, const struct frame *frame)
 {
 	struct slot *slot;
-	struct column *column;
+	unsigned c;
 
 	if (r->metric >= METRIC_COUNT)
 		return;
@@ -291,14 +291,12 @@ static void take_reading(struct fold *f, const struct reading *r, const struct f
 	slot = need_slot(f, metrics[r->metric].entity, r->id);
 	if (!slot)
 		return;
-	column = &slot->columns[f->options.layout->place[r->metric]];
-	if (f->edge_ns > 0 && frame->time_ns >= f->end_ns) {
-		look_ahead(f, slot, column, r, frame);
-	} else {
-		slot->looked = true;
-		look(column, r, frame->time_ns, frame->hold_ns);
-	}
-	wait_for_company(f, slot, column, r, frame->time_ns);
+	c = f->options.layout->place[r->metric];
+	if (f->edge_ns > 0 && frame->time_ns >= f->end_ns)
+		look_ahead(f, slot, c, r, frame);
+	else
+		look(slot, c, r, frame->time_ns, frame->hold_ns);
+	wait_for_company(f, slot, c, r, frame->time_ns);
 }
 
 static void take_births(struct fold *f, const struct frame *frame)
@@ -323,8 +321,7 @@ static void take_ends(struct fold *f, const struct frame *frame)
 			continue;
 		take_ahead(slot, f->end_ns);
 		slot_advance(slot, frame->time_ns < f->end_ns ? frame->time_ns : f->end_ns);
-		for (unsigned c = 0; c < slot->n; c++)
-			slot->columns[c].held = false;
+		slot->held = 0;
 		slot->ended = true;
 	}
 }

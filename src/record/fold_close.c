@@ -15,13 +15,12 @@ enum {
 
 /* ---- one slot's row ------------------------------------------------------------------------------------------------- */
 
-static void fill_cell(const struct column *column, struct cell *cell)
+static void fill_cell(const struct slot *slot, unsigned c, struct cell *cell)
 {
-	*cell = (struct cell) { .known = column->have };
-	if (!column->have)
-		return;
-	cell->min = cell->value = cell->max = column->last;
-	if (!column->gauge)
+	const struct column *column = &slot->columns[c];
+
+	*cell = (struct cell) { .known = true, .min = column->last, .value = column->last, .max = column->last };
+	if (!columns_has(slot->gauge, c))
 		return;
 	cell->min = column->min;
 	cell->max = column->max;
@@ -32,33 +31,36 @@ static void fill_cell(const struct column *column, struct cell *cell)
 
 static void fill_row(const struct slot *slot, uint64_t end_ns, struct row *row)
 {
-	bool has_gauge = false;
+	unsigned c;
 
 	row->t_ns = slot->begin_ns;
 	row->span_ns = 0;
 	row->id = slot->id;
 	row->n = 0;
-	for (unsigned c = 0; c < slot->n; c++) {
+	for (c = 0; c < slot->n; c++)
+		row->cells[c] = (struct cell) { .known = false };
+	for (columns left = slot->have; columns_take(&left, &c);) {
 		const struct column *column = &slot->columns[c];
 
-		fill_cell(column, &row->cells[c]);
-		has_gauge = has_gauge || (column->gauge && column->have);
+		fill_cell(slot, c, &row->cells[c]);
 		if (column->cover_ns > row->span_ns)
 			row->span_ns = column->cover_ns;
 		if (column->looks > row->n)
 			row->n = column->looks;
 	}
-	if (!has_gauge)
+	if (!(slot->have & slot->gauge))
 		row->span_ns = end_ns - slot->begin_ns;
 }
 
-static bool column_changed(const struct column *column)
+static bool column_changed(const struct slot *slot, unsigned c)
 {
-	if (!column->have)
-		return column->looked && column->out_known;
+	const struct column *column = &slot->columns[c];
+
+	if (!columns_has(slot->have, c))
+		return column->out_known; /* looked at in vain */
 	if (!column->out_known)
 		return true;
-	if (!column->gauge)
+	if (!columns_has(slot->gauge, c))
 		return column->last != column->out_value;
 	return column->min != column->out_min || column->max != column->out_max ||
 	       (column->cover_ns > 0 ? mean_of(column->sum, column->cover_ns) : column->last) != column->out_value;
@@ -66,8 +68,12 @@ static bool column_changed(const struct column *column)
 
 static bool has_news(const struct slot *slot)
 {
-	for (unsigned c = 0; c < slot->n; c++) {
-		if (slot->is_written ? column_changed(&slot->columns[c]) : slot->columns[c].have)
+	unsigned c;
+
+	if (!slot->is_written)
+		return slot->have != 0;
+	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
+		if (column_changed(slot, c))
 			return true;
 	}
 	return false;
@@ -75,12 +81,12 @@ static bool has_news(const struct slot *slot)
 
 static void remember(struct slot *slot, const struct row *row)
 {
-	for (unsigned c = 0; c < slot->n; c++) {
+	unsigned c;
+
+	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
 		struct column *column = &slot->columns[c];
 
-		if (!column->have && !column->looked)
-			continue;
-		column->out_known = column->have;
+		column->out_known = columns_has(slot->have, c);
 		column->out_min = row->cells[c].min;
 		column->out_value = row->cells[c].value;
 		column->out_max = row->cells[c].max;
@@ -107,18 +113,19 @@ static void write_unread(struct fold *f, struct slot *slot, uint64_t end_ns)
 
 static void next_window(struct slot *slot, uint64_t end_ns)
 {
-	slot->begin_ns = end_ns;
-	slot->looked = false;
-	for (unsigned c = 0; c < slot->n; c++) {
+	unsigned c;
+
+	for (columns left = slot->have | slot->looked; columns_take(&left, &c);) {
 		struct column *column = &slot->columns[c];
 
 		column->sum = 0;
 		column->cover_ns = 0;
 		column->looks = 0;
-		column->looked = false;
-		column->have = column->gauge && column->held;
 		column->min = column->max = column->last;
 	}
+	slot->begin_ns = end_ns;
+	slot->looked = 0;
+	slot->have = slot->held;
 }
 
 /* ---- the others ----------------------------------------------------------------------------------------------------- */
@@ -160,13 +167,15 @@ static void add_other(struct fold *f, struct slot *slot, uint64_t end_ns)
 	const struct row_layout *l = f->options.layout;
 	struct row *row = &f->row;
 
+	unsigned c;
+
 	fill_row(slot, end_ns, row);
-	for (unsigned c = 0; c < slot->n; c++) {
+	for (columns left = slot->have; columns_take(&left, &c);) {
 		enum adds adds = metrics[l->metric[ENTITY_PROCESS][c]].adds;
 
-		if (!row->cells[c].known || adds == ADDS_NONE)
+		if (adds == ADDS_NONE)
 			continue;
-		if (slot->columns[c].gauge || slot->columns[c].mark)
+		if (columns_has(slot->gauge | slot->mark, c))
 			add_gauge(&f->others.cells[c], &row->cells[c], adds);
 		else
 			add_counter(&f->others.cells[c], &slot->columns[c]);
@@ -213,8 +222,8 @@ static int by_rank(const void *a, const void *b)
 /* Size in this window; who is named already has an eighth for it, so that equals do not take turns. */
 static int64_t rank_of(const struct fold *f, const struct slot *slot)
 {
-	const struct column *rss = &slot->columns[f->options.layout->place[M_PROC_RSS]];
-	int64_t size = rss->have ? rss->max : 0;
+	const unsigned place = f->options.layout->place[M_PROC_RSS];
+	int64_t size = columns_has(slot->have, place) ? slot->columns[place].max : 0;
 
 	if (slot->is_main)
 		return INT64_MAX;
@@ -249,18 +258,11 @@ static void choose_named(struct fold *f)
 
 /* ---- the window ----------------------------------------------------------------------------------------------------- */
 
-static bool any_held(const struct slot *slot)
-{
-	for (unsigned c = 0; c < slot->n; c++) {
-		if (slot->columns[c].held)
-			return true;
-	}
-	return false;
-}
-
 static bool any_cover(const struct slot *slot)
 {
-	for (unsigned c = 0; c < slot->n; c++) {
+	unsigned c;
+
+	for (columns left = slot->have; columns_take(&left, &c);) {
 		if (slot->columns[c].cover_ns > 0)
 			return true;
 	}
@@ -279,7 +281,7 @@ static void write_row(struct fold *f, struct slot *slot, uint64_t end_ns)
 static void close_slot(struct fold *f, struct slot *slot, uint64_t end_ns, bool job_looked)
 {
 	if (!slot->looked && !slot->ended) {
-		if (any_held(slot))
+		if (slot->held)
 			return; /* its next row covers this window too */
 		if (!any_cover(slot)) {
 			if (slot->entity == ENTITY_PROCESS && job_looked)

@@ -17,18 +17,40 @@ struct column {
 	int64_t out_min, out_value, out_max; /* as last written to the window's table */
 	int64_t seen_min, seen_value, seen_max; /* as last written to the table at full rate */
 	uint32_t looks;
-	bool gauge, mark;
-	bool have;               /* a value for this window is there */
-	bool held;               /* last still stands */
-	bool looked;             /* looked at in this window, with or without success */
 	bool out_known, seen_known;
-	bool waits, waits_known; /* a look at full rate that is not written yet */
+	bool waits_known;
+	bool ahead_known;
 	int64_t wait_min, wait_value, wait_max;
-	bool ahead, ahead_known; /* a look past the window's end waits for the next one */
 	uint32_t ahead_n;
 	int64_t ahead_min, ahead_value, ahead_max;
 	uint64_t ahead_ns, ahead_hold_ns;
 };
+
+/* A set of a slot's columns. Of a crowd that sleeps two columns in twenty are looked at: whatever goes over a slot goes
+ * over those of a set, and leaves the rest of its 4 KiB where it is. */
+typedef uint64_t columns;
+
+_Static_assert(ROW_CELLS <= 64, "a set of columns is too small");
+
+static inline bool columns_has(columns set, unsigned c)
+{
+	return set >> c & 1;
+}
+
+static inline void columns_put(columns *set, unsigned c, bool in)
+{
+	*set = (*set & ~(UINT64_C(1) << c)) | (columns) in << c;
+}
+
+/* Takes the first one out, in the order of the row. Returns whether there was one. */
+static inline bool columns_take(columns *set, unsigned *ret)
+{
+	if (*set == 0)
+		return false;
+	*ret = (unsigned) __builtin_ctzll(*set);
+	*set &= *set - 1;
+	return true;
+}
 
 /* One entity while it is folded. */
 struct slot {
@@ -37,11 +59,16 @@ struct slot {
 	uint64_t begin_ns;       /* of the row that is being made: a window's beginning, or earlier */
 	uint64_t wait_ns;        /* time of the look that waits */
 	uint64_t flushed_ns;     /* time of the last one that was written */
-	bool looked, ended, is_main;
+	columns gauge, mark;     /* of that kind */
+	columns have;            /* a value for this window is there */
+	columns held;            /* last still stands */
+	columns looked;          /* looked at in this window, with or without success */
+	columns waits;           /* a look at full rate that is not written yet */
+	columns ahead;           /* a look past the window's end waits for the next one */
+	bool ended, is_main;
 	bool is_other;           /* part of the others' row since the last window closed */
 	bool is_written;         /* its last row had something known in it */
 	int64_t rank;            /* scratch: size, by which the named are chosen */
-	bool waits, ahead;
 	unsigned n;
 	struct column columns[];
 };
