@@ -54,6 +54,8 @@ struct member {
 	uint32_t silent;         /* bit metric - M_PROC_RSS: "unknown" was said already */
 	uint64_t rss, rss_file;  /* bytes, last reading */
 	uint64_t rss_at_marks;   /* rss when status was read last */
+	uint64_t stirs_at_marks; /* and what stat had counted of it then: processor time, faults */
+	unsigned slept;          /* turns since then that found neither changed */
 	struct maybe threads;
 	struct maybe status;     /* how it ended, if it was seen as a zombie and that may be known */
 	struct maybe mark;       /* last VmHWM of this program; a higher one proves a burst */
@@ -106,8 +108,8 @@ struct processes {
 	uint32_t last_id;
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
-	size_t round_changed, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */
-	bool io_moved;           /* somebody's, in this call */
+	size_t round_awake, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */
+	bool took_over;          /* somebody may have waited for a child, whose I/O it has now, in this call */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
 	bool foreign;            /* see processes_foreign */
 	bool all;                /* whoever has memory is a member */
@@ -170,6 +172,9 @@ ssize_t member_read_path(struct processes *p, struct member *m, const char *path
 bool member_is_same(struct processes *p, const struct member *m);
 /* Whether it runs in another process's memory (vfork, CLONE_VM), which then counts there alone. */
 bool member_borrows(struct processes *p, struct member *m);
+/* The faults of the children that it has waited for, now. False: that could not be read. */
+bool member_faults_waited(struct processes *p, struct member *m, uint64_t *ret);
+
 /* Reads statm into rss and rss_file. Returns 0, or -errno: -ESRCH gone, -EAGAIN it has no memory any more. */
 int member_memory(struct processes *p, struct member *m);
 /* Reads the stat of pid, whoever it is. Returns 0 or -errno. */

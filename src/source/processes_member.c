@@ -80,6 +80,16 @@ ssize_t member_read(struct processes *p, struct member *m, enum keep which)
 	return member_read_path(p, m, path, p->text, sizeof(p->text));
 }
 
+bool member_faults_waited(struct processes *p, struct member *m, uint64_t *ret)
+{
+	struct procfs_stat st;
+
+	if (member_read(p, m, KEEP_STAT) < 0 || procfs_stat_parse(p->text, &st) < 0)
+		return false;
+	*ret = st.faults_waited;
+	return true;
+}
+
 static void member_drop(struct processes *p, struct member *m, enum keep which)
 {
 	if (m->fd[which] < 0)
@@ -187,7 +197,7 @@ void member_died(struct processes *p, struct member *m, const char *stat)
 	m->gone = true;
 	if (procfs_stat_exit(stat, &status) && status != 0)
 		m->status = known(status);
-	p->io_moved |= member_io_last(m);
+	p->took_over |= member_io_last(m);
 }
 
 bool member_check(struct processes *p, struct member *m)

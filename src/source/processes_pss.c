@@ -44,16 +44,6 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 
 /* ---- who was born and ended meanwhile ------------------------------------------------------------------------------- */
 
-static bool faults_waited(struct processes *p, struct member *m, uint64_t *ret)
-{
-	struct procfs_stat st;
-
-	if (member_read(p, m, KEEP_STAT) < 0 || procfs_stat_parse(p->text, &st) < 0)
-		return false;
-	*ret = st.faults_waited;
-	return true;
-}
-
 /* A pid that came and went may have been a member's child. Then a member waited for it, and was told of its faults, of
  * which every process that has memory of its own has some; from who ignores SIGCHLD the kernel keeps that. */
 static bool is_nobodys_child(struct processes *p)
@@ -63,7 +53,7 @@ static bool is_nobodys_child(struct processes *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
-		if (m->ignores_sigchld || !faults_waited(p, m, &now) || now != m->faults_then)
+		if (m->ignores_sigchld || !member_faults_waited(p, m, &now) || now != m->faults_then)
 			return false;
 	}
 	return true;
@@ -106,7 +96,7 @@ static bool sizes_read(struct processes *p, struct pss_pass *pass)
 
 		if (!m->lender || !member_borrows(p, m))
 			all &= size_read(p, m, pass) == 0;
-		all &= faults_waited(p, m, &m->faults_then);
+		all &= member_faults_waited(p, m, &m->faults_then);
 	}
 	return all;
 }

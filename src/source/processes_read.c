@@ -14,8 +14,9 @@
 #include "source/procfs_status.h"
 
 enum {
-	ROUND_BUDGET_NS = 4 * 1000 * 1000,
+	ROUND_SHARE_NS = 1000 * 1000,
 	ROUND_BATCH = 16, /* members between two looks at the clock */
+	SLEPT_MOST = 16,  /* turns in which a sleeper's io and status are left out */
 };
 
 /* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
@@ -154,6 +155,14 @@ static uint64_t io_sum(const struct io_facts *io)
 	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
 }
 
+/* Has it waited for a child? Each has faults, and its I/O is its parent's from then on. */
+static bool has_waited(struct processes *p, struct member *m)
+{
+	uint64_t faults;
+
+	return !member_faults_waited(p, m, &faults) || faults > 0;
+}
+
 static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	const uint64_t before = io_sum(&m->io);
@@ -165,7 +174,8 @@ static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 		return;
 	}
 	m->got |= PROCESSES_IO;
-	p->io_moved |= io_sum(&m->io) != before;
+	if (!p->took_over && io_sum(&m->io) != before)
+		p->took_over = has_waited(p, m);
 }
 
 /* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
@@ -183,6 +193,12 @@ static void mark_take(struct member *m, struct maybe hwm)
 	m->hwm = maybe_max(m->hwm, hwm);
 }
 
+/* Whatever a process does moves one of these, if not at once: its time is counted in hundredths of a second. */
+static uint64_t stirs(const struct member *m)
+{
+	return m->cpu_ticks + (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
+}
+
 static void marks_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	struct procfs_status st;
@@ -190,6 +206,8 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 	int r;
 
 	m->rss_at_marks = m->rss;
+	m->stirs_at_marks = stirs(m);
+	m->slept = 0;
 	if (m->lender && member_borrows(p, m))
 		return;
 	n = member_read(p, m, KEEP_STATUS);
@@ -215,12 +233,23 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 
 /* ---- what is dear, on a budget ------------------------------------------------------------------------------------ */
 
+/* Of a crowd, who has done nothing since its io and status were read is not asked for them at each turn. */
+static bool sleeps_on(const struct processes *p, struct member *m)
+{
+	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->got & PROCESSES_CPU) || m->stirs_at_marks != stirs(m) ||
+		m->rss != m->rss_at_marks)
+		return false;
+	return ++m->slept < SLEPT_MOST;
+}
+
 /* Io is read with the rest where its file is kept open; by path it takes three times as long, and a round with it. */
 static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
 {
 	m->visited = true;
 	if ((what & PROCESSES_CPU) && !(m->got & PROCESSES_CPU))
 		cpu_read(p, m, out);
+	if (sleeps_on(p, m))
+		return;
 	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
 	if ((what & PROCESSES_MARKS) && !m->gone)
@@ -237,9 +266,14 @@ static bool budget_left(struct budget *b)
 	return ++b->n % ROUND_BATCH != 0 || clock_boot_ns() < b->until_ns;
 }
 
-/* Goes once round from *cursor over the members that were not yet visited, only those whose rss changed where changed
- * is set. Leaves the cursor at the first one that it had no time for. */
-static bool round_go(struct processes *p, size_t *cursor, bool changed, unsigned what, struct budget *b,
+static bool is_awake(const struct member *m)
+{
+	return m->busy || m->rss != m->rss_at_marks;
+}
+
+/* Goes once round from *cursor over the members that were not yet visited, only those that are awake where that is asked.
+ * Leaves the cursor at the first one that it had no time for. */
+static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned what, struct budget *b,
 	struct framebuf *out)
 {
 	size_t from = p->n > 0 ? *cursor % p->n : 0;
@@ -248,28 +282,33 @@ static bool round_go(struct processes *p, size_t *cursor, bool changed, unsigned
 		size_t i = (from + k) % p->n;
 		struct member *m = &p->members[i];
 
-		if (m->visited || m->gone || (changed && m->rss == m->rss_at_marks))
+		if (m->visited || m->gone || (awake && !is_awake(m)))
 			continue;
 		if (!budget_left(b)) {
 			*cursor = i;
-			return false;
+			return;
 		}
 		dear_read(p, m, what, out);
 	}
-	return true;
 }
 
+/* Three parts of the time are for those that do something, and one is left to whoever may have woken up; where all sleep,
+ * two parts are enough to come round soon. */
 static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 {
 	/* A whole machine is looked at by somebody who sits before it: what most of it does can wait. */
-	struct budget b = { .until_ns = clock_boot_ns() + (p->all ? ROUND_BUDGET_NS / 2 : ROUND_BUDGET_NS) };
+	const uint64_t share = p->all ? ROUND_SHARE_NS / 2 : ROUND_SHARE_NS, began = clock_boot_ns();
+	struct budget b = { .until_ns = began + 3 * share };
+	uint64_t now;
 
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].is_main && !p->members[i].gone)
 			dear_read(p, &p->members[i], what, out);
 	}
-	if (round_go(p, &p->round_changed, true, what, &b, out))
-		(void) round_go(p, &p->round_rest, false, what, &b, out);
+	round_go(p, &p->round_awake, true, what, &b, out);
+	now = clock_boot_ns();
+	b.until_ns = now > began + share ? now + share : began + 2 * share;
+	round_go(p, &p->round_rest, false, what, &b, out);
 	for (size_t i = 0; i < p->n; i++)
 		p->members[i].visited = false;
 }
@@ -319,8 +358,8 @@ static void groups_read(struct processes *p, struct member *m, unsigned what, st
 		io_read(p, m, out);
 }
 
-/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. Where
- * nobody's I/O has moved, nobody was taken over, and a crowd that sleeps is not gone through again. */
+/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. A crowd in which
+ * nobody was taken over is not gone through again. */
 static void waited_notice(struct processes *p)
 {
 	char text[256];
@@ -339,9 +378,9 @@ int processes_read(struct processes *p, unsigned what, struct framebuf *out)
 		groups_read(p, &p->members[i], what, out);
 	if (what & (PROCESSES_IO | PROCESSES_MARKS))
 		round_all(p, what, out);
-	if (p->io_moved && p->n > 1 && !p->all)
+	if (p->took_over && p->n > 1 && !p->all)
 		waited_notice(p);
-	p->io_moved = false;
+	p->took_over = false;
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].got)
 			got_tell(&p->members[i], out);

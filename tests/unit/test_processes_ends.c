@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <stdio.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 static void just_wait(const struct child *c, void *arg)
 {
@@ -202,6 +204,93 @@ static void of_thousands_that_end_at_once_each_is_found_again(void **state)
 	child_end(&main);
 }
 
+/* What happens in the moment before a file is read, once. */
+static struct {
+	char path[64]; /* "": nothing */
+	const struct child *goes_on;
+} before_read;
+
+/* In place of the C library's. */
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+	char link[64], path[64];
+	ssize_t len;
+
+	if (before_read.path[0]) {
+		(void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = readlink(link, path, sizeof(path) - 1);
+		path[len > 0 ? len : 0] = '\0';
+		if (strcmp(path, before_read.path) == 0) {
+			before_read.path[0] = '\0';
+			child_go(before_read.goes_on);
+			(void) child_take(before_read.goes_on);
+		}
+	}
+	return syscall(SYS_pread64, fd, buf, n, at);
+}
+
+static void write_and_pause(void)
+{
+	static const char block[1 << 16];
+	FILE *null = fopen("/dev/null", "we");
+
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!null || fwrite(block, sizeof(block), 1, null) != 1 || fflush(null) != 0)
+		_exit(1);
+	for (;;)
+		(void) pause();
+}
+
+static void have_a_child_and_end_it(const struct child *c, void *arg)
+{
+	const pid_t pid = fork();
+
+	(void) arg;
+	if (pid == 0)
+		write_and_pause();
+	child_done(c, pid);
+	child_wait(c);
+	(void) kill(pid, SIGKILL);
+	(void) waitpid(pid, NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* Whoever was seen alive and is in its parent's I/O in one frame would be there twice. */
+static void who_is_waited_for_while_others_are_read_has_ended(void **state)
+{
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_IO;
+	struct child main = child_start(just_wait, NULL), second = child_start(just_wait, NULL);
+	struct child parent = child_start(have_a_child_and_end_it, NULL);
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	(void) child_take(&second);
+	const pid_t pid = child_take(&parent);
+
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	const uint32_t child = birth_of(&b.out, pid)->id, its = birth_of(&b.out, parent.pid)->id;
+
+	/* Who ends leaves its place to the last one: the child is read before its parent now. */
+	child_end(&second);
+	do {
+		framebuf_clear(&b.out);
+		assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	} while (value_in(&b.out, M_PROC_WRITE_CHARS, child) < 65536);
+	const int64_t before = value_in(&b.out, M_PROC_WRITE_CHARS, its);
+
+	(void) snprintf(before_read.path, sizeof(before_read.path), "/proc/%d/io", parent.pid);
+	before_read.goes_on = &parent;
+	framebuf_clear(&b.out);
+	assert_int_equal(processes_read(b.p, what, &b.out), 0);
+	assert_true(value_in(&b.out, M_PROC_WRITE_CHARS, its) >= before + 65536);
+	assert_non_null(reading_in(&b.out, M_PROC_RSS, child)); /* it was there when its turn came */
+	assert_non_null(end_of(&b.out, child));
+	bench_end(&b);
+}
+
 static int setup(void **state)
 {
 	(void) state;
@@ -214,6 +303,7 @@ int main(void)
 		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
 		CHILDREN_TEST(the_vanished_have_ended),
 		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
+		CHILDREN_TEST(who_is_waited_for_while_others_are_read_has_ended),
 		CHILDREN_TEST(of_thousands_that_end_at_once_each_is_found_again),
 	};
 

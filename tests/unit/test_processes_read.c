@@ -190,20 +190,13 @@ static void without_descriptors_it_opens_and_closes(void **state)
 	bench_end(&b);
 }
 
-/* More than WIDE_MEMBERS, so that some are read by path, and marks take more than one call. */
-static void many_members(void **state)
-{
-	enum {
-		MANY = 300
-	};
-	struct child main = child_start(just_wait, NULL);
-	size_t marked = 0;
-	bool seen[MANY + 1] = { false };
-	struct bench b;
+enum {
+	MANY = 300
+}; /* more than WIDE_MEMBERS, so that some are read by path, and marks take more than one call */
 
-	(void) state;
-	(void) child_take(&main);
-	for (int i = 1; i < MANY; i++) {
+static void start_sleepers(int n)
+{
+	for (int i = 0; i < n; i++) {
 		pid_t pid = fork();
 
 		assert_true(pid >= 0);
@@ -213,6 +206,18 @@ static void many_members(void **state)
 				(void) pause();
 		}
 	}
+}
+
+static void many_members(void **state)
+{
+	struct child main = child_start(just_wait, NULL);
+	size_t marked = 0;
+	bool seen[MANY + 1] = { false };
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	start_sleepers(MANY - 1);
 	bench_start(&b, NULL, true);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	assert_int_equal(processes_count(b.p), MANY);
@@ -236,6 +241,80 @@ static void many_members(void **state)
 		}
 	}
 	assert_int_equal(marked, MANY);
+	bench_end(&b);
+}
+
+static void map_a_page(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	for (;;) {
+		char *page;
+
+		child_wait(c);
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED)
+			_exit(1);
+		page[0] = 1;
+		(void) munmap(page, 4096);
+		child_done(c, 0);
+	}
+}
+
+/* Reads in turns until id has had one. Returns whether its marks were read with it. */
+static bool turn_of(struct bench *b, uint32_t id)
+{
+	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
+
+	for (int calls = 0; calls < MANY; calls++) {
+		framebuf_clear(&b->out);
+		assert_int_equal(processes_read(b->p, what, &b->out), 0);
+		if (reading_in(&b->out, M_PROC_CPU_USER, id))
+			return reading_in(&b->out, M_PROC_HWM, id) != NULL;
+	}
+	fail_msg("%u had no turn", id);
+	return false;
+}
+
+/* Until it has had one in which its marks were read, or were not. */
+static void whole_turn(struct bench *b, uint32_t id, bool whole)
+{
+	for (int turns = 0; turns < 32; turns++) {
+		if (turn_of(b, id) == whole)
+			return;
+	}
+	fail_msg("each turn of %u is %s", id, whole ? "short" : "whole");
+}
+
+static void who_sleeps_on_is_asked_for_little(void **state)
+{
+	enum {
+		TURNS = 64, /* of which a sixteenth are whole */
+	};
+	struct child main = child_start(just_wait, NULL), other = child_start(map_a_page, NULL);
+	struct bench b;
+	int marks = 0;
+
+	(void) state;
+	(void) child_take(&main);
+	(void) child_take(&other);
+	start_sleepers(MANY - 2);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_count(b.p), MANY);
+	const uint32_t id = birth_of(&b.out, other.pid)->id;
+
+	whole_turn(&b, id, true);
+	whole_turn(&b, id, false); /* what it did itself until now is behind it */
+	for (int turns = 0; turns < TURNS; turns++)
+		marks += turn_of(&b, id);
+	assert_int_equal(marks, TURNS / 16);
+	assert_true(turn_of(&b, 1));
+	/* It is no larger than before and took next to no time, but it did something. */
+	whole_turn(&b, id, true);
+	child_go(&other);
+	(void) child_take(&other);
+	assert_true(turn_of(&b, id));
 	bench_end(&b);
 }
 
@@ -535,6 +614,7 @@ int main(void)
 		CHILDREN_TEST(a_steady_read_allocates_and_opens_nothing),
 		CHILDREN_TEST(without_descriptors_it_opens_and_closes),
 		CHILDREN_TEST(many_members),
+		CHILDREN_TEST(who_sleeps_on_is_asked_for_little),
 		CHILDREN_TEST(a_burst_between_two_reads_is_not_lost),
 		CHILDREN_TEST(a_mark_that_somebody_set_back_proves_a_burst),
 		CHILDREN_TEST(an_older_mark_proves_nothing),
