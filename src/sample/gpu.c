@@ -448,6 +448,17 @@ size_t gpu_n_open(const struct gpu *g)
 	return n;
 }
 
+bool gpu_is_given_up(const struct gpu *g, const struct source_ops *ops)
+{
+	if (g->fd < 0)
+		return g->told_end && !g->again.at_ns;
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (g->start.vendors[i].ops == ops) /* a helper that can open none ends, and another one may follow */
+			return gpu_n_open(g) > 0 && atomic_load(&g->shared->slots[i].state) == GPU_FAILED;
+	}
+	return true;
+}
+
 bool gpu_any_seen(const struct gpu *g)
 {
 	return atomic_load(&g->shared->any_seen);

@@ -75,6 +75,7 @@ bool gpu_end(struct gpu *g);
 /* Did everything that could be asked answer yes or no? Then what came of it: */
 bool gpu_is_settled(const struct gpu *g);
 size_t gpu_n_open(const struct gpu *g);
+bool gpu_is_given_up(const struct gpu *g, const struct source_ops *ops); /* this source is not asked in this run any more */
 bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
 const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
 int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */

@@ -123,6 +123,7 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 		framebuf_birth(out, &birth);
 	}
 	d->parted = false;
+	d->round = ids->round;
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 
@@ -143,7 +144,7 @@ static void end_user(struct gpu_user *u, struct framebuf *out)
 }
 
 /* The last takes its place. */
-static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
+void gpu_user_drop(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
 {
 	const struct gpu_user *last = &ids->users[ids->n_users - 1];
 
@@ -156,15 +157,6 @@ static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *
 		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
 }
 
-/* Whom a new list of the device does not tell of again has left it meanwhile. */
-static void drop_awaited(struct gpu_ids *ids, uint32_t device, struct framebuf *out)
-{
-	for (size_t i = ids->n_users; i-- > 0;) {
-		if (ids->users[i].awaited && ids->users[i].device == device)
-			drop_user(ids, &ids->users[i], out);
-	}
-}
-
 /* How many are on it; unknown where a list failed. Then what somebody held before stands no longer, and who is known to
  * hold something now is told of after this. */
 static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
@@ -175,7 +167,7 @@ static void take_count(struct gpu_ids *ids, struct gpu_device *d, bool known, st
 	d->visible = (struct amount) { .unknown = !known };
 	d->ours = d->others = d->visible;
 	if (known)
-		drop_awaited(ids, id, out);
+		gpu_awaited_drop(ids, id, out);
 	for (size_t i = 0; !known && i < ids->n_users; i++) {
 		struct gpu_user *u = &ids->users[i];
 
@@ -278,7 +270,7 @@ static void forget_user(struct gpu_ids *ids, enum frame_source source, uint32_t 
 	struct gpu_user *u = user_of(ids, source, id);
 
 	if (u)
-		drop_user(ids, u, out);
+		gpu_user_drop(ids, u, out);
 }
 
 static void take_user(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct processes *members,
@@ -358,6 +350,8 @@ void gpu_ids_take(struct gpu_ids *ids, const struct frame *frame, const struct p
 		if (frame->ends[i].entity == ENTITY_GPU_PROCESS)
 			forget_user(ids, frame->source, frame->ends[i].id, out);
 	}
+	if (ids->listed)
+		gpu_awaited_look(ids, frame->source, out);
 	for (size_t i = 0; i < ids->n_devices; i++) {
 		if (ids->devices[i].listed)
 			gpu_sum_device(ids, &ids->devices[i], job, out);
@@ -376,20 +370,6 @@ void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out)
 		if (ids->devices[i].mem_then.known)
 			gpu_tell_unattributed(ids, &ids->devices[i], out);
 	}
-}
-
-static void forget_device(struct gpu_device *d, uint32_t id, struct framebuf *out)
-{
-	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (d->known[m])
-			framebuf_unknown(out, (enum metric) m, id);
-	}
-	memset(d->known, 0, sizeof(d->known));
-	memset(d->giver, 0, sizeof(d->giver));
-	d->mem = d->mem_then = UNKNOWN;
-	d->visible = (struct amount) { .unknown = true };
-	d->ours.unknown = d->others.unknown = true;
-	d->listed = false;
 }
 
 /* What source gave of a device; with its list goes what was added up of it. */
@@ -421,33 +401,10 @@ void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct frameb
 {
 	for (size_t i = ids->n_users; i-- > 0;) {
 		if (ids->users[i].key >> 32 == (uint64_t) source)
-			drop_user(ids, &ids->users[i], out);
+			gpu_user_drop(ids, &ids->users[i], out);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++)
 		forget_given(&ids->devices[i], (uint32_t) i + 1, source, out);
-}
-
-/* Whoever has no pid cannot be known again. */
-static void await_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out)
-{
-	if (!u->pid) {
-		drop_user(ids, u, out);
-		return;
-	}
-	u->awaited = true;
-	u->mem = UNKNOWN;
-	framebuf_unknown(out, M_GPROC_MEM, u->id);
-}
-
-void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out)
-{
-	for (size_t i = ids->n_users; i-- > 0;)
-		await_user(ids, &ids->users[i], out);
-	map_done(&ids->user_places);
-	map_done(&ids->device_places);
-	for (size_t i = 0; i < ids->n_devices; i++)
-		forget_device(&ids->devices[i], (uint32_t) i + 1, out);
-	ids->round++;
 }
 
 void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *out)

@@ -39,6 +39,9 @@ void gpu_ids_settle(struct gpu_ids *ids, struct framebuf *out);
  * known of devices is not any more, and their counters go on from where they were. */
 void gpu_ids_begin_again(struct gpu_ids *ids, struct framebuf *out);
 
+/* No list of source (FRAME_SOURCE_COUNT: of any) will come: whoever is awaited there since all began anew is not told of as still there. */
+void gpu_ids_give_up(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
+
 /* Nobody asks source any more: whoever it knew on the devices is not told of, and what it gave is unknown. */
 void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
 

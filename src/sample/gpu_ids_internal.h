@@ -29,6 +29,7 @@ struct gpu_device {
 	struct maybe index, memory_bytes;
 	enum frame_source memory_source; /* whose word that is, as it was told last */
 	bool unified;
+	unsigned round;          /* the one in which a source told of it last */
 	bool divided;            /* into MIG instances, which have the lists */
 	bool parted;             /* an instance that is no more */
 	bool was_listed;         /* at all */
@@ -52,6 +53,18 @@ struct gpu_user {
 	struct gpu_process_birth birth;
 	struct maybe mem;
 };
+
+/* ---- gpu_ids.c ------------------------------------------------------------------------------------------------------- */
+
+/* u has left; the last one takes its place. */
+void gpu_user_drop(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *out);
+
+/* ---- gpu_awaited.c ---------------------------------------------------------------------------------------------------- */
+
+/* Whom a new list of the device does not tell of again has left it meanwhile. */
+void gpu_awaited_drop(struct gpu_ids *ids, uint32_t device, struct framebuf *out);
+/* source lists again: whoever was on a device that it does not know any more is on none. */
+void gpu_awaited_look(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
 
 /* ---- gpu_sums.c: what lists add up to ------------------------------------------------------------------------------- */
 

@@ -16,9 +16,13 @@ enum {
 
 static const uint64_t rouse_ns = 1000000000;
 
+static const struct gpu_vendor *vendors_of(const struct sampler *s)
+{
+	return s->options.vendors ? s->options.vendors : gpu_vendors;
+}
+
 static void start(struct sampler *s)
 {
-	const struct gpu_vendor *vendors = s->options.vendors ? s->options.vendors : gpu_vendors;
 	struct facts *facts = job_facts(s->job);
 	struct err err = { "" };
 
@@ -28,7 +32,7 @@ static void start(struct sampler *s)
 		facts->gpu_asked = known(0);
 	if (s->options.gpu == GPU_NONE || (!s->options.root->live && !s->options.vendors))
 		return;
-	s->gpus.helper = gpu_start(vendors, &s->env, s->options.interval_ns, s->options.gpu_restart_ns, &err);
+	s->gpus.helper = gpu_start(vendors_of(s), &s->env, s->options.interval_ns, s->options.gpu_restart_ns, &err);
 	if (!s->gpus.helper)
 		(void) job_set_text(&facts->gpu_why, err.text);
 }
@@ -44,6 +48,16 @@ static void meet_helper(struct sampler *s, uint64_t now_ns)
 	if (s->gpus.starts > 0)
 		gpu_ids_begin_again(&s->gpus.ids, &s->buf);
 	s->gpus.starts = starts;
+	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
+}
+
+/* Who was on a device is told of again by another helper, unless there will be none, or one that cannot ask. */
+static void give_up(struct sampler *s, uint64_t now_ns)
+{
+	for (const struct gpu_vendor *v = vendors_of(s); v->ops && s->gpus.starts > 1; v++) {
+		if (gpu_is_given_up(s->gpus.helper, v->ops))
+			gpu_ids_give_up(&s->gpus.ids, v->ops->frame, &s->buf);
+	}
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
@@ -165,6 +179,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 	gpu_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 	meet_helper(s, now_ns);
+	give_up(s, now_ns);
 	set_facts(s);
 }
 
@@ -195,6 +210,7 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 		take_all(s);
 	take_all(s);
 	gpu_watch_last(helper, &s->buf);
+	gpu_ids_give_up(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);
 	const pid_t pid = gpu_pid(helper);
 

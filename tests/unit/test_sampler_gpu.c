@@ -22,6 +22,7 @@ static struct stage {
 	_Atomic unsigned slow, was_slow; /* groups that take longer than any last reading may; that did */
 	_Atomic int marks_last, lists_last; /* the last readings of those groups */
 	_Atomic unsigned reads;
+	_Atomic int second;      /* a second GPU, with this process on it; -1: it is gone */
 	_Atomic int64_t total;   /* 0: not told at the birth; another one is told by a second birth */
 } *stage;
 
@@ -32,7 +33,8 @@ struct source {
 	bool born;
 	int64_t total;
 	int pid[USERS];
-	uint32_t id[USERS], last_id;
+	uint32_t id[USERS], last_id, second;
+	bool second_born;
 };
 
 static const struct source_group groups[] = {
@@ -76,6 +78,14 @@ static void list(struct source *s, struct framebuf *out)
 			framebuf_value(out, M_GPROC_MEM, s->id[i], stage->user_mem[i]);
 		n += pid != 0;
 	}
+	if (!s->second && stage->second > 0) {
+		s->second = ++s->last_id;
+		framebuf_birth(out, &(struct birth) {
+					    .entity = ENTITY_GPU_PROCESS,
+					    .id = s->second,
+					    .gpu_process = { .gpu = 2, .pid = known(stage->second), .compute = true },
+				    });
+	}
 	for (int i = 0; i < stage->crowd; i++) {
 		framebuf_birth(out, &(struct birth) {
 					    .entity = ENTITY_GPU_PROCESS,
@@ -116,6 +126,9 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 				    });
 	s->born = true;
 	s->total = stage->total;
+	if (stage->second > 0 && !s->second_born)
+		framebuf_birth(out, &(struct birth) { .entity = ENTITY_GPU, .id = 2, .gpu = { .uuid = "GPU-2", .name = "Fake", .vendor = "nvidia" } });
+	s->second_born = stage->second > 0;
 	if (what & 1) {
 		framebuf_value(out, M_GPU_MEM, 1, stage->mem);
 		framebuf_value(out, M_GPU_ENERGY, 1, stage->energy);
@@ -441,6 +454,53 @@ static void who_left_while_nobody_looked_has_ended(void **state)
 	assert_int_equal(g->n_user_ends, 1);
 }
 
+/* A GPU that the next helper does not find lists nobody ever again: who was on it is not told of as still there. */
+static void who_was_on_a_gpu_that_is_gone_has_left_it(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->pid[0] = g->main.pid;
+	stage->user_mem[0] = 100;
+	stage->second = getppid();
+	until(g, g->n_users == 2);
+	stage->second = -1;
+	stage->crashes = 1;
+	until(g, is(g, M_JOB_GPU_MEM, 100) && strstr(g->notes, "gpu: read again since"));
+	until(g, g->n_user_ends == 1);
+	assert_int_equal(g->n_users, 2);
+}
+
+/* Helpers that find no driver are given up after a while: nobody can be seen to leave then. */
+static void who_is_awaited_in_vain_has_left(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->pid[0] = g->main.pid;
+	until(g, g->n_users == 1);
+	stage->opens_never = 2;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "nothing is read from then on"));
+	until(g, g->n_user_ends == 1);
+}
+
+/* Lists that fail may come again, until the run is over. */
+static void nobody_is_awaited_beyond_the_end(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->pid[0] = g->main.pid;
+	until(g, g->n_users == 1);
+	stage->list_fails = 1;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "gpu: read again since"));
+	const unsigned n = stage->reads;
+
+	until(g, stage->reads > n + 40);
+	assert_int_equal(g->n_user_ends, 0);
+	sampler_end(g->rig.s);
+	assert_int_equal(g->n_user_ends, 1);
+}
+
 /* What the driver counts goes on; what the helper had counted itself begins at 0 again, and is not counted twice. */
 static void counters_go_on_over_a_crash(void **state)
 {
@@ -582,6 +642,9 @@ int main(void)
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_left_while_nobody_looked_has_ended),
+		TEST(who_was_on_a_gpu_that_is_gone_has_left_it),
+		TEST(who_is_awaited_in_vain_has_left),
+		TEST(nobody_is_awaited_beyond_the_end),
 		TEST(counters_go_on_over_a_crash),
 		TEST(crashes_without_end_have_one),
 		TEST(a_total_may_be_told_later),
