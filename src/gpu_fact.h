@@ -39,11 +39,20 @@ struct gpu_fact_set {
 	bool has[GPU_FACT_COUNT];
 };
 
-/* One fact of one device, as it crosses from a source to whoever asked. */
+/* Why there is no value, where that is more than that the device has none. */
+enum gpu_lack {
+	GPU_LACK_NONE,
+	GPU_LACK_RIGHT,   /* this user may not have it */
+	GPU_LACK_ERROR,   /* the driver answered with an error that says nothing */
+	GPU_LACK_COUNT,
+};
+
+/* One fact of one device, as it crosses from a source to whoever asked; or why it has none, or no value of a metric. */
 struct gpu_fact_told {
 	uint32_t id;      /* the device's, that its source gave it */
-	uint16_t fact;    /* enum gpu_fact */
-	bool is_text;
+	uint16_t fact;    /* enum gpu_fact; of_metric: enum metric */
+	bool is_text, of_metric;
+	enum gpu_lack lack; /* not GPU_LACK_NONE: that, and no value; always so of_metric */
 	int64_t value;    /* unless is_text */
 	char text[96];    /* if is_text */
 };

@@ -232,7 +232,14 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 {
 	struct gpu_now *g = gpu_of(now, id);
 
-	if (!g || told->fact >= GPU_FACT_COUNT)
+	if (!g || told->fact >= (told->of_metric ? (int) METRIC_COUNT : (int) GPU_FACT_COUNT) || told->lack >= GPU_LACK_COUNT)
+		return;
+	if (told->of_metric) {
+		g->lacks[told->fact] = told->lack;
+		return;
+	}
+	g->facts[told->fact].lack = told->lack;
+	if (told->lack != GPU_LACK_NONE)
 		return;
 	if (!told->is_text) {
 		g->facts[told->fact].number = known(told->value);
@@ -250,6 +257,7 @@ void gpus_now_no_facts(struct gpus_now *now)
 		for (size_t f = 0; f < GPU_FACT_COUNT; f++)
 			free(g->facts[f].text);
 		memset(g->facts, 0, sizeof(g->facts));
+		memset(g->lacks, 0, sizeof(g->lacks));
 	}
 }
 

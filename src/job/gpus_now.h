@@ -21,9 +21,11 @@ struct gpu_now {
 	bool is_hidden;              /* the caller's environment hides it from CUDA */
 	bool is_chosen;              /* it is one of those that were asked for */
 	struct maybe metrics[METRIC_COUNT];
+	enum gpu_lack lacks[METRIC_COUNT]; /* why metrics have no value at the last look */
 	struct {
 		struct maybe number;
 		char *text;          /* NULL: it is none, or not had */
+		enum gpu_lack lack;  /* why it is not had */
 	} facts[GPU_FACT_COUNT];
 };
 

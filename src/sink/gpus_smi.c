@@ -166,11 +166,29 @@ static void put_number(enum smi_form form, int64_t v, struct buf *out)
 	}
 }
 
-/* What stands where a value is missing. Before its branch 470 nvidia-smi had another word for it. */
+/* What is told of memory comes from one call. */
+static enum gpu_lack lack_of(const struct gpu_now *gpu, const struct smi_field *field)
+{
+	const bool of_memory = strncmp(field->name, "memory.", 7) == 0 && field->from != FROM_FACT;
+
+	if (field->from == FROM_FACT)
+		return gpu->facts[field->which].lack;
+	return of_memory ? gpu->lacks[M_GPU_MEM] : field->from == FROM_METRIC ? gpu->lacks[field->which]
+									      : GPU_LACK_NONE;
+}
+
+/* What stands where a value is missing. Before its branch 470 nvidia-smi had another word for what a device does not have. */
 static const char *absent(const struct gpu_now *gpu, const struct smi_field *field)
 {
+	static const char *const lacks[GPU_LACK_COUNT] = {
+		[GPU_LACK_RIGHT] = "[Insufficient Permissions]",
+		[GPU_LACK_ERROR] = "[Unknown Error]",
+	};
 	const struct maybe lost = gpu->facts[GF_LOST].number;
+	const enum gpu_lack lack = lack_of(gpu, field);
 
+	if (!lost.known && lack != GPU_LACK_NONE)
+		return lacks[lack];
 	if (lost.known)
 		return lost.value == 16 ? "[GPU requires reset]" : "[GPU is lost]";
 	if (field->from == FROM_METRIC && field->which == M_GPU_TEMP_MEM)

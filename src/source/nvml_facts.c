@@ -289,13 +289,40 @@ static void tell_number(const struct teller *t, enum gpu_fact fact, struct maybe
 		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
 }
 
+static enum gpu_lack lack_of(int code)
+{
+	if (nvml_code(code)->meaning == NVML_FORBIDDEN)
+		return GPU_LACK_RIGHT;
+	return code == NVML_UNKNOWN ? GPU_LACK_ERROR : GPU_LACK_NONE;
+}
+
+static void tell_lack(const struct teller *t, bool of_metric, int what, enum gpu_lack lack)
+{
+	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
+		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
+}
+
+/* Of what comes with every look. */
+static void tell_metric_lacks(const struct nvml_gpu *d, const struct teller *t)
+{
+	for (size_t i = 0; i < nvml_n_rows; i++) {
+		for (unsigned m = 0; m < nvml_rows[i].n; m++)
+			tell_lack(t, true, nvml_rows[i].metrics[m], lack_of(d->tries[i].code));
+	}
+}
+
 static void tell_row(struct source *s, struct nvml_gpu *d, size_t row, const struct teller *t)
 {
 	const enum gpu_fact first = rows[row].facts[0], second = rows[row].facts[1];
 	struct said said = { .text = "" };
 
-	if ((d->parent && !rows[row].of_instance) || (!t->wanted->has[first] && (second == NO || !t->wanted->has[second])) ||
-		rows[row].read(s, d, &said) != NVML_SUCCESS)
+	if ((d->parent && !rows[row].of_instance) || (!t->wanted->has[first] && (second == NO || !t->wanted->has[second])))
+		return;
+	const int code = rows[row].read(s, d, &said);
+
+	tell_lack(t, false, first, lack_of(code));
+	tell_lack(t, false, second, lack_of(code));
+	if (code != NVML_SUCCESS)
 		return;
 	said.text[sizeof(said.text) - 1] = '\0';
 	if (gpu_facts[first].kind == FACT_TEXT)
@@ -378,6 +405,7 @@ void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact
 		for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
 			tell_row(s, d, row, &t);
 		tell_sm(s, d, &t);
+		tell_metric_lacks(d, &t);
 	}
 	if (cuda_facts_any(wanted) && !any_asleep(s))
 		cuda_facts(tell_cuda, (void *) (uintptr_t) &both);

@@ -282,6 +282,17 @@ def test_a_script_for_nvidia_smi(cards):
     assert run(cards("450"), "--query-gpu=addressing_mode", "--format=csv,noheader", "-i", "0").stdout == "[Not Supported]\n"
 
 
+@pytest.mark.parametrize("code, word", [(4, "[Insufficient Permissions]"), (999, "[Unknown Error]"), (3, "[N/A]"), (6, "[N/A]")])
+def test_why_a_value_is_missing_has_nvidia_smi_s_words(cards, code, word):
+    """Of figures, of what is asked for by name alone and of totals; the other card has its own."""
+    calls = ("MemoryInfo*", "PowerUsage", "VbiosVersion", "PowerManagementDefaultLimit", "CurrentClocks*Reasons", "UtilizationRates", "Samples")
+    fake = cards(more="".join(f"[call nvmlDeviceGet{call}]\ngpu = 1\nerror = {code}\n" for call in calls))
+    fields = "memory.total,memory.used,memory.free,memory.reserved,power.draw,vbios_version,power.default_limit,clocks_event_reasons.gpu_idle,utilization.gpu"
+    out = run(fake, f"--query-gpu={fields},temperature.gpu", "--format=csv,noheader").stdout.splitlines()
+    assert "[" not in out[0]
+    assert out[1].split(", ") == [word] * len(fields.split(",")) + ["70"]
+
+
 def test_an_instance_is_listed_and_asked_for_as_nvidia_smi_has_it(tmp_path):
     """By its own name alone, and by the number that the table has for it."""
     fake = Fake(tmp_path, "mig")
@@ -486,7 +497,7 @@ def test_a_total_that_was_not_had_at_first_is_told_later(cards):
     env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
     with subprocess.Popen([HIWATER, "gpus", "--query-gpu=count,index,memory.total", "--format=csv,noheader,nounits", "-lms", "20"],
                           env=env, stdout=subprocess.PIPE, text=True) as looking:
-        assert [looking.stdout.readline() for _ in range(2)] == ["2, 0, 81559\n", "2, 1, [N/A]\n"]
+        assert [looking.stdout.readline() for _ in range(2)] == ["2, 0, 81559\n", "2, 1, [Unknown Error]\n"]
         clock.write_text("110")
         deadline = time.monotonic() + 30
         while looking.stdout.readline() != "2, 1, 81559\n":
