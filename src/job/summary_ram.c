@@ -266,9 +266,29 @@ static int64_t largest_process(const struct job *job, bool with_main)
 	return largest;
 }
 
+/* No instant had more than all of them at their largest. Known where the kernel told of each one at its end. */
+static struct maybe all_at_most(const struct job *job, bool with_main)
+{
+	const struct facts *f = job_facts_const(job);
+	int64_t sum = 0;
+
+	if (f->taskstats.value != 1 || f->processes_seen.value != (int64_t) job_process_count(job) || faults_unseen(job) > 0)
+		return UNKNOWN;
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (p->is_main && !with_main)
+			continue;
+		if (!p->peak_exact || __builtin_add_overflow(sum, p->peak_bytes, &sum))
+			return UNKNOWN;
+	}
+	return known(sum);
+}
+
 struct ram_accs {
 	const struct acc *low, *value, *high;
 	int64_t least;         /* no figure is below it */
+	struct maybe most;     /* neither the low bound nor the best estimate is above it */
 };
 
 /* Then the figure is what looks found, and no more. */
@@ -286,6 +306,11 @@ static void unseen_take(const struct job *job, struct ram_figure *figure)
 	figure->high = UNKNOWN;
 }
 
+static int64_t at_most(struct maybe most, int64_t value)
+{
+	return most.known && most.value < value ? most.value : value;
+}
+
 static void bounded_figure(const struct job *job, const struct ram_accs *a, struct ram_figure *figure)
 {
 	const struct maybe passes = job_facts_const(job)->pss_passes;
@@ -296,6 +321,10 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 	low = a->low->max > a->least ? a->low->max : a->least;
 	peak = a->value->max > low ? a->value->max : low;
 	high = a->high->max > peak ? a->high->max : peak;
+	/* Looks are not of one instant: what one held early and another late adds up to more than there was. The high bound
+	 * stays: what a program held before its exec is in nobody's mark. */
+	low = at_most(a->most, low);
+	peak = at_most(a->most, peak);
 	figure_set(figure, METHOD_BOUNDED, passes.known && passes.value > 0 ? "PSS" : "fork families", low, high);
 	figure->peak = known(peak);
 	figure_time(figure, a->value);
@@ -309,6 +338,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		.value = job_acc(job, M_JOB_RAM, 0),
 		.high = job_acc(job, M_JOB_RAM_HIGH, 0),
 		.least = largest_process(job, true),
+		.most = all_at_most(job, true),
 	};
 
 	if (one && main->method != METHOD_UNKNOWN) {
@@ -335,6 +365,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		.value = job_acc(job, M_JOB_RAM_REST, 0),
 		.high = job_acc(job, M_JOB_RAM_REST_HIGH, 0),
 		.least = largest_process(job, false),
+		.most = all_at_most(job, false),
 	};
 
 	if (none) {

@@ -444,6 +444,66 @@ static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 }
 
 /* Three looks at main, the second at so much, and its end. */
+/* A pass that found one of them small and late, and one that had grown meanwhile: 40 MB each, and neither ever had more
+ * than 30. */
+static void two_were_found_too_large(struct rig *r, bool all_exact)
+{
+	job_facts(r->job)->processes_seen = known(2);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, 20 * MB, 0);
+	rss(r, 2, 20 * MB, 0);
+	push(r);
+	for (uint32_t id = 1; id <= 2; id++) {
+		say(r, M_PROC_PSS, id, 40 * MB);
+		say(r, M_PROC_PRIVATE, id, 40 * MB);
+		say(r, M_PROC_SHARED, id, 0);
+	}
+	push(r);
+	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
+	tick(r);
+	if (all_exact)
+		ended_with(r, 2, 30 * MB);
+	else
+		gone(r, 2);
+	ended_with(r, 1, 30 * MB);
+	tick(r);
+}
+
+static void test_all_together_are_no_more_than_their_marks(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	two_were_found_too_large(r, true);
+	s = summary_of(r); /* whether others were missed is not known */
+	assert_int_equal(s.combined.low.value, 80 * MB);
+	summary_done(&s);
+	job_facts(r->job)->taskstats = known(1);
+	s = summary_of(r);
+	assert_int_equal(s.combined.low.value, 60 * MB);
+	assert_int_equal(s.combined.peak.value, 60 * MB);
+	assert_true(s.combined.high.value >= 80 * MB);
+	assert_int_equal(s.descendants.peak.value, 30 * MB);
+	summary_done(&s);
+	job_facts(r->job)->processes_seen = known(3);
+	s = summary_of(r);
+	assert_int_equal(s.combined.low.value, 80 * MB);
+	summary_done(&s);
+}
+
+static void test_one_whose_mark_is_not_known_may_have_held_the_rest(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	two_were_found_too_large(r, false);
+	job_facts(r->job)->taskstats = known(1);
+	s = summary_of(r);
+	assert_int_equal(s.combined.low.value, 80 * MB);
+	summary_done(&s);
+}
+
 static void ran_alone(struct rig *r, int64_t bytes)
 {
 	const int64_t looks[] = { 10 * MB, bytes, 10 * MB };
@@ -691,6 +751,8 @@ int main(void)
 		RIG_TEST(test_what_grew_a_little_before_its_end_is_split),
 		RIG_TEST(test_what_came_after_the_look_is_not_split),
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
+		RIG_TEST(test_all_together_are_no_more_than_their_marks),
+		RIG_TEST(test_one_whose_mark_is_not_known_may_have_held_the_rest),
 		RIG_TEST(test_means_and_times),
 		RIG_TEST(test_cores_are_over_all_that_was_followed),
 		RIG_TEST(test_out_of_memory),
