@@ -66,9 +66,11 @@ void drm_gpus_close(struct drm_gpus *g)
 
 /* ---- births and losses -------------------------------------------------------------------------------------------- */
 
+/* By what people call it. The kernel has no number for it, and cards of one product stand in different places. */
 static void note(struct drm_gpus *g, size_t i, const char *what, uint64_t now_ns, struct framebuf *out)
 {
-	char text[192];
+	const char *pci = g->cards.list[i].pci;
+	char text[256];
 	struct event event = {
 		.time_ns = now_ns > g->env->start_boot_ns ? now_ns - g->env->start_boot_ns : 0,
 		.kind = EVENT_NOTE,
@@ -77,7 +79,7 @@ static void note(struct drm_gpus *g, size_t i, const char *what, uint64_t now_ns
 		.text = text,
 	};
 
-	snprintf(text, sizeof(text), "gpu: %s %s", g->list[i].uuid, what);
+	snprintf(text, sizeof(text), "gpu: %s%s%s%s %s", g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", what);
 	framebuf_event(out, &event);
 }
 

@@ -104,8 +104,8 @@ static void what_cannot_be_is_left_out(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_MEM, 1);
 	check_lacks(&rig.out, M_GPU_TEMP, 1);
-	assert_true(is_noted(&rig.out, "pci-0000:03:00.0 says for gpu.mem what cannot be so"));
-	assert_true(is_noted(&rig.out, "pci-0000:03:00.0 says for gpu.temp what cannot be so"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.mem what cannot be so"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.temp what cannot be so"));
 	gpu_rig_read(&rig);
 	assert_false(is_noted(&rig.out, "cannot be so"));
 	gpu_rig_done(&rig);
@@ -273,7 +273,7 @@ static void a_card_that_is_taken_away(void **state)
 	assert_int_equal(rig.out.n_events, 1);
 	assert_int_equal(rig.out.events[0].kind, EVENT_NOTE);
 	assert_int_equal(rig.out.events[0].id, 1);
-	assert_string_equal(rig.out.events[0].text, "gpu: amd-a1b2c3d4e5f60718 is gone");
+	assert_string_equal(rig.out.events[0].text, "gpu: AMD Instinct MI300X OAM (0000:c1:00.0) is gone");
 	gpu_rig_read(&rig);
 	check_silent(&rig.out, M_GPU_POWER, 1);
 	check_value(&rig.out, M_GPU_POWER, 2, 141000000);
