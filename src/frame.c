@@ -24,6 +24,16 @@ static const char *const how_names[] = {
 	[END_TASKSTATS] = "taskstats",
 	[END_LEFT] = "left",
 };
+/* None has CAUSE_UNKNOWN. */
+static const char *const cause_names[CAUSE_UNKNOWN] = {
+	[CAUSE_NONE] = "none",
+	[CAUSE_DEVICE] = "device",
+	[CAUSE_NVML] = "nvml",
+	[CAUSE_AMDGPU] = "amdgpu",
+	[CAUSE_DRM] = "drm",
+	[CAUSE_HELPER] = "helper",
+	[CAUSE_HELPER_ENDED] = "helper-ended",
+};
 
 const char *event_name(enum event_kind kind)
 {
@@ -52,6 +62,18 @@ int event_find(const char *name)
 int how_find(const char *name)
 {
 	return find(how_names, sizeof(how_names) / sizeof(how_names[0]), name);
+}
+
+const char *cause_name(enum note_cause cause)
+{
+	return cause < CAUSE_UNKNOWN ? cause_names[cause] : NULL;
+}
+
+enum note_cause cause_find(const char *name)
+{
+	const int cause = find(cause_names, CAUSE_UNKNOWN, name);
+
+	return cause < 0 ? CAUSE_UNKNOWN : (enum note_cause) cause;
 }
 
 bool event_is_private(const struct event *event)

@@ -142,6 +142,19 @@ enum event_kind {
 	EVENT_KIND_COUNT,
 };
 
+/* Who tells nothing because of what a note says, whatever its words: what is missing of them needs no second reason. */
+enum note_cause {
+	CAUSE_NONE,
+	CAUSE_DEVICE,       /* nobody lists who is on the device id, or not all of them */
+	CAUSE_NVML,         /* a driver, of all devices that it reads */
+	CAUSE_AMDGPU,
+	CAUSE_DRM,
+	CAUSE_HELPER,       /* whoever asks the drivers, of all devices */
+	CAUSE_HELPER_ENDED, /* likewise; and before it had told of a device, maybe */
+	CAUSE_UNKNOWN,      /* a recording does not say it: then nothing follows from what is missing */
+	CAUSE_COUNT,
+};
+
 /* Something that happened at an instant. */
 struct event {
 	uint64_t time_ns;        /* since the run's start */
@@ -151,6 +164,7 @@ struct event {
 	uint32_t phase;          /* PHASE_*: number of the phase, from 1, nested ones too; else 0 */
 	int64_t value_ns;        /* GAP: how long; else 0 */
 	const char *text;        /* UTF-8 or any bytes, never NULL */
+	enum note_cause cause;   /* of a NOTE */
 };
 
 /* One value of a series that the user pushed. */
@@ -184,6 +198,9 @@ const char *event_name(enum event_kind kind);
 const char *how_name(enum end_how how);
 int event_find(const char *name);
 int how_find(const char *name);
+/* "helper-ended"; NULL for one that is unknown, which is what it is where there is no such text. */
+const char *cause_name(enum note_cause cause);
+enum note_cause cause_find(const char *name);
 
 /* Does its text name a process? */
 bool event_is_private(const struct event *event);

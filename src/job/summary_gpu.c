@@ -232,20 +232,21 @@ static int note_events(struct summary *s)
 	return r;
 }
 
-/* Whoever asks the drivers was ended by one: what it has not told says nothing. */
-static bool helper_ended(const struct summary *s)
+static bool any_note(const struct summary *s, enum note_cause cause)
 {
-	static const char *const begins[] = { "gpu: the helper ended", "gpu: the helper was ended" };
-
 	for (size_t i = 0; s->job && i < job_event_count(s->job); i++) {
 		const struct event *e = job_event(s->job, i);
 
-		for (size_t k = 0; e->kind == EVENT_NOTE && k < sizeof(begins) / sizeof(begins[0]); k++) {
-			if (strncmp(e->text, begins[k], strlen(begins[k])) == 0)
-				return true;
-		}
+		if (about_of(e) && e->cause == cause)
+			return true;
 	}
 	return false;
+}
+
+/* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
+static bool may_have_ended(const struct summary *s)
+{
+	return any_note(s, CAUSE_HELPER_ENDED) || any_note(s, CAUSE_UNKNOWN);
 }
 
 static int note_absence(struct summary *s)
@@ -256,8 +257,10 @@ static int note_absence(struct summary *s)
 		return summary_note(s, "gpu", "not asked for: --gpu=none");
 	if (f->gpu_why && *f->gpu_why)
 		return summary_note(s, "gpu", "%s", f->gpu_why);
-	if (helper_ended(s))
+	if (any_note(s, CAUSE_HELPER_ENDED))
 		return summary_note(s, "gpu", "none could be read: the helper ended before it told of one");
+	if (any_note(s, CAUSE_UNKNOWN))
+		return 0;
 	if (!f->gpu_asked.known)
 		return summary_note(s, "gpu", "the run was over before GPUs could be asked");
 	return summary_note(s, "gpu", "%s", f->gpu_seen.value ? "none of those on this machine could be read" : "none on this machine");
@@ -301,29 +304,32 @@ static int note_unlisted(struct summary *s)
 	return r;
 }
 
-/* Does a note that no device is named in speak for this one? A driver's does for its own vendor's alone, DCGM lists nobody. */
-static bool is_drivers_of(const struct gpu_birth *gpu, const char *text)
+/* By its vendor, which is all that is recorded of who reads it: the kernel's own drivers of NVIDIA's and AMD's old GPUs are DRM's. */
+static enum note_cause driver_of(const struct gpu_birth *gpu)
 {
-	static const struct {
-		const char *label, *vendor;
-	} drivers[] = { { "NVML ", "nvidia" }, { "amdgpu ", "amd" }, { "DRM ", "intel" }, { "DCGM ", "nobody" }, { "GPU ", "nobody" } };
-
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
-		if (strncmp(text, drivers[i].label, strlen(drivers[i].label)) == 0)
-			return strcmp(gpu->vendor, drivers[i].vendor) == 0;
-	}
-	return true;
+	if (strcmp(gpu->vendor, "nvidia") == 0)
+		return CAUSE_NVML;
+	return strcmp(gpu->vendor, "amd") == 0 ? CAUSE_AMDGPU : CAUSE_DRM;
 }
 
-/* Words of notes after which nobody wonders why there is no list. */
-static bool is_cause(const char *text)
+/* Does a note say why nobody lists who is on that one? */
+static bool explains(const struct event *e, const struct birth *gpu)
 {
-	static const char *const causes[] = { "lost: ", "closed: ", "asleep: ", "is gone", "cannot be listed", "driver does not tell ",
-		"did not answer", "has not answered", "the helper ", "helper number ", "no process could be started" };
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (strstr(text, causes[i]))
-			return true;
+	switch (e->cause) {
+	case CAUSE_DEVICE:
+		return e->id == gpu->id;
+	case CAUSE_NVML:
+	case CAUSE_AMDGPU:
+	case CAUSE_DRM:
+		return e->cause == driver_of(&gpu->gpu);
+	case CAUSE_HELPER:
+	case CAUSE_HELPER_ENDED:
+		return true;
+	case CAUSE_UNKNOWN:
+		return !e->id || e->id == gpu->id;
+	case CAUSE_NONE:
+	case CAUSE_COUNT:
+		break;
 	}
 	return false;
 }
@@ -332,9 +338,8 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 {
 	for (size_t i = 0; i < job_event_count(job); i++) {
 		const struct event *e = job_event(job, i);
-		const char *about = about_of(e), *text = about ? e->text + strlen(about) + 2 : NULL;
 
-		if (text && is_cause(text) && (e->id ? e->id == gpu->id : is_drivers_of(&gpu->gpu, text)))
+		if (about_of(e) && explains(e, gpu))
 			return true;
 	}
 	return false;
@@ -411,7 +416,7 @@ int summary_gpu(struct summary *s)
 	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
 	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
-		      !helper_ended(s);
+		      !may_have_ended(s);
 	r = note_events(s);
 	if (r == 0 && !any)
 		r = note_absence(s);

@@ -100,7 +100,7 @@ static int add_column(void *ctx, const char *column)
 	char word[96];
 
 	(void) snprintf(word, sizeof(word), " %s ", column);
-	(void) buf_printf(&s->sql, "%s%s", s->started ? "," : "", strstr(s->have.data, word) ? column : "NULL");
+	(void) buf_printf(&s->sql, "%s%s", s->started ? "," : "", strstr(s->have.data, word) || strcmp(column, "rowid") == 0 ? column : "NULL");
 	s->started = true;
 	return s->sql.error;
 }

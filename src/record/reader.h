@@ -42,8 +42,8 @@ sqlite3_stmt *reader_prepare(struct replay *r, const char *sql);
  * the order of time. NULL if there is no such table. */
 sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, const char *where);
 
-/* Selects the columns (NULL behind the last) of a table, NULL for those that it lacks, with what follows FROM table. NULL
- * if there is no such table. */
+/* Selects the columns (NULL behind the last) of a table, NULL for those that it lacks, with what follows FROM table;
+ * rowid is one that it has. NULL if there is no such table. */
 sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *const *columns, const char *behind);
 
 /* A column as an integer, a time or an id; false if it is none. */

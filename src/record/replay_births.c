@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of the tables of processes, GPUs and processes on GPUs as births.
+ * Rows of the tables of processes, GPUs and processes on GPUs as births; of events.
  */
 #include "record/replay_internal.h"
 
@@ -82,4 +82,24 @@ struct birth birth_read(enum entity entity, sqlite3_stmt *st)
 
 	(void) reader_id(st, 0, &b.id);
 	return b;
+}
+
+/* ---- events --------------------------------------------------------------------------------------------------------- */
+
+const char *const event_columns[] = { "t", "kind", "entity", "id", "phase", "value", "text", "cause", "rowid", NULL };
+
+bool event_read(sqlite3_stmt *st, struct event *ret)
+{
+	const int kind = event_find(reader_text(st, 1)), entity = entity_find(reader_text(st, 2));
+
+	*ret = (struct event) { .value_ns = reader_int_or(st, 5, 0), .text = reader_text(st, 6) };
+	if (kind < 0 || entity < 0 || !reader_time(st, 0, &ret->time_ns))
+		return false;
+	ret->kind = (enum event_kind) kind;
+	ret->entity = (enum entity) entity;
+	(void) reader_id(st, 3, &ret->id);
+	(void) reader_id(st, 4, &ret->phase);
+	if (ret->kind == EVENT_NOTE)
+		ret->cause = cause_find(reader_text(st, 7));
+	return true;
 }

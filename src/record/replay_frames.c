@@ -237,17 +237,13 @@ static void step_list(struct play *p, struct list *list)
 
 static enum frame_source put_event(struct play *p, sqlite3_stmt *st, uint64_t time_ns)
 {
-	int kind = event_find(reader_text(st, 1)), entity = entity_find(reader_text(st, 2));
-	struct event event = { .time_ns = time_ns, .value_ns = reader_int_or(st, 5, 0), .text = reader_text(st, 6) };
+	struct event event;
 
-	if (kind < 0 || entity < 0)
+	if (!event_read(st, &event))
 		return FRAME_RECORDER;
-	event.kind = (enum event_kind) kind;
-	event.entity = (enum entity) entity;
-	(void) reader_id(st, 3, &event.id);
-	(void) reader_id(st, 4, &event.phase);
+	event.time_ns = time_ns;
 	framebuf_event(&p->out, &event);
-	return kind == EVENT_MARK || event.phase > 0 ? FRAME_USER : FRAME_RECORDER;
+	return event.kind == EVENT_MARK || event.phase > 0 ? FRAME_USER : FRAME_RECORDER;
 }
 
 static void show_events(struct play *p, uint64_t time_ns)
@@ -255,7 +251,7 @@ static void show_events(struct play *p, uint64_t time_ns)
 	while (p->events.waits && p->events.t_ns <= time_ns && p->error == 0 && !p->stopped) {
 		enum frame_source source = put_event(p, p->events.statement, p->events.t_ns);
 
-		p->events.last_row = sqlite3_column_int64(p->events.statement, 7);
+		p->events.last_row = sqlite3_column_int64(p->events.statement, EVENT_ROWID);
 		show(p, source, time_ns, 0);
 		step_list(p, &p->events);
 	}
@@ -389,10 +385,9 @@ static void open_lists(struct play *p)
 {
 	char sql[256];
 
-	(void) snprintf(sql, sizeof(sql), "SELECT t, kind, entity, id, phase, value, text, rowid FROM event WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
-		p->events.last_row, p->people.from_ns);
-	if (reader_has_table(p->r, "event"))
-		p->events.statement = reader_prepare(p->r, sql);
+	(void) snprintf(sql, sizeof(sql), "WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid", p->events.last_row,
+		p->people.from_ns);
+	p->events.statement = reader_table(p->r, "event", event_columns, sql);
 	(void) snprintf(sql, sizeof(sql), "SELECT t, step, value, (SELECT name FROM series WHERE id = series_value.series), rowid"
 					  " FROM series_value WHERE rowid > %" PRId64 " AND t >= %" PRIu64 " ORDER BY rowid",
 		p->values.last_row, p->people.from_ns);

@@ -45,6 +45,13 @@ extern const struct birth_table birth_tables[BIRTHS];
 /* A row of those columns; texts live until the statement moves. */
 struct birth birth_read(enum entity entity, sqlite3_stmt *st);
 
+/* What is selected of events, and a row of that; false: it is none. The text lives until the statement moves. */
+extern const char *const event_columns[];
+enum {
+	EVENT_ROWID = 8
+};
+bool event_read(sqlite3_stmt *st, struct event *ret);
+
 struct population {
 	struct replay *r;
 	struct births births[BIRTHS];

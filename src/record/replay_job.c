@@ -240,18 +240,14 @@ static int put_series(struct putting *p, sqlite3_stmt *st)
 
 static int put_event(struct putting *p, sqlite3_stmt *st)
 {
-	int kind = event_find(reader_text(st, 1)), entity = entity_find(reader_text(st, 2));
-	struct event event = { .value_ns = reader_int_or(st, 5, 0), .text = within(p, reader_text(st, 6)) };
+	struct event event;
 	struct frame frame = { .source = FRAME_RECORDER, .n_events = 1, .events = &event };
 
-	if (kind < 0 || entity < 0 || !reader_time(st, 0, &event.time_ns))
+	if (!event_read(st, &event))
 		return 0;
-	if (kind == EVENT_PHASE_BEGIN && p->phases++ >= MOST_PHASES)
+	if (event.kind == EVENT_PHASE_BEGIN && p->phases++ >= MOST_PHASES)
 		return 0;
-	event.kind = (enum event_kind) kind;
-	event.entity = (enum entity) entity;
-	(void) reader_id(st, 3, &event.id);
-	(void) reader_id(st, 4, &event.phase);
+	event.text = within(p, event.text);
 	frame.time_ns = event.time_ns;
 	return job_apply(p->job, &frame);
 }
@@ -323,7 +319,7 @@ static const struct table tables[] = {
 	{ "gpu", "ORDER BY id", MOST_GPUS, put_gpu, birth_tables[1].columns },
 	{ "gpu_process", "ORDER BY id", MOST_GPUS, put_gpu_process, birth_tables[2].columns },
 	{ "series", "ORDER BY id", MOST_SERIES, put_series, series_columns },
-	{ "event", "SELECT t, kind, entity, id, phase, value, text FROM event ORDER BY rowid", MOST_EVENTS, put_event, NULL },
+	{ "event", "ORDER BY rowid", MOST_EVENTS, put_event, event_columns },
 	{ "phase", "ORDER BY number", MOST_PHASES, put_phase, phase_columns },
 	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
 		MOST_ACCS, put_acc, NULL },

@@ -325,6 +325,7 @@ static int put_event(struct store *s, const struct event *event)
 	(void) sqlite3_bind_int64(st, 5, event->phase);
 	(void) sqlite3_bind_int64(st, 6, event->value_ns);
 	store_bind_text(st, 7, text);
+	(void) sqlite3_bind_text(st, 8, event->kind == EVENT_NOTE ? cause_name(event->cause) : NULL, -1, SQLITE_STATIC);
 	count(s, CLASS_EVENT, 40 + len);
 	return store_step(s, st);
 }

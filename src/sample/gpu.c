@@ -254,7 +254,8 @@ const struct frame *gpu_take(struct gpu *g)
 
 /* ---- is it there? ---------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void note(const struct gpu *g, struct framebuf *out, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void note(const struct gpu *g, struct framebuf *out, enum note_cause cause,
+	const char *format, ...)
 {
 	const uint64_t now_ns = clock_boot_ns() - g->start.env->start_boot_ns;
 	char text[512];
@@ -263,7 +264,7 @@ __attribute__((format(printf, 3, 4))) static void note(const struct gpu *g, stru
 	va_start(ap, format);
 	(void) vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text });
+	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = cause });
 }
 
 static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[GPU_INSTANT])
@@ -277,7 +278,7 @@ static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 
 	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns,
 		    atomic_load(&g->shared->slots[i].in_call_ns), clock_boot_ns(), text))
-		note(g, out, "%s", text);
+		note(g, out, g->start.vendors[i].silent, "%s", text);
 }
 
 void gpu_watch_last(struct gpu *g, struct framebuf *out)
@@ -290,7 +291,7 @@ void gpu_watch_last(struct gpu *g, struct framebuf *out)
 		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns, call_ns, clock_boot_ns(), texts);
 
 		for (const char *text = texts[0]; n > 0; n--, text = texts[1])
-			note(g, out, "%s", text);
+			note(g, out, g->start.vendors[i].silent, "%s", text);
 	}
 }
 
@@ -324,12 +325,12 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 	g->told_again = false;
 	then = g->again.at_ns ? "it is started again" : "nothing is read from then on";
 	if (is_none) {
-		note(g, out, "gpu: helper number %u could not read GPUs: %s; %s", g->starts, gpu_why_not(g), then);
+		note(g, out, CAUSE_HELPER_ENDED, "gpu: helper number %u could not read GPUs: %s; %s", g->starts, gpu_why_not(g), then);
 		return;
 	}
 	if (g->status_known && WIFSIGNALED(g->status))
 		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
-	note(g, out, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
+	note(g, out, CAUSE_HELPER_ENDED, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
 		instant(g, clock_boot_ns(), text), g->again.ends > 1 ? ", once more" : "", then);
 }
 
@@ -341,7 +342,7 @@ static void start_again(struct gpu *g, struct framebuf *out)
 		return;
 	hang_up(g);
 	g->told_end = true;
-	note(g, out, "gpu: no process could be started to read GPUs again: %s; nothing is read from then on", strerror(-r));
+	note(g, out, CAUSE_HELPER, "gpu: no process could be started to read GPUs again: %s; nothing is read from then on", strerror(-r));
 }
 
 static void watch_start(struct gpu *g, struct framebuf *out)
@@ -351,7 +352,7 @@ static void watch_start(struct gpu *g, struct framebuf *out)
 	if (g->starts < 2 || g->told_again || !gpu_is_settled(g) || gpu_n_open(g) == 0)
 		return;
 	g->told_again = true;
-	note(g, out, "gpu: read again since %s, by helper number %u", instant(g, clock_boot_ns(), text), g->starts);
+	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", instant(g, clock_boot_ns(), text), g->starts);
 }
 
 void gpu_watch(struct gpu *g, struct framebuf *out)

@@ -22,6 +22,7 @@ struct gpu_vendor {
 	const struct source_ops *ops;
 	const char *label;       /* for people: "NVML" */
 	const struct source_ops *fills; /* NULL, or whose devices it tells more of: what it knows of a metric comes before theirs */
+	enum note_cause silent;  /* what is missing by it where it does not answer */
 };
 
 /* Ends with a row without ops. */

@@ -5,9 +5,9 @@
 #include "sample/gpu.h"
 
 const struct gpu_vendor gpu_vendors[] = {
-	{ &source_nvml, "NVML", NULL },
-	{ &source_amdgpu, "amdgpu", NULL },
-	{ &source_drm, "DRM", NULL },
-	{ &source_dcgm, "DCGM", &source_nvml },
-	{ NULL, NULL, NULL },
+	{ &source_nvml, "NVML", NULL, CAUSE_NVML },
+	{ &source_amdgpu, "amdgpu", NULL, CAUSE_AMDGPU },
+	{ &source_drm, "DRM", NULL, CAUSE_DRM },
+	{ &source_dcgm, "DCGM", &source_nvml, CAUSE_NONE }, /* it lists nobody */
+	{ NULL, NULL, NULL, CAUSE_NONE },
 };

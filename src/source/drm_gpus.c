@@ -67,7 +67,7 @@ void drm_gpus_close(struct drm_gpus *g)
 /* ---- births and losses -------------------------------------------------------------------------------------------- */
 
 /* By what people call it. The kernel has no number for it, and cards of one product stand in different places. */
-static void note(struct drm_gpus *g, size_t i, const char *what, uint64_t now_ns, struct framebuf *out)
+static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
 	char text[256];
@@ -77,6 +77,7 @@ static void note(struct drm_gpus *g, size_t i, const char *what, uint64_t now_ns
 		.entity = ENTITY_GPU,
 		.id = (uint32_t) i + 1,
 		.text = text,
+		.cause = cause,
 	};
 
 	snprintf(text, sizeof(text), "gpu: %s%s%s%s %s", g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", what);
@@ -120,7 +121,7 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 		if (!gpu->born)
 			birth_tell(g, i, out);
 		else if (gpu->lost && gpu->open)
-			note(g, i, "is there again", now_ns, out);
+			note(g, i, CAUSE_NONE, "is there again", now_ns, out);
 		gpu->born = true;
 		if (gpu->open)
 			gpu->lost = false;
@@ -142,7 +143,7 @@ static void note_odd(struct drm_gpus *g, size_t i, struct framebuf *out, enum me
 		return;
 	g->list[i].files.odd_noted[metric] = true;
 	snprintf(what, sizeof(what), "says for gpu.%s what cannot be so: it is left out", metrics[metric].name);
-	note(g, i, what, g->now_ns, out);
+	note(g, i, CAUSE_NONE, what, g->now_ns, out);
 }
 
 void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
@@ -200,7 +201,7 @@ static void lose(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf 
 	gpu_close(g, i);
 	drm_card_lose(&g->cards.list[i]);
 	g->list[i].lost = true;
-	note(g, i, "is gone", now_ns, out);
+	note(g, i, CAUSE_DEVICE, "is gone", now_ns, out);
 }
 
 bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out)
@@ -254,7 +255,7 @@ void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t 
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, known(counts[i]));
 		if (g->list[i].no_users_noted)
-			note(g, i, "has its processes listed again", clock_boot_ns(), out);
+			note(g, i, CAUSE_NONE, "has its processes listed again", clock_boot_ns(), out);
 		g->list[i].no_users_noted = false;
 	}
 }
@@ -264,7 +265,7 @@ void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
 		if (!g->list[i].no_users_noted)
-			note(g, i, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
+			note(g, i, CAUSE_DEVICE, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
 		g->list[i].no_users_noted = true;
 	}
 	drm_users_unknown(&g->users, out);

@@ -73,9 +73,9 @@ static void take(struct source *s, const struct nvml_event *e, struct framebuf *
 	if (e->type == NVML_EVENT_XID) {
 		d->xids++;
 		xid_text(e->data, text, sizeof(text));
-		nvml_note(s, d, out, "gpu.xid", text);
+		nvml_note(s, d, out, "gpu.xid", CAUSE_NONE, text);
 	} else if (e->type == NVML_EVENT_UNAVAILABLE) {
-		nvml_note(s, d, out, "gpu", "the driver says that it is unavailable");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "the driver says that it is unavailable");
 	}
 }
 

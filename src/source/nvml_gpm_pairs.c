@@ -148,7 +148,7 @@ static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct 
 	else
 		(void) snprintf(text, sizeof(text), "missing from then on: GPM: %s (NVML's code %d)%s", meant->why, code,
 			meant->meaning == NVML_ABSENT || meant->meaning == NVML_FORBIDDEN ? "" : "; it is asked again");
-	nvml_note(s, d, out, "gpu.sm_active", text);
+	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
 
 static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,

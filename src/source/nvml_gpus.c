@@ -170,7 +170,7 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	else
 		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d): what a job holds there is not known", d->state == NVML_CLOSED ? "closed" : "lost",
 			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
-	nvml_note(s, d, out, "gpu", text);
+	nvml_note(s, d, out, "gpu", CAUSE_DEVICE, text);
 	d->state_noted = true;
 }
 
@@ -219,7 +219,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		memset(d->counters, 0, sizeof(d->counters));
 		d->power = (struct nvml_power) { 0 };
 	} else if (was_known) {
-		nvml_note(s, d, out, "gpu", "it answers again");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it answers again");
 	}
 	nvml_instances_find(s, d, out);
 	s->events_stale = true;

@@ -170,7 +170,8 @@ void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *
 /* Tells of a metric of d: a value always, unknown once. */
 void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
 void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
-void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, const char *text);
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
+	const char *text);
 /* Reads the rows of group of every device that can be asked. */
 void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out);
 /* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */

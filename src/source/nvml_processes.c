@@ -235,7 +235,7 @@ static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		name_lists(d, which, names, sizeof(names));
 		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d): what they hold is not among what a job holds",
 			names, code->why, p->code[which]);
-		nvml_note(s, d, out, "gpu.memory", text);
+		nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 	}
 }
 
@@ -245,7 +245,7 @@ static void note_silence(struct source *s, struct nvml_gpu *d, const char *text,
 	if (d->silence_noted)
 		return;
 	d->silence_noted = true;
-	nvml_note(s, d, out, "gpu.memory", text);
+	nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 }
 
 /* How many there are. Where a list failed that is said each time: then what those of the other lists hold is all that is known. */

@@ -47,7 +47,8 @@ void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
 		*r = reading_of((enum metric) r->metric, r->id, scaled);
 }
 
-void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, const char *text)
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
+	const char *text)
 {
 	char words[320], instance[48] = "";
 	const struct event event = {
@@ -56,6 +57,7 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 		.entity = d->id ? ENTITY_GPU : ENTITY_JOB, /* one that could not be opened has no birth */
 		.id = d->id,
 		.text = words,
+		.cause = cause,
 	};
 
 	if (d->parent)
@@ -97,7 +99,7 @@ static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		return;
 	t->counted = true;
 	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
-	nvml_note(s, d, out, "gpu", text);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 /* What a mean is of ends where the driver says no more, or what cannot be: told once. */
@@ -117,7 +119,7 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 		(void) snprintf(text, sizeof(text), "what the driver says for gpu.%s cannot be so: it is left out", name);
 	else
 		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", name, code->why, t->code);
-	nvml_note(s, d, out, "gpu", text);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 /* One right is missing for all that takes it: the first figure of a device that is refused is told. */
@@ -131,7 +133,7 @@ static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml
 	d->refusal_noted = true;
 	(void) snprintf(text, sizeof(text), "the driver refuses figures, gpu.%s first: %s (NVML's code %d): %s", metrics[row->metrics[0]].name,
 		code->why, t->code, code->remedy);
-	nvml_note(s, d, out, "gpu", text);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
@@ -143,7 +145,7 @@ static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		return;
 	t->noted = true;
 	(void) snprintf(about, sizeof(about), "%.*s", (int) (colon - note), note);
-	nvml_note(s, d, out, about, colon + 2);
+	nvml_note(s, d, out, about, CAUSE_NONE, colon + 2);
 }
 
 /* ---- one row of one device ------------------------------------------------------------------------------------------ */

@@ -717,7 +717,7 @@ def freezer():
 
 
 def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
-    hiwater = start(gpu)
+    hiwater = start(gpu, "-o", "run.hiw")
     helper = wait_for(lambda: helper_of(hiwater), "the helper was started")
     (freezer / "cgroup.procs").write_text(str(helper))
     (freezer / "freezer.state").write_text("FROZEN")
@@ -725,6 +725,7 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4
     assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
+    assert asked(gpu, "SELECT cause = 'helper' FROM event WHERE text LIKE '%stays behind'")
 
 
 def test_a_gpu_that_was_lost_before_the_run_is_named_without_figures(gpu):

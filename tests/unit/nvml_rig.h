@@ -193,16 +193,37 @@ static inline const struct birth *find_process(const struct framebuf *b, uint32_
 	return NULL;
 }
 
-static inline bool has_note(const struct framebuf *b, const char *about, const char *words)
+static inline const struct event *find_note(const struct framebuf *b, const char *about, const char *words)
 {
 	for (size_t i = 0; i < b->n_events; i++) {
 		const char *text = b->events[i].text;
 
 		if (b->events[i].kind == EVENT_NOTE && strncmp(text, about, strlen(about)) == 0 && text[strlen(about)] == ':' &&
 			strstr(text, words))
-			return true;
+			return &b->events[i];
 	}
-	return false;
+	return NULL;
+}
+
+static inline bool has_note(const struct framebuf *b, const char *about, const char *words)
+{
+	return find_note(b, about, words);
+}
+
+/* A note that says why nobody lists who is on device id. */
+static inline bool has_cause(const struct framebuf *b, const char *about, const char *words, uint32_t id)
+{
+	const struct event *e = find_note(b, about, words);
+
+	return e && e->cause == CAUSE_DEVICE && e->id == id;
+}
+
+/* One after which that is still to be told. */
+static inline bool has_mere_note(const struct framebuf *b, const char *about, const char *words)
+{
+	const struct event *e = find_note(b, about, words);
+
+	return e && e->cause == CAUSE_NONE;
 }
 
 /* A reading of any extremes. */

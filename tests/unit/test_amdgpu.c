@@ -274,6 +274,7 @@ static void a_card_that_is_taken_away(void **state)
 	assert_int_equal(rig.out.events[0].kind, EVENT_NOTE);
 	assert_int_equal(rig.out.events[0].id, 1);
 	assert_string_equal(rig.out.events[0].text, "gpu: AMD Instinct MI300X OAM (0000:c1:00.0) is gone");
+	assert_int_equal(rig.out.events[0].cause, CAUSE_DEVICE);
 	gpu_rig_read(&rig);
 	check_silent(&rig.out, M_GPU_POWER, 1);
 	check_value(&rig.out, M_GPU_POWER, 2, 141000000);

@@ -185,6 +185,12 @@ static size_t notes(const struct framebuf *out, const char *words)
 	return n;
 }
 
+static enum note_cause only_cause(const struct framebuf *out)
+{
+	assert_int_equal(out->n_events, 1);
+	return out->events[0].cause;
+}
+
 static void processes_that_cannot_be_listed_for_a_while(void **state)
 {
 	(void) state;
@@ -198,12 +204,14 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 		gpu_rig_read(&rig);
 		check_lacks(&rig.out, M_GPU_PROCESSES, 1);
 		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"), 1);
+		assert_int_equal(only_cause(&rig.out), CAUSE_DEVICE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0); /* said once */
 		rig.root.proc = proc;
 		gpu_rig_read(&rig);
 		check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) has its processes listed again"), 1);
+		assert_int_equal(only_cause(&rig.out), CAUSE_NONE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0);
 	}

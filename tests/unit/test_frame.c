@@ -93,6 +93,17 @@ static const char *const event_names[EVENT_KIND_COUNT] = {
 	[EVENT_EXEC] = "exec",
 };
 
+static const char *const cause_names[CAUSE_COUNT] = {
+	[CAUSE_NONE] = "none",
+	[CAUSE_DEVICE] = "device",
+	[CAUSE_NVML] = "nvml",
+	[CAUSE_AMDGPU] = "amdgpu",
+	[CAUSE_DRM] = "drm",
+	[CAUSE_HELPER] = "helper",
+	[CAUSE_HELPER_ENDED] = "helper-ended",
+	[CAUSE_UNKNOWN] = "unknown",
+};
+
 static void dump_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, " %s=\"", name);
@@ -188,6 +199,8 @@ static void dump_event(struct buf *out, const struct event *e)
 		" value_ns=%" PRId64,
 		event_names[e->kind], e->time_ns, entity_name(e->entity), e->id, e->phase,
 		e->value_ns);
+	if (e->kind == EVENT_NOTE)
+		buf_printf(out, " cause=%s", cause_names[e->cause]);
 	dump_text(out, "text", e->text);
 	buf_str(out, "\n");
 }
@@ -417,19 +430,20 @@ static void ends(struct framebuf *b)
 static void events(struct framebuf *b)
 {
 	static const struct event list[] = {
-		{ 1 * S, EVENT_MARK, ENTITY_JOB, 0, 0, 0, "data loaded" },
-		{ 2 * S, EVENT_PHASE_BEGIN, ENTITY_JOB, 0, 1, 0, "epoch" },
-		{ 3 * S, EVENT_PHASE_BEGIN, ENTITY_JOB, 0, 2, 0, "forward" },
-		{ 4 * S, EVENT_PHASE_END, ENTITY_JOB, 0, 2, 0, "forward" },
-		{ 5 * S, EVENT_PHASE_END, ENTITY_JOB, 0, 1, 0, "epoch" },
-		{ 6 * S, EVENT_ALERT, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.93" },
-		{ 7 * S, EVENT_CLEARED, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.85" },
-		{ 8 * S, EVENT_OOM, ENTITY_PROCESS, 2, 0, 0, "memory of the cgroup" },
-		{ 9 * S, EVENT_OOM, ENTITY_JOB, 0, 0, 0, "" },
-		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t) S, "suspended" },
-		{ 11 * S, EVENT_NOTE, ENTITY_HOST, 0, 0, 0, "energy: not readable" },
-		{ 12 * S, EVENT_TRIGGER, ENTITY_JOB, 0, 0, 0, "black box" },
-		{ 13 * S, EVENT_EXEC, ENTITY_PROCESS, 1, 0, 0, "make" },
+		{ 1 * S, EVENT_MARK, ENTITY_JOB, 0, 0, 0, "data loaded", CAUSE_NONE },
+		{ 2 * S, EVENT_PHASE_BEGIN, ENTITY_JOB, 0, 1, 0, "epoch", CAUSE_NONE },
+		{ 3 * S, EVENT_PHASE_BEGIN, ENTITY_JOB, 0, 2, 0, "forward", CAUSE_NONE },
+		{ 4 * S, EVENT_PHASE_END, ENTITY_JOB, 0, 2, 0, "forward", CAUSE_NONE },
+		{ 5 * S, EVENT_PHASE_END, ENTITY_JOB, 0, 1, 0, "epoch", CAUSE_NONE },
+		{ 6 * S, EVENT_ALERT, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.93", CAUSE_NONE },
+		{ 7 * S, EVENT_CLEARED, ENTITY_JOB, 0, 0, 0, "ram > 90%: 0.85", CAUSE_NONE },
+		{ 8 * S, EVENT_OOM, ENTITY_PROCESS, 2, 0, 0, "memory of the cgroup", CAUSE_NONE },
+		{ 9 * S, EVENT_OOM, ENTITY_JOB, 0, 0, 0, "", CAUSE_NONE },
+		{ 10 * S, EVENT_GAP, ENTITY_HOST, 0, 0, 3600 * (int64_t) S, "suspended", CAUSE_NONE },
+		{ 11 * S, EVENT_NOTE, ENTITY_HOST, 0, 0, 0, "energy: not readable", CAUSE_NONE },
+		{ 12 * S, EVENT_TRIGGER, ENTITY_JOB, 0, 0, 0, "black box", CAUSE_NONE },
+		{ 13 * S, EVENT_EXEC, ENTITY_PROCESS, 1, 0, 0, "make", CAUSE_NONE },
+		{ 14 * S, EVENT_NOTE, ENTITY_GPU, 1, 0, 0, "gpu: GPU 0: lost", CAUSE_DEVICE },
 	};
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)

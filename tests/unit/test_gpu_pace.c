@@ -264,7 +264,7 @@ static void take_each(void *ctx, const struct gpu_plan *plan)
 
 static struct planned plan_of(uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
 {
-	const struct gpu_vendor vendor = { &ops, "made up", NULL };
+	const struct gpu_vendor vendor = { &ops, "made up", NULL, CAUSE_NONE };
 	const struct source_cost costs[GROUPS] = {
 		[MEMORY] = { memory_ns, memory_ns, 2 },
 		[OTHERS] = { others_ns, others_ns, 2 },
@@ -314,7 +314,7 @@ static void the_plan_says_what_gives_way_and_why(void **state)
 /* Another source that takes all there is leaves each its part. */
 static void the_plan_is_of_all_sources(void **state)
 {
-	const struct gpu_vendor vendor = { &ops, "made up", NULL };
+	const struct gpu_vendor vendor = { &ops, "made up", NULL, CAUSE_NONE };
 	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } }, cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
 	const struct gpu_tried tried[] = { { &vendor, cheap }, { &vendor, dear } };
 	struct gpu_plan told[2 * GROUPS];

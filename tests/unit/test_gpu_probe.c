@@ -22,7 +22,7 @@ static void probe_some(const struct source_env *env, source_prober *tell, void *
 }
 
 static const struct source_ops made_up = { .name = "made up", .frame = FRAME_DRM, .open = never_open, .probe = probe_some };
-static const struct gpu_vendor vendors[] = { { &source_nvml, "NVML", NULL }, { &made_up, "made up", NULL }, { NULL, NULL, NULL } };
+static const struct gpu_vendor vendors[] = { { &source_nvml, "NVML", NULL, CAUSE_NVML }, { &made_up, "made up", NULL, CAUSE_NONE }, { NULL, NULL, NULL, CAUSE_NONE } };
 
 struct told {
 	bool available[METRIC_COUNT];

@@ -63,8 +63,8 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 	check_value(&rig.out, M_GPU_XID, 2, 0);
 	rig_at(&rig, 12);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost: the GPU has fallen off the bus"));
-	assert_true(has_note(&rig.out, "gpu.xid", "GPU 1: Xid 79"));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 1: lost: the GPU has fallen off the bus", 2));
+	assert_true(has_mere_note(&rig.out, "gpu.xid", "GPU 1: Xid 79"));
 	check_value(&rig.out, M_GPU_XID, 2, 1);
 	assert_false(find_reading(&rig.out, M_GPU_POWER, 2)->known);
 	assert_false(find_reading(&rig.out, M_GPU_MEM, 2)->known);
@@ -128,7 +128,7 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	assert_null(find_reading(&rig.out, M_GPU_ENERGY, 2));
 	rig_at(&rig, 9);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: it answers again"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: it answers again"));
 	assert_int_equal(rig.out.n_births, 0); /* the same one */
 	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000 + 70100000); /* its counters began anew */
 	check_value(&rig.out, M_GPU_ECC_CORRECTED, 2, 3);
@@ -160,8 +160,8 @@ CHILD_TEST(a_driver_that_is_reloaded)
 	assert_non_null(find_process(&rig.out, 2, 4100007));
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: lost: the driver was unloaded"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost: the driver was unloaded"));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 0: lost: the driver was unloaded", 1));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 1: lost: the driver was unloaded", 2));
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
 	assert_int_equal(rig.out.n_ends, 1);
 	rig_at(&rig, 7);
@@ -171,7 +171,7 @@ CHILD_TEST(a_driver_that_is_reloaded)
 	rig_at(&rig, 9);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: it answers again"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: it answers again"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: it answers again"));
 	assert_int_equal(gpu_births_of(&rig.out), 0); /* the same ones */
 	check_value(&rig.out, M_GPU_ENERGY, 1, 5000000 + 70000);
 	check_value(&rig.out, M_GPU_MEM, 2, 1 * GIB);
@@ -229,7 +229,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 	rig_at(&rig, 6);
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
+	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
 	rig_done(&rig);
@@ -356,7 +356,7 @@ CHILD_TEST(what_nobody_should_believe)
 	assert_non_null(mine);
 	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
-	assert_true(has_note(&rig.out, "gpu", "error 77"));
+	assert_true(has_mere_note(&rig.out, "gpu", "error 77"));
 	rig_at(&rig, 7);
 	rig_wait_gpm();
 	rig_read(&rig, ALL_GROUPS);
@@ -382,7 +382,7 @@ CHILD_TEST(a_gpu_that_is_not_ours_leaves_the_other)
 	rig_read(&rig, ALL_GROUPS);
 	assert_non_null(find_birth(&rig.out, ENTITY_GPU, 0));
 	assert_null(find_birth(&rig.out, ENTITY_GPU, 1));
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: closed: no permission"));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 1: closed: no permission", 0));
 	assert_true(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	rig_done(&rig);
 }
@@ -515,7 +515,7 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_log(&rig);
 	rig_read(&rig, RARE | MEMORY | ACTIVITY);
 	assert_false(find_reading(&rig.out, M_GPU_BUSY, 2)->known);
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: asleep"));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 1: asleep", 2));
 	assert_int_equal(rig_calls(&rig, "nvml", "1"), 0);
 	rig_done(&rig);
 }
@@ -532,11 +532,11 @@ CHILD_TEST(waking_notes_no_list_again)
 	put_pci(&rig, "0000:01:00.0", "active\n");
 	rig_open(&rig);
 	rig_read(&rig, RARE | PROCESSES);
-	assert_true(has_note(&rig.out, "gpu.memory", "graphics processes cannot be listed"));
-	assert_true(has_note(&rig.out, "gpu.memory", "does not tell how much"));
+	assert_true(has_cause(&rig.out, "gpu.memory", "graphics processes cannot be listed", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much", 1));
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
 	rig_read(&rig, RARE | PROCESSES);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: asleep"));
+	assert_true(has_cause(&rig.out, "gpu", "GPU 0: asleep", 1));
 	put_pci(&rig, "0000:01:00.0", "active\n");
 	rig_read(&rig, RARE | PROCESSES);
 	check_absent(&rig.out, M_GPU_PROCESSES, 1);
@@ -677,7 +677,7 @@ static void check_what_cannot_be(const char *level)
 	rig_read(&rig, MEMORY | STATE);
 	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
 	assert_int_equal(rig.out.n_events, 2);
 	check_value(&rig.out, M_GPU_MEM, 2, GIB);
@@ -725,8 +725,8 @@ CHILD_TEST(figures_that_cease)
 	rig_wait_gpm();
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
 	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: what GPM says cannot be so"));
 	rig_at(&rig, 5);
 	rig_wait_gpm();

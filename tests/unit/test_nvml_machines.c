@@ -406,7 +406,7 @@ CHILD_TEST(two_gpus_of_one_uuid_are_two)
 	rig_read(&rig, ALL_GROUPS);
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-1");
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 1)->gpu.uuid, "pci-0000:02:00.0");
-	assert_true(has_note(&rig.out, "gpu", "GPU 1: it has the UUID of another GPU"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: it has the UUID of another GPU"));
 	check_value(&rig.out, M_GPU_MEM, 1, MIB);
 	check_value(&rig.out, M_GPU_MEM, 2, 2 * MIB);
 	rig_done(&rig);
@@ -446,7 +446,7 @@ CHILD_TEST(memory_that_is_not_available_is_absent)
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids are kept */
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id);
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, 22)->id);
-	assert_true(has_note(&rig.out, "gpu.memory", "does not tell how much some of its processes hold"));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much some of its processes hold", 1));
 	check_absent(&rig.out, M_GPU_FAN, 1);
 	check_absent(&rig.out, M_GPU_XID, 1);
 	rig_done(&rig);
@@ -465,7 +465,7 @@ CHILD_TEST(wsl_is_not_asked_for_processes)
 	check_value(&rig.out, M_GPU_BUSY, 1, 910000);
 	check_absent(&rig.out, M_GPU_PROCESSES, 1);
 	assert_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
-	assert_true(has_note(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not tell of processes: what a job holds there is not known"));
+	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not tell of processes: what a job holds there is not known", 1));
 	assert_true(rig_calls(&rig, "Utilization", "0") > 0);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ProcessUtilization", "0"), 0);

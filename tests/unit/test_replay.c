@@ -75,6 +75,7 @@ static void expect_same_job(const struct job *a, const struct job *b)
 	assert_int_equal(job_event_count(a), job_event_count(b));
 	for (size_t i = 0; i < job_event_count(a); i++) {
 		assert_int_equal(job_event(a, i)->kind, job_event(b, i)->kind);
+		assert_int_equal(job_event(a, i)->cause, job_event(b, i)->cause);
 		assert_int_equal(job_event(a, i)->time_ns, job_event(b, i)->time_ns);
 		assert_string_equal(job_event(a, i)->text, job_event(b, i)->text);
 	}
@@ -367,6 +368,63 @@ static void frames_come_back(void **state)
 	folder_done(&f);
 }
 
+static bool see_causes(void *ctx, const struct frame *frame)
+{
+	unsigned *causes = ctx;
+
+	for (size_t i = 0; i < frame->n_events; i++) {
+		if (frame->events[i].kind == EVENT_NOTE)
+			*causes |= 1U << frame->events[i].cause;
+	}
+	return true;
+}
+
+/* By frames, and by the job made of all of it, which say the same. */
+static unsigned causes_of(const char *file)
+{
+	struct replay *r = open_replay(file);
+	struct job *job = read_job(file);
+	unsigned causes = 0, jobs = 0;
+
+	assert_int_equal(replay_frames(r, false, see_causes, &causes, NULL), 0);
+	for (size_t i = 0; i < job_event_count(job); i++)
+		jobs |= job_event(job, i)->kind == EVENT_NOTE ? 1U << job_event(job, i)->cause : 0;
+	assert_int_equal(jobs, causes);
+	job_free(job);
+	replay_close(r);
+	return causes;
+}
+
+/* What a note is the cause of comes back as it was told, also to whom nobody told it: of an older file nothing is known. */
+static void notes_keep_their_causes(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file, .queue_bytes = 1 << 28 });
+	sim_into(&s, r);
+	framebuf_event(&s.buf, &(struct event) { .time_ns = 1, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "m" });
+	for (enum note_cause cause = CAUSE_NONE; cause < CAUSE_COUNT; cause++)
+		framebuf_event(&s.buf, &(struct event) { .time_ns = 1, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: x", .cause = cause });
+	sim_send(&s, FRAME_RECORDER, 1, 0);
+	sim_tick(&s);
+	sim_end(&s);
+	rig_finish(r, s.job);
+	assert_int_equal(causes_of(f.file), (1U << CAUSE_COUNT) - 1);
+	expect_text(f.file, "SELECT group_concat(ifnull(cause, '-')) FROM (SELECT cause FROM event ORDER BY rowid)",
+		"-,none,device,nvml,amdgpu,drm,helper,helper-ended,-");
+	sql_run(f.file, "UPDATE event SET cause = 'later'");
+	assert_int_equal(causes_of(f.file), 1U << CAUSE_UNKNOWN);
+	sql_run(f.file, "ALTER TABLE event DROP COLUMN cause");
+	assert_int_equal(causes_of(f.file), 1U << CAUSE_UNKNOWN);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 static void the_last_minutes_come_back_at_full_rate(void **state)
 {
 	const uint64_t ticks = 4000; /* 400 s: the first 100 are windows only */
@@ -465,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_kill_leaves_what_was_committed),
 		cmocka_unit_test(a_journal_is_read_where_nothing_can_be_written),
 		cmocka_unit_test(frames_come_back),
+		cmocka_unit_test(notes_keep_their_causes),
 		cmocka_unit_test(the_last_minutes_come_back_at_full_rate),
 		cmocka_unit_test(it_stops_when_asked),
 		cmocka_unit_test(a_copy_is_whole_also_while_it_grows),

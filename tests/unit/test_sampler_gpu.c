@@ -148,7 +148,7 @@ static const struct source_ops fake = {
 	.open = fake_open,
 	.read = fake_read,
 };
-static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE" }, { .ops = NULL } };
+static const struct gpu_vendor vendors[] = { { .ops = &fake, .label = "FAKE", .silent = CAUSE_NVML }, { .ops = NULL } };
 
 /* ---- a run ----------------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +158,7 @@ struct gpu_rig {
 	struct maybe last[METRIC_COUNT];   /* of host, job, and the GPU; of GPU processes the last one */
 	size_t n_gpus, n_users, n_user_ends, n_ours;
 	struct gpu_process_birth user;     /* born last */
-	char user_name[32], notes[2048];
+	char user_name[32], notes[2048];      /* a note's cause before its text */
 	bool went_back;
 	uint64_t last_ns;
 };
@@ -188,7 +188,7 @@ static void see_gpus(void *ctx, const struct frame *f)
 		const size_t len = strlen(g->notes);
 
 		if (f->events[i].kind == EVENT_NOTE)
-			(void) snprintf(g->notes + len, sizeof(g->notes) - len, "%s\n", f->events[i].text);
+			(void) snprintf(g->notes + len, sizeof(g->notes) - len, "%s %s\n", cause_name(f->events[i].cause), f->events[i].text);
 	}
 }
 
@@ -323,6 +323,21 @@ static void a_crowd_is_told_of(void **state)
 
 /* ---- the helper -------------------------------------------------------------------------------------------------------- */
 
+/* Whose readings are missing where one does not answer: a row of the table that leaves it out says nobody's. */
+static void a_driver_that_is_silent_is_the_cause_of_its_own(void **state)
+{
+	static const enum note_cause causes[FRAME_SOURCE_COUNT] = {
+		[FRAME_NVML] = CAUSE_NVML,
+		[FRAME_AMDGPU] = CAUSE_AMDGPU,
+		[FRAME_DRM] = CAUSE_DRM,
+		[FRAME_DCGM] = CAUSE_NONE, /* it lists nobody */
+	};
+
+	(void) state;
+	for (const struct gpu_vendor *v = gpu_vendors; v->ops; v++)
+		assert_int_equal(v->silent, causes[v->ops->frame]);
+}
+
 static void it_keeps_to_itself(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -389,9 +404,9 @@ static void silence_is_told_of_and_holds_up_nothing(void **state)
 
 	until(g, stage->reads > 2);
 	stage->hangs = 1;
-	until(g, strstr(g->notes, "gpu: FAKE has not answered since 0:0"));
+	until(g, strstr(g->notes, "nvml gpu: FAKE has not answered since 0:0"));
 	stage->hangs = 0;
-	until(g, strstr(g->notes, "gpu: FAKE did not answer from 0:0"));
+	until(g, strstr(g->notes, "nvml gpu: FAKE did not answer from 0:0"));
 	const unsigned n = stage->reads;
 
 	until(g, stage->reads > n + 2);
@@ -423,9 +438,9 @@ static void a_crash_is_the_helpers_alone(void **state)
 	first = sampler_helper(g->rig.s);
 	stage->user_mem[0] = 200;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11 in a call of FAKE at 0:0"));
 	assert_non_null(strstr(g->notes, "it is started again"));
-	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
 	assert_int_not_equal(sampler_helper(g->rig.s), first);
 	until(g, is(g, M_JOB_GPU_MEM, 200)); /* the same device, the same process, counted once */
 	assert_int_equal(g->n_gpus, 1);
@@ -566,7 +581,7 @@ static void whoever_waits_for_it(void **state)
 	stage->crashes = 1;
 	assert_int_equal(waitpid(helper, &end.status, 0), helper);
 	sampler_reaped(g->rig.s, helper, &end);
-	until(g, strstr(g->notes, "gpu: the helper was ended by signal 11"));
+	until(g, strstr(g->notes, "helper-ended gpu: the helper was ended by signal 11"));
 }
 
 /* The driver goes with it: the next helpers find none, and there is an end to that too. */
@@ -577,9 +592,9 @@ static void who_finds_none_the_second_time_says_so(void **state)
 	until(g, stage->reads > 2);
 	stage->opens_never = 2;
 	stage->crashes = 1;
-	until(g, strstr(g->notes, "gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is started again"));
+	until(g, strstr(g->notes, "helper-ended gpu: helper number 2 could not read GPUs: no driver: libfake.so.1 not found; it is started again"));
 	stage->opens_never = 0;
-	until(g, strstr(g->notes, "gpu: read again since 0:0"));
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
 }
 
 static void why_there_is_none_is_known(void **state)
@@ -638,6 +653,7 @@ int main(void)
 		TEST(it_keeps_to_itself),
 		TEST(who_is_not_asked_is_not_silent),
 		TEST(the_end_is_read),
+		cmocka_unit_test(a_driver_that_is_silent_is_the_cause_of_its_own),
 		TEST(silence_is_told_of_and_holds_up_nothing),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),

@@ -370,28 +370,94 @@ static void test_progress_has_the_gpus(void **state)
 /* A driver that ends the helper each time before it told of a GPU: nobody can say that there is none. */
 static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
 {
-	static const char *const ends[] = {
-		"gpu: the helper ended at 0:03, once more; it is started again",
-		"gpu: the helper was ended by signal 11 in a call of NVML at 0:00; it is started again",
+	static const struct {
+		enum note_cause cause;
+		int64_t asked; /* -1: not yet. Else it had answered, and lost what it answered with */
+		const char *told;
+	} rows[] = {
+		{ CAUSE_HELPER_ENDED, 1, "none could be read: the helper ended before it told of one" },
+		{ CAUSE_HELPER_ENDED, -1, "none could be read: the helper ended before it told of one" },
+		{ CAUSE_UNKNOWN, 1, NULL },
+		{ CAUSE_UNKNOWN, -1, NULL },
+		{ CAUSE_NVML, 1, "none on this machine" },
+		{ CAUSE_NONE, -1, "the run was over before GPUs could be asked" },
 	};
 
 	(void) state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const bool is_other = rows[i].cause != CAUSE_HELPER_ENDED && rows[i].cause != CAUSE_UNKNOWN;
 		struct framebuf b = { 0 };
 		struct made m;
 
 		made_new(&m);
-		if (i == 0) /* it had answered, and lost what it answered with */
-			m.f->gpu_asked = known(1);
+		if (rows[i].asked >= 0)
+			m.f->gpu_asked = known(rows[i].asked);
 		m.f->gpu_seen = m.f->gpu_asked.known ? known(0) : UNKNOWN;
-		framebuf_event(&b, &(struct event) { .time_ns = (uint64_t) SECONDS(3), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = ends[i] });
+		framebuf_event(&b, &(struct event) { .time_ns = (uint64_t) SECONDS(3), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: in other words", .cause = rows[i].cause });
 		apply(m.job, &b, (uint64_t) SECONDS(3));
 		framebuf_done(&b);
 		assert_int_equal(summary_gpu(&m.s), 0);
-		assert_false(m.s.gpu_none);
-		assert_int_equal(m.s.n_notes, 2);
-		assert_string_equal(m.s.notes[1].why, "none could be read: the helper ended before it told of one");
+		assert_int_equal(m.s.gpu_none, is_other && rows[i].asked >= 0);
+		assert_int_equal(m.s.n_notes, rows[i].told ? 2 : 1);
+		if (rows[i].told)
+			assert_string_equal(m.s.notes[1].why, rows[i].told);
 		made_done(&m);
+	}
+}
+
+/* Which GPUs miss their lists without a reason, "012", where a note has that cause. */
+static void who_misses_a_list(enum note_cause cause, uint32_t id, char ret[4])
+{
+	static const char *const vendors[] = { "nvidia", "amd", "intel" };
+	struct framebuf b = { 0 };
+	struct made m;
+
+	made_new(&m);
+	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct gpu_birth gpu = { .uuid = vendors[i], .name = "A", .vendor = vendors[i], .pci = "", .parent = "", .driver = "", .index = known(i) };
+
+		framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = i + 1, .gpu = gpu });
+		framebuf_value(&b, M_GPU_MEM, i + 1, MIB(1));
+	}
+	framebuf_event(&b, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = id, .text = "gpu: in other words", .cause = cause });
+	apply(m.job, &b, (uint64_t) SECONDS(1));
+	framebuf_done(&b);
+	assert_int_equal(summary_gpu(&m.s), 0);
+	for (size_t i = 0; i < m.s.n_notes; i++) {
+		if (strstr(m.s.notes[i].why, ": no list of its processes came before the end"))
+			*ret++ = m.s.notes[i].why[strlen("GPU ")];
+	}
+	*ret = '\0';
+	made_done(&m);
+}
+
+static void test_a_missing_list_has_one_reason(void **state)
+{
+	static const struct {
+		enum note_cause cause;
+		uint32_t id;
+		const char *miss;
+	} rows[] = {
+		{ CAUSE_NONE, 0, "012" },
+		{ CAUSE_NONE, 1, "012" },
+		{ CAUSE_DEVICE, 2, "02" },
+		{ CAUSE_DEVICE, 0, "012" }, /* one that has no birth */
+		{ CAUSE_NVML, 0, "12" },
+		{ CAUSE_AMDGPU, 0, "02" },
+		{ CAUSE_DRM, 0, "01" },
+		{ CAUSE_HELPER, 0, "" },
+		{ CAUSE_HELPER_ENDED, 0, "" },
+		{ CAUSE_UNKNOWN, 0, "" },
+		{ CAUSE_UNKNOWN, 3, "01" },
+	};
+	char miss[4];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		who_misses_a_list(rows[i].cause, rows[i].id, miss);
+		if (strcmp(miss, rows[i].miss) != 0)
+			fail_msg("row %zu: %s", i, miss);
 	}
 }
 
@@ -408,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
+		cmocka_unit_test(test_a_missing_list_has_one_reason),
 	};
 
 	setenv("TZ", "UTC", 1);
