@@ -241,6 +241,24 @@ static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *nam
 	return true;
 }
 
+/* What is read once a window need not be there in less than two. */
+static bool is_short(const struct hiw_recorder *r)
+{
+	const struct maybe ended_ns = job_facts_const(sampler_job(r->sampler))->ended_ns;
+
+	return !ended_ns.known || (uint64_t) ended_ns.value < 2 * r->options.window_ns;
+}
+
+/* The run ended too early for it; what a long one never had is review_rule's to tell. */
+static const char *why_unread(const struct hiw_recorder *r, size_t number)
+{
+	if (!r->ended || !watch_never_had(r->watch, number))
+		return NULL;
+	if (!job_facts_const(sampler_job(r->sampler))->gpu_asked.known)
+		return "no driver had answered before the end";
+	return is_short(r) ? "the run was over before that was read" : NULL;
+}
+
 /* Does it look at what members hold, where a driver has not told it of all of them? */
 static bool is_partial(const struct job *job, const struct rule_name *name)
 {
@@ -262,7 +280,7 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 	const struct rule_name *name = gpu_name(rule);
 	const struct watch_story *story = watch_story(r->watch, number);
 	const bool is_plain = rule->n_terms == 1 && (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
-	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert";
+	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert", *unread = why_unread(r, number);
 	char why[sizeof(ret->text) / 2];
 
 	if (!name || story->raised || !(r->ended || is_plain))
@@ -271,6 +289,8 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 		(void) err_set(ret, -ENODATA, "the %s '%s' %s judged: %s", what, rule->text, r->ended ? "was never" : "cannot be", why);
 	else if (r->ended && is_partial(sampler_job(r->sampler), name))
 		(void) err_set(ret, -ENODATA, "the %s '%s' was not judged in full: what the job held on GPUs is not all known", what, rule->text);
+	else if (unread)
+		(void) err_set(ret, -ENODATA, "the %s '%s' was never judged: %s", what, rule->text, unread);
 	else
 		return false;
 	return true;
@@ -278,12 +298,10 @@ static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err 
 
 static bool review_rule(const struct hiw_recorder *r, size_t number, struct err *ret)
 {
-	const struct facts *f = job_facts_const(sampler_job(r->sampler));
 	const struct rule_name *name = watch_never_had(r->watch, number);
 	char text[RULE_NAME];
 
-	/* What is read once a window need not be there in less than one. */
-	if (!name || !r->ended || !f->ended_ns.known || (uint64_t) f->ended_ns.value < 2 * r->options.window_ns)
+	if (!name || !r->ended || is_short(r))
 		return false;
 	(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
 		watch_rule(r->watch, number)->text, rule_name_text(name, text), name->what == RULE_SERIES ? "pushed" : "measured");

@@ -202,6 +202,29 @@ def test_a_gpu_that_is_not_there_is_said_at_the_end(gpu):
     assert warnings(hiwater.stderr) == ["the limit 'gpu7.mem = 1GiB' was never judged: there is no GPU 7"]
 
 
+@pytest.mark.parametrize("option, job", [("limit", ["true"]), ("alert", ["true"]), ("limit", ["sleep", "0.5"]), ("alert", ["sleep", "2.5"])])
+def test_a_run_that_ends_before_its_driver_answers_says_so(gpu, option, job):
+    """However short it is; once."""
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nhang = 1\n")
+    rules = [f"{name} {'=' if option == 'limit' else '>'} 1GiB" for name in ("gpu_mem", "gpu.mem", "gpu0.mem")]
+    done = gpu.run("run", "--summary", "none", "--no-record", *[word for rule in rules for word in (f"--{option}", rule)], "--", *job)
+    assert done.returncode == 0
+    assert warnings(done.stderr.splitlines()) == [f"the {option} '{rule}' was never judged: no driver had answered before the end" for rule in rules]
+
+
+def test_a_run_that_ends_before_a_list_says_so(gpu):
+    """The device itself was read."""
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlDeviceGet*RunningProcesses*]\nhang = 1\n")
+    gpu.env["HIWATER_FAKE_LOG"] = str(gpu.folder / "calls")
+    wait = "until grep -q RunningProcesses calls; do sleep 0.05; done"
+    done = gpu.run("run", "--summary", "none", "--no-record", "--limit", "gpu.job_mem = 1GiB", "--", "sh", "-c", wait)
+    assert done.returncode == 0
+    assert re.fullmatch(r"the limit 'gpu.job_mem = 1GiB' was never judged: the run was over before that was read"
+                        r"|the rule 'gpu.job_mem = 1GiB' had nothing to look at: 'gpu.job_mem' was never measured", "\n".join(warnings(done.stderr.splitlines())))
+
+
 @pytest.mark.parametrize("rule", ["gpu_mem = 30GiB", "gpu.mem = 30GiB"])
 def test_memory_that_no_driver_tells_of_is_not_judged(gpu, rule):
     scenario = gpu.folder / "gpu.conf"
