@@ -233,7 +233,14 @@ const struct phase *job_phase(const struct job *job, size_t i);   /* a parent st
 const struct phase *job_phase_parent(const struct job *job, const struct phase *phase); /* phase is job's; NULL: it has none */
 unsigned job_phase_depth(const struct job *job, const struct phase *phase); /* 0: it has no parent; 8 at most */
 bool series_is_bytes(const char *name); /* so called: "torch/gpu0/allocated_bytes" */
-bool series_is_seconds(const char *name); /* "load_seconds", and what hiwater's own loops log: "train/data_wait", "step_time/rank0" */
+bool series_is_seconds(const char *name); /* "load_seconds", and the times below as a part of it: "train/data_wait" */
+
+/* What loops log of the seconds of a step. */
+enum series_time {
+	SERIES_WAIT, /* in which it waited for data: "data_wait" */
+	SERIES_STEP, /* all of it: "step_time", "step_s" */
+};
+const char *series_time(const char *name, enum series_time time); /* NULL, or what follows: "", "/rank0" */
 size_t job_series_count(const struct job *job);
 const struct series *job_series(const struct job *job, size_t i);
 int64_t job_oom_events(const struct job *job);                    /* how many there were */

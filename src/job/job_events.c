@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/textwidth.h"
 #include "job/job_internal.h"
 
 enum {
@@ -272,27 +271,6 @@ int series_take(struct job *job, const struct series_value *value)
 int64_t job_oom_events(const struct job *job)
 {
 	return job->oom_events;
-}
-
-bool series_is_bytes(const char *name)
-{
-	return text_ends(name, "bytes");
-}
-
-bool series_is_seconds(const char *name)
-{
-	static const char *const own[] = { "data_wait", "step_time" };
-
-	for (const char *part = name; *part; part += strspn(part, "/")) {
-		const size_t len = strcspn(part, "/");
-
-		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-			if (strlen(own[i]) == len && strncmp(part, own[i], len) == 0)
-				return true;
-		}
-		part += len;
-	}
-	return text_ends(name, "seconds");
 }
 
 size_t job_series_count(const struct job *job)

@@ -27,11 +27,9 @@ struct earlier_runs {
 	size_t n_ranks;
 };
 
-/* Seconds a step took on average, by what the program says of its steps: series step_time or one of its other names.
+/* Seconds a step took on average, by what the program says of its steps (SERIES_STEP).
  * Negative: unknown, or too few. */
 double findings_step_s(const struct job *job);
-/* How those series are called; NULL-terminated. Of rank N where several push into one recording: NAME/rankN. */
-extern const char *const findings_step_names[];
 
 /* Fills summary->findings: one entry a rule, fired or not. earlier may be NULL. Returns 0 or -ENOMEM. */
 int findings_make(struct summary *summary, const struct earlier_runs *earlier);

@@ -4,7 +4,6 @@
  * recording (step_time/rank3), and of those that have recordings of their own.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/parse.h"
 #include "base/units.h"
@@ -17,8 +16,6 @@ enum {
 };
 static const double most_s = 1e9; /* what takes longer is no step */
 
-const char *const findings_step_names[] = { "step_time", "step_s", "step_time_s", "hiwater/step_s", NULL };
-
 /* A value may stand for several steps; their numbers tell how many there were. */
 static double seconds_a_step(const struct series *s)
 {
@@ -30,21 +27,16 @@ static double seconds_a_step(const struct series *s)
 /* Is it the time of a step? *ret_rank: negative where it is not told whose. */
 static bool is_step_time(const struct series *s, int64_t *ret_rank)
 {
-	for (size_t i = 0; findings_step_names[i]; i++) {
-		const char *p = s->name;
-		uint64_t rank;
+	const char *p = series_time(s->name, SERIES_STEP);
+	uint64_t rank;
 
-		if (!parse_word(&p, findings_step_names[i]))
-			continue;
-		*ret_rank = -1;
-		if (!*p)
-			return true;
-		if (parse_word(&p, "/rank") && parse_u64(&p, &rank) == 0 && !*p && rank < INT32_MAX) {
-			*ret_rank = (int64_t) rank;
-			return true;
-		}
-	}
-	return false;
+	*ret_rank = -1;
+	if (!p || !*p)
+		return p;
+	if (!parse_word(&p, "/rank") || parse_u64(&p, &rank) != 0 || *p || rank >= INT32_MAX)
+		return false;
+	*ret_rank = (int64_t) rank;
+	return true;
 }
 
 double findings_step_s(const struct job *job)

@@ -3,8 +3,6 @@
  * Does training wait for its data? By what the program itself says of its steps, else by a GPU that waits or a main
  * process that does, while its loaders work all the time or the disk does.
  */
-#include <string.h>
-
 #include "base/units.h"
 #include "watch/gpus.h"
 #include "watch/rules.h"
@@ -18,18 +16,14 @@ enum {
 	FEW_STEPS = 10
 };
 
-/* What a program calls the seconds of a step in which it waited for data; those of the whole: findings_step_names. */
-static const char *const wait_names[] = { "data_wait", "data_wait_s", "data_s", "hiwater/data_wait", NULL };
-
-static const struct series *series_of(const struct job *job, const char *const *names)
+static const struct series *series_of(const struct job *job, enum series_time time)
 {
 	for (size_t i = 0; i < job_series_count(job); i++) {
 		const struct series *s = job_series(job, i);
+		const char *behind = series_time(s->name, time);
 
-		for (size_t k = 0; names[k]; k++) {
-			if (strcmp(s->name, names[k]) == 0 && s->n >= FEW_STEPS)
-				return s;
-		}
+		if (behind && !*behind && s->n >= FEW_STEPS)
+			return s;
 	}
 	return NULL;
 }
@@ -108,7 +102,7 @@ static void look_at_gpus(const struct summary *s, struct evidence_of *e)
 
 static struct evidence_of gather(const struct summary *s)
 {
-	const struct series *wait = series_of(s->job, wait_names), *step = series_of(s->job, findings_step_names);
+	const struct series *wait = series_of(s->job, SERIES_WAIT), *step = series_of(s->job, SERIES_STEP);
 	struct evidence_of e = {
 		.waits = -1,
 		.iowait = s->iowait_ppm.known ? (double) s->iowait_ppm.value / 1e6 : -1,

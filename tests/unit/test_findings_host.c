@@ -347,6 +347,20 @@ static void test_starved_by_its_own_word(void **state)
 	made_done(&m);
 }
 
+/* Which is what hiwater tells trackers: 0.2 of the time, not 0.2 s of a step of 0.5. */
+static void test_a_share_of_time_is_no_seconds(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_hour(&m, 4);
+	made_family(&m, 0.9, 0.99, 4);
+	made_series(&m, "hiwater/data_wait", 100, 0.2);
+	made_series(&m, "hiwater/step_s", 100, 0.5);
+	assert_false(fires(&m, "data-starved"));
+	made_done(&m);
+}
+
 static void test_starved_without_a_gpu(void **state)
 {
 	static const struct {
@@ -432,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_io_bound),
 		cmocka_unit_test(test_shm_full),
 		cmocka_unit_test(test_starved_by_its_own_word),
+		cmocka_unit_test(test_a_share_of_time_is_no_seconds),
 		cmocka_unit_test(test_starved_without_a_gpu),
 		cmocka_unit_test(test_memory_request_knows_of_stretches),
 		cmocka_unit_test(test_what_ran_out_and_how_fast),

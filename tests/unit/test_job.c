@@ -733,6 +733,22 @@ static void test_series(void **state)
 /* ---- cost ----------------------------------------------------------------------------------------------------------- */
 
 /* A sanitizer's allocator tells nothing here; the plain build does. */
+static void test_what_names_of_series_say(void **state)
+{
+	static const char *const seconds[] = { "load_seconds", "data_wait", "train/data_wait", "step_time/rank0", "a//step_s", "data_s", "hiwater/step_s" };
+	static const char *const none[] = { "", "/", "loss", "hiwater/data_wait", "my_step_time", "step_timed", "data_wait_share" };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		if (!series_is_seconds(seconds[i]) || series_is_seconds(none[i]))
+			fail_msg("%s, %s", seconds[i], none[i]);
+	}
+	assert_string_equal(series_time("step_time/rank0", SERIES_STEP), "/rank0");
+	assert_string_equal(series_time("data_wait_s", SERIES_WAIT), "");
+	assert_null(series_time("data_wait_s", SERIES_STEP));
+	assert_null(series_time("hiwater/data_wait", SERIES_WAIT));
+}
+
 static void test_a_steady_tick_allocates_nothing(void **state)
 {
 	struct rig *r = *state;
@@ -785,6 +801,7 @@ int main(void)
 		RIG_TEST(test_as_many_phases_as_anybody_has),
 		RIG_TEST(test_phase_edges),
 		RIG_TEST(test_series),
+		cmocka_unit_test(test_what_names_of_series_say),
 		HUGE_RIG_TEST(test_a_steady_tick_allocates_nothing),
 	};
 
