@@ -43,7 +43,11 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 /* Runs it over and over, prints a table at the end; *ret is the outcome of the last or first failing run. */
 void run_repeatedly(const struct run_options *options, char *const *argv, struct outcome *ret);
 
-/* May so few files be open (ulimit -n) that hiwater could not work? */
+/* May the job run where hiwater cannot work? Whoever asks for a limit does not want it without that one, and repetitions
+ * need somebody to count them. */
+bool run_may_be_alone(const struct run_options *options);
+
+/* May it, and so few files be open (ulimit -n) that hiwater could not work? */
 bool run_is_crowded(const struct run_options *options);
 
 /* Becomes the command, unmeasured. Comes back with an exit status where it cannot be run. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/run_child.h"
@@ -23,6 +24,7 @@ struct run {
 	const struct run_options *options;
 	char *const *argv;
 	struct hiw_recorder *recorder;
+	bool crowded;              /* there were too few descriptors to begin with */
 	bool measuring;            /* the recorder was started */
 	char cgroup[4096];         /* made for this run; "" none */
 	int cgroup_procs, cgroup_dir;
@@ -36,6 +38,15 @@ struct run {
 
 /* ---- before ---- */
 
+/* Says why there is no job, unless it begins all the same, without hiwater. Returns EXIT_BEFORE_JOB. */
+static int no_job(struct run *r, int error, const char *what, const char *why)
+{
+	r->crowded = descriptors_were_lacking(error) && run_may_be_alone(r->options);
+	if (!r->crowded)
+		complain("%s%s; the job was not started", what, why[0] ? why : strerror(-error));
+	return EXIT_BEFORE_JOB;
+}
+
 static int make_cgroup(struct run *r, struct hiw_options *o)
 {
 	struct hiw_err err = { "" };
@@ -48,7 +59,7 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 	error = hiw_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
 	if (error < 0) {
 		r->cgroup[0] = '\0';
-		complain("%s; the job was not started", err.text[0] ? err.text : strerror(-error));
+		(void) no_job(r, error, "", err.text);
 		return error;
 	}
 	o->cgroup_made = r->cgroup;
@@ -76,7 +87,7 @@ static int prepare(struct run *r)
 	o.argv = (const char *const *) r->argv;
 	error = hiw_recorder_new(&o, &r->recorder, &err);
 	if (error < 0) {
-		complain("%s; the job was not started", err.text[0] ? err.text : strerror(-error));
+		(void) no_job(r, error, "", err.text);
 		return error;
 	}
 	const char *socket = hiw_recorder_socket(r->recorder);
@@ -102,19 +113,15 @@ static int start_job(struct run *r)
 	bool forked;
 	int error = signals_block(&r->signals);
 
-	if (error < 0) {
-		complain("cannot read signals: %s; the job was not started", strerror(-error));
-		return EXIT_BEFORE_JOB;
-	}
+	if (error < 0)
+		return no_job(r, error, "cannot read signals: ", "");
 	hiw_recorder_forking(r->recorder);
 	error = child_start(&launch, &r->tree.main, &forked);
 	close_cgroup(r);
 	if (error == 0)
 		return 0;
-	if (!forked) {
-		complain("cannot start a process: %s; the job was not started", strerror(-error));
-		return EXIT_BEFORE_JOB;
-	}
+	if (!forked)
+		return no_job(r, error, "cannot start a process: ", "");
 	return run_cannot(r->argv[0], error);
 }
 
@@ -304,6 +311,14 @@ static void clean_up(struct run *r)
 		remove_cgroup(r);
 }
 
+/* All that was prepared for measuring is gone by now. */
+static int go_alone(const struct run *r)
+{
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 0UL);
+	(void) unsetenv("HIWATER_SOCKET");
+	return run_alone(r->options, r->argv);
+}
+
 void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
 {
 	struct run r = {
@@ -331,4 +346,6 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	}
 	ret->limited = r.limited;
 	clean_up(&r);
+	if (r.crowded)
+		ret->own = go_alone(&r);
 }

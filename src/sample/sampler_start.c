@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "sample/sampler_internal.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -93,13 +94,14 @@ struct spare {
 
 enum {
 	FEW_FILES = 64,
+	FEW_LEFT = 40, /* where the others are inherited */
 };
 
 static bool are_few(rlim_t *ret)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FEW_FILES)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (limit.rlim_cur >= FEW_FILES && descriptors_are_left(FEW_LEFT)))
 		return false;
 	*ret = limit.rlim_cur;
 	return true;

@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <linux/kcmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/smallfile.h"
 
 static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io" };
@@ -110,6 +112,10 @@ void member_keep(struct processes *p, struct member *m, enum keep which)
 	fd = smallfile_open(p->env.root->proc, process_path(path, m->pid, tid, keep_names[which]));
 	if (fd < 0)
 		return;
+	if ((size_t) fd >= p->fd_limit) { /* a file gets the lowest number that is free: the others are inherited */
+		(void) close(fd);
+		return;
+	}
 	m->fd[which] = fd;
 	p->n_kept++;
 }
@@ -200,6 +206,12 @@ void member_died(struct processes *p, struct member *m, const char *stat)
 	p->took_over |= member_io_last(m);
 }
 
+/* What can be asked where no file can be opened. */
+static bool is_there(const struct processes *p, int32_t pid)
+{
+	return !p->env.root->live || kill(pid, 0) == 0 || errno != ESRCH;
+}
+
 bool member_check(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
@@ -210,7 +222,7 @@ bool member_check(struct processes *p, struct member *m)
 		n = smallfile_pread(m->fd[KEEP_STAT], text, sizeof(text));
 	else
 		n = smallfile_read(p->env.root->proc, process_path(path, m->pid, m->pid, "stat"), text, sizeof(text));
-	if (n == -ENOENT || n == -ESRCH) {
+	if (n == -ENOENT || n == -ESRCH || (descriptors_were_lacking((int) n) && !is_there(p, m->pid))) {
 		m->gone = true;
 		return false;
 	}
@@ -287,7 +299,7 @@ int member_memory(struct processes *p, struct member *m)
 {
 	int r = statm_take(p, m);
 
-	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT)
+	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && !descriptors_were_lacking(r))
 		return r;
 	int32_t tid = m->tid;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
 
@@ -66,7 +67,7 @@ static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
 /* A file of m could not be read (or not parsed): it is gone, or the group is unknown. */
 static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
 {
-	if ((error == -ESRCH || error == -ENOENT) && !member_check(p, m))
+	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
 		return;
 	if (error != -EAGAIN && error != -ESRCH)
 		group_unknown(m, what, out);

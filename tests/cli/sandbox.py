@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """sandbox.py WITHOUT COMMAND...: runs a command where one system call is refused.
 
-no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone."""
+no-pidfd: as on a kernel that has no pidfd_open (before Linux 5.3). no-vfork: as under a filter that knows fork alone.
+no-pipe: as if as many files were open as may be, once it comes to a pipe."""
 import ctypes
 import errno
 import os
@@ -10,6 +11,7 @@ import struct
 import sys
 
 PIDFD_OPEN = 434  # on every processor
+PIPE2 = 293 if platform.machine() == "x86_64" else 59
 CLONE, VFORK = (56, 58) if platform.machine() == "x86_64" else (220, 220)  # elsewhere vfork is a clone
 CLONE_VFORK = 0x4000
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
@@ -22,6 +24,7 @@ REFUSED = {
     "no-vfork": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 3, 0, VFORK if VFORK != CLONE else 0xFFFF),
                  (JUMP_IF_EQUAL, 0, 3, CLONE), (LOAD_WORD, 0, 0, FLAGS), (JUMP_IF_BITS, 0, 1, CLONE_VFORK),
                  (RETURN, 0, 0, ERRNO | errno.EPERM)],
+    "no-pipe": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIPE2), (RETURN, 0, 0, ERRNO | errno.EMFILE)],
 }
 
 

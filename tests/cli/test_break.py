@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -304,7 +305,7 @@ def test_hardly_any_descriptors(tool, files):
     assert not [p for p in processes() if p[1] == "hiwater-canary" and p[3] == 1 and p[0] not in canaries]
 
 
-@pytest.mark.parametrize("files", [4, 8, 12, 14, 16, 17, 18, 19, 20, 22, 26])
+@pytest.mark.parametrize("files", [4, 8, 12, 14, 16, 17, 18, 19, 20, 22, 26, 30, 32, 34])
 def test_few_descriptors_lose_nothing_in_silence(tool, files):
     """The job runs, as if alone; it is measured and all is written, or nothing is and one line says so."""
     done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--", "sh", "-c", "sleep 1.1; ulimit -n; exit 7",
@@ -314,6 +315,51 @@ def test_few_descriptors_lose_nothing_in_silence(tool, files):
     if done.stderr:
         assert done.stderr.count("\n") == 1 and "the job is not measured" in done.stderr
     assert written == [not done.stderr] * 2
+
+
+def inheriting(n, limit):
+    """The files below n are open, and fewer than limit may be."""
+    def prepare():
+        while os.dup(0) < n - 1:
+            pass
+        for fd in range(3, n):
+            os.set_inheritable(fd, True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return {"preexec_fn": prepare, "close_fds": False}
+
+
+@pytest.mark.parametrize("inherited, limit, measured", [(62, 70, False), (50, 64, False), (190, 200, False), (120, 200, True)])
+def test_inherited_descriptors_count(tool, inherited, limit, measured):
+    """What is left decides, not the limit; and processes leave what is needed to write all."""
+    job = 'i=0; while [ $i -lt 40 ]; do sleep 1.2 & i=$((i+1)); done; wait; exit 7'
+    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--", "sh", "-c", job, **inheriting(inherited, limit))
+    assert done.returncode == 7
+    assert ("the job is not measured" in done.stderr) == (not measured) and done.stderr.count("\n") == (not measured), done.stderr
+    assert [(tool.folder / name).exists() for name in ("x.hiw", "run.json")] == [measured] * 2
+    if measured:
+        assert json.loads((tool.folder / "run.json").read_text())["processes"]["seen"] == 41
+
+
+@pytest.mark.parametrize("files", [19, 20, 32, 34])
+def test_no_process_is_alive_for_ever_where_no_file_can_be_opened(tool, files):
+    job = 'i=0; while [ $i -lt 12 ]; do sleep 0.7 & i=$((i+1)); done; wait'
+    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--wait", "--alert", "ram > 1KiB", "--on-alert", "true",
+                    "--limit", "time = 1h", "--", "sh", "-c", job, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+    assert done.returncode == 0
+    assert json.loads((tool.folder / "run.json").read_text())["processes"]["left"] == 0
+
+
+def test_a_start_without_a_descriptor_to_spare(tool):
+    """They may also be gone after there were enough: another thread, the whole machine."""
+    refused = [sys.executable, pathlib.Path(__file__).with_name("sandbox.py"), "no-pipe", HIWATER, "run", "-o", "x.hiw"]
+    job = ["sh", "-c", "echo ${HIWATER_SOCKET-none}; exit 7"]
+    env = {name: value for name, value in tool.env.items() if name != "HIWATER_SOCKET"}
+    done = subprocess.run([*refused, "--", *job], cwd=tool.folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "none\n"), done.stderr
+    assert done.stderr.count("\n") == 1 and "the job is not measured" in done.stderr
+    assert not (tool.folder / "x.hiw").exists()
+    done = subprocess.run([*refused, "--limit", "time = 1h", "--", *job], cwd=tool.folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (125, "") and "Too many open files" in done.stderr
 
 
 def test_a_soft_limit_of_descriptors_is_no_reason_not_to_measure(tool):

@@ -142,7 +142,7 @@ def test_without_wait_the_run_is_over_with_main(tool):
     assert "main ended" not in done.stderr.replace("\u00a0", " ")
 
 
-@pytest.mark.parametrize("files", [17, 20, 26, 40])
+@pytest.mark.parametrize("files", [32, 36, 40, 60])
 def test_few_files_may_be_open(tool, files):
     """What is kept open leaves room for what is opened and closed: the job is measured, and what is left out is said."""
     line = f"ulimit -n {files} && exec {HIWATER} run --no-record --json run.json -- sh -c 'sleep 0.3; exit 7'"

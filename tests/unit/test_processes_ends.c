@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -102,6 +103,74 @@ static void the_vanished_have_ended(void **state)
 		assert_int_equal(processes_count(b.p), 0);
 		bench_end(&b);
 	}
+}
+
+static rlim_t limit_files(rlim_t most)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = most;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
+static void where_no_file_can_be_opened_an_end_is_seen_all_the_same(void **state)
+{
+	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		struct child main = child_start(just_wait, NULL);
+		struct bench b;
+		rlim_t before;
+
+		(void) child_take(&main);
+		bench_start(&b, NULL, true);
+		before = limit_files(64); /* so few that none is kept */
+		assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+		(void) limit_files(3);
+		assert_int_equal(processes_read(b.p, what[i], &b.out), 0);
+		assert_int_equal(processes_count(b.p), 1);
+		child_end(&main);
+		framebuf_clear(&b.out);
+		assert_int_equal(processes_read(b.p, what[i], &b.out), 0);
+		assert_int_equal(b.out.n_ends, 1);
+		assert_int_equal(processes_count(b.p), 0);
+		(void) limit_files(before);
+		bench_end(&b);
+	}
+}
+
+static void what_is_inherited_leaves_less_to_be_kept(void **state)
+{
+	enum {
+		MOST = 200,
+		INHERITED = 120
+	};
+	struct child main = child_start(just_wait, NULL);
+	const rlim_t before = limit_files(MOST);
+	int last = dup(0), next;
+	const int first = last;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	while (last < INHERITED)
+		last = dup(0);
+	bench_start(&b, NULL, true);
+	next = dup(0);
+	(void) close(next);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(dup(0), next);
+	for (int fd = first; fd <= last; fd++)
+		(void) close(fd);
+	(void) close(next);
+	(void) limit_files(before);
+	child_end(&main);
+	bench_end(&b);
 }
 
 /* A child with a pid of our choice; 0 if that is not permitted. */
@@ -302,6 +371,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
 		CHILDREN_TEST(the_vanished_have_ended),
+		CHILDREN_TEST(where_no_file_can_be_opened_an_end_is_seen_all_the_same),
+		CHILDREN_TEST(what_is_inherited_leaves_less_to_be_kept),
 		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
 		CHILDREN_TEST(who_is_waited_for_while_others_are_read_has_ended),
 		CHILDREN_TEST(of_thousands_that_end_at_once_each_is_found_again),
