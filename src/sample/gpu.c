@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "record/wire.h"
 #include "sample/gpu_again.h"
 #include "sample/gpu_shared.h"
 #include "sample/gpu_silence.h"
@@ -41,7 +40,8 @@ struct gpu {
 	uint64_t asked_last_ns;  /* 0: not yet */
 	int status;              /* once pid is 0 */
 	struct gpu_silence silences[GPU_VENDORS];
-	void *message;           /* the last that was taken; wire_frame_get leaves it changed */
+	uint32_t so_far_taken[GPU_VENDORS];
+	void *message;           /* the last that was taken; gpu_frame leaves it changed */
 };
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
@@ -74,6 +74,9 @@ static void clear_page(struct gpu *g)
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
 		atomic_store(&slot->spent_ppb, 0);
+		atomic_store(&slot->so_far.turn, 0);
+		atomic_store(&slot->so_far.size, 0);
+		g->so_far_taken[i] = 0;
 		gpu_silence_over(&g->silences[i], clock_boot_ns());
 	}
 }
@@ -206,29 +209,6 @@ static bool reap(struct gpu *g)
 
 /* ---- frames --------------------------------------------------------------------------------------------------------- */
 
-static bool is_of_gpus(const struct frame *f)
-{
-	for (size_t i = 0; i < f->n_births; i++) {
-		if (f->births[i].entity != ENTITY_GPU && f->births[i].entity != ENTITY_GPU_PROCESS)
-			return false;
-	}
-	for (size_t i = 0; i < f->n_readings; i++) {
-		const unsigned m = f->readings[i].metric;
-
-		if (m >= METRIC_COUNT || (metrics[m].entity != ENTITY_GPU && metrics[m].entity != ENTITY_GPU_PROCESS))
-			return false;
-	}
-	for (size_t i = 0; i < f->n_ends; i++) {
-		if (f->ends[i].entity != ENTITY_GPU && f->ends[i].entity != ENTITY_GPU_PROCESS)
-			return false;
-	}
-	for (size_t i = 0; i < f->n_events; i++) {
-		if (f->events[i].kind != EVENT_NOTE)
-			return false;
-	}
-	return f->n_series == 0 && f->source < FRAME_SOURCE_COUNT;
-}
-
 const struct frame *gpu_take(struct gpu *g)
 {
 	while (g->fd >= 0) {
@@ -243,13 +223,33 @@ const struct frame *gpu_take(struct gpu *g)
 			hang_up(g);
 			return NULL;
 		}
-		if (!wire_frame_is_whole(g->message, (size_t) n))
-			continue;
-		frame = wire_frame_get(g->message);
-		if (is_of_gpus(frame))
+		frame = gpu_frame(g->message, (size_t) n);
+		if (frame)
 			return frame;
 	}
 	return NULL;
+}
+
+static bool is_cut_short(const struct gpu *g, struct gpu_slot *slot, uint64_t silent_ns)
+{
+	const uint64_t since_ns = atomic_load(&slot->in_call_ns), now_ns = clock_boot_ns();
+
+	if (silent_ns && atomic_load(&slot->state) == GPU_OPENING)
+		return false;
+	return since_ns && (g->fd < 0 || now_ns >= since_ns + silent_ns);
+}
+
+const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns)
+{
+	const struct frame *frame = NULL;
+
+	for (unsigned i = 0; i < g->start.n_vendors && !frame; i++) {
+		struct gpu_slot *slot = &g->shared->slots[i];
+
+		if (is_cut_short(g, slot, silent_ns))
+			frame = gpu_frame(g->message, gpu_so_far_take(&slot->so_far, &g->so_far_taken[i], g->message));
+	}
+	return frame;
 }
 
 /* ---- is it there? ---------------------------------------------------------------------------------------------------- */

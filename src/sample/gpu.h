@@ -53,6 +53,10 @@ pid_t gpu_pid(const struct gpu *g);
 /* A frame that waits, made with ids of its source; valid until the next call. NULL: none waits. */
 const struct frame *gpu_take(struct gpu *g);
 
+/* The same of what a source had told when its driver was called: of one that has been silent_ns in that call, or whose helper
+ * has ended in it; while it is being opened, for silent_ns 0 alone. Nothing else says it, unless the driver answers after all. */
+const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns);
+
 /* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
  * ended is started again, after a second, then each time after twice as long, five times in a row at most. */
 void gpu_watch(struct gpu *g, struct framebuf *out);

@@ -8,14 +8,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +52,7 @@ struct teller {
 	struct source_env env;   /* the run's, with the credit of this one */
 	struct pace pace;
 	struct framebuf buf;
+	uint64_t at_ns, hold_ns; /* of the reading that goes on */
 	uint64_t cpu_ns;         /* of its thread, up to the last reading's end */
 	void *message;
 	size_t cap;
@@ -127,6 +124,7 @@ static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
 		send_part(t, &part);
 	}
 	framebuf_clear(&t->buf);
+	gpu_so_far_drop(&t->slot->so_far);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
@@ -140,6 +138,17 @@ static uint64_t run_ns(const struct teller *t)
 static void send_so_far(void *ctx)
 {
 	send_all(ctx, run_ns(ctx), 0);
+}
+
+/* Notes of a source that is open are told once, in the frame that is whole. */
+static void keep_so_far(void *ctx, const struct framebuf *known)
+{
+	const struct teller *t = ctx;
+	struct frame frame = framebuf_frame(known, t->ops->frame, t->at_ns, t->hold_ns);
+
+	if (atomic_load(&t->slot->state) == GPU_OPEN)
+		frame.n_events = 0;
+	gpu_so_far_put(&t->slot->so_far, &frame);
 }
 
 /* Groups that are no bits tell births, and nothing else. */
@@ -159,6 +168,8 @@ static void read_group(struct teller *t, unsigned group)
 	const uint64_t began = clock_boot_ns(), at = run_ns(t);
 	uint64_t cpu;
 
+	t->at_ns = at;
+	t->hold_ns = pace_hold(&t->pace, group);
 	pace_begin(&t->pace, group, at);
 	atomic_store(&t->slot->in_call_ns, began);
 	(void) t->ops->read(t->source, 1u << group, &t->buf);
@@ -342,7 +353,9 @@ static void *tell(void *arg)
 	t->env.beat = &t->slot->in_call_ns;
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	t->env.told = h->start->wish ? send_so_far : NULL;
+	t->env.so_far = keep_so_far;
 	t->env.told_ctx = t;
+	t->at_ns = run_ns(t);
 	if (open_source(t) == 0) {
 		if (h->start->wish)
 			look_on(t);
@@ -359,73 +372,6 @@ static void *tell(void *arg)
 }
 
 /* ---- becoming the helper -------------------------------------------------------------------------------------------- */
-
-static void close_between(int first, int last)
-{
-	if (first > last)
-		return;
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, (unsigned) first, (unsigned) last, 0U) == 0)
-		return;
-#endif
-	for (int fd = first; fd <= last && fd < 65536; fd++)
-		(void) close(fd);
-}
-
-static int compare(const void *a, const void *b)
-{
-	return *(const int *) a - *(const int *) b;
-}
-
-/* The job's pipes must not see this process; a library that writes to stderr must not hit what it opened itself. */
-static void keep_only(const struct root *root, int channel)
-{
-	int keep[] = { channel, root->proc, root->sys, root->top };
-	int next = 0, null;
-
-	qsort(keep, sizeof(keep) / sizeof(keep[0]), sizeof(keep[0]), compare);
-	for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++) {
-		close_between(next, keep[i] - 1);
-		if (keep[i] >= next)
-			next = keep[i] + 1;
-	}
-	close_between(next, INT32_MAX);
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd <= 2 && null >= 0; fd++) {
-		if (fcntl(fd, F_GETFD) < 0)
-			(void) dup2(null, fd);
-	}
-	if (null > 2)
-		(void) close(null);
-}
-
-/* No signal that is meant for others reaches it; what it does wrong itself ends it without a core in the job's folder. */
-static void leave_others(pid_t recorder)
-{
-	static const struct rlimit no_core = { 0, 0 };
-	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
-	const struct sigaction by_default = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	(void) sigfillset(&set);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		(void) sigaction(own[i], &by_default, NULL);
-		(void) sigdelset(&set, own[i]);
-	}
-	(void) sigprocmask(SIG_SETMASK, &set, NULL);
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != recorder)
-		_exit(0);
-	(void) prctl(PR_SET_NAME, "hiwater-gpu");
-	(void) setrlimit(RLIMIT_CORE, &no_core);
-	(void) setsid();
-}
-
-void gpu_stand_alone(pid_t recorder, const struct root *root, int channel)
-{
-	leave_others(recorder);
-	keep_only(root, channel);
-}
 
 static void start_thread(struct helper *h, unsigned i)
 {

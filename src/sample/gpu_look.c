@@ -127,20 +127,25 @@ static void take_facts(struct gpu_look *l, const struct asked *a, struct gpus_no
 	}
 }
 
+static void apply(struct gpu_look *l, const struct frame *frame, struct gpus_now *now)
+{
+	gpu_ids_take(&l->ids, frame, NULL, NULL, &l->buf);
+	if (is_end(frame))
+		gpu_ids_settle(&l->ids, &l->buf);
+
+	const struct frame mine = framebuf_frame(&l->buf, frame->source, frame->time_ns, frame->hold_ns);
+
+	gpus_now_apply(now, &mine);
+	framebuf_clear(&l->buf);
+}
+
 static void take(struct gpu_look *l, struct asked *a, struct gpus_now *now)
 {
 	const struct frame *frame;
 
 	while (!a->is_done && (frame = gpu_take(a->helper))) {
-		gpu_ids_take(&l->ids, frame, NULL, NULL, &l->buf);
-		if (is_end(frame))
-			gpu_ids_settle(&l->ids, &l->buf);
-
-		const struct frame mine = framebuf_frame(&l->buf, frame->source, frame->time_ns, frame->hold_ns);
-
-		gpus_now_apply(now, &mine);
 		a->is_done = is_end(frame);
-		framebuf_clear(&l->buf);
+		apply(l, frame, now);
 	}
 	a->is_open = gpu_n_open(a->helper) > 0;
 	a->is_done |= gpu_fd(a->helper) < 0;
@@ -252,7 +257,10 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 		return tell_absent(a, err);
 
 	const bool is_none = gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0;
+	const struct frame *so_far = gpu_take_so_far(a->helper, 0);
 
+	if (so_far)
+		apply(l, so_far, now);
 	l->any_seen |= gpu_any_seen(a->helper);
 	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
 		gpus_now_note(now, 0, "gpu", gpu_why_not(a->helper));

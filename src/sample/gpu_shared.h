@@ -23,6 +23,13 @@ enum gpu_state {
 	GPU_OVER,               /* the last reading is sent */
 };
 
+/* A frame that a source had told when it was called: of use where that call does not return. */
+struct gpu_so_far {
+	_Atomic uint32_t turn;       /* odd: it is being written */
+	_Atomic uint32_t size;       /* 0: there is none */
+	_Alignas(16) unsigned char message[GPU_MESSAGE]; /* pages of it that nobody writes cost nothing */
+};
+
 /* A source and its thread. */
 struct gpu_slot {
 	_Atomic int state;
@@ -32,6 +39,7 @@ struct gpu_slot {
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
 	char why[GPU_WHY];
+	struct gpu_so_far so_far;
 };
 
 enum {
@@ -72,9 +80,20 @@ uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has be
 
 /* gpu_helper.c: in the child of the fork. */
 _Noreturn void gpu_helper(const struct gpu_start *start);
-/* In any child that calls drivers: of its descriptors only root and channel (-1: none) are left. Ends it if the
+/* gpu_alone.c: in any child that calls drivers: of its descriptors only root and channel (-1: none) are left. Ends it if the
  * recorder is gone. */
 void gpu_stand_alone(pid_t recorder, const struct root *root, int channel);
+
+/* gpu_frame.c: the frame in a message of so many bytes, which it leaves changed; NULL: it has none, or one that is not about GPUs
+ * alone. */
+const struct frame *gpu_frame(void *message, size_t size);
+
+/* gpu_so_far.c: in the helper, what is known now, instead of what was before; and that nothing is needed any more. */
+void gpu_so_far_put(struct gpu_so_far *page, const struct frame *frame);
+void gpu_so_far_drop(struct gpu_so_far *page);
+/* In the recorder: a message of GPU_MESSAGE at most, whoever writes there meanwhile. Each is taken once: the turn of the last one is
+ * in taken. Returns its size, 0 where there is none. */
+size_t gpu_so_far_take(struct gpu_so_far *page, uint32_t *taken, void *ret);
 
 /* gpu_ending.c: is a process that was killed on its way out, or out, rather than stuck? */
 bool gpu_is_ending(const struct root *root, pid_t pid);

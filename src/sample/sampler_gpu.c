@@ -15,6 +15,7 @@ enum {
 };
 
 static const uint64_t rouse_ns = 1000000000;
+static const uint64_t silent_ns = UINT64_C(5000000000); /* what a driver told before it hung is taken without the rest */
 
 static const struct gpu_vendor *vendors_of(const struct sampler *s)
 {
@@ -139,6 +140,14 @@ static void take_all(struct sampler *s)
 		take(s, frame);
 }
 
+static void take_so_far(struct sampler *s, uint64_t for_ns)
+{
+	const struct frame *frame;
+
+	while ((frame = gpu_take_so_far(s->gpus.helper, for_ns)))
+		take(s, frame);
+}
+
 static void set_facts(struct sampler *s)
 {
 	const struct gpu *helper = s->gpus.helper;
@@ -175,6 +184,7 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 		return;
 	meet_helper(s, now_ns); /* before it may be waited for: one that found no GPU ends at once */
 	take_all(s);
+	take_so_far(s, silent_ns);
 	rouse(s, now_ns);
 	gpu_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
@@ -209,6 +219,7 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 	while (gpu_await_last(helper))
 		take_all(s);
 	take_all(s);
+	take_so_far(s, 0);
 	gpu_watch_last(helper, &s->buf);
 	gpu_ids_give_up(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);

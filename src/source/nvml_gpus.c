@@ -58,6 +58,7 @@ static int find_by_index(struct source *s, unsigned n)
 		if (!d)
 			return -ENOMEM;
 		d->index = i;
+		nvml_show_so_far(s, d);
 		settle(s, d, NVML_CALL(&s->nvml, by_index, i, &d->handle));
 	}
 	return 0;
@@ -92,10 +93,12 @@ static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size
 		d->handle = handle;
 		(void) snprintf(d->pci, sizeof(d->pci), "%.31s", list[i].id);
 		(void) snprintf(d->bus_id, sizeof(d->bus_id), "%s", bus_id);
-		if (list[i].asleep)
+		if (list[i].asleep) {
 			d->state = NVML_ASLEEP;
-		else
-			settle(s, d, code);
+			continue;
+		}
+		nvml_show_so_far(s, d);
+		settle(s, d, code);
 	}
 	return 0;
 }
@@ -132,9 +135,12 @@ int nvml_gpus_find(struct source *s, struct err *err)
 	if (s->n_gpus == 0)
 		return err_set(err, -ENODEV, "NVIDIA's driver is loaded and knows no GPU: in a container, NVIDIA_VISIBLE_DEVICES says which it gets");
 	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
-		if (s->gpus[i]->state == NVML_AWAKE)
-			nvml_instances_find(s, s->gpus[i], NULL);
+		if (s->gpus[i]->state != NVML_AWAKE)
+			continue;
+		nvml_show_so_far(s, s->gpus[i]);
+		nvml_instances_find(s, s->gpus[i], NULL);
 	}
+	nvml_show_so_far(s, NULL);
 	return 0;
 }
 

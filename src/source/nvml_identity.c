@@ -245,3 +245,31 @@ void nvml_tell_births(struct source *s, struct framebuf *out)
 			put_birth(s, d, out);
 	}
 }
+
+/* By a copy, which has no place in CUDA's order: that is known once all have answered. */
+static void show_one(struct source *s, const struct nvml_gpu *d, bool is_asked, struct framebuf *out)
+{
+	struct nvml_gpu shown = *d;
+
+	shown.id = ++s->last_id;
+	put_birth(s, &shown, out);
+	if (is_asked || d->state != NVML_AWAKE)
+		framebuf_unknown(out, M_GPU_PROCESSES, shown.id);
+	if (is_asked)
+		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, "its driver did not say who it is when it was asked");
+}
+
+void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked)
+{
+	struct framebuf known = { 0 };
+
+	if (!s->env->so_far)
+		return;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i] == asked || is_there(s->gpus[i]))
+			show_one(s, s->gpus[i], s->gpus[i] == asked, &known);
+	}
+	s->env->so_far(s->env->told_ctx, &known);
+	framebuf_done(&known);
+	s->last_id = 0; /* nobody was born yet */
+}

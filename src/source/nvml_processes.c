@@ -325,26 +325,6 @@ static void list_timed(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	d->processes.list_wall_ns = clock_boot_ns() - wall_ns;
 }
 
-static void list_by_turns(struct source *s, struct framebuf *out)
-{
-	struct nvml_gpu *d;
-	unsigned n = 0;
-
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (nvml_may_be_listed(s, s->gpus[i]))
-			look(s, s->gpus[i]);
-	}
-	s->rest_ns = nvml_rest_ns(s);
-	while ((d = nvml_next_to_list(s))) {
-		list_timed(s, d, out);
-		n++;
-		if (s->env->credit)
-			s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
-	}
-	if (s->env->credit)
-		s->env->credit->lists = n;
-}
-
 /* ---- a look --------------------------------------------------------------------------------------------------------- */
 
 static bool use_is_due(const struct source *s, const struct nvml_processes *p)
@@ -375,6 +355,37 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	}
 }
 
+/* Who is on it does not wait for the next one's list, over which the driver may hang. */
+static void show_list(struct source *s, struct framebuf *out)
+{
+	if (s->env->told)
+		s->env->told(s->env->told_ctx);
+	else if (s->env->so_far)
+		s->env->so_far(s->env->told_ctx, out);
+}
+
+static void list_by_turns(struct source *s, struct framebuf *out)
+{
+	struct nvml_gpu *d;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (nvml_may_be_listed(s, s->gpus[i]))
+			look(s, s->gpus[i]);
+	}
+	s->rest_ns = nvml_rest_ns(s);
+	while ((d = nvml_next_to_list(s))) {
+		list_timed(s, d, out);
+		n++;
+		if (s->env->credit)
+			s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
+		tell_device(s, d, out);
+		show_list(s, out);
+	}
+	if (s->env->credit)
+		s->env->credit->lists = n;
+}
+
 /* A divided GPU's instances tell of its processes. In WSL lists are empty or partial, without memory, and calls about
  * processes have crashed inside the library. */
 void nvml_processes_read(struct source *s, struct framebuf *out)
@@ -392,7 +403,7 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 			note_silence(s, d, "WSL's driver does not tell of processes: what a job holds there is not known", out);
 		if (s->is_wsl || d->mig)
 			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
-		else
+		else if (d->processes.listed_ns != s->now_ns)
 			tell_device(s, d, out);
 		if (d->processes.waited_ns > waited_ns)
 			waited_ns = d->processes.waited_ns;

@@ -55,7 +55,10 @@ struct source_env {
 	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME when a driver answered last; NULL: nobody waits */
 	void (*told)(void *ctx); /* GPUs: called where all that out holds may be taken out of it: the next call may hang or crash;
 	                          * NULL: it is taken when read returns */
-	void *told_ctx;
+	/* GPUs: is shown what is known in front of a call that may hang or crash. What was shown last counts where that call does not
+	 * return, else not at all. NULL: nobody asks */
+	void (*so_far)(void *ctx, const struct framebuf *known);
+	void *told_ctx;               /* of both */
 	struct source_cost *costs;    /* GPUs: probe writes here what each group took; NULL: nobody asks */
 };
 

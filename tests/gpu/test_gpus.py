@@ -434,7 +434,8 @@ def test_a_driver_that_hangs(tmp_path):
     assert time.monotonic() - began < 20 and "NVML has not answered in 0.3 s" in done.stderr
     shown = json.loads(run(Fake(tmp_path, "hang"), "--timeout=300ms", "--json", time=20, status=SILENT).stdout)
     jsonschema.validate(shown, SCHEMA)
-    assert "NVML has not answered" in shown["notes"][0]["why"]
+    of_gpu, of_driver = (n["why"] for n in shown["notes"])
+    assert of_gpu == "GPU 1: its driver did not say who it is when it was asked" and "NVML has not answered" in of_driver
 
 
 def test_a_driver_that_is_slow_is_not_stuck(cards):
@@ -468,6 +469,29 @@ def test_a_gpu_that_fails_takes_nothing_from_those_that_answered(cards, what, st
                           env={**os.environ, **fake.environment(time=15)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:
         assert [looking.stdout.readline() for _ in range(2)] == ["92\n", "[N/A]\n"]
         looking.terminate()
+
+
+@pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
+@pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex*"])
+def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, what, status):
+    """It has a row of its own, and the reason; those behind it were not asked."""
+    fake = cards(more=f"[gpu 2]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
+    shown = as_json(fake, "--timeout=500ms", status=status)
+    well, ill = shown["devices"]
+    assert (well["index"], ill["index"], ill["uuid"]) == (0, 1, None)
+    assert well["uuid"].startswith("GPU-") and "H100" in well["name"] and well["memory"]["total_bytes"] > 0
+    assert [d["processes"] for d in (well, ill)] == [None, None] and ill["memory"]["total_bytes"] is None
+    why = [n["why"] for n in shown["notes"]]
+    assert "GPU 1: its driver did not say who it is when it was asked" in why and len(why) == 2, why
+    assert len(run(fake, "--query-gpu=index", "--format=csv,noheader", "--timeout=500ms", status=status).stdout.split()) == 2
+
+
+@pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
+def test_lists_that_came_do_not_wait_for_the_next_one(cards, what, status):
+    fake = cards(more=f"[call nvmlDeviceGetComputeRunningProcesses*]\ngpu = 1\n{what} = 1\n")
+    well, ill = as_json(fake, "--timeout=500ms", status=status)["devices"]
+    assert sorted(p["memory_bytes"] for p in well["processes"]) == [17 * MIB, 4321 * MIB] and ill["processes"] is None
+    assert well["utilization"]["gpu"] == 0.92 and ill["utilization"]["gpu"] == 0.55
 
 
 @pytest.mark.parametrize("what, then", [("hang", "not asked any more"), ("crash", "asked again soon")])
