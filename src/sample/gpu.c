@@ -230,13 +230,22 @@ const struct frame *gpu_take(struct gpu *g)
 	return NULL;
 }
 
-static bool is_cut_short(const struct gpu *g, struct gpu_slot *slot, uint64_t silent_ns)
+static bool is_given_up(const struct gpu *g, struct gpu_slot *slot, uint64_t silent_ns)
 {
 	const uint64_t since_ns = atomic_load(&slot->in_call_ns), now_ns = clock_boot_ns();
 
 	if (silent_ns && atomic_load(&slot->state) == GPU_OPENING)
 		return false;
 	return since_ns && (g->fd < 0 || now_ns >= since_ns + silent_ns);
+}
+
+bool gpu_is_cut_short(const struct gpu *g, enum frame_source source)
+{
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		if (g->start.vendors[i].ops->frame == source)
+			return atomic_load(&g->shared->slots[i].in_call_ns) != 0;
+	}
+	return false;
 }
 
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns)
@@ -246,7 +255,7 @@ const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns)
 	for (unsigned i = 0; i < g->start.n_vendors && !frame; i++) {
 		struct gpu_slot *slot = &g->shared->slots[i];
 
-		if (is_cut_short(g, slot, silent_ns))
+		if (is_given_up(g, slot, silent_ns))
 			frame = gpu_frame(g->message, gpu_so_far_take(&slot->so_far, &g->so_far_taken[i], g->message));
 	}
 	return frame;

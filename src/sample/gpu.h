@@ -57,6 +57,9 @@ const struct frame *gpu_take(struct gpu *g);
  * has ended in it; while it is being opened, for silent_ns 0 alone. Nothing else says it, unless the driver answers after all. */
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns);
 
+/* Is it in a call that has not returned, or has its helper ended in one? */
+bool gpu_is_cut_short(const struct gpu *g, enum frame_source source);
+
 /* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
  * ended is started again, after a second, then each time after twice as long, five times in a row at most. */
 void gpu_watch(struct gpu *g, struct framebuf *out);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "sample/gpu_shared.h"
 #include "sample/sampler_internal.h"
 
@@ -96,9 +97,17 @@ static void trigger_xid(struct sampler *s, const struct xid *xid)
 }
 
 /* What comes and goes while a driver is slow is in no figure. */
+static void see_gap(struct sampler *s, enum frame_source source, uint64_t time_ns)
+{
+	const uint64_t last_ns = s->gpus.read_ns[source], gap_ns = counter_delta(last_ns, time_ns);
+	struct facts *facts = job_facts(s->job);
+
+	if (last_ns && gap_ns > s->gpus.hold_ns[source])
+		facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) gap_ns));
+}
+
 static void count_gap(struct sampler *s, const struct frame *frame)
 {
-	struct facts *facts = job_facts(s->job);
 	uint64_t *last_ns = &s->gpus.read_ns[frame->source], *hold_ns = &s->gpus.hold_ns[frame->source];
 	bool any = false;
 
@@ -106,13 +115,19 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 		any = frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
 	if (!any || frame->time_ns < *last_ns)
 		return;
-	const uint64_t gap_ns = frame->time_ns - *last_ns;
-
-	if (*last_ns && gap_ns > *hold_ns)
-		facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) gap_ns));
+	see_gap(s, frame->source, frame->time_ns);
 	*last_ns = frame->time_ns;
 	if (*hold_ns == 0 || frame->hold_ns < *hold_ns) /* lists tell memory, too, and stand for longer */
 		*hold_ns = frame->hold_ns;
+}
+
+/* One that goes on when the run is over. GPUs that sleep by then are no driver that does not answer. */
+static void count_last_gaps(struct sampler *s, uint64_t end_ns)
+{
+	for (int source = 0; source < FRAME_SOURCE_COUNT; source++) {
+		if (gpu_is_cut_short(s->gpus.helper, (enum frame_source) source))
+			see_gap(s, (enum frame_source) source, end_ns);
+	}
 }
 
 static void take(struct sampler *s, const struct frame *frame)
@@ -220,6 +235,7 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 		take_all(s);
 	take_all(s);
 	take_so_far(s, 0);
+	count_last_gaps(s, now_ns);
 	gpu_watch_last(helper, &s->buf);
 	gpu_ids_give_up(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);

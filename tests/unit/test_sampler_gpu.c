@@ -415,6 +415,22 @@ static void silence_is_told_of_and_holds_up_nothing(void **state)
 	assert_null(strstr(g->notes, "stays behind")); /* a sleeper can be killed */
 }
 
+static void a_silence_until_the_end_is_a_gap(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
+	stage->hangs = 1;
+
+	const uint64_t since = clock_boot_ns();
+
+	until(g, clock_boot_ns() > since + 700 * MS);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value < 700 * (int64_t) MS); /* the driver may be slow, as yet */
+	sampler_end(g->rig.s);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+}
+
 static void a_library_that_never_opens_holds_up_nothing(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -655,6 +671,7 @@ int main(void)
 		TEST(the_end_is_read),
 		cmocka_unit_test(a_driver_that_is_silent_is_the_cause_of_its_own),
 		TEST(silence_is_told_of_and_holds_up_nothing),
+		TEST(a_silence_until_the_end_is_a_gap),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_left_while_nobody_looked_has_ended),
