@@ -2,7 +2,6 @@
 #include "sample/gpu.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,9 +73,7 @@ static void clear_page(struct gpu *g)
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
 		atomic_store(&slot->spent_ppb, 0);
-		atomic_store(&slot->so_far.turn, 0);
-		atomic_store(&slot->so_far.size, 0);
-		g->so_far_taken[i] = 0;
+		gpu_so_far_drop(&slot->so_far);
 		gpu_silence_over(&g->silences[i], clock_boot_ns());
 	}
 }
@@ -232,20 +229,19 @@ const struct frame *gpu_take(struct gpu *g)
 
 static bool is_given_up(const struct gpu *g, struct gpu_slot *slot, uint64_t silent_ns)
 {
-	const uint64_t since_ns = atomic_load(&slot->in_call_ns), now_ns = clock_boot_ns();
+	const uint64_t since_ns = atomic_load(&slot->in_call_ns);
+	const bool may_answer = atomic_load(&slot->state) == GPU_OPENING || (g->fd >= 0 && clock_boot_ns() < since_ns + silent_ns);
 
-	if (silent_ns && atomic_load(&slot->state) == GPU_OPENING)
-		return false;
-	return since_ns && (g->fd < 0 || now_ns >= since_ns + silent_ns);
+	return since_ns && !(silent_ns && may_answer);
 }
 
 bool gpu_is_cut_short(const struct gpu *g, enum frame_source source)
 {
-	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (g->start.vendors[i].ops->frame == source)
-			return atomic_load(&g->shared->slots[i].in_call_ns) != 0;
-	}
-	return false;
+	unsigned i = 0;
+
+	while (i < g->start.n_vendors && g->start.vendors[i].ops->frame != source)
+		i++;
+	return i < g->start.n_vendors && atomic_load(&g->shared->slots[i].in_call_ns) != 0;
 }
 
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns)

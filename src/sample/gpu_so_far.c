@@ -12,14 +12,15 @@ void gpu_so_far_put(struct gpu_so_far *page, const struct frame *frame)
 {
 	const size_t size = wire_frame_size(frame);
 	const bool fits = size <= sizeof(page->message);
+	const uint32_t turn = atomic_load(&page->turn) | 1; /* whoever wrote before may have been killed over it */
 
-	atomic_fetch_add(&page->turn, 1);
+	atomic_store(&page->turn, turn);
 	atomic_store(&page->size, fits ? (uint32_t) size : 0);
 	if (fits) {
 		memset(page->message, 0, size);
 		wire_frame_put(page->message, frame);
 	}
-	atomic_fetch_add(&page->turn, 1);
+	atomic_store(&page->turn, turn + 1);
 }
 
 void gpu_so_far_drop(struct gpu_so_far *page)
