@@ -716,6 +716,7 @@ struct hiw_gpu_rate {
 	uint64_t cpu_ns, wall_ns;    /* one reading, when it was tried; on all GPUs */
 	bool tried;                  /* false: it was not, and those two are 0 */
 	double share_most;           /* of a core, that all readings together may take */
+	uint64_t resting_ns;         /* while device memory does not move, for lists that are dear here; 0: lasting_ns */
 };
 /* root: a folder of captured files, or NULL for this machine. see_reading may be NULL. */
 HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw_check *check),

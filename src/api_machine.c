@@ -129,6 +129,7 @@ static void tell_reading(void *ctx, const struct gpu_plan *plan)
 		.holds = plan->holds,
 		.planned_ns = plan->planned_ns,
 		.moving_ns = plan->moving_ns,
+		.resting_ns = plan->resting_ns,
 		.lasting_ns = plan->lasting_ns,
 		.why = plan->why,
 		.cpu_ns = plan->cost.cpu_ns,

@@ -71,7 +71,13 @@ static void add_rate(struct buf *out, const struct hiw_gpu_rate *r)
 	if (r->moving_ns) {
 		(void) buf_str(out, " (");
 		add_period(out, r->moving_ns);
-		(void) buf_str(out, " while memory moves)");
+		(void) buf_str(out, " while memory moves");
+		if (r->resting_ns) {
+			(void) buf_str(out, ", ");
+			add_period(out, r->resting_ns);
+			(void) buf_str(out, " while it does not");
+		}
+		(void) buf_str(out, ")");
 	}
 	if (*r->why) {
 		(void) buf_str(out, ", here ");
@@ -133,6 +139,7 @@ void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 		json_key_text(j, "holds", r->holds);
 		add_seconds(j, "period_s", true, r->planned_ns);
 		add_seconds(j, "period_moving_s", true, r->moving_ns ? r->moving_ns : r->planned_ns);
+		add_seconds(j, "period_resting_s", r->tried, r->resting_ns ? r->resting_ns : r->lasting_ns);
 		add_seconds(j, "period_here_s", r->tried, r->lasting_ns);
 		json_key_text(j, "why_longer", r->why);
 		add_seconds(j, "cpu_s", r->tried, r->cpu_ns);

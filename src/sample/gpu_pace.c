@@ -126,6 +126,11 @@ uint64_t pace_period(const struct pace *p, unsigned group)
 	return (uint64_t) ((double) g->period_ns * stretch);
 }
 
+uint64_t pace_rest(const struct pace *p, const struct source_group *group, const struct source_cost *cost)
+{
+	return source_rest_ns(group, cost, list_share(p));
+}
+
 uint64_t pace_hold(const struct pace *p, unsigned group)
 {
 	const uint64_t period = pace_period(p, group), wall = p->groups[group].wall_ns;

@@ -52,5 +52,7 @@ uint64_t pace_next(const struct pace *p);
 /* A reading begins at now_ns; it has cost that much. */
 void pace_begin(struct pace *p, unsigned group, uint64_t now_ns);
 void pace_done(struct pace *p, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
+/* How long lists that cost that stand while nothing moves. */
+uint64_t pace_rest(const struct pace *p, const struct source_group *group, const struct source_cost *cost);
 /* How long what was read last stands for itself. */
 uint64_t pace_hold(const struct pace *p, unsigned group);

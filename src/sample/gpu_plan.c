@@ -54,6 +54,15 @@ static void say_why(const struct pace *p, unsigned group, struct gpu_plan *plan)
 			is_list(p, group) ? ", and lists have what the others leave" : "");
 }
 
+/* Nothing slower than that is kept up anyway. */
+static uint64_t resting_ns(const struct gpu_tried *tried, const struct pace *p, unsigned group)
+{
+	const struct source_group *g = &tried->vendor->ops->groups[group];
+	const uint64_t rest_ns = g->rest_ns ? pace_rest(p, g, &tried->costs[group]) : 0;
+
+	return rest_ns > pace_period(p, group) ? rest_ns : 0;
+}
+
 static void tell_of(const struct gpu_tried *tried, const struct pace *p, double share_most, gpu_planner *tell, void *ctx)
 {
 	for (unsigned g = 0; g < p->n_groups; g++) {
@@ -64,6 +73,7 @@ static void tell_of(const struct gpu_tried *tried, const struct pace *p, double 
 			.holds = group->holds ? group->holds : "",
 			.planned_ns = p->groups[g].period_ns,
 			.moving_ns = p->groups[g].moving_ns < p->groups[g].period_ns ? p->groups[g].moving_ns : 0,
+			.resting_ns = resting_ns(tried, p, g),
 			.lasting_ns = pace_period(p, g),
 			.cost = tried->costs[g],
 			.share_most = share_most,

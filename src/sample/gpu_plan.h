@@ -17,6 +17,7 @@ struct gpu_plan {
 	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
 	uint64_t planned_ns;     /* the period that is wished */
 	uint64_t moving_ns;      /* while device memory moves; 0: the same */
+	uint64_t resting_ns;     /* while nothing moves, lists that cost that; 0: lasting_ns */
 	uint64_t lasting_ns;     /* what it comes to with those costs, if they stay: planned_ns or longer */
 	struct source_cost cost; /* n 0: not tried */
 	double share_most;       /* of a core, that the readings of all sources may take */

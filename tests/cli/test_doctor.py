@@ -236,7 +236,7 @@ def test_how_often_gpus_are_read(tool):
     assert [found["NVML", group]["period_s"] for group in ("memory", "activity", "rare")] == [0.1, 0.5, 5]
     for r in found.values():
         assert r["holds"] and r["wall_s"] >= r["cpu_s"] > 0 and r["period_here_s"] >= r["period_s"] >= r["period_moving_s"]
-        assert (r["period_here_s"] > r["period_s"]) == bool(r["why_longer"])
+        assert (r["period_here_s"] > r["period_s"]) == bool(r["why_longer"]) and r["period_resting_s"] >= r["period_here_s"]
     lists = found["NVML", "processes"]
     assert lists["period_moving_s"] == 0.25 and lists["period_s"] == 1
     assert lists["cpu_s"] >= 0.05 and lists["period_here_s"] >= 0.05 / 0.002
@@ -251,6 +251,17 @@ def test_a_list_that_holds_locks_is_read_less_often(tool):
     lists = rates(tool)["NVML", "processes"]
     assert lists["wall_s"] >= 0.3 and lists["period_here_s"] == 10
     assert lists["why_longer"] == "a list may hold the driver's locks, and the job, for 2 % of the time"
+
+
+def test_lists_at_rest_are_read_as_their_cost_says(tool):
+    """At the longest every five seconds, unless they are too dear for that as well."""
+    gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.03\n")
+    found = rates(tool)
+    lists = found["NVML", "processes"]
+    assert lists["period_here_s"] >= 50 * 0.03 and lists["period_resting_s"] == max(5, lists["period_here_s"])
+    assert all(r["period_resting_s"] == r["period_here_s"] for r in found.values() if r != lists)
+    said = " ".join(tool.run("doctor").stdout.split())
+    assert "memory moves, 0.2/s while it does" in said or lists["period_here_s"] >= 5, said
 
 
 def test_how_often_others_than_nvidias_are_read(tool):

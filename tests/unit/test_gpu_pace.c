@@ -22,7 +22,7 @@ enum {
 static const struct source_group groups[GROUPS] = {
 	[MEMORY] = { .name = "memory", .period_ns = 100 * MS },
 	[OTHERS] = { .name = "others", .period_ns = 500 * MS, .rank = 1 },
-	[LISTS] = { .name = "lists", .period_ns = SECOND, .moving_ns = 250 * MS },
+	[LISTS] = { .name = "lists", .period_ns = SECOND, .moving_ns = 250 * MS, .rest_ns = 5 * SECOND },
 };
 static const struct source_ops ops = { .name = "made up", .groups = groups, .n_groups = GROUPS };
 
@@ -311,6 +311,17 @@ static void the_plan_says_what_gives_way_and_why(void **state)
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 }
 
+/* Cheap ones as at any time, others as their cost says, and none more often than is kept up anyway. */
+static void the_plan_tells_of_lists_at_rest(void **state)
+{
+	(void) state;
+	assert_int_equal(plan_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
+	assert_in_range(plan_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].resting_ns, 2200 * MS, 2300 * MS);
+	assert_int_equal(plan_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].resting_ns, groups[LISTS].rest_ns);
+	assert_int_equal(plan_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].resting_ns, 0);
+	assert_int_equal(plan_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].resting_ns, 0);
+}
+
 /* Another source that takes all there is leaves each its part. */
 static void the_plan_is_of_all_sources(void **state)
 {
@@ -376,6 +387,7 @@ int main(void)
 		cmocka_unit_test(one_slow_list_silences_nothing),
 		cmocka_unit_test(the_plan_is_told),
 		cmocka_unit_test(the_plan_says_what_gives_way_and_why),
+		cmocka_unit_test(the_plan_tells_of_lists_at_rest),
 		cmocka_unit_test(the_plan_is_of_all_sources),
 		cmocka_unit_test(the_interval_may_change),
 	};
