@@ -213,15 +213,19 @@ void sampler_join(struct sampler *s, uint64_t now_ns)
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.interval_ns);
 }
 
-/* Is one of pids neither the job's nor hiwater's, and in the older list too? older may be NULL. */
+/* Neither the job's nor hiwater's. */
+static bool is_stranger(const struct sampler *s, pid_t pid)
+{
+	if (pid == s->env.recorder_pid || processes_id(s->processes, pid))
+		return false;
+	return !processes_is_ignored(s->processes, pid) || processes_is_elder(s->processes, pid);
+}
+
+/* Is one of pids such, and in the older list too? older may be NULL. */
 static bool has_stranger(const struct sampler *s, const struct pids *pids, const struct pids *older)
 {
 	for (size_t i = 0; i < pids->n; i++) {
-		const pid_t pid = pids->list[i];
-
-		if (pid == s->env.recorder_pid || processes_id(s->processes, pid) || processes_is_ignored(s->processes, pid))
-			continue;
-		if (!older || pids_have(older, pid))
+		if (is_stranger(s, pids->list[i]) && (!older || pids_have(older, pids->list[i])))
 			return true;
 	}
 	return false;

@@ -78,6 +78,7 @@ void sampler_free(struct sampler *s)
 	job_free(s->job);
 	framebuf_done(&s->buf);
 	framebuf_done(&s->totals);
+	pid_list_done(&s->elders);
 	if (s->timer >= 0)
 		(void) close(s->timer);
 	if (s->oom.log >= 0)
@@ -166,6 +167,7 @@ void sampler_forking(struct sampler *s)
 {
 	sampler_oom_begin(s);
 	listen_to_ends(s);
+	processes_list_elders(s->options.root, &s->elders);
 	s->forking_boot_ns = clock_boot_ns();
 }
 
@@ -200,6 +202,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	s->next_cgroup_check_ns = s->options.ours ? SECOND : 0;
 	for (size_t i = 0; i < s->n_ignored; i++)
 		processes_ignore(s->processes, s->ignored[i]);
+	processes_ignore_elders(s->processes, &s->elders);
 	struct spare spare = spare_hold(s);
 
 	sampler_plan_open_host(s);

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "source/procfs_files.h"
 
 /* What getdents64(2) gives. */
 struct linux_dirent64 {
@@ -49,4 +51,31 @@ int numbers_list(int folder, const char *path, int (*seen)(void *ctx, int32_t nu
 		}
 	}
 	return n < 0 ? -errno : 0;
+}
+
+/* "4712 4713 ": what the end of the buffer cuts stays for the next read. */
+int numbers_children(int file, int (*seen)(void *ctx, int32_t pid), void *ctx)
+{
+	autoclose int fd = file;
+	char buf[4096];
+	size_t kept = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
+		const char *at = buf;
+		int32_t child;
+
+		buf[kept + (size_t) n] = '\0';
+		while (procfs_child_next(&at, &child)) {
+			int r = seen(ctx, child);
+
+			if (r < 0)
+				return r;
+		}
+		kept = strnlen(at, sizeof(buf));
+		if (kept >= 32) /* no number is that long */
+			return 0;
+		memmove(buf, at, kept);
+	}
+	return 0;
 }

@@ -74,6 +74,7 @@ void processes_free(struct processes *p)
 	map_done(&p->ignored);
 	map_done(&p->ignored_at);
 	map_done(&p->sessions);
+	pid_list_done(&p->elders);
 	map_done(&p->zombies);
 	map_done(&p->ended_by_pid);
 	map_done(&p->strangers);

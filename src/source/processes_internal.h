@@ -98,6 +98,7 @@ struct processes {
 	struct map by_pid, by_id;/* indices of members */
 	struct map ignored;      /* pids, to their start in ticks, cut to 32 bits */
 	struct map ignored_at;   /* and to when they were last seen to be who is ignored, in seconds */
+	struct pid_list elders;  /* who was below the recorder before the job, and whom they start; each ignored */
 	uint64_t main_start_ticks; /* children of the recorder that are older are none of the job's; 0: no main yet */
 	struct map sessions;     /* pid of a session whose leader is or was a member, to its start in ticks, cut to 32 bits */
 	struct map zombies;      /* pids of members that ended and are not reaped, to their start, cut to 32 bits */
@@ -216,6 +217,11 @@ void gate_doubt(struct processes *p, uint32_t before_id);
 
 /* Whether each of the pids handed out since the last look is no member's child. *ret_vanished: of some nobody knows. */
 bool gate_quiet(struct processes *p, bool *ret_vanished);
+
+/* processes_elders.c */
+
+/* Whom elders have started since is none of the job's either, also once its parent is gone and it is the recorder's. */
+void elders_look(struct processes *p);
 
 /* processes_files.c */
 

@@ -97,7 +97,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 	return (!processes_is_ignored(p, st->ppid) && is_in_session(p, st->session)) || is_lost_fork(p, st);
 }
 
-/* A child that the recorder had before it started the job: of what it was before its exec, or of an earlier run. */
+/* A child that the recorder had before it started the job, where nobody has listed them (processes_elders.c). */
 static bool is_older(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;
@@ -195,31 +195,13 @@ struct visit {
 	int found;
 };
 
-/* "4712 4713 ": the file may be longer than any buffer; what is cut stays for the next read. */
-static int children_read(struct visit *v, int fd)
+static int child_visit(void *ctx, int32_t pid)
 {
-	char buf[4096];
-	size_t kept = 0;
-	ssize_t n;
+	struct visit *v = ctx;
+	int r = consider(v->p, pid, v->is_member, v->out);
 
-	while ((n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
-		const char *at = buf;
-		int32_t child;
-
-		buf[kept + (size_t) n] = '\0';
-		while (procfs_child_next(&at, &child)) {
-			int r = consider(v->p, child, v->is_member, v->out);
-
-			if (r < 0)
-				return r;
-			v->found += r;
-		}
-		kept = strnlen(at, sizeof(buf));
-		if (kept >= 32) /* no number is that long */
-			return 0;
-		memmove(buf, at, kept);
-	}
-	return 0;
+	v->found += r > 0;
+	return r < 0 ? r : 0;
 }
 
 /* Kernels without CONFIG_PROC_CHILDREN have no such file; but a thread that just ended has none either. */
@@ -235,7 +217,7 @@ static int thread_visit(void *ctx, int32_t tid)
 {
 	struct visit *v = ctx;
 	char path[PATH_LEN];
-	autoclose int fd = -1;
+	int fd;
 
 	(void) snprintf(path, sizeof(path), "%d/task/%d/children", v->pid, tid);
 	fd = smallfile_open(v->p->env.root->proc, path);
@@ -244,7 +226,7 @@ static int thread_visit(void *ctx, int32_t tid)
 	if (fd < 0)
 		return 0;
 	v->p->children = 1;
-	return children_read(v, fd);
+	return numbers_children(fd, child_visit, v);
 }
 
 /* one: it has one thread as far as is known; a thread that came since is found by its pid. */
@@ -417,6 +399,7 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 	if (p->foreign)
 		return 0;
+	elders_look(p);
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)

@@ -239,6 +239,21 @@ bool processes_is_ignored(const struct processes *p, pid_t pid);
 /* The same up to a second late, for every look: the recorder's own children stand in its list of them at each one. */
 bool processes_was_ignored(struct processes *p, pid_t pid);
 
+/* Who was there before the job. A shell that starts helpers and then becomes hiwater (exec: the entry point of a container)
+ * leaves it children that are none of the job's, nor are those of an earlier run; and a start time, of 10 ms, does not tell
+ * the youngest of them from the job. */
+struct pid_list {
+	int32_t *pid;
+	size_t n, cap;
+};
+void pid_list_done(struct pid_list *l);
+/* The children of this thread, right before it forks the job. They are listed by nobody else: other threads of the
+ * recorder have only children that it knows of. Nothing where the kernel does not tell. */
+void processes_list_elders(const struct root *root, struct pid_list *ret);
+/* They, and whom they start before a look finds it an orphan, are ignored. */
+void processes_ignore_elders(struct processes *p, const struct pid_list *elders);
+bool processes_is_elder(const struct processes *p, pid_t pid);
+
 /* Looks for new members; births go to out. Returns how many were found, or -errno. */
 int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
 

@@ -144,3 +144,34 @@ def test_quiet_is_quiet_where_nothing_can_be_measured(tool):
                         preexec_fn=lambda n=files: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
         if done.returncode == 7:
             assert done.stderr == "", files
+
+
+# Starts helpers, one of which has a child, and becomes hiwater, as entry points of containers do.
+ENTRY_POINT = """
+for i in $(seq 8); do sleep 60 & echo $! >> started; done
+( sleep 0.1; sleep 61 & echo $! | tee child >> started; exec sleep 62 ) & echo $! | tee parent >> started
+exec "$@"
+"""
+# Ends the one with the child, which then is hiwater's, and looks that this came to pass.
+JOB = """
+until [ -s child ]; do sleep 0.01; done
+sleep 1.3
+kill $(cat parent)
+while kill -0 $(cat parent) 2> /dev/null; do sleep 0.01; done
+sleep 1.3
+"""
+
+
+def test_who_was_there_before_is_none_of_the_job(tool):
+    """Children of the shell that became hiwater, the youngest of the same tick as the job; also when their parent has ended."""
+    command = ["sh", "-c", ENTRY_POINT, "sh", HIWATER, "run", "--json", "run.json", "--summary", "none", "--", "sh", "-c", JOB]
+    try:
+        done = subprocess.run(command, cwd=tool.folder, env=tool.env, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    finally:
+        for pid in map(int, (tool.folder / "started").read_text().split()):
+            if state_of(pid) and b"sleep" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+    run = valid((tool.folder / "run.json").read_text())
+    assert done.returncode == 0
+    assert run["processes"]["left"] == 0
+    assert run["processes"]["peak_alive"] == 2
