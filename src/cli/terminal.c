@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "cli/cli.h"
@@ -88,17 +91,48 @@ struct hiw_style terminal_style(int fd, enum hiw_units units, bool plain)
 
 /* ---- writing ---- */
 
+/* Readable once somebody asked hiwater to end, where that is blocked (run, attach), and would not be ignored. */
+static int open_end_asked(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction action;
+	sigset_t set;
+
+	(void) sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		if (sigaction(ends[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			(void) sigaddset(&set, ends[i]);
+	}
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Waits until fd (-1: none) takes something. Returns 0, -ETIMEDOUT, -ECANCELED where hiwater was asked to end meanwhile,
+ * -EINTR, or -errno. */
+static int wait_for_room(int fd, int patience_ms)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT }, { .fd = -1, .events = POLLIN } };
+	autoclose int asked = -1;
+	int n = poll(fds, 1, 0);
+
+	if (n == 0 && patience_ms > 0) {
+		fds[1].fd = asked = open_end_asked();
+		n = poll(fds, 2, patience_ms);
+	}
+	if (n <= 0)
+		return n < 0 ? -errno : -ETIMEDOUT;
+	return fds[0].revents ? 0 : -ECANCELED;
+}
+
 int terminal_write(int fd, const char *text, size_t len, int patience_ms)
 {
 	while (len > 0) {
-		struct pollfd ready = { .fd = fd, .events = POLLOUT };
-		int n = poll(&ready, 1, patience_ms);
+		int r = wait_for_room(fd, patience_ms);
 
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return -ETIMEDOUT;
-		ssize_t written = n < 0 ? 0 : write(fd, text, len < WRITE_PIECE ? len : WRITE_PIECE);
+		if (r == -EINTR)
+			continue;
+		if (r < 0)
+			return r;
+		ssize_t written = write(fd, text, len < WRITE_PIECE ? len : WRITE_PIECE);
 
 		if (written < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
@@ -186,13 +220,13 @@ static int open_special(const char *path)
 	enum {
 		MOMENT_MS = 10
 	};
-	int fd;
+	int fd, r = 0;
 
 	for (int waited_ms = 0;; waited_ms += MOMENT_MS) {
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND | O_NONBLOCK);
-		if (fd >= 0 || errno != ENXIO || waited_ms >= PATIENCE_END_MS)
+		if (fd >= 0 || errno != ENXIO || waited_ms >= PATIENCE_END_MS || r == -ECANCELED)
 			return fd < 0 ? -errno : fd;
-		(void) poll(NULL, 0, MOMENT_MS);
+		r = wait_for_room(-1, MOMENT_MS);
 	}
 }
 

@@ -31,7 +31,8 @@ enum {
 	PATIENCE_END_MS = 5000
 };
 
-/* Writes it all, in pieces, unless the reader takes nothing for so long. Returns 0 or -errno. */
+/* Writes it all, in pieces, unless the reader takes nothing for so long, or somebody asks hiwater to end while it waits.
+ * Returns 0 or -errno. */
 int terminal_write(int fd, const char *text, size_t len, int patience_ms);
 
 /* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a

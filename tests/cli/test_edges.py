@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from cli_helpers import HIWATER, state_of, wait_for
@@ -175,3 +176,24 @@ def test_who_was_there_before_is_none_of_the_job(tool):
     assert done.returncode == 0
     assert run["processes"]["left"] == 0
     assert run["processes"]["peak_alive"] == 2
+
+
+def test_a_stderr_that_nobody_reads_is_waited_for_until_somebody_asks_to_end(tool):
+    """A pipe that is full: lines of progress are dropped, the summary waits five seconds, or until SIGTERM."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    process = tool.start("run", "--progress=10ms", "--summary-file", "summary", "--", "sh", "-c", "sleep 0.2; echo $$", stderr=writer)
+    job = int(process.stdout.readline())
+    wait_for(lambda: state_of(job) is None, "the job is reaped")
+    process.terminate()
+    began = time.monotonic()
+    assert process.wait(30) == 0, "as the job did"
+    assert time.monotonic() - began < 3
+    assert "RAM" in (tool.folder / "summary").read_text(), "what can be written is"
+    os.close(reader)
+    os.close(writer)
