@@ -812,7 +812,8 @@ HIW_API int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *r
 HIW_API int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
 
 /* Makes a cgroup for a job about to start. ret_path is its name for hiw_options.cgroup_made. The child writes "0" to
- * *ret_procs before exec, if that is not -1; else *ret_dir is for clone3(CLONE_INTO_CGROUP). The caller closes them. */
+ * *ret_procs before exec. *ret_dir is the group's folder: what is open tells other runs that it is in use, where they
+ * remove what killed ones have left. The caller closes them. */
 HIW_API int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *err);
 /* Removes it. Returns 0, -EBUSY while processes are in it (and for a moment after the last has ended), -EINVAL for a group
  * that was not made by this function's twin, or another -errno. */

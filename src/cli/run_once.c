@@ -66,13 +66,11 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 	return 0;
 }
 
-static void close_cgroup(struct run *r)
+static void close_if_open(int *fd)
 {
-	if (r->cgroup_procs >= 0)
-		(void) close(r->cgroup_procs);
-	if (r->cgroup_dir >= 0)
-		(void) close(r->cgroup_dir);
-	r->cgroup_procs = r->cgroup_dir = -1;
+	if (*fd >= 0)
+		(void) close(*fd);
+	*fd = -1;
 }
 
 /* Everything that can fail before there is a job. Returns 0, or -errno after a complaint. */
@@ -117,7 +115,7 @@ static int start_job(struct run *r)
 		return no_job(r, error, "cannot read signals: ", "");
 	hiw_recorder_forking(r->recorder);
 	error = child_start(&launch, &r->tree.main, &forked);
-	close_cgroup(r);
+	close_if_open(&r->cgroup_procs);
 	if (error == 0)
 		return 0;
 	if (!forked)
@@ -304,7 +302,8 @@ static void clean_up(struct run *r)
 	signals_close(&r->signals);
 	live_end(&r->live); /* where there never was a job */
 	hiw_recorder_free(r->recorder);
-	close_cgroup(r);
+	close_if_open(&r->cgroup_procs);
+	close_if_open(&r->cgroup_dir);
 	if (r->timer >= 0)
 		(void) close(r->timer);
 	if (r->cgroup[0])

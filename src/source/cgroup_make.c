@@ -2,14 +2,17 @@
  *
  * A cgroup of the job's own (--cgroup=new), and its removal.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/smallfile.h"
 #include "cgroup_path.h"
 
@@ -79,6 +82,46 @@ static int find_v2_parent(const struct root *root, const struct cgroup_mount *mo
 	return lists_word(above, "cgroup.subtree_control", "memory") ? take_fd(above) : -EOPNOTSUPP;
 }
 
+/* "hiwater-4711-0" */
+static bool is_made_name(const char *name)
+{
+	uint64_t number;
+
+	return parse_word(&name, NAME_PREFIX) && parse_u64(&name, &number) == 0 && parse_word(&name, "-") &&
+	       parse_u64(&name, &number) == 0 && *name == '\0';
+}
+
+/* Groups of recorders that were killed. Each has its group's folder locked while it lives, in whatever pid namespace, so who
+ * gets the lock is alone; where some of the job still live in it, the kernel keeps the group. */
+static void remove_abandoned(int parent)
+{
+	const int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclosedir DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+
+	if (!folder && fd >= 0)
+		(void) close(fd);
+	while (folder && (entry = readdir(folder))) {
+		autoclose int dir = is_made_name(entry->d_name) ? openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+			(void) unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+	}
+}
+
+/* Returns a descriptor that has the group locked as long as it is open, or -errno: -ENOENT where another run took it for
+ * abandoned before it was. */
+static int open_locked(int parent, const char *name)
+{
+	autoclose int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (dir < 0)
+		return -errno;
+	(void) flock(dir, LOCK_SH);
+	return fstatat(parent, name, &st, 0) < 0 ? -errno : take_fd(dir);
+}
+
 /* Makes a folder with a name that is not taken and appends it to path. Returns a descriptor of it or -errno. */
 static int make_child(int parent, char *path, size_t size)
 {
@@ -94,13 +137,13 @@ static int make_child(int parent, char *path, size_t size)
 				continue;
 			return -errno;
 		}
-		int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int dir = open_locked(parent, name);
 
+		if (dir == -ENOENT)
+			continue;
 		if (dir < 0) {
-			int r = -errno;
-
 			(void) unlinkat(parent, name, AT_REMOVEDIR);
-			return r;
+			return dir;
 		}
 		snprintf(path + len, size - len, "/%s", name);
 		return dir;
@@ -109,7 +152,7 @@ static int make_child(int parent, char *path, size_t size)
 }
 
 /* Returns the new group's folder, its path in path, or -errno. */
-static int make_group(const struct root *root, char path[CGROUP_PATH], bool *ret_v2)
+static int make_group(const struct root *root, char path[CGROUP_PATH])
 {
 	struct cgroup_mounts mounts;
 	int r = cgroup_mounts_read(root, &mounts);
@@ -127,7 +170,7 @@ static int make_group(const struct root *root, char path[CGROUP_PATH], bool *ret
 
 	if (parent < 0)
 		return parent;
-	*ret_v2 = v2;
+	remove_abandoned(parent);
 	return make_child(parent, path, CGROUP_PATH);
 }
 
@@ -149,11 +192,10 @@ static int explain(int error, struct err *err)
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
 {
 	char path[CGROUP_PATH];
-	bool v2 = false;
 
 	if (!root->live)
 		return err_set(err, -EROFS, "--cgroup=new: a captured machine starts no jobs");
-	autoclose int dir = make_group(root, path, &v2);
+	autoclose int dir = make_group(root, path);
 
 	if (dir < 0)
 		return explain(dir, err);
@@ -168,7 +210,7 @@ int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_p
 	}
 	memcpy(ret_path, path, strlen(path) + 1);
 	*ret_procs = take_fd(procs);
-	*ret_dir = v2 ? take_fd(dir) : -1;
+	*ret_dir = take_fd(dir);
 	return 0;
 }
 

@@ -189,8 +189,9 @@ ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size
 
 /* Makes a group of its own for a job that is about to start (--cgroup=new), in the hierarchy that charges memory: v1
  * below this process's group, v2 there too, or beside it where the group itself may not hand controllers down and
- * limits nothing. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir for v2 a directory
- * descriptor for clone3, else -1. The caller closes both. Returns 0 or -errno with text. */
+ * limits nothing. *ret_procs is an open cgroup.procs (write "0" in the child before exec); *ret_dir is the group's
+ * folder, kept open as long as the group is in use. The caller closes both. Groups there that nobody has in use and nobody
+ * lives in, those of recorders that were killed, are removed. Returns 0 or -errno with text. */
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
 /* Removes a group that cgroup_make made, if it is empty; any other is left alone. */
 int cgroup_remove(const struct root *root, const char *path);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job in a v1 memory cgroup with a limit: what the kernel charged, and whom it killed for lack of memory."""
+import fcntl
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_helpers import DEADLINE, HERE, HIWATER, as_nobody, wait_for
+from cli_helpers import DEADLINE, HERE, HIWATER, as_nobody, state_of, wait_for
 
 MIB = 1 << 20
 LIMIT = 128 * MIB
@@ -613,3 +614,40 @@ def test_a_job_that_its_quota_holds_back(tool, quota):
     assert found["evidence"]["held_back_ratio"] > 0.5
     assert found["evidence"]["throttled_s"] > 1
     assert "cpu-throttled" in done.stderr
+
+
+def test_a_group_that_a_killed_run_left_is_removed_by_the_next(tool, group):
+    """The group of one that lives stays, also an empty one; so does one that the job of a killed run still lives in."""
+    def start(*command):
+        return tool.start("run", "--cgroup=new", "--no-record", "--summary", "none", "--", *command, stdin=subprocess.PIPE,
+                          preexec_fn=group.enter)
+
+    def made(process):
+        return f"hiwater-{process.pid}-0"
+
+    killed, living, populated = start("sh", "-c", "echo; read x"), start("sh", "-c", "echo $$; read x"), start("sh", "-c", "echo $$; read x")
+    for process in (killed, living):
+        process.stdout.readline()
+    job = int(populated.stdout.readline())
+    assert sorted(group.below()) == sorted(map(made, (killed, living, populated)))
+    for process in (killed, populated):
+        process.kill()
+        process.wait(DEADLINE)
+    killed.stdin.close()
+    procs = group.folder / made(killed) / "cgroup.procs"
+    wait_for(lambda: not procs.read_text(encoding="ascii"), "nobody lives in it")
+    assert made(killed) in group.below()
+    assert start("true").wait(DEADLINE) == 0
+    assert sorted(group.below()) == sorted(map(made, (living, populated)))
+    living.stdin.close()
+    populated.stdin.close()
+    wait_for(lambda: state_of(job) is None, "the orphan has ended")
+    assert living.wait(DEADLINE) == 1
+    procs = group.folder / made(populated) / "cgroup.procs"
+    wait_for(lambda: not procs.read_text(encoding="ascii"), "nobody lives in it")
+    (group.folder / "hiwater-1-0").mkdir()
+    in_use = os.open(group.folder / "hiwater-1-0", os.O_RDONLY)
+    fcntl.flock(in_use, fcntl.LOCK_SH)
+    assert start("true").wait(DEADLINE) == 0
+    assert group.below() == ["hiwater-1-0"]
+    os.close(in_use)
