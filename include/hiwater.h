@@ -81,6 +81,7 @@ struct hiw_options {
 	bool everyone;               /* attached: all processes of the machine, whoever's; with no_record. Of each there is
 	                              * what it holds and used; nothing that would hold others up is read, and there are
 	                              * no totals over them */
+	bool by_cell;                /* a cell of a notebook asked for it, which may make its recording again */
 };
 
 #define HIW_OPTIONS_INIT { .size = sizeof(struct hiw_options), .interval_ns = 100000000, .window_ns = 1000000000 }

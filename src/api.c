@@ -78,6 +78,8 @@ static void set_facts(struct hiw_recorder *r)
 
 	set_id(f);
 	(void) job_set_text(&f->mode, o->attached ? "attach" : "run");
+	if (o->by_cell)
+		f->by_cell = known(1);
 	(void) job_set_text(&f->name, r->name);
 	(void) job_set_text(&f->command, r->argv_text);
 	(void) job_set_text(&f->argv_json, r->argv_json);

@@ -11,7 +11,8 @@
 `%%hiwater` is replaced by a line of Python before the cell runs, so the cell is compiled, awaited, displayed and interrupted
 as any other, errors point to its own lines, and it ends when the cell does, however it does. Where hiwater cannot measure,
 the cell runs all the same, and a line says why (`hiwater.log` and the like reach nobody then, `hiwater.current()` is None).
-A cell that runs again records into its FILE again, where that is what a cell of the same NAME recorded to its end.
+A cell that runs again records into its FILE again, where that is what a cell of the same NAME recorded and nobody writes any more:
+also what a kernel recorded that was restarted or killed meanwhile.
 """
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ import os
 import re
 import shlex
 import sys
+import time
 
 from ._errors import Error
 from ._live import after
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from ._summary import PhaseSummary
 
 CELL = "%%hiwater"
-BY_CELL = "by_cell"  # the key in the recording's table meta
+LAST_WORDS_S = 2.0  # of the recorder of a kernel that is gone, which then has ended its recording
 CPU_WORTH_S = 0.5  # of a shorter cell, processor time is too coarse for a mean
 ACTIONS = "on, off, status, report, last"
 _OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
@@ -80,32 +82,42 @@ def made_again(options: Dict[str, Any]) -> Iterator[None]:
         yield
         return
     aside = f"{path}.{os.getpid()}~"
-    os.rename(path, aside)
+    _rename(path, aside)
     try:
         yield
     except BaseException:
-        os.rename(aside, path)
+        _rename(aside, path)
         raise
-    os.unlink(aside)
+    for end in _ENDS:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside + end)
+
+
+_ENDS = ("", "-wal", "-shm")  # the other two are there where a recorder was killed
+
+
+def _rename(path: str, to: str) -> None:
+    for end in _ENDS:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path + end, to + end)
 
 
 def _is_of_before(path: str, name: str) -> bool:
     from ._recording import Recording
 
+    recording = Recording(path)
+    until = time.monotonic() + LAST_WORDS_S
     try:
-        known: Dict[str, Any] = dict(Recording(path).query(f"SELECT key, value FROM meta WHERE key IN ('name', 'ended_ns', '{BY_CELL}')")[1])
+        known: Dict[str, Any] = dict(recording.query("SELECT key, value FROM meta WHERE key IN ('name', 'by_cell')")[1])
+        if not known.get("by_cell") or known.get("name", "") != name:
+            return False
+        while recording._is_growing():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
     except Error:
         return False
-    return "ended_ns" in known and BY_CELL in known and known.get("name", "") == name
-
-
-def signed(run: Run) -> None:
-    """The recording that was asked for says that a cell made it: it may be made again, also by a kernel that starts later."""
-    if run._options.get("output") and run.path:
-        try:
-            run.recording._note(BY_CELL, 1)
-        except Error:
-            pass  # then it stays
+    return True
 
 
 def cell_line(number_of_it: str, phase: PhaseSummary) -> str:
@@ -162,7 +174,7 @@ class Magic:
             raise Error("it is on already: %hiwater off ends it")
         if options.pop("report", False):
             raise Error("--report is for %%hiwater: %hiwater report writes a page of what is on")
-        self.session = Run({"name": "notebook", **options})
+        self.session = Run({"name": "notebook", **options, "_by_cell": True})
         with made_again(self.session._options):
             self.session.start()
 
@@ -172,7 +184,6 @@ class Magic:
             raise Error("it is not on: %hiwater on begins")
         self.phase = None
         self.session.stop()
-        signed(self.session)
         self._say(after(self.session.summary))
         self.session = None
 
@@ -204,7 +215,7 @@ class Magic:
         options = parsed(words)
         wants = {key: options.pop(key, False) for key in ("live", "report")}
         self._end_cell()
-        run = Run(options)
+        run = Run({**options, "_by_cell": True})
         try:
             with made_again(options):
                 run.start()
@@ -273,7 +284,6 @@ class Magic:
             run.oom(exception)
         had_chart = run._live is not None
         run.stop()
-        signed(run)
         text = after(run.summary)
         if not had_chart:
             self._say(text)
@@ -323,4 +333,3 @@ def unload_ipython_extension(shell: Any) -> None:
     magic._end_cell()
     if magic.session and magic.session.is_running:
         magic.session.stop()
-        signed(magic.session)

@@ -77,7 +77,7 @@ _OPTIONS = {
     "json": ("--json", _file),
     "summary_file": ("--summary-file", _file),
 }
-_FLAGS = {"pss": "--pss", "plain": "--plain"}
+_FLAGS = {"pss": "--pss", "plain": "--plain", "_by_cell": "--by-cell"}
 _OTHERS = {"pid", "record", "exact", "summary", "live"}
 
 

@@ -72,6 +72,16 @@ class Recording:
         """Was its end recorded?"""
         return bool(self.query("SELECT count(*) FROM meta WHERE key = 'ended_ns'")[1][0][0])
 
+    def _is_growing(self) -> bool:
+        """Does its recorder live, and has not ended it? Raises Error."""
+        from ._process import Process
+
+        if self.is_complete:
+            return False
+        pid, start = _writer(self._file()) or (0, 0)
+        boot = dict(self.query("SELECT key, value FROM meta WHERE key = 'boot_id'")[1]).get("boot_id")
+        return pid > 0 and boot == _boot() and Process(pid).identity == (pid, start)
+
     def query(self, sql: str, *values: Any) -> Rows:
         """Names of the columns, and the rows, of a SELECT (docs/recording.md has the tables). Raises Error."""
         import sqlite3
@@ -166,17 +176,6 @@ class Recording:
         said_by("report", *(["--redact"] if redact else []), "-o", page, "--", self._file())
         return page
 
-    def _note(self, key: str, value: int) -> None:
-        """What nobody else writes any more is marked, in its table meta. Raises Error."""
-        import contextlib
-        import sqlite3
-
-        try:
-            with _reading, contextlib.closing(sqlite3.connect(self._file(), timeout=1)) as connection, connection:
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-        except sqlite3.Error as e:
-            raise Error(f"{self.path} cannot be written: {e}") from e
-
     def _file(self) -> str:
         if not os.path.exists(self.path):
             raise Error(f"{self.path} is not there: the history keeps 200 runs and 1 GiB, and -o FILE for good")
@@ -223,6 +222,14 @@ def _writer(path: str) -> Optional[Tuple[int, int]]:
         known: Dict[str, Any] = dict(Recording(path).query("SELECT key, value FROM meta WHERE key IN ('recorder_pid', 'recorder_start')")[1])
         return int(known["recorder_pid"]), int(known["recorder_start"])
     except (Error, KeyError, ValueError):
+        return None
+
+
+def _boot() -> Optional[str]:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            return f.read().strip()
+    except OSError:
         return None
 
 

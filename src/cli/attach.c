@@ -344,6 +344,7 @@ static int attach_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "control", OPT_TEXT, "FD", NULL, take_control, &arg_attach.control },
+	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
 	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
 		opt_text, (void *) &arg_attach.name },
 	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "

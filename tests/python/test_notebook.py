@@ -184,6 +184,23 @@ def test_what_no_cell_recorded_stays(environment):
     assert environment.shown("cell.hiw")["run"] != made
 
 
+@pytest.mark.parametrize("lost", ["kernel", "recorder"])
+@pytest.mark.parametrize("cell", ["%hiwater on -o b.hiw", "%%hiwater -o b.hiw"])
+def test_a_kernel_that_starts_again(environment, cell, lost):
+    """Its recording was never ended by a cell; of a recorder that was killed, by nobody."""
+    until = "\nwhile not os.path.exists('b.hiw'): time.sleep(0.01)\n"
+    end = {"kernel": "os.kill(os.getpid(), 9)", "recorder": "os.kill(hiwater.current()._channel._recorder.pid, 9); os.kill(os.getpid(), 9)"}[lost]
+    from nbclient.exceptions import DeadKernelError
+
+    with pytest.raises(DeadKernelError):
+        executed(cell + until + end)
+    before = environment.shown("b.hiw")["run"]["id"]
+    [again] = executed(cell + "\n'ran'")
+    assert "exists already" not in "".join(texts(again)) and errors(again) == []
+    wait_for(pathlib.Path("b.hiw").exists, "the recording of a kernel that is gone")
+    assert environment.shown("b.hiw")["run"]["id"] != before and not list(pathlib.Path().glob("*~*"))
+
+
 def test_pages(environment):
     """Of the run of a cell, of the session that is on, of the run that ended last."""
     cell, on, named, last = executed("%%hiwater --report -o a.hiw\ntime.sleep(1.2)", "%hiwater on -o b.hiw\ntime.sleep(1.2)",
