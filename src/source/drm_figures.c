@@ -8,11 +8,26 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 
+/* Drivers print all ones, as wide as they count, for what they do not know. */
+static bool is_all_ones(int64_t number)
+{
+	return number == -1 || number == UINT16_MAX || number == UINT32_MAX;
+}
+
+static bool is_widest_all_ones(const char *p)
+{
+	uint64_t value;
+
+	return parse_u64(&p, &value) == 0 && value == UINT64_MAX;
+}
+
 static int number_parse(const char *p, int64_t *ret)
 {
 	int64_t value;
 
 	parse_blanks(&p);
+	if (is_widest_all_ones(p))
+		return -ENODATA;
 	int r = parse_i64(&p, &value);
 
 	if (r < 0 || (*p != '\n' && *p != '\0'))
@@ -63,7 +78,7 @@ void drm_files_close(struct drm_files *f, size_t n)
 	}
 }
 
-/* A number as the row says; drivers print all ones, or nonsense, for what they do not know. */
+/* A number as the row says. */
 static struct maybe scaled(const struct drm_figure *row, int64_t number)
 {
 	int64_t value;
@@ -89,7 +104,7 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 		if (error == 0)
 			value = scaled(&rows[i], number);
 		if (error == 0 && !value.known)
-			error = -ERANGE;
+			error = is_all_ones(number) ? -ENODATA : -ERANGE;
 	}
 	if (ret_error)
 		*ret_error = value.known ? 0 : error;

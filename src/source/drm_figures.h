@@ -49,8 +49,8 @@ void drm_files_open(struct drm_files *f, const struct drm_card *card, const stru
 void drm_files_close(struct drm_files *f, size_t n);
 
 /* The figure of a metric; unknown where no row of it could be read. *ret_error (may be NULL) is 0, or the last row's
- * error: -ENOENT without any, -ENODEV where the device is gone, -ERANGE: it says what cannot
- * be so. */
+ * error: -ENOENT without any, -ENODEV where the device is gone, -ENODATA: the driver does not know it,
+ * -ERANGE: it says what cannot be so. */
 struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n, enum metric metric,
 	int *ret_error);
 

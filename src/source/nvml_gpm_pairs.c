@@ -81,7 +81,7 @@ void nvml_gpm_drop(struct source *s, struct nvml_gpu *d)
 		if (d->gpm.samples[i])
 			(void) NVML_CALL(&s->nvml, gpm_free, d->gpm.samples[i]);
 	}
-	d->gpm = (struct nvml_gpm) { 0 };
+	d->gpm = (struct nvml_gpm) { .noted = d->gpm.noted };
 }
 
 static int take_sample(struct source *s, struct nvml_gpu *d)

@@ -220,6 +220,8 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		d->id = 0;
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));
+		memset(d->notes, 0, sizeof(d->notes));
+		d->gpm.noted = false;
 		memset(d->list_noted, 0, sizeof(d->list_noted));
 		d->silence_noted = false;
 		memset(d->counters, 0, sizeof(d->counters));

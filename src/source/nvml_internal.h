@@ -53,11 +53,15 @@ enum nvml_told {
 struct nvml_try {
 	uint8_t way;   /* the one in use */
 	bool absent;   /* no way is left: not asked again */
-	bool noted;    /* the note of that way was told */
-	bool counted;  /* an error that says nothing was told */
-	bool ceased;   /* that figures which were had are missing was told */
 	int code;      /* what the last call answered; where none is left, what matters of all answers */
 	int refusal;   /* a way is closed to this user by that code; NVML_SUCCESS: none is */
+};
+
+/* What of a row was told: of one card each once, however often it sleeps or is lost and asked anew. */
+struct nvml_notes {
+	bool way;    /* the note of the way in use */
+	bool odd;    /* an error that says nothing */
+	bool ceased; /* that figures which were had are missing */
 };
 
 /* A counter of the driver, as it was last read, and what it had counted before it began again. */
@@ -88,6 +92,7 @@ struct nvml_gpu {
 	int lost_code;
 
 	struct nvml_try tries[NVML_MAX_ROWS];
+	struct nvml_notes notes[NVML_MAX_ROWS];
 	enum nvml_told told[METRIC_COUNT];
 	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;

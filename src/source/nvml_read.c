@@ -85,25 +85,30 @@ enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, str
 	return meaning;
 }
 
+static struct nvml_notes *notes_of(struct nvml_gpu *d, const struct nvml_row *row)
+{
+	return &d->notes[row - nvml_rows];
+}
+
 static bool is_not_here(enum nvml_meaning meaning)
 {
 	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 }
 
 /* An error that says nothing is told once: it may be the first sign of something. */
-static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
+static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
 {
 	char text[128];
 
-	if (nvml_code(t->code)->code != NVML_UNKNOWN || t->counted)
+	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->odd)
 		return;
-	t->counted = true;
+	notes_of(d, row)->odd = true;
 	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
 /* What a mean is of ends where the driver says no more, or what cannot be: told once. */
-static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, enum nvml_meaning meaning,
+static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
 	struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
@@ -112,9 +117,9 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 
 	const bool nonsense = t->code == NVML_NONSENSE || (meaning == NVML_FINE && d->told[row->metrics[0]] == TOLD_KNOWN);
 
-	if (t->ceased || !(nonsense || (is_not_here(meaning) && d->told[row->metrics[0]] == TOLD_KNOWN)))
+	if (notes_of(d, row)->ceased || !(nonsense || (is_not_here(meaning) && d->told[row->metrics[0]] == TOLD_KNOWN)))
 		return;
-	t->ceased = true;
+	notes_of(d, row)->ceased = true;
 	if (nonsense)
 		(void) snprintf(text, sizeof(text), "what the driver says for gpu.%s cannot be so: it is left out", name);
 	else
@@ -136,14 +141,14 @@ static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t, struct framebuf *out)
+static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
 {
 	const char *note = row->ways[t->way].note, *colon = note ? strchr(note, ':') : NULL;
 	char about[32];
 
-	if (t->noted || !colon)
+	if (notes_of(d, row)->way || !colon)
 		return;
-	t->noted = true;
+	notes_of(d, row)->way = true;
 	(void) snprintf(about, sizeof(about), "%.*s", (int) (colon - note), note);
 	nvml_note(s, d, out, about, CAUSE_NONE, colon + 2);
 }

@@ -112,6 +112,33 @@ static void what_cannot_be_is_left_out(void **state)
 	temp_tree_done(&t);
 }
 
+/* All ones, as wide as a driver counts, are its word for what it does not know: nothing odd. */
+static void all_ones_are_unknown(void **state)
+{
+	(void) state;
+	static const char uevent[] = "DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n";
+	struct temp_tree t;
+	struct gpu_rig rig;
+
+	temp_tree_new(&t);
+	temp_tree_put(&t, "sys/class/drm/card0/device/uevent", uevent);
+	temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", uevent);
+	temp_tree_put(&t, "sys/class/drm/card0/device/gpu_busy_percent", "4294967295\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/mem_busy_percent", "65535\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/hwmon/hwmon0/power1_average", "18446744073709551615\n");
+	temp_tree_put(&t, "sys/class/drm/card0/device/hwmon/hwmon0/temp1_input", "-4000\n");
+	gpu_rig_new(&rig, &source_amdgpu, temp_tree_root(&t));
+	gpu_rig_read(&rig);
+	check_lacks(&rig.out, M_GPU_BUSY, 1);
+	check_lacks(&rig.out, M_GPU_POWER, 1);
+	assert_true(is_noted(&rig.out, "gpu.temp what cannot be so"));
+	assert_false(is_noted(&rig.out, "gpu.busy"));
+	assert_false(is_noted(&rig.out, "gpu.mem_busy"));
+	assert_false(is_noted(&rig.out, "gpu.power"));
+	gpu_rig_done(&rig);
+	temp_tree_done(&t);
+}
+
 /* Client 10 is open twice in 500, inherited by 501 and by 499, which has the smaller pid but began later. */
 static void a_client_counts_once_for_who_began_first(void **state)
 {
@@ -394,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_card_says_all_it_has),
 		cmocka_unit_test(what_cannot_be_is_left_out),
+		cmocka_unit_test(all_ones_are_unknown),
 		cmocka_unit_test(a_client_counts_once_for_who_began_first),
 		cmocka_unit_test(fdinfo_before_5_19),
 		cmocka_unit_test(an_apu_works_in_the_hosts_memory),

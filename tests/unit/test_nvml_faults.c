@@ -545,6 +545,33 @@ CHILD_TEST(waking_notes_no_list_again)
 	rig_done(&rig);
 }
 
+/* Likewise what its rows lack. */
+CHILD_TEST(waking_notes_no_figure_again)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\nmemory_used = 9Gi\n"
+		"memory_reserved = 0\ntemperature = 0\npower = 100000\n[call nvmlDeviceGetUtilizationRates]\nerror = 77\n");
+	put_pci(&rig, "0000:01:00.0", "active\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 77 for gpu.busy"));
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: "));
+	for (int i = 0; i < 3; i++) {
+		put_pci(&rig, "0000:01:00.0", "suspended\n");
+		rig_read(&rig, ALL_GROUPS);
+		put_pci(&rig, "0000:01:00.0", "active\n");
+		rig_read(&rig, ALL_GROUPS);
+		for (size_t e = 0; e < rig.out.n_events; e++)
+			assert_non_null(strstr(rig.out.events[e].text, "GPU 0: it answers again"));
+	}
+	rig_done(&rig);
+}
+
 /* ---- calls that fail ------------------------------------------------------------------------------------------------ */
 
 /* Every call of the table, one at a time, fails for the first GPU from 1 s on, or from the start: nothing known is made
@@ -1033,6 +1060,7 @@ int main(void)
 		cmocka_unit_test(doctor_waits_for_a_pair),
 		cmocka_unit_test(lists_are_read_where_memory_moved),
 		cmocka_unit_test(waking_notes_no_list_again),
+		cmocka_unit_test(waking_notes_no_figure_again),
 		cmocka_unit_test(lists_on_credit_are_for_new_highs),
 		cmocka_unit_test(who_is_worth_no_debt_is_not_brought_along),
 		cmocka_unit_test(far_moves_are_listed_on_debt),
