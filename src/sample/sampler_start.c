@@ -283,6 +283,16 @@ static void look_at_main(struct sampler *s, pid_t pid)
 	sampler_look(s, sampler_time(s), LOOK_FULL, what);
 }
 
+static void say_why_not(struct sampler *s, pid_t pid, int error, struct err *err)
+{
+	const int32_t process = error == -ESRCH && s->processes ? processes_of_thread(s->processes, pid) : 0;
+
+	if (process)
+		(void) err_set(err, error, "that is a thread of process %d: give that number", (int) process);
+	else if (!err || !err->text[0])
+		(void) err_set(err, error, "process %d: %s", (int) pid, strerror(-error));
+}
+
 int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 {
 	const bool first = !s->started;
@@ -292,9 +302,10 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err)
 		r = processes_adopt(s->processes, pid, first, &s->buf);
 	if (r < 0) {
 		framebuf_clear(&s->buf);
+		say_why_not(s, pid, r, err);
 		if (first)
 			undo_start(s);
-		return err && err->text[0] ? r : err_set(err, r, "process %d: %s", (int) pid, strerror(-r));
+		return r;
 	}
 	s->n_attached++;
 	if (first)

@@ -95,6 +95,17 @@ void processes_newcomer(struct processes *p)
 	p->gate.walked = false;
 }
 
+int32_t processes_of_thread(struct processes *p, pid_t pid)
+{
+	char path[PATH_LEN];
+	uint64_t tgid;
+
+	if (smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) <= 0 ||
+		parse_key(p->text, "Tgid", &tgid) < 0 || tgid == (uint64_t) pid || tgid > INT32_MAX)
+		return 0;
+	return (int32_t) tgid;
+}
+
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
 {
 	struct procfs_stat st;

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/smallfile.h"
 
 /* Measured costs, in nanoseconds: a pid that is gone costs 2400, one that is there 8000. */
@@ -420,15 +419,6 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 /* ---- for the PSS pass --------------------------------------------------------------------------------------------- */
 
-static bool is_thread(struct processes *p, int32_t pid)
-{
-	char path[PATH_LEN];
-	uint64_t tgid;
-
-	return smallfile_read(p->env.root->proc, process_path(path, pid, pid, "status"), p->text, sizeof(p->text)) > 0 &&
-	       parse_key(p->text, "Tgid", &tgid) == 0 && tgid != (uint64_t) pid;
-}
-
 bool gate_quiet(struct processes *p, bool *ret_vanished)
 {
 	struct gate *g = &p->gate;
@@ -447,7 +437,7 @@ bool gate_quiet(struct processes *p, bool *ret_vanished)
 			continue;
 		if (process_stat(p, (int32_t) pid, &st) < 0)
 			vanished = true;
-		else if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && !is_thread(p, (int32_t) pid))
+		else if (belongs(p, &st) && !processes_is_ignored(p, (int32_t) pid) && processes_of_thread(p, (int32_t) pid) == 0)
 			return false;
 	}
 	*ret_vanished = vanished;

@@ -230,6 +230,9 @@ void processes_take_all(struct processes *p);
  * a further one are found by the next LOOK_FULL. Returns 0, -ESRCH, or -errno; births go to out. */
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
 
+/* The process that pid is a thread of, apart from its first; 0: it is no such thread's. */
+int32_t processes_of_thread(struct processes *p, pid_t pid);
+
 /* pid is in the cgroup that is measured: a member unless it is hiwater's own, a recorder's or what this one started. Returns
  * 1 where it is one now, 0 where it was one or is none, or -errno; births go to out. */
 int processes_join(struct processes *p, pid_t pid, struct framebuf *out);

@@ -154,3 +154,17 @@ def test_of_several_none_has_the_jobs_status(tool):
             job.kill()
             job.wait()
     assert json.loads((tool.folder / "a.json").read_text())["exit"]["code"] is None
+
+
+def test_a_thread_is_no_process_and_its_process_is_named(tool):
+    with subprocess.Popen([sys.executable, "-c", """
+import sys, threading
+t = threading.Thread(target=sys.stdin.read)
+t.start()
+print(t.native_id, flush=True)
+"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        thread = int(process.stdout.readline())
+        done = tool.run("attach", thread)
+        process.stdin.close()
+    assert done.returncode != 0
+    assert f"thread of process {process.pid}" in done.stderr
