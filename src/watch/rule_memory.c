@@ -294,7 +294,7 @@ static struct maybe pressure_ppm(const struct summary *s)
 {
 	const struct maybe waited = figures_rise(s, M_HOST_PSI_MEM);
 
-	if (!waited.known || !s->wall_ns.known || s->wall_ns.value < pressure_least_ns)
+	if (!waited.known || !s->wall_ns.known || s->wall_ns.value <= 0)
 		return UNKNOWN;
 	return known((int64_t) ((double) waited.value * 1e6 / (double) s->wall_ns.value));
 }
@@ -314,6 +314,8 @@ static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressu
 	else
 		buf_str(text, "; how long tasks waited for memory is unknown");
 	buf_printf(text, ", it takes more than %d %%", PRESSURE_PERCENT);
+	if (pressure.known && s->wall_ns.value < pressure_least_ns)
+		buf_str(text, " of ten seconds and more");
 	return false;
 }
 
@@ -322,7 +324,7 @@ bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, str
 	const struct summary *s = k->s;
 	const struct maybe pressure = pressure_ppm(s);
 	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
-	const bool pressed = pressure.known && pressure.value > PRESSURE_PERCENT * 10000;
+	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns && pressure.value > PRESSURE_PERCENT * 10000;
 	const bool is_oom = verdict_of(s) != NO_SIGN;
 	char share[UNITS_LEN];
 

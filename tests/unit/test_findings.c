@@ -227,8 +227,9 @@ static void test_near_limit_by_pressure(void **state)
 	assert_says(finding_of(&m, "memory-near-limit")->message, "waited for memory 10 % of the time");
 	/* In a short run a tenth of it is nothing. */
 	m.s.wall_ns = known(SECONDS(9.9));
-	made_counter(&m, M_HOST_PSI_MEM, 0, SECONDS(5));
+	made_counter(&m, M_HOST_PSI_MEM, 0, SECONDS(4.95));
 	assert_false(fires(&m, "memory-near-limit"));
+	assert_says(judged(&m, "memory-near-limit", NULL)->why_not, "waited for memory 50 % of the time, it takes more than 10 % of ten seconds");
 	made_done(&m);
 }
 
