@@ -83,6 +83,8 @@ static void set_facts(struct hiw_recorder *r)
 	(void) job_set_text(&f->name, r->name);
 	(void) job_set_text(&f->command, r->argv_text);
 	(void) job_set_text(&f->argv_json, r->argv_json);
+	if (r->argv_cut)
+		f->argv_cut = known((int64_t) r->argv_cut);
 	(void) job_set_text(&f->scheduler, s->name);
 	(void) job_set_text(&f->scheduler_job, s->job);
 	if (*s->node)
@@ -133,7 +135,7 @@ static int copy_options(struct hiw_recorder *r, const struct hiw_options *o)
 	if (error == 0 && o->cgroup_path)
 		error = (r->cgroup_path = strdup(o->cgroup_path)) ? 0 : -ENOMEM;
 	if (error == 0 && o->argv)
-		error = command_texts(o->argv, &r->argv_text, &r->argv_json);
+		error = command_texts(o->argv, &r->argv_text, &r->argv_json, &r->argv_cut);
 	return error;
 }
 
@@ -424,11 +426,15 @@ static void finish_record(struct hiw_recorder *r)
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
 		return; /* hiw_recorder_spare may want it; else it goes with r */
-	if (record_finish(r->record, job, keep, finish_wait_ns, &path, &err) < 0)
+	const int error = record_finish(r->record, job, keep, finish_wait_ns, &path, &err);
+
+	if (error < 0)
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);
 	r->record = NULL;
 	if (!keep || !path)
 		return;
+	if (error < 0)
+		(void) job_set_text(&f->recording_stopped, strerror(-error));
 	(void) job_set_text(&f->recording, path);
 	if (!r->output)
 		(void) history_trim(HISTORY_RUNS, history_bytes, NULL);

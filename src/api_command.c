@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/mask.h"
 
-int command_texts(const char *const *argv, char **ret_text, char **ret_json)
+int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut)
 {
 	enum {
 		ARGUMENT_SIZE = 4096,
@@ -22,12 +22,19 @@ int command_texts(const char *const *argv, char **ret_text, char **ret_json)
 
 	json_init(&json, &array, true);
 	json_array(&json);
-	for (size_t i = 0; argv[i] && !text.error; i++) {
+	*ret_cut = 0;
+	for (size_t i = 0; argv[i]; i++) {
+		const size_t len = strlen(argv[i]);
 		char word[ARGUMENT_SIZE];
 
-		(void) mask_argument(&mask, argv[i], strlen(argv[i]), word, sizeof(word));
-		(void) buf_printf(&text, "%s%s", i ? " " : "", word);
-		json_str(&json, word);
+		*ret_cut += text.error || array.error || len >= sizeof(word);
+		if (text.error || array.error)
+			continue;
+		(void) mask_argument(&mask, argv[i], len, word, sizeof(word));
+		if (buf_printf(&text, "%s%s", i ? " " : "", word) < 0)
+			++*ret_cut;
+		else
+			json_str(&json, word);
 	}
 	json_end(&json);
 	*ret_text = strdup(text.data);

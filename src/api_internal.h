@@ -50,6 +50,7 @@ struct hiw_recorder {
 	struct scheduler scheduler;
 	struct hiw_run run;
 	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;
+	size_t argv_cut;
 	struct hiw_options options;
 	int epoll;
 	bool ended;
@@ -115,4 +116,4 @@ void read_scheduler(struct scheduler *ret);
 int expand_rank(const char *pattern, const struct scheduler *scheduler, char **ret);
 
 /* The command as text and as a JSON array, secrets masked in both; the caller's, also on failure. Returns 0 or -ENOMEM. */
-int command_texts(const char *const *argv, char **ret_text, char **ret_json);
+int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut);

@@ -84,6 +84,7 @@ static int commit(struct writer *w)
 		r = store_commit(w->store);
 	w->committed_windows = fold_windows(w->fold);
 	w->commits += r == 0;
+	w->committed_ns = r == 0 ? w->last_ns : w->committed_ns;
 	return r;
 }
 

@@ -38,6 +38,7 @@ struct writer {
 	bool finishing, failed;
 	bool row_written;        /* in the window that is open */
 	uint64_t last_ns;        /* time of the last frame */
+	uint64_t committed_ns;   /* that of the last one in the file */
 	uint64_t committed_windows;
 	uint64_t copied_ns, copy_every_ns;
 	int result;

@@ -55,7 +55,7 @@ static void say_why(struct writer *w, const char *why)
 
 int writer_fail(struct writer *w, int r, const char *why)
 {
-	const double at = (double) w->last_ns / 1e9;
+	const double at = (double) w->committed_ns / 1e9;
 
 	if (w->failed)
 		return r;

@@ -102,8 +102,11 @@ static void explain_run(const struct explainer *e)
 	const struct summary *s = e->s;
 	const struct facts *f = s->facts;
 	const bool unseen = !ending_of(s).code_known;
-	char stopped[256];
+	char stopped[256], cut[128];
 
+	if (f->argv_cut.known)
+		(void) snprintf(cut, sizeof(cut), "too long to be kept: %lld arguments are missing or cut", (long long) f->argv_cut.value);
+	explain(e, f->argv_cut.known, "command", cut);
 	explain(e, !f->id, "run", "not recorded");
 	explain(e, !f->host, "host", "not recorded");
 	explain(e, !f->started_wall_ns.known, "started", "not recorded");

@@ -265,7 +265,7 @@ void text_again(struct text *t)
 	layout_row(&t->l, TONE_LABEL, "Again", TEXT_INDENT);
 	if (figure_run(t->f, t->o, &number)) {
 		layout_part(&t->l, "hiwater" NB "show" NB "%llu", (unsigned long long) number);
-		layout_part(&t->l, "saved %s", path.data);
+		layout_part(&t->l, "saved %s%s", t->f->recording_stopped ? "in part " : "", path.data);
 	} else {
 		layout_part(&t->l, "hiwater" NB "show %s", path.data);
 	}

@@ -112,6 +112,13 @@ def test_disk_full_for_everything_else(tool, small_disk):
     assert [p.name for p in disk.iterdir()] == ["filler"]
 
 
+def test_a_recording_that_was_cut_is_not_said_to_be_saved(tool, small_disk):
+    disk = small_disk("300k")
+    fill = f"until [ -s {disk}/1.hiw ]; do sleep 0.05; done; cat /dev/zero > {disk}/filler; sleep 2.5"
+    done = tool.run("run", "-i", "5ms", "--", "sh", "-c", fill, env={"HIWATER_DIR": disk})
+    assert "written any further" in done.stderr and "saved in part" in done.stderr, done.stderr
+
+
 def test_numbers_of_runs_on_a_full_disk(tool, small_disk):
     """A number is given once, also where the disk is full when the newest run is removed; jobs go on meanwhile."""
     disk = small_disk("2m")

@@ -153,6 +153,16 @@ def test_json_file(tool):
     assert summary["ram"]["main"]["peak_bytes"] > 0
 
 
+@pytest.mark.parametrize("arguments, cut", [(range(20000), None), ([1, "x" * 5000, 2], 1), ([1, 2], 0)])
+def test_json_says_what_of_the_command_it_lacks(tool, arguments, cut):
+    assert tool.run("run", "-o", "x.hiw", "--summary", "none", "--json", "out.json", "--", "true", *arguments).returncode == 0
+    for text in (tool.folder / "out.json").read_text(), tool.run("show", "--json", "x.hiw").stdout:
+        run = json.loads(text)
+        missing = 1 + len(arguments) - len(run["command"]) if cut is None else cut
+        notes = [n["why"] for n in run["notes"] if n["about"] == "command"]
+        assert notes == ([f"too long to be kept: {missing} arguments are missing or cut"] if missing else [])
+
+
 def test_json_of_a_killed_job(tool):
     tool.run("run", "--json", "out.json", "--", "sh", "-c", "kill -TERM $$")
     summary = json.loads((tool.folder / "out.json").read_text())

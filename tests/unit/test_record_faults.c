@@ -3,6 +3,7 @@
  * Disks that fill up or fail: one text, the recording ends, what was committed can be read, the caller goes on.
  */
 #include "writer_rig.h"
+#include "record/reader.h"
 
 #include <errno.h>
 #include <sys/mount.h>
@@ -164,6 +165,21 @@ static void every_write_may_fail(void **state)
 /* ---- real disks ----------------------------------------------------------------------------------------------------- */
 
 /* Runs until the recording is in trouble; says how it went. */
+/* What is said of its end is true of the file. */
+static void expect_end(const char *file, const char *text)
+{
+	struct replay *reader;
+	int64_t last_ns = 0;
+	char end[64];
+
+	assert_int_equal(replay_open(file, &reader, NULL), 0);
+	(void) reader_meta_int(reader, "last_ns", &last_ns);
+	replay_close(reader);
+	(void) snprintf(end, sizeof(end), "It ends %.1f s into the run", (double) last_ns / 1e9);
+	if (!strstr(text, end))
+		fail_msg("\"%s\" does not say \"%s\"", text, end);
+}
+
 static void run_into_trouble(const char *file, const char *word)
 {
 	struct record *r = rig_record(&(struct record_options) { .path = file });
@@ -184,6 +200,7 @@ static void run_into_trouble(const char *file, const char *word)
 		fail_msg("no trouble");
 	if (!strstr(err.text, word) || !strstr(err.text, file))
 		fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+	expect_end(file, err.text);
 	/* Once; and the rest of the run does nothing. */
 	assert_false(record_trouble(r, &err));
 	for (int k = 0; k < 100; k++)
