@@ -147,13 +147,22 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Those that are known, each once. */
-static size_t add_up(const struct job *job, const struct story_moment *moment, struct story_held *list)
+/* Somebody who was first seen when the victim was found gone, or later, may be what was started instead of it. */
+static bool came_after(const struct process *p, const struct process *victim)
+{
+	return victim && p != victim && victim->ended && p->born_ns >= victim->ended_ns;
+}
+
+/* Those that are known to have lived then, each once. */
+static size_t add_up(const struct job *job, const struct story_moment *moment, const struct process *victim,
+	struct story_held *list)
 {
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < moment->n_held; i++) {
-		if (job_process_by_id(job, moment->held[i].id))
+		const struct process *p = job_process_by_id(job, moment->held[i].id);
+
+		if (p && !came_after(p, victim))
 			list[n++] = moment->held[i];
 	}
 	qsort(list, n, sizeof(list[0]), by_id);
@@ -175,7 +184,7 @@ static int take_holders(struct story *story, const struct job *job, const struct
 
 	if (!list)
 		return -ENOMEM;
-	n = add_up(job, moment, list);
+	n = add_up(job, moment, victim, list);
 	for (size_t i = 0; i < n; i++) {
 		const struct process *p = job_process_by_id(job, list[i].id);
 

@@ -90,6 +90,27 @@ static void test_who_was_killed(void **state)
 	made_done(&m);
 }
 
+/* The next look at who holds what comes when the victim's successor runs already. */
+static void test_who_came_after_held_nothing_then(void **state)
+{
+	const struct story_held held[] = { { 1, MIB(2) }, { 2, GIB(3) }, { 3, GIB(1) }, { 4, GIB(2) } };
+	struct process next = { .id = 4, .pid = 5004, .start_ns = 4, .name = "sleep", .born_ns = (uint64_t) SECONDS(200) };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	made_victim(&m, 2, "solver", GIB(3), 200);
+	made_process(&m, 3, "loader", GIB(1), true);
+	assert_int_equal(job_restore_process(m.job, &next), 0);
+	made_event(&m, EVENT_OOM, 201, 2, "solver");
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(200), .held = held, .n_held = 4 }), 0);
+	assert_int_equal(m.s.story.n_holders, 3);
+	for (size_t i = 0; i < m.s.story.n_holders; i++)
+		assert_int_not_equal(m.s.story.holders[i].process->id, 4);
+	made_done(&m);
+}
+
 static void test_flat_is_no_growth(void **state)
 {
 	struct story_level levels[2000];
@@ -336,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_was_killed),
+		cmocka_unit_test(test_who_came_after_held_nothing_then),
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),
 		cmocka_unit_test(test_growth_until_the_kill),
