@@ -222,6 +222,8 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 		burst_add(&job->burst[ALL], (struct beside) { job->accs[M_JOB_RAM_HIGH].max - seen, total_lately(job, ALL) - seen }, seen,
 			value);
 		job->largest_peak = value;
+		if (m->p.born_ns < job->burst_since_ns) /* at any time until now */
+			job->burst_since_ns = m->p.born_ns;
 		rest_may(job, m, value);
 	}
 }

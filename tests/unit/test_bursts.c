@@ -64,6 +64,25 @@ static void test_bursts_of_several_may_coincide(void **state)
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
+/* What main waited for was that large at any time of its life: the end is as far from that as may be. */
+static void test_a_burst_that_only_ru_maxrss_knows(void **state)
+{
+	struct rig *r = *state;
+
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	for (int i = 0; i < 7; i++) {
+		rss(r, 1, 2 * MB, 0);
+		rss(r, 2, 2 * MB, 0);
+		tick(r);
+	}
+	main_reaped(r, 150 * MB, 76000, 5, 6);
+	finish(r);
+	assert_int_equal(most(r, M_JOB_RAM), 152 * MB);
+	assert_int_equal(job_acc(r->job, M_JOB_RAM, 0)->max_at_ns, 350 * MS);
+}
+
 static void test_a_burst_that_only_the_exit_record_knows(void **state)
 {
 	struct rig *r = *state;
@@ -556,6 +575,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_burst_of_a_lone_process),
 		RIG_TEST(test_bursts_of_several_may_coincide),
+		RIG_TEST(test_a_burst_that_only_ru_maxrss_knows),
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
