@@ -766,6 +766,9 @@ HIW_API void hiw_gpus_close(struct hiw_gpus *gpus);
  * shows no GPU, or none of those asked for; -ENXIO: it shows one, and no driver can be asked; -ETIMEDOUT, -EIO: a driver did not answer
  * in time, or crashed; -EREMOTEIO: a GPU is lost. After the last three what was answered is there. */
 HIW_API int hiw_gpus_look(struct hiw_gpus *gpus, struct hiw_err *err);
+/* Why rows are missing from a format that has no place for notes, as of the last look: each reason once, and not what that
+ * look gave as its error. Returns false when there is no further one. */
+HIW_API bool hiw_gpus_warning(struct hiw_gpus *gpus, struct hiw_err *ret);
 
 /* A GPU, or a MIG instance, which is a device of its own. */
 struct hiw_gpu_device {

@@ -308,7 +308,60 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 		chosen = choose(g, r == 0 ? &err : NULL);
 	if (r == 0)
 		r = chosen < 0 ? chosen : find_lost(g, &err);
+	for (size_t i = 0; i < g->now.n_notes; i++)
+		g->now.notes[i].is_warned |= strcmp(g->now.notes[i].why, err.text) == 0;
 	return api_err(ret_err, &err, r);
+}
+
+/* ---- rows that are missing ------------------------------------------------------------------------------------------ */
+
+/* Of all devices, or of one that was asked for. */
+static bool is_of_chosen(const struct hiw_gpus *g, const struct gpu_note_now *note)
+{
+	for (size_t i = 0; i < g->now.n_gpus; i++) {
+		if (g->now.gpus[i].id == note->gpu)
+			return g->now.gpus[i].is_chosen;
+	}
+	return !g->ids;
+}
+
+/* A device that could not be opened has no row in any; one of which no list comes is in none of processes. */
+static bool explains(const struct hiw_gpus *g, const struct gpu_note_now *note)
+{
+	static const struct {
+		bool has_notes, of_processes;
+	} kinds[] = {
+		[GPUS_TEXT] = { true, false },
+		[GPUS_JSON] = { true, false },
+		[GPUS_CSV_PROCESSES] = { false, true },
+		[GPUS_QUERY_APPS] = { false, true },
+		[GPUS_CSV] = { false, false },
+		[GPUS_LINE] = { false, false },
+		[GPUS_LIST] = { false, false },
+		[GPUS_QUERY] = { false, false },
+	};
+
+	const bool no_row = !note->gpu && (note->cause == CAUSE_DEVICE || note->cause == CAUSE_HELPER);
+
+	if (note->cause == CAUSE_NONE || kinds[g->options.kind].has_notes || !is_of_chosen(g, note))
+		return false;
+	return no_row || kinds[g->options.kind].of_processes;
+}
+
+bool hiw_gpus_warning(struct hiw_gpus *g, struct hiw_err *ret)
+{
+	for (size_t i = 0; i < g->now.n_notes; i++) {
+		struct gpu_note_now *note = &g->now.notes[i];
+		struct err err = { "" };
+
+		if (note->is_warned || !explains(g, note))
+			continue;
+		note->is_warned = true;
+		(void) err_set(&err, -ENODATA, "%s", note->why);
+		(void) api_err(ret, &err, -ENODATA);
+		return true;
+	}
+	return false;
 }
 
 /* ---- what it was ---------------------------------------------------------------------------------------------------- */

@@ -233,6 +233,8 @@ static int look(struct hiw_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 	*ret_go_on = !is_empty(gpus, r);
 	if (r < 0)
 		complain("%s", err.text);
+	while (*ret_go_on && hiw_gpus_warning(gpus, &err))
+		complain("warning: %s", err.text);
 	if (!*ret_go_on && !arg_gpus.json)
 		return status_of(r);
 	const int shown = show(gpus, file, first);
@@ -388,7 +390,8 @@ static const char *const prose[] = {
 	"--query-gpu and --query-compute-apps take the names of nvidia-smi's fields and answer with its header, units and "
 	"[N/A], so that a script needs only another program's name. --line is for status bars and prompts: {field} stands for a "
 	"figure, once for each GPU; {{ and }} stand for braces, \\n for a new line, which then separates the GPUs.",
-	"A GPU that sleeps is not woken, it is named in a note. Drivers are asked by a process of their own: one that "
+	"A GPU that sleeps is not woken, it is named in a note. Formats without notes have on stderr why rows are missing: a GPU that "
+	"cannot be opened, processes that a driver does not list. Drivers are asked by a process of their own: one that "
 	"hangs is given up after --timeout, what the others said is shown.",
 	"The exit status is 0; 1 where something failed; 2 for a command line that makes no sense; 6 where there is no GPU, or "
 	"none of those asked for; 9 where there is one and no driver to ask; 15 where a GPU is lost; 124 where a driver did not "

@@ -182,14 +182,37 @@ static bool is_noted(const struct gpus_now *now, const struct gpu_note_now *note
 	return false;
 }
 
-void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const char *why)
+static void take_note(struct gpus_now *now, struct gpu_note_now note, const char *about, const char *why)
 {
-	struct gpu_note_now note = { .gpu = gpu, .about = gpus_now_text(now, about), .why = gpus_now_text(now, why) };
-
+	note.about = gpus_now_text(now, about);
+	note.why = gpus_now_text(now, why);
 	if (!now->error && !is_noted(now, &note) && vec_room(&now->notes, &now->cap_notes, now->n_notes, sizeof(note), MOST_NOTES) == 0)
 		now->notes[now->n_notes++] = note;
 	else
 		free_note(&note);
+}
+
+void gpus_now_note(struct gpus_now *now, const char *why)
+{
+	take_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER }, "gpu", why);
+}
+
+void gpus_now_look_note(struct gpus_now *now, const char *why)
+{
+	take_note(now, (struct gpu_note_now) { .cause = CAUSE_HELPER, .is_of_look = true }, "gpu", why);
+}
+
+static void forget_look_notes(struct gpus_now *now)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < now->n_notes; i++) {
+		if (now->notes[i].is_of_look)
+			free_note(&now->notes[i]);
+		else
+			now->notes[kept++] = now->notes[i];
+	}
+	now->n_notes = kept;
 }
 
 /* "gpu.energy: GPU 0: no counter": what is in front of the first colon is what it is about. */
@@ -205,7 +228,8 @@ static void note_event(struct gpus_now *now, const struct event *e)
 	}
 	if (g && note_is_about(e, "gpu.energy"))
 		g->energy_is_summed = true;
-	gpus_now_note(now, e->entity == ENTITY_GPU ? e->id : 0, about, colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
+	take_note(now, (struct gpu_note_now) { .gpu = e->entity == ENTITY_GPU ? e->id : 0, .cause = e->cause }, about,
+		colon ? colon + 1 + strspn(colon + 1, " ") : e->text);
 }
 
 void gpus_now_apply(struct gpus_now *now, const struct frame *frame)
@@ -249,8 +273,9 @@ void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told
 	g->facts[told->fact].text = gpus_now_text(now, told->text);
 }
 
-void gpus_now_no_facts(struct gpus_now *now)
+void gpus_now_begin_look(struct gpus_now *now)
 {
+	forget_look_notes(now);
 	for (size_t i = 0; i < now->n_gpus; i++) {
 		struct gpu_now *g = &now->gpus[i];
 

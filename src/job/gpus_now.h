@@ -41,6 +41,9 @@ struct gpu_user_now {
 struct gpu_note_now {
 	uint32_t gpu;                /* 0: of none in particular */
 	char *about, *why;           /* "gpu", "GPU 1: asleep: ..." */
+	enum note_cause cause;       /* what is missing because of it */
+	bool is_of_look;             /* of the last look alone */
+	bool is_warned;              /* somebody was told where the table has no notes */
 };
 
 struct gpus_now {
@@ -64,10 +67,12 @@ void gpus_now_apply(struct gpus_now *now, const struct frame *frame);
 /* A fact of the device with that id (of struct gpu_now). */
 void gpus_now_fact(struct gpus_now *now, uint32_t id, const struct gpu_fact_told *told);
 
-/* Forgets all of them, of all devices: each look is told them anew. */
-void gpus_now_no_facts(struct gpus_now *now);
+/* Forgets all facts, of all devices, and what the last look alone has noted: each is told anew. */
+void gpus_now_begin_look(struct gpus_now *now);
 
-void gpus_now_note(struct gpus_now *now, uint32_t gpu, const char *about, const char *why);
+/* A note on no GPU in particular, which stays; and one that the next look begins without (gpus_now_begin_look). */
+void gpus_now_note(struct gpus_now *now, const char *why);
+void gpus_now_look_note(struct gpus_now *now, const char *why);
 
 /* Orders the devices and numbers them. */
 void gpus_now_sort(struct gpus_now *now);

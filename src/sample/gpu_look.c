@@ -193,7 +193,7 @@ static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t
 	else
 		(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in its driver)", a->vendor->label,
 			seconds, (int) gpu_pid(helper));
-	gpus_now_note(now, 0, "gpu", text);
+	gpus_now_look_note(now, text);
 	return err_set(err, -ETIMEDOUT, "%s", text);
 }
 
@@ -228,11 +228,15 @@ static bool is_fault(int code)
 	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
 
-static int tell_absent(const struct asked *a, struct err *err)
+static int tell_absent(const struct asked *a, struct gpus_now *now, struct err *err)
 {
+	char text[160];
+
 	if (!a->error)
 		return 0;
-	return err_set(err, a->error, a->again.at_ns ? "%s is asked again soon" : "%s is not asked any more", a->vendor->label);
+	(void) snprintf(text, sizeof(text), "%s is %s", a->vendor->label, a->again.at_ns ? "asked again soon" : "not asked any more");
+	gpus_now_look_note(now, text);
+	return err_set(err, a->error, "%s", text);
 }
 
 /* One that could be asked once has something here. */
@@ -244,7 +248,7 @@ static int tell_ended(const struct asked *a, bool is_none, struct gpus_now *now,
 		(void) snprintf(text, sizeof(text), "%s cannot be asked again: %.120s", a->vendor->label, gpu_why_not(a->helper));
 	else
 		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
-	gpus_now_note(now, 0, "gpu", text);
+	gpus_now_look_note(now, text);
 	return err_set(err, -EIO, "%s", text);
 }
 
@@ -254,7 +258,7 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	int r = 0;
 
 	if (!a->helper)
-		return tell_absent(a, err);
+		return tell_absent(a, now, err);
 
 	const bool is_none = gpu_is_settled(a->helper) && gpu_n_open(a->helper) == 0;
 	const struct frame *so_far = gpu_take_so_far(a->helper, 0);
@@ -263,7 +267,7 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 		apply(l, so_far, now);
 	l->any_seen |= gpu_any_seen(a->helper);
 	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
-		gpus_now_note(now, 0, "gpu", gpu_why_not(a->helper));
+		gpus_now_note(now, gpu_why_not(a->helper));
 	a->is_noted |= gpu_code_not(a->helper) != 0;
 	take_facts(l, a, now);
 	if (!a->is_done) {
@@ -328,7 +332,7 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 	}
 	l->is_first = false;
 	now->n_unborn_lost = 0;
-	gpus_now_no_facts(now);
+	gpus_now_begin_look(now);
 	await(l, until, now);
 	now->wall_ns = clock_wall_ns();
 	for (unsigned i = 0; i < l->n; i++) {

@@ -550,6 +550,51 @@ def test_after_a_crash_it_is_asked_again(cards):
         looking.terminate()
 
 
+def test_a_crash_is_noted_in_its_look_alone(cards):
+    """What answers again has no note of it; meanwhile there is one that nobody is asked."""
+    fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n")
+    clock = pathlib.Path(fake.scenario).parent / "time"
+    clock.write_text("15")
+    env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
+
+    def await_notes(pipe, *wanted):
+        deadline = time.monotonic() + 30
+        while [n["why"] for n in json.loads("".join(iter(pipe.readline, "}\n")) + "}")["notes"]] != list(wanted):
+            assert time.monotonic() < deadline
+
+    with subprocess.Popen([HIWATER, "gpus", "--json", "-lms", "20"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:
+        for at, wanted in ((15, []), (110, ["the process that asked NVML crashed"]), (110, ["NVML is asked again soon"]), (210, [])):
+            clock.write_text(str(at))
+            await_notes(looking.stdout, *wanted)
+        looking.terminate()
+
+
+@pytest.mark.parametrize("options, rows", [(["--query-compute-apps=pid,used_memory"], 1), (["--csv=processes"], 1), (["--query-gpu=index"], 3)])
+def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, options, rows):
+    """A script that sees no process would take the machine for free. Where no process is asked for, nothing is missing."""
+    done = run(cards(more="[call nvmlDeviceGet*RunningProcesses*]\nerror = 4\n"), *options)
+    assert len(done.stdout.splitlines()) == rows
+    words = "hiwater: warning: GPU {}: its compute processes cannot be listed: no permission (NVML's code 4)"
+    told = done.stderr.splitlines()
+    assert [line.partition("): ")[0] + ")" for line in told] == ([words.format(0), words.format(1)] if rows == 1 else []), told
+    assert not run(cards(), *options).stderr
+
+
+@pytest.mark.parametrize("options", [["--query-gpu=index"], ["--csv"], ["--line={gpu}\\n"], ["-L"], ["--query-compute-apps=pid"], ["--csv=processes"]])
+def test_a_gpu_that_cannot_be_opened_is_said_on_stderr(cards, options):
+    """It has no row; once, also where it goes on. Who asks for another one alone misses nothing."""
+    fake = cards(more="[call nvmlDeviceGetHandleByIndex*]\ngpu = 1\nerror = 4\n")
+    told = run(fake, *options).stderr
+    assert told.startswith("hiwater: warning: GPU 1: closed: no permission") and told.count("\n") == 1
+    assert not run(fake, *options, "-i", "0").stderr and not run(fake).stderr
+    with subprocess.Popen([HIWATER, "gpus", *options, "--no-header", "-lms", "20"], env={**os.environ, **fake.environment(time=15, pid=os.getpid())},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as looking:
+        for _ in range(4):
+            assert looking.stdout.readline()
+        looking.terminate()
+        assert looking.stderr.read().count("GPU 1") == 1
+
+
 def test_a_lost_gpu_leaves_the_others(tmp_path):
     done = run(Fake(tmp_path, "lost"), time=20, status=LOST)
     assert re.search(r"^ +0 +0 +.*H100", done.stdout, re.M) and "fallen off the bus" in done.stdout
