@@ -72,7 +72,7 @@ class Cgroup:
 @dataclass(frozen=True)
 class Hugetlb:
     """Reserved huge pages, which are in no other figure, summed over the processes: pages that several map count for each.
-    method: "sampled" or None."""
+    method: "sampled", "bounded" (of several processes: at most so much) or None."""
 
     peak_bytes: Optional[int] = None
     method: Optional[str] = None

@@ -239,6 +239,7 @@ int summary_make(struct job *job, struct summary *ret)
 	s.system_peak = most_of(job, M_HOST_MEM_USED);
 	s.swap_peak = most_of(job, M_JOB_SWAP);
 	s.hugetlb_peak = most_of(job, M_JOB_HUGETLB);
+	s.hugetlb_at_most = s.hugetlb_peak.value > 0 && job_process_count(job) > 1;
 	s.read_bytes = last_of(job, M_JOB_READ_BYTES);
 	s.write_bytes = written(job);
 	s.cpu_energy_uj = risen(job, M_HOST_ENERGY);

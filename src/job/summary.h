@@ -104,6 +104,7 @@ struct summary {
 	struct maybe oom_kills;        /* in the job's cgroup, whoever else is in it; at least as many as were named */
 	struct maybe host_oom_kills;   /* on the whole machine while the job ran */
 	struct maybe swap_peak, hugetlb_peak;
+	bool hugetlb_at_most; /* it adds up several processes: what they share counts in each */
 	struct maybe read_bytes, write_bytes;
 	struct maybe cpu_energy_uj;
 	struct maybe gpu_peak, gpu_main_peak, gpu_rest_peak; /* device memory of the job, over all devices */

@@ -152,6 +152,7 @@ static void explain_memory(const struct explainer *e)
 	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
 	explain_cgroup(e);
 	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
+	explain(e, s->hugetlb_at_most, "ram.hugetlb", "at most so much: a sum over processes, in each of which counts what they share");
 	explain(e, !s->swap_peak.known, "swap", "not read");
 }
 

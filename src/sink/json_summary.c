@@ -125,11 +125,13 @@ static void ram_figure(struct json *j, const char *key, const struct ram_figure 
 }
 
 /* None of it is in any resident size; the kernel keeps no mark of it. */
-static void hugetlb(struct json *j, struct maybe peak)
+static void hugetlb(struct json *j, const struct summary *s)
 {
+	const enum method method = s->hugetlb_at_most ? METHOD_BOUNDED : METHOD_SAMPLED;
+
 	key_object(j, "hugetlb");
-	key_maybe(j, "peak_bytes", peak);
-	key_str(j, "method", peak.known ? method_name(METHOD_SAMPLED) : NULL);
+	key_maybe(j, "peak_bytes", s->hugetlb_peak);
+	key_str(j, "method", s->hugetlb_peak.known ? method_name(method) : NULL);
 	json_end(j);
 }
 
@@ -144,7 +146,7 @@ static void ram(struct json *j, const struct summary *s)
 	ram_figure(j, "main", &s->main);
 	ram_figure(j, "descendants", &s->descendants);
 	ram_figure(j, "combined", &s->combined);
-	hugetlb(j, s->hugetlb_peak);
+	hugetlb(j, s);
 	json_key(j, "cgroup");
 	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
 		json_object(j);

@@ -195,7 +195,7 @@ static void ram_details(struct text *t)
 					t->o->units, part)));
 	}
 	amount(t, "swap", t->s->swap_peak);
-	amount(t, "huge" NB "pages", t->s->hugetlb_peak);
+	amount(t, t->s->hugetlb_at_most ? "huge" NB "pages" NB "at" NB "most" : "huge" NB "pages", t->s->hugetlb_peak);
 	cgroup(t);
 }
 

@@ -142,7 +142,7 @@ static void ram(struct text *t)
 	if (t->s->swap_peak.known && t->s->swap_peak.value > 0)
 		fact(t, "swap peak: %s", units_bytes(t->s->swap_peak.value, t->o->units, text));
 	if (t->s->hugetlb_peak.known && t->s->hugetlb_peak.value > 0)
-		fact(t, "huge pages peak: %s", units_bytes(t->s->hugetlb_peak.value, t->o->units, text));
+		fact(t, "huge pages peak: %s%s", t->s->hugetlb_at_most ? "at most " : "", units_bytes(t->s->hugetlb_peak.value, t->o->units, text));
 	if (t->s->cgroup_peak.known && t->s->cgroup_peak.value > 0)
 		fact(t, "cgroup peak, page cache included: %s%s", units_bytes(t->s->cgroup_peak.value, t->o->units, text),
 			figure_sampled(t->s->cgroup_method, t->f, rate));

@@ -70,6 +70,30 @@ static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 	summary_done(&s);
 }
 
+/* Of two processes nobody knows what of their huge pages is the same. */
+static void test_huge_pages_of_several_are_an_upper_bound(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	say(r, M_PROC_HUGETLB, 1, 100 * MB);
+	rss(r, 1, MB, 0);
+	tick(r);
+	s = summary_of(r);
+	assert_int_equal(s.hugetlb_peak.value, 100 * MB);
+	assert_false(s.hugetlb_at_most);
+	summary_done(&s);
+	born(r, 2, 1, 77);
+	say(r, M_PROC_HUGETLB, 2, 100 * MB);
+	rss(r, 2, MB, 0);
+	tick(r);
+	s = summary_of(r);
+	assert_int_equal(s.hugetlb_peak.value, 200 * MB);
+	assert_true(s.hugetlb_at_most);
+	summary_done(&s);
+}
+
 static void test_a_shell_with_a_large_child(void **state)
 {
 	struct rig *r = *state;
@@ -737,6 +761,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_lone_main_is_exact_by_rusage),
 		RIG_TEST(test_a_small_main_is_bounded_by_hiwaters_own_size),
+		RIG_TEST(test_huge_pages_of_several_are_an_upper_bound),
 		RIG_TEST(test_a_shell_with_a_large_child),
 		RIG_TEST(test_rusage_that_says_no_more_than_the_mark),
 		RIG_TEST(test_the_exit_record_is_exact),
