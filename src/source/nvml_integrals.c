@@ -41,10 +41,12 @@ void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct mayb
 }
 
 /* A counter that is below what it was has begun again. One that is not, and yet below what was told, has missed what power
- * said while it was not there: it goes on from that. */
+ * said while it was not there: it goes on from that. So does one that comes after power: what it counted before is of no run. */
 static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
 {
-	if (p->counter.known && uj < p->counter.value)
+	if (!p->counter.known && p->told)
+		p->ahead_uj = told_uj - uj;
+	else if (p->counter.known && uj < p->counter.value)
 		p->ahead_uj = 0;
 	else if (told_uj - uj > p->ahead_uj)
 		p->ahead_uj = told_uj - uj;
@@ -78,13 +80,15 @@ void nvml_power_again(const struct source *s, struct nvml_gpu *d)
 	d->power.moved_ns = s->now_ns;
 }
 
+/* An error that says nothing was told as power's, whose it is. */
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	const struct nvml_power *p = &d->power;
+	struct nvml_power *p = &d->power;
 
-	if (p->code == NVML_SUCCESS && !(p->uw.known && p->read_ns == s->now_ns))
+	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns) : nvml_code(p->code)->code == NVML_UNKNOWN)
 		return NVML_NO_DATA;
 	nvml_set(r, (uint64_t) p->energy_uj, 1);
+	p->told |= p->code == NVML_SUCCESS;
 	return p->code;
 }
 

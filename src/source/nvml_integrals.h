@@ -35,7 +35,8 @@ struct nvml_power {
 	int code;                /* of the last reading of power */
 	struct maybe counter;    /* the driver's own, as it was when it last moved, */
 	uint64_t moved_ns;       /* then; energy_uj goes on from it */
-	int64_t ahead_uj;        /* of it is what was told: what it missed */
+	int64_t ahead_uj;        /* of it is what was told: what it missed; or, negative, what it had counted before anybody asked it */
+	bool told;               /* energy_uj was */
 	bool stands;             /* it does not rise, whatever is drawn: not believed from then on */
 };
 

@@ -4,16 +4,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/smallfile.h"
 #include "nvml_internal.h"
+#include "procfs_stat.h"
 #include "procfs_status.h"
 
 /* Device memory as another group has read it is good for so long. */
 #define FRESH_NS 150000000ULL
 
+/* By so much the wall clock may have been set since a process began. */
+#define SLACK_US 2000000ULL
+
 /* ---- one process ---------------------------------------------------------------------------------------------------- */
+
+/* No process has more of a device than there is. */
+static bool is_absurd(const struct nvml_gpu *d, uint64_t bytes)
+{
+	return d->memory_bytes.known && bytes != NVML_NONE_U64 && bytes > (uint64_t) d->memory_bytes.value;
+}
 
 /* Whose it is, where it can be seen. */
 static void describe(const struct source *s, uint32_t pid, char *ret_name, size_t size, struct gpu_process_birth *ret)
@@ -32,6 +43,19 @@ static void describe(const struct source *s, uint32_t pid, char *ret_name, size_
 	(void) snprintf(ret_name, size, "%s", status.name);
 }
 
+/* When it was started, by the wall clock, to a clock tick; 0: that cannot be seen. */
+static uint64_t start_of(const struct source *s, uint32_t pid)
+{
+	const uint64_t tick_us = 1000000 / (uint64_t) sysconf(_SC_CLK_TCK);
+	struct procfs_stat stat;
+	char path[32], text[4096];
+
+	(void) snprintf(path, sizeof(path), "%u/stat", pid);
+	if (s->pids_mean_nothing || smallfile_read(s->env->root->proc, path, text, sizeof(text)) <= 0 || procfs_stat_parse(text, &stat) < 0)
+		return 0;
+	return (clock_wall_ns() - clock_boot_ns()) / 1000 + stat.start_ticks * tick_us;
+}
+
 static void tell_birth(struct source *s, const struct nvml_gpu *d, const struct nvml_process *p, struct framebuf *out)
 {
 	char name[64];
@@ -45,6 +69,14 @@ static void tell_birth(struct source *s, const struct nvml_gpu *d, const struct 
 	framebuf_birth(out, &birth);
 }
 
+/* The driver keeps who has ended: one that did so and began before this process did had its pid. */
+static bool is_of_earlier(const struct nvml_process *p, const struct nvml_accounting *a)
+{
+	if (p->accounted_us)
+		return p->accounted_us != a->start_us;
+	return !a->is_running && a->start_us + SLACK_US < p->started_us;
+}
+
 /* The driver's own mark, where accounting is on: exact, also for what came between two looks. A pid that was used again
  * would answer for another process. */
 static void tell_peak(struct source *s, struct nvml_gpu *d, struct nvml_process *p, struct framebuf *out)
@@ -53,7 +85,7 @@ static void tell_peak(struct source *s, struct nvml_gpu *d, struct nvml_process 
 
 	if (!d->processes.accounting || NVML_CALL(&s->nvml, accounting, d->handle, p->pid, &a) != NVML_SUCCESS)
 		return;
-	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || (p->accounted_us && p->accounted_us != a.start_us))
+	if (a.max_bytes > INT64_MAX || a.max_bytes == 0 || is_of_earlier(p, &a) || is_absurd(d, a.max_bytes))
 		return;
 	p->accounted_us = a.start_us;
 	framebuf_value(out, M_GPROC_MEM_PEAK, p->id, (int64_t) a.max_bytes);
@@ -76,9 +108,10 @@ static void tell_memory(const struct nvml_process *p, struct framebuf *out)
 
 /* ---- the processes of one device ------------------------------------------------------------------------------------ */
 
-static void set(struct nvml_process *p, const struct nvml_listed *l)
+static void set(const struct nvml_gpu *d, struct nvml_process *p, const struct nvml_listed *l)
 {
-	p->bytes = known_unsigned(l->bytes);
+	p->absurd = is_absurd(d, l->bytes);
+	p->bytes = p->absurd ? UNKNOWN : known_unsigned(l->bytes);
 	p->compute |= l->compute;
 	p->graphics |= l->graphics;
 }
@@ -124,11 +157,12 @@ static int replace(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 			gone(s, d, &now->list[old++], out);
 		if (old < now->n && now->list[old].pid == l->pid) {
 			*p = now->list[old++];
-			set(p, l);
+			set(d, p, l);
 			continue;
 		}
 		*p = (struct nvml_process) { .pid = l->pid, .id = ++s->last_process_id };
-		set(p, l);
+		p->started_us = now->accounting ? start_of(s, l->pid) : 0;
+		set(d, p, l);
 		tell_birth(s, d, p, out);
 	}
 	while (old < now->n)
@@ -275,7 +309,9 @@ static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	note_lists(s, d, out);
 	for (size_t i = 0; i < p->n; i++) {
 		tell_memory(&p->list[i], out);
-		if (!p->list[i].bytes.known)
+		if (p->list[i].absurd)
+			note_silence(s, d, "the driver says of some of its processes that they hold more than there is: it is left out", out);
+		else if (!p->list[i].bytes.known)
 			note_silence(s, d, "the driver does not tell how much some of its processes hold: that is in nobody's figure", out);
 	}
 	if (d->unified)

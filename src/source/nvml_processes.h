@@ -26,7 +26,9 @@ enum nvml_list {
 struct nvml_process {
 	uint32_t pid, id;
 	struct maybe bytes;
+	bool absurd;           /* what the driver says it holds cannot be */
 	bool compute, graphics;
+	uint64_t started_us;   /* wall clock; 0: unknown */
 	uint64_t accounted_us; /* when it began, as accounting says it: a pid may be used again */
 };
 

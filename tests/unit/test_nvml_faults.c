@@ -341,6 +341,79 @@ CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
 	rig_done(&rig);
 }
 
+/* What it had counted before is of no run. */
+CHILD_TEST(a_counter_of_energy_that_comes_after_power)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:absent 8:8000000 10:8000300"));
+	rig_open(&rig);
+	rig.s->retry_after_ns = 0;
+	rig_read(&rig, ACTIVITY);
+	const int64_t drawn = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, drawn, began_ns);
+	const int64_t told = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
+
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	rig_at(&rig, 9);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	rig_at(&rig, 10);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told + 300000);
+	rig_done(&rig);
+}
+
+/* The error is power's, of which the energy is made. */
+CHILD_TEST(an_error_of_power_is_not_told_of_energy)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\npower = 250000\n"
+		"[call nvmlDeviceGetPowerUsage]\nfrom = 2\nuntil = 5\nerror = 999\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	rig_at(&rig, 3);
+	rig_read(&rig, ACTIVITY);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 999 for gpu.power"));
+	assert_false(has_note(&rig.out, "gpu", "gpu.energy"));
+	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
+	rig_done(&rig);
+}
+
+/* Nor more than there is: who it is stays known, and is told of. */
+CHILD_TEST(a_process_with_more_than_there_is)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 80Gi\nmemory_used = steps 0:20Gi 2:25Gi\n"
+		"[process 0]\npid = 4100002\nmemory = steps 0:200Gi 2:20Gi\n");
+	rig_open(&rig);
+	rig_read(&rig, PROCESSES);
+	const struct birth *born = find_process(&rig.out, 1, 4100002);
+
+	assert_non_null(born);
+	const uint32_t id = born->id;
+
+	check_absent(&rig.out, M_GPROC_MEM, id);
+	assert_true(has_cause(&rig.out, "gpu.memory", "that they hold more than there is: it is left out", 1));
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 2);
+	rig_read(&rig, PROCESSES);
+	check_value(&rig.out, M_GPROC_MEM, id, 20 * GIB);
+	rig_done(&rig);
+}
+
 CHILD_TEST(what_nobody_should_believe)
 {
 	(void) state;
@@ -1044,6 +1117,9 @@ int main(void)
 		cmocka_unit_test(a_counter_of_energy_that_stands_still_in_a_short_run),
 		cmocka_unit_test(a_counter_of_energy_that_stood_still_comes_back),
 		cmocka_unit_test(a_counter_of_energy_that_ended_comes_back),
+		cmocka_unit_test(a_counter_of_energy_that_comes_after_power),
+		cmocka_unit_test(an_error_of_power_is_not_told_of_energy),
+		cmocka_unit_test(a_process_with_more_than_there_is),
 		cmocka_unit_test(what_nobody_should_believe),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
 		cmocka_unit_test(a_gpu_that_never_answered_is_there),

@@ -231,6 +231,46 @@ CHILD_TEST(accounting_is_the_drivers_own_mark)
 	rig_done(&rig);
 }
 
+/* What the driver's accounting says of a process that is listed, and that it knows as one that has ended: it began at that time. */
+static bool has_mark(const char *epoch)
+{
+	struct nvml_rig rig;
+	char text[1024];
+
+	(void) snprintf(text, sizeof(text),
+		"[driver]\nlevel = 580\nepoch = %s\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 80Gi\n"
+		"memory_used = 20Gi\naccounting_mode = 1\n"
+		"[process 0]\npid = 4100002\nuntil = 1\nmemory = 1Gi\naccount_memory = 50Gi\n"
+		"[process 0]\npid = 4100002\nfrom = 2\nmemory = 20Gi\n",
+		epoch);
+	rig_scenario(&rig, "580", text);
+	temp_tree_put(&rig.tree, "proc/4100002/stat",
+		"4100002 (train) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 4096 1 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+	rig_at(&rig, 3);
+	rig_open(&rig);
+	rig_read(&rig, PROCESSES);
+	const struct birth *born = find_process(&rig.out, 1, 4100002);
+
+	assert_non_null(born);
+	check_value(&rig.out, M_GPROC_MEM, born->id, 20 * GIB);
+	const bool has = find_reading(&rig.out, M_GPROC_MEM_PEAK, born->id) != NULL;
+
+	rig_done(&rig);
+	return has;
+}
+
+CHILD_TEST(the_mark_of_an_earlier_process_of_that_pid)
+{
+	(void) state;
+	assert_false(has_mark("1000000000"));
+}
+
+CHILD_TEST(the_mark_of_one_that_has_just_ended)
+{
+	(void) state;
+	assert_true(has_mark("4000000000"));
+}
+
 /* ---- integrals ------------------------------------------------------------------------------------------------------ */
 
 CHILD_TEST(without_counters_time_is_added_up)
@@ -542,6 +582,8 @@ int main(void)
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(bursts_between_two_looks_are_told),
 		cmocka_unit_test(accounting_is_the_drivers_own_mark),
+		cmocka_unit_test(the_mark_of_an_earlier_process_of_that_pid),
+		cmocka_unit_test(the_mark_of_one_that_has_just_ended),
 		cmocka_unit_test(without_counters_time_is_added_up),
 		cmocka_unit_test(instances_are_devices),
 		cmocka_unit_test(a_gpu_is_divided_anew),
