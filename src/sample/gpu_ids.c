@@ -127,11 +127,24 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 	(void) map_put(&ids->device_places, key_of(f->source, b->id), (uint32_t) place);
 }
 
-static void go_on(const struct gpu_ids *ids, struct going_on *c, struct reading *r)
+/* Has a note of an earlier helper said that the counter is a sum? */
+static bool was_summed(const struct gpu_ids *ids, struct gpu_device *d, unsigned metric)
 {
+	const bool is_earlier = d->summed[metric] && d->summed[metric] != ids->round + 1;
+
+	if (is_earlier)
+		d->summed[metric] = 0;
+	return is_earlier;
+}
+
+static void go_on(const struct gpu_ids *ids, struct gpu_device *d, struct reading *r)
+{
+	struct going_on *c = &d->counters[r->metric];
+
 	if (c->round != ids->round) {
 		c->round = ids->round;
-		c->plus = r->value < c->last ? c->last - r->value : 0;
+		if (was_summed(ids, d, r->metric) || r->value + c->plus < c->last)
+			c->plus = c->last - r->value;
 	}
 	r->value += c->plus;
 	r->min = r->max = r->value;
@@ -186,7 +199,7 @@ static void take_device(struct gpu_ids *ids, const struct frame *f, const struct
 	if (!d || !gives(d->giver, r, f->source))
 		return;
 	if (r->known && metrics[r->metric].kind == KIND_COUNTER)
-		go_on(ids, &d->counters[r->metric], &mine);
+		go_on(ids, d, &mine);
 	d->known[r->metric] = r->known;
 	framebuf_reading(out, mine);
 	if (r->metric == M_GPU_PROCESSES) {
@@ -313,8 +326,12 @@ static void tell_event(const struct gpu_ids *ids, const struct frame *f, const s
 {
 	struct event mine = *e;
 
-	if (e->entity == ENTITY_GPU && e->id && !device_of(ids, f->source, e->id, &mine.id))
+	struct gpu_device *d = e->entity == ENTITY_GPU && e->id ? device_of(ids, f->source, e->id, &mine.id) : NULL;
+
+	if (e->entity == ENTITY_GPU && !d)
 		mine.id = 0;
+	if (d && e->kind == EVENT_NOTE && note_is_about(e, "gpu.energy"))
+		d->summed[M_GPU_ENERGY] = ids->round + 1;
 	framebuf_event(out, &mine);
 }
 

@@ -17,7 +17,7 @@ struct amount {
 };
 
 /* A counter over all helpers. One that begins below where it was has begun anew, and what it said first then is where it
- * goes on from; one that does not has been counted on by the driver. */
+ * goes on from, as after a sum of hiwater's own; one that does not has been counted on by the driver. */
 struct going_on {
 	int64_t last, plus;      /* as told; what is added */
 	unsigned round;
@@ -42,6 +42,7 @@ struct gpu_device {
 	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
 	bool known[METRIC_COUNT];
 	struct going_on counters[METRIC_COUNT];
+	unsigned summed[METRIC_COUNT]; /* the round, from 1, in which a note said that the counter is made of a gauge; 0: none did */
 };
 
 struct gpu_user {

@@ -109,10 +109,14 @@ static void see_gap(struct sampler *s, enum frame_source source, uint64_t time_n
 static void count_gap(struct sampler *s, const struct frame *frame)
 {
 	uint64_t *last_ns = &s->gpus.read_ns[frame->source], *hold_ns = &s->gpus.hold_ns[frame->source];
-	bool any = false;
+	bool any = false, missing = false;
 
-	for (size_t i = 0; i < frame->n_readings && !any; i++)
-		any = frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
+	for (size_t i = 0; i < frame->n_readings; i++) {
+		any |= frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
+		missing |= frame->readings[i].metric == M_GPU_MEM && !frame->readings[i].known;
+	}
+	if (missing && !any) /* it answered: what comes now is no slowness */
+		*last_ns = 0;
 	if (!any || frame->time_ns < *last_ns)
 		return;
 	see_gap(s, frame->source, frame->time_ns);

@@ -17,6 +17,7 @@ enum {
 static struct stage {
 	_Atomic int64_t mem, energy, energy_then, user_mem[USERS]; /* energy_then: after a crash */
 	_Atomic int pid[USERS]; /* 0: nobody */
+	_Atomic int sums; /* energy is power over time: the next reading says so */
 	_Atomic int list_fails, hangs, crashes, crowd, opens_never, leaves; /* leaves: who is gone after a crash, from 1 */
 	_Atomic int held; /* 1: the next list that somebody is on waits once it is read; 2: it does */
 	_Atomic unsigned slow, was_slow; /* groups that take longer than any last reading may; that did */
@@ -130,8 +131,14 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 		framebuf_birth(out, &(struct birth) { .entity = ENTITY_GPU, .id = 2, .gpu = { .uuid = "GPU-2", .name = "Fake", .vendor = "nvidia" } });
 	s->second_born = stage->second > 0;
 	if (what & 1) {
-		framebuf_value(out, M_GPU_MEM, 1, stage->mem);
+		if (stage->mem < 0)
+			framebuf_unknown(out, M_GPU_MEM, 1);
+		else
+			framebuf_value(out, M_GPU_MEM, 1, stage->mem);
 		framebuf_value(out, M_GPU_ENERGY, 1, stage->energy);
+		if (stage->sums)
+			framebuf_event(out, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: GPU 0: no energy counter: power is integrated over time" });
+		stage->sums = 0;
 	}
 	if (what & 2 && !stage->list_fails)
 		list(s, out);
@@ -553,6 +560,51 @@ static void counters_go_on_over_a_crash(void **state)
 	until(g, is(g, M_GPU_ENERGY, 5700));
 }
 
+/* What a driver's counter had counted before is not what the GPU used since. */
+static void a_counter_after_a_sum_goes_on_from_it(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->sums = 1;
+	stage->energy = 750;
+	until(g, is(g, M_GPU_ENERGY, 750) && strstr(g->notes, "no energy counter"));
+	stage->energy_then = 8000;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "helper number 2"));
+	const unsigned n = stage->reads;
+
+	until(g, stage->reads > n + 2);
+	until(g, is(g, M_GPU_ENERGY, 750));
+	stage->energy = 8100;
+	until(g, g->last[M_GPU_ENERGY].known && g->last[M_GPU_ENERGY].value > 750);
+	assert_true(is(g, M_GPU_ENERGY, 850));
+	stage->energy_then = 9000;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "helper number 3"));
+	until(g, g->last[M_GPU_ENERGY].known && g->last[M_GPU_ENERGY].value > 850);
+	assert_true(is(g, M_GPU_ENERGY, 1750));
+}
+
+/* A driver that answers at once, with an error. */
+static void what_cannot_be_read_is_no_slowness(void **state)
+{
+	struct gpu_rig *g = *state;
+	const struct facts *f = job_facts_const(sampler_job(g->rig.s));
+
+	stage->mem = MIB;
+	until(g, is(g, M_GPU_MEM, MIB));
+	stage->mem = -1;
+	until(g, !g->last[M_GPU_MEM].known);
+	const uint64_t begun_ns = clock_boot_ns();
+
+	until(g, clock_boot_ns() - begun_ns > 400 * MS);
+	const uint64_t ns = clock_boot_ns() - begun_ns;
+
+	stage->mem = MIB;
+	until(g, is(g, M_GPU_MEM, MIB));
+	assert_true(!f->gpu_longest_gap_ns.known || (uint64_t) f->gpu_longest_gap_ns.value < ns);
+}
+
 static void crashes_without_end_have_one(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -679,6 +731,8 @@ int main(void)
 		TEST(who_is_awaited_in_vain_has_left),
 		TEST(nobody_is_awaited_beyond_the_end),
 		TEST(counters_go_on_over_a_crash),
+		TEST(a_counter_after_a_sum_goes_on_from_it),
+		TEST(what_cannot_be_read_is_no_slowness),
 		TEST(crashes_without_end_have_one),
 		TEST(a_total_may_be_told_later),
 		TEST(whoever_waits_for_it),
