@@ -221,6 +221,14 @@ bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
  * listed (lists may be dear, or fail), and may have been the job's, who is known to have held held_bytes. 0: that is not worth
  * a word. *ret_ns: for how long memory was told and whose it is was not. */
 int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns);
+/* For how long of the time for which a GPU was there nobody said what the job held on it; 0: that is not worth a word. *ret_ns: of
+ * how long. */
+uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
+/* Did the job hold nothing there as far as it was listed, and nobody knows whether that held on: while memory came, so much that
+ * it is somebody's whenever it was there, or for long; or for a good part of the run, in which nobody was listed? */
+bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu);
+/* Is a process on a GPU main, or of the rest of the job, or either? */
+bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest);
 struct maybe job_gpus_energy(const struct job *job);              /* of all that tell it; unknown where none does */
 size_t job_gpu_process_count(const struct job *job);              /* on all of them, whoever's they are */
 const struct gpu_entity *job_gpu_process(const struct job *job, size_t i);

@@ -133,7 +133,7 @@ struct acc *acc_make(struct job *job, enum metric metric, uint32_t id)
 	enum entity entity = metrics[metric].entity;
 
 	if (entity == ENTITY_GPU || (entity == ENTITY_GPU_PROCESS && gpu_is_known(job, entity, id)))
-		return gpu_acc_make(job, metric, id);
+		return gpu_acc_make(job, metric, gpu_first_id(job, entity, id));
 	return (entity == ENTITY_HOST || entity == ENTITY_JOB) && id == 0 ? &job->accs[metric] : NULL;
 }
 

@@ -55,6 +55,21 @@ static struct gpu_entities *entities_of(struct job *job, enum entity entity)
 	return entity == ENTITY_GPU ? &job->gpus : &job->gpu_users;
 }
 
+/* A process that was on that GPU before, and has come back. */
+static struct gpu_entity *returned(const struct gpu_entities *all, const struct birth *birth)
+{
+	const struct gpu_process_birth *b = &birth->gpu_process;
+
+	for (size_t i = 0; birth->entity == ENTITY_GPU_PROCESS && b->pid.known && i < all->n; i++) {
+		const struct gpu_process_birth *a = &all->list[i].birth.gpu_process;
+
+		if (a->pid.value == b->pid.value && a->pid.known && a->gpu == b->gpu && a->process == b->process &&
+			a->uid.known == b->uid.known && a->uid.value == b->uid.value && strcmp(a->name, b->name ? b->name : "") == 0)
+			return &all->list[i];
+	}
+	return NULL;
+}
+
 int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 {
 	struct gpu_entities *all = entities_of(job, birth->entity);
@@ -66,7 +81,17 @@ int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 		before->birth.gpu.memory_bytes = birth->gpu.memory_bytes;
 		before->birth.gpu.unified = birth->gpu.unified;
 	}
-	if (before || all->n >= most)
+	if (before)
+		return 0;
+	struct gpu_entity *same = returned(all, birth);
+
+	if (same) { /* what it holds from now on goes on with what it held */
+		same->ended = false;
+		same->birth.gpu_process.compute |= birth->gpu_process.compute;
+		same->birth.gpu_process.graphics |= birth->gpu_process.graphics;
+		return map_put(&all->places, birth->id, (uint32_t) (same - all->list));
+	}
+	if (all->n >= most)
 		return 0;
 	r = own_texts(&new.birth);
 	if (r == 0)
@@ -86,7 +111,7 @@ void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		return;
 	e->ended = true;
 	e->ended_ns = time_ns;
-	gpu_accs_end(job, end->entity, end->id, time_ns);
+	gpu_accs_end(job, end->entity, e->birth.id, time_ns);
 	job->part_rose = true; /* nothing more is to be waited for */
 }
 
@@ -96,6 +121,13 @@ void gpu_note_take(struct job *job, const struct event *event)
 
 	if (e && note_is_about(event, "gpu.energy"))
 		e->energy_is_summed = true;
+}
+
+uint32_t gpu_first_id(struct job *job, enum entity entity, uint32_t id)
+{
+	const struct gpu_entity *e = find(entities_of(job, entity), id);
+
+	return e ? e->birth.id : id;
 }
 
 bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id)

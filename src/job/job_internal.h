@@ -358,6 +358,8 @@ int gpu_birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 void gpu_end_take(struct job *job, const struct end *end, uint64_t time_ns);
 /* What a note says of a device. */
 void gpu_note_take(struct job *job, const struct event *event);
+/* The number under which the job knows it: a process that comes back has another one than before. */
+uint32_t gpu_first_id(struct job *job, enum entity entity, uint32_t id);
 bool gpu_is_known(const struct job *job, enum entity entity, uint32_t id);
 void gpu_entities_done(struct gpu_entities *all);
 

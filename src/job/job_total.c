@@ -288,6 +288,20 @@ static void raise_cpu(struct job *job, struct framebuf *out)
 	}
 }
 
+/* Since when there was no list stays known (gpu_unlisted.c): what was read last stands for longer than that says something. */
+static void gpu_acc_end(struct gpu_acc *g, uint64_t time_ns)
+{
+	const struct acc before = g->acc;
+
+	if (metrics[g->metric].kind != KIND_GAUGE)
+		return;
+	acc_advance(&g->acc, time_ns);
+	if (g->metric == M_GPU_JOB_MEM) {
+		g->acc.last_at_ns = before.last_at_ns;
+		g->acc.hold_ns = before.hold_ns;
+	}
+}
+
 void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 {
 	struct bounds b;
@@ -299,10 +313,8 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 		if (metrics[m].kind == KIND_GAUGE)
 			acc_advance(&job->accs[m], time_ns);
 	}
-	for (size_t i = 0; i < job->n_gpu_accs && !job->ended; i++) {
-		if (metrics[job->gpu_accs[i].metric].kind == KIND_GAUGE)
-			acc_advance(&job->gpu_accs[i].acc, time_ns);
-	}
+	for (size_t i = 0; i < job->n_gpu_accs && !job->ended; i++)
+		gpu_acc_end(&job->gpu_accs[i], time_ns);
 	job->ended = true;
 	phases_update_parts(job);
 	if (bounds_raise(job, &b))

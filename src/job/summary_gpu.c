@@ -55,18 +55,7 @@ struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_
 	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
 }
 
-/* What lists do not have of a GPU's peak: from there on it is told; from there on it makes a zero nobody's word. */
-static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_C(1) << 28;
-
 /* ---- what the job held ----------------------------------------------------------------------------------------------- */
-
-/* Main, or the rest of the job, or both. */
-static bool is_of(const struct job *job, const struct birth *b, bool main, bool rest)
-{
-	const struct process *p = job_process_by_id(job, b->gpu_process.process);
-
-	return p && p->is_main ? main : rest;
-}
 
 /* The largest mark of a process that main, the rest or both had there (gpu 0: on all of them), which no sum is below.
  * *ret_only: that of the only one, and so exact. */
@@ -78,59 +67,13 @@ static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool mai
 	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
 		const struct birth *b = &job_gpu_process(s->job, i)->birth;
 
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !is_of(s->job, b, main, rest))
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(s->job, b, main, rest))
 			continue;
 		n++;
 		mark = maybe_max(mark, summary_most(s, M_GPROC_MEM_PEAK, b->id));
 	}
 	*ret_only = n == 1 && mark.known;
 	return mark;
-}
-
-int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
-{
-	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
-
-	if (!device || !ours || !foreign || !nobodys || gpu->gpu.unified)
-		return 0;
-	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
-
-	*ret_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
-	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
-}
-
-/* A zero of which nobody knows whether it held on, while memory came: so much that it is somebody's whenever it was there, or
- * for longer than two lists are apart where they are cheap. */
-static bool is_empty_word(const struct job *job, const struct birth *gpu)
-{
-	static const uint64_t long_ns = UINT64_C(2000000000);
-	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
-	uint64_t ns = 0;
-	const int64_t more = ours && ours->max == 0 ? job_gpu_unlisted(job, gpu, 0, &ns) : 0;
-
-	return more >= somebodys_bytes || (more > 0 && ns >= long_ns);
-}
-
-bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
-{
-	const struct acc *all = job ? job_acc(job, M_JOB_GPU_MEM, 0) : NULL;
-
-	for (size_t i = 0; job && i < job_gpu_count(job); i++) {
-		const struct birth *b = &job_gpu(job, i)->birth;
-
-		if ((gpu ? b->id == gpu : all && all->max == 0) && is_empty_word(job, b))
-			return true;
-	}
-	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
-		const struct birth *b = &job_gpu_process(job, i)->birth;
-
-		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !is_of(job, b, main, rest))
-			continue;
-		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
-			return true;
-	}
-	return false;
 }
 
 static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
@@ -294,7 +237,7 @@ static int note_unlisted(struct summary *s)
 		uint64_t ns = 0;
 		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
 
-		if (more == 0 || (job.known ? job.value == 0 : !is_empty_word(s->job, b)))
+		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
 			continue;
 		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
 			(void) snprintf(whose, sizeof(whose), " (who held it is not known of %s)", units_duration((int64_t) ns, time));
@@ -351,30 +294,49 @@ static int note_no_list(struct summary *s)
 	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
 	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
 				     " before 535.113): what the job held there is not known";
+	static const char partly[] = "%s: no list of its processes came for %s of the %s: whether the job held anything there then is not known";
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
-		const struct birth *b = &job_gpu(s->job, i)->birth;
-		char name[UNITS_LEN];
+		const struct gpu_entity *gpu = job_gpu(s->job, i);
+		const struct birth *b = &gpu->birth;
+		const struct acc *ours = acc_of(s, M_GPU_JOB_MEM, b->id);
+		char name[UNITS_LEN], span[UNITS_LEN], of[UNITS_LEN];
+		uint64_t of_ns = 0;
+		const uint64_t ns = ours && ours->max == 0 ? job_gpu_unasked(s->job, gpu, &of_ns) : 0;
 
-		if (acc_of(s, M_GPU_JOB_MEM, b->id) || is_no_list_noted(s->job, b))
+		if ((ours && ns == 0) || is_no_list_noted(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
-		r = summary_note(s, "gpu.memory", acc_of(s, M_GPU_UNATTRIBUTED_MEM, b->id) ? theirs : none, name);
+		if (ours)
+			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span), units_duration((int64_t) of_ns, of));
+		else
+			r = summary_note(s, "gpu.memory", acc_of(s, M_GPU_UNATTRIBUTED_MEM, b->id) ? theirs : none, name);
 	}
 	return r;
+}
+
+/* What a counter rose by is that of all the time between its first reading and its last; a sum of power lacks the time in which
+ * power was not told. */
+static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
+{
+	const struct acc *power = acc_of(s, M_GPU_POWER, id);
+	bool counted;
+
+	(void) summary_gpu_energy(s, id, &counted);
+	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
 /* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
 static int note_energy(struct summary *s)
 {
-	static const uint64_t worth_a_word = 500000000;
 	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
 	int r = 0;
 
 	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
 		const struct acc *counter = acc_of(s, M_GPU_ENERGY, b->id);
+		const uint64_t covered_ns = counter ? energy_of_ns(s, b->id, counter) : 0;
 		char name[UNITS_LEN], span[UNITS_LEN], wall[UNITS_LEN];
 
 		if (!counter)
@@ -382,9 +344,9 @@ static int note_energy(struct summary *s)
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
 			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
-		else if (counter->span_ns > 0 && counter->span_ns + worth_a_word < wall_ns && counter->span_ns < wall_ns / 10 * 9)
-			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read before and after", name,
-				units_duration((int64_t) counter->span_ns, span), units_duration(s->wall_ns.value, wall));
+		else if (covered_ns > 0 && covered_ns < wall_ns / 10 * 9)
+			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read in the rest", name,
+				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
 	}
 	return r;
 }

@@ -533,6 +533,7 @@ def test_a_driver_that_hangs_shortly_before_the_end_is_told_of(gpu):
     hiwater = start(gpu)
     time.sleep(3.5)  # the hang is of the scenario's second second
     summary, _ = finish(gpu, hiwater)
+    assert [d["memory"]["job_peak_bytes"] for d in summary["gpu"]["devices"]] == [1.5 * GIB, None]  # a zero of the first second is none
     assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary)), gpu_notes(summary)
 
 

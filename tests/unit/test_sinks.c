@@ -461,6 +461,143 @@ static void test_a_missing_list_has_one_reason(void **state)
 	}
 }
 
+/* Lists said that the job holds nothing; from lists_ns on there are none, or (unknown) it is said that they fail. */
+static struct maybe peak_of_zeros(double lists_s, bool unknown, double end_s, bool *ret_noted)
+{
+	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	struct framebuf b = { 0 };
+	enum method method;
+	struct made m;
+
+	made_new(&m);
+	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	m.f->ended_ns = known(SECONDS(end_s));
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
+	for (int s = 0; s <= lists_s; s++) {
+		framebuf_value(&b, M_GPU_JOB_MEM, 1, 0);
+		framebuf_value(&b, M_JOB_GPU_MEM, 0, 0);
+		apply(m.job, &b, (uint64_t) SECONDS(s));
+	}
+	if (unknown) {
+		framebuf_unknown(&b, M_GPU_JOB_MEM, 1);
+		apply(m.job, &b, (uint64_t) SECONDS(lists_s));
+	}
+	job_end(m.job, (uint64_t) SECONDS(end_s), &b);
+	framebuf_done(&b);
+	assert_int_equal(summary_gpu(&m.s), 0);
+	const struct maybe peak = summary_gpu_job_peak(&m.s, 1, &method);
+
+	assert_int_equal(peak.known, m.s.gpu_peak.known);
+	assert_int_equal(peak.known, summary_gpu_job_mean(&m.s, 1).known);
+	*ret_noted = m.s.n_notes > 0 && strstr(m.s.notes[m.s.n_notes - 1].why, "GPU 0: no list of its processes came for ");
+	made_done(&m);
+	return peak;
+}
+
+static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
+{
+	static const struct {
+		double lists_s, end_s;
+		bool unknown, is_zero;
+	} rows[] = {
+		{ 5, 5, false, true },
+		{ 2, 3.9, false, true },
+		{ 2, 5, false, false },
+		{ 2, 3.9, true, true },
+		{ 2, 5, true, false },
+		{ 600, 605, false, true },
+		{ 600, 660, true, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool noted;
+		const struct maybe peak = peak_of_zeros(rows[i].lists_s, rows[i].unknown, rows[i].end_s, &noted);
+
+		if (peak.known != rows[i].is_zero || noted == rows[i].is_zero)
+			fail_msg("row %zu: %d, %d", i, peak.known, noted);
+	}
+}
+
+static void process_at(struct made *m, double s, uint32_t id, int32_t pid, int64_t mem, bool born)
+{
+	struct framebuf b = { 0 };
+	const struct birth birth = { .entity = ENTITY_GPU_PROCESS, .id = id, .gpu_process = { .gpu = 1, .pid = known(pid), .uid = known(7), .name = "train", .compute = true } };
+
+	if (born)
+		framebuf_birth(&b, &birth);
+	if (mem > 0)
+		framebuf_value(&b, M_GPROC_MEM, id, mem);
+	else
+		framebuf_end(&b, &(struct end) { .entity = ENTITY_GPU_PROCESS, .id = id, .how = END_SEEN });
+	apply(m->job, &b, (uint64_t) SECONDS(s));
+	framebuf_done(&b);
+}
+
+/* Sources give it another number then. */
+static void test_who_comes_back_to_a_gpu_is_one_process(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	process_at(&m, 0, 1, 100, GIB(20), true);
+	process_at(&m, 2, 1, 100, 0, false);
+	process_at(&m, 3, 2, 100, GIB(5), true);
+	process_at(&m, 3, 3, 101, GIB(1), true);
+	process_at(&m, 4, 2, 100, GIB(8), false);
+	process_at(&m, 5, 2, 100, 0, false);
+	assert_int_equal(job_gpu_process_count(m.job), 2);
+	assert_int_equal(job_gpu_process(m.job, 0)->birth.id, 1);
+	assert_true(job_gpu_process(m.job, 0)->ended && !job_gpu_process(m.job, 1)->ended);
+	assert_int_equal(summary_most(&m.s, M_GPROC_MEM, 1).value, GIB(20));
+	assert_int_equal(summary_mean(&m.s, M_GPROC_MEM, 1).value, (2 * GIB(20) + GIB(5) + GIB(8)) / 4);
+	assert_int_equal(summary_most(&m.s, M_GPROC_MEM, 3).value, GIB(1));
+	made_done(&m);
+}
+
+/* A GPU whose energy is told at both ends of the time from from_s to to_s of a run of end_s. Between hole_s and to_hole_s its power
+ * is not, of which the energy is made where it is summed. */
+static bool is_partial(double from_s, double to_s, double end_s, bool summed, double hole_s, double to_hole_s)
+{
+	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	struct framebuf b = { 0 };
+	bool noted = false;
+	struct made m;
+
+	made_new(&m);
+	m.f->gpu_asked = m.f->gpu_seen = known(1);
+	m.s.wall_ns = m.f->ended_ns = known(SECONDS(end_s));
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
+	if (summed)
+		framebuf_event(&b, &(struct event) { .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = 1, .text = "gpu.energy: GPU 0: no energy counter" });
+	for (double s = from_s; s <= to_s + 0.01; s += 0.1) {
+		if (s > hole_s && s < to_hole_s)
+			framebuf_unknown(&b, M_GPU_POWER, 1);
+		else
+			framebuf_value(&b, M_GPU_POWER, 1, 500000000);
+		framebuf_value(&b, M_GPU_ENERGY, 1, SECONDS(s));
+		apply(m.job, &b, (uint64_t) SECONDS(s));
+	}
+	framebuf_done(&b);
+	assert_int_equal(summary_gpu(&m.s), 0);
+	for (size_t i = 0; i < m.s.n_notes; i++)
+		noted |= strstr(m.s.notes[i].why, "GPU 0: its energy is that of ") != NULL;
+	made_done(&m);
+	return noted;
+}
+
+static void test_energy_of_a_part_of_the_run_is_said(void **state)
+{
+	(void) state;
+	assert_false(is_partial(0, 7, 7, false, 0, 0));
+	assert_true(is_partial(0.1, 0.3, 0.3, false, 0, 0));
+	assert_true(is_partial(1, 3, 3, false, 0, 0));
+	assert_false(is_partial(0, 7, 7, false, 2, 5)); /* the driver's counter goes on */
+	assert_true(is_partial(0, 7, 7, true, 2, 5));
+	assert_false(is_partial(0, 7, 7, true, 0, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +612,9 @@ int main(void)
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
+		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
+		cmocka_unit_test(test_who_comes_back_to_a_gpu_is_one_process),
+		cmocka_unit_test(test_energy_of_a_part_of_the_run_is_said),
 	};
 
 	setenv("TZ", "UTC", 1);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the lists of a GPU's processes do not say: whose memory came while nobody was listed, and whether a zero is one of the run.
+ */
+#include "job/job.h"
+
+/* What lists do not have of a GPU's peak: from there on it is told; from there on it makes a zero nobody's word. */
+static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_C(1) << 28;
+
+/* Longer than two lists are apart where they are cheap. */
+static const uint64_t long_ns = UINT64_C(2000000000);
+
+bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest)
+{
+	const struct process *p = job_process_by_id(job, b->gpu_process.process);
+
+	return p && p->is_main ? main : rest;
+}
+
+int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t held_bytes, uint64_t *ret_ns)
+{
+	const struct acc *device = job_acc(job, M_GPU_MEM, gpu->id), *ours = job_acc(job, M_GPU_JOB_MEM, gpu->id);
+	const struct acc *foreign = job_acc(job, M_GPU_FOREIGN_MEM, gpu->id), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu->id);
+
+	if (!device || !ours || !foreign || !nobodys || gpu->gpu.unified)
+		return 0;
+	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
+
+	*ret_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
+	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
+}
+
+uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns)
+{
+	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
+	const struct maybe end = job_facts_const(job)->ended_ns;
+	const uint64_t until_ns = gpu->ended ? gpu->ended_ns : end.known ? (uint64_t) end.value
+									 : job_now(job);
+
+	*ret_ns = until_ns > gpu->born_ns ? until_ns - gpu->born_ns : 0;
+	if (!ours)
+		return 0;
+	const uint64_t quiet_ns = until_ns > ours->last_at_ns ? until_ns - ours->last_at_ns : 0;
+	const uint64_t gaps_ns = *ret_ns > ours->span_ns ? *ret_ns - ours->span_ns : 0;
+	const uint64_t ns = quiet_ns > gaps_ns && quiet_ns > ours->hold_ns / 2 ? quiet_ns : gaps_ns; /* a list was due by then */
+
+	return ns > long_ns && ns > *ret_ns / 50 ? ns : 0;
+}
+
+bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
+{
+	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
+	uint64_t ns = 0, of_ns;
+
+	if (!ours || ours->max != 0)
+		return false;
+	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
+
+	return more >= somebodys_bytes || (more > 0 && ns >= long_ns) || job_gpu_unasked(job, gpu, &of_ns) > 0;
+}
+
+bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest)
+{
+	const struct acc *all = job ? job_acc(job, M_JOB_GPU_MEM, 0) : NULL;
+
+	for (size_t i = 0; job && i < job_gpu_count(job); i++) {
+		const struct gpu_entity *g = job_gpu(job, i);
+
+		if ((gpu ? g->birth.id == gpu : all && all->max == 0) && job_gpu_is_unsure(job, g))
+			return true;
+	}
+	for (size_t i = 0; job && i < job_gpu_process_count(job); i++) {
+		const struct birth *b = &job_gpu_process(job, i)->birth;
+
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(job, b, main, rest))
+			continue;
+		if (!job_acc(job, M_GPROC_MEM, b->id) && !job_acc(job, M_GPROC_MEM_PEAK, b->id))
+			return true;
+	}
+	return false;
+}
