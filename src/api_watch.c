@@ -223,21 +223,38 @@ static bool has_named(const struct job *job, const struct rule_name *name)
 	return false;
 }
 
+/* Of a run that goes on, only what will stay so. */
+static bool why_none(const struct hiw_recorder *r, char *buf, size_t size)
+{
+	static const struct {
+		const char *text;
+		bool stays;
+	} whys[GPU_ABSENCES] = {
+		[GPUS_UNWANTED] = { "GPUs are not asked for (--gpu=none)", true },
+		[GPUS_REFUSED] = { "no GPU can be read: ", true },
+		[GPUS_HELPER_ENDED] = { "no GPU was read: the helper ended before it told of one", false },
+		[GPUS_UNREADABLE] = { "none of the GPUs on this machine could be read", false },
+		[GPUS_NONE_HERE] = { "there is no GPU on this machine", false },
+	};
+	const struct job *job = sampler_job(r->sampler);
+	const enum gpu_absence absence = job_gpu_absence(job);
+
+	if (!whys[absence].text || !(r->ended || whys[absence].stays))
+		return false;
+	(void) snprintf(buf, size, "%s%s", whys[absence].text, absence == GPUS_REFUSED ? job_facts_const(job)->gpu_why : "");
+	return true;
+}
+
 /* False: no reason is known, or not yet. */
 static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *name, char *buf, size_t size)
 {
 	const struct job *job = sampler_job(r->sampler);
-	const struct facts *f = job_facts_const(job);
-	const bool any = job_gpu_count(job) > 0;
 
-	if (f->gpu_asked.known && f->gpu_asked.value == 0)
-		(void) snprintf(buf, size, "GPUs are not asked for (--gpu=none)");
-	else if (!any && f->gpu_why && *f->gpu_why)
-		(void) snprintf(buf, size, "no GPU can be read: %s", f->gpu_why);
-	else if (any && r->ended && !has_named(job, name))
-		(void) snprintf(buf, size, "there is no GPU %u", (unsigned) name->index);
-	else
+	if (job_gpu_count(job) == 0)
+		return why_none(r, buf, size);
+	if (!r->ended || has_named(job, name))
 		return false;
+	(void) snprintf(buf, size, "there is no GPU %u", (unsigned) name->index);
 	return true;
 }
 

@@ -217,6 +217,20 @@ struct maybe job_gpu_energy(const struct job *job, uint32_t id, bool *ret_counte
 /* Was a process of the job (rest: of its descendants, main: main) on the GPU (0: any), of whose memory there the driver told
  * nothing? Or was nobody listed there when its memory came? What the job is said to hold without that is no figure. */
 bool job_gpu_untold(const struct job *job, uint32_t gpu, bool main, bool rest);
+
+/* Why a job has no GPUs, so far. */
+enum gpu_absence {
+	GPUS_MAYBE,        /* nobody knows: notes of an old recording may say it */
+	GPUS_UNWANTED,     /* --gpu=none */
+	GPUS_REFUSED,      /* facts.gpu_why */
+	GPUS_HELPER_ENDED, /* whoever asks was ended by a driver */
+	GPUS_SILENT,       /* a driver has not answered, which a note says */
+	GPUS_UNASKED,      /* none has answered yet */
+	GPUS_UNREADABLE,   /* there are some, and nobody to ask */
+	GPUS_NONE_HERE,
+	GPU_ABSENCES
+};
+enum gpu_absence job_gpu_absence(const struct job *job);
 /* What a GPU held at its peak beyond the peaks of all who are known to have held something came while its processes were not
  * listed (lists may be dear, or fail), and may have been the job's, who is known to have held held_bytes. 0: that is not worth
  * a word. *ret_ns: for how long memory was told and whose it is was not. */

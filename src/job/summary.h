@@ -29,7 +29,7 @@ struct ram_figure {
 struct note {
 	const char *about;  /* "gpu", "energy", "cpu": first part of a JSON path; or a metric, "gpu.xid" */
 	char *why;
-	bool happened;      /* while it ran, rather than that nothing could be had */
+	bool happened;      /* while it ran, or what is here failed; rather than that there is nothing to be had */
 };
 
 enum severity {

@@ -175,10 +175,10 @@ static int note_events(struct summary *s)
 	return r;
 }
 
-static bool any_note(const struct summary *s, enum note_cause cause)
+static bool any_note(const struct job *job, enum note_cause cause)
 {
-	for (size_t i = 0; s->job && i < job_event_count(s->job); i++) {
-		const struct event *e = job_event(s->job, i);
+	for (size_t i = 0; job && i < job_event_count(job); i++) {
+		const struct event *e = job_event(job, i);
 
 		if (about_of(e) && e->cause == cause)
 			return true;
@@ -189,24 +189,54 @@ static bool any_note(const struct summary *s, enum note_cause cause)
 /* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
 static bool may_have_ended(const struct summary *s)
 {
-	return any_note(s, CAUSE_HELPER_ENDED) || any_note(s, CAUSE_UNKNOWN);
+	return any_note(s->job, CAUSE_HELPER_ENDED) || any_note(s->job, CAUSE_UNKNOWN);
+}
+
+/* Does a note say that a driver, or who asks them, has not answered? */
+static bool is_silence_noted(const struct job *job)
+{
+	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
+
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (any_note(job, causes[i]))
+			return true;
+	}
+	return false;
+}
+
+enum gpu_absence job_gpu_absence(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+
+	if (f->gpu_asked.known && f->gpu_asked.value == 0)
+		return GPUS_UNWANTED;
+	if (f->gpu_why && *f->gpu_why)
+		return GPUS_REFUSED;
+	if (any_note(job, CAUSE_HELPER_ENDED))
+		return GPUS_HELPER_ENDED;
+	if (any_note(job, CAUSE_UNKNOWN))
+		return GPUS_MAYBE;
+	if (!f->gpu_asked.known)
+		return is_silence_noted(job) ? GPUS_SILENT : GPUS_UNASKED;
+	return f->gpu_seen.value ? GPUS_UNREADABLE : GPUS_NONE_HERE;
 }
 
 static int note_absence(struct summary *s)
 {
-	const struct facts *f = s->facts;
+	static const char *const texts[GPU_ABSENCES] = {
+		[GPUS_UNWANTED] = "not asked for: --gpu=none",
+		[GPUS_HELPER_ENDED] = "none could be read: the helper ended before it told of one",
+		[GPUS_UNASKED] = "the run was over before GPUs could be asked",
+		[GPUS_UNREADABLE] = "none of those on this machine could be read",
+		[GPUS_NONE_HERE] = "none on this machine",
+	};
+	const enum gpu_absence absence = job_gpu_absence(s->job);
+	const char *text = absence == GPUS_REFUSED ? s->facts->gpu_why : texts[absence];
+	const int r = text ? summary_note(s, "gpu", "%s", text) : 0;
 
-	if (f->gpu_asked.known && f->gpu_asked.value == 0)
-		return summary_note(s, "gpu", "not asked for: --gpu=none");
-	if (f->gpu_why && *f->gpu_why)
-		return summary_note(s, "gpu", "%s", f->gpu_why);
-	if (any_note(s, CAUSE_HELPER_ENDED))
-		return summary_note(s, "gpu", "none could be read: the helper ended before it told of one");
-	if (any_note(s, CAUSE_UNKNOWN))
-		return 0;
-	if (!f->gpu_asked.known)
-		return summary_note(s, "gpu", "the run was over before GPUs could be asked");
-	return summary_note(s, "gpu", "%s", f->gpu_seen.value ? "none of those on this machine could be read" : "none on this machine");
+	if (text && r == 0)
+		s->notes[s->n_notes - 1].happened = absence == GPUS_REFUSED && s->facts->gpu_fault.known;
+	return r;
 }
 
 static int note_unattributed(struct summary *s)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -87,6 +88,11 @@ bool gpu_is_given_up(const struct gpu *g, const struct source_ops *ops); /* this
 bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
 const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
 int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */
+/* A source that has nothing here is none that failed; nor is a library without its kernel module. */
+static inline bool gpu_is_fault(int code)
+{
+	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
+}
 
 /* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
  * source in a process of its own, all for 10 s at most; then (plan NULL: not) how often a run of that interval would read what.

@@ -222,12 +222,6 @@ static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_
 		forget(l, a, now);
 }
 
-/* A source that has nothing here is none that failed; nor is a library without its kernel module, beside other GPUs. */
-static bool is_fault(int code)
-{
-	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
-}
-
 static int tell_absent(const struct asked *a, struct gpus_now *now, struct err *err)
 {
 	char text[160];
@@ -266,7 +260,7 @@ static int judge(struct gpu_look *l, struct asked *a, uint64_t patience_ns, stru
 	if (so_far)
 		apply(l, so_far, now);
 	l->any_seen |= gpu_any_seen(a->helper);
-	if (is_fault(gpu_code_not(a->helper)) && !a->is_noted)
+	if (gpu_is_fault(gpu_code_not(a->helper)) && !a->is_noted)
 		gpus_now_note(now, gpu_why_not(a->helper));
 	a->is_noted |= gpu_code_not(a->helper) != 0;
 	take_facts(l, a, now);

@@ -179,8 +179,11 @@ static void set_facts(struct sampler *s)
 		return;
 	facts->gpu_asked = known(1);
 	facts->gpu_seen = known(gpu_any_seen(helper));
-	if (gpu_n_open(helper) == 0)
-		(void) job_set_text(&facts->gpu_why, gpu_why_not(helper));
+	if (gpu_n_open(helper) > 0)
+		return;
+	(void) job_set_text(&facts->gpu_why, gpu_why_not(helper));
+	if (gpu_is_fault(gpu_code_not(helper)))
+		facts->gpu_fault = known(1);
 }
 
 /* Whoever stops the helper (SIGSTOP) takes a second of readings away at most: it is told to go on, which is nothing to one that

@@ -813,6 +813,24 @@ def test_no_gpu(tool):
     assert "GPU" not in done.stderr.replace("helper", "")
 
 
+def test_a_driver_of_another_version_is_in_the_summary(gpu):
+    """It is here, and fails: no machine without GPUs. The recording says it, too."""
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 18\n")
+    done = gpu.run("run", "-o", "x.hiw", "--", "sleep", "0.5")
+    words = "gpu: NVIDIA's library and kernel module are of different versions"
+    assert words in " ".join(done.stderr.replace("\u00a0", " ").split())
+    assert words in " ".join(gpu.run("show", "x.hiw").stdout.replace("\u00a0", " ").split())
+
+
+def test_a_driver_that_is_silent_from_the_start_is_said_once(gpu):
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nhang = 1\n")
+    gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "3.5")
+    note, = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
+    assert note.startswith("NVML has not answered since 0:00") or note == "the run was over before GPUs could be asked"
+
+
 def test_a_short_run_asks_nobody(gpu):
     done = gpu.run("run", "--json", "run.json", "--", "true")
     assert done.returncode == 0

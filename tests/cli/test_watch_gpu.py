@@ -213,6 +213,14 @@ def test_a_run_that_ends_before_its_driver_answers_says_so(gpu, option, job):
     assert warnings(done.stderr.splitlines()) == [f"the {option} '{rule}' was never judged: no driver had answered before the end" for rule in rules]
 
 
+@pytest.mark.parametrize("seconds", ["1", "2.5"])
+def test_a_driver_that_crashes_is_the_reason(gpu, seconds):
+    scenario = gpu.folder / "gpu.conf"
+    scenario.write_text(scenario.read_text() + "[call nvmlInit*]\ncrash = 1\n")
+    done = gpu.run("run", "--summary", "none", "--no-record", "--limit", "gpu.mem = 1GiB", "--", "sleep", seconds)
+    assert warnings(done.stderr.splitlines()) == ["the limit 'gpu.mem = 1GiB' was never judged: no GPU was read: the helper ended before it told of one"]
+
+
 def test_a_run_that_ends_before_a_list_says_so(gpu):
     """The device itself was read."""
     scenario = gpu.folder / "gpu.conf"

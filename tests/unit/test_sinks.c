@@ -380,6 +380,7 @@ static void test_a_helper_that_ended_says_nothing_of_gpus(void **state)
 		{ CAUSE_UNKNOWN, 1, NULL },
 		{ CAUSE_UNKNOWN, -1, NULL },
 		{ CAUSE_NVML, 1, "none on this machine" },
+		{ CAUSE_NVML, -1, NULL }, /* the note says it */
 		{ CAUSE_NONE, -1, "the run was over before GPUs could be asked" },
 	};
 
