@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 /* ---- files and shared memory ---------------------------------------------------------------------------------------- */
 
@@ -134,6 +134,11 @@ static int64_t missed_added(const struct job *job, const struct burst *burst)
 	return smaller(added, burst->missed);
 }
 
+struct beside live_others(const struct live *l, enum set set)
+{
+	return (struct beside) { l->others[set].most + l->bursts[set], l->others[set].likely };
+}
+
 static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 {
 	for (enum set s = ALL; s < SETS; s++) {
@@ -143,15 +148,27 @@ static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 			break;
 		l->others[s] = (struct beside) { larger(l->others[s].most, now.most), larger(l->others[s].likely, now.likely) };
 		if (l->burst > 0)
-			burst_copy(&job->burst[s], l->others[s], l->seen, l->given, 0, l->burst);
-		if (l->marked)
+			burst_copy(&job->burst[s], live_others(l, s), l->seen, l->given, 0, l->burst);
+		if (l->marked) {
 			l->others[s] = now;
+			l->bursts[s] = 0;
+		}
 	}
 	if (l->burst > l->seen)
 		l->seen = l->burst;
 	if (l->marked)
 		l->seen = l->rss;
 	l->burst = 0;
+}
+
+/* Whose own mark was not read yet may come to prove a burst of the same time. */
+static void live_beside(struct live *l, const struct bounds *b)
+{
+	for (enum set s = ALL; s < SETS && !l->marked; s++) {
+		if (s == REST && l->is_main)
+			break;
+		l->bursts[s] += b->bursts[s];
+	}
 	l->marked = false;
 }
 
@@ -172,18 +189,40 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 						: value;
 }
 
+/* Copies that relatives by fork made between two looks, and have not any more, are in no mark: they were held beside what one
+ * of the looks found, all at once in the worst case, and probably one by one. look: NULL if there was none. */
+static void copies_raise(const struct job *job, const struct look *look, struct bounds *b, enum set s)
+{
+	const struct burst *burst = &job->burst[s];
+	const int64_t back = look ? look->back[s] : 0, back_likely = look ? look->back_likely[s] : 0;
+
+	const int64_t late = burst->late + (burst->late_most > 0 ? smaller(burst->late_most, copies_most(job)) : 0);
+
+	if (back == 0 && late == 0)
+		return;
+	/* A record may come looks after the end. */
+	b->high_max[s] = larger(b->high_max[s], larger(late > 0 ? job->high[s].now : 0, b->high[s] + back) + late + burst->sum);
+	b->max[s] = larger(b->max[s], larger(job->ram[s].last + burst->late_likely, b->value[s] + back_likely));
+	b->max[s] = smaller(b->max[s], b->high_max[s]);
+}
+
 /* All bursts may have coincided with each other and with the most that the others held; low knows of one. */
-static void raise(struct job *job, struct bounds *b, enum set s)
+static void raise(struct job *job, const struct look *look, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
 	const int64_t missed = missed_added(job, burst);
 	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
-	if (!burst->any)
-		return;
-	b->low_max[s] = larger(b->low_max[s], burst->low);
-	b->high_max[s] = larger(larger(b->high_max[s], burst->base + burst->sum + missed), b->low_max[s]);
-	b->max[s] = larger(b->max[s], larger(burst->likely, with_missed));
+	copies_raise(job, look, b, s);
+	b->bursts[s] = burst->sum;
+	if (burst->any) {
+		b->low_max[s] = larger(b->low_max[s], burst->low);
+		/* Whoever lived between two looks lived beside what either found. */
+		const int64_t base = missed > 0 ? larger(burst->base, b->high[s]) : burst->base;
+
+		b->high_max[s] = larger(larger(b->high_max[s], base + burst->sum + missed), b->low_max[s]);
+		b->max[s] = larger(b->max[s], larger(burst->likely, with_missed));
+	}
 	if (s == REST)
 		b->max[s] = smaller(b->max[s], b->max[ALL]);
 	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
@@ -202,7 +241,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 		[ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
 		[REST] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
 	};
-	const bool any = job->burst[ALL].any || job->burst[REST].any;
+	const bool any = job->burst[ALL].any || job->burst[REST].any || job->burst[ALL].late > 0;
 
 	proofs_take(job);
 	for (enum set s = ALL; s < SETS; s++) {
@@ -212,7 +251,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 		ret->low_max[s] = job->accs[of[s][0]].max;
 		ret->max[s] = job->accs[of[s][1]].max;
 		ret->high_max[s] = job->accs[of[s][2]].max;
-		raise(job, ret, s);
+		raise(job, NULL, ret, s);
 	}
 	return any;
 }
@@ -269,10 +308,12 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	for (size_t i = 0; i < job->n_live; i++)
 		live_bursts(job, &job->live[i], ret);
 	for (enum set s = ALL; s < SETS; s++) {
-		raise(job, ret, s);
+		raise(job, &job->look, ret, s);
 		recent_take(&job->high[s], ret->high[s], job->marks_read);
 		recent_take(&job->ram[s], ret->value[s], job->marks_read);
 	}
+	for (size_t i = 0; i < job->n_live; i++)
+		live_beside(&job->live[i], ret);
 	families_settle(job);
 	job->huge_totals[1] = job->huge_totals[0];
 	job->huge_totals[0] = job->huge;

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 /* Did it live on when its parent had ended? */
 static bool is_orphan(const struct member *m, const struct member *parent)
@@ -42,7 +42,7 @@ static void hand_over(struct job *job, const struct member *m, enum tree k, int6
 /* Where no total has told of it, none of those that stand is told beside it. */
 static struct beside others_of(const struct job *job, enum set s, const struct live *l, int64_t seen)
 {
-	struct beside others = l->others[s];
+	struct beside others = live_others(l, s);
 
 	if (!l->was_told)
 		others.likely = room_left(job, s, l->m) - seen;
@@ -277,6 +277,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	job->n_ended += !m->p.is_main;
 	live_count_faults(&job->live[m->live]);
 	faults = job->live[m->live].faults;
+	copies_end(job, &job->live[m->live], end->how != END_SEEN);
 	family_drop(job, &job->live[m->live]);
 	if (m->kin > 0 && end->how == END_SEEN)
 		family_forget(job, m);
@@ -320,10 +321,12 @@ static void plain_before(struct job *job, const struct member *m, const struct e
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
-	int64_t tree[TREES], plain[PLAINS];
+	int64_t tree[TREES], plain[PLAINS], faults, size;
 
 	if (!m)
 		return 0;
+	faults = own_faults(m);
+	size = m->seen;
 	for (enum tree k = 0; k < TREES; k++)
 		tree[k] = tree_value(&m->tree[k]);
 	plain_before(job, m, end, plain);
@@ -338,10 +341,12 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	}
 	if (!m->p.ended || end->how == END_REAPED || m->p.how == END_SEEN)
 		m->p.how = end->how;
-	if (m->live != NOT_ALIVE)
+	if (m->live != NOT_ALIVE) {
 		end_first(job, m, end, time_ns);
-	else
+	} else {
 		end_again(job, m, tree, plain);
+		copies_late(job, m, faults, size);
+	}
 	job->counters_read = true;
 	return 0;
 }

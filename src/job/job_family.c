@@ -25,7 +25,7 @@
  * never forked takes with it when it ends whatever it brought, and what children did that no look found counts for nothing.
  */
 #include "base/buf.h"
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 #define LOOK_NS UINT64_C(20000000) /* longest that a look may take after its frame's time */
 #define GONE_NS UINT64_C(200000000) /* how often it is noted what was gone, for a child that shows late */
@@ -155,6 +155,7 @@ static void gone_take(struct family *f, struct live *l, int64_t gone)
 	f->gone_surely += more;
 	l->own.gone += more;
 	l->own.lost += more;
+	l->own.went += more;
 }
 
 void family_own(const struct job *job, struct live *l)
@@ -163,17 +164,13 @@ void family_own(const struct job *job, struct live *l)
 	const struct member *m = l->m;
 
 	base_take(f, l);
-	l->own.now = counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
+	l->own.now = own_faults(m);
 	if (l->own.mark_seq > f->base_seq || job->seq <= f->base_seq)
 		return;
 	l->own.mark_seq = job->seq;
 	l->own.mark = l->own.now;
+	l->own.unmarked += l->own.now - l->own.before;
 	l->own.gone = 0;
-}
-
-static bool has_mark(const struct family *f, const struct live *l)
-{
-	return l->own.mark_seq > f->base_seq;
 }
 
 void family_drop(struct job *job, struct live *l)
@@ -181,7 +178,7 @@ void family_drop(struct job *job, struct live *l)
 	struct family *f = &job->families[l->family];
 
 	base_take(f, l);
-	if (has_mark(f, l))
+	if (own_is_marked(f, l))
 		gone_take(f, l, job->page_bytes * (l->own.now - l->own.mark));
 	if (l->m->forked) {
 		f->kept += l->own.now;
@@ -199,7 +196,7 @@ static void own_look(const struct job *job, struct family *f, struct live *l, in
 	const int64_t brought = job->page_bytes * (l->own.now - l->own.mark);
 	int64_t unheld = 0;
 
-	if (!has_mark(f, l))
+	if (!own_is_marked(f, l))
 		return;
 	if (l->rss_known && l->rss_seq == job->memory_seq) {
 		/* By faults that were read before its memory: what later ones brought it may come to hold. */
@@ -217,11 +214,6 @@ static int64_t brought_by(const struct job *job, int64_t faults, int64_t gone)
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
-
-static int64_t anon_of(const struct live *l)
-{
-	return l->rss - (l->file < l->rss ? l->file : l->rss);
-}
 
 int64_t family_copied(const struct job *job, const struct live *l)
 {
@@ -271,6 +263,7 @@ static void look_at(struct job *job, struct look *look, struct live *l)
 
 	base_take(f, l);
 	own_look(job, f, l, anon);
+	copies_look(job, look, l);
 	look->rss_sum += l->rss;
 	look->anon_sum += anon;
 	f->swelled += swelled;
@@ -399,6 +392,7 @@ void families_settle(struct job *job)
 
 		l->counted = l->counted || l->faults_seq > 0;
 		l->own.before = l->own.now;
+		l->own.went = 0;
 		l->told = l->rss;
 		l->was_told = true;
 	}

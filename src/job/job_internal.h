@@ -97,6 +97,7 @@ struct member {
 	uint32_t family, generation;
 	uint32_t kin;          /* living children that are of its family */
 	bool is_kin;           /* it is one of those of its parent */
+	bool related;          /* at its end it was one of those, or had some */
 	bool forked;           /* of its family there is or was a child: it may hold what this one brought */
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
@@ -132,13 +133,16 @@ struct live {
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
 		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
+		int64_t unmarked;     /* faults between a total and such a reading: others may hold what they brought, or it alone */
 		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
 		int64_t lost;         /* the same, whatever marks there were, since what its family holds is counted */
+		int64_t went;         /* the same, since the last total */
 		int64_t base;         /* now, at that time */
 		uint64_t base_seq;    /* frame of that */
 		uint64_t mark_seq;    /* frame of that reading; 0: none */
 	} own;
 	struct beside others[SETS]; /* the largest at a look since its mark was read last */
+	int64_t bursts[SETS];  /* of others, proven since then: one of its own may have been at the same time */
 	int64_t seen;          /* its largest rss since then */
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
@@ -149,6 +153,11 @@ struct live {
 	bool marked;           /* its mark was read since the last total */
 	bool counted;          /* faults are complete: since its birth, or read before the last total */
 };
+
+static inline int64_t anon_of(const struct live *l)
+{
+	return l->rss - (l->file < l->rss ? l->file : l->rss);
+}
 
 /* What a fork family held at most at some instant, less what its faults may have brought until then. Its anonymous
  * memory at any later time is at most value + what its faults may have brought until that time. */
@@ -200,11 +209,19 @@ struct family {
 	bool uncounted;        /* a member's memory or faults are not fit for an anchor */
 };
 
+/* Since when it is known what a member's own faults brought that no other can hold. */
+static inline bool own_is_marked(const struct family *f, const struct live *l)
+{
+	return l->own.mark_seq > f->base_seq;
+}
+
 /* Everything that one pass over the living gives. */
 struct look {
 	size_t n;
 	int64_t rss_sum, anon_sum, main_rss, main_anon;
 	int64_t files_sum[SETS], files_growth[SETS];
+	int64_t shrunk;        /* by how much relatives by fork are smaller than at the last total */
+	int64_t back[SETS], back_likely[SETS]; /* what relatives by fork brought and gave back since the last total: of all, of one */
 	int64_t largest[SETS];
 	bool main_alive, main_known;
 	uint64_t seq;          /* of the job when it was made */
@@ -217,6 +234,9 @@ struct burst {
 	int64_t sum;           /* of the excesses over what was seen */
 	int64_t likely;        /* what all held beside one of them, and it, most probably */
 	bool any;
+	/* Of relatives by fork, whose sizes do not show what they hold alone: what late faults brought those that have ended. */
+	int64_t late, late_likely; /* of all; the most of one that probably held it */
+	int64_t late_most;     /* sizes of those whose last faults nobody told of: their parents', who waited for them, do */
 	/* Of processes that lived and died between two looks, as exit records tell: */
 	int64_t missed, missed_likely; /* sizes added up; the most that there probably was with one of them */
 	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
@@ -405,59 +425,6 @@ int64_t image_before_exec(const struct facts *f);
 int process_take(struct job *job, const struct reading *r);
 /* It was value bytes large at some time since its mark was read last. */
 void mark_proves(struct job *job, struct member *m, int64_t value);
-
-/* job_family.c */
-
-uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
-void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
-/* faults: of m, as far as no living member tells of them. */
-void family_leave(struct job *job, struct member *m, int64_t faults);
-/* It ends or runs another program: what it alone held is gone. */
-void family_drop(struct job *job, struct live *l);
-/* What a copy of a living or just ended parent was given at its fork, where no look that was added up has it; else 0. */
-int64_t family_copied(const struct job *job, const struct live *l);
-/* Faults of l were read. */
-void family_own(const struct job *job, struct live *l);
-/* Further faults of one that left. */
-void family_add(struct job *job, const struct member *m, int64_t faults);
-/* m, main, is watched from its exec on: nothing was there before. */
-void family_found(struct job *job, struct member *m);
-/* Its members are not known to be within its anchors any more. */
-void family_forget(struct job *job, struct member *m);
-/* Adds up the living, once a frame. */
-const struct look *job_look(struct job *job);
-void families_anchor(struct job *job, uint64_t time_ns);
-/* Faults read now are those from before whatever memory is read from here on. */
-void families_settle(struct job *job);
-/* Anonymous memory of a set by what is known of the faults: at most, and probably. */
-void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
-/* Might that be less if the faults were read now? */
-bool families_are_stale(const struct job *job);
-
-/* job_bounds.c */
-
-struct bounds {
-	int64_t value[SETS], low[SETS], high[SETS];
-	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
-};
-void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
-void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t value);
-/* The same of a child that shares what it was given; copied: what it probably shared besides, which bounds must not rely on. */
-void burst_copy(struct burst *burst, struct beside others, int64_t seen, int64_t given, int64_t copied, int64_t value);
-/* The largest total of the last two spans between marks. */
-int64_t total_lately(const struct job *job, enum set set);
-/* One that the last total told of has ended. */
-void room_make(struct job *job, const struct member *m, int64_t told);
-/* What is left of the last total for one that it did not tell of. */
-int64_t room_left(const struct job *job, enum set set, const struct member *m);
-/* The same where it is not sure that it was one of the set: only what is held at most rises. */
-void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
-/* A process that no look at memory found was value bytes large and had so many faults. */
-void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults);
-/* What bursts add to what was accumulated so far, without a look. */
-bool bounds_raise(struct job *job, struct bounds *ret);
-/* As high as it can be if nothing is known of the faults. */
-int64_t bounds_worst(const struct job *job, enum set set);
 
 /* job_events.c */
 

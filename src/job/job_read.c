@@ -2,7 +2,7 @@
  *
  * Readings of processes.
  */
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 /* What becomes of a metric. */
 enum target {

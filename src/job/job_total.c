@@ -2,7 +2,7 @@
  *
  * The job's totals as readings, what they need, and the end of the run.
  */
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 #define MIB INT64_C(1048576)
 
@@ -70,6 +70,14 @@ static bool needs_files(const struct job *job, const struct look *look)
 	       bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
 }
 
+/* May copies that nobody has any more have been a new high? */
+static bool copies_matter(const struct job *job, const struct look *look)
+{
+	const int64_t gone = look->shrunk + job->burst[ALL].late_most;
+
+	return gone > MIB && job->high[ALL].last + gone > job->accs[M_JOB_RAM_HIGH].max;
+}
+
 unsigned job_needs(struct job *job)
 {
 	const struct look *look = job_look(job);
@@ -78,6 +86,8 @@ unsigned job_needs(struct job *job)
 	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
 		    bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) &&
 		families_are_stale(job))
+		needs |= NEED_FAULTS;
+	if (copies_matter(job, look) && (families_are_stale(job) || copies_most(job) == INT64_MAX))
 		needs |= NEED_FAULTS;
 	return needs;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "job/job_internal.h"
+#include "job/job_held.h"
 
 #define CLOCK_TICK_NS 10000000 /* coarsest resolution of a start time (USER_HZ) */
 

@@ -137,6 +137,18 @@ def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workloa
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 165)  # what the parent wrote is none of theirs
 
 
+@pytest.mark.parametrize("job", ["copy-and-end", "copy-and-give-back"])
+@pytest.mark.parametrize("options", [[], ["-i", "1s"], ["-i", "10ms"]])
+def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, options):
+    """No look may have seen the copy, and no mark tells of it: its faults do."""
+    summary = run(workload, job, options=[*options, "--cgroup=none"])
+    check_all(summary)
+    combined = summary["ram"]["combined"]
+    if combined["high_bytes"] is not None:  # who may not read exit records knows nothing of a child that no look found
+        assert 297 * MB <= combined["high_bytes"] <= 345 * MB
+    between(combined["peak_bytes"], 150, 320)
+
+
 def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     """1,000 MB in faults: those of the parent, which never held more than 200."""
     summary = run(workload, "forks-churn", 8)

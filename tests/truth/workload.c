@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,23 @@ static void rewrite(void)
 {
 	for (size_t i = 0; i < 150 * (size_t) MB; i += 4096)
 		rewritten[i]++;
+}
+
+/* A child copies all that it shares, which makes it no larger, and ends; or gives it back and lives on. */
+static void copy(bool end)
+{
+	rewritten = fill(150 * (size_t) MB);
+	nap(250);
+	if (fork() == 0) {
+		rewrite();
+		if (!end) {
+			(void) munmap(rewritten, 150 * (size_t) MB);
+			nap(400);
+		}
+		_exit(0);
+	}
+	(void) wait(NULL);
+	nap(200);
 }
 
 /* Memory that is taken and given back twenty times. */
@@ -370,6 +388,10 @@ int main(int argc, char **argv)
 		beside_forks((int) number, rewrite);
 	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is taken anew */
 		beside_forks((int) number, churn);
+	else if (strcmp(job, "copy-and-end") == 0) /* 300 MB */
+		copy(true);
+	else if (strcmp(job, "copy-and-give-back") == 0) /* 300 MB */
+		copy(false);
 	else if (strcmp(job, "forks-wait") == 0) /* 150 MB */
 		beside_forks((int) number, wait_for_end);
 	else if (strcmp(job, "neighbour") == 0)

@@ -555,6 +555,143 @@ static void test_low_peak_high_whatever_comes(void **state)
 	}
 }
 
+/* ---- copies of what is shared: they make nobody larger ---------------------------------------------------------------- */
+
+static void main_and_one_child(struct rig *r)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, 128);
+	tick(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	born(r, 2, 1, 77);
+	rss(r, 2, 300 * MB, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, 20);
+	tick(r);
+}
+
+static void copied_and_ended(struct rig *r, uint32_t id)
+{
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(300 * MB + MB / 2),
+				      .faults_minor = known(FILL + 20),
+			      });
+}
+
+static void test_a_child_that_copies_and_ends(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+	copied_and_ended(r, 2);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 603 * MB);
+	assert_within(most(r, M_JOB_RAM), 598 * MB, 603 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 600 * MB, 603 * MB); /* they may have held the old pages, too */
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 301 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 302 * MB);
+}
+
+/* Its record comes later than its end was seen. */
+static void test_a_child_that_copies_and_whose_record_is_late(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	gone(r, 2);
+	tick(r);
+	copied_and_ended(r, 2);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 603 * MB);
+}
+
+static void test_a_child_that_copies_and_gives_back(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, FILL + 20);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
+	assert_within(most(r, M_JOB_RAM), 598 * MB, 603 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
+/* What it was given and gave back was never twice there. */
+static void test_a_child_that_gives_back_without_a_copy(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, 40);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
+static void test_one_that_no_look_found_lived_beside_what_the_next_one_finds(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	copied_and_ended(r, 2);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 603 * MB);
+}
+
+/* The marks of two are read at different times; both bursts may be of one moment. */
+static void test_bursts_that_are_proven_one_after_the_other(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	for (int i = 0; i < 2; i++) {
+		rss(r, 1, MB, 0);
+		rss(r, 2, MB, 0);
+		tick(r);
+	}
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(150 * MB),
+			      });
+	rss(r, 1, MB, 0);
+	tick(r);
+	rss(r, 1, MB, 0);
+	push(r);
+	say(r, M_PROC_HWM, 1, 150 * MB);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 299 * MB, 302 * MB);
+	assert_within(most(r, M_JOB_RAM_LOW), 150 * MB, 151 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,6 +713,12 @@ int main(void)
 		RIG_TEST(test_smaller_large_pages_count_for_each_fault),
 		RIG_TEST(test_a_shared_mapping_counts_once),
 		RIG_TEST(test_different_files_add_up),
+		RIG_TEST(test_a_child_that_copies_and_ends),
+		RIG_TEST(test_a_child_that_copies_and_whose_record_is_late),
+		RIG_TEST(test_a_child_that_copies_and_gives_back),
+		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
+		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
+		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
 		cmocka_unit_test(test_low_peak_high_whatever_comes),
 	};
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Copies that nobody has any more.
+ *
+ * Who copies what it shares with its relatives by fork grows by nothing: neither its size nor its mark tells of it, only
+ * its faults. While it holds the copy, these are in what its family holds at most (job_family.c). Where it gave the copy back,
+ * or ended, before the next look, that look's figure has nothing of it; so it is added to what there was at most, and
+ * probably, between the two looks.
+ */
+#include "job/job_held.h"
+
+int64_t own_faults(const struct member *m)
+{
+	return counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
+}
+
+static bool has_relatives(const struct member *m)
+{
+	return m->is_kin || m->forked;
+}
+
+/* Did it hold what it brought until now, rather than take and give back again and again? */
+static bool is_calm(const struct job *job, const struct live *l)
+{
+	enum {
+		LITTLE = 8
+	};
+	return l->own.lost - l->own.went <= job->page_bytes * l->own.now / LITTLE;
+}
+
+/* Of what it alone brought, all but what had gone before the last total; what it can hold of it now is in the others' sum. */
+static int64_t brought_lately(const struct job *job, const struct live *l)
+{
+	const int64_t brought = job->page_bytes * (l->own.now - l->own.mark);
+
+	if (l->own.mark_seq > job->settled_seq || !own_is_marked(&job->families[l->family], l))
+		return job->page_bytes * (l->own.now - l->own.before);
+	return brought - (l->own.gone - l->own.went) - larger(smaller(brought - l->own.gone, anon_of(l)), 0);
+}
+
+/* A copy of what it shares makes a member no larger. What it brought, and has not any more, it may have held between the last
+ * look and this one beside all that the others hold, as far as it is smaller now than it can have been. */
+void copies_look(const struct job *job, struct look *look, const struct live *l)
+{
+	/* A mark that rose is a burst of its own. */
+	const int64_t mark = l->burst > 0 ? l->seen : l->m->program_peak;
+	const int64_t most = smaller(l->told + job->page_bytes * (l->own.now - l->own.before), mark);
+	const int64_t less = larger(most - l->rss, 0), brought = brought_lately(job, l);
+	const int64_t likely = is_calm(job, l) ? smaller(brought, less) : 0;
+
+	if (!has_relatives(l->m) || !l->rss_known || !l->was_told)
+		return;
+	look->shrunk += larger(l->told - l->rss, 0);
+	for (enum set s = ALL; s < SETS; s++) {
+		if (s == REST && l->is_main)
+			break;
+		look->back[s] += smaller(brought + job->page_bytes * l->own.unmarked, less);
+		look->back_likely[s] = larger(look->back_likely[s], likely);
+	}
+}
+
+/* The copies of an ended member are not in its size, nor in a total any more. */
+static void late_take(struct job *job, const struct member *m, int64_t late, bool calm)
+{
+	for (enum set s = ALL; s < SETS && late > 0; s++) {
+		struct burst *burst = &job->burst[s];
+
+		if (s == REST && m->p.is_main)
+			break;
+		burst->late += late;
+		if (calm)
+			burst->late_likely = larger(burst->late_likely, late);
+	}
+}
+
+void copies_end(struct job *job, struct live *l, bool counted)
+{
+	const int64_t size = larger(l->seen, l->burst);
+	int64_t late;
+
+	l->own.now = own_faults(l->m);
+	l->m->related = has_relatives(l->m);
+	if (!l->m->related || !l->was_told)
+		return;
+	late = smaller(job->page_bytes * (l->own.now - l->own.before), size) - larger(size - l->told, 0);
+	if (counted)
+		late_take(job, l->m, late, is_calm(job, l));
+	for (enum set s = ALL; s < SETS && !counted; s++)
+		job->burst[s].late_most += s == REST && l->is_main ? 0 : size;
+}
+
+void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size)
+{
+	if (m->related)
+		late_take(job, m, smaller(job->page_bytes * (own_faults(m) - faults), m->seen) - (m->seen - size), false);
+}
+
+int64_t copies_most(const struct job *job)
+{
+	int64_t faults = 0;
+
+	for (size_t i = 0; i < job->n_families; i++) {
+		const struct family *f = &job->families[i];
+
+		if (f->used && f->stale)
+			return INT64_MAX;
+		faults += f->used ? larger(f->faults - f->faults_before, 0) : 0;
+	}
+	return job->page_bytes * faults;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much memory the job holds: fork families, copies between two looks, bounds.
+ */
+#pragma once
+
+#include "job/job_internal.h"
+
+/* job_family.c */
+
+uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
+void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
+/* faults: of m, as far as no living member tells of them. */
+void family_leave(struct job *job, struct member *m, int64_t faults);
+/* It ends or runs another program: what it alone held is gone. */
+void family_drop(struct job *job, struct live *l);
+/* What a copy of a living or just ended parent was given at its fork, where no look that was added up has it; else 0. */
+int64_t family_copied(const struct job *job, const struct live *l);
+/* Faults of l were read. */
+void family_own(const struct job *job, struct live *l);
+/* Further faults of one that left. */
+void family_add(struct job *job, const struct member *m, int64_t faults);
+/* m, main, is watched from its exec on: nothing was there before. */
+void family_found(struct job *job, struct member *m);
+/* Its members are not known to be within its anchors any more. */
+void family_forget(struct job *job, struct member *m);
+/* Adds up the living, once a frame. */
+const struct look *job_look(struct job *job);
+void families_anchor(struct job *job, uint64_t time_ns);
+/* Faults read now are those from before whatever memory is read from here on. */
+void families_settle(struct job *job);
+/* Anonymous memory of a set by what is known of the faults: at most, and probably. */
+void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
+/* Might that be less if the faults were read now? */
+bool families_are_stale(const struct job *job);
+
+/* job_copies.c */
+
+int64_t own_faults(const struct member *m); /* minor and major */
+/* Adds to the look what l probably had between this one and the last total and has not any more. */
+void copies_look(const struct job *job, struct look *look, const struct live *l);
+/* It has ended, and its counters say all if counted. */
+void copies_end(struct job *job, struct live *l, bool counted);
+/* The counters of m, which has ended, say more than before, when it was known to have had so many faults and bytes. */
+void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size);
+/* What all faults since the last total may have brought; INT64_MAX where that is not known. */
+int64_t copies_most(const struct job *job);
+
+/* job_bounds.c */
+
+struct bounds {
+	int64_t value[SETS], low[SETS], high[SETS];
+	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
+	int64_t bursts[SETS];                             /* their sum */
+};
+void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
+/* What the others held at most, and probably, since its mark was read last. */
+struct beside live_others(const struct live *l, enum set set);
+void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t value);
+/* The same of a child that shares what it was given; copied: what it probably shared besides, which bounds must not rely on. */
+void burst_copy(struct burst *burst, struct beside others, int64_t seen, int64_t given, int64_t copied, int64_t value);
+/* The largest total of the last two spans between marks. */
+int64_t total_lately(const struct job *job, enum set set);
+/* One that the last total told of has ended. */
+void room_make(struct job *job, const struct member *m, int64_t told);
+/* What is left of the last total for one that it did not tell of. */
+int64_t room_left(const struct job *job, enum set set, const struct member *m);
+/* The same where it is not sure that it was one of the set: only what is held at most rises. */
+void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
+/* A process that no look at memory found was value bytes large and had so many faults. */
+void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults);
+/* What bursts add to what was accumulated so far, without a look. */
+bool bounds_raise(struct job *job, struct bounds *ret);
+/* As high as it can be if nothing is known of the faults. */
+int64_t bounds_worst(const struct job *job, enum set set);
