@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/buf.h"
+#include "base/descriptors.h"
 #include "base/mask.h"
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
@@ -71,14 +72,21 @@ static int status_take(struct processes *p, int32_t pid, uint32_t *ret_uid, bool
 	return 1;
 }
 
-/* The soft limit may be raised while hiwater runs. */
+/* The soft limit may be raised while hiwater runs. What was inherited may stand anywhere below it: where that may be most of
+ * it, a try says what is left. */
 static void fd_limit_update(struct processes *p)
 {
+	enum {
+		LEFT = 32,
+		TRIED_BELOW = 2048
+	};
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	p->fd_limit = limit.rlim_cur > SPARE_FDS ? (size_t) limit.rlim_cur - SPARE_FDS : 0;
+	if (p->fd_limit > 0 && limit.rlim_cur < TRIED_BELOW && !descriptors_are_left(LEFT))
+		p->fd_limit = 0;
 }
 
 /* Opens what is kept of it, and makes sure that it was it. */

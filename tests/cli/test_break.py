@@ -324,22 +324,21 @@ def test_few_descriptors_lose_nothing_in_silence(tool, files):
     assert written == [not done.stderr] * 2
 
 
-def inheriting(n, limit):
-    """The files below n are open, and fewer than limit may be."""
+def inheriting(first, end, limit):
+    """The files from first to end are open, and fewer than limit may be."""
     def prepare():
-        while os.dup(0) < n - 1:
-            pass
-        for fd in range(3, n):
-            os.set_inheritable(fd, True)
+        for fd in range(first, end):
+            os.dup2(0, fd, inheritable=True)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     return {"preexec_fn": prepare, "close_fds": False}
 
 
-@pytest.mark.parametrize("inherited, limit, measured", [(62, 70, False), (50, 64, False), (190, 200, False), (120, 200, True)])
-def test_inherited_descriptors_count(tool, inherited, limit, measured):
+@pytest.mark.parametrize("first, end, limit, measured", [
+    (3, 62, 70, False), (3, 50, 64, False), (3, 190, 200, False), (3, 120, 200, True), (20, 200, 200, False), (50, 200, 200, True)])
+def test_inherited_descriptors_count(tool, first, end, limit, measured):
     """What is left decides, not the limit; and processes leave what is needed to write all."""
     job = 'i=0; while [ $i -lt 40 ]; do sleep 1.2 & i=$((i+1)); done; wait; exit 7'
-    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--", "sh", "-c", job, **inheriting(inherited, limit))
+    done = tool.run("run", "-o", "x.hiw", "--json", "run.json", "--summary", "none", "--", "sh", "-c", job, **inheriting(first, end, limit))
     assert done.returncode == 7
     assert ("the job is not measured" in done.stderr) == (not measured) and done.stderr.count("\n") == (not measured), done.stderr
     assert [(tool.folder / name).exists() for name in ("x.hiw", "run.json")] == [measured] * 2
