@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CELL = "%%hiwater"
 LAST_WORDS_S = 2.0  # of the recorder of a kernel that is gone, which then has ended its recording
+_ENDS = ("", "-wal", "-shm")  # of a recording's files; the other two are there where a recorder was killed
 CPU_WORTH_S = 0.5  # of a shorter cell, processor time is too coarse for a mean
 ACTIONS = "on, off, status, report, last"
 _OPTIONS = {"-n": "name", "--name": "name", "-i": "interval", "--interval": "interval", "-o": "output", "--output": "output"}
@@ -91,9 +92,6 @@ def made_again(options: Dict[str, Any]) -> Iterator[None]:
     for end in _ENDS:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside + end)
-
-
-_ENDS = ("", "-wal", "-shm")  # the other two are there where a recorder was killed
 
 
 def _rename(path: str, to: str) -> None:

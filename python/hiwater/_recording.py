@@ -79,8 +79,8 @@ class Recording:
         if self.is_complete:
             return False
         pid, start = _writer(self._file()) or (0, 0)
-        boot = dict(self.query("SELECT key, value FROM meta WHERE key = 'boot_id'")[1]).get("boot_id")
-        return pid > 0 and boot == _boot() and Process(pid).identity == (pid, start)
+        boots = [value for value, in self.query("SELECT value FROM meta WHERE key = 'boot_id'")[1]]
+        return pid > 0 and boots == [_boot()] and Process(pid).identity == (pid, start)
 
     def query(self, sql: str, *values: Any) -> Rows:
         """Names of the columns, and the rows, of a SELECT (docs/recording.md has the tables). Raises Error."""
