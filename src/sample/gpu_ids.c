@@ -66,12 +66,21 @@ static bool gives(uint8_t *giver, const struct reading *r, enum frame_source sou
 
 /* ---- devices -------------------------------------------------------------------------------------------------------- */
 
-static bool is_same(const struct gpu_device *d, const struct gpu_birth *b)
+static bool has_no_name(const char *uuid, const char *pci)
 {
+	return !*uuid && !*pci;
+}
+
+/* One that does not answer has its number alone: it is who had it before the helper was started again. */
+static bool is_same(const struct gpu_ids *ids, const struct gpu_device *d, const struct gpu_birth *b)
+{
+	const bool was_before = d->round != ids->round && !*d->parent;
+
 	if (*b->uuid && strcmp(d->uuid, b->uuid) == 0)
 		return true;
-	if (!*b->uuid && !*b->pci) /* one that never answered has its number alone */
-		return !*d->uuid && !*d->pci && d->index.known && b->index.known && d->index.value == b->index.value;
+	if (has_no_name(b->uuid, b->pci))
+		return d->index.known && b->index.known && d->index.value == b->index.value &&
+		       (was_before || has_no_name(d->uuid, d->pci));
 	return *b->pci && !*b->parent && strcmp(d->pci, b->pci) == 0;
 }
 
@@ -108,7 +117,7 @@ static void bear_device(struct gpu_ids *ids, const struct frame *f, const struct
 	struct birth birth = *b;
 	size_t place = 0;
 
-	while (place < ids->n_devices && !is_same(&ids->devices[place], &b->gpu))
+	while (place < ids->n_devices && !is_same(ids, &ids->devices[place], &b->gpu))
 		place++;
 	const bool is_new = place == ids->n_devices;
 	struct gpu_device *d = is_new ? add_device(ids, &b->gpu) : &ids->devices[place];

@@ -24,6 +24,7 @@ static struct stage {
 	_Atomic int marks_last, lists_last; /* the last readings of those groups */
 	_Atomic unsigned reads;
 	_Atomic int second;      /* a second GPU, with this process on it; -1: it is gone */
+	_Atomic int nameless;    /* the first one is told of by its number alone */
 	_Atomic int64_t total;   /* 0: not told at the birth; another one is told by a second birth */
 } *stage;
 
@@ -123,7 +124,7 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 		framebuf_birth(out, &(struct birth) {
 					    .entity = ENTITY_GPU,
 					    .id = 1,
-					    .gpu = { .uuid = "GPU-1", .name = "Fake", .vendor = "nvidia", .memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
+					    .gpu = { .uuid = stage->nameless ? "" : "GPU-1", .index = known(0), .name = "Fake", .vendor = "nvidia", .memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
 				    });
 	s->born = true;
 	s->total = stage->total;
@@ -474,6 +475,20 @@ static void a_crash_is_the_helpers_alone(void **state)
 	sampler_end(g->rig.s);
 }
 
+/* A driver that crashes over it does not say who it is. */
+static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->energy = 5000;
+	until(g, is(g, M_GPU_ENERGY, 5000));
+	stage->nameless = 1;
+	stage->crashes = 1;
+	until(g, strstr(g->notes, "none gpu: read again since 0:0"));
+	assert_int_equal(g->n_gpus, 1);
+	sampler_end(g->rig.s);
+}
+
 /* Of two processes one is gone when there is a helper again: it has ended, and the other one goes on. */
 static void who_left_while_nobody_looked_has_ended(void **state)
 {
@@ -726,6 +741,7 @@ int main(void)
 		TEST(a_silence_until_the_end_is_a_gap),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
+		TEST(who_does_not_answer_after_a_crash_is_who_it_was),
 		TEST(who_left_while_nobody_looked_has_ended),
 		TEST(who_was_on_a_gpu_that_is_gone_has_left_it),
 		TEST(who_is_awaited_in_vain_has_left),
