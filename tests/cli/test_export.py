@@ -296,9 +296,9 @@ def test_phases_that_cross_have_tracks_of_their_own(made, tmp_path):
         db.executemany("insert into phase (number, parent, name, began, ended) values (?, 0, ?, ?, ?)", [
             (1, "a", 100, 500), (2, "b", 200, 700), (3, "c", 300, 400), (4, "d", 600, 650), (5, "e", 700, 700), (6, "f", 800, None)])
         for number, name, began, ended in db.execute("select number, name, began, ended from phase").fetchall():
-            db.execute("insert into event values (?, 'phase-begin', 'job', 0, ?, 0, ?)", (began, number, name))
+            db.execute("insert into event values (?, 'phase-begin', 'job', 0, ?, 0, ?, NULL)", (began, number, name))
             if ended:
-                db.execute("insert into event values (?, 'phase-end', 'job', 0, ?, 0, ?)", (ended, number, name))
+                db.execute("insert into event values (?, 'phase-end', 'job', 0, ?, 0, ?, NULL)", (ended, number, name))
     db.close()
     seen = Seen(trace_of(tool, copy))
     boot = rows_of(copy, "select value from meta where key = 'started_boot_ns'")[0][0]
