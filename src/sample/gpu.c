@@ -341,6 +341,7 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 
 static void start_again(struct gpu *g, struct framebuf *out)
 {
+	g->again.at_ns = 0;
 	const int r = start_helper(g);
 
 	if (r == 0)

@@ -269,7 +269,8 @@ static void bear_user(struct gpu_ids *ids, const struct frame *f, const struct b
 	const struct maybe pid = b->gpu_process.pid;
 	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
 
-	if (!device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
+	/* A list that was taken before its read came to an end is told again with that. */
+	if (user_of(ids, f->source, b->id) || !device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
 		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
 	u.process = pid.known ? member_of(ids, members, job, u.pid) : 0;

@@ -15,6 +15,7 @@ void gpu_so_far_put(struct gpu_so_far *page, const struct frame *frame)
 	const uint32_t turn = atomic_load(&page->turn) | 1; /* whoever wrote before may have been killed over it */
 
 	atomic_store(&page->turn, turn);
+	atomic_thread_fence(memory_order_seq_cst); /* what is written below is seen after it, also where a store holds back none */
 	atomic_store(&page->size, fits ? (uint32_t) size : 0);
 	if (fits) {
 		memset(page->message, 0, size);

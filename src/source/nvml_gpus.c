@@ -24,6 +24,13 @@ struct nvml_gpu *nvml_gpu_add(struct source *s)
 	return d;
 }
 
+/* The last one that was added. */
+static void take_back(struct source *s, struct nvml_gpu *d)
+{
+	s->n_gpus--;
+	free(d);
+}
+
 void nvml_gpus_free(struct source *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -35,6 +42,10 @@ void nvml_gpus_free(struct source *s)
 	s->gpus = NULL;
 	s->n_gpus = s->cap_gpus = 0;
 }
+
+/* What a driver that hangs has left open. */
+static const char who[] = "its driver did not say who it is when it was asked";
+static const char parts[] = "its driver did not say how it is divided when it was asked";
 
 /* ---- finding -------------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +69,7 @@ static int find_by_index(struct source *s, unsigned n)
 		if (!d)
 			return -ENOMEM;
 		d->index = i;
-		nvml_show_so_far(s, d);
+		nvml_show_so_far(s, d, who);
 		settle(s, d, NVML_CALL(&s->nvml, by_index, i, &d->handle));
 	}
 	return 0;
@@ -77,28 +88,24 @@ static void bus_id_of(const char *pci, char ret[32])
 static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		void *handle = NULL;
-		char bus_id[32];
-
-		bus_id_of(list[i].id, bus_id);
-		int code = list[i].asleep ? NVML_SUCCESS : NVML_CALL(&s->nvml, by_bus_id, bus_id, &handle);
-
-		if (code == NVML_NOT_FOUND || code == NVML_INVALID_ARGUMENT)
-			continue;
 		struct nvml_gpu *d = nvml_gpu_add(s);
 
 		if (!d)
 			return -ENOMEM;
 		d->index = (unsigned) i;
-		d->handle = handle;
 		(void) snprintf(d->pci, sizeof(d->pci), "%.31s", list[i].id);
-		(void) snprintf(d->bus_id, sizeof(d->bus_id), "%s", bus_id);
+		bus_id_of(list[i].id, d->bus_id);
 		if (list[i].asleep) {
 			d->state = NVML_ASLEEP;
 			continue;
 		}
-		nvml_show_so_far(s, d);
-		settle(s, d, code);
+		nvml_show_so_far(s, d, who);
+		const int code = NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle);
+
+		if (code == NVML_NOT_FOUND || code == NVML_INVALID_ARGUMENT)
+			take_back(s, d);
+		else
+			settle(s, d, code);
 	}
 	return 0;
 }
@@ -137,10 +144,10 @@ int nvml_gpus_find(struct source *s, struct err *err)
 	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
 		if (s->gpus[i]->state != NVML_AWAKE)
 			continue;
-		nvml_show_so_far(s, s->gpus[i]);
+		nvml_show_so_far(s, s->gpus[i], parts);
 		nvml_instances_find(s, s->gpus[i], NULL);
 	}
-	nvml_show_so_far(s, NULL);
+	nvml_show_so_far(s, NULL, NULL);
 	return 0;
 }
 

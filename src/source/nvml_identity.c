@@ -247,19 +247,19 @@ void nvml_tell_births(struct source *s, struct framebuf *out)
 }
 
 /* By a copy, which has no place in CUDA's order: that is known once all have answered. */
-static void show_one(struct source *s, const struct nvml_gpu *d, bool is_asked, struct framebuf *out)
+static void show_one(struct source *s, const struct nvml_gpu *d, const char *asked, struct framebuf *out)
 {
 	struct nvml_gpu shown = *d;
 
 	shown.id = ++s->last_id;
 	put_birth(s, &shown, out);
-	if (is_asked || d->state != NVML_AWAKE)
+	if (asked || d->state != NVML_AWAKE)
 		framebuf_unknown(out, M_GPU_PROCESSES, shown.id);
-	if (is_asked)
-		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, "its driver did not say who it is when it was asked");
+	if (asked)
+		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, asked);
 }
 
-void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked)
+void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note)
 {
 	struct framebuf known = { 0 };
 
@@ -267,7 +267,7 @@ void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (s->gpus[i] == asked || is_there(s->gpus[i]))
-			show_one(s, s->gpus[i], s->gpus[i] == asked, &known);
+			show_one(s, s->gpus[i], s->gpus[i] == asked ? note : NULL, &known);
 	}
 	s->env->so_far(s->env->told_ctx, &known);
 	framebuf_done(&known);

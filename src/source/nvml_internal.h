@@ -154,8 +154,8 @@ void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total);
 /* Births of all devices that have none yet, parents first; a second one of those whose memory is only known now, or another. */
 void nvml_tell_births(struct source *s, struct framebuf *out);
 /* While devices are found, which nothing was told of yet: shows those that have answered, and that the driver is asked about
- * one of them (NULL: about none), to whoever may have to do without its answer. */
-void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked);
+ * one of them (NULL: about none), with the note that stands if it does not answer, to whoever may have to do without. */
+void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note);
 
 /* ---- nvml_sleep.c --------------------------------------------------------------------------------------------------- */
 

@@ -486,6 +486,33 @@ def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(ca
     assert len(run(fake, "--query-gpu=index", "--format=csv,noheader", "--timeout=500ms", status=status).stdout.split()) == 2
 
 
+def test_a_gpu_beside_a_sleeping_one_that_does_not_say_who_it_is(cards, tmp_path):
+    """Those that are awake are asked for by their place; which of them is asked first is sysfs's to say."""
+    for place, state in (("0000:10:00.0", "active"), ("0000:11:00.0", "active"), ("0000:05:00.0", "suspended")):
+        device = tmp_path / "m/sys/bus/pci/devices" / place
+        (device / "power").mkdir(parents=True)
+        for name, value in {"vendor": "0x10de", "class": "0x030200", "power/runtime_status": state, "power/control": "auto"}.items():
+            (device / name).write_text(value + "\n")
+    (tmp_path / "m/proc").mkdir()
+    fake = cards(more="[call nvmlDeviceGetHandleByPciBusId*]\ngpu = 0\nhang = 1\n")
+    env = {"HIWATER_NVML": str(BUILD / "tests/fake/drivers/580/libnvidia-ml.so.1")}
+    shown = as_json(fake, "--root", tmp_path / "m", "--timeout=500ms", status=SILENT, **env)
+    asked = [d for d in shown["devices"] if d["pci"] == "0000:10:00.0"]
+    assert [d["uuid"] for d in asked] == [None]
+    assert all(d["uuid"] for d in shown["devices"] if d["pci"] == "0000:11:00.0")
+    open_ones = [n["why"] for n in shown["notes"] if "did not say who it is" in n["why"]]
+    assert len(open_ones) == 1 and open_ones[0].startswith(f"GPU {asked[0]['number']}:"), (open_ones, asked)
+
+
+def test_a_gpu_that_does_not_say_how_it_is_divided_has_said_who_it_is(tmp_path):
+    text = (SCENARIOS / "mig.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
+    fake = Fake(tmp_path, text + "[call nvmlDeviceGetMaxMigDeviceCount]\nhang = 1\n", "550")
+    shown = as_json(fake, "--timeout=500ms", status=SILENT)
+    assert shown["devices"][0]["uuid"] and shown["devices"][0]["memory"]["total_bytes"] > 0
+    why = [n["why"] for n in shown["notes"]]
+    assert "GPU 0: its driver did not say how it is divided when it was asked" in why, why
+
+
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 def test_lists_that_came_do_not_wait_for_the_next_one(cards, what, status):
     fake = cards(more=f"[call nvmlDeviceGetComputeRunningProcesses*]\ngpu = 1\n{what} = 1\n")

@@ -24,6 +24,7 @@ static struct stage {
 	_Atomic int marks_last, lists_last; /* the last readings of those groups */
 	_Atomic unsigned reads;
 	_Atomic int second;      /* a second GPU, with this process on it; -1: it is gone */
+	_Atomic int hidden;      /* somebody whose pid is not known is told of so many times */
 	_Atomic int nameless;    /* the first one is told of by its number alone */
 	_Atomic int64_t total;   /* 0: not told at the birth; another one is told by a second birth */
 } *stage;
@@ -97,6 +98,10 @@ static void list(struct source *s, struct framebuf *out)
 		framebuf_value(out, M_GPROC_MEM, s->last_id, 1);
 	}
 	stage->crowd = 0;
+	s->last_id += stage->hidden > 0;
+	for (int i = 0; i < stage->hidden; i++)
+		framebuf_birth(out, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = s->last_id, .gpu_process = { .gpu = 1, .compute = true } });
+	stage->hidden = 0;
 	framebuf_value(out, M_GPU_PROCESSES, 1, n);
 	if (n > 0 && stage->held == 1)
 		stage->held = 2;
@@ -475,6 +480,17 @@ static void a_crash_is_the_helpers_alone(void **state)
 	sampler_end(g->rig.s);
 }
 
+/* By the list that came before its read hung, and by the same one once the read came to an end. */
+static void who_is_told_of_twice_is_one(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	stage->hidden = 2;
+	until(g, !stage->hidden && g->n_users > 0);
+	sampler_end(g->rig.s);
+	assert_int_equal(g->n_users, 1);
+}
+
 /* A driver that crashes over it does not say who it is. */
 static void who_does_not_answer_after_a_crash_is_who_it_was(void **state)
 {
@@ -742,6 +758,7 @@ int main(void)
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_does_not_answer_after_a_crash_is_who_it_was),
+		TEST(who_is_told_of_twice_is_one),
 		TEST(who_left_while_nobody_looked_has_ended),
 		TEST(who_was_on_a_gpu_that_is_gone_has_left_it),
 		TEST(who_is_awaited_in_vain_has_left),
