@@ -161,6 +161,13 @@ static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 	l->burst = 0;
 }
 
+/* Who had no fault since its mark was read has not grown: no burst of its own will be proven beside those of others. */
+void bursts_beside(struct live *l)
+{
+	if (l->own.now == l->own.at_vm_mark)
+		l->bursts[ALL] = l->bursts[REST] = 0;
+}
+
 /* Whose own mark was not read yet may come to prove a burst of the same time. */
 static void live_beside(struct live *l, const struct bounds *b)
 {
@@ -169,6 +176,8 @@ static void live_beside(struct live *l, const struct bounds *b)
 			break;
 		l->bursts[s] += b->bursts[s];
 	}
+	if (l->marked)
+		l->own.at_vm_mark = l->own.now;
 	l->marked = false;
 }
 
@@ -241,7 +250,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 		[ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
 		[REST] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
 	};
-	const bool any = job->burst[ALL].any || job->burst[REST].any || job->burst[ALL].late > 0;
+	const bool any = job->burst[ALL].any || job->burst[REST].any || job->burst[ALL].late > 0 || job->burst[ALL].late_most > 0;
 
 	proofs_take(job);
 	for (enum set s = ALL; s < SETS; s++) {

@@ -89,6 +89,18 @@ void copies_end(struct job *job, struct live *l, bool counted)
 		job->burst[s].late_most += s == REST && l->is_main ? 0 : size;
 }
 
+void copies_exec(struct live *l)
+{
+	l->before_exec = has_relatives(l->m) && l->was_told ? l->seen : 0;
+}
+
+void copies_own(struct job *job, struct live *l)
+{
+	if (l->before_exec > 0)
+		late_take(job, l->m, smaller(job->page_bytes * (l->own.now - l->own.before), l->before_exec), false);
+	l->before_exec = 0;
+}
+
 void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size)
 {
 	if (m->related)
@@ -104,7 +116,8 @@ int64_t copies_most(const struct job *job)
 
 		if (f->used && f->stale)
 			return INT64_MAX;
-		faults += f->used ? larger(f->faults - f->faults_before, 0) : 0;
+		/* Whose last member has ended is told by what its members left. */
+		faults += larger((f->used ? f->faults : f->ended) - f->faults_before, 0);
 	}
 	return job->page_bytes * faults;
 }

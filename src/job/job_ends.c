@@ -265,6 +265,12 @@ static void hand_over_before(struct job *job, const struct member *m)
 		parent->io[k].before += m->plain[k].base + m->io[k].before;
 }
 
+/* Do its counters have what it did itself until its end? Who was waited for is told of with its children. */
+static bool has_own_faults(const struct job *job, const struct member *m, const struct end *end)
+{
+	return end->faults_minor.known && end->how != END_SEEN && (end->how != END_REAPED || is_childless(job, m));
+}
+
 /* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
 static void end_first(struct job *job, struct member *m, const struct end *end, uint64_t time_ns)
 {
@@ -277,7 +283,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	job->n_ended += !m->p.is_main;
 	live_count_faults(&job->live[m->live]);
 	faults = job->live[m->live].faults;
-	copies_end(job, &job->live[m->live], end->how != END_SEEN);
+	copies_end(job, &job->live[m->live], has_own_faults(job, m, end));
 	family_drop(job, &job->live[m->live]);
 	if (m->kin > 0 && end->how == END_SEEN)
 		family_forget(job, m);

@@ -41,6 +41,10 @@ int64_t own_faults(const struct member *m); /* minor and major */
 void copies_look(const struct job *job, struct look *look, const struct live *l);
 /* It has ended, and its counters say all if counted. */
 void copies_end(struct job *job, struct live *l, bool counted);
+/* It runs another program: what it copied since the last total is gone, and the next reading of its faults says how much that
+ * may have been. */
+void copies_exec(struct live *l);
+void copies_own(struct job *job, struct live *l);
 /* The counters of m, which has ended, say more than before, when it was known to have had so many faults and bytes. */
 void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size);
 /* What all faults since the last total may have brought; INT64_MAX where that is not known. */
@@ -56,6 +60,8 @@ struct bounds {
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 /* What the others held at most, and probably, since its mark was read last. */
 struct beside live_others(const struct live *l, enum set set);
+/* Its faults were read. */
+void bursts_beside(struct live *l);
 void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t value);
 /* The same of a child that shares what it was given; copied: what it probably shared besides, which bounds must not rely on. */
 void burst_copy(struct burst *burst, struct beside others, int64_t seen, int64_t given, int64_t copied, int64_t value);

@@ -133,6 +133,7 @@ struct live {
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
 		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
+		int64_t at_vm_mark;   /* now, when its VmHWM was read last */
 		int64_t unmarked;     /* faults between a total and such a reading: others may hold what they brought, or it alone */
 		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
 		int64_t lost;         /* the same, whatever marks there were, since what its family holds is counted */
@@ -147,6 +148,7 @@ struct live {
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
 	int64_t told;          /* its rss at the last total */
+	int64_t before_exec;   /* what it was before its exec, until its faults are read again; 0: none */
 	bool was_told;         /* there was one since its birth */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
 	bool is_main, rss_known, looked;

@@ -243,8 +243,11 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 		plain_take(l->m, which, r->value);
 	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
 		live_count_faults(l);
-	if (target == TO_OWN && which == TREE_FAULTS)
+	if (target == TO_OWN && which == TREE_FAULTS) {
 		family_own(job, l);
+		copies_own(job, l);
+		bursts_beside(l);
+	}
 }
 
 int process_take(struct job *job, const struct reading *r)

@@ -274,6 +274,7 @@ static void exec_take(struct job *job, struct member *m)
 	struct live *l = &job->live[m->live];
 	uint32_t family = family_new(job);
 
+	copies_exec(l);
 	kin_drop(job, m);
 	m->young = true;
 	m->mark = UNKNOWN;

@@ -92,7 +92,6 @@ static int start_helper(struct gpu *g)
 	g->start.recorder = getpid();
 	g->told_end = g->status_known = false;
 	g->started_ns = clock_boot_ns();
-	g->again.at_ns = 0;
 	g->pid = fork();
 	if (g->pid == 0)
 		gpu_helper(&g->start);

@@ -398,7 +398,9 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 	if (p->foreign)
 		return 0;
-	elders_look(p);
+	/* A process has its number before it has its parent, so once more after one was given out. */
+	if (!gated || now != g->last || g->before != g->last || how == LOOK_FULL)
+		elders_look(p);
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)

@@ -137,15 +137,17 @@ def test_a_parent_that_rewrites_everything_after_the_fork_is_caught(run, workloa
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 165)  # what the parent wrote is none of theirs
 
 
-@pytest.mark.parametrize("job", ["copy-and-end", "copy-and-give-back"])
+@pytest.mark.parametrize("job", ["copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"])
 @pytest.mark.parametrize("options", [[], ["-i", "1s"], ["-i", "10ms"]])
 def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, options):
-    """No look may have seen the copy, and no mark tells of it: its faults do."""
+    """No look may have seen the copy, and no mark tells of it: its faults do, where a look found who made it."""
+    if options == ["-i", "1s"] and job in ("copy-and-exec", "copy-by-main"):
+        options = ["-i", "50ms"]
     summary = run(workload, job, options=[*options, "--cgroup=none"])
     check_all(summary)
     combined = summary["ram"]["combined"]
     if combined["high_bytes"] is not None:  # who may not read exit records knows nothing of a child that no look found
-        assert 297 * MB <= combined["high_bytes"] <= 345 * MB
+        assert 297 * MB <= combined["high_bytes"] <= 465 * MB  # of what went unseen, all may have been there at once
     between(combined["peak_bytes"], 150, 320)
 
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,21 +152,50 @@ static void rewrite(void)
 		rewritten[i]++;
 }
 
-/* A child copies all that it shares, which makes it no larger, and ends; or gives it back and lives on. */
-static void copy(bool end)
+/* A child copies all that it shares, which makes it no larger, and then does something. Its parent lives on for a while, or not. */
+static void copy(void (*then)(void), int parent_ms)
 {
 	rewritten = fill(150 * (size_t) MB);
 	nap(250);
 	if (fork() == 0) {
+		nap(120); /* so that it is found before */
 		rewrite();
-		if (!end) {
-			(void) munmap(rewritten, 150 * (size_t) MB);
-			nap(400);
-		}
+		then();
 		_exit(0);
 	}
 	(void) wait(NULL);
-	nap(200);
+	nap(parent_ms);
+}
+
+static void end(void)
+{
+}
+
+static void give_back(void)
+{
+	(void) munmap(rewritten, 150 * (size_t) MB);
+	nap(400);
+}
+
+static void run_another(void)
+{
+	(void) execl("/bin/sleep", "sleep", "0.3", NULL);
+}
+
+/* Main copies what a child holds that sleeps on; it has waited for another one before. */
+static void copy_by_main(void)
+{
+	rewritten = fill(150 * (size_t) MB);
+	nap(250);
+	if (fork() == 0)
+		_exit(0);
+	(void) wait(NULL);
+	if (fork() == 0) {
+		nap(1500);
+		_exit(0);
+	}
+	nap(150);
+	rewrite();
 }
 
 /* Memory that is taken and given back twenty times. */
@@ -388,10 +416,16 @@ int main(int argc, char **argv)
 		beside_forks((int) number, rewrite);
 	else if (strcmp(job, "forks-churn") == 0) /* 200 MB, however often it is taken anew */
 		beside_forks((int) number, churn);
-	else if (strcmp(job, "copy-and-end") == 0) /* 300 MB */
-		copy(true);
-	else if (strcmp(job, "copy-and-give-back") == 0) /* 300 MB */
-		copy(false);
+	else if (strcmp(job, "copy-and-end") == 0) /* 300 MB, as all of these */
+		copy(end, 200);
+	else if (strcmp(job, "copy-and-all-end") == 0)
+		copy(end, 0);
+	else if (strcmp(job, "copy-and-give-back") == 0)
+		copy(give_back, 200);
+	else if (strcmp(job, "copy-and-exec") == 0)
+		copy(run_another, 200);
+	else if (strcmp(job, "copy-by-main") == 0)
+		copy_by_main();
 	else if (strcmp(job, "forks-wait") == 0) /* 150 MB */
 		beside_forks((int) number, wait_for_end);
 	else if (strcmp(job, "neighbour") == 0)

@@ -692,6 +692,48 @@ static void test_bursts_that_are_proven_one_after_the_other(void **state)
 	assert_within(most(r, M_JOB_RAM_LOW), 150 * MB, 151 * MB);
 }
 
+/* Forty that come and go one after the other; who sleeps beside them has not grown since its mark was read, though nobody asks. */
+static void test_bursts_do_not_add_up_beside_one_that_sleeps(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	for (int i = 0; i < 2; i++) {
+		rss(r, 1, MB, 0);
+		rss(r, 2, MB, 0);
+		push(r);
+		faults(r, 1, 300);
+		faults(r, 2, 300);
+		say(r, M_PROC_HWM, 1, MB);
+		say(r, M_PROC_HWM, 2, MB);
+		tick(r);
+	}
+	for (uint32_t id = 3; id <= 42; id++) {
+		born(r, id, 1, 99);
+		rss(r, id, MB, 0);
+		tick(r);
+		framebuf_end(&r->buf, &(struct end) {
+					      .entity = ENTITY_PROCESS,
+					      .id = id,
+					      .how = END_TASKSTATS,
+					      .hwm_bytes = known(31 * MB),
+				      });
+		tick(r);
+		faults(r, 1, 300);
+		faults(r, 2, 300);
+		tick(r);
+	}
+	/* It wakes: what it takes now is beside the last of them at most. */
+	rss(r, 1, MB, 0);
+	rss(r, 2, MB, 0);
+	push(r);
+	faults(r, 2, 300 + 10 * MB / PAGE);
+	say(r, M_PROC_HWM, 2, 11 * MB);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 31 * MB, 80 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -719,6 +761,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
+		RIG_TEST(test_bursts_do_not_add_up_beside_one_that_sleeps),
 		cmocka_unit_test(test_low_peak_high_whatever_comes),
 	};
 
