@@ -86,7 +86,7 @@ static int export_into(struct hiw_run *run, const char *path)
 	int r;
 
 	if (is_special)
-		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
 	target.error = is_special ? (file.fd < 0 ? -errno : 0) : file_begin(&file, path);
 	if (target.error)
 		return fail(&target, target.error, &err);

@@ -74,7 +74,7 @@ static int write_to(struct reporting *r, const char *path, struct hiw_err *err)
 	int code;
 
 	if (is_special)
-		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
 	r->error = is_special ? (file.fd < 0 ? -errno : 0) : file_begin(&file, path);
 	if (r->error)
 		return r->error;

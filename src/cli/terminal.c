@@ -207,11 +207,26 @@ int file_put(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+/* /dev/stdout and the like: where that is a file, it is somebody's who has it open, and the name leads to others, too. */
+static bool is_descriptor(const char *path)
+{
+	static const char *const folders[] = { "/proc/", "/dev/fd/" };
+	char to[64] = "";
+
+	if (readlink(path, to, sizeof(to) - 1) <= 0)
+		return false;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		if (strncmp(path, folders[i], strlen(folders[i])) == 0 || strncmp(to, folders[i], strlen(folders[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool file_is_special(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+	return stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || is_descriptor(path));
 }
 
 /* Where nobody reads a FIFO yet, somebody may come within the usual patience (ENXIO: fifo(7)). */

@@ -54,7 +54,7 @@ int file_begin(struct file_aside *file, const char *path);
 int file_end(struct file_aside *file, int error); /* returns error, or what then went wrong */
 /* Writes it all to fd. Returns 0 or -errno. */
 int file_put(int fd, const void *bytes, size_t len);
-/* True of what is there and is no file: a device, a pipe. */
+/* True of what is there and is no file, or only the name of one that somebody has open: a device, a pipe, /dev/stdout. */
 bool file_is_special(const char *path);
 
 /* Whether file_write(path) can be expected to work. Returns 0 or -errno. */

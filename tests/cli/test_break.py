@@ -114,8 +114,11 @@ def test_disk_full_for_everything_else(tool, small_disk):
 
 def test_a_recording_that_was_cut_is_not_said_to_be_saved(tool, small_disk):
     disk = small_disk("300k")
-    fill = f"until [ -s {disk}/1.hiw ]; do sleep 0.05; done; cat /dev/zero > {disk}/filler; sleep 2.5"
-    done = tool.run("run", "-i", "5ms", "--", "sh", "-c", fill, env={"HIWATER_DIR": disk})
+    fill = f"""
+until "$0" show --json {disk}/1.hiw 2>/dev/null | grep -Eq '"wall_s": ?[1-9]'; do sleep 0.05; done
+cat /dev/zero > {disk}/filler
+sleep 2.5"""
+    done = tool.run("run", "-i", "5ms", "--", "sh", "-c", fill, HIWATER, env={"HIWATER_DIR": disk})
     assert "written any further" in done.stderr and "saved in part" in done.stderr, done.stderr
 
 

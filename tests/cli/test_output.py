@@ -194,6 +194,26 @@ def test_files_may_be_devices(tool):
     assert os.path.exists("/dev/null") and not os.path.isfile("/dev/null")
 
 
+@pytest.mark.parametrize("command", [["run", "--summary", "none", "--json", "OUT", "--", "true"], ["export", "x.hiw", "-o", "OUT", "--to", "csv"],
+                                     ["report", "x.hiw", "-o", "OUT"]])
+def test_what_a_descriptor_has_open_is_not_replaced(tool, command):
+    """/dev/stdout leads to a file where a shell has sent it to one: that is written, behind what is there, and the name stays a link."""
+    if command[0] != "run":
+        tool.run("run", "-o", "x.hiw", "--summary", "none", "--", "sleep", "0.1")
+    link, file = tool.folder / "stdout", tool.folder / "there.txt"
+    link.symlink_to("/proc/self/fd/1")
+    with file.open("wb") as stdout:
+        stdout.write(b"before\n")
+        stdout.flush()
+        done = tool.run(*[link if word == "OUT" else word for word in command], stdout=stdout, stderr=subprocess.PIPE)
+    if "built without uPlot" in done.stderr:
+        pytest.skip("built without uPlot, which cannot be had here")
+    assert done.returncode == 0, done.stderr
+    assert link.is_symlink() and os.readlink(link) == "/proc/self/fd/1"
+    text = file.read_text()
+    assert text.startswith("before\n") and len(text) > 100
+
+
 def test_rank_in_names(tool):
     env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1",
            "SLURM_NODEID": "0"}
