@@ -207,16 +207,17 @@ int file_put(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-/* /dev/stdout and the like: where that is a file, it is somebody's who has it open, and the name leads to others, too. */
-static bool is_descriptor(const char *path)
+/* Does a descriptor that the shell may have given have it open? So /dev/stdout is a file where the shell has sent stdout to one:
+ * another in its place would be nobody's, and that name leads to others, too. */
+static bool is_open_already(const struct stat *file)
 {
-	static const char *const folders[] = { "/proc/", "/dev/fd/" };
-	char to[64] = "";
+	enum {
+		SHELLS = 10
+	};
+	struct stat st;
 
-	if (readlink(path, to, sizeof(to) - 1) <= 0)
-		return false;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		if (strncmp(path, folders[i], strlen(folders[i])) == 0 || strncmp(to, folders[i], strlen(folders[i])) == 0)
+	for (int fd = 0; fd < SHELLS; fd++) {
+		if (fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
 			return true;
 	}
 	return false;
@@ -226,7 +227,7 @@ bool file_is_special(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || is_descriptor(path));
+	return stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || is_open_already(&st));
 }
 
 /* Where nobody reads a FIFO yet, somebody may come within the usual patience (ENXIO: fifo(7)). */
