@@ -84,8 +84,8 @@ static const char *const sql_of[STATEMENT_COUNT] = {
 			      " command=excluded.command",
 	[PUT_PROCESS_END] = "UPDATE process SET ended=coalesce(ended,?2), how=?3, status=coalesce(?4,status) WHERE id=?1",
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-	[PUT_GPU] = "INSERT INTO gpu VALUES(?,?,?,?,?,?,?,NULL,?,?,?,?,?,?)"
-		    " ON CONFLICT(id) DO UPDATE SET memory=excluded.memory, unified=excluded.unified",
+	[PUT_GPU] = ("INSERT INTO gpu VALUES(?,?,?,?,?,?,?,NULL,?,?,?,?,?,?)"
+		     " ON CONFLICT(id) DO UPDATE SET memory=excluded.memory, unified=excluded.unified"),
 	[PUT_GPU_PROCESS] = "INSERT OR IGNORE INTO gpu_process VALUES(?,?,?,?,?,NULL,?,?,?,?)",
 	[END_GPU] = "UPDATE gpu SET ended=?2 WHERE id=?1 AND ended IS NULL",
 	[END_GPU_PROCESS] = "UPDATE gpu_process SET ended=?2 WHERE id=?1 AND ended IS NULL",
