@@ -115,7 +115,8 @@ HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
 /* The recorder's own child that reads GPUs; 0: none (any more). Whoever waits for all children meets it, and may reap it
  * (hiw_recorder_reaped). hiw_recorder_end ends it; where it is stuck in a driver it stays behind, and the summary says so. */
 HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
-/* Has the caller a child besides that one? Where the kernel does not tell: does a process of the job live? */
+/* Has the caller a child besides that one? Where the kernel does not tell, or it had children before the job: does a process of
+ * the job live, by the last look? */
 HIW_API bool hiw_recorder_has_children(const struct hiw_recorder *recorder);
 
 /* The caller saw (waitid WNOWAIT) that a child, main or an orphan, is a zombie: its last facts are read. Call before

@@ -348,7 +348,7 @@ pid_t hiw_recorder_helper(const struct hiw_recorder *r)
 
 bool hiw_recorder_has_children(const struct hiw_recorder *r)
 {
-	const int has = self_has_children(&r->root, sampler_helper(r->sampler));
+	const int has = sampler_has_elders(r->sampler) ? -1 : self_has_children(&r->root, sampler_helper(r->sampler));
 
 	return has < 0 ? job_alive(sampler_job(r->sampler)) > 0 : has > 0;
 }

@@ -169,12 +169,12 @@ static void take_progress_line(struct run *r)
 	measure_progress(&r->options->measure, r->recorder);
 }
 
-/* What --on-alert started are children, too, and orphans may be init's: then the last look says it. */
+/* What --on-alert started are children, too, as who was there before the job, and orphans may be init's: then the last look says it. */
 static bool nobody_is_left(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
 
-	if (r->tree.childless && !r->options->no_subreaper)
+	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hiw_recorder_has_children(r->recorder))))
 		return true;
 	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
 }

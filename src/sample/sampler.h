@@ -81,6 +81,8 @@ void sampler_ignore(struct sampler *s, pid_t pid);
 
 /* A child of the recorder's own that it made itself and ends itself (it reads GPUs); 0: none. */
 pid_t sampler_helper(const struct sampler *s);
+/* Has the recorder children that it had before it started the job? */
+bool sampler_has_elders(const struct sampler *s);
 
 /* Main or an orphan became a zombie that is not yet reaped: reads the last of it. */
 void sampler_zombie(struct sampler *s, pid_t pid);

@@ -162,6 +162,11 @@ static void listen_to_ends(struct sampler *s)
 	spare_release(&spare);
 }
 
+bool sampler_has_elders(const struct sampler *s)
+{
+	return s->processes && processes_has_elders(s->processes);
+}
+
 /* A job's first children may end before there was a look at it: from here on the kernel tells of them. */
 void sampler_forking(struct sampler *s)
 {

@@ -50,6 +50,11 @@ bool processes_is_elder(const struct processes *p, pid_t pid)
 	return false;
 }
 
+bool processes_has_elders(const struct processes *p)
+{
+	return p->elders.n > 0;
+}
+
 static int elder_add(void *ctx, int32_t pid)
 {
 	struct processes *p = ctx;

@@ -257,6 +257,7 @@ void processes_list_elders(const struct root *root, struct pid_list *ret);
 /* They, and whom they start before a look finds it an orphan, are ignored. */
 void processes_ignore_elders(struct processes *p, const struct pid_list *elders);
 bool processes_is_elder(const struct processes *p, pid_t pid);
+bool processes_has_elders(const struct processes *p); /* some lived at the last look */
 
 /* Looks for new members; births go to out. Returns how many were found, or -errno. */
 int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);

@@ -178,6 +178,20 @@ def test_who_was_there_before_is_none_of_the_job(tool):
     assert run["processes"]["peak_alive"] == 2
 
 
+def test_who_was_there_before_is_not_followed(tool):
+    """--wait follows what the job left; a helper that the shell had started goes on without end."""
+    entry = 'sleep 300 & echo $! > helper; exec "$@"'
+    command = ["sh", "-c", entry, "sh", HIWATER, "run", "--wait", "--json", "run.json", "--summary", "none", "--",
+               "sh", "-c", "sleep 1 & exit 0"]
+    try:
+        done = subprocess.run(command, cwd=tool.folder, env=tool.env, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    finally:
+        os.kill(int((tool.folder / "helper").read_text()), signal.SIGKILL)
+    run = valid((tool.folder / "run.json").read_text())
+    assert done.returncode == 0
+    assert 0.9 < run["time"]["wall_s"] < 60, "what the job left is followed"
+
+
 def test_a_stderr_that_nobody_reads_is_waited_for_until_somebody_asks_to_end(tool):
     """A pipe that is full: lines of progress are dropped, the summary waits five seconds, or until SIGTERM."""
     reader, writer = os.pipe()
