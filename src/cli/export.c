@@ -3,7 +3,6 @@
  * hiwater export: a recording in other programs' formats, to stdout or into a file that is whole or not there.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,25 +75,19 @@ static int export_to(struct hiw_run *run, struct target *target, struct hiw_err 
 	return hiw_run_export(run, &what, err);
 }
 
-/* A device or a pipe is written straight into, a file beside itself. */
 static int export_into(struct hiw_run *run, const char *path)
 {
 	struct target target = { .name = path };
-	struct file_aside file = { .fd = -1 };
-	const bool is_special = file_is_special(path);
+	struct file_aside file;
 	struct hiw_err err = { "" };
 	int r;
 
-	if (is_special)
-		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
-	target.error = is_special ? (file.fd < 0 ? -errno : 0) : file_begin(&file, path);
+	target.error = file_begin(&file, path);
 	if (target.error)
 		return fail(&target, target.error, &err);
 	target.fd = file.fd;
 	r = export_to(run, &target, &err);
-	if (is_special)
-		(void) close(file.fd);
-	else if (file_end(&file, r) < 0 && r == 0)
+	if (file_end(&file, r) < 0 && r == 0)
 		r = target.error = -EIO;
 	return r < 0 ? fail(&target, r, &err) : 0;
 }

@@ -3,7 +3,6 @@
  * hiwater report: one page of HTML about a run, or about several.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,25 +64,17 @@ static char *usual_name(const char *path)
 	return asprintf(&ret, "%s%.*s.html", is_number ? "hiwater-" : "", len, name) < 0 ? NULL : ret;
 }
 
-/* A device or a pipe is written straight into, a file beside itself. */
 static int write_to(struct reporting *r, const char *path, struct hiw_err *err)
 {
 	const struct hiw_report what = { .size = sizeof(what), .redact = arg_report.redact, .write = put, .ctx = r };
-	const bool is_special = file_is_special(path);
-	struct file_aside file = { .fd = -1 };
+	struct file_aside file;
 	int code;
 
-	if (is_special)
-		file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
-	r->error = is_special ? (file.fd < 0 ? -errno : 0) : file_begin(&file, path);
+	r->error = file_begin(&file, path);
 	if (r->error)
 		return r->error;
 	r->fd = file.fd;
 	code = hiw_report(r->runs, r->n, &what, err);
-	if (is_special) {
-		(void) close(file.fd);
-		return code;
-	}
 	if (file_end(&file, code) < 0 && code == 0)
 		code = r->error = -EIO;
 	return code;

@@ -223,7 +223,8 @@ static bool is_open_already(const struct stat *file)
 	return false;
 }
 
-bool file_is_special(const char *path)
+/* True of what is there and is no file, or only the name of one that somebody has open: a device, a pipe, /dev/stdout. */
+static bool is_special(const char *path)
 {
 	struct stat st;
 
@@ -266,11 +267,20 @@ static int open_nameless(const char *path)
 	return n < 0 || (size_t) n >= sizeof(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+static int begin_special(struct file_aside *file)
+{
+	file->fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
+	return file->fd < 0 ? -errno : 0;
+}
+
 int file_begin(struct file_aside *file, const char *path)
 {
 	const int n = snprintf(file->name, sizeof(file->name), "%s.XXXXXX", path);
 
 	file->path = path;
+	file->is_special = is_special(path);
+	if (file->is_special)
+		return begin_special(file);
 	if (n < 0 || (size_t) n >= sizeof(file->name))
 		return -ENAMETOOLONG;
 	file->fd = open_nameless(path);
@@ -301,7 +311,7 @@ static int give_name(struct file_aside *file)
 	return error;
 }
 
-int file_end(struct file_aside *file, int error)
+static int end_aside(struct file_aside *file, int error)
 {
 	const mode_t mask = umask(0);
 
@@ -319,12 +329,20 @@ int file_end(struct file_aside *file, int error)
 	return error;
 }
 
+int file_end(struct file_aside *file, int error)
+{
+	if (!file->is_special)
+		return end_aside(file, error);
+	(void) close(file->fd);
+	return error;
+}
+
 int file_write(const char *path, const char *text, size_t len)
 {
 	struct file_aside file;
 	int r;
 
-	if (file_is_special(path))
+	if (is_special(path))
 		return write_special(path, text, len);
 	r = file_begin(&file, path);
 	return r < 0 ? r : file_end(&file, file_put(file.fd, text, len));
@@ -332,7 +350,7 @@ int file_write(const char *path, const char *text, size_t len)
 
 int file_add(const char *path, const char *text, size_t len)
 {
-	if (file_is_special(path))
+	if (is_special(path))
 		return write_special(path, text, len);
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	int r = fd < 0 ? -errno : file_put(fd, text, len);
@@ -353,7 +371,7 @@ int file_check(const char *path)
 		return -EISDIR;
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (file_is_special(path))
+	if (is_special(path))
 		return access(path, W_OK) < 0 ? -errno : 0;
 	n = snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path + 1) : 1, slash ? path : ".");
 	if (n < 0 || (size_t) n >= sizeof(folder))

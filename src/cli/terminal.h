@@ -43,9 +43,11 @@ int file_add(const char *path, const char *text, size_t len);
 
 /* The same for what comes in pieces: a file in path's folder that takes its name if all went well. It has no name until
  * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files it is
- * called path.XXXXXX, and removed if something goes wrong. */
+ * called path.XXXXXX, and removed if something goes wrong. What is there and no file (a device, a pipe, /dev/stdout) is
+ * written straight into. */
 struct file_aside {
 	int fd;
+	bool is_special;  /* no file: fd is what path leads to */
 	bool has_name;
 	const char *path; /* borrowed */
 	char name[4096];
@@ -54,8 +56,6 @@ int file_begin(struct file_aside *file, const char *path);
 int file_end(struct file_aside *file, int error); /* returns error, or what then went wrong */
 /* Writes it all to fd. Returns 0 or -errno. */
 int file_put(int fd, const void *bytes, size_t len);
-/* True of what is there and is no file, or only the name of one that somebody has open: a device, a pipe, /dev/stdout. */
-bool file_is_special(const char *path);
 
 /* Whether file_write(path) can be expected to work. Returns 0 or -errno. */
 int file_check(const char *path);

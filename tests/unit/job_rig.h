@@ -192,6 +192,23 @@ static inline void gone(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_SEEN });
 }
 
+/* An exit record has its mark, and what it did itself. */
+static inline void ended_with(struct rig *r, uint32_t id, int64_t hwm)
+{
+	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
+}
+
+static inline void ended_with_faults(struct rig *r, uint32_t id, int64_t hwm, int64_t minor)
+{
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(hwm),
+				      .faults_minor = known(minor),
+			      });
+}
+
 static inline void left(struct rig *r, uint32_t id)
 {
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_LEFT });

@@ -575,13 +575,7 @@ static void main_and_one_child(struct rig *r)
 
 static void copied_and_ended(struct rig *r, uint32_t id)
 {
-	framebuf_end(&r->buf, &(struct end) {
-				      .entity = ENTITY_PROCESS,
-				      .id = id,
-				      .how = END_TASKSTATS,
-				      .hwm_bytes = known(300 * MB + MB / 2),
-				      .faults_minor = known(FILL + 20),
-			      });
+	ended_with_faults(r, id, 300 * MB + MB / 2, FILL + 20);
 }
 
 static void test_a_child_that_copies_and_ends(void **state)
@@ -676,12 +670,7 @@ static void test_bursts_that_are_proven_one_after_the_other(void **state)
 		rss(r, 2, MB, 0);
 		tick(r);
 	}
-	framebuf_end(&r->buf, &(struct end) {
-				      .entity = ENTITY_PROCESS,
-				      .id = 2,
-				      .how = END_TASKSTATS,
-				      .hwm_bytes = known(150 * MB),
-			      });
+	ended_with(r, 2, 150 * MB);
 	rss(r, 1, MB, 0);
 	tick(r);
 	rss(r, 1, MB, 0);
@@ -713,12 +702,7 @@ static void test_bursts_do_not_add_up_beside_one_that_sleeps(void **state)
 		born(r, id, 1, 99);
 		rss(r, id, MB, 0);
 		tick(r);
-		framebuf_end(&r->buf, &(struct end) {
-					      .entity = ENTITY_PROCESS,
-					      .id = id,
-					      .how = END_TASKSTATS,
-					      .hwm_bytes = known(31 * MB),
-				      });
+		ended_with(r, id, 31 * MB);
 		tick(r);
 		faults(r, 1, 300);
 		faults(r, 2, 300);

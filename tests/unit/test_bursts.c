@@ -92,12 +92,7 @@ static void test_a_burst_that_only_the_exit_record_knows(void **state)
 	rss(r, 1, 10 * MB, 0);
 	rss(r, 2, 10 * MB, 0);
 	tick(r);
-	framebuf_end(&r->buf, &(struct end) {
-				      .entity = ENTITY_PROCESS,
-				      .id = 2,
-				      .how = END_TASKSTATS,
-				      .hwm_bytes = known(400 * MB),
-			      });
+	ended_with(r, 2, 400 * MB);
 	rss(r, 1, 10 * MB, 0);
 	tick(r);
 	assert_int_equal(most(r, M_JOB_RAM_LOW), 400 * MB);
@@ -111,13 +106,7 @@ static void test_a_burst_that_only_the_exit_record_knows(void **state)
 static void missed_as(struct rig *r, const char *name, uint32_t id, int64_t hwm, int64_t faults)
 {
 	born_as(r, name, id, 1, 0, 0);
-	framebuf_end(&r->buf, &(struct end) {
-				      .entity = ENTITY_PROCESS,
-				      .id = id,
-				      .how = END_TASKSTATS,
-				      .hwm_bytes = known(hwm),
-				      .faults_minor = known(faults),
-			      });
+	ended_with_faults(r, id, hwm, faults);
 }
 
 static void missed_child(struct rig *r, uint32_t id, int64_t hwm, int64_t faults)
@@ -218,13 +207,7 @@ static void test_children_that_come_one_after_the_other(void **state)
 		push(&r);
 		faults(&r, id, 20 * MB / PAGE);
 		tick(&r);
-		framebuf_end(&r.buf, &(struct end) {
-					     .entity = ENTITY_PROCESS,
-					     .id = id,
-					     .how = END_TASKSTATS,
-					     .hwm_bytes = known(70 * MB),
-					     .faults_minor = known(50 * MB / PAGE),
-				     });
+		ended_with_faults(&r, id, 70 * MB, 50 * MB / PAGE);
 		missed_as(&r, "p1", id + 1, 70 * MB, 50 * MB / PAGE);
 		id += 2;
 	}
@@ -379,12 +362,7 @@ static void test_a_copy_that_ends_before_its_look_is_added_up_adds_little(void *
 			gone(&r, 1);
 		gone(&r, 2);
 		push(&r);
-		framebuf_end(&r.buf, &(struct end) {
-					     .entity = ENTITY_PROCESS,
-					     .id = 2,
-					     .how = END_TASKSTATS,
-					     .hwm_bytes = known(301 * MB),
-				     });
+		ended_with(&r, 2, 301 * MB);
 		tick(&r);
 		assert_within(most(&r, M_JOB_RAM), 301 * MB, 305 * MB);
 		assert_within(most(&r, M_JOB_RAM_HIGH), 601 * MB, 605 * MB);

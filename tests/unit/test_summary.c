@@ -154,12 +154,7 @@ static void test_the_exit_record_is_exact(void **state)
 	struct summary s;
 
 	start(r);
-	framebuf_end(&r->buf, &(struct end) {
-				      .entity = ENTITY_PROCESS,
-				      .id = 1,
-				      .how = END_TASKSTATS,
-				      .hwm_bytes = known(70 * MB),
-			      });
+	ended_with(r, 1, 70 * MB);
 	push(r);
 	assert_int_equal(job_facts(r->job)->main_exit_hwm_bytes.value, 70 * MB);
 	main_reaped(r, 300 * MB, 76000, 5, 6);
@@ -400,11 +395,6 @@ static void test_the_split_is_that_of_the_nearest_pass(void **state)
 	assert_true(s.descendants.private_bytes.value > 270 * MB);
 	assert_int_equal(s.descendants.private_bytes.value + s.descendants.shared_bytes.value, s.descendants.peak.value);
 	summary_done(&s);
-}
-
-static void ended_with(struct rig *r, uint32_t id, int64_t hwm)
-{
-	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) });
 }
 
 /* The kernel tells of it when nobody is there any more; it is split as at the look before. */

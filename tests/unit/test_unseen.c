@@ -46,7 +46,7 @@ static void test_a_peak_without_a_look_has_no_mean(void **state)
 
 	born(r, 1, 0, 77);
 	push(r);
-	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = 1, .how = END_TASKSTATS, .hwm_bytes = known(9 * MB) });
+	ended_with(r, 1, 9 * MB);
 	tick(r);
 	tick(r);
 	finish(r);
