@@ -180,6 +180,7 @@ struct frame {
 	uint64_t time_ns;        /* CLOCK_BOOTTIME since the run's start; frames of one run never go back */
 	uint64_t hold_ns;        /* how long a gauge read here may stand for its metric if nothing newer comes: three
 	                          * periods of the source. Longer silence is a gap, not a level */
+	uint64_t told_ns;        /* of what GPUs' drivers tell: when they had answered; 0: nobody says */
 	enum frame_source source;
 	bool live;               /* false: it comes from a recording and holds folded windows */
 	size_t n_births, n_ends, n_readings, n_events, n_series;

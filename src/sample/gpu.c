@@ -236,11 +236,14 @@ static bool is_given_up(const struct gpu *g, struct gpu_slot *slot, uint64_t sil
 
 bool gpu_is_cut_short(const struct gpu *g, enum frame_source source)
 {
-	unsigned i = 0;
+	for (unsigned i = 0; i < g->start.n_vendors; i++) {
+		const struct gpu_slot *slot = &g->shared->slots[i];
+		const int state = atomic_load(&slot->state);
 
-	while (i < g->start.n_vendors && g->start.vendors[i].ops->frame != source)
-		i++;
-	return i < g->start.n_vendors && atomic_load(&g->shared->slots[i].in_call_ns) != 0;
+		if (g->start.vendors[i].ops->frame == source)
+			return atomic_load(&slot->in_call_ns) || (state != GPU_OVER && (g->fd < 0 || state != GPU_OPEN));
+	}
+	return false;
 }
 
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns)
@@ -488,13 +491,4 @@ uint64_t gpu_cpu_ns(const struct gpu *g)
 uint64_t gpu_rss_bytes(const struct gpu *g)
 {
 	return atomic_load(&g->shared->rss_bytes);
-}
-
-uint64_t gpu_dropped(const struct gpu *g)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < g->start.n_vendors; i++)
-		n += atomic_load(&g->shared->slots[i].dropped);
-	return n;
 }

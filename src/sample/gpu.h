@@ -58,7 +58,7 @@ const struct frame *gpu_take(struct gpu *g);
  * has ended in it; while it is being opened, for silent_ns 0 alone. Nothing else says it, unless the driver answers after all. */
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns);
 
-/* Is it in a call that has not returned, or has its helper ended in one? */
+/* Is it kept from its last reading: by a call that has not returned, since its helper is gone, or as the next one has not opened it? */
 bool gpu_is_cut_short(const struct gpu *g, enum frame_source source);
 
 /* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
@@ -103,4 +103,3 @@ int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, ui
 /* What the helper has cost so far. */
 uint64_t gpu_cpu_ns(const struct gpu *g);
 uint64_t gpu_rss_bytes(const struct gpu *g);  /* beyond what it shares with the recorder since the fork */
-uint64_t gpu_dropped(const struct gpu *g);    /* frames for which the channel had no room */

@@ -60,6 +60,11 @@ struct teller {
 
 /* ---- what is sent --------------------------------------------------------------------------------------------------- */
 
+static uint64_t run_ns(const struct teller *t)
+{
+	return clock_boot_ns() - t->helper->start->env->start_boot_ns;
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -86,7 +91,7 @@ static struct frame first_part(struct frame *rest)
 	return part;
 }
 
-/* What says who is who has to arrive; a look that does not is lost, and counted. */
+/* What says who is who has to arrive; a look that does not is lost. */
 static void send_part(struct teller *t, const struct frame *part)
 {
 	const bool must = part->n_births + part->n_ends + part->n_events > 0 || t->helper->start->wish;
@@ -106,10 +111,8 @@ static void send_part(struct teller *t, const struct frame *part)
 	while (send(channel, t->message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		struct pollfd room = { .fd = channel, .events = POLLOUT };
 
-		if (errno != EINTR && (errno != EAGAIN || !must)) {
-			atomic_fetch_add(&t->slot->dropped, 1);
+		if (errno != EINTR && (errno != EAGAIN || !must))
 			return;
-		}
 		(void) poll(&room, 1, -1);
 	}
 }
@@ -118,6 +121,7 @@ static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
 {
 	struct frame rest = framebuf_frame(&t->buf, t->ops->frame, time_ns, hold_ns);
 
+	rest.told_ns = run_ns(t);
 	while (rest.n_births + rest.n_readings + rest.n_ends + rest.n_events > 0) {
 		const struct frame part = first_part(&rest);
 
@@ -128,11 +132,6 @@ static void send_all(struct teller *t, uint64_t time_ns, uint64_t hold_ns)
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
-
-static uint64_t run_ns(const struct teller *t)
-{
-	return clock_boot_ns() - t->helper->start->env->start_boot_ns;
-}
 
 /* What is known of one device does not wait for the next, whose driver may hang or crash. */
 static void send_so_far(void *ctx)

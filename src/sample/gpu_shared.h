@@ -35,7 +35,6 @@ struct gpu_slot {
 	_Atomic int state;
 	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called, or when its driver answered it last; 0: it is not
 	                              * in a call */
-	_Atomic uint64_t dropped;
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
 	char why[GPU_WHY];

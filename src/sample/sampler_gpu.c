@@ -115,8 +115,10 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 		any |= frame->readings[i].metric == M_GPU_MEM && frame->readings[i].known;
 		missing |= frame->readings[i].metric == M_GPU_MEM && !frame->readings[i].known;
 	}
-	if (missing && !any) /* it answered: what comes now is no slowness */
+	if (missing && !any) { /* it answered at last: what comes now is no slowness */
+		see_gap(s, frame->source, frame->told_ns);
 		*last_ns = 0;
+	}
 	if (!any || frame->time_ns < *last_ns)
 		return;
 	see_gap(s, frame->source, frame->time_ns);

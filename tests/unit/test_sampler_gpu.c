@@ -444,6 +444,70 @@ static void a_silence_until_the_end_is_a_gap(void **state)
 	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
 }
 
+/* A driver that hangs and then says that its GPU is lost. */
+static void a_silence_that_ends_in_an_error_is_a_gap(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
+	stage->hangs = 1;
+
+	const uint64_t since = clock_boot_ns();
+
+	until(g, clock_boot_ns() > since + 700 * MS);
+	stage->mem = -1;
+	stage->hangs = 0;
+	until(g, !g->last[M_GPU_MEM].known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+}
+
+/* Stops it where it is in no call of the driver. */
+static void kill_helper_between_calls(struct gpu_rig *g)
+{
+	const pid_t pid = sampler_helper(g->rig.s);
+	int status;
+
+	for (;;) {
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		if (!gpu_is_cut_short(g->rig.s->gpus.helper, FRAME_NVML))
+			break;
+		assert_int_equal(kill(pid, SIGCONT), 0);
+		wait_for(MS);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+static void a_helper_that_is_gone_until_the_end_is_a_gap(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
+	kill_helper_between_calls(g);
+	wait_for(700 * MS);
+	sampler_end(g->rig.s);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+}
+
+/* The next helpers are there, and find no driver. */
+static void a_driver_that_is_not_found_again_is_a_gap(void **state)
+{
+	struct gpu_rig *g = *state;
+
+	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
+	stage->opens_never = 2;
+	kill_helper_between_calls(g);
+
+	const uint64_t since = clock_boot_ns();
+
+	until(g, clock_boot_ns() > since + 700 * MS && strstr(g->notes, "helper number 2 could not read GPUs"));
+	sampler_end(g->rig.s);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+}
+
 static void a_library_that_never_opens_holds_up_nothing(void **state)
 {
 	struct gpu_rig *g = *state;
@@ -755,6 +819,9 @@ int main(void)
 		cmocka_unit_test(a_driver_that_is_silent_is_the_cause_of_its_own),
 		TEST(silence_is_told_of_and_holds_up_nothing),
 		TEST(a_silence_until_the_end_is_a_gap),
+		TEST(a_silence_that_ends_in_an_error_is_a_gap),
+		TEST(a_helper_that_is_gone_until_the_end_is_a_gap),
+		TEST(a_driver_that_is_not_found_again_is_a_gap),
 		TEST(a_library_that_never_opens_holds_up_nothing),
 		TEST(a_crash_is_the_helpers_alone),
 		TEST(who_does_not_answer_after_a_crash_is_who_it_was),
