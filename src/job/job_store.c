@@ -20,13 +20,30 @@ void job_each_acc(const struct job *job, void (*see)(void *ctx, enum metric metr
 	}
 }
 
+/* Of two stints of one process on a GPU, which hiwater stored apart once, the later one is what goes on. */
+static struct acc both_stints(const struct acc *a, const struct acc *b)
+{
+	const struct acc *first = a->last_at_ns <= b->last_at_ns ? a : b, *then = first == a ? b : a;
+	struct acc both = *then;
+
+	both.n += first->n;
+	both.min = first->min < then->min ? first->min : then->min;
+	if (first->max >= then->max) {
+		both.max = first->max;
+		both.max_at_ns = first->max_at_ns;
+	}
+	both.sum += first->sum;
+	both.span_ns += first->span_ns;
+	return both;
+}
+
 int job_restore_acc(struct job *job, enum metric metric, uint32_t id, const struct acc *acc)
 {
 	struct acc *mine = acc_make(job, metric, id);
 
 	if (!mine)
 		return metrics[metric].entity == ENTITY_GPU ? -ENOMEM : 0;
-	*mine = *acc;
+	*mine = metrics[metric].entity == ENTITY_GPU_PROCESS && mine->n > 0 ? both_stints(mine, acc) : *acc;
 	if (acc->last_at_ns > job->now_ns)
 		job->now_ns = acc->last_at_ns;
 	return 0;

@@ -557,6 +557,46 @@ static void test_who_comes_back_to_a_gpu_is_one_process(void **state)
 	made_done(&m);
 }
 
+/* An older hiwater stored what it held the first time and the second under two numbers. */
+static void restored_who_came_back(const struct acc *first, const struct acc *second, bool second_before)
+{
+	const struct acc *given[] = { first, second };
+	struct made m;
+
+	made_new(&m);
+	process_at(&m, 0, 1, 100, 0, true);
+	process_at(&m, 3, 2, 100, 0, true);
+	for (int i = 0; i < 2; i++) {
+		const int k = second_before ? 1 - i : i;
+
+		assert_int_equal(job_restore_acc(m.job, M_GPROC_MEM, (uint32_t) k + 1, given[k]), 0);
+	}
+	const struct acc *both = job_acc(m.job, M_GPROC_MEM, 1);
+
+	assert_int_equal(job_gpu_process_count(m.job), 1);
+	assert_int_equal(both->n, 5);
+	assert_int_equal(both->min, GIB(5));
+	assert_int_equal(both->max, GIB(20));
+	assert_int_equal(both->max_at_ns, SECONDS(1));
+	assert_int_equal(both->last, GIB(8));
+	assert_int_equal(both->last_at_ns, SECONDS(4));
+	assert_int_equal(both->hold_ns, 7);
+	assert_int_equal(both->span_ns, SECONDS(4));
+	assert_int_equal(summary_mean(&m.s, M_GPROC_MEM, 1).value, (2 * GIB(20) + GIB(5) + GIB(8)) / 4);
+	made_done(&m);
+}
+
+static void test_two_stored_stints_on_a_gpu_are_added_up(void **state)
+{
+	const double gib_s = 1073741824e9;
+	const struct acc first = { .n = 2, .min = GIB(20), .max = GIB(20), .max_at_ns = SECONDS(1), .last = GIB(20), .last_at_ns = SECONDS(2), .sum = 2 * 20 * gib_s, .span_ns = SECONDS(2) };
+	const struct acc second = { .n = 3, .min = GIB(5), .max = GIB(8), .max_at_ns = SECONDS(4), .last = GIB(8), .last_at_ns = SECONDS(4), .hold_ns = 7, .sum = 13 * gib_s, .span_ns = SECONDS(2) };
+
+	(void) state;
+	restored_who_came_back(&first, &second, false);
+	restored_who_came_back(&first, &second, true);
+}
+
 /* A GPU whose energy is told at both ends of the time from from_s to to_s of a run of end_s. Between hole_s and to_hole_s its power
  * is not, of which the energy is made where it is summed. */
 static bool is_partial(double from_s, double to_s, double end_s, bool summed, double hole_s, double to_hole_s)
@@ -615,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
 		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
 		cmocka_unit_test(test_who_comes_back_to_a_gpu_is_one_process),
+		cmocka_unit_test(test_two_stored_stints_on_a_gpu_are_added_up),
 		cmocka_unit_test(test_energy_of_a_part_of_the_run_is_said),
 	};
 
