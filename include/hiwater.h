@@ -767,8 +767,9 @@ HIW_API void hiw_gpus_close(struct hiw_gpus *gpus);
  * shows no GPU, or none of those asked for; -ENXIO: it shows one, and no driver can be asked; -ETIMEDOUT, -EIO: a driver did not answer
  * in time, or crashed; -EREMOTEIO: a GPU is lost. After the last three what was answered is there. */
 HIW_API int hiw_gpus_look(struct hiw_gpus *gpus, struct hiw_err *err);
-/* Why rows are missing from a format that has no place for notes, as of the last look: each reason once, and not what that
- * look gave as its error. Returns false when there is no further one. */
+/* Why rows are missing from a format that has no place for notes (any but text and JSON). A reason that lasts is told once, after
+ * the look that it came up in and after no later one; one of a single look, such as a driver that did not answer in time, after
+ * each look that has it. What a look gave as its error is not told. Returns false when there is no further one. */
 HIW_API bool hiw_gpus_warning(struct hiw_gpus *gpus, struct hiw_err *ret);
 
 /* A GPU, or a MIG instance, which is a device of its own. */
