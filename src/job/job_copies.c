@@ -73,20 +73,21 @@ static void late_take(struct job *job, const struct member *m, int64_t late, boo
 	}
 }
 
+/* A mark above what it was and was given is a burst of its own. Its faults may have been read long before the memory that the last total told of: by its mark it held as much meanwhile. */
 void copies_end(struct job *job, struct live *l, bool counted)
 {
-	const int64_t size = larger(l->seen, l->burst);
+	const int64_t size = larger(l->seen, l->burst), most = larger(size, l->m->program_peak);
 	int64_t late;
 
 	l->own.now = own_faults(l->m);
 	l->m->related = has_relatives(l->m);
 	if (!l->m->related || !l->was_told)
 		return;
-	late = smaller(job->page_bytes * (l->own.now - l->own.before), size) - larger(size - l->told, 0);
+	late = smaller(job->page_bytes * (l->own.now - l->own.before), most) - larger(size - larger(l->told, l->given), 0);
 	if (counted)
 		late_take(job, l->m, late, is_calm(job, l));
 	for (enum set s = ALL; s < SETS && !counted; s++)
-		job->burst[s].late_most += s == REST && l->is_main ? 0 : size;
+		job->burst[s].late_most += s == REST && l->is_main ? 0 : most;
 }
 
 void copies_exec(struct live *l)
@@ -103,8 +104,10 @@ void copies_own(struct job *job, struct live *l)
 
 void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size)
 {
+	const int64_t most = larger(m->seen, m->program_peak);
+
 	if (m->related)
-		late_take(job, m, smaller(job->page_bytes * (own_faults(m) - faults), m->seen) - (m->seen - size), false);
+		late_take(job, m, smaller(job->page_bytes * (own_faults(m) - faults), most) - larger(m->seen - larger(size, m->given), 0), false);
 }
 
 int64_t copies_most(const struct job *job)

@@ -275,8 +275,9 @@ static bool has_own_faults(const struct job *job, const struct member *m, const 
 static void end_first(struct job *job, struct member *m, const struct end *end, uint64_t time_ns)
 {
 	const struct member *parent = member_find(job, m->p.parent);
-	const bool with_parent = parent && parent->live != NOT_ALIVE && is_one_family(parent, m);
-	int64_t faults, gain = 0;
+	const bool in_family = parent && is_one_family(parent, m);
+	const bool with_parent = in_family && parent->live != NOT_ALIVE;
+	int64_t faults, had = 0, told = 0;
 
 	m->p.ended = true;
 	m->p.ended_ns = time_ns;
@@ -290,16 +291,18 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	m->copied = family_copied(job, &job->live[m->live]);
 	kin_drop(job, m);
 	live_remove(job, m);
-	if (with_parent)
-		gain = -job->live[parent->live].faults;
+	if (in_family)
+		had = with_parent ? job->live[parent->live].faults : tree_value(&parent->tree[TREE_FAULTS]);
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]));
 	hand_over_before(job, m);
 	for (enum plain k = 0; k < PLAINS; k++)
 		hand_over_plain(job, m, k, plain_value(m, k));
 	if (with_parent)
-		gain += job->live[parent->live].faults;
-	family_leave(job, m, faults - gain);
+		told = job->live[parent->live].faults - had;
+	else if (in_family && parent->p.how == END_REAPED && !is_orphan(m, parent)) /* went with what its parent had waited for */
+		told = tree_value(&m->tree[TREE_FAULTS]) - (tree_value(&parent->tree[TREE_FAULTS]) - had);
+	family_leave(job, m, faults - told);
 }
 
 /* What a second end says more than the first. */

@@ -609,6 +609,30 @@ static void test_a_child_that_copies_and_whose_record_is_late(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 603 * MB);
 }
 
+/* The same of one whose only look found it when it had given the copy back: its record has the mark that it was given. */
+static void test_a_child_that_copies_and_gives_back_and_whose_record_is_late(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 2, 20);
+	push(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	copied_and_ended(r, 2);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
 static void test_a_child_that_copies_and_gives_back(void **state)
 {
 	struct rig *r = *state;
@@ -622,6 +646,35 @@ static void test_a_child_that_copies_and_gives_back(void **state)
 	tick(r);
 	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
 	assert_within(most(r, M_JOB_RAM), 598 * MB, 603 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
+/* Its faults were read before it copied, its memory after it had given the copy back, and nobody told of its last faults but
+ * its parent, which waited for it. */
+static void test_a_child_that_copies_and_gives_back_within_its_first_look(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, 20);
+	push(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	say(r, M_PROC_HWM, 2, 300 * MB + MB);
+	tick(r);
+	gone(r, 2);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	say(r, M_PROC_FAULTS_WAITED, 1, FILL + 40);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
 	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
 }
 
@@ -741,7 +794,9 @@ int main(void)
 		RIG_TEST(test_different_files_add_up),
 		RIG_TEST(test_a_child_that_copies_and_ends),
 		RIG_TEST(test_a_child_that_copies_and_whose_record_is_late),
+		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),
+		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
 		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
