@@ -26,7 +26,9 @@ int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t
 		return 0;
 	const int64_t more = device->max - held_bytes - foreign->max - nobodys->max;
 
-	*ret_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0;
+	const uint64_t least_ns = device->span_ns > ours->span_ns ? device->span_ns - ours->span_ns : 0; /* all that older recordings have */
+
+	*ret_ns = device->unlisted_ns > least_ns ? device->unlisted_ns : least_ns;
 	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
 }
 

@@ -134,6 +134,8 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
 	course_take(job, acc, r, frame);
+	if ((r->metric == M_GPU_MEM || r->metric == M_GPU_JOB_MEM) && (r->known || acc->n > 0))
+		gpu_unlisted_advance(job, r->id, frame->time_ns);
 	before = *acc;
 	acc_take(job, acc, r, frame);
 	phases_see_rise(job, r, &before, acc, frame->hold_ns);

@@ -30,6 +30,7 @@ struct acc {
 	uint64_t hold_ns;    /* how long last may stand */
 	double sum;          /* gauge: integral of value over time, value x ns */
 	uint64_t span_ns;    /* gauge: time that sum covers; mean = sum / span_ns. counter: from its first reading to its last */
+	uint64_t unlisted_ns; /* of a GPU's memory: time in which it was known and what the job held of it was not */
 };
 
 /* What is known of the run besides its metrics: one field a row of facts.def. */

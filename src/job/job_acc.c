@@ -115,8 +115,39 @@ static struct acc *gpu_acc_make(struct job *job, enum metric metric, uint32_t id
 	return &job->gpu_accs[job->n_gpu_accs++].acc;
 }
 
+static struct acc *gpu_acc_find(struct job *job, enum metric metric, uint32_t id)
+{
+	uint32_t place;
+
+	return map_get(&job->gpu_places, gpu_key(metric, id), &place) ? &job->gpu_accs[place].acc : NULL;
+}
+
+/* Until when what was read last stands, time_ns at most. */
+static uint64_t stands_until(const struct acc *acc, uint64_t time_ns)
+{
+	const uint64_t end_ns = acc && acc->n > 0 ? acc->last_at_ns + acc->hold_ns : 0;
+
+	return end_ns < time_ns ? end_ns : time_ns;
+}
+
+void gpu_unlisted_advance(struct job *job, uint32_t id, uint64_t time_ns)
+{
+	const struct acc *ours = gpu_acc_find(job, M_GPU_JOB_MEM, id);
+	struct acc *mem = gpu_acc_find(job, M_GPU_MEM, id);
+
+	if (!mem)
+		return;
+	const uint64_t since_ns = ours && ours->last_at_ns > mem->last_at_ns ? ours->last_at_ns : mem->last_at_ns;
+	const uint64_t listed_ns = stands_until(ours, time_ns), from_ns = listed_ns > since_ns ? listed_ns : since_ns;
+	const uint64_t until_ns = stands_until(mem, time_ns);
+
+	mem->unlisted_ns += until_ns > from_ns ? until_ns - from_ns : 0;
+}
+
 void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t time_ns)
 {
+	if (entity == ENTITY_GPU)
+		gpu_unlisted_advance(job, id, time_ns);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		uint32_t place;
 

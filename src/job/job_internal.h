@@ -371,6 +371,8 @@ void course_take(struct job *job, const struct acc *acc, const struct reading *r
 void courses_end(struct job *job, uint64_t time_ns);
 void courses_done(struct job *job);
 
+/* Brings the time in which a GPU's memory was known and the job's part of it was not up to time_ns, before either acc is. */
+void gpu_unlisted_advance(struct job *job, uint32_t id, uint64_t time_ns);
 /* The gauges of a GPU or a process on one stand no longer. */
 void gpu_accs_end(struct job *job, enum entity entity, uint32_t id, uint64_t time_ns);
 

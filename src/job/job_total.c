@@ -323,6 +323,8 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 		if (metrics[m].kind == KIND_GAUGE)
 			acc_advance(&job->accs[m], time_ns);
 	}
+	for (size_t i = 0; i < job->gpus.n && !job->ended; i++)
+		gpu_unlisted_advance(job, job->gpus.list[i].birth.id, time_ns);
 	for (size_t i = 0; i < job->n_gpu_accs && !job->ended; i++)
 		gpu_acc_end(&job->gpu_accs[i], time_ns);
 	job->ended = true;

@@ -109,6 +109,7 @@ static int put_acc(struct putting *p, sqlite3_stmt *st)
 		!reader_time(st, 6, &acc.max_at_ns) || !reader_time(st, 8, &acc.last_at_ns) ||
 		!reader_time(st, 9, &acc.hold_ns) || !reader_time(st, 11, &acc.span_ns) || !isfinite(acc.sum))
 		return 0;
+	(void) reader_time(st, 12, &acc.unlisted_ns); /* older recordings have none */
 	return job_restore_acc(p->job, (enum metric) metric, id, &acc);
 }
 
@@ -313,6 +314,10 @@ static const char *const phase_columns[] = {
 	"job_peak", "cpu", NULL
 };
 
+static const char *const acc_columns[] = {
+	"entity", "id", "metric", "n", "min", "max", "max_at", "last", "last_at", "hold", "sum", "span", "unlisted", NULL
+};
+
 static const struct table tables[] = {
 	{ "meta", "SELECT key, value FROM meta", 1000, put_fact, NULL },
 	{ "process", "ORDER BY id", MOST_PROCESSES, put_process, process_columns },
@@ -321,8 +326,7 @@ static const struct table tables[] = {
 	{ "series", "ORDER BY id", MOST_SERIES, put_series, series_columns },
 	{ "event", "ORDER BY rowid", MOST_EVENTS, put_event, event_columns },
 	{ "phase", "ORDER BY number", MOST_PHASES, put_phase, phase_columns },
-	{ "summary", "SELECT entity, id, metric, n, min, max, max_at, last, last_at, hold, sum, span FROM summary",
-		MOST_ACCS, put_acc, NULL },
+	{ "summary", "ORDER BY entity, metric, id", MOST_ACCS, put_acc, acc_columns },
 	{ "course", "SELECT entity, id, metric, t, span, cover, min, max, sum FROM course", MOST_BUCKETS, put_bucket, NULL },
 };
 

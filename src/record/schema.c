@@ -75,7 +75,7 @@ static const char fixed_tables[] =
 	"CREATE TABLE event(t INTEGER, kind TEXT, entity TEXT, id INTEGER, phase INTEGER, value INTEGER, text TEXT,"
 	" cause TEXT);"
 	"CREATE TABLE summary(entity TEXT, id INTEGER, metric TEXT, n INTEGER, min INTEGER, max INTEGER,"
-	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER,"
+	" max_at INTEGER, last INTEGER, last_at INTEGER, hold INTEGER, sum REAL, span INTEGER, unlisted INTEGER,"
 	" PRIMARY KEY(entity, metric, id)) WITHOUT ROWID;"
 	"CREATE TABLE course(entity TEXT, id INTEGER, metric TEXT, t INTEGER, span INTEGER, cover INTEGER, min INTEGER,"
 	" max INTEGER, sum REAL, PRIMARY KEY(t, entity, metric, id)) WITHOUT ROWID;";

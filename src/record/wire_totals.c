@@ -124,7 +124,7 @@ static uint64_t acc_print(const struct acc *acc)
 	uint64_t print = stir(stir(acc->n, acc->last_at_ns), acc->hold_ns);
 
 	print = stir(stir(print, (uint64_t) acc->min), (uint64_t) acc->max);
-	return stir(stir(print, (uint64_t) acc->last), acc->span_ns);
+	return stir(stir(stir(print, (uint64_t) acc->last), acc->span_ns), acc->unlisted_ns);
 }
 
 static void put_acc(void *ctx, enum metric metric, uint32_t id, const struct acc *acc)

@@ -491,6 +491,8 @@ def test_a_zero_that_was_not_read_again_is_no_figure(gpu, seconds):
     assert all(n.startswith("GPU 0: ") for n in notes), notes
     assert any(re.search("its processes were not listed .*up to 3.50 GiB, and more between two readings", n) for n in notes), notes
     assert any("is not known of" in n for n in notes) == (seconds > 0), notes
+    unlisted = "SELECT unlisted FROM summary WHERE entity = 'gpu' AND id = 1 AND metric = 'mem'"
+    assert (asked(gpu, unlisted) >= 1e9) == (seconds > 0)
     said = gpu.run("show", "run.hiw").stdout.replace("\u00a0", " ")
     assert "job peak not known" in said and "held nothing on GPU 1" in said
 

@@ -520,6 +520,54 @@ static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
 	}
 }
 
+/* For ten minutes memory is read each second but in from 100 to 110 s, who holds it but in from 300 to lists_s, and in that time there is
+ * more of it than ever. */
+static bool is_zero_unsure(double lists_s, uint64_t *ret_ns)
+{
+	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
+	struct framebuf b = { 0 };
+	struct made m;
+
+	made_new(&m);
+	m.f->ended_ns = known(SECONDS(600));
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
+	for (int s = 0; s < 600; s++) {
+		const bool is_read = s < 100 || s >= 110, is_listed = s < 300 || s >= lists_s;
+
+		if (is_read)
+			framebuf_value(&b, M_GPU_MEM, 1, MIB(s == 301 ? 150 : 50));
+		else
+			framebuf_unknown(&b, M_GPU_MEM, 1);
+		for (int k = 0; k < 2; k++) {
+			if (is_listed)
+				framebuf_value(&b, k ? M_GPU_JOB_MEM : M_GPU_FOREIGN_MEM, 1, 0);
+			else
+				framebuf_unknown(&b, k ? M_GPU_JOB_MEM : M_GPU_FOREIGN_MEM, 1);
+		}
+		framebuf_value(&b, M_GPU_UNATTRIBUTED_MEM, 1, MIB(50));
+		apply(m.job, &b, (uint64_t) SECONDS(s));
+	}
+	job_end(m.job, (uint64_t) SECONDS(600), &b);
+	framebuf_done(&b);
+	const bool unsure = job_gpu_is_unsure(m.job, job_gpu(m.job, 0));
+
+	assert_int_equal(job_gpu_unlisted(m.job, &job_gpu(m.job, 0)->birth, 0, ret_ns), MIB(100));
+	made_done(&m);
+	return unsure;
+}
+
+/* That its memory was not known at another time makes up for nothing. */
+static void test_time_without_a_list_is_that_in_which_memory_was_told(void **state)
+{
+	uint64_t ns;
+
+	(void) state;
+	assert_true(is_zero_unsure(308, &ns));
+	assert_int_equal(ns, SECONDS(8));
+	assert_false(is_zero_unsure(301, &ns));
+	assert_int_equal(ns, SECONDS(1));
+}
+
 static void process_at(struct made *m, double s, uint32_t id, int32_t pid, int64_t mem, bool born)
 {
 	struct framebuf b = { 0 };
@@ -654,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
 		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
+		cmocka_unit_test(test_time_without_a_list_is_that_in_which_memory_was_told),
 		cmocka_unit_test(test_who_comes_back_to_a_gpu_is_one_process),
 		cmocka_unit_test(test_two_stored_stints_on_a_gpu_are_added_up),
 		cmocka_unit_test(test_energy_of_a_part_of_the_run_is_said),
