@@ -38,19 +38,27 @@ static int64_t brought_lately(const struct job *job, const struct live *l)
 	return brought - (l->own.gone - l->own.went) - larger(smaller(brought - l->own.gone, anon_of(l)), 0);
 }
 
+/* The largest it can have been since the last total; since its fork, when it was what its parent was, where that was later.
+ * A mark that rose above is a burst of its own. */
+static int64_t most_lately(const struct job *job, const struct live *l)
+{
+	const int64_t peak = l->m->program_peak;
+
+	if (!l->was_told)
+		return l->m->mark.known ? smaller(l->given, peak) : l->given;
+	return smaller(l->told + job->page_bytes * (l->own.now - l->own.before), l->burst > 0 ? l->seen : peak);
+}
+
 /* A copy of what it shares makes a member no larger. What it brought, and has not any more, it may have held between the last
  * look and this one beside all that the others hold, as far as it is smaller now than it can have been. */
 void copies_look(const struct job *job, struct look *look, const struct live *l)
 {
-	/* A mark that rose is a burst of its own. */
-	const int64_t mark = l->burst > 0 ? l->seen : l->m->program_peak;
-	const int64_t most = smaller(l->told + job->page_bytes * (l->own.now - l->own.before), mark);
-	const int64_t less = larger(most - l->rss, 0), brought = brought_lately(job, l);
+	const int64_t less = larger(most_lately(job, l) - l->rss, 0), brought = brought_lately(job, l);
 	const int64_t likely = is_calm(job, l) ? smaller(brought, less) : 0;
 
-	if (!has_relatives(l->m) || !l->rss_known || !l->was_told)
+	if (!has_relatives(l->m) || !l->rss_known)
 		return;
-	look->shrunk += larger(l->told - l->rss, 0);
+	look->shrunk += larger((l->was_told ? l->told : l->given) - l->rss, 0);
 	for (enum set s = ALL; s < SETS; s++) {
 		if (s == REST && l->is_main)
 			break;

@@ -678,6 +678,49 @@ static void test_a_child_that_copies_and_gives_back_within_its_first_look(void *
 	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
 }
 
+/* The first look at it finds all it did. */
+static void test_a_child_that_copied_and_gave_back_before_its_first_look(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, FILL + 20);
+	push(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	say(r, M_PROC_HWM, 2, 300 * MB + MB);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
+	assert_within(most(r, M_JOB_RAM), 598 * MB, 603 * MB);
+	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
+/* It was given 300 MB, gave them back and did little else. */
+static void test_a_child_that_only_gave_back_before_its_first_look(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 2, 20);
+	push(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	say(r, M_PROC_HWM, 2, 300 * MB + MB);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
 /* What it was given and gave back was never twice there. */
 static void test_a_child_that_gives_back_without_a_copy(void **state)
 {
@@ -797,6 +840,8 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
+		RIG_TEST(test_a_child_that_copied_and_gave_back_before_its_first_look),
+		RIG_TEST(test_a_child_that_only_gave_back_before_its_first_look),
 		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
