@@ -115,7 +115,7 @@ void copies_late(struct job *job, const struct member *m, int64_t faults, int64_
 	const int64_t most = larger(m->seen, m->program_peak);
 
 	if (m->related)
-		late_take(job, m, smaller(job->page_bytes * (own_faults(m) - faults), most) - larger(m->seen - larger(size, m->given), 0), false);
+		late_take(job, m, smaller(job->page_bytes * faults, most) - larger(m->seen - larger(size, m->given), 0), false);
 }
 
 int64_t copies_most(const struct job *job)

@@ -353,8 +353,11 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	if (m->live != NOT_ALIVE) {
 		end_first(job, m, end, time_ns);
 	} else {
+		const int64_t all = tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS];
+
 		end_again(job, m, tree, plain);
-		copies_late(job, m, faults, size);
+		/* What hiwater waited for tells of it and its children in one. */
+		copies_late(job, m, larger(own_faults(m) - faults, all), size);
 	}
 	job->counters_read = true;
 	return 0;

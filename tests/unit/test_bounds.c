@@ -633,6 +633,35 @@ static void test_a_child_that_copies_and_gives_back_and_whose_record_is_late(voi
 	assert_within(last(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
 }
 
+/* Main writes anew what its child holds, and its last faults are told after its end was seen, with those of another child. */
+static void test_a_main_that_copies_and_is_waited_for_later(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, 300 * MB, MB / 2);
+	push(r);
+	say(r, M_PROC_FAULTS_WAITED, 1, 16);
+	faults(r, 1, FILL + 128);
+	faults(r, 2, 20);
+	tick(r);
+	gone(r, 1);
+	rss(r, 2, 300 * MB, MB / 2);
+	push(r);
+	faults(r, 2, 20);
+	tick(r);
+	job_facts(r->job)->main_zombie_cminflt = known(16);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 1,
+				      .how = END_REAPED,
+				      .faults_minor = known(2 * FILL + 128 + 16),
+			      });
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
+}
+
 static void test_a_child_that_copies_and_gives_back(void **state)
 {
 	struct rig *r = *state;
@@ -838,6 +867,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_ends),
 		RIG_TEST(test_a_child_that_copies_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
+		RIG_TEST(test_a_main_that_copies_and_is_waited_for_later),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
 		RIG_TEST(test_a_child_that_copied_and_gave_back_before_its_first_look),
