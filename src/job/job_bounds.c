@@ -205,7 +205,9 @@ static void copies_raise(const struct job *job, const struct look *look, struct 
 	const struct burst *burst = &job->burst[s];
 	const int64_t back = look ? look->back[s] : 0, back_likely = look ? look->back_likely[s] : 0;
 
-	const int64_t late = burst->late + (burst->late_most > 0 ? smaller(burst->late_most, copies_most(job)) : 0);
+	/* Whose own faults are known brought those; the others' are among the rest. */
+	const int64_t rest = burst->late_most > 0 ? larger(copies_most(job) - burst->late, 0) : 0;
+	const int64_t late = burst->late + smaller(burst->late_most, rest);
 
 	if (back == 0 && late == 0)
 		return;

@@ -81,6 +81,13 @@ static void late_take(struct job *job, const struct member *m, int64_t late, boo
 	}
 }
 
+/* Nobody told of its last faults alone: it may have been so much of what all brought. */
+static void late_may(struct job *job, bool is_main, int64_t most)
+{
+	for (enum set s = ALL; s < SETS; s++)
+		job->burst[s].late_most += s == REST && is_main ? 0 : most;
+}
+
 /* A mark above what it was and was given is a burst of its own. Its faults may have been read long before the memory that the last total told of: by its mark it held as much meanwhile. */
 void copies_end(struct job *job, struct live *l, bool counted)
 {
@@ -94,8 +101,8 @@ void copies_end(struct job *job, struct live *l, bool counted)
 	late = smaller(job->page_bytes * (l->own.now - l->own.before), most) - larger(size - larger(l->told, l->given), 0);
 	if (counted)
 		late_take(job, l->m, late, is_calm(job, l));
-	for (enum set s = ALL; s < SETS && !counted; s++)
-		job->burst[s].late_most += s == REST && l->is_main ? 0 : most;
+	else
+		late_may(job, l->is_main, most);
 }
 
 void copies_exec(struct live *l)
@@ -110,12 +117,16 @@ void copies_own(struct job *job, struct live *l)
 	l->before_exec = 0;
 }
 
-void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size)
+void copies_late(struct job *job, const struct member *m, int64_t own, int64_t all, int64_t size)
 {
 	const int64_t most = larger(m->seen, m->program_peak);
 
-	if (m->related)
-		late_take(job, m, smaller(job->page_bytes * faults, most) - larger(m->seen - larger(size, m->given), 0), false);
+	if (!m->related)
+		return;
+	late_take(job, m, smaller(job->page_bytes * own, most) - larger(m->seen - larger(size, m->given), 0), false);
+	/* What hiwater waited for tells of it and its children in one. */
+	if (all > own)
+		late_may(job, m->p.is_main, smaller(job->page_bytes * all, most));
 }
 
 int64_t copies_most(const struct job *job)

@@ -356,8 +356,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		const int64_t all = tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS];
 
 		end_again(job, m, tree, plain);
-		/* What hiwater waited for tells of it and its children in one. */
-		copies_late(job, m, larger(own_faults(m) - faults, all), size);
+		copies_late(job, m, own_faults(m) - faults, all, size);
 	}
 	job->counters_read = true;
 	return 0;

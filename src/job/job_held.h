@@ -45,8 +45,9 @@ void copies_end(struct job *job, struct live *l, bool counted);
  * may have been. */
 void copies_exec(struct live *l);
 void copies_own(struct job *job, struct live *l);
-/* The counters of m, which has ended, say so many faults more than before, when it was known to have had so many bytes. */
-void copies_late(struct job *job, const struct member *m, int64_t faults, int64_t size);
+/* The counters of m, which has ended, say so many faults more than before, its own and with those of its children, when it
+ * was known to have had so many bytes. */
+void copies_late(struct job *job, const struct member *m, int64_t own, int64_t all, int64_t size);
 /* What all faults since the last total may have brought; INT64_MAX where that is not known. */
 int64_t copies_most(const struct job *job);
 
