@@ -88,6 +88,19 @@ static void late_may(struct job *job, bool is_main, int64_t most)
 		job->burst[s].late_most += s == REST && is_main ? 0 : most;
 }
 
+/* A look found it, and no total told of it: what it is known to have been will be told as missed (job_ends.c). */
+static void untold_end(struct job *job, const struct live *l, bool counted)
+{
+	const int64_t more = larger(most_lately(job, l) - larger(l->burst, l->rss), 0);
+
+	if (!l->rss_known)
+		return;
+	if (counted)
+		late_take(job, l->m, smaller(job->page_bytes * l->own.now, more), is_calm(job, l));
+	else
+		late_may(job, l->is_main, more);
+}
+
 /* A mark above what it was and was given is a burst of its own. Its faults may have been read long before the memory that the last total told of: by its mark it held as much meanwhile. */
 void copies_end(struct job *job, struct live *l, bool counted)
 {
@@ -96,8 +109,12 @@ void copies_end(struct job *job, struct live *l, bool counted)
 
 	l->own.now = own_faults(l->m);
 	l->m->related = has_relatives(l->m);
-	if (!l->m->related || !l->was_told)
+	if (!l->m->related)
 		return;
+	if (!l->was_told) {
+		untold_end(job, l, counted);
+		return;
+	}
 	late = smaller(job->page_bytes * (l->own.now - l->own.before), most) - larger(size - larger(l->told, l->given), 0);
 	if (counted)
 		late_take(job, l->m, late, is_calm(job, l));

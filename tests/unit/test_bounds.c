@@ -662,6 +662,30 @@ static void test_a_main_that_copies_and_is_waited_for_later(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
 }
 
+/* It ends before the total of the only look that found it, when it had given the copy back. */
+static void test_a_child_that_copied_and_gave_back_and_ended_untold(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 2, FILL + 20);
+	push(r);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	rss(r, 2, MB / 4, MB / 2);
+	push(r);
+	(void) job_needs(r->job); /* which looks at what there is */
+	gone(r, 2);
+	push(r);
+	copied_and_ended(r, 2);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 599 * MB, 603 * MB);
+}
+
 static void test_a_child_that_copies_and_gives_back(void **state)
 {
 	struct rig *r = *state;
@@ -868,6 +892,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
 		RIG_TEST(test_a_main_that_copies_and_is_waited_for_later),
+		RIG_TEST(test_a_child_that_copied_and_gave_back_and_ended_untold),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
 		RIG_TEST(test_a_child_that_copied_and_gave_back_before_its_first_look),
