@@ -22,8 +22,7 @@
 enum {
 	RECEIVE_BYTES = 8 << 20,  /* records between two reads: about 6000 */
 	MESSAGES_MAX = 65536,    /* in one read */
-	LATE_MAX = 1024,     /* ends that wait for their process to be found */
-	GROUPS_MAX = 65536,    /* processes with threads gone and threads left, on the whole machine */
+	GROUPS_MAX = 65536,    /* processes with threads gone and threads left, or ends that wait, on the whole machine */
 	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
 };
 
@@ -44,8 +43,8 @@ struct taskstats {
 	struct group *groups;
 	size_t n, cap;
 	struct map by_tgid;
-	struct group late[LATE_MAX];
-	size_t n_late;
+	struct group *late;
+	size_t n_late, cap_late;
 	_Alignas(struct nlmsghdr) char buf[16384];
 };
 
@@ -236,6 +235,7 @@ void taskstats_close(struct taskstats *t)
 		(void) close(t->fd);
 	map_done(&t->by_tgid);
 	free(t->groups);
+	free(t->late);
 	free(t);
 }
 
@@ -427,7 +427,7 @@ static void group_end_late(struct taskstats *t, struct processes *p, const struc
 static void group_end_or_wait(struct taskstats *t, const struct processes *p, const struct group *g,
 	struct framebuf *out)
 {
-	if (!group_end(t, p, g, out) && t->n_late < LATE_MAX)
+	if (!group_end(t, p, g, out) && vec_room(&t->late, &t->cap_late, t->n_late, sizeof(*t->late), GROUPS_MAX) == 0)
 		t->late[t->n_late++] = *g;
 }
 

@@ -226,9 +226,27 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
+/* Children of one that is none of the job's. */
+static void strangers_end(int n)
+{
+	const pid_t parent = fork();
+
+	if (parent == 0) {
+		for (int i = 0; i < n; i++) {
+			const pid_t pid = fork();
+
+			if (pid == 0)
+				_exit(0);
+			(void) waitpid(pid, NULL, 0);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+}
+
 /* A child that no look found, whose parent was seen to end before the records were read. reused: it was another one of
- * that number, long ago. */
-static void missed_child(bool reused)
+ * that number, long ago. strangers: so many end before it. */
+static void missed_child(bool reused, int strangers)
 {
 	struct taskstats *t = records_open();
 	const struct end *end;
@@ -243,6 +261,8 @@ static void missed_child(bool reused)
 	main = child_start(start_another_and_end, NULL);
 	(void) child_take(&main);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	if (strangers > 0)
+		strangers_end(strangers);
 	child_go(&main);
 	zombie_wait(main.pid);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
@@ -252,7 +272,7 @@ static void missed_child(bool reused)
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	end = end_of(&b.out, 2);
+	end = end_of(&b.out, strangers > 0 ? 3 : 2);
 	assert_int_equal(end == NULL, reused);
 	if (end) {
 		assert_int_equal(end->status, 5 << 8);
@@ -266,13 +286,20 @@ static void missed_child(bool reused)
 static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
 {
 	(void) state;
-	missed_child(false);
+	missed_child(false, 0);
+}
+
+/* On a busy machine thousands end between two looks. */
+static void a_missed_child_behind_many_strangers_is_the_jobs(void **state)
+{
+	(void) state;
+	missed_child(false, 1500);
 }
 
 static void a_child_of_who_got_its_pid_later_is_not(void **state)
 {
 	(void) state;
-	missed_child(true);
+	missed_child(true, 0);
 }
 
 static void without_permission_it_says_so(void **state)
@@ -449,6 +476,7 @@ int main(void)
 		CHILDREN_TEST(a_record_waits_for_its_process),
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
+		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
 		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
 		CHILDREN_TEST(every_kernel_has_its_layout),
