@@ -42,10 +42,10 @@ static int64_t brought_lately(const struct job *job, const struct live *l)
  * A mark that rose above is a burst of its own. */
 static int64_t most_lately(const struct job *job, const struct live *l)
 {
-	const int64_t peak = l->m->program_peak;
+	const int64_t peak = l->m->program_peak, at_fork = l->rss + larger(l->given_anon - anon_of(l), 0);
 
-	if (!l->was_told)
-		return l->m->mark.known ? smaller(l->given, peak) : l->given;
+	if (!l->was_told) /* a fork hands on anonymous memory; what is mapped each maps in for itself */
+		return l->m->mark.known ? smaller(at_fork, peak) : at_fork;
 	return smaller(l->told + job->page_bytes * (l->own.now - l->own.before), l->burst > 0 ? l->seen : peak);
 }
 
@@ -58,7 +58,7 @@ void copies_look(const struct job *job, struct look *look, const struct live *l)
 
 	if (!has_relatives(l->m) || !l->rss_known)
 		return;
-	look->shrunk += larger((l->was_told ? l->told : l->given) - l->rss, 0);
+	look->shrunk += larger((l->was_told ? l->told : most_lately(job, l)) - l->rss, 0);
 	for (enum set s = ALL; s < SETS; s++) {
 		if (s == REST && l->is_main)
 			break;

@@ -232,7 +232,7 @@ static void given_take(const struct job *job, struct live *l)
 	l->anon_then = anon_of(l);
 	if (!parent || parent->live == NOT_ALIVE)
 		return;
-	l->anon_then = anon_of(&job->live[parent->live]);
+	l->anon_then = l->given_anon = anon_of(&job->live[parent->live]);
 	if (job->live[parent->live].rss > l->given)
 		l->given = job->live[parent->live].rss;
 }

@@ -146,6 +146,7 @@ struct live {
 	int64_t bursts[SETS];  /* of others, proven since then: one of its own may have been at the same time */
 	int64_t seen;          /* its largest rss since then */
 	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
+	int64_t given_anon;    /* of that, its anonymous memory */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
 	int64_t told;          /* its rss at the last total */
 	int64_t before_exec;   /* what it was before its exec, until its faults are read again; 0: none */

@@ -774,6 +774,28 @@ static void test_a_child_that_only_gave_back_before_its_first_look(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
 }
 
+/* What is mapped a fork hands on to nobody: the child's faults bring it what its parent has, too. */
+static void test_a_child_that_is_about_to_map_what_its_parent_has(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, MB / 2, 300 * MB);
+	push(r);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	born(r, 2, 1, 77);
+	faults(r, 2, FILL / 16);
+	push(r);
+	rss(r, 1, MB / 2, 300 * MB);
+	rss(r, 2, MB / 4, 200 * MB);
+	push(r);
+	job_files_done(r->job, 300 * MB);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM), 300 * MB, 302 * MB);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 303 * MB);
+}
+
 /* What it was given and gave back was never twice there. */
 static void test_a_child_that_gives_back_without_a_copy(void **state)
 {
@@ -897,6 +919,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
 		RIG_TEST(test_a_child_that_copied_and_gave_back_before_its_first_look),
 		RIG_TEST(test_a_child_that_only_gave_back_before_its_first_look),
+		RIG_TEST(test_a_child_that_is_about_to_map_what_its_parent_has),
 		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
