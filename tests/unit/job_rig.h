@@ -23,6 +23,7 @@
 #define MB        INT64_C(1048576)
 #define MS        UINT64_C(1000000)
 #define PAGE      INT64_C(4096)
+#define FILL      (300 * MB / PAGE) /* faults that bring 300 MB in small pages */
 #define HUGE_PAGE (2 * MB)
 #define BOOT      UINT64_C(5000000000000) /* the run's start, since boot */
 

@@ -428,20 +428,33 @@ static void silence_is_told_of_and_holds_up_nothing(void **state)
 	assert_null(strstr(g->notes, "stays behind")); /* a sleeper can be killed */
 }
 
+#define SILENCE_NS (700 * MS)
+
+/* The driver does not answer for so long, and goes on so. */
+static void be_silent(struct gpu_rig *g)
+{
+	stage->hangs = 1;
+
+	const uint64_t since = clock_boot_ns();
+
+	until(g, clock_boot_ns() > since + SILENCE_NS);
+}
+
+static void assert_silence_is_a_gap(struct gpu_rig *g)
+{
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= (int64_t) SILENCE_NS);
+}
+
 static void a_silence_until_the_end_is_a_gap(void **state)
 {
 	struct gpu_rig *g = *state;
 
 	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
-	stage->hangs = 1;
-
-	const uint64_t since = clock_boot_ns();
-
-	until(g, clock_boot_ns() > since + 700 * MS);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value < 700 * (int64_t) MS); /* the driver may be slow, as yet */
+	be_silent(g);
+	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value < (int64_t) SILENCE_NS); /* the driver may be slow, as yet */
 	sampler_end(g->rig.s);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+	assert_silence_is_a_gap(g);
 }
 
 /* A driver that hangs and then says that its GPU is lost. */
@@ -450,16 +463,11 @@ static void a_silence_that_ends_in_an_error_is_a_gap(void **state)
 	struct gpu_rig *g = *state;
 
 	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
-	stage->hangs = 1;
-
-	const uint64_t since = clock_boot_ns();
-
-	until(g, clock_boot_ns() > since + 700 * MS);
+	be_silent(g);
 	stage->mem = -1;
 	stage->hangs = 0;
 	until(g, !g->last[M_GPU_MEM].known);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+	assert_silence_is_a_gap(g);
 }
 
 /* Stops it where it is in no call of the driver. */
@@ -485,10 +493,9 @@ static void a_helper_that_is_gone_until_the_end_is_a_gap(void **state)
 
 	until(g, stage->reads > 10 && g->last[M_GPU_MEM].known);
 	kill_helper_between_calls(g);
-	wait_for(700 * MS);
+	wait_for(SILENCE_NS);
 	sampler_end(g->rig.s);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+	assert_silence_is_a_gap(g);
 }
 
 /* The next helpers are there, and find no driver. */
@@ -502,10 +509,9 @@ static void a_driver_that_is_not_found_again_is_a_gap(void **state)
 
 	const uint64_t since = clock_boot_ns();
 
-	until(g, clock_boot_ns() > since + 700 * MS && strstr(g->notes, "helper number 2 could not read GPUs"));
+	until(g, clock_boot_ns() > since + SILENCE_NS && strstr(g->notes, "helper number 2 could not read GPUs"));
 	sampler_end(g->rig.s);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.known);
-	assert_true(facts_of(&g->rig)->gpu_longest_gap_ns.value >= 700 * (int64_t) MS);
+	assert_silence_is_a_gap(g);
 }
 
 static void a_library_that_never_opens_holds_up_nothing(void **state)

@@ -226,7 +226,7 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
-/* Children of one that is none of the job's. */
+/* Children of one that itself is told of after them: as hiwater's orphan it becomes the job's, they do not. */
 static void strangers_end(int n)
 {
 	const pid_t parent = fork();
@@ -272,7 +272,7 @@ static void missed_child(bool reused, int strangers)
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	end = end_of(&b.out, strangers > 0 ? 3 : 2);
+	end = end_of(&b.out, strangers > 0 ? 3 : 2); /* behind their parent */
 	assert_int_equal(end == NULL, reused);
 	if (end) {
 		assert_int_equal(end->status, 5 << 8);
