@@ -53,12 +53,13 @@ static int64_t most_lately(const struct job *job, const struct live *l)
  * look and this one beside all that the others hold, as far as it is smaller now than it can have been. */
 void copies_look(const struct job *job, struct look *look, const struct live *l)
 {
-	const int64_t less = larger(most_lately(job, l) - l->rss, 0), brought = brought_lately(job, l);
+	const int64_t most = most_lately(job, l), had = l->was_told ? l->told : most;
+	const int64_t less = larger(most - l->rss, 0), brought = brought_lately(job, l);
 	const int64_t likely = is_calm(job, l) ? smaller(brought, less) : 0;
 
 	if (!has_relatives(l->m) || !l->rss_known)
 		return;
-	look->shrunk += larger((l->was_told ? l->told : most_lately(job, l)) - l->rss, 0);
+	look->shrunk += larger(had - l->rss, 0);
 	for (enum set s = ALL; s < SETS; s++) {
 		if (s == REST && l->is_main)
 			break;
@@ -101,7 +102,8 @@ static void untold_end(struct job *job, const struct live *l, bool counted)
 		late_may(job, l->is_main, more);
 }
 
-/* A mark above what it was and was given is a burst of its own. Its faults may have been read long before the memory that the last total told of: by its mark it held as much meanwhile. */
+/* A mark above what it was and was given is a burst of its own. Its faults may have been read long before the memory that the
+ * last total told of: by its mark it held as much meanwhile. */
 void copies_end(struct job *job, struct live *l, bool counted)
 {
 	const int64_t size = larger(l->seen, l->burst), most = larger(size, l->m->program_peak);

@@ -293,7 +293,7 @@ static void exec_take(struct job *job, struct member *m)
 	m->forked = false;
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;
-	l->given = 0;
+	l->given = l->given_anon = 0;
 	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
 	if (job->config.huge_page_bytes == 0)
 		family_found(job, m);
