@@ -270,23 +270,41 @@ static int choose(struct hiw_gpus *g, struct err *err)
 
 /* ---- a look --------------------------------------------------------------------------------------------------------- */
 
-static int find_lost(const struct hiw_gpus *g, struct err *err)
+/* An instance of one that is named is not named beside it. */
+static bool is_lost(const struct gpus_now *now, const struct gpu_now *d)
 {
+	const struct gpu_now *parent = gpus_now_find(now, d->parent);
+
+	return d->is_chosen && gpus_now_is_lost(now, d) && !(parent && parent->is_chosen);
+}
+
+static const char *name_lost(const struct gpu_now *d, char number[UNITS_LEN])
+{
+	return d->number.known || (!*d->uuid && !*d->pci) ? gpus_number(d, number) : *d->uuid ? d->uuid
+											      : d->pci;
+}
+
+/* All of them in one sentence. */
+static int find_lost(const struct gpus_now *now, struct err *err)
+{
+	struct buf names = BUF_INIT(sizeof(err->text));
 	char number[UNITS_LEN];
+	size_t n = 0, told = 0;
 
-	for (size_t i = 0; i < g->now.n_gpus; i++) {
-		const struct gpu_now *d = &g->now.gpus[i];
+	for (size_t i = 0; i < now->n_gpus; i++)
+		n += is_lost(now, &now->gpus[i]);
+	for (size_t i = 0; i < now->n_gpus; i++) {
+		if (!is_lost(now, &now->gpus[i]))
+			continue;
+		(void) buf_printf(&names, "%s%s", !told ? "" : told + 1 == n ? " and "
+									     : ", ",
+			name_lost(&now->gpus[i], number));
+		told++;
+	}
+	const int r = n ? err_set(err, -EREMOTEIO, "GPU%s %s %s lost", n > 1 ? "s" : "", names.data, n > 1 ? "are" : "is") : 0;
 
-		if (d->is_chosen && d->facts[GF_LOST].number.known) {
-			(void) snprintf(number, sizeof(number), "%lld", (long long) d->number.value);
-			return err_set(err, -EREMOTEIO, "GPU %s is lost", number);
-		}
-	}
-	for (size_t i = 0; i < g->now.n_notes && g->now.n_unborn_lost; i++) {
-		if (strstr(g->now.notes[i].why, ": lost: "))
-			return err_set(err, -EREMOTEIO, "%s", g->now.notes[i].why);
-	}
-	return 0;
+	buf_done(&names);
+	return r;
 }
 
 int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
@@ -307,7 +325,7 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 	if (g->ids && r != -ENODEV && r != -ENXIO && r != -ENOMEM)
 		chosen = choose(g, r == 0 ? &err : NULL);
 	if (r == 0)
-		r = chosen < 0 ? chosen : find_lost(g, &err);
+		r = chosen < 0 ? chosen : find_lost(&g->now, &err);
 	for (size_t i = 0; i < g->now.n_notes; i++)
 		g->now.notes[i].is_warned |= strcmp(g->now.notes[i].why, err.text) == 0;
 	return api_err(ret_err, &err, r);
@@ -386,7 +404,7 @@ bool hiw_gpus_device(const struct hiw_gpus *g, size_t i, struct hiw_gpu_device *
 		.cuda_index = api_maybe(d->cuda_index),
 		.cuda_visible = api_maybe(d->visible),
 		.cuda_hidden = d->is_hidden,
-		.lost = d->facts[GF_LOST].number.known,
+		.lost = gpus_now_is_lost(&g->now, d),
 		.unified = d->unified,
 		.memory_total = api_maybe(d->memory_bytes),
 		.memory_used = api_maybe(m[M_GPU_MEM]),

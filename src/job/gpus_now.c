@@ -353,6 +353,13 @@ void gpus_now_sort(struct gpus_now *now)
 	qsort(now->gpus, now->n_gpus, sizeof(*now->gpus), by_number);
 }
 
+bool gpus_now_is_lost(const struct gpus_now *now, const struct gpu_now *gpu)
+{
+	const struct gpu_now *parent = gpus_now_find(now, gpu->parent);
+
+	return gpu->facts[GF_LOST].number.known || (parent && parent->facts[GF_LOST].number.known);
+}
+
 enum metric gpu_now_lead(const struct gpu_now *gpu)
 {
 	static const enum metric leads[] = { M_GPU_SM_ACTIVE, M_GPU_GRAPHICS_ACTIVE, M_GPU_BUSY };

@@ -51,7 +51,6 @@ struct gpus_now {
 	struct gpu_user_now *users;
 	struct gpu_note_now *notes;
 	size_t n_gpus, cap_gpus, n_users, cap_users, n_notes, cap_notes;
-	size_t n_unborn_lost;        /* devices that were lost before anybody could tell which they are; a note says so */
 	uint64_t wall_ns;            /* since 1970: of the last look */
 	char *host;                  /* who asked fills it in */
 	int error;                   /* 0, or -ENOMEM: something was left out */
@@ -81,6 +80,9 @@ void gpus_now_done(struct gpus_now *now);
 
 /* NULL if there is none. */
 const struct gpu_now *gpus_now_find(const struct gpus_now *now, const char *uuid);
+
+/* It answers no more, or is an instance of one that does not. */
+bool gpus_now_is_lost(const struct gpus_now *now, const struct gpu_now *gpu);
 
 /* A figure that leads where there is room for one: SM activity, else graphics engine active, else busy; METRIC_COUNT: there
  * is none. */

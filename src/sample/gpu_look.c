@@ -121,7 +121,6 @@ static void take_facts(struct gpu_look *l, const struct asked *a, struct gpus_no
 		const uint32_t id = gpu_ids_device(&l->ids, a->vendor->ops->frame, told.id);
 
 		told.text[sizeof(told.text) - 1] = '\0';
-		now->n_unborn_lost += told.fact == GF_LOST && !told.id;
 		if (id)
 			gpus_now_fact(now, id, &told);
 	}
@@ -293,7 +292,7 @@ static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struc
 	for (unsigned i = 0; i < l->n && !*why; i++)
 		why = l->asked[i].helper ? gpu_why_not(l->asked[i].helper) : "";
 	if (now->n_notes > 0)
-		return err_set(err, now->n_unborn_lost ? -EREMOTEIO : -ENXIO, "no GPU can be asked: %s", now->notes[0].why);
+		return err_set(err, -ENXIO, "no GPU can be asked: %s", now->notes[0].why);
 	if (!l->any_seen)
 		return tell_unseen(l->asked[0].vendor->ops == &source_nvml ? l->asked[0].helper : NULL, err);
 	return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
@@ -325,7 +324,6 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 			gpu_again_plan(&a->again, a->started_ns);
 	}
 	l->is_first = false;
-	now->n_unborn_lost = 0;
 	gpus_now_begin_look(now);
 	await(l, until, now);
 	now->wall_ns = clock_wall_ns();

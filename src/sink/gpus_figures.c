@@ -50,11 +50,18 @@ struct maybe gpus_unattributed(const struct gpus_now *now, const struct gpu_now 
 	return sum;
 }
 
+static const char *write_number(struct maybe number, char *text, size_t size)
+{
+	(void) snprintf(text, size, number.known ? "%lld" : "?", (long long) number.value);
+	return text;
+}
+
 char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN])
 {
-	(void) snprintf(buf, UNITS_LEN, "%lld", (long long) gpu->number.value);
-	if (*gpu->parent)
-		(void) snprintf(buf, UNITS_LEN, "%lld.%lld", (long long) gpu->number.value, (long long) gpu->index.value);
+	char whole[UNITS_LEN / 2 - 1], part[UNITS_LEN / 2];
+
+	(void) snprintf(buf, UNITS_LEN, "%s%s%s", write_number(gpu->number, whole, sizeof(whole)), *gpu->parent ? "." : "",
+		*gpu->parent ? write_number(gpu->index, part, sizeof(part)) : "");
 	return buf;
 }
 

@@ -23,11 +23,11 @@ extern const size_t gpus_n_figures;
 
 struct maybe gpus_figure_get(const struct gpus_figure *f, const struct gpus_now *now, const struct gpu_now *gpu);
 
-/* "0", and "0.1" for instance 1 of GPU 0. Returns buf. */
-char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);
-
 /* "NVIDIA H100 80GB HBM3 MIG 3g.40gb" is "MIG 3g.40gb" below its GPU. */
 const char *gpus_own_name(const struct gpus_now *now, const struct gpu_now *g);
+
+/* That, or the next best of a device that has not told its name. Never "". */
+const char *gpus_best_name(const struct gpus_now *now, const struct gpu_now *g);
 
 /* A text of a device or a user in letters that the reader's terminal has. */
 void gpus_put_text(const char *text, const struct sink_options *o, struct buf *out);

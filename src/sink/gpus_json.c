@@ -208,10 +208,10 @@ static void put_spec(struct json *j, const struct gpu_now *g)
 	json_end(j);
 }
 
-static const char *state_of(const struct gpu_now *g)
+static const char *state_of(const struct gpus_now *now, const struct gpu_now *g)
 {
-	return g->facts[GF_LOST].number.known ? "lost" : g->facts[GF_ASLEEP].number.known ? "asleep"
-											  : "ok";
+	return gpus_now_is_lost(now, g) ? "lost" : g->facts[GF_ASLEEP].number.known ? "asleep"
+										    : "ok";
 }
 
 static void put_device(struct json *j, const struct gpus_options *o, const struct gpus_now *now, const struct gpu_now *g)
@@ -224,7 +224,7 @@ static void put_device(struct json *j, const struct gpus_options *o, const struc
 	key_unit(j, "cuda_index", UNIT_COUNT, g->cuda_index);
 	key_unit(j, "cuda_visible_index", UNIT_COUNT, g->visible);
 	key_bool(j, "cuda_hidden", g->is_hidden);
-	json_key_text(j, "state", state_of(g));
+	json_key_text(j, "state", state_of(now, g));
 	json_key_text(j, "uuid", g->uuid);
 	json_key_text(j, "parent", g->parent);
 	json_key_text(j, "pci", g->pci);

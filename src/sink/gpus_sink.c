@@ -101,24 +101,31 @@ const char *gpus_own_name(const struct gpus_now *now, const struct gpu_now *g)
 	return n && strncmp(g->name, parent->name, n) == 0 && g->name[n] == ' ' ? g->name + n + 1 : g->name;
 }
 
-/* As nvidia-smi -L has it. */
+const char *gpus_best_name(const struct gpus_now *now, const struct gpu_now *g)
+{
+	const char *const names[] = { gpus_own_name(now, g), g->vendor, g->uuid, g->pci };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (*names[i])
+			return names[i];
+	}
+	return "unknown";
+}
+
+/* As nvidia-smi -L has it, which has no row of one that is lost. */
 static void put_listed(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
-	const long long number = (long long) (*g->parent ? g->index : g->number).value;
+	struct buf name = BUF_INIT(NAME_MOST);
+	char number[UNITS_LEN];
 
-	if (*g->parent) {
-		struct buf name = BUF_INIT(NAME_MOST);
-
-		gpus_put_text(gpus_own_name(now, g), o, &name);
-		(void) buf_printf(out, "  %-15s Device  %lld: (UUID: ", name.data, number);
-		buf_done(&name);
-	} else {
-		(void) buf_printf(out, "GPU %lld: ", number);
-		gpus_put_text(g->name, o, out);
-		(void) buf_str(out, " (UUID: ");
-	}
-	gpus_put_text(g->uuid, o, out);
-	(void) buf_str(out, ")\n");
+	gpus_put_text(gpus_best_name(now, g), o, &name);
+	if (*g->parent)
+		(void) buf_printf(out, "  %-15s Device  %s: (UUID: ", name.data, strchr(gpus_number(g, number), '.') + 1);
+	else
+		(void) buf_printf(out, "GPU %s: %s (UUID: ", gpus_number(g, number), name.data);
+	gpus_put_text(*g->uuid ? g->uuid : "unknown", o, out);
+	(void) buf_str(out, gpus_now_is_lost(now, g) ? "): lost\n" : ")\n");
+	buf_done(&name);
 }
 
 void gpus_list(const struct gpus_now *now, const struct sink_options *o, struct buf *out)

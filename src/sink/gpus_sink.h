@@ -40,5 +40,8 @@ int gpus_plan(const struct gpus_options *options, struct gpus_needs *ret, struct
 int gpus_sink(const struct gpus_options *options, const struct gpus_now *now, const struct sink_options *style,
 	struct buf *out);
 
+/* "0", and "0.1" for instance 1 of GPU 0; "?" stands for what is not known. Returns buf. */
+char *gpus_number(const struct gpu_now *gpu, char buf[UNITS_LEN]);
+
 /* The fields of a query (GPUS_QUERY, GPUS_QUERY_APPS) or of GPUS_LINE, for people. */
 void gpus_fields_help(enum gpus_kind kind, struct buf *out);

@@ -126,14 +126,16 @@ static void put_line(const struct sink_options *o, struct buf *out, const char *
 	(void) buf_str(out, "\n");
 }
 
-static void put_device(const struct gpu_now *g, const struct sink_options *o, struct buf *out)
+static void put_device(const struct gpus_now *now, const struct gpu_now *g, const struct sink_options *o, struct buf *out)
 {
 	char number[UNITS_LEN], bytes[UNITS_LEN], text[64];
 
 	(void) buf_printf(out, "GPU %s  ", gpus_number(g, number));
-	gpus_put_text(g->name, o, out);
+	gpus_put_text(*g->name ? g->name : gpus_best_name(now, g), o, out);
 	(void) buf_str(out, "\n");
-	put_line(o, out, "UUID", g->uuid);
+	if (gpus_now_is_lost(now, g))
+		put_line(o, out, "State", "lost");
+	put_line(o, out, "UUID", *g->uuid ? g->uuid : "unknown");
 	if (*g->pci)
 		put_line(o, out, "PCI", g->pci);
 	if (*g->driver)
@@ -166,7 +168,7 @@ void gpus_spec(const struct gpus_now *now, const struct sink_options *o, struct 
 		if (!now->gpus[i].is_chosen)
 			continue;
 		(void) buf_str(out, any ? "\n" : "");
-		put_device(&now->gpus[i], o, out);
+		put_device(now, &now->gpus[i], o, out);
 		any = true;
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {

@@ -57,9 +57,7 @@ static void write_name(const struct page *p, const struct gpu_now *g, char cell[
 {
 	struct buf clean = BUF_INIT(4 * CELL);
 
-	gpus_put_text(*g->name ? gpus_own_name(p->now, g) : *g->vendor ? g->vendor
-								       : g->uuid,
-		p->o, &clean);
+	gpus_put_text(gpus_best_name(p->now, g), p->o, &clean);
 	(void) snprintf(cell, CELL, "%s%s", *g->parent ? "  " : "", clean.data);
 	buf_done(&clean);
 }

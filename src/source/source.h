@@ -114,8 +114,7 @@ struct source_ops {
 	int (*read)(struct source *source, unsigned what, struct framebuf *out);
 	/* Tells of every metric that the source could give. */
 	void (*probe)(const struct source_env *env, source_prober *tell, void *ctx);
-	/* GPUs: tells those facts of the devices that were born which are wanted and can be had; of one that was lost before
-	 * it was born GF_LOST with id 0. May be NULL. */
+	/* GPUs: tells those facts of the devices that were born which are wanted and can be had. May be NULL. */
 	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
 	void (*close)(struct source *source); /* NULL is fine */
 };

@@ -650,6 +650,54 @@ def test_a_gpu_that_was_lost_before_has_a_row(cards):
     assert re.search(r"^ +0 +0 +.*H100", run(fake, status=LOST).stdout, re.M)
 
 
+@pytest.fixture
+def lost(tmp_path):
+    """Four cards: the first and the third are lost, of which the third has not told who it is; the last one is divided, and lost."""
+    mig = "".join(f"[mig 3.{i}]\nname = NVIDIA H100 80GB HBM3 MIG 3g.40gb\nuuid = MIG-3{i}\nmemory_total = 40Gi\n" for i in (0, 1))
+    return Fake(tmp_path, f"""
+[driver]
+version = 580.1
+[gpu 0-3]
+include = {SCENARIOS}/cards/h100.conf
+[call nvmlDeviceGetMem*]
+gpu = 0
+error = 15
+[call nvmlDeviceGetHandleByIndex*]
+gpu = 2
+error = 16
+[gpu 3]
+mig_mode = 1
+{mig}
+[call nvmlDeviceGetPowerUsage]
+gpu = 3
+error = 15
+""", "580")
+
+
+def test_every_lost_gpu_is_named(lost):
+    """In one sentence; those that were asked for alone, and an instance that was asked for without its GPU."""
+    for options in ([], ["-L"], ["--spec"], ["--csv"], ["--query-gpu=index"]):
+        assert "GPUs 0, 2 and 3 are lost\n" in run(lost, *options, status=LOST).stderr
+    assert run(lost, "-L", "-i", "2,0", status=LOST).stderr == "hiwater: GPUs 0 and 2 are lost\n"
+    assert run(lost, "-L", "-i", "2", status=LOST).stderr == "hiwater: GPU 2 is lost\n"
+    assert run(lost, "-L", "-i", "3.1", status=LOST).stderr == "hiwater: GPU 3.1 is lost\n"
+    assert not run(lost, "-L", "-i", "1").stderr
+    assert [d["state"] for d in as_json(lost, status=LOST)["devices"]] == ["lost", "ok", "lost", "lost", "lost", "lost"]
+
+
+def test_a_lost_gpu_is_listed_as_lost(lost):
+    """By what is known of it; a row is never empty."""
+    name, uuid = "NVIDIA H100 80GB HBM3", "GPU-80000000-0000-4000-8000-00000000000"
+    assert run(lost, "-L", status=LOST).stdout.splitlines() == [
+        f"GPU 0: {name} (UUID: {uuid}0): lost", f"GPU 1: {name} (UUID: {uuid}1)", "GPU 2: nvidia (UUID: unknown): lost",
+        f"GPU 3: {name} (UUID: {uuid}3): lost", "  MIG 3g.40gb     Device  0: (UUID: MIG-30): lost", "  MIG 3g.40gb     Device  1: (UUID: MIG-31): lost"]
+    blocks = [b.splitlines() for b in run(lost, "--spec", status=LOST).stdout.split("\n\n") if b.startswith("GPU ")]
+    told = [(b[0], dict(re.split(r"  +", line.strip(), maxsplit=1) for line in b[1:])) for b in blocks]
+    assert [head for head, _ in told][:4] == [f"GPU 0  {name}", f"GPU 1  {name}", "GPU 2  nvidia", f"GPU 3  {name}"]
+    assert [rows.get("State") for _, rows in told] == ["lost", None] + ["lost"] * 4
+    assert [rows["UUID"] for _, rows in told][:3] == [f"{uuid}0", f"{uuid}1", "unknown"]
+
+
 def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
     """The tree has an NVIDIA GPU that is powered down; the driver must hear of none of it."""
     log = tmp_path / "log"
