@@ -31,8 +31,9 @@ static struct {
 	const char *csv;    /* NULL: not asked for; "gpus", "processes" */
 	const char *line, *query, *apps, *format, *ids, *root, *file;
 	enum hiw_units units;
+	const struct loop_unit *loop_unit; /* NULL: once */
+	const char *loop_word; /* the number of these; NULL or "": the next word is, as in "-l 1", "-lms 500" */
 	uint64_t loop_ns;   /* 0: once */
-	uint64_t next_unit_ns; /* "-l 1", "-lms 500": the next word is a number of these; 0: it is none */
 	uint64_t patience_ns;
 } arg_gpus = { .patience_ns = UINT64_C(30000000000) };
 
@@ -49,39 +50,35 @@ static int take_csv(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
-static int take_number(const char *value, uint64_t scale, struct err *err)
-{
-	double number;
-	char *end;
+/* How often it is looked, as the options have it. */
+struct loop_unit {
+	const char *option, *unit, *example, *usual;
+	uint64_t ns;
+};
+static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5", "5", 1000000000 }; /* 5 as nvidia-smi's */
+static const struct loop_unit loop_short_ms = { "-lms", "milliseconds", "-lms 500", NULL, 1000000 };
+static const struct loop_unit loop_ms = { "--loop-ms", "milliseconds", "--loop-ms=500", NULL, 1000000 };
 
-	errno = 0;
-	number = strtod(value, &end);
-	if (end == value || *end || !(number > 0) || number > 1e6)
-		return err_set(err, -EINVAL, "'%.40s' is no interval", value);
-	arg_gpus.loop_ns = (uint64_t) (number * (double) scale);
-	if (arg_gpus.loop_ns < 1000000)
-		return err_set(err, -EINVAL, "an interval of less than 1 ms");
-	return 0;
-}
-
-/* nvidia-smi's -lms is the letter l with a value that begins with "ms". */
+/* nvidia-smi's -lms is the letter l with a value that begins with "ms". What the number is may only be known with the
+ * operands (read_loop). */
 static int take_loop(const char *value, void *dest, struct err *err)
 {
+	const bool is_ms = value && strncmp(value, "ms", 2) == 0;
+
 	(void) dest;
-	arg_gpus.next_unit_ns = value ? 0 : UINT64_C(1000000000);
-	if (!value)
-		return take_number("5", UINT64_C(1000000000), err); /* as nvidia-smi's, unless a number follows */
-	if (strncmp(value, "ms", 2) != 0)
-		return take_number(value, UINT64_C(1000000000), err);
-	arg_gpus.loop_ns = 0;
-	arg_gpus.next_unit_ns = value[2] ? 0 : 1000000;
-	return value[2] ? take_number(value + 2 + (value[2] == '='), 1000000, err) : 0;
+	(void) err;
+	arg_gpus.loop_unit = is_ms ? &loop_short_ms : &loop_seconds;
+	arg_gpus.loop_word = is_ms ? value + 2 + (value[2] == '=') : value;
+	return 0;
 }
 
 static int take_loop_ms(const char *value, void *dest, struct err *err)
 {
 	(void) dest;
-	return take_number(value, 1000000, err);
+	(void) err;
+	arg_gpus.loop_unit = &loop_ms;
+	arg_gpus.loop_word = value;
+	return 0;
 }
 
 static int take_patience(const char *value, void *dest, struct err *err)
@@ -284,25 +281,41 @@ static int help(enum hiw_gpus_format format)
 	return print_out(text, strlen(text));
 }
 
-/* "-l 1" and "-lms 500" leave their number as an operand. */
+/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it took, or -1 after a complaint. */
+static int read_loop(int argc, char **argv)
+{
+	const struct loop_unit *u = arg_gpus.loop_unit;
+	const bool is_next = u && (!arg_gpus.loop_word || !*arg_gpus.loop_word) && argc > 0;
+	const char *word = is_next ? argv[0] : arg_gpus.loop_word;
+	char *end;
+
+	if (!u)
+		return 0;
+	word = word && *word ? word : u->usual;
+	if (!word) {
+		complain("%s needs a number of %s: %s", u->option, u->unit, u->example);
+		return -1;
+	}
+	const double number = strtod(word, &end), ns = number * (double) u->ns;
+
+	if (end == word || *end || !(ns >= 1e6) || number > 1e6) {
+		complain("%s: '%.40s' is no interval: give a number of %s from 1 ms on and up to 1000000, such as %s", u->option, word, u->unit,
+			u->example);
+		return -1;
+	}
+	arg_gpus.loop_ns = (uint64_t) ns;
+	return is_next;
+}
+
+/* Returns 0, or EXIT_USAGE after a complaint. */
 static int read_operands(int argc, char **argv)
 {
-	struct err err = { "" };
+	const int taken = read_loop(argc, argv);
 
-	if (arg_gpus.next_unit_ns && argc > 0) {
-		if (take_number(argv[0], arg_gpus.next_unit_ns, &err) < 0) {
-			complain("%s", err.text);
-			return EXIT_USAGE;
-		}
-		argc--;
-		argv++;
-	}
-	if (arg_gpus.next_unit_ns && arg_gpus.loop_ns == 0) {
-		complain("-lms needs a number of milliseconds");
+	if (taken < 0)
 		return EXIT_USAGE;
-	}
-	if (argc > 0) {
-		complain("gpus takes no operand, '%.80s' was given; which GPU: --id", argv[0]);
+	if (argc > taken) {
+		complain("gpus takes no operand, '%.80s' was given; which GPU: --id", argv[taken]);
 		return EXIT_USAGE;
 	}
 	return 0;

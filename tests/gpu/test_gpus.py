@@ -363,6 +363,22 @@ def test_each_five_seconds_unless_a_number_follows(cards):
     assert "-lms needs a number" in run(cards(), "-lms", status=2).stderr
 
 
+@pytest.mark.parametrize("words, option, unit, wrong", [
+    ("-lms=abc", "-lms", "milliseconds", "abc"), ("-lmsabc", "-lms", "milliseconds", "abc"), ("-lms abc", "-lms", "milliseconds", "abc"),
+    ("-lms=0.5", "-lms", "milliseconds", "0.5"), ("--loop-ms abc", "--loop-ms", "milliseconds", "abc"), ("-labc", "-l (--loop)", "seconds", "abc"),
+    ("-l abc", "-l (--loop)", "seconds", "abc"), ("--loop abc", "-l (--loop)", "seconds", "abc"), ("--loop=-1", "-l (--loop)", "seconds", "-1"),
+    ("-l nan", "-l (--loop)", "seconds", "nan"), ("-l 1e9", "-l (--loop)", "seconds", "1e9")])
+def test_an_interval_that_is_none_names_its_option(cards, words, option, unit, wrong):
+    """As it was written, and what to write instead."""
+    told = run(cards(), *words.split(), status=2).stderr
+    assert told.startswith(f"hiwater: {option}: '{wrong}' is no interval: give a number of {unit} ") and "such as -" in told, told
+
+
+def test_of_two_intervals_the_last_one_counts(cards):
+    assert "'x' is no interval" in run(cards(), "--loop-ms=20", "-lx", status=2).stderr
+    assert run(cards(), "-lms", "--loop-ms=x", status=2).stderr.startswith("hiwater: --loop-ms: ")
+
+
 def test_a_long_command_is_whole_in_csv(cards):
     """Quoted, its characters are not cut, wherever they stand."""
     words = [sys.executable, "-c", "import sys; sys.stdin.read()", *("a" * i + ',"' + "\u00e4" * 600 for i in range(2))]
