@@ -166,7 +166,7 @@ static int64_t faults_waited(const struct job *job)
 /* Where exit records tell of everybody, nobody is missed. */
 static bool is_blind(const struct facts *f)
 {
-	return f->taskstats.known && f->taskstats.value == 0;
+	return f->taskstats.known && (f->taskstats.value == 0 || f->taskstats_lost.value == 1);
 }
 
 /* Were there children that no look found, or may there have been? Each of them had faults, and main, if it waited for
@@ -180,8 +180,8 @@ static bool had_unseen(const struct job *job)
 
 /* Of those that main's children had, what one that was seen explains. Orphans are waited for by hiwater. Counters may be
  * a window old, while the largest size was seen: pages of it that the counters lack are explained by it; and a program's
- * end takes a few. */
-static int64_t faults_explained(const struct process *p)
+ * end takes a few. That would hide, behind thousands that exit records told of, those whose records were lost. */
+static int64_t faults_explained(const struct facts *f, const struct process *p)
 {
 	enum {
 		AT_THE_END = 512
@@ -190,6 +190,8 @@ static int64_t faults_explained(const struct process *p)
 
 	if (p->is_main || p->how == END_REAPED)
 		return 0;
+	if (f->taskstats_lost.value == 1)
+		return p->faults_minor;
 	return (p->faults_minor > pages ? p->faults_minor : pages) + AT_THE_END;
 }
 
@@ -198,7 +200,7 @@ static int64_t faults_unseen(const struct job *job)
 	int64_t faults = faults_waited(job);
 
 	for (size_t i = 0; i < job_process_count(job); i++)
-		faults -= faults_explained(job_process(job, i));
+		faults -= faults_explained(job_facts_const(job), job_process(job, i));
 	return faults > 0 ? faults : 0;
 }
 
@@ -272,7 +274,7 @@ static struct maybe all_at_most(const struct job *job, bool with_main)
 	const struct facts *f = job_facts_const(job);
 	int64_t sum = 0;
 
-	if (f->taskstats.value != 1 || f->processes_seen.value != (int64_t) job_process_count(job) || faults_unseen(job) > 0)
+	if (f->taskstats.value != 1 || is_blind(f) || f->processes_seen.value != (int64_t) job_process_count(job) || faults_unseen(job) > 0)
 		return UNKNOWN;
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);

@@ -131,8 +131,8 @@ static void take_records(struct sampler *s, uint64_t now)
 	const int r = taskstats_read(s->taskstats, s->processes, &s->buf);
 
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
-	if (r == -ENOBUFS && !s->records_lost) {
-		s->records_lost = true;
+	if (r == -ENOBUFS && !job_facts(s->job)->taskstats_lost.known) {
+		job_facts(s->job)->taskstats_lost = known(1);
 		note(s, now, "exit records: some were lost, more processes ended at once than could be told of");
 	}
 }

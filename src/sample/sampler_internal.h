@@ -88,7 +88,6 @@ struct sampler {
 	bool window_closed, started, ended;
 	unsigned showing; /* frames that see is being shown now */
 	bool went_on;                    /* beyond main's end */
-	bool records_lost;               /* said already */
 	unsigned triggers;
 	unsigned n_attached;             /* those that were attached to, or joined later */
 };

@@ -90,6 +90,18 @@ static void gaps(const struct summary *s, struct finding *f, struct buf *text)
 	buf_printf(text, "Nothing was read for %s (suspended, or hiwater was stopped).", units_duration(gap.value, length));
 }
 
+static void lost_ends(const struct summary *s, struct finding *f, struct buf *text)
+{
+	if (!is_set(s->facts->taskstats_lost))
+		return;
+	finding_evidence(f, "taskstats_lost", 1);
+	if (s->seen_at_least)
+		f->severity = SEVERITY_WARN;
+	next(text);
+	buf_str(text, "More processes or threads ended at once than the kernel keeps records of: short ones may be missing, "
+		      "with their memory, I/O and, where nobody waited for them, CPU time.");
+}
+
 /* Who attaches for a while knows that the job goes on. */
 static void lived_on(const struct summary *s, struct finding *f, struct buf *text)
 {
@@ -124,6 +136,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 		too_few_looks,
 		late_looks,
 		gaps,
+		lost_ends,
 		lived_on,
 		lost_frames,
 	};

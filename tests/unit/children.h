@@ -192,3 +192,21 @@ static inline const struct end *end_of(const struct framebuf *out, uint32_t id)
 	}
 	return NULL;
 }
+
+/* Children of one that itself is told of after them: as hiwater's orphan it becomes the job's, they do not. */
+static inline void strangers_end(int n)
+{
+	const pid_t parent = fork();
+
+	if (parent == 0) {
+		for (int i = 0; i < n; i++) {
+			const pid_t pid = fork();
+
+			if (pid == 0)
+				_exit(0);
+			(void) waitpid(pid, NULL, 0);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+}

@@ -479,6 +479,14 @@ static void test_blind_spots(void **state)
 	assert_true(fires(&m, "blind-spots"));
 	m.f->frames_dropped = known(0);
 
+	m.f->taskstats_lost = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT); /* strangers' maybe */
+	m.s.seen_at_least = true;
+	assert_int_equal(judged(&m, "blind-spots", NULL)->severity, SEVERITY_WARN);
+	m.s.seen_at_least = false;
+	m.f->taskstats_lost = UNKNOWN;
+
 	m.f->processes_left = known(1);
 	set_text(&m.f->left_names, "sleepd (5123)");
 	assert_true(fires(&m, "blind-spots"));

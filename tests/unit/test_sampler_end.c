@@ -4,6 +4,8 @@
  */
 #include "sampler_rig.h"
 
+#include <sys/socket.h>
+
 /* ---- the end --------------------------------------------------------------------------------------------------------- */
 
 /* Starts one that stays and ends itself when told to. */
@@ -188,6 +190,30 @@ static void a_zombie_is_one_process(void **state)
 	rig_done(&r);
 }
 
+/* Whoever reads the summary has to know that short children may be missing. */
+static void lost_exit_records_are_a_fact(void **state)
+{
+	struct child main = waiting_child();
+	const int bytes = 4096;
+	struct rig r;
+
+	(void) state;
+	rig_prepare(&r, NULL, 10 * MS, true);
+	rig_make(&r);
+	rig_start(&r, main.pid);
+	if (r.s->taskstats) {
+		assert_false(facts_of(&r)->taskstats_lost.known);
+		assert_int_equal(setsockopt(taskstats_fd(r.s->taskstats), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+		strangers_end(50);
+	}
+	child_go(&main);
+	reap_main(&r, main.pid);
+	sampler_end(r.s);
+	assert_int_equal(facts_of(&r)->taskstats_lost.value, facts_of(&r)->taskstats.value);
+	child_close(&main);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +221,7 @@ int main(void)
 		CHILDREN_TEST(who_is_followed_beyond_main_counts),
 		CHILDREN_TEST(main_ends_once),
 		CHILDREN_TEST(a_zombie_is_one_process),
+		CHILDREN_TEST(lost_exit_records_are_a_fact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

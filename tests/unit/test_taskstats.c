@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "source/processes_internal.h"
@@ -226,24 +227,6 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
-/* Children of one that itself is told of after them: as hiwater's orphan it becomes the job's, they do not. */
-static void strangers_end(int n)
-{
-	const pid_t parent = fork();
-
-	if (parent == 0) {
-		for (int i = 0; i < n; i++) {
-			const pid_t pid = fork();
-
-			if (pid == 0)
-				_exit(0);
-			(void) waitpid(pid, NULL, 0);
-		}
-		_exit(0);
-	}
-	assert_int_equal(waitpid(parent, NULL, 0), parent);
-}
-
 /* A child that no look found, whose parent was seen to end before the records were read. reused: it was another one of
  * that number, long ago. strangers: so many end before it. */
 static void missed_child(bool reused, int strangers)
@@ -294,6 +277,26 @@ static void a_missed_child_behind_many_strangers_is_the_jobs(void **state)
 {
 	(void) state;
 	missed_child(false, 1500);
+}
+
+/* What was lost may have been a thread's or a child's: that holds to the end. */
+static void lost_records_are_told(void **state)
+{
+	struct taskstats *t = records_open();
+	const int bytes = 4096;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	bench_start(&b, NULL, true);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(setsockopt(taskstats_fd(t), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+	strangers_end(50);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), -ENOBUFS);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), -ENOBUFS);
+	taskstats_close(t);
+	bench_end(&b);
 }
 
 static void a_child_of_who_got_its_pid_later_is_not(void **state)
@@ -477,6 +480,7 @@ int main(void)
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
 		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
+		CHILDREN_TEST(lost_records_are_told),
 		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
 		CHILDREN_TEST(every_kernel_has_its_layout),

@@ -101,6 +101,21 @@ static void test_exit_records_tell_of_everybody(void **state)
 	expect_bounded(*state, true, 60000);
 }
 
+/* But for those whose records were lost. */
+static void test_lost_exit_records_tell_of_nobody(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	job_facts(r->job)->taskstats_lost = known(1);
+	s = with_a_child(r, true, 60000);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_int_equal(s.descendants.method, METHOD_SAMPLED);
+	assert_true(!s.combined.high.known && !s.descendants.high.known);
+	assert_true(s.seen_at_least);
+	summary_done(&s);
+}
+
 static void test_much_unseen_is_sampled(void **state)
 {
 	struct summary s = with_a_child(*state, false, 60000);
@@ -185,6 +200,7 @@ int main(void)
 		RIG_TEST(test_the_childs_own_faults_change_nothing),
 		RIG_TEST(test_few_unseen_faults_change_nothing),
 		RIG_TEST(test_exit_records_tell_of_everybody),
+		RIG_TEST(test_lost_exit_records_tell_of_nobody),
 		RIG_TEST(test_much_unseen_is_sampled),
 		RIG_TEST(test_where_none_was_seen_faults_bound_them),
 		RIG_TEST(test_what_was_found_and_not_read_is_unknown),
