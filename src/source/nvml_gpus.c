@@ -228,6 +228,8 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 		d->xids = 0;
 		memset(d->told, 0, sizeof(d->told));
 		memset(d->notes, 0, sizeof(d->notes));
+		memset(d->refused, 0, sizeof(d->refused));
+		memset(d->refused_noted, 0, sizeof(d->refused_noted));
 		d->gpm.noted = false;
 		memset(d->list_noted, 0, sizeof(d->list_noted));
 		d->silence_noted = false;

@@ -64,6 +64,14 @@ struct nvml_notes {
 	bool ceased; /* that figures which were had are missing */
 };
 
+/* What of a metric was given and cannot be so. */
+enum nvml_refused {
+	NVML_REFUSED_FIGURE,  /* it is left out */
+	NVML_REFUSED_SAMPLES, /* of the time since the last look: the value of the moment is told */
+	NVML_REFUSED_ROW,     /* of a process: what else the row says is not believed, either */
+	NVML_REFUSED
+};
+
 /* A counter of the driver, as it was last read, and what it had counted before it began again. */
 struct nvml_counter {
 	int64_t last, before;
@@ -94,6 +102,7 @@ struct nvml_gpu {
 	struct nvml_try tries[NVML_MAX_ROWS];
 	struct nvml_notes notes[NVML_MAX_ROWS];
 	enum nvml_told told[METRIC_COUNT];
+	uint8_t refused[METRIC_COUNT], refused_noted[METRIC_COUNT]; /* bits of NVML_REFUSED_* */
 	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;
 	struct nvml_reasons reasons;
@@ -180,6 +189,9 @@ void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *r
 void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value);
 void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
 	const char *text);
+/* A figure that d gave cannot be so; and the notes on all that were refused since, of each metric and kind once. */
+void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind);
+void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out);
 /* Reads the rows of group of every device that can be asked. */
 void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out);
 /* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */

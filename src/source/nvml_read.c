@@ -107,23 +107,53 @@ static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
-/* What a mean is of ends where the driver says no more, or what cannot be: told once. */
+void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind)
+{
+	d->refused[metric] |= (uint8_t) (1u << kind);
+}
+
+static void note_refused(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_refused kind, struct framebuf *out)
+{
+	static const struct {
+		const char *of, *instead;
+	} words[NVML_REFUSED] = {
+		[NVML_REFUSED_FIGURE] = { "what the driver says for gpu.", "it is left out" },
+		[NVML_REFUSED_SAMPLES] = { "what the driver has sampled of gpu.", "the value of the moment stands for it" },
+		[NVML_REFUSED_ROW] = { "what the driver says for a process's ", "such samples of processes are left out" },
+	};
+	char text[160];
+
+	(void) snprintf(text, sizeof(text), "%s%s cannot be so: %s", words[kind].of, metrics[metric].name, words[kind].instead);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		const unsigned new = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
+
+		for (int kind = 0; new && kind < NVML_REFUSED; kind++) {
+			if (new & 1u << kind)
+				note_refused(s, d, refused[i], (enum nvml_refused) kind, out);
+		}
+		d->refused_noted[refused[i]] |= (uint8_t) new;
+	}
+}
+
+/* What a mean is of ends where the driver says no more: told once. */
 static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
 	struct framebuf *out)
 {
 	const struct nvml_code *code = nvml_code(t->code);
-	const char *name = metrics[row->metrics[0]].name;
+	const bool was_had = d->told[row->metrics[0]] == TOLD_KNOWN;
 	char text[160];
 
-	const bool nonsense = t->code == NVML_NONSENSE || (meaning == NVML_FINE && d->told[row->metrics[0]] == TOLD_KNOWN);
-
-	if (notes_of(d, row)->ceased || !(nonsense || (is_not_here(meaning) && d->told[row->metrics[0]] == TOLD_KNOWN)))
+	if (t->code == NVML_NONSENSE || (meaning == NVML_FINE && was_had))
+		nvml_refuse(d, row->metrics[0], NVML_REFUSED_FIGURE);
+	if (notes_of(d, row)->ceased || !is_not_here(meaning) || !was_had)
 		return;
 	notes_of(d, row)->ceased = true;
-	if (nonsense)
-		(void) snprintf(text, sizeof(text), "what the driver says for gpu.%s cannot be so: it is left out", name);
-	else
-		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", name, code->why, t->code);
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", metrics[row->metrics[0]].name, code->why, t->code);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -198,6 +228,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 		return;
 	if (meaning != NVML_FINE || !r[0].known)
 		note_ceased(s, d, row, t, meaning, out);
+	nvml_note_refused(s, d, row->metrics, row->n, out);
 	for (unsigned i = 0; i < row->n; i++) {
 		r[i].known &= meaning == NVML_FINE;
 		nvml_tell(d, out, &r[i]);

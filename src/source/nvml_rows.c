@@ -22,10 +22,20 @@ static void set_u32(struct reading *r, uint32_t value, uint64_t scale)
 		nvml_set(r, value, scale);
 }
 
-static void set_pct(struct reading *r, uint32_t value)
+/* More than most is garbage, seen in the field; all ones is how a driver says that it has none. */
+static void set_pct_to(struct nvml_gpu *d, struct reading *r, int code, uint32_t value, uint32_t most)
 {
-	if (value <= 100) /* more is garbage, seen in the field */
+	if (code != NVML_SUCCESS || value == NVML_NONE_U32)
+		return;
+	if (value <= most)
 		nvml_set(r, value, PCT);
+	else
+		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_FIGURE);
+}
+
+static void set_pct(struct nvml_gpu *d, struct reading *r, int code, uint32_t value)
+{
+	set_pct_to(d, r, code, value, 100);
 }
 
 static void set_bytes(struct reading *r, uint64_t value)
@@ -104,8 +114,12 @@ static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t
 	if (r->known && !d->samples_absent[what])
 		code = nvml_samples_read(&s->nvml, d->handle, what, &d->samples_seen_us[what], &now);
 	d->samples_absent[what] |= nvml_code(code)->meaning == NVML_ABSENT;
-	if (code != NVML_SUCCESS || (scale == PCT && now.max > 100))
+	if (code != NVML_SUCCESS)
 		return;
+	if (scale == PCT && now.max > 100) {
+		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_SAMPLES);
+		return;
+	}
 	r->value = (int64_t) (now.sum * scale / now.n);
 	r->min = (int64_t) (now.min * scale);
 	r->max = (int64_t) (now.max * scale);
@@ -116,8 +130,8 @@ static int read_utilization(struct source *s, struct nvml_gpu *d, struct reading
 	struct nvml_utilization u = { NVML_NONE_U32, NVML_NONE_U32 };
 	int code = NVML_CALL(&s->nvml, utilization, d->handle, &u);
 
-	set_pct(&r[0], u.gpu);
-	set_pct(&r[1], u.memory);
+	set_pct(d, &r[0], code, u.gpu);
+	set_pct(d, &r[1], code, u.memory);
 	if (code == NVML_SUCCESS) {
 		set_samples(s, d, NVML_SAMPLES_GPU, PCT, &r[0]);
 		set_samples(s, d, NVML_SAMPLES_MEMORY, PCT, &r[1]);
@@ -213,19 +227,14 @@ static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 /* ---- engines -------------------------------------------------------------------------------------------------------- */
 
-static int set_engine(int code, uint32_t pct, struct reading *r)
-{
-	set_pct(r, pct);
-	return code;
-}
-
 #define READ_ENGINE(member) \
 	static int read_##member(struct source *s, struct nvml_gpu *d, struct reading *r) \
 	{ \
 		uint32_t pct = NVML_NONE_U32, period_us = 0; \
 		int code = NVML_CALL(&s->nvml, member, d->handle, &pct, &period_us); \
 \
-		return set_engine(code, pct, r); \
+		set_pct(d, r, code, pct); \
+		return code; \
 	}
 READ_ENGINE(encoder)
 READ_ENGINE(decoder)
@@ -292,8 +301,7 @@ static int read_fan(struct source *s, struct nvml_gpu *d, struct reading *r)
 	uint32_t pct = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, fan, d->handle, &pct);
 
-	if (pct <= 200) /* of the intended fastest: over 100 is meant */
-		set_u32(r, pct, PCT);
+	set_pct_to(d, r, code, pct, 200); /* of the intended fastest: over 100 is meant */
 	return code;
 }
 

@@ -86,14 +86,20 @@ static int read_use(struct source *s, struct nvml_gpu *d, struct use_list *ret)
 
 /* ---- what they say -------------------------------------------------------------------------------------------------- */
 
+/* The first engine of which it says what cannot be so; ENGINES: there is none. */
+static int garbage_of(const struct use *u)
+{
+	int e = 0;
+
+	while (e < ENGINES && u->pct[e] <= 100)
+		e++;
+	return e;
+}
+
 /* A stamp of a time to come is none: with it as the newest nothing would be newer. */
 static bool is_sound(const struct use *u, uint64_t after_us, uint64_t until_us)
 {
-	for (int i = 0; i < ENGINES; i++) {
-		if (u->pct[i] > 100)
-			return false;
-	}
-	return u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
+	return garbage_of(u) == ENGINES && u->pid != 0 && u->time_us > after_us && u->time_us <= until_us;
 }
 
 /* Rows of one process together: their mean and extremes. */
@@ -113,6 +119,17 @@ static void tell_process(const struct use *rows, size_t n, const struct nvml_pro
 		}
 		r.value = (int64_t) (sum / n);
 		framebuf_reading(out, r);
+	}
+}
+
+/* Rows of pid 0 are none. */
+static void refuse_garbage(struct nvml_gpu *d, const struct use_list *list)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		const int e = list->rows[i].pid ? garbage_of(&list->rows[i]) : ENGINES;
+
+		if (e < ENGINES)
+			nvml_refuse(d, engine_metrics[e], NVML_REFUSED_ROW);
 	}
 }
 
@@ -173,6 +190,9 @@ void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	enum nvml_meaning meaning = nvml_judge(s, d, p->use_code, out);
 
 	p->use_absent = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
-	if (meaning == NVML_FINE)
-		tell_use(d, &list, out);
+	if (meaning != NVML_FINE)
+		return;
+	refuse_garbage(d, &list);
+	nvml_note_refused(s, d, engine_metrics, ENGINES, out);
+	tell_use(d, &list, out);
 }

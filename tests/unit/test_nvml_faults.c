@@ -800,6 +800,70 @@ CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
 	check_what_cannot_be("450");
 }
 
+static size_t count_notes(const struct framebuf *b, const char *words)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		n += b->events[i].kind == EVENT_NOTE && strstr(b->events[i].text, words) != NULL;
+	return n;
+}
+
+/* More than all of the time, from the first look on and of whatever: a note each, once; the other card has none. */
+CHILD_TEST(what_is_refused_is_told_once)
+{
+	static const char *const notes[] = {
+		"GPU 0: what the driver says for gpu.busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.mem_busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.enc_busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.fan cannot be so: it is left out",
+		"GPU 0: what the driver says for a process's sm_busy cannot be so: such samples of processes are left out",
+	};
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"[gpu 0]\nutil = 255\nutil_memory = 101\nutil_encoder = 300\nfan = 255\n[gpu 1]\nutil = unknown\nutil_memory = 100\nfan = 150\n"
+		"[process 0]\npid = 4100001\nmemory = 1Gi\nsm = 140\n[process 1]\npid = 4100002\nmemory = 1Gi\nsm = 40\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		if (count_notes(&rig.out, notes[i]) != 1)
+			fail_msg("%zu times: %s", count_notes(&rig.out, notes[i]), notes[i]);
+	}
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), sizeof(notes) / sizeof(notes[0]));
+	check_value(&rig.out, M_GPU_MEM_BUSY, 2, 1000000);
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_done(&rig);
+}
+
+/* The moment has a value, and what was between two looks cannot be. */
+CHILD_TEST(samples_that_are_refused_are_told_once)
+{
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\n"
+		"util = steps 0:50 3:250 4:60\nutil_memory = 10\n");
+	rig_open(&rig);
+	rig_at(&rig, 2);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_at(&rig, 5);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_BUSY, 1, 600000);
+	assert_int_equal(count_notes(&rig.out, "GPU 0: what the driver has sampled of gpu.busy cannot be so: the value of the moment stands for it"), 1);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_done(&rig);
+}
+
 /* What is missing from some moment on is said then, once: a mean of the run is one of less. */
 CHILD_TEST(figures_that_cease)
 {
@@ -1128,6 +1192,8 @@ int main(void)
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(every_call_may_fail),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
+		cmocka_unit_test(what_is_refused_is_told_once),
+		cmocka_unit_test(samples_that_are_refused_are_told_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
 		cmocka_unit_test(figures_that_cease),
