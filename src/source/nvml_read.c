@@ -130,13 +130,13 @@ static void note_refused(struct source *s, struct nvml_gpu *d, enum metric metri
 void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out)
 {
 	for (size_t i = 0; i < n; i++) {
-		const unsigned new = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
+		const unsigned unsaid = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
 
 		for (int kind = 0; new && kind < NVML_REFUSED; kind++) {
-			if (new & 1u << kind)
+			if (unsaid & 1u << kind)
 				note_refused(s, d, refused[i], (enum nvml_refused) kind, out);
 		}
-		d->refused_noted[refused[i]] |= (uint8_t) new;
+		d->refused_noted[refused[i]] |= (uint8_t) unsaid;
 	}
 }
 
