@@ -132,7 +132,7 @@ void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *
 	for (size_t i = 0; i < n; i++) {
 		const unsigned unsaid = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
 
-		for (int kind = 0; new && kind < NVML_REFUSED; kind++) {
+		for (int kind = 0; unsaid && kind < NVML_REFUSED; kind++) {
 			if (unsaid & 1u << kind)
 				note_refused(s, d, refused[i], (enum nvml_refused) kind, out);
 		}
