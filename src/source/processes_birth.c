@@ -192,11 +192,12 @@ static uint32_t ended_parent(const struct processes *p, int32_t ppid)
 	return id && (process_stat(p, ppid, &st) < 0 || st.start_ticks == start) ? id : 0;
 }
 
-uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t uid, const char *name,
+uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
 	struct framebuf *out)
 {
-	const struct member *parent = member_of_pid(p, ppid);
-	const uint32_t parent_id = parent ? parent->id : ended_parent(p, ppid);
+	const struct member *found = member_of_pid(p, ppid);
+	const uint32_t parent_id = parent ? parent : found ? found->id
+							   : ended_parent(p, ppid);
 	bool orphan = p->ours && ppid == p->env.recorder_pid;
 
 	/* Of one that no look found its name is all there is: a recorder's first process, a canary. */

@@ -194,9 +194,10 @@ uint64_t ended_when(const struct processes *p, int32_t pid);
 /* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
  * -errno. */
 int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
-/* A process that lived and died between two looks, by the word of the kernel's exit record. If its parent (pid ppid) is
- * or was a member or, for a job of ours, is the recorder, its birth goes to out. Returns its id, 0 if it is a stranger. */
-uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t uid, const char *name,
+/* A process that lived and died between two looks, by the word of the kernel's exit record. If its parent (pid ppid; parent:
+ * its id, if it is another such one, else 0) is or was a member or, for a job of ours, is the recorder, its birth goes to out.
+ * Returns its id, 0 if it is a stranger. */
+uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
 	struct framebuf *out);
 /* Sends its birth again with what st says: an exec or a new name. */
 void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);

@@ -5,22 +5,16 @@
  * last of its threads has gone.
  */
 #include <errno.h>
-#include <linux/genetlink.h>
-#include <linux/netlink.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "source/processes_internal.h"
-#include "source/taskstats_record.h"
+#include "source/taskstats_socket.h"
 
 enum {
-	RECEIVE_BYTES = 8 << 20,  /* records between two reads: about 13000, of threads alone */
 	MESSAGES_MAX = 65536,    /* in one read */
 	GROUPS_MAX = 65536,    /* processes with threads gone and threads left, or ends that wait, on the whole machine */
 	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
@@ -31,13 +25,13 @@ struct group {
 	struct taskstats_record sum;
 	bool first_seen; /* the record of its first thread came: its status is the process's, mostly */
 	uint32_t last_tid, last_status;
+	/* Of one that waited: */
+	uint32_t id; /* 0: a stranger */
+	uint64_t start_ns;
 };
 
 struct taskstats {
-	int fd;
-	uint16_t family;
-	uint32_t seq;
-	struct taskstats_layout layout;
+	struct taskstats_socket socket;
 	uint64_t opened_ns;
 	bool lossy;              /* records were lost: sums over threads may lack some */
 	struct group *groups;
@@ -45,167 +39,8 @@ struct taskstats {
 	struct map by_tgid;
 	struct group *late;
 	size_t n_late, cap_late;
-	_Alignas(struct nlmsghdr) char buf[16384];
+	struct map late_ids; /* of those, by pid */
 };
-
-/* ---- generic netlink ---------------------------------------------------------------------------------------------- */
-
-/* One request with one attribute. Returns 0 or -errno. */
-static int request_send(struct taskstats *t, uint16_t type, uint8_t cmd, uint16_t attr, const void *value, size_t size)
-{
-	struct {
-		struct nlmsghdr head;
-		struct genlmsghdr genl;
-		struct nlattr attr;
-		char value[64];
-	} request = {
-		.head = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK, .nlmsg_seq = ++t->seq },
-		.genl = { .cmd = cmd, .version = 1 },
-		.attr = { .nla_len = (uint16_t) (NLA_HDRLEN + size), .nla_type = attr },
-	};
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-
-	if (size > sizeof(request.value))
-		return -EINVAL;
-	memcpy(request.value, value, size);
-	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_HDRLEN + NLA_ALIGN(size));
-	if (sendto(t->fd, &request, request.head.nlmsg_len, 0, (struct sockaddr *) &kernel, sizeof(kernel)) < 0)
-		return -errno;
-	return 0;
-}
-
-/* One datagram from the kernel into t->buf. Returns its bytes, 0 if it came from elsewhere, or -errno. */
-static ssize_t message_receive(struct taskstats *t)
-{
-	struct sockaddr_nl from = { 0 };
-	socklen_t len = sizeof(from);
-	ssize_t n;
-
-	do
-		n = recvfrom(t->fd, t->buf, sizeof(t->buf), 0, (struct sockaddr *) &from, &len);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return from.nl_pid == 0 ? n : 0;
-}
-
-/* The answer to the last request: the kernel queues it before the request returns. take sees each message of it.
- * Returns what the acknowledgement says. */
-static int answer_take(struct taskstats *t, int (*take)(struct taskstats *t, const char *text, size_t len, void *ret),
-	void *ret)
-{
-	int r = -ENOMSG;
-	ssize_t n;
-
-	while ((n = message_receive(t)) >= 0) {
-		const struct nlmsghdr *head = (const void *) t->buf;
-
-		if ((size_t) n < sizeof(*head) || head->nlmsg_len > (size_t) n || head->nlmsg_seq != t->seq)
-			continue;
-		if (head->nlmsg_type == NLMSG_ERROR) {
-			const struct nlmsgerr *error = (const void *) (t->buf + NLMSG_HDRLEN);
-
-			if ((size_t) n < NLMSG_HDRLEN + sizeof(error->error))
-				return -EBADMSG;
-			return error->error < 0 ? error->error : r == -ENOMSG ? 0
-									      : r;
-		}
-		if (take && head->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN)
-			r = take(t, t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, ret);
-	}
-	return (int) n;
-}
-
-static int family_take(struct taskstats *t, const char *text, size_t len, void *ret)
-{
-	size_t size;
-	const char *id = taskstats_attribute(text, len, CTRL_ATTR_FAMILY_ID, &size);
-
-	(void) ret;
-	if (!id || size < sizeof(t->family))
-		return -EBADMSG;
-	memcpy(&t->family, id, sizeof(t->family));
-	return 0;
-}
-
-/* The kernel's word about this very thread shows which layout its records have. */
-static int layout_take(struct taskstats *t, const char *text, size_t len, void *ret)
-{
-	(void) ret;
-	return taskstats_layout_find(text, len, (uint32_t) gettid(), (uint32_t) getpid(), &t->layout);
-}
-
-static int registered(struct taskstats *t, const char *cpus)
-{
-	int r = request_send(t, t->family, TASKSTATS_GET, TASKSTATS_REGISTER_CPUMASK, cpus, strlen(cpus) + 1);
-
-	return r < 0 ? r : answer_take(t, NULL, NULL);
-}
-
-/* A mask with one impossible CPU is refused whole. */
-static int register_all(struct taskstats *t)
-{
-	long n = sysconf(_SC_NPROCESSORS_CONF);
-	char cpus[32];
-	int r, any = -EINVAL;
-
-	(void) snprintf(cpus, sizeof(cpus), "0-%ld", n > 0 ? n - 1 : 0);
-	r = registered(t, cpus);
-	if (r != -EINVAL)
-		return r;
-	for (long cpu = 0; cpu < n; cpu++) {
-		(void) snprintf(cpus, sizeof(cpus), "%ld", cpu);
-		if (registered(t, cpus) == 0)
-			any = 0;
-	}
-	return any;
-}
-
-static int handshake(struct taskstats *t)
-{
-	static const char name[] = "TASKSTATS";
-	uint32_t tid = (uint32_t) gettid();
-	int r = request_send(t, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name, sizeof(name));
-
-	if (r == 0)
-		r = answer_take(t, family_take, NULL);
-	if (r == 0)
-		r = request_send(t, t->family, TASKSTATS_GET, TASKSTATS_ASK_PID, &tid, sizeof(tid));
-	if (r == 0)
-		r = answer_take(t, layout_take, NULL);
-	return r == 0 ? register_all(t) : r;
-}
-
-static int socket_open(struct taskstats *t)
-{
-	struct sockaddr_nl own = { .nl_family = AF_NETLINK };
-	int bytes = RECEIVE_BYTES;
-
-	t->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_GENERIC);
-	if (t->fd < 0)
-		return -errno;
-	if (setsockopt(t->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
-		(void) setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	return bind(t->fd, (struct sockaddr *) &own, sizeof(own)) < 0 ? -errno : 0;
-}
-
-static const char *why(int error)
-{
-	switch (error) {
-	case -EPERM:
-	case -EACCES:
-		return "they need CAP_NET_ADMIN: run as root, or setcap cap_net_admin+ep";
-	case -ENOENT:
-	case -EPROTONOSUPPORT:
-		return "this kernel has none (CONFIG_TASKSTATS)";
-	case -EINVAL:
-		return "only the machine's first user and pid namespace gets them, a container does not";
-	case -EPROTO:
-		return "this kernel's records have an unknown layout";
-	default:
-		return strerror(-error);
-	}
-}
 
 int taskstats_open(struct taskstats **ret, struct err *err)
 {
@@ -215,12 +50,10 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
 	t->opened_ns = clock_boot_ns();
-	r = socket_open(t);
-	if (r == 0)
-		r = handshake(t);
+	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
-		return err_set(err, r, "no exit records of the kernel (taskstats): %s", why(r));
+		return err_set(err, r, "no exit records of the kernel (taskstats): %s", taskstats_socket_why(r));
 	}
 	*ret = t;
 	return 0;
@@ -230,9 +63,7 @@ void taskstats_close(struct taskstats *t)
 {
 	if (!t)
 		return;
-	/* The kernel forgets a listener that is closed. */
-	if (t->fd >= 0)
-		(void) close(t->fd);
+	taskstats_socket_close(&t->socket);
 	map_done(&t->by_tgid);
 	free(t->groups);
 	free(t->late);
@@ -241,7 +72,7 @@ void taskstats_close(struct taskstats *t)
 
 int taskstats_fd(const struct taskstats *t)
 {
-	return t->fd;
+	return t->socket.fd;
 }
 
 /* ---- processes out of threads ------------------------------------------------------------------------------------- */
@@ -342,7 +173,7 @@ static void scale(struct taskstats_record *r)
 /* exit() gives all threads that are left one status; a first thread that had ended by itself (pthread_exit) says 0. */
 static struct maybe status_of(const struct taskstats *t, const struct group *g)
 {
-	if (!g->first_seen || (g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->layout.has_tgid))
+	if (!g->first_seen || (g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->socket.layout.has_tgid))
 		return UNKNOWN;
 	return known((int32_t) (g->sum.status != 0 ? g->sum.status : g->last_status));
 }
@@ -353,9 +184,9 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 	struct taskstats_record sum = g->sum, *r = &sum;
 	const struct maybe status = status_of(t, g);
 	/* Threads that ended before the listening began are missing from a sum. */
-	bool whole = !t->lossy && start_ns > t->opened_ns && t->layout.has_tgid;
+	bool whole = !t->lossy && start_ns > t->opened_ns && t->socket.layout.has_tgid;
 	/* I/O is a least figure in any case. */
-	bool has_io = !t->lossy && t->layout.has_tgid && t->layout.has_io;
+	bool has_io = !t->lossy && t->socket.layout.has_tgid && t->socket.layout.has_io;
 
 	scale(&sum);
 	framebuf_end(out, &(struct end) {
@@ -403,23 +234,49 @@ static bool is_of_parents_time(const struct processes *p, const struct taskstats
 }
 
 /* A look came and went and has not found it: it was born and reaped between two looks. If its parent is a member, it
- * was one, too. All of its life lay in the run, so its sums are whole. */
-static void group_end_late(struct taskstats *t, struct processes *p, const struct group *g, struct framebuf *out)
+ * was one, too. */
+static uint32_t late_missed(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
 {
-	const struct taskstats_record *r = &g->sum;
 	uint64_t ticks;
-	uint32_t id;
+	uint32_t parent = 0;
 
-	if (group_end(t, p, g, out))
-		return;
 	/* One of that pid is known, and it is not sure whether it is this one: rather none than one twice. */
 	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks))
-		return;
-	if (!is_of_parents_time(p, r))
-		return;
-	id = member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, r->uid, r->name, out);
-	if (id != 0)
-		end_tell(t, g, id, UINT64_MAX, out);
+		return 0;
+	if (!map_get(&t->late_ids, r->ppid, &parent) && !is_of_parents_time(p, r))
+		return 0;
+	return member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
+}
+
+static void late_find(struct taskstats *t, struct processes *p, struct group *g, struct framebuf *out)
+{
+	const struct taskstats_record *r = &g->sum;
+
+	g->id = member_id(p, g, &g->start_ns);
+	if (g->id == 0) {
+		g->start_ns = UINT64_MAX; /* all of its life lay in the run, so its sums are whole */
+		g->id = late_missed(t, p, r, out);
+	}
+	if (g->id == 0)
+		map_remove(&t->late_ids, r->tgid);
+	else if (map_put(&t->late_ids, r->tgid, g->id) < 0)
+		t->lossy = true;
+}
+
+/* The parent of one that no look found may be such a one itself. It ended later, so who ended last is found first; and of
+ * several that had its number it is the one that ended next. */
+static void late_take(struct taskstats *t, struct processes *p, struct framebuf *out)
+{
+	for (size_t i = t->n_late; i-- > 0;)
+		late_find(t, p, &t->late[i], out);
+	for (size_t i = 0; i < t->n_late; i++) {
+		const struct group *g = &t->late[i];
+
+		if (g->id != 0 && !is_recorders(p, &g->sum))
+			end_tell(t, g, g->id, g->start_ns, out);
+	}
+	map_done(&t->late_ids);
+	t->n_late = 0;
 }
 
 /* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
@@ -452,7 +309,7 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	struct group *g, alone = { .sum.tgid = r->tgid };
 	uint32_t i;
 
-	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->layout.has_tgid && is_over(p, r)))) {
+	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_over(p, r)))) {
 		group_add(&alone, r);
 		group_end_or_wait(t, p, &alone, out);
 		return;
@@ -474,26 +331,17 @@ bool taskstats_waits(const struct taskstats *t)
 
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
-	for (size_t i = 0; i < t->n_late; i++)
-		group_end_late(t, p, &t->late[i], out);
-	t->n_late = 0;
+	late_take(t, p, out);
 	for (int i = 0; i < MESSAGES_MAX; i++) {
-		ssize_t n = message_receive(t);
-		const struct nlmsghdr *head = (const void *) t->buf;
 		struct taskstats_record record;
+		const int r = taskstats_socket_next(&t->socket, &record);
 
-		t->lossy |= n == -ENOBUFS;
-		if (n == -ENOBUFS)
-			continue;
-		if (n == -EAGAIN)
+		if (r == -EAGAIN)
 			break;
-		if (n < 0)
-			return (int) n;
-		if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_type != t->family ||
-			head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
-			continue;
-		if (taskstats_record_parse(t->buf + NLMSG_HDRLEN + GENL_HDRLEN, head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN,
-			    &t->layout, &record) == 0)
+		if (r < 0 && r != -ENOBUFS)
+			return r;
+		t->lossy |= r < 0;
+		if (r > 0)
 			record_take(t, p, &record, out);
 	}
 	return t->lossy ? -ENOBUFS : out->error;

@@ -193,8 +193,8 @@ static inline const struct end *end_of(const struct framebuf *out, uint32_t id)
 	return NULL;
 }
 
-/* Children of one that itself is told of after them: as hiwater's orphan it becomes the job's, they do not. */
-static inline void strangers_end(int n)
+/* Children of one that ends after them. Returns its pid. */
+static inline pid_t strangers_end(int n)
 {
 	const pid_t parent = fork();
 
@@ -208,5 +208,6 @@ static inline void strangers_end(int n)
 		}
 		_exit(0);
 	}
-	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	zombie_wait(parent);
+	return parent;
 }

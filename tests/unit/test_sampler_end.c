@@ -204,7 +204,7 @@ static void lost_exit_records_are_a_fact(void **state)
 	if (r.s->taskstats) {
 		assert_false(facts_of(&r)->taskstats_lost.known);
 		assert_int_equal(setsockopt(taskstats_fd(r.s->taskstats), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
-		strangers_end(50);
+		assert_true(waitpid(strangers_end(50), NULL, 0) > 0);
 	}
 	child_go(&main);
 	reap_main(&r, main.pid);

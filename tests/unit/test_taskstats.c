@@ -227,6 +227,15 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
+/* As if another had started them. */
+static void strangers_gone(struct bench *b, int n)
+{
+	const pid_t parent = strangers_end(n);
+
+	processes_ignore(b->p, parent);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+}
+
 /* A child that no look found, whose parent was seen to end before the records were read. reused: it was another one of
  * that number, long ago. strangers: so many end before it. */
 static void missed_child(bool reused, int strangers)
@@ -245,7 +254,7 @@ static void missed_child(bool reused, int strangers)
 	(void) child_take(&main);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	if (strangers > 0)
-		strangers_end(strangers);
+		strangers_gone(&b, strangers);
 	child_go(&main);
 	zombie_wait(main.pid);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
@@ -255,7 +264,7 @@ static void missed_child(bool reused, int strangers)
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	end = end_of(&b.out, strangers > 0 ? 3 : 2); /* behind their parent */
+	end = end_of(&b.out, 2);
 	assert_int_equal(end == NULL, reused);
 	if (end) {
 		assert_int_equal(end->status, 5 << 8);
@@ -279,6 +288,59 @@ static void a_missed_child_behind_many_strangers_is_the_jobs(void **state)
 	missed_child(false, 1500);
 }
 
+static void start_one_that_starts_two(const struct child *c, void *arg)
+{
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		for (int i = 0; i < 2; i++) {
+			pid = fork();
+			if (pid == 0)
+				_exit(5);
+			(void) waitpid(pid, NULL, 0);
+		}
+		_exit(4);
+	}
+	(void) waitpid(pid, NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* Their parent is told of after them. */
+static void missed_children_of_a_missed_child_are_the_jobs(void **state)
+{
+	struct taskstats *t = records_open();
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	bench_start(&b, NULL, true);
+	main = child_start(start_one_that_starts_two, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	(void) child_take(&main);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(b.out.n_ends, 3);
+	assert_int_equal(b.out.births[1].process.parent, 1);
+	for (size_t i = 0; i < 2; i++) { /* in the order of their ends */
+		assert_int_equal(b.out.births[2 + i].process.parent, b.out.births[1].id);
+		assert_int_equal(b.out.ends[i].status, 5 << 8);
+	}
+	assert_int_equal(b.out.ends[2].id, b.out.births[1].id);
+	assert_int_equal(b.out.ends[2].status, 4 << 8);
+	taskstats_close(t);
+	bench_end(&b);
+	child_end(&main);
+}
+
 /* What was lost may have been a thread's or a child's: that holds to the end. */
 static void lost_records_are_told(void **state)
 {
@@ -292,7 +354,7 @@ static void lost_records_are_told(void **state)
 	bench_start(&b, NULL, true);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
 	assert_int_equal(setsockopt(taskstats_fd(t), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
-	strangers_end(50);
+	strangers_gone(&b, 50);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), -ENOBUFS);
 	assert_int_equal(taskstats_read(t, b.p, &b.out), -ENOBUFS);
 	taskstats_close(t);
@@ -480,6 +542,7 @@ int main(void)
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
 		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
+		CHILDREN_TEST(missed_children_of_a_missed_child_are_the_jobs),
 		CHILDREN_TEST(lost_records_are_told),
 		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
