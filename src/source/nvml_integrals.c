@@ -105,16 +105,21 @@ int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r)
 
 /* ---- throttling ----------------------------------------------------------------------------------------------------- */
 
+/* The hardware's slowdown has this bit whatever the cause is, heat included, which has one of its own. */
+#define HW_SLOWDOWN 0x8ULL
+
 /* Idle (0x1), clocks that somebody chose (0x2) and displays (0x100) are no throttling. */
 static const uint64_t reason_bits[NVML_REASONS] = {
 	[REASON_POWER] = 0x4,          /* software power cap */
 	[REASON_THERMAL] = 0x20 | 0x40, /* software and hardware thermal slowdown */
-	[REASON_HW] = 0x8 | 0x80,      /* hardware slowdown, power brake */
+	[REASON_HW] = HW_SLOWDOWN | 0x80, /* power brake */
 	[REASON_OTHER] = 0x10 | 0x200 | 0x400, /* sync boost, board limit, reliability */
 };
 
 void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS])
 {
+	if (mask & reason_bits[REASON_THERMAL])
+		mask &= ~HW_SLOWDOWN;
 	for (int i = 0; i < NVML_REASONS; i++)
 		ret[i] = mask & reason_bits[i];
 }

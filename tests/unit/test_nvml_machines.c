@@ -278,10 +278,10 @@ CHILD_TEST(without_counters_time_is_added_up)
 	(void) state;
 	struct nvml_rig rig;
 
-	/* 0x68: hardware slowdown, software and hardware thermal */
+	/* 0xe8: hardware slowdown, software and hardware thermal, power brake */
 	rig_scenario(&rig, "550",
 		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
-		"power = 100000\nevent_reasons = 0x68\n");
+		"power = 100000\nevent_reasons = 0xe8\n");
 	rig_open(&rig);
 	uint64_t begin = clock_boot_ns();
 

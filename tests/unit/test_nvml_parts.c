@@ -255,7 +255,8 @@ static void reasons_are_told_apart(void **state)
 		bool power, thermal, hw, other;
 	} cases[] = {
 		{ 0x0, false, false, false, false }, { 0x1 | 0x2 | 0x100, false, false, false, false },
-		{ 0x4, true, false, false, false }, { 0x20, false, true, false, false }, { 0x48, false, true, true, false },
+		{ 0x4, true, false, false, false }, { 0x20, false, true, false, false }, { 0x48, false, true, false, false },
+		{ 0x28, false, true, false, false }, { 0x8, false, false, true, false }, { 0xc8, false, true, true, false },
 		{ 0x80, false, false, true, false }, { 0x10, false, false, false, true }, { 0x604, true, false, false, true }
 	};
 
