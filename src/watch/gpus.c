@@ -62,6 +62,13 @@ struct gpus gpus_used(const struct job *job)
 	return told ? used : all;
 }
 
+bool gpus_none(const struct gpus *gpus, struct buf *text)
+{
+	if (gpus->n == 0)
+		buf_str(text, "no GPU was used, or none could be asked");
+	return gpus->n == 0;
+}
+
 double gpu_mean(const struct job *job, enum metric metric, uint32_t id)
 {
 	const struct acc *acc = job_acc(job, metric, id);

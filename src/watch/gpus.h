@@ -21,6 +21,8 @@ struct gpus {
 struct gpus gpus_all(const struct job *job);
 /* Those on which the job held memory; all where nothing tells whose memory is whose. */
 struct gpus gpus_used(const struct job *job);
+/* Are there none? Then text is why a rule says nothing. */
+bool gpus_none(const struct gpus *gpus, struct buf *text);
 
 /* Those that the job used, and of instances the GPUs that they are part of: clocks and power are theirs. */
 struct gpus gpus_boards(const struct job *job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about GPUs: idle ones, small kernels, memory to spare, clocks held back, what bounds the work.
+ * Rules about what GPUs did: idle ones, small kernels, what bounds the work.
  */
 #include <stdio.h>
 
@@ -13,18 +13,9 @@ enum {
 	BUSY_PERCENT = 80,
 	SM_PERCENT = 30,
 	POWER_PERCENT = 40,
-	MEMORY_PERCENT = 70,
-	THROTTLE_PERCENT = 5,
 	BOUND_PERCENT = 60
 };
 static const int64_t idle_least_ns = INT64_C(600000000000);
-
-static bool no_gpu(const struct gpus *gpus, struct buf *text)
-{
-	if (gpus->n == 0)
-		buf_str(text, "no GPU was used, or none could be asked");
-	return gpus->n == 0;
-}
 
 /* A share from 0 to 1 in per cent, if it is known. */
 static void put_share(const char *before, double share, const char *behind, struct buf *text)
@@ -117,7 +108,7 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 	struct gpus_ranked idlest = { 0 };
 	unsigned unused = 0;
 
-	if (no_gpu(&all, text))
+	if (gpus_none(&all, text))
 		return false;
 	for (size_t i = 0; i < all.n; i++) {
 		const struct stretch idle = longest_idle(job, all.ids[i]);
@@ -219,7 +210,7 @@ bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct bu
 	const struct gpus used = gpus_used(k->s->job);
 	struct gpus_ranked told = { 0 }, low = { 0 };
 
-	if (no_gpu(&used, text))
+	if (gpus_none(&used, text))
 		return false;
 	for (size_t i = 0; i < used.n; i++) {
 		const struct use u = use_of(k->s, used.ids[i]);
@@ -239,129 +230,6 @@ bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct bu
 	}
 	gpus_evidence(k->s, &low, used.n, low_use_evidence, f);
 	put_low_use(k->s, &low, used.n, text);
-	return true;
-}
-
-/* ---- gpu-memory ------------------------------------------------------------------------------------------------------- */
-
-static bool is_starved(const struct known_of_run *k)
-{
-	struct finding other = { 0 };
-	struct buf words = BUF_INIT(1 << 12);
-	const bool starved = rule_data_starved(k, &other, &words);
-
-	buf_done(&words);
-	return starved;
-}
-
-/* The smallest GPU that is sold on which so much has room, with a tenth to spare, in GiB (makers call it GB); 0: none under limit. */
-static double would_do(double bytes, double limit)
-{
-	static const double sizes[] = { 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 96, 141, 180 };
-	const double gib = 1073741824.0;
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		if (sizes[i] * gib >= bytes * 1.1)
-			return sizes[i] * gib * 1.1 < limit ? sizes[i] : 0;
-	}
-	return 0;
-}
-
-bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
-{
-	const struct job *job = k->s->job;
-	const struct gpus used = gpus_used(job);
-	double least_left = -1, peak = 0, whole = 0, largest = 0;
-	char left[UNITS_LEN], most[UNITS_LEN], of[UNITS_LEN], share[UNITS_LEN];
-
-	if (no_gpu(&used, text))
-		return false;
-	for (size_t i = 0; i < used.n; i++) {
-		const double all = gpu_memory(job, used.ids[i]), used_most = gpu_most(job, M_GPU_MEM, used.ids[i]);
-
-		if (all <= 0 || used_most < 0)
-			continue;
-		largest = used_most > largest ? used_most : largest;
-		if (least_left < 0 || all - used_most < least_left) {
-			least_left = all - used_most;
-			peak = used_most;
-			whole = all;
-		}
-	}
-	if (least_left < 0) {
-		buf_str(text, "how much memory a GPU has is unknown");
-		return false;
-	}
-	(void) units_percent((int64_t) peak, (int64_t) whole, share);
-	(void) units_bytes((int64_t) peak, UNITS_IEC, most);
-	(void) units_bytes_like((int64_t) whole, (int64_t) peak, UNITS_IEC, of);
-	if (peak * 100 >= whole * MEMORY_PERCENT || is_starved(k)) {
-		buf_printf(text, "peak %s of %s (%s); it takes less than %d %%, and no data that it waits for", most, of, share,
-			MEMORY_PERCENT);
-		return false;
-	}
-	finding_evidence(f, "gpu_peak_bytes", peak);
-	finding_evidence(f, "gpu_memory_bytes", whole);
-	buf_printf(text, "%s of GPU memory were never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
-		units_bytes((int64_t) least_left, UNITS_IEC, left), most, of, share);
-	const double enough = would_do(largest, whole);
-
-	if (enough > 0) {
-		finding_evidence(f, "enough_gpu_bytes", enough * 1073741824.0);
-		buf_printf(text, " As it is, a GPU with %.0f GB may do.", enough);
-	}
-	return true;
-}
-
-/* ---- gpu-throttle ----------------------------------------------------------------------------------------------------- */
-
-/* The largest share of the run in which one of the GPUs was held back for a reason, and which it was; negative: unknown. */
-static double throttled(const struct summary *s, enum metric reason, uint32_t *ret_id)
-{
-	const struct gpus used = gpus_boards(s->job);
-	double most = -1;
-
-	for (size_t i = 0; i < used.n && s->wall_ns.known && s->wall_ns.value > 0; i++) {
-		const double rise = gpu_rise(s->job, reason, used.ids[i]);
-
-		if (rise < 0 || rise / (double) s->wall_ns.value <= most)
-			continue;
-		most = rise / (double) s->wall_ns.value;
-		*ret_id = used.ids[i];
-	}
-	return most;
-}
-
-bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text)
-{
-	const struct gpus used = gpus_used(k->s->job);
-	uint32_t hot = 0, braked = 0, capped = 0;
-	const double heat = throttled(k->s, M_GPU_THROTTLE_THERMAL, &hot), hardware = throttled(k->s, M_GPU_THROTTLE_HW, &braked);
-	const double power = throttled(k->s, M_GPU_THROTTLE_POWER, &capped);
-	char name[UNITS_LEN];
-
-	if (no_gpu(&used, text))
-		return false;
-	if (heat < 0 && hardware < 0 && power < 0) {
-		buf_str(text, "whether clocks were held back is unknown");
-		return false;
-	}
-	if (heat * 100 <= THROTTLE_PERCENT && hardware * 100 <= THROTTLE_PERCENT) {
-		buf_printf(text, "clocks held back for heat %.0f %% of the time, by the power brake %.0f %%; it takes more than %d %%",
-			heat > 0 ? heat * 100 : 0, hardware > 0 ? hardware * 100 : 0, THROTTLE_PERCENT);
-		if (power * 100 > THROTTLE_PERCENT)
-			buf_printf(text, " (the power cap alone, %.0f %%, is how it is meant to work)", power * 100);
-		return false;
-	}
-	gpu_evidence(k->s->job, heat > hardware ? hot : braked, f);
-	if (heat >= 0)
-		finding_evidence(f, "thermal_ratio", heat);
-	if (hardware >= 0)
-		finding_evidence(f, "hardware_ratio", hardware);
-	buf_printf(text, "%s's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. ",
-		used.n > 1 ? gpu_name(k->s->job, heat > hardware ? hot : braked, name) : "The GPU",
-		(heat > hardware ? heat : hardware) * 100, heat > hardware ? "because it was too hot" : "by its hardware (power brake)");
-	buf_str(text, heat > hardware ? "Look after its cooling, or use another node." : "Tell who looks after the node.");
 	return true;
 }
 
@@ -456,7 +324,7 @@ bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct b
 	struct gpus_ranked by[BOUNDS + 1] = { 0 };
 	bool told = false;
 
-	if (no_gpu(&used, text))
+	if (gpus_none(&used, text))
 		return false;
 	for (size_t i = 0; i < used.n; i++) {
 		const struct use u = use_of(k->s, used.ids[i]);
