@@ -44,6 +44,11 @@ struct stretch {
 	int64_t from_ns, to_ns;
 };
 
+static int64_t length(struct stretch stretch)
+{
+	return stretch.to_ns - stretch.from_ns;
+}
+
 /* The longest time in which the GPU did nothing and the job held memory on it. */
 static struct stretch longest_idle(const struct job *job, uint32_t id)
 {
@@ -62,10 +67,15 @@ static struct stretch longest_idle(const struct job *job, uint32_t id)
 		if (now.to_ns == 0)
 			now.from_ns = i * span;
 		now.to_ns = (i + 1) * span;
-		if (now.to_ns - now.from_ns > most.to_ns - most.from_ns)
+		if (length(now) > length(most))
 			most = now;
 	}
 	return most;
+}
+
+static bool is_idle(const struct job *job, uint32_t id)
+{
+	return length(longest_idle(job, id)) > idle_least_ns;
 }
 
 /* A GPU that the job has and never touched: it uses others, or a scheduler gave it. */
@@ -79,10 +89,8 @@ static bool is_unused(const struct summary *s, const struct gpus *used, uint32_t
 
 static void idle_evidence(const struct summary *s, uint32_t id, struct finding *f)
 {
-	const struct stretch idle = longest_idle(s->job, id);
-
 	gpu_evidence(s->job, id, f);
-	finding_evidence(f, "idle_s", (double) (idle.to_ns - idle.from_ns) / 1e9);
+	finding_evidence(f, "idle_s", (double) length(longest_idle(s->job, id)) / 1e9);
 }
 
 static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, size_t used, struct finding *f, struct buf *text)
@@ -95,7 +103,7 @@ static void put_idle(const struct summary *s, const struct gpus_ranked *idlest, 
 	gpus_evidence(s, idlest, used, idle_evidence, f);
 	finding_interval(f, idle.from_ns, idle.to_ns);
 	buf_printf(text, "%s did nothing for %s from %s on while the job held %s of its memory.", gpu_name(job, id, name),
-		units_duration(idle.to_ns - idle.from_ns, time), units_duration(idle.from_ns, from),
+		units_duration(length(idle), time), units_duration(idle.from_ns, from),
 		units_bytes((int64_t) gpu_most(job, M_GPU_JOB_MEM, id), UNITS_IEC, held));
 	gpus_put_others(job, idlest, used, text);
 	buf_str(text, " Free it before what needs no GPU, or do that in a job of its own.");
@@ -111,11 +119,9 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 	if (gpus_none(&all, text))
 		return false;
 	for (size_t i = 0; i < all.n; i++) {
-		const struct stretch idle = longest_idle(job, all.ids[i]);
-
 		unused += is_unused(k->s, &used, all.ids[i]);
-		if (idle.to_ns - idle.from_ns > idle_least_ns)
-			gpus_rank(&idlest, all.ids[i], (double) (idle.to_ns - idle.from_ns));
+		if (is_idle(job, all.ids[i]))
+			gpus_rank(&idlest, all.ids[i], (double) length(longest_idle(job, all.ids[i])));
 	}
 	if (idlest.n > 0) {
 		put_idle(k->s, &idlest, used.n, f, text);
@@ -317,18 +323,23 @@ static void put_bound(const struct summary *s, const struct gpus_ranked *worst, 
 		buf_str(text, " Not so the others.");
 }
 
-/* The GPUs of which the worst is to be said; of these the one that is least busy first. */
+/* The GPUs of which the worst is to be said; of these the one that is least busy first. What bounds the work is not told by means
+ * over a run in which one did nothing for long: that is gpu-idle's. */
 bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
 	struct gpus_ranked by[BOUNDS + 1] = { 0 };
-	bool told = false;
+	bool told = false, idle = false;
 
 	if (gpus_none(&used, text))
 		return false;
 	for (size_t i = 0; i < used.n; i++) {
 		const struct use u = use_of(k->s, used.ids[i]);
 
+		if (is_idle(k->s->job, used.ids[i])) {
+			idle = true;
+			continue;
+		}
 		told = told || u.busy >= 0 || u.sm >= 0;
 		gpus_rank(&by[bound_of(&u)], used.ids[i], -(u.busy >= 0 ? u.busy : u.sm));
 	}
@@ -339,6 +350,7 @@ bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct b
 		put_bound(k->s, &by[i], used.n, text);
 		return true;
 	}
-	buf_str(text, told ? "no one thing stands out" : "the GPU's activity is unknown");
+	buf_str(text, told ? "no one thing stands out" : idle ? "the GPU did nothing for long: see gpu-idle"
+							      : "the GPU's activity is unknown");
 	return false;
 }

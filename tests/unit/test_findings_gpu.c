@@ -698,6 +698,21 @@ static void test_one_is_bound(void **state)
 	made_done(&m);
 }
 
+/* Its mean says that it waits for input; that it did nothing for most of the run is said already. */
+static void test_an_idle_one_is_not_bound(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_gpu(&m, idle_for_long);
+	assert_true(fires(&m, "gpu-idle"));
+	assert_says(judged(&m, "gpu-bound-by", NULL)->why_not, "see gpu-idle");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { idle_for_long, few_sms, NULL });
+	assert_says(judged(&m, "gpu-bound-by", NULL)->message, "What GPU 1 does may be bound by launch");
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -717,6 +732,7 @@ int main(void)
 		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_bound_by),
 		cmocka_unit_test(test_one_is_bound),
+		cmocka_unit_test(test_an_idle_one_is_not_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
