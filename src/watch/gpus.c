@@ -20,13 +20,20 @@ static void see_acc(void *ctx, enum metric metric, uint32_t id, const struct acc
 		gpus->ids[gpus->n++] = id;
 }
 
-static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
+static const struct birth *find(const struct job *job, uint32_t id)
 {
 	for (size_t i = 0; i < job_gpu_count(job); i++) {
 		if (job_gpu(job, i)->birth.id == id)
-			return &job_gpu(job, i)->birth.gpu;
+			return &job_gpu(job, i)->birth;
 	}
 	return NULL;
+}
+
+static const struct gpu_birth *birth_of(const struct job *job, uint32_t id)
+{
+	const struct birth *birth = find(job, id);
+
+	return birth ? &birth->gpu : NULL;
 }
 
 /* What is advised about GPUs is not about what computes neural networks beside one, and of a divided GPU it is about the
@@ -81,6 +88,18 @@ double gpu_most(const struct job *job, enum metric metric, uint32_t id)
 	const struct acc *acc = job_acc(job, metric, id);
 
 	return acc ? (double) acc->max : -1;
+}
+
+double gpu_job_most(const struct summary *s, uint32_t id)
+{
+	const struct birth *birth = find(s->job, id);
+	enum method method;
+	const struct maybe most = summary_gpu_job_peak(s, id, &method);
+	uint64_t ns;
+
+	if (!most.known || job_gpu_untold(s->job, id, true, true))
+		return -1;
+	return (double) most.value + (birth ? (double) job_gpu_unlisted(s->job, birth, most.value, &ns) : 0);
 }
 
 double gpu_rise(const struct job *job, enum metric metric, uint32_t id)

@@ -36,6 +36,13 @@ static double would_do(double bytes, double limit)
 	return 0;
 }
 
+/* Of two that have to be known. */
+static double more(double a, double b)
+{
+	return a < 0 || b < 0 ? -1 : a > b ? a
+					   : b;
+}
+
 bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct job *job = k->s->job;
@@ -50,7 +57,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 
 		if (all <= 0 || used_most < 0)
 			continue;
-		largest = used_most > largest ? used_most : largest;
+		largest = more(largest, gpu_job_most(k->s, used.ids[i]));
 		if (least_left < 0 || all - used_most < least_left) {
 			least_left = all - used_most;
 			peak = used_most;
@@ -73,7 +80,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	finding_evidence(f, "gpu_memory_bytes", whole);
 	buf_printf(text, "%s of GPU memory were never used (peak %s of %s, %s): a larger batch may fit, and may be faster.",
 		units_bytes((int64_t) least_left, UNITS_IEC, left), most, of, share);
-	const double enough = would_do(largest, whole);
+	const double enough = largest > 0 ? would_do(largest, whole) : 0;
 
 	if (enough > 0) {
 		finding_evidence(f, "enough_gpu_bytes", enough * 1073741824.0);

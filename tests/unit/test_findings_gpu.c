@@ -355,6 +355,60 @@ static struct gpu tiny(int second)
 	return g;
 }
 
+static struct gpu shared_with_others(int second)
+{
+	struct gpu g = tiny(second);
+
+	g.used_gib = 51.5;
+	g.foreign_gib = 30;
+	return g;
+}
+
+static struct gpu whose_nobody_knows(int second)
+{
+	struct gpu g = tiny(second);
+
+	g.held_gib = -1;
+	return g;
+}
+
+static struct gpu listed_late(int second)
+{
+	struct gpu g = tiny(second);
+
+	g.used_gib = second == 1000 ? 45 : 20;
+	return g;
+}
+
+/* The size that would do is for what the job needs: not for what others hold there, nor for what is not known to be its own. */
+static void test_what_would_do(void **state)
+{
+	const struct birth gpu = { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) } };
+	const struct birth untold = { .entity = ENTITY_GPU_PROCESS, .id = 1, .gpu_process = { .gpu = 1, .process = 7, .pid = known(7), .name = "x" } };
+	struct framebuf buf = { 0 };
+	struct made m;
+
+	(void) state;
+	made_gpu(&m, shared_with_others);
+	assert_says(judged(&m, "gpu-memory", NULL)->message, "As it is, a GPU with 24 GB may do.");
+	framebuf_birth(&buf, &gpu);
+	framebuf_birth(&buf, &untold);
+	apply(&m, &buf, HOUR_S);
+	assert_null(strstr(judged(&m, "gpu-memory", NULL)->message, "may do"));
+	made_done(&m);
+	made_gpu(&m, whose_nobody_knows);
+	assert_null(strstr(judged(&m, "gpu-memory", NULL)->message, "may do"));
+	made_done(&m);
+	/* 45 GiB for a moment, of which no list told: they may have been the job's. */
+	made_gpu(&m, listed_late);
+	framebuf_birth(&buf, &gpu);
+	framebuf_value(&buf, M_GPU_UNATTRIBUTED_MEM, 1, 0);
+	apply(&m, &buf, HOUR_S);
+	assert_null(strstr(judged(&m, "gpu-memory", NULL)->message, "24 GB may do"));
+	made_done(&m);
+	framebuf_done(&buf);
+}
+
 static void test_memory(void **state)
 {
 	struct made m;
@@ -724,6 +778,7 @@ int main(void)
 		cmocka_unit_test(test_low_use),
 		cmocka_unit_test(test_low_use_of_one),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_what_would_do),
 		cmocka_unit_test(test_what_a_gpu_is_born_with),
 		cmocka_unit_test(test_divided),
 		cmocka_unit_test(test_foreign),
