@@ -327,6 +327,28 @@ static void plain_before(struct job *job, const struct member *m, const struct e
 	}
 }
 
+/* Its own faults until its end, as far as that is told. */
+static int64_t faults_at_end(const struct member *m, const struct end *end)
+{
+	const bool has_both = end->how == END_REAPED && end->faults_minor.known && end->faults_waited.known;
+
+	return larger(has_both ? end->faults_minor.value - end->faults_waited.value : 0, counter_value(&m->tree[TREE_FAULTS].own));
+}
+
+/* What it was after the last look at its memory, none tells but a mark of its whole life. Counters may be a window old: pages
+ * of its largest size that they lack were seen. A program's end takes a few more; where it was seen at no time none was seen. */
+static void unread_take(struct job *job, struct member *m, const struct end *end)
+{
+	const int64_t seen = larger(m->faults_read, m->p.peak_bytes / job->page_bytes) + FAULTS_AT_THE_END;
+	const int64_t had = m->p.peak_bytes > 0 ? seen : 0;
+	const int64_t now = m->p.peak_exact ? 0 : larger(faults_at_end(m, end) - had, 0);
+
+	if (m->p.is_main || end->how == END_LEFT)
+		return;
+	job->facts.faults_unread = known(job->facts.faults_unread.value + now - m->unread);
+	m->unread = now;
+}
+
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
@@ -358,6 +380,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		end_again(job, m, tree, plain);
 		copies_late(job, m, own_faults(m) - faults, all, size);
 	}
+	unread_take(job, m, end);
 	job->counters_read = true;
 	return 0;
 }

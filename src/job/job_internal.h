@@ -60,6 +60,7 @@ enum {
 	MAX_MEMBERS = 1 << 24,
 	MAX_EVENTS = 1000,
 	ANCHORS = 4,
+	FAULTS_AT_THE_END = 512, /* a program's end takes a few, after the last look at it */
 };
 
 /* A counter of a process: what it rose by since it was born or first seen. */
@@ -101,6 +102,8 @@ struct member {
 	bool forked;           /* of its family there is or was a child: it may hold what this one brought */
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
+	int64_t faults_read;   /* its own when they were read last while it lived */
+	int64_t unread;        /* its part of the fact faults_unread */
 	struct counter plain[PLAINS];
 	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
 	struct maybe level[LEVELS];

@@ -214,6 +214,7 @@ static void own_take(struct job *job, struct live *l, enum tree k, int64_t value
 	(void) counter_take(&m->tree[k].own, value, m->young);
 	if (k == TREE_FAULTS) {
 		l->faults_seq = job->seq;
+		m->faults_read = counter_value(&m->tree[k].own);
 		m->p.faults_minor = counter_value(&m->tree[k].own);
 	} else {
 		m->p.cpu_known = true;

@@ -153,14 +153,25 @@ static void main_figure(const struct job *job, struct ram_figure *figure)
 
 /* ---- all, and all but main ------------------------------------------------------------------------------------------ */
 
-/* Faults of the children that main waited for, and of theirs. */
+/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
+static bool is_in_another(const struct process *p)
+{
+	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
+}
+
+/* Faults of the children that those waited for who are in nobody's counters themselves, and of theirs. */
 static int64_t faults_waited(const struct job *job)
 {
-	const struct facts *f = job_facts_const(job);
-	const struct process *main = job_main(job);
+	const struct maybe of_main = job_facts_const(job)->main_zombie_cminflt;
+	int64_t faults = of_main.value;
 
-	return f->main_zombie_cminflt.known ? f->main_zombie_cminflt.value : main ? main->faults_waited
-										  : 0;
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (!is_in_another(p) && !(p->is_main && of_main.known))
+			faults += p->faults_waited;
+	}
+	return faults;
 }
 
 /* Where exit records tell of everybody, nobody is missed. */
@@ -178,30 +189,28 @@ static bool had_unseen(const struct job *job)
 	return faults_waited(job) > 0 || (is_blind(f) && f->main_ignored_sigchld.value == 1);
 }
 
-/* Of those that main's children had, what one that was seen explains. Orphans are waited for by hiwater. Counters may be
- * a window old, while the largest size was seen: pages of it that the counters lack are explained by it; and a program's
- * end takes a few. That would hide, behind thousands that exit records told of, those whose records were lost. */
+/* Of those, what one that was seen explains. Counters may be a window old, while the largest size was seen: pages of it that
+ * the counters lack are explained by it; and a program's end takes a few. That would hide, behind thousands that exit records
+ * told of, those whose records were lost; and nothing was seen of whose memory was never read. */
 static int64_t faults_explained(const struct facts *f, const struct process *p)
 {
-	enum {
-		AT_THE_END = 512
-	};
 	const int64_t pages = p->peak_bytes / PAGE;
 
-	if (p->is_main || p->how == END_REAPED)
+	if (!is_in_another(p))
 		return 0;
-	if (f->taskstats_lost.value == 1)
+	if (f->taskstats_lost.value == 1 || p->peak_bytes == 0)
 		return p->faults_minor;
-	return (p->faults_minor > pages ? p->faults_minor : pages) + AT_THE_END;
+	return (p->faults_minor > pages ? p->faults_minor : pages) + FAULTS_AT_THE_END;
 }
 
+/* Those of whom no look found, and those after the last look at whom it did. */
 static int64_t faults_unseen(const struct job *job)
 {
 	int64_t faults = faults_waited(job);
 
 	for (size_t i = 0; i < job_process_count(job); i++)
 		faults -= faults_explained(job_facts_const(job), job_process(job, i));
-	return faults > 0 ? faults : 0;
+	return (faults > 0 ? faults : 0) + job_facts_const(job)->faults_unread.value;
 }
 
 /* Were there, or may there have been, processes that no look found? Whose faults were last read a while before its end may
@@ -214,8 +223,7 @@ static bool may_lack_some(const struct job *job)
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
-		if (!p->is_main && p->how != END_REAPED)
-			faults -= p->faults_minor;
+		faults -= is_in_another(p) ? p->faults_minor : 0;
 	}
 	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults > 0);
 }

@@ -262,6 +262,18 @@ def test_a_child_that_no_look_saw_counts(run, workload):
     assert high is None or high >= 400 * MB
 
 
+@pytest.mark.parametrize("waits", [[], ["wait"]], ids=["never", "late"])
+@pytest.mark.parametrize("options, n, size", [([], 4, 15), ([], 20, 2)])
+def test_children_that_ended_before_a_look_are_within_the_bounds(run, workload, options, n, size, waits):
+    """All hold theirs at one instant. A look finds what is left of them, or nothing at all."""
+    summary = run(workload, "all-at-once", n, size, *waits, options=options)
+    check_all(summary)
+    for name in ("descendants", "combined"):
+        figure = summary["ram"][name]
+        assert figure["high_bytes"] is None or figure["high_bytes"] >= n * size * MB, figure
+        assert figure["method"] != "exact" and figure["peak_bytes"] != 0, figure
+
+
 def test_children_of_the_first_moment_are_counted(run):
     """They may have ended before hiwater had its first look; the kernel's exit records tell of them."""
     for _ in range(20):

@@ -71,7 +71,7 @@ static void burn_cpu_ms(long ms)
 }
 
 /* Runs body(i) in n children at once; all hold until the last is there, then ms more. */
-static void children(int n, void (*body)(int), long ms)
+static void children_start(int n, void (*body)(int), long ms)
 {
 	int ready[2], go[2];
 	char c = 0;
@@ -97,6 +97,11 @@ static void children(int n, void (*body)(int), long ms)
 	}
 	nap(ms);
 	close(go[1]);
+}
+
+static void children(int n, void (*body)(int), long ms)
+{
+	children_start(n, body, ms);
 	while (wait(NULL) > 0)
 		;
 }
@@ -392,6 +397,25 @@ static void hugetlb(void)
 	wait_for_end();
 }
 
+static size_t each_mb;
+
+static void fill_each(int i)
+{
+	(void) i;
+	(void) fill(each_mb * MB);
+}
+
+/* n children hold mb each at one instant and end at once; they are waited for much later, or not at all. */
+static void all_at_once(int n, size_t mb, int waits)
+{
+	each_mb = mb;
+	nap(230);
+	children_start(n, fill_each, 0);
+	nap(600);
+	while (waits && wait(NULL) > 0)
+		;
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -444,6 +468,8 @@ int main(int argc, char **argv)
 		files_apart();
 	else if (strcmp(job, "hugetlb") == 0)
 		hugetlb();
+	else if (strcmp(job, "all-at-once") == 0)
+		all_at_once((int) number, (size_t) other, argc > 4);
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

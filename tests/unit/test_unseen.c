@@ -164,6 +164,89 @@ static void test_what_was_found_and_not_read_is_unknown(void **state)
 	summary_done(&s);
 }
 
+/* A look finds what is left of it, with what it had at its end. */
+static void found_dead(struct rig *r, uint32_t id, int64_t minor)
+{
+	framebuf_end(&r->buf,
+		&(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_SEEN, .faults_minor = known(minor) });
+}
+
+static void expect_no_bound(struct rig *r, int64_t peak)
+{
+	struct summary s = summary_of(r);
+
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known || s.descendants.high.known);
+	assert_int_equal(s.descendants.peak.known, peak > 0);
+	assert_true(s.descendants.peak.value == peak && s.descendants.method != METHOD_BOUNDED);
+	assert_false(s.seen_at_least);
+	summary_done(&s);
+}
+
+/* Twenty of 2 MB each that had ended when the look came: each one's faults are few. */
+static void test_of_whom_zombies_alone_were_found_nothing_was_seen(void **state)
+{
+	struct rig *r = *state;
+
+	start(r, false);
+	for (uint32_t id = 2; id < 22; id++) {
+		born(r, id, 1, 77);
+		push(r);
+		found_dead(r, id, 520);
+		push(r);
+	}
+	tick(r);
+	main_reaped(r, 3 * MB, 20 * 520, 5, 6);
+	finish(r);
+	expect_no_bound(r, 0);
+}
+
+/* It was seen at 5 MB and grew to 100 until it ended; main waits for it later. */
+static void test_what_grew_after_the_last_look_was_not_seen(void **state)
+{
+	struct rig *r = *state;
+
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 5 * MB, 0);
+	push(r);
+	faults(r, 2, 5 * MB / PAGE);
+	tick(r);
+	found_dead(r, 2, 100 * MB / PAGE);
+	tick(r);
+	main_reaped(r, 12 * MB, 100 * MB / PAGE, 5, 6);
+	finish(r);
+	expect_no_bound(r, 5 * MB);
+}
+
+/* Main waited for nobody; an orphan did, for whom no look found. */
+static void test_children_of_an_orphan_that_no_look_found(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 5 * MB, 0);
+	push(r);
+	faults(r, 2, 5 * MB / PAGE);
+	tick(r);
+	main_reaped(r, 11 * MB, 0, 5, 6);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 2,
+				      .how = END_REAPED,
+				      .faults_minor = known(5 * MB / PAGE + 50000),
+				      .faults_waited = known(50000),
+			      });
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known || s.descendants.high.known);
+	assert_true(s.seen_at_least);
+	summary_done(&s);
+}
+
 /* Nobody counted the faults of its children. */
 static void deaf_main(struct rig *r, bool has_records)
 {
@@ -204,6 +287,9 @@ int main(void)
 		RIG_TEST(test_much_unseen_is_sampled),
 		RIG_TEST(test_where_none_was_seen_faults_bound_them),
 		RIG_TEST(test_what_was_found_and_not_read_is_unknown),
+		RIG_TEST(test_of_whom_zombies_alone_were_found_nothing_was_seen),
+		RIG_TEST(test_what_grew_after_the_last_look_was_not_seen),
+		RIG_TEST(test_children_of_an_orphan_that_no_look_found),
 		RIG_TEST(test_a_main_that_ignores_sigchld_may_have_had_children),
 		RIG_TEST(test_its_children_would_have_had_exit_records),
 	};
