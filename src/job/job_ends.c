@@ -201,6 +201,23 @@ static void rest_may(struct job *job, const struct member *m, int64_t value)
 		burst_add(&job->burst[REST], (struct beside) { others, total_lately(job, REST) - seen }, seen, value);
 }
 
+/* What it held without a fault, its parent gave it: as much as that held at its largest. Nobody knows the parent of an orphan
+ * that no look found. */
+static int64_t parents_most(const struct job *job, const struct member *m)
+{
+	const struct member *parent = member_find(job, m->p.parent);
+
+	return parent && parent->p.peak_bytes > 0 ? parent->p.peak_bytes : job->accs[M_JOB_RAM_LOW].max;
+}
+
+/* It waited for nobody, and was not given all that by its parent. */
+static bool is_maxrss_its_own(const struct job *job, const struct member *m, const struct end *end)
+{
+	if (m->p.is_main)
+		return job->facts.main_zombie_cminflt.known && job->facts.main_zombie_cminflt.value == 0;
+	return end->faults_waited.known && is_childless(job, m) && end->maxrss_bytes.value > parents_most(job, m);
+}
+
 /* ru_maxrss is the largest rss of the process, of its programs before the last, and of children that it waited for:
  * some process was that large, unless it was hiwater itself before main's exec. */
 static void maxrss_take(struct job *job, struct member *m, const struct end *end)
@@ -212,7 +229,7 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 		return;
 	if (m->p.is_main && !(f->fork_rss_bytes.known && value > image_before_exec(f)))
 		return;
-	if (m->p.is_main && f->main_zombie_cminflt.known && f->main_zombie_cminflt.value == 0) {
+	if (is_maxrss_its_own(job, m, end)) {
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {

@@ -37,6 +37,18 @@ static void main_zombie(struct sampler *s, pid_t pid)
 	sampler_records(s, sampler_time(s));
 }
 
+/* Where there are no exit records, an orphan that no look found is known by what it leaves. */
+static void orphan_zombie(struct sampler *s, pid_t pid)
+{
+	bool ignored_sigchld;
+
+	if (processes_is_ignored(s->processes, pid))
+		return;
+	if (!s->taskstats && processes_orphan(s->processes, pid, &s->buf))
+		sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), hold(s));
+	(void) processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld);
+}
+
 /* Once it has ended, its number may be an orphan's. */
 static bool is_main(struct sampler *s, pid_t pid)
 {
@@ -50,9 +62,12 @@ void sampler_zombie(struct sampler *s, pid_t pid)
 	if (!s->started)
 		return;
 	s->zombie_pid = pid;
+	s->zombie = (struct end) { 0 };
 	processes_zombie_io(s->processes, pid, &s->zombie_io);
 	if (is_main(s, pid))
 		main_zombie(s, pid);
+	else
+		orphan_zombie(s, pid);
 }
 
 static void add(struct maybe *sum, struct maybe value)
@@ -69,7 +84,6 @@ static void end_of_main(struct sampler *s, uint64_t now, struct end *end)
 	if (end->status_known)
 		facts->exit_status = known(end->status);
 	facts->main_ended_ns = known((int64_t) now);
-	end->faults_waited = s->zombie.faults_waited;
 }
 
 /* Its number may be the job's next. */
@@ -96,6 +110,8 @@ void sampler_reaped(struct sampler *s, pid_t pid, const struct end *facts_of_it)
 		add(&facts->reaped_user_ns, end.cpu_user_ns);
 		add(&facts->reaped_system_ns, end.cpu_system_ns);
 	}
+	if (s->zombie_pid == pid)
+		end.faults_waited = s->zombie.faults_waited;
 	if (s->zombie_pid == pid && s->zombie_io.read_bytes.known)
 		end.io = s->zombie_io;
 	s->zombie_pid = 0;

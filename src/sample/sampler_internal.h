@@ -67,7 +67,7 @@ struct sampler {
 	struct pss_budget pss;
 	struct sampler_gpus gpus;
 	struct framebuf buf, totals;
-	struct end zombie;               /* what main said before it was reaped */
+	struct end zombie;               /* what the zombie said before it was reaped */
 	struct io_facts zombie_io;       /* what the last zombie said, main or an orphan */
 	pid_t zombie_pid;
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */

@@ -218,6 +218,22 @@ void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret)
 		(void) process_io(p->text, ret);
 }
 
+bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out)
+{
+	struct procfs_stat st;
+	uint64_t start;
+	uint32_t id;
+
+	if (!p->ours || p->foreign || member_of_pid(p, pid) || process_stat(p, pid, &st) < 0 || st.start_ticks < p->main_start_ticks)
+		return false;
+	if (ended_find(p, pid, &start) && start == st.start_ticks)
+		return false;
+	id = member_missed(p, pid, st.ppid, 0, process_uid(p, pid), st.name, out);
+	if (id)
+		ended_remember(p, &(struct member) { .id = id, .pid = pid, .start_ticks = st.start_ticks });
+	return id != 0;
+}
+
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out)
 {
 	uint64_t start;

@@ -182,6 +182,15 @@ void member_rebirth(struct processes *p, struct member *m, const struct procfs_s
 	birth_tell(p, m, st, uid, out);
 }
 
+uint32_t process_uid(struct processes *p, int32_t pid)
+{
+	uint32_t uid;
+	bool ignores;
+
+	(void) status_take(p, pid, &uid, &ignores);
+	return uid;
+}
+
 /* Of a parent that was a member and is no more: its pid is nobody else's now. 0: none. */
 static uint32_t ended_parent(const struct processes *p, int32_t ppid)
 {

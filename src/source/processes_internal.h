@@ -186,6 +186,7 @@ void members_sweep(struct processes *p, struct framebuf *out);
 void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
 /* An ended member: the newest one with this pid; 0: none. start_ticks of it goes to *ret_start_ticks. */
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks);
+void ended_remember(struct processes *p, const struct member *m);
 /* When the end of the newest of that pid was seen, on CLOCK_BOOTTIME; 0: there is none. */
 uint64_t ended_when(const struct processes *p, int32_t pid);
 
@@ -194,6 +195,8 @@ uint64_t ended_when(const struct processes *p, int32_t pid);
 /* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
  * -errno. */
 int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
+/* 0 where that cannot be read. */
+uint32_t process_uid(struct processes *p, int32_t pid);
 /* A process that lived and died between two looks, by the word of the kernel's exit record. If its parent (pid ppid; parent:
  * its id, if it is another such one, else 0) is or was a member or, for a job of ours, is the recorder, its birth goes to out.
  * Returns its id, 0 if it is a stranger. */

@@ -393,7 +393,7 @@ static void zombie_remember(struct processes *p, const struct member *m)
 }
 
 /* The oldest one's place is taken. */
-static void ended_remember(struct processes *p, const struct member *m)
+void ended_remember(struct processes *p, const struct member *m)
 {
 	uint32_t at = (uint32_t) (p->n_ended++ % ENDED_KEPT), newest;
 	struct ended *e = &p->ended[at];

@@ -302,6 +302,10 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_
 /* Its I/O, that of all whom it waited for in it; unknown where it cannot be read. */
 void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret);
 
+/* A zombie that the recorder is to wait for: where no look has found it, its birth goes to out. False: there is none to be told
+ * of. */
+bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out);
+
 /* Marks the end of a member that was reaped, with its facts. No-op (returns false) for a stranger. */
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out);
 

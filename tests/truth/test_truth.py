@@ -263,7 +263,7 @@ def test_a_child_that_no_look_saw_counts(run, workload):
 
 
 @pytest.mark.parametrize("waits", [[], ["wait"]], ids=["never", "late"])
-@pytest.mark.parametrize("options, n, size", [([], 4, 15), ([], 20, 2)])
+@pytest.mark.parametrize("options, n, size", [([], 4, 15), ([], 20, 2), (["-i", "1s"], 4, 100)])
 def test_children_that_ended_before_a_look_are_within_the_bounds(run, workload, options, n, size, waits):
     """All hold theirs at one instant. A look finds what is left of them, or nothing at all."""
     summary = run(workload, "all-at-once", n, size, *waits, options=options)

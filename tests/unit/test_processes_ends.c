@@ -360,6 +360,44 @@ static void who_is_waited_for_while_others_are_read_has_ended(void **state)
 	bench_end(&b);
 }
 
+/* A zombie of the recorder that no look found is born once, and reaped as any other. */
+static void an_orphan_is_found_when_it_is_waited_for(void **state)
+{
+	struct child main = child_start(just_wait, NULL), orphan, ignored;
+	const struct birth *birth;
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	orphan = child_start(just_wait, NULL);
+	ignored = child_start(just_wait, NULL);
+	(void) child_take(&orphan);
+	(void) child_take(&ignored);
+	processes_ignore(b.p, ignored.pid);
+	child_go(&orphan);
+	child_go(&ignored);
+	zombie_wait(orphan.pid);
+	zombie_wait(ignored.pid);
+	framebuf_clear(&b.out);
+	assert_false(processes_orphan(b.p, ignored.pid, &b.out));
+	assert_false(processes_orphan(b.p, main.pid, &b.out));
+	assert_true(processes_orphan(b.p, orphan.pid, &b.out));
+	assert_false(processes_orphan(b.p, orphan.pid, &b.out));
+	assert_int_equal(b.out.n_births, 1);
+	birth = birth_of(&b.out, orphan.pid);
+	assert_non_null(birth);
+	assert_int_equal(birth->process.uid, geteuid());
+	assert_true(processes_reaped(b.p, orphan.pid, &(struct end) { 0 }, &b.out));
+	assert_int_equal(b.out.n_ends, 1);
+	assert_int_equal(b.out.ends[0].id, birth->id);
+	bench_end(&b);
+	child_end(&orphan);
+	child_end(&ignored);
+	child_end(&main);
+}
+
 static int setup(void **state)
 {
 	(void) state;
@@ -375,6 +413,7 @@ int main(void)
 		CHILDREN_TEST(what_is_inherited_leaves_less_to_be_kept),
 		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
 		CHILDREN_TEST(who_is_waited_for_while_others_are_read_has_ended),
+		CHILDREN_TEST(an_orphan_is_found_when_it_is_waited_for),
 		CHILDREN_TEST(of_thousands_that_end_at_once_each_is_found_again),
 	};
 

@@ -247,6 +247,108 @@ static void test_children_of_an_orphan_that_no_look_found(void **state)
 	summary_done(&s);
 }
 
+/* ---- orphans, for whom hiwater waits --------------------------------------------------------------------------------- */
+
+static void orphan_reaped(struct rig *r, uint32_t id, int64_t maxrss, int64_t minor, int64_t waited)
+{
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_REAPED,
+				      .maxrss_bytes = known(maxrss),
+				      .faults_minor = known(minor),
+				      .faults_waited = known(waited),
+			      });
+	push(r);
+}
+
+/* No look found them, or their zombies alone; all may have been there at once, whoever their parent was. */
+static void orphans_of_100_mb(struct rig *r, bool found)
+{
+	struct summary s;
+
+	start(r, false);
+	for (uint32_t id = 2; id < 6 && found; id++) {
+		born(r, id, 1, 77);
+		push(r);
+		found_dead(r, id, 100 * MB / PAGE);
+		push(r);
+	}
+	tick(r);
+	main_reaped(r, 11 * MB, 0, 5, 6);
+	for (uint32_t id = 2; id < 6; id++) {
+		if (!found)
+			born_of(r, id, 0, 0, 0);
+		push(r);
+		orphan_reaped(r, id, 100 * MB, 100 * MB / PAGE, 0);
+	}
+	tick(r);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_int_equal(s.combined.low.value, 100 * MB);
+	assert_within(s.combined.peak.value, 100 * MB, 111 * MB);
+	assert_within(s.combined.high.value, 400 * MB, 411 * MB);
+	assert_within(s.descendants.peak.value, 100 * MB, 111 * MB);
+	assert_within(s.descendants.high.value, 400 * MB, 411 * MB);
+	summary_done(&s);
+}
+
+static void test_orphans_that_no_look_found_add_up(void **state)
+{
+	orphans_of_100_mb(*state, false);
+}
+
+static void test_orphans_whose_zombies_were_found_add_up(void **state)
+{
+	orphans_of_100_mb(*state, true);
+}
+
+/* It is no larger than main: so large it was by what it was given, or by memory of its own. */
+static void test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	main_reaped(r, 11 * MB, 0, 5, 6);
+	born_of(r, 2, 0, 0, 0);
+	push(r);
+	orphan_reaped(r, 2, 10 * MB, 8 * MB / PAGE, 0);
+	tick(r);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_int_equal(s.combined.peak.value, 11 * MB);
+	assert_false(s.combined.high.known || s.descendants.peak.known || s.descendants.high.known);
+	summary_done(&s);
+}
+
+/* Looks saw that they share 11 MB; each may have left its copy for a program of its own since. */
+static void test_what_orphans_shared_may_be_gone(void **state)
+{
+	struct rig *r = *state;
+
+	start(r, false);
+	for (uint32_t id = 2; id < 6; id++) {
+		born(r, id, 1, 77);
+		rss(r, id, 10 * MB, MB);
+		push(r);
+		faults(r, id, 20);
+	}
+	tick(r);
+	for (uint32_t id = 2; id < 6; id++)
+		found_dead(r, id, 15 * MB / PAGE);
+	tick(r);
+	main_reaped(r, 11 * MB, 0, 5, 6);
+	for (uint32_t id = 2; id < 6; id++)
+		orphan_reaped(r, id, 15 * MB, 15 * MB / PAGE, 0);
+	tick(r);
+	finish(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 60 * MB, 105 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 60 * MB, 105 * MB);
+}
+
 /* Nobody counted the faults of its children. */
 static void deaf_main(struct rig *r, bool has_records)
 {
@@ -290,6 +392,10 @@ int main(void)
 		RIG_TEST(test_of_whom_zombies_alone_were_found_nothing_was_seen),
 		RIG_TEST(test_what_grew_after_the_last_look_was_not_seen),
 		RIG_TEST(test_children_of_an_orphan_that_no_look_found),
+		RIG_TEST(test_orphans_that_no_look_found_add_up),
+		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
+		RIG_TEST(test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing),
+		RIG_TEST(test_what_orphans_shared_may_be_gone),
 		RIG_TEST(test_a_main_that_ignores_sigchld_may_have_had_children),
 		RIG_TEST(test_its_children_would_have_had_exit_records),
 	};
