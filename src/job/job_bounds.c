@@ -234,8 +234,10 @@ static void raise(struct job *job, const struct look *look, struct bounds *b, en
 		b->high_max[s] = larger(larger(b->high_max[s], base + burst->sum + missed), b->low_max[s]);
 		b->max[s] = larger(b->max[s], larger(burst->likely, with_missed));
 	}
-	if (s == REST)
+	if (s == REST) {
 		b->max[s] = smaller(b->max[s], b->max[ALL]);
+		b->high_max[s] = larger(smaller(b->high_max[s], b->high_max[ALL]), b->low_max[s]);
+	}
 	b->max[s] = clamp(b->max[s], b->low_max[s], b->high_max[s]);
 	job->burst[s] = (struct burst) { 0 };
 }
@@ -301,8 +303,10 @@ static void one_set(struct job *job, struct bounds *b, enum set s)
 		pass->likely[s] = likely;
 	if (pass->valid)
 		likely += pass->held[s] - pass->likely[s];
-	if (s == REST) /* some of all */
+	if (s == REST) { /* some of all */
 		likely = smaller(likely, b->value[ALL]);
+		b->high[s] = larger(smaller(b->high[s], b->high[ALL]), b->low[s]);
+	}
 	b->value[s] = clamp(likely, b->low[s], b->high[s]);
 	b->low_max[s] = b->low[s];
 	b->high_max[s] = b->high[s];

@@ -473,6 +473,8 @@ static void check_invariants(const struct rig *r)
 	assert_true(most(r, M_JOB_RAM_REST_LOW) >= largest_rest);
 	assert_true(most(r, M_JOB_RAM_REST) >= most(r, M_JOB_RAM_REST_LOW));
 	assert_true(most(r, M_JOB_RAM_REST_HIGH) >= most(r, M_JOB_RAM_REST));
+	assert_true(most(r, M_JOB_RAM_REST_HIGH) <= most(r, M_JOB_RAM_HIGH));
+	assert_true(last(r, M_JOB_RAM_REST_HIGH) <= last(r, M_JOB_RAM_HIGH));
 }
 
 /* Processes come, fork, exec, swell, burst and go, with passes and counts in any order. */
@@ -577,6 +579,32 @@ static void test_bursts_that_are_proven_one_after_the_other(void **state)
 	assert_within(most(r, M_JOB_RAM_LOW), 150 * MB, 151 * MB);
 }
 
+/* Main was the largest, then two children held as much together, and another was larger between two looks. */
+static void test_the_rest_held_no_more_than_all(void **state)
+{
+	struct rig *r = *state;
+
+	job_facts(r->job)->fork_rss_bytes = known(MB);
+	job_facts(r->job)->rss_error_bytes = known(0);
+	born(r, 1, 0, 77);
+	rss(r, 1, 20 * MB, 0);
+	tick(r);
+	for (uint32_t id = 2; id < 4; id++) {
+		born(r, id, 1, 76 + id);
+		rss(r, id, 10 * MB, 0);
+	}
+	rss(r, 1, MB, 0);
+	tick(r);
+	gone(r, 2);
+	gone(r, 3);
+	tick(r);
+	main_reaped(r, 30 * MB, 10000, 5, 6);
+	finish(r);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 30 * MB);
+	assert_true(most(r, M_JOB_RAM_REST_HIGH) >= 30 * MB);
+	assert_true(most(r, M_JOB_RAM_REST_HIGH) <= most(r, M_JOB_RAM_HIGH));
+}
+
 /* Forty that come and go one after the other; who sleeps beside them has not grown since its mark was read, though nobody asks. */
 static void test_bursts_do_not_add_up_beside_one_that_sleeps(void **state)
 {
@@ -637,6 +665,7 @@ int main(void)
 		RIG_TEST(test_different_files_add_up),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
 		RIG_TEST(test_bursts_do_not_add_up_beside_one_that_sleeps),
+		RIG_TEST(test_the_rest_held_no_more_than_all),
 		cmocka_unit_test(test_low_peak_high_whatever_comes),
 	};
 
