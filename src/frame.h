@@ -125,6 +125,7 @@ struct end {
 	struct maybe cpu_user_ns, cpu_system_ns; /* END_REAPED: children that it waited for included */
 	struct maybe faults_minor;  /* likewise */
 	struct maybe faults_waited; /* minor faults of the children that it waited for (a zombie's stat field 11) */
+	struct maybe faults_major;  /* of a zombie: its own */
 	struct io_facts io;         /* of the children that it waited for, too; END_TASKSTATS: its own, at least */
 };
 

@@ -189,13 +189,31 @@ int64_t image_before_exec(const struct facts *f)
 	return f->fork_rss_bytes.value + TOUCHED + f->rss_error_bytes.value;
 }
 
+/* What it grew by since its mark was read, its faults brought: a page each, a piece of a file (fault_around_bytes, 64 KiB) or a
+ * huge page. */
+static void main_most_take(struct job *job, const struct member *m)
+{
+	struct facts *f = &job->facts;
+	const int64_t piece = larger(larger(job->page_bytes, 65536), (int64_t) job->config.huge_page_bytes);
+	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
+
+	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
+		f->main_most_bytes = known(m->p.peak_bytes + faults * piece);
+}
+
+/* Is it more than main can have been? Then some other was so large. */
+static bool is_of_rest(const struct facts *f, int64_t value)
+{
+	return f->main_most_bytes.known && value > f->main_most_bytes.value;
+}
+
 /* Main's children may have been it, or main itself in an earlier program; of an orphan's tree one was it for sure. */
 static void rest_may(struct job *job, const struct member *m, int64_t value)
 {
 	const int64_t seen = job->accs[M_JOB_RAM_REST_LOW].max;
 	const int64_t others = job->accs[M_JOB_RAM_REST_HIGH].max - seen;
 
-	if (m->p.is_main)
+	if (m->p.is_main && !is_of_rest(&job->facts, value))
 		burst_may(&job->burst[REST], others, seen, value);
 	else
 		burst_add(&job->burst[REST], (struct beside) { others, total_lately(job, REST) - seen }, seen, value);
@@ -229,6 +247,8 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 		return;
 	if (m->p.is_main && !(f->fork_rss_bytes.known && value > image_before_exec(f)))
 		return;
+	if (m->p.is_main)
+		main_most_take(job, m);
 	if (is_maxrss_its_own(job, m, end)) {
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;

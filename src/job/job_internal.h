@@ -100,8 +100,10 @@ struct member {
 	bool is_kin;           /* it is one of those of its parent */
 	bool related;          /* at its end it was one of those, or had some */
 	bool forked;           /* of its family there is or was a child: it may hold what this one brought */
+	bool ran_another;      /* a program after its first one */
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
+	int64_t faults_at_mark;/* when its mark was read last, of its first program */
 	int64_t faults_read;   /* its own when they were read last while it lived */
 	int64_t unread;        /* its part of the fact faults_unread */
 	struct counter plain[PLAINS];

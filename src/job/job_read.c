@@ -161,6 +161,9 @@ static void hwm_take(struct job *job, struct live *l, int64_t value)
 	}
 	if (m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value))
 		mark_proves(job, m, value);
+	/* An older reading of its faults is of fewer: more may have come since. */
+	if (!m->ran_another)
+		m->faults_at_mark = own_faults(m);
 	m->mark = known(value);
 	m->mark_ns = job->now_ns;
 	l->marked = job->marks_read = true;

@@ -276,7 +276,7 @@ static void exec_take(struct job *job, struct member *m)
 
 	copies_exec(l);
 	kin_drop(job, m);
-	m->young = true;
+	m->young = m->ran_another = true;
 	m->mark = UNKNOWN;
 	m->program_peak = 0;
 	m->p.split_known = false;

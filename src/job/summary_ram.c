@@ -133,7 +133,7 @@ static void main_figure(const struct job *job, struct ram_figure *figure)
 	if (main_is_exact(&m, figure)) {
 	} else if (m.maxrss.known) {
 		figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
-			m.maxrss.value);
+			maybe_min(m.maxrss, f->main_most_bytes).value);
 		if (!m.seen.known)
 			figure->peak = m.maxrss;
 	} else if (is_under_mark && m.seen.known) {
@@ -383,7 +383,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		figure->mean = figure->at_ns = figure->private_bytes = figure->shared_bytes = known(0);
 	} else if (f->processes_seen.known && f->processes_seen.value <= 1) {
 		/* All were too short for a look. */
-		figure->low = known(0);
+		figure->low = known(accs.low ? accs.low->max : 0);
 		figure->high = is_blind(f) ? unseen_most(job) : f->main_maxrss_bytes;
 	} else {
 		bounded_figure(job, &accs, figure);

@@ -28,6 +28,7 @@ static void main_zombie(struct sampler *s, pid_t pid)
 
 	if (processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld) == 0) {
 		facts->main_zombie_cminflt = s->zombie.faults_waited;
+		facts->main_faults = maybe_sum(s->zombie.faults_minor, s->zombie.faults_major);
 		facts->main_ignored_sigchld = known(ignored_sigchld);
 	}
 	if (!s->taskstats)

@@ -199,6 +199,7 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_
 		.cpu_user_ns = ticks_ns(p, st.user_ticks),
 		.cpu_system_ns = ticks_ns(p, st.system_ticks),
 		.faults_minor = known_unsigned(st.faults_minor),
+		.faults_major = known_unsigned(st.faults_major),
 		.faults_waited = known_unsigned(st.faults_waited),
 	};
 	*ret_ignored_sigchld = ignores_sigchld(p, pid);

@@ -247,6 +247,72 @@ static void test_children_of_an_orphan_that_no_look_found(void **state)
 	summary_done(&s);
 }
 
+/* A shell of 2 MB in whose last faults 300 MB have no place: its child, seen at 180, was that large. */
+static struct summary shell(struct rig *r, int64_t late)
+{
+	job_facts(r->job)->fork_rss_bytes = known(2 * MB);
+	job_facts(r->job)->rss_error_bytes = known(0);
+	job_facts(r->job)->taskstats = known(0);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, MB);
+	push(r);
+	faults(r, 1, 150);
+	tick(r);
+	born(r, 2, 1, 78);
+	rss(r, 2, 180 * MB, 0);
+	say(r, M_PROC_HWM, 1, 2 * MB);
+	push(r);
+	faults(r, 2, 180 * MB / PAGE);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	job_facts(r->job)->main_faults = known(150 + late);
+	main_reaped(r, 300 * MB, 300 * MB / PAGE, 5, 6);
+	finish(r);
+	return summary_of(r);
+}
+
+static void test_what_main_cannot_have_been_a_child_was(void **state)
+{
+	struct summary s = shell(*state, 20);
+
+	assert_int_equal(s.main.peak.value, 2 * MB);
+	assert_int_equal(s.main.high.value, 2 * MB + 20 * 65536);
+	assert_int_equal(s.descendants.low.value, 300 * MB);
+	assert_within(s.descendants.peak.value, 300 * MB, 301 * MB);
+	assert_int_equal(s.combined.low.value, 300 * MB);
+	assert_within(s.combined.peak.value, s.descendants.peak.value, 303 * MB);
+	summary_done(&s);
+}
+
+/* Nor did any look find it. */
+static void test_what_main_cannot_have_been_an_unseen_child_was(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	job_facts(r->job)->main_faults = known(150);
+	main_reaped(r, 50 * MB, 50 * MB / PAGE, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.main.high.value, 11 * MB + 150 * 65536);
+	assert_int_equal(s.descendants.low.value, 50 * MB);
+	assert_int_equal(s.descendants.high.value, 16 * 50 * MB);
+	assert_false(s.descendants.peak.known);
+	summary_done(&s);
+}
+
+static void test_what_main_can_have_been_it_may_have_been(void **state)
+{
+	struct summary s = shell(*state, 10000);
+
+	assert_int_equal(s.main.high.value, 300 * MB);
+	assert_int_equal(s.descendants.low.value, 180 * MB);
+	assert_int_equal(s.combined.low.value, 300 * MB);
+	summary_done(&s);
+}
+
 /* ---- orphans, for whom hiwater waits --------------------------------------------------------------------------------- */
 
 static void orphan_reaped(struct rig *r, uint32_t id, int64_t maxrss, int64_t minor, int64_t waited)
@@ -392,6 +458,9 @@ int main(void)
 		RIG_TEST(test_of_whom_zombies_alone_were_found_nothing_was_seen),
 		RIG_TEST(test_what_grew_after_the_last_look_was_not_seen),
 		RIG_TEST(test_children_of_an_orphan_that_no_look_found),
+		RIG_TEST(test_what_main_cannot_have_been_a_child_was),
+		RIG_TEST(test_what_main_cannot_have_been_an_unseen_child_was),
+		RIG_TEST(test_what_main_can_have_been_it_may_have_been),
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
 		RIG_TEST(test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing),
