@@ -27,14 +27,10 @@ int command_texts(const char *const *argv, char **ret_text, char **ret_json, siz
 		const size_t len = strlen(argv[i]);
 		char word[ARGUMENT_SIZE];
 
-		*ret_cut += text.error || array.error || len >= sizeof(word);
-		if (text.error || array.error)
-			continue;
 		(void) mask_argument(&mask, argv[i], len, word, sizeof(word));
-		if (buf_printf(&text, "%s%s", i ? " " : "", word) < 0)
-			++*ret_cut;
-		else
+		if (buf_printf(&text, "%s%s", i ? " " : "", word) == 0)
 			json_str(&json, word);
+		*ret_cut += len >= sizeof(word) || text.error || array.error;
 	}
 	json_end(&json);
 	*ret_text = strdup(text.data);

@@ -153,7 +153,12 @@ def test_json_file(tool):
     assert summary["ram"]["main"]["peak_bytes"] > 0
 
 
-@pytest.mark.parametrize("arguments, cut", [(range(20000), None), ([1, "x" * 5000, 2], 1), ([1, 2], 0)])
+@pytest.mark.parametrize("arguments, cut", [
+    (range(20000), None),
+    ([1, "x" * 5000, 2], 1),
+    (["x" * 4000] * 16 + ["y" * 5000], 1),
+    ([1, 2], 0),
+], ids=["many", "long", "long-at-the-end", "none"])
 def test_json_says_what_of_the_command_it_lacks(tool, arguments, cut):
     assert tool.run("run", "-o", "x.hiw", "--summary", "none", "--json", "out.json", "--", "true", *arguments).returncode == 0
     for text in (tool.folder / "out.json").read_text(), tool.run("show", "--json", "x.hiw").stdout:
