@@ -23,6 +23,7 @@
  * show in its members' sizes, so the larger of the two is what was added since a look (but for a member that copies
  * shared small pages and takes huge ones at the same time: a PSS pass then puts the figure right). There, a member that
  * never forked takes with it when it ends whatever it brought, and what children did that no look found counts for nothing.
+ * And there, faults that mapped files and shared memory brought none of it (job_mapped.c).
  */
 #include "base/buf.h"
 #include "job/job_held.h"
@@ -143,6 +144,7 @@ static void base_take(const struct family *f, struct live *l)
 	l->own.base_seq = f->since.seq;
 	l->own.base = l->own.now;
 	l->own.lost = l->swelled = l->grown = 0;
+	l->mapped.here = l->mapped.before = 0;
 }
 
 static void gone_take(struct family *f, struct live *l, int64_t gone)
@@ -160,7 +162,7 @@ static void gone_take(struct family *f, struct live *l, int64_t gone)
 
 void family_own(const struct job *job, struct live *l)
 {
-	const struct family *f = &job->families[l->family];
+	struct family *f = &job->families[l->family];
 	const struct member *m = l->m;
 
 	base_take(f, l);
@@ -170,6 +172,7 @@ void family_own(const struct job *job, struct live *l)
 	l->own.mark_seq = job->seq;
 	l->own.mark = l->own.now;
 	l->own.unmarked += l->own.now - l->own.before;
+	mapped_settle(f, l);
 	l->own.gone = 0;
 }
 
@@ -180,31 +183,43 @@ void family_drop(struct job *job, struct live *l)
 	base_take(f, l);
 	if (own_is_marked(f, l))
 		gone_take(f, l, job->page_bytes * (l->own.now - l->own.mark));
+	mapped_settle(f, l);
 	if (l->m->forked) {
 		f->kept += l->own.now;
 	} else {
 		f->kept += l->own.base;
-		f->gone -= l->own.lost;
+		f->gone -= l->own.lost + l->mapped.before;
 		f->swelled -= l->swelled;
 		f->grown -= l->grown;
 	}
 	l->own.lost = l->swelled = l->grown = 0;
+	mapped_drop(l);
 }
 
 static void own_look(const struct job *job, struct family *f, struct live *l, int64_t anon)
 {
 	const int64_t brought = job->page_bytes * (l->own.now - l->own.mark);
-	int64_t unheld = 0;
+	const bool fresh = l->rss_known && l->rss_seq == job->memory_seq;
+	int64_t unheld = 0, apart;
 
-	if (!own_is_marked(f, l))
+	if (fresh)
+		mapped_look(job, l);
+	if (!own_is_marked(f, l) || l->own.mark_seq == job->seq) {
+		mapped_settle(f, l);
+		for (enum set set = ALL; set < SETS; set++)
+			f->apart[set] += l->mapped.open;
 		return;
-	if (l->rss_known && l->rss_seq == job->memory_seq) {
+	}
+	if (fresh) {
 		/* By faults that were read before its memory: what later ones brought it may come to hold. */
 		gone_take(f, l, job->page_bytes * (l->own.before - l->own.mark) - anon);
 		unheld = larger(brought - anon - l->own.gone, 0);
 	}
+	apart = unheld + mapped_beside(l, l->own.gone + unheld);
 	f->unheld[ALL] += unheld;
+	f->apart[ALL] += apart;
 	f->unheld[REST] += l->is_main ? larger(brought - l->own.gone, 0) : unheld;
+	f->apart[REST] += l->is_main ? larger(brought - l->own.gone, 0) : apart;
 }
 
 /* What the faults of a family brought and may still be held, but for huge pages. */
@@ -300,7 +315,7 @@ const struct look *job_look(struct job *job)
 		f->anon[ALL] = f->anon[REST] = 0;
 		f->faults = f->ended;
 		f->own = f->kept;
-		f->largest = f->unheld[ALL] = f->unheld[REST] = 0;
+		f->largest = f->unheld[ALL] = f->unheld[REST] = f->apart[ALL] = f->apart[REST] = 0;
 		f->n = 0;
 		f->stale = f->uncounted = false;
 	}
@@ -336,11 +351,11 @@ static void anchor_take(struct family *f, int64_t value, uint64_t time_ns, uint6
 /* What a set of a family probably holds; it may be more than the sum of its members. */
 static int64_t family_likely(const struct job *job, const struct family *f, enum set set)
 {
-	const int64_t brought = brought_by(job, f->own, f->gone) - f->unheld[ALL] - f->since.brought;
+	const int64_t brought = brought_by(job, f->own, f->gone) - f->apart[ALL] - f->since.brought;
 	const int64_t grown = f->grown - f->since.grown, swelled = f->swelled - f->since.swelled;
 
 	/* stale: one of them ended before its faults were read. */
-	return f->since.anon + larger(brought, f->stale ? swelled : grown) - (f->unheld[set] - f->unheld[ALL]);
+	return f->since.anon + larger(brought, f->stale ? swelled : grown) - (f->apart[set] - f->apart[ALL]);
 }
 
 /* Where several are there at the first look, all that they could be sharing they probably share: a pass puts it right. */

@@ -34,6 +34,17 @@ void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64
 /* Might that be less if the faults were read now? */
 bool families_are_stale(const struct job *job);
 
+/* job_mapped.c */
+
+/* At a look at its memory and its faults: which of these mapped files. */
+void mapped_look(const struct job *job, struct live *l);
+/* Bytes that its faults mapped, beside what of what they brought it is known not to hold. */
+int64_t mapped_beside(const struct live *l, int64_t unheld);
+/* What they mapped until now is gone for its family; from here on it is counted anew. */
+void mapped_settle(struct family *f, struct live *l);
+/* It ends or runs another program. */
+void mapped_drop(struct live *l);
+
 /* job_copies.c */
 
 int64_t own_faults(const struct member *m); /* minor and major */

@@ -147,6 +147,14 @@ struct live {
 		uint64_t base_seq;    /* frame of that */
 		uint64_t mark_seq;    /* frame of that reading; 0: none */
 	} own;
+	struct {
+		int64_t file, anon, faults; /* at the last look that had both anew: its memory, its own faults */
+		uint64_t rss_seq;     /* then; 0: never */
+		int64_t ahead;        /* bytes that faults brought then, which no look at its memory can have shown */
+		int64_t open;         /* of that, what is probably no anonymous memory */
+		int64_t here;         /* bytes: what its own faults probably mapped of files and shared memory since the mark */
+		int64_t before;       /* until the mark, as it counts in its family's gone */
+	} mapped;
 	struct beside others[SETS]; /* the largest at a look since its mark was read last */
 	int64_t bursts[SETS];  /* of others, proven since then: one of its own may have been at the same time */
 	int64_t seen;          /* its largest rss since then */
@@ -211,6 +219,7 @@ struct family {
 	int64_t anon[SETS], faults;
 	int64_t own;           /* faults of the living themselves, and those that are kept */
 	int64_t unheld[SETS];  /* bytes that faults brought and, beside what is gone, none of the set can hold now */
+	int64_t apart[SETS];   /* the same with what is probably no anonymous memory at all */
 	int64_t largest;       /* anonymous memory of one member */
 	uint32_t n;
 	bool stale;            /* faults of a member are older than the memory */

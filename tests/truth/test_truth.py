@@ -65,6 +65,15 @@ def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
         assert summary["processes"]["peak_alive"] == 9
 
 
+def test_children_that_write_what_they_share_copy_nothing(run, workload):
+    """By the faults alone each of the eight may have copied its parent's 100 MB: no bound can rule that out, the estimate does."""
+    summary = run(workload, "forks-write-shared")
+    check_all(summary)
+    combined = summary["ram"]["combined"]
+    assert 200 * MB <= combined["peak_bytes"] <= 400 * MB, combined
+    assert combined["high_bytes"] >= 200 * MB
+
+
 @pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
 def test_what_others_take_is_not_the_jobs(run, workload, job, low, high):
     """The kernel counts huge pages for the whole machine; here another program takes them all the time."""

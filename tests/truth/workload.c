@@ -136,6 +136,26 @@ static void forks(int pieces)
 	children(8, nothing, 700);
 }
 
+static char *shared_with;
+
+static void write_shared(int i)
+{
+	(void) i;
+	memset(shared_with, 2, 100 * (size_t) MB);
+}
+
+/* 100 MB that all share by fork, and 100 MB of a shared mapping that each child writes: 200 MB. */
+static void forks_write_shared(void)
+{
+	(void) fill(100 * (size_t) MB);
+	shared_with = mmap(NULL, 100 * (size_t) MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared_with == MAP_FAILED)
+		die("mmap");
+	memset(shared_with, 1, 100 * (size_t) MB);
+	nap(250);
+	children(8, write_shared, 700);
+}
+
 static void more_huge(int i)
 {
 	(void) i;
@@ -450,6 +470,8 @@ int main(int argc, char **argv)
 		copy(run_another, 200);
 	else if (strcmp(job, "copy-by-main") == 0)
 		copy_by_main();
+	else if (strcmp(job, "forks-write-shared") == 0)
+		forks_write_shared();
 	else if (strcmp(job, "forks-wait") == 0) /* 150 MB */
 		beside_forks((int) number, wait_for_end);
 	else if (strcmp(job, "neighbour") == 0)

@@ -43,7 +43,8 @@ static void test_eight_forks_share_what_they_were_given(void **state)
 		fork_eight(&r, has_huge);
 		/* Everything that was ever faulted in, and the files of nine processes. */
 		assert_within(most(&r, M_JOB_RAM_HIGH), 300 * MB, 301 * MB + 8 * 20 * PAGE + 9 * MB / 2);
-		assert_int_equal(most(&r, M_JOB_RAM), most(&r, M_JOB_RAM_HIGH));
+		/* Some of their faults mapped files. */
+		assert_within(most(&r, M_JOB_RAM), most(&r, M_JOB_RAM_HIGH) - (128 + 8 * 20) * PAGE, most(&r, M_JOB_RAM_HIGH));
 		assert_int_equal(most(&r, M_JOB_RAM_LOW), 301 * MB);
 		assert_int_equal(last(&r, M_JOB_RSS_SUM), 9 * 301 * MB);
 		assert_within(most(&r, M_JOB_RAM_REST_HIGH), 300 * MB, 301 * MB + 8 * 20 * PAGE + 9 * MB / 2);
@@ -222,7 +223,7 @@ static void test_what_main_writes_beside_its_children_is_its_own(void **state)
 	tick(r);
 	assert_within(last(r, M_JOB_RAM_REST_HIGH), 300 * MB, 306 * MB);
 	assert_within(last(r, M_JOB_RAM_HIGH), 600 * MB, 607 * MB);
-	assert_int_equal(last(r, M_JOB_RAM), last(r, M_JOB_RAM_HIGH));
+	assert_within(last(r, M_JOB_RAM), last(r, M_JOB_RAM_HIGH) - (128 + 8 * 20) * PAGE, last(r, M_JOB_RAM_HIGH));
 }
 
 /* Its mark, read last, tells of its size by a pass that found it grown since: the faults are none the older for it. */
