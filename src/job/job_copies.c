@@ -126,7 +126,7 @@ void copies_end(struct job *job, struct live *l, bool counted)
 
 void copies_exec(struct live *l)
 {
-	l->before_exec = has_relatives(l->m) && l->was_told ? l->seen : 0;
+	l->before_exec = has_relatives(l->m) && l->was_told ? l->told : 0;
 }
 
 void copies_own(struct job *job, struct live *l)

@@ -162,7 +162,7 @@ struct live {
 	int64_t given_anon;    /* of that, its anonymous memory */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
 	int64_t told;          /* its rss at the last total */
-	int64_t before_exec;   /* what it was before its exec, until its faults are read again; 0: none */
+	int64_t before_exec;   /* what it was at the last total before its exec, until its faults are read again; 0: none */
 	bool was_told;         /* there was one since its birth */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
 	bool is_main, rss_known, looked;

@@ -296,6 +296,30 @@ static void test_a_child_that_is_about_to_map_what_its_parent_has(void **state)
 	assert_were_once_there(r);
 }
 
+/* What it fills then is the new program's, though a look found it before it told of its exec. */
+static void test_a_child_that_runs_another_program_copied_no_more_than_it_was(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	rss(r, 1, 1 * MB, 0);
+	rss(r, 2, 1 * MB, 0);
+	push(r);
+	faults(r, 1, MB / PAGE);
+	faults(r, 2, 10);
+	tick(r);
+	rss(r, 1, 1 * MB, 0);
+	rss(r, 2, 130 * MB, 0);
+	push(r);
+	born(r, 2, 1, 88);
+	push(r);
+	faults(r, 1, MB / PAGE);
+	faults(r, 2, 10 + 130 * MB / PAGE);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 131 * MB, 133 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +336,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copied_and_gave_back_and_ended_untold),
 		RIG_TEST(test_a_child_that_is_about_to_map_what_its_parent_has),
+		RIG_TEST(test_a_child_that_runs_another_program_copied_no_more_than_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
