@@ -72,6 +72,8 @@ static int64_t own_of(const struct job *job, const struct member *m, int64_t val
 	const struct live *l = parent && parent->live != NOT_ALIVE ? &job->live[parent->live] : NULL;
 	const int64_t given = l ? larger(l->rss, l->seen) : 0;
 
+	if (m->p.how == END_REAPED && !m->p.is_main) /* an orphan: its ru_maxrss has what it was given */
+		return smaller(value, job->page_bytes * faults);
 	if (!l || strcmp(parent->p.name, m->p.name) != 0 || value < given - given / 8)
 		return value;
 	return smaller(value, larger(value - given, job->page_bytes * faults));

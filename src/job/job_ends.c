@@ -250,6 +250,9 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	if (m->p.is_main)
 		main_most_take(job, m);
 	if (is_maxrss_its_own(job, m, end)) {
+		/* What no fault of its own brought it probably shared with its parent. */
+		if (!m->p.is_main)
+			m->copied = larger(m->copied, value - job->page_bytes * own_faults(m));
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {
@@ -325,7 +328,7 @@ static void end_first(struct job *job, struct member *m, const struct end *end, 
 	family_drop(job, &job->live[m->live]);
 	if (m->kin > 0 && end->how == END_SEEN)
 		family_forget(job, m);
-	m->copied = family_copied(job, &job->live[m->live]);
+	m->copied = larger(m->copied, family_copied(job, &job->live[m->live]));
 	kin_drop(job, m);
 	live_remove(job, m);
 	if (in_family)

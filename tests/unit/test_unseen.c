@@ -390,6 +390,41 @@ static void test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing(void
 	summary_done(&s);
 }
 
+/* Its few faults brought 5 MB: the others gave it what it had beside, whichever was its parent. */
+static void relay(struct rig *r, bool found)
+{
+	start(r, false);
+	born(r, 2, 1, 77);
+	rss(r, 2, 80 * MB, MB);
+	push(r);
+	faults(r, 2, 70 * MB / PAGE);
+	tick(r);
+	if (found) {
+		born_of(r, 3, 0, 77, 0);
+		push(r);
+		found_dead(r, 3, 5 * MB / PAGE);
+		tick(r);
+	}
+	if (!found)
+		born_of(r, 3, 0, 0, 0);
+	push(r);
+	orphan_reaped(r, 3, 100 * MB, 5 * MB / PAGE, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_LOW), 100 * MB);
+	assert_within(most(r, M_JOB_RAM), 100 * MB, 106 * MB);
+	assert_within(most(r, M_JOB_RAM_HIGH), 170 * MB, 200 * MB);
+}
+
+static void test_what_an_orphan_was_given_is_not_counted_twice(void **state)
+{
+	relay(*state, false);
+}
+
+static void test_nor_where_its_zombie_was_found(void **state)
+{
+	relay(*state, true);
+}
+
 /* Looks saw that they share 11 MB; each may have left its copy for a program of its own since. */
 static void test_what_orphans_shared_may_be_gone(void **state)
 {
@@ -464,6 +499,8 @@ int main(void)
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
 		RIG_TEST(test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing),
+		RIG_TEST(test_what_an_orphan_was_given_is_not_counted_twice),
+		RIG_TEST(test_nor_where_its_zombie_was_found),
 		RIG_TEST(test_what_orphans_shared_may_be_gone),
 		RIG_TEST(test_a_main_that_ignores_sigchld_may_have_had_children),
 		RIG_TEST(test_its_children_would_have_had_exit_records),
