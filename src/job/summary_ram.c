@@ -385,6 +385,9 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		/* All were too short for a look. */
 		figure->low = known(accs.low ? accs.low->max : 0);
 		figure->high = is_blind(f) ? unseen_most(job) : f->main_maxrss_bytes;
+		/* Their faults brought more than is known of: huge pages that nobody counted. */
+		if (figure->high.known && figure->high.value < figure->low.value)
+			figure->high = UNKNOWN;
 	} else {
 		bounded_figure(job, &accs, figure);
 		unseen_take(job, figure);

@@ -303,6 +303,21 @@ static void test_what_main_cannot_have_been_an_unseen_child_was(void **state)
 	summary_done(&s);
 }
 
+static void test_faults_that_brought_more_than_they_can_are_no_bound(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	job_facts(r->job)->main_faults = known(150);
+	main_reaped(r, 50 * MB, 100, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.descendants.low.value, 50 * MB);
+	assert_false(s.descendants.high.known);
+	summary_done(&s);
+}
+
 static void test_what_main_can_have_been_it_may_have_been(void **state)
 {
 	struct summary s = shell(*state, 10000);
@@ -495,6 +510,7 @@ int main(void)
 		RIG_TEST(test_children_of_an_orphan_that_no_look_found),
 		RIG_TEST(test_what_main_cannot_have_been_a_child_was),
 		RIG_TEST(test_what_main_cannot_have_been_an_unseen_child_was),
+		RIG_TEST(test_faults_that_brought_more_than_they_can_are_no_bound),
 		RIG_TEST(test_what_main_can_have_been_it_may_have_been),
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
