@@ -110,7 +110,7 @@ int64_t room_left(const struct job *job, enum set set, const struct member *m)
 void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults)
 {
 	struct burst *burst = &job->burst[set];
-	const int64_t piece = job->page_bytes > 65536 ? job->page_bytes : 65536;
+	const int64_t piece = larger(job->page_bytes, FAULT_AROUND);
 
 	burst->low = larger(burst->low, value);
 	burst->base = burst->any ? larger(burst->base, job->high[set].last) : job->high[set].last;

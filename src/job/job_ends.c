@@ -194,7 +194,7 @@ int64_t image_before_exec(const struct facts *f)
 static void main_most_take(struct job *job, const struct member *m)
 {
 	struct facts *f = &job->facts;
-	const int64_t piece = larger(larger(job->page_bytes, 65536), (int64_t) job->config.huge_page_bytes);
+	const int64_t piece = larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
@@ -375,12 +375,11 @@ static int64_t faults_at_end(const struct member *m, const struct end *end)
 	return larger(has_both ? end->faults_minor.value - end->faults_waited.value : 0, counter_value(&m->tree[TREE_FAULTS].own));
 }
 
-/* What it was after the last look at its memory, none tells but a mark of its whole life. Counters may be a window old: pages
- * of its largest size that they lack were seen. A program's end takes a few more; where it was seen at no time none was seen. */
+/* What it was after the last look at its memory, none tells but a mark of its whole life. Where it was seen at no time none was
+ * seen. */
 static void unread_take(struct job *job, struct member *m, const struct end *end)
 {
-	const int64_t seen = larger(m->faults_read, m->p.peak_bytes / job->page_bytes) + FAULTS_AT_THE_END;
-	const int64_t had = m->p.peak_bytes > 0 ? seen : 0;
+	const int64_t had = m->p.peak_bytes > 0 ? faults_seen(m->faults_read, m->p.peak_bytes / job->page_bytes) : 0;
 	const int64_t now = m->p.peak_exact ? 0 : larger(faults_at_end(m, end) - had, 0);
 
 	if (m->p.is_main || end->how == END_LEFT)

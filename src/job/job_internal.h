@@ -61,6 +61,7 @@ enum {
 	MAX_EVENTS = 1000,
 	ANCHORS = 4,
 	FAULTS_AT_THE_END = 512, /* a program's end takes a few, after the last look at it */
+	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
 };
 
 /* A counter of a process: what it rose by since it was born or first seen. */
@@ -190,6 +191,13 @@ static inline int64_t smaller(int64_t a, int64_t b)
 static inline int64_t larger(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Of the faults of a process, those whose pages looks saw. Counters may be a window old: pages of its largest size that they
+ * lack were seen; and its end takes a few. */
+static inline int64_t faults_seen(int64_t faults, int64_t pages)
+{
+	return larger(faults, pages) + FAULTS_AT_THE_END;
 }
 
 /* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */

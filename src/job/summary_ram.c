@@ -189,18 +189,15 @@ static bool had_unseen(const struct job *job)
 	return faults_waited(job) > 0 || (is_blind(f) && f->main_ignored_sigchld.value == 1);
 }
 
-/* Of those, what one that was seen explains. Counters may be a window old, while the largest size was seen: pages of it that
- * the counters lack are explained by it; and a program's end takes a few. That would hide, behind thousands that exit records
- * told of, those whose records were lost; and nothing was seen of whose memory was never read. */
+/* Of those, what one that was seen explains. What is granted for its counters' age would hide, behind thousands that exit
+ * records told of, those whose records were lost; and nothing was seen of whose memory was never read. */
 static int64_t faults_explained(const struct facts *f, const struct process *p)
 {
-	const int64_t pages = p->peak_bytes / PAGE;
-
 	if (!is_in_another(p))
 		return 0;
 	if (f->taskstats_lost.value == 1 || p->peak_bytes == 0)
 		return p->faults_minor;
-	return (p->faults_minor > pages ? p->faults_minor : pages) + FAULTS_AT_THE_END;
+	return faults_seen(p->faults_minor, p->peak_bytes / PAGE);
 }
 
 /* Those of whom no look found, and those after the last look at whom it did. */
@@ -232,15 +229,12 @@ static bool may_lack_some(const struct job *job)
  * (fault_around_bytes, 64 KiB) or a huge page. Unknown where nobody counted their faults. */
 static struct maybe unseen_most(const struct job *job)
 {
-	enum {
-		PIECE = 65536
-	};
 	const struct facts *f = job_facts_const(job);
 	const struct acc *thp = job_acc(job, M_HOST_THP_FAULTS, 0);
 	const int64_t faults = faults_waited(job), given = thp ? thp->max - thp->min : 0;
 	int64_t most, huge;
 
-	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(faults, PIECE, &most) ||
+	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(faults, FAULT_AROUND, &most) ||
 		__builtin_mul_overflow(given < faults ? given : faults, f->huge_page_bytes.value, &huge) ||
 		__builtin_add_overflow(most, huge, &most))
 		return UNKNOWN;

@@ -28,6 +28,13 @@ static void children(struct rig *r)
 		born(r, id, 1, 10);
 }
 
+/* 200 MB of each kind. */
+static void parent_and_children(struct rig *r)
+{
+	parent(r, 200 * MB, 200 * MB);
+	children(r);
+}
+
 static void each(struct rig *r, int64_t anon, int64_t shared)
 {
 	for (uint32_t id = 2; id < 2 + CHILDREN; id++)
@@ -55,8 +62,7 @@ static void test_writing_what_is_shared_copies_nothing(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 80 * MB, 80 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
@@ -69,8 +75,7 @@ static void test_reading_what_is_shared_copies_nothing(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / (16 * PAGE));
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 402 * MB);
 }
@@ -80,8 +85,7 @@ static void test_faults_run_ahead_of_what_they_map(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 10 * MB, 150 * MB / PAGE);
 	assert_within(last(r, M_JOB_RAM), 400 * MB, 404 * MB);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
@@ -92,8 +96,7 @@ static void test_copies_are_told_by_the_next_look_at_the_latest(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 10 * MB, 150 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 10 * MB, 150 * MB / PAGE);
 	assert_within(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 138 * MB, 400 * MB + CHILDREN * 150 * MB);
@@ -103,8 +106,7 @@ static void test_who_maps_nothing_copies(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 0, 150 * MB / PAGE);
 	assert_int_equal(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 150 * MB);
 }
@@ -114,8 +116,7 @@ static void test_a_start_maps_in_pieces(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 8 * MB, 2 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 8 * MB, 2 * MB / PAGE);
 	assert_int_equal(most(r, M_JOB_RAM), 400 * MB + CHILDREN * (2 * MB - 8 * MB / 16));
@@ -145,8 +146,7 @@ static void test_who_ends_takes_with_it_what_it_mapped(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	for (uint32_t id = 2; id < 1 + CHILDREN; id++)
@@ -165,8 +165,7 @@ static void test_main_is_none_of_the_others(void **state)
 {
 	struct rig *r = *state;
 
-	parent(r, 200 * MB, 200 * MB);
-	children(r);
+	parent_and_children(r);
 	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
 	for (int i = 0; i < 3; i++)
 		look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
