@@ -36,7 +36,7 @@ static const struct source_group groups[NVML_GROUPS] = {
 };
 
 #define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */
-#define RETRY_NS  30000000000ULL /* asking a GPU that is lost may take seconds */
+#define RETRY_NS  1000000000ULL /* the first time; then each time after twice as long */
 
 static bool is_wsl(const struct root *root)
 {
@@ -80,7 +80,7 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 		return err_set(err, -ENOMEM, "NVML: out of memory");
 	s->env = env;
 	s->now_ns = clock_boot_ns();
-	s->retry_after_ns = RETRY_NS;
+	s->retry_first_ns = RETRY_NS;
 	s->is_wsl = is_wsl(env->root);
 	int r = nvml_load(env->root, &s->nvml, err);
 
@@ -108,6 +108,7 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 		s->checked_ns = s->now_ns;
 		nvml_gpus_check(s, out);
 	}
+	nvml_gpus_retry(s, out);
 	nvml_tell_births(s, out);
 	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
 		if (what & 1u << by_rows[i])

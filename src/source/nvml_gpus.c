@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "nvml_internal.h"
 
+#define RETRY_MOST_NS 30000000000ULL
+
 struct nvml_gpu *nvml_gpu_add(struct source *s)
 {
 	struct nvml_gpu *d = NULL;
@@ -49,6 +51,19 @@ static const char parts[] = "its driver did not say how it is divided when it wa
 
 /* ---- finding -------------------------------------------------------------------------------------------------------- */
 
+/* A GPU that was reset, or whose driver was loaded anew, is back within seconds; to ask one that is lost for good may take
+ * seconds itself. One that is lost again soon after it came back is left alone for longer, too. */
+static void plan_retry(struct source *s, struct nvml_gpu *d)
+{
+	const uint64_t now_ns = clock_boot_ns(); /* behind the call, however long that took */
+	const bool goes_on = d->wait_ns && !(d->state == NVML_AWAKE && counter_delta(d->awake_ns, now_ns) >= RETRY_MOST_NS);
+
+	d->wait_ns = goes_on ? 2 * d->wait_ns : s->retry_first_ns;
+	if (d->wait_ns > RETRY_MOST_NS)
+		d->wait_ns = RETRY_MOST_NS;
+	d->retry_ns = now_ns + d->wait_ns;
+}
+
 /* What became of asking for its handle. */
 static void settle(struct source *s, struct nvml_gpu *d, int code)
 {
@@ -58,7 +73,10 @@ static void settle(struct source *s, struct nvml_gpu *d, int code)
 	d->state = code == NVML_SUCCESS                         ? NVML_AWAKE
 		   : nvml_code(code)->meaning == NVML_FORBIDDEN ? NVML_CLOSED
 								: NVML_AWAY;
-	d->retry_ns = clock_boot_ns() + s->retry_after_ns;
+	if (d->state == NVML_AWAY)
+		plan_retry(s, d);
+	else
+		d->awake_ns = clock_boot_ns();
 }
 
 static int find_by_index(struct source *s, unsigned n)
@@ -190,7 +208,7 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	d->lost_code = code;
-	d->retry_ns = clock_boot_ns() + s->retry_after_ns;
+	plan_retry(s, d);
 	fall_silent_all(s, d, NVML_AWAY, out);
 	note_state(s, d, out);
 }
@@ -243,7 +261,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 }
 
 /* A library whose driver was unloaded must be initialised again, once for all devices. */
-static void come_back_all(struct source *s, struct framebuf *out)
+void nvml_gpus_retry(struct source *s, struct framebuf *out)
 {
 	bool initialised = false;
 
@@ -277,7 +295,6 @@ void nvml_gpus_check(struct source *s, struct framebuf *out)
 {
 	for (size_t i = 0; i < s->n_gpus; i++)
 		check_sleep(s, s->gpus[i], out);
-	come_back_all(s, out);
 	for (size_t i = 0, n = s->n_gpus; i < n; i++) {
 		struct nvml_gpu *d = s->gpus[i];
 

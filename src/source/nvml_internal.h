@@ -96,7 +96,8 @@ struct nvml_gpu {
 	bool refusal_noted; /* that this user may not have all of its figures */
 	bool list_noted[NVML_LISTS]; /* that it failed */
 	bool silence_noted; /* that nobody says what who is on it holds */
-	uint64_t retry_ns; /* AWAY: when to ask again */
+	uint64_t retry_ns, wait_ns; /* AWAY: when to ask again, and how long that is from the last answer */
+	uint64_t awake_ns; /* since when it answers */
 	int lost_code;
 
 	struct nvml_try tries[NVML_MAX_ROWS];
@@ -132,7 +133,7 @@ struct source {
 	bool is_wsl;
 	bool rescan;     /* MIG instances may have changed */
 	uint64_t checked_ns;
-	uint64_t retry_after_ns; /* how long a GPU that is lost is left alone */
+	uint64_t retry_first_ns; /* how long a GPU that is lost is left alone at first */
 	bool pids_mean_nothing; /* an old driver tells a container the pids of the host */
 	struct nvml_room room;
 	uint64_t rest_ns;       /* how long a list stands where memory does not move */
@@ -146,8 +147,10 @@ struct source {
 
 /* Finds the devices. Returns 0, -ENODEV or -ENOMEM with text. */
 int nvml_gpus_find(struct source *s, struct err *err);
-/* Looks after devices that are asleep, lost or divided anew; births, ends and notes go to out. */
+/* Looks after devices that are asleep or divided anew; births, ends and notes go to out. */
 void nvml_gpus_check(struct source *s, struct framebuf *out);
+/* Asks those that are lost whose time has come. */
+void nvml_gpus_retry(struct source *s, struct framebuf *out);
 /* d answered code, which means that it is lost: unknown readings once, a note, then silence. */
 void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 void nvml_gpus_free(struct source *s);

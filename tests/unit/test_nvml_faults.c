@@ -58,6 +58,7 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 
 	rig_new(&rig, "550", "lost.conf", 9);
 	rig_open(&rig);
+	rig.s->retry_first_ns = UINT64_MAX;
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_POWER, 2, 70000000);
 	check_value(&rig.out, M_GPU_XID, 2, 0);
@@ -115,7 +116,7 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 
 	rig_new(&rig, "550", "reset.conf", 4);
 	rig_open(&rig);
-	rig.s->retry_after_ns = 0;
+	rig.s->retry_first_ns = 0;
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_ENERGY, 2, 5280000000);
 	check_value(&rig.out, M_GPU_ECC_CORRECTED, 2, 3);
@@ -140,6 +141,57 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	rig_done(&rig);
 }
 
+/* Its time has come, without waiting for it. */
+static void ask_again(struct nvml_rig *rig, unsigned groups)
+{
+	rig->s->gpus[0]->retry_ns = 0;
+	rig_read(rig, groups);
+}
+
+static void check_waits(const struct nvml_rig *rig, unsigned seconds)
+{
+	const struct nvml_gpu *d = rig->s->gpus[0];
+
+	assert_int_equal(d->state, NVML_AWAY);
+	assert_int_equal(d->wait_ns, seconds * UINT64_C(1000000000));
+	assert_in_range(d->retry_ns - d->wait_ns, rig->s->now_ns, clock_boot_ns());
+}
+
+/* Any look asks, soon at first; the longer it is lost in vain, the less often. One that was back for a moment is no other. */
+CHILD_TEST(a_lost_gpu_is_asked_less_and_less_often)
+{
+	static const unsigned seconds[] = { 2, 4, 8, 16, 30, 30 };
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\nmemory_used = 1Gi\n"
+		"memory_reserved = 0\n[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 15\n[call nvmlDevice*]\nfrom = 9\nuntil = 10\nerror = 15\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_at(&rig, 6);
+	rig_read(&rig, MEMORY);
+	check_waits(&rig, 1);
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		ask_again(&rig, MEMORY);
+		check_waits(&rig, seconds[i]);
+	}
+	rig_at(&rig, 8.5);
+	ask_again(&rig, MEMORY);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: it answers again"));
+	check_value(&rig.out, M_GPU_MEM, 1, GIB);
+	rig_at(&rig, 9.5);
+	rig_read(&rig, MEMORY);
+	check_waits(&rig, 30);
+	rig_at(&rig, 10);
+	ask_again(&rig, MEMORY);
+	rig.s->gpus[0]->awake_ns -= UINT64_C(30000000000); /* it has answered for so long */
+	rig_at(&rig, 6);
+	rig_read(&rig, MEMORY);
+	check_waits(&rig, 1);
+	rig_done(&rig);
+}
+
 /* The driver is unloaded and loaded again: the devices are gone, and back as who they were; the library is initialised
  * anew. */
 CHILD_TEST(a_driver_that_is_reloaded)
@@ -154,7 +206,7 @@ CHILD_TEST(a_driver_that_is_reloaded)
 		"[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 1\n[call nvmlEvent*]\nfrom = 5\nuntil = 8\nerror = 1\n"
 		"[call nvmlInit*]\nfrom = 5\nuntil = 8\nerror = 9\n");
 	rig_open(&rig);
-	rig.s->retry_after_ns = 0;
+	rig.s->retry_first_ns = 0;
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_ENERGY, 1, 5000000);
 	assert_non_null(find_process(&rig.out, 2, 4100007));
@@ -290,7 +342,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
 {
 	rig_open(rig);
-	rig->s->retry_after_ns = 0;
+	rig->s->retry_first_ns = 0;
 	rig_read(rig, ACTIVITY);
 	check_value(&rig->out, M_GPU_ENERGY, 1, INT64_C(8000000000));
 	rig_at(rig, t);
@@ -350,7 +402,7 @@ CHILD_TEST(a_counter_of_energy_that_comes_after_power)
 
 	rig_scenario(&rig, "550", COMES_BACK("steps 0:absent 8:8000000 10:8000300"));
 	rig_open(&rig);
-	rig.s->retry_after_ns = 0;
+	rig.s->retry_first_ns = 0;
 	rig_read(&rig, ACTIVITY);
 	const int64_t drawn = three_seconds_later(&rig);
 
@@ -502,11 +554,11 @@ CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
 		"[call nvmlDeviceGetMemoryInfo*]\ngpu = 0\nuntil = 5\nerror = 15\n"
 		"[call nvmlDevice*]\nfrom = 7\nuntil = 8\nerror = 15\n");
 	rig_open(&rig);
-	rig.s->retry_after_ns = 0;
+	rig.s->retry_first_ns = 0;
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	assert_string_equal(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.uuid, "GPU-0");
 	assert_false(find_birth(&rig.out, ENTITY_GPU, 0)->gpu.memory_bytes.known);
-	rig.s->gpus[0]->retry_ns = 0;
+	rig.s->gpus[0]->retry_ns = rig.s->gpus[0]->wait_ns = 0;
 	rig_read(&rig, ALL_GROUPS); /* in vain */
 	assert_null(find_birth(&rig.out, ENTITY_GPU, 0));
 	rig_at(&rig, 6);
@@ -1175,6 +1227,7 @@ int main(void)
 		cmocka_unit_test(a_lost_gpu_leaves_the_other),
 		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
+		cmocka_unit_test(a_lost_gpu_is_asked_less_and_less_often),
 		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
 		cmocka_unit_test(a_counter_of_energy_that_stands_still),
