@@ -91,52 +91,62 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 
 /* ---- gpu-throttle ----------------------------------------------------------------------------------------------------- */
 
-/* The largest share of the run in which one of the GPUs was held back for a reason, and which it was; negative: unknown. */
-static double throttled(const struct summary *s, enum metric reason, uint32_t *ret_id)
+/* What held clocks back, for the largest share of the run on which GPU; a negative share: unknown. */
+struct held_back {
+	double share;
+	uint32_t gpu;
+	const char *by, *advice;
+};
+
+static void find_worst(const struct summary *s, enum metric reason, struct held_back *ret)
 {
 	const struct gpus used = gpus_boards(s->job);
-	double most = -1;
 
+	ret->share = -1;
 	for (size_t i = 0; i < used.n && s->wall_ns.known && s->wall_ns.value > 0; i++) {
 		const double rise = gpu_rise(s->job, reason, used.ids[i]);
 
-		if (rise < 0 || rise / (double) s->wall_ns.value <= most)
+		if (rise < 0 || rise / (double) s->wall_ns.value <= ret->share)
 			continue;
-		most = rise / (double) s->wall_ns.value;
-		*ret_id = used.ids[i];
+		ret->share = rise / (double) s->wall_ns.value;
+		ret->gpu = used.ids[i];
 	}
-	return most;
 }
 
 bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct gpus used = gpus_used(k->s->job);
-	uint32_t hot = 0, braked = 0, capped = 0;
-	const double heat = throttled(k->s, M_GPU_THROTTLE_THERMAL, &hot), hardware = throttled(k->s, M_GPU_THROTTLE_HW, &braked);
-	const double power = throttled(k->s, M_GPU_THROTTLE_POWER, &capped);
+	struct held_back heat = { .by = "because it was too hot", .advice = "Look after its cooling, or use another node." };
+	/* NVML's bit of the slowdown (0x8) is set for either, with or without that of the brake (0x80); AMD's is an outside signal. */
+	struct held_back hardware = { .by = "by its hardware, and not for heat (a power brake from outside, or it drew too much at once)",
+		.advice = "Tell who looks after the node." };
+	struct held_back power = { 0 };
 	char name[UNITS_LEN];
+
+	find_worst(k->s, M_GPU_THROTTLE_THERMAL, &heat);
+	find_worst(k->s, M_GPU_THROTTLE_HW, &hardware);
+	find_worst(k->s, M_GPU_THROTTLE_POWER, &power);
+	const struct held_back *worst = heat.share > hardware.share ? &heat : &hardware;
 
 	if (gpus_none(&used, text))
 		return false;
-	if (heat < 0 && hardware < 0 && power < 0) {
+	if (worst->share < 0 && power.share < 0) {
 		buf_str(text, "whether clocks were held back is unknown");
 		return false;
 	}
-	if (heat * 100 <= THROTTLE_PERCENT && hardware * 100 <= THROTTLE_PERCENT) {
-		buf_printf(text, "clocks held back for heat %.0f %% of the time, by the power brake %.0f %%; it takes more than %d %%",
-			heat > 0 ? heat * 100 : 0, hardware > 0 ? hardware * 100 : 0, THROTTLE_PERCENT);
-		if (power * 100 > THROTTLE_PERCENT)
-			buf_printf(text, " (the power cap alone, %.0f %%, is how it is meant to work)", power * 100);
+	if (worst->share * 100 <= THROTTLE_PERCENT) {
+		buf_printf(text, "clocks held back for heat %.0f %% of the time, by the hardware without heat %.0f %%; it takes more than %d %%",
+			heat.share > 0 ? heat.share * 100 : 0, hardware.share > 0 ? hardware.share * 100 : 0, THROTTLE_PERCENT);
+		if (power.share * 100 > THROTTLE_PERCENT)
+			buf_printf(text, " (the power cap alone, %.0f %%, is how it is meant to work)", power.share * 100);
 		return false;
 	}
-	gpu_evidence(k->s->job, heat > hardware ? hot : braked, f);
-	if (heat >= 0)
-		finding_evidence(f, "thermal_ratio", heat);
-	if (hardware >= 0)
-		finding_evidence(f, "hardware_ratio", hardware);
-	buf_printf(text, "%s's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. ",
-		used.n > 1 ? gpu_name(k->s->job, heat > hardware ? hot : braked, name) : "The GPU",
-		(heat > hardware ? heat : hardware) * 100, heat > hardware ? "because it was too hot" : "by its hardware (power brake)");
-	buf_str(text, heat > hardware ? "Look after its cooling, or use another node." : "Tell who looks after the node.");
+	gpu_evidence(k->s->job, worst->gpu, f);
+	if (heat.share >= 0)
+		finding_evidence(f, "thermal_ratio", heat.share);
+	if (hardware.share >= 0)
+		finding_evidence(f, "hardware_ratio", hardware.share);
+	buf_printf(text, "%s's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. %s",
+		used.n > 1 ? gpu_name(k->s->job, worst->gpu, name) : "The GPU", worst->share * 100, worst->by, worst->advice);
 	return true;
 }

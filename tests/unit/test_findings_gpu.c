@@ -15,7 +15,7 @@ enum {
 
 /* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
 struct gpu {
-	double busy, sm, dram, power, held_gib, used_gib, heat, pcie, foreign_gib, engine;
+	double busy, sm, dram, power, held_gib, used_gib, heat, braked, pcie, foreign_gib, engine;
 };
 
 typedef struct gpu gpu_at(int second);
@@ -47,7 +47,7 @@ static void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int seco
 	put(buf, M_GPU_MEM_FREE, id, (80 - g->used_gib) * 1073741824.0);
 	put(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
 	put(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
-	put(buf, M_GPU_THROTTLE_HW, id, 0);
+	put(buf, M_GPU_THROTTLE_HW, id, g->braked * second * 1e9);
 	put(buf, M_GPU_PCIE_RX, id, g->pcie * second);
 	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
 }
@@ -631,6 +631,15 @@ static struct gpu hot_and_unused(int second)
 	return g;
 }
 
+/* Heat held it back, too, and for less of the time. */
+static struct gpu braked(int second)
+{
+	struct gpu g = hot(second);
+
+	g.braked = 0.2;
+	return g;
+}
+
 static void test_throttle(void **state)
 {
 	struct made m;
@@ -639,6 +648,10 @@ static void test_throttle(void **state)
 	assert_says(loud(&m, hot, "gpu-throttle")->message, "held back 6 % of the time because it was too hot");
 	made_done(&m);
 	silent(warm, "gpu-throttle");
+	assert_says(loud(&m, braked, "gpu-throttle")->message,
+		"held back 20 % of the time by its hardware, and not for heat (a power brake from outside, or it drew too much at once)");
+	assert_int_equal((int) (evidence_of(finding_of(&m, "gpu-throttle"), "hardware_ratio") * 100 + 0.5), 20);
+	made_done(&m);
 	made_gpus(&m, (gpu_at *const[]) { warm, hot, NULL });
 	assert_says(judged(&m, "gpu-throttle", NULL)->message, "GPU 1's clocks were held back 6 % of the time because it was too hot");
 	assert_int_equal((int) evidence_of(judged(&m, "gpu-throttle", NULL), "gpu"), 1);
