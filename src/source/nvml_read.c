@@ -140,7 +140,13 @@ void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *
 	}
 }
 
-/* What a mean is of ends where the driver says no more: told once. */
+/* Its value cannot be so, which is told as such. */
+static bool is_refused(const struct nvml_gpu *d, enum metric metric)
+{
+	return d->refused[metric] & 1u << NVML_REFUSED_FIGURE;
+}
+
+/* What a mean is of ends where the driver says no more: told once. It may say so by a value, all ones. */
 static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
 	struct framebuf *out)
 {
@@ -148,12 +154,15 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 	const bool was_had = d->told[row->metrics[0]] == TOLD_KNOWN;
 	char text[160];
 
-	if (t->code == NVML_NONSENSE || (meaning == NVML_FINE && was_had))
+	if (t->code == NVML_NONSENSE)
 		nvml_refuse(d, row->metrics[0], NVML_REFUSED_FIGURE);
-	if (notes_of(d, row)->ceased || !is_not_here(meaning) || !was_had)
+	if (notes_of(d, row)->ceased || !was_had || is_refused(d, row->metrics[0]) || !(meaning == NVML_FINE || is_not_here(meaning)))
 		return;
 	notes_of(d, row)->ceased = true;
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", metrics[row->metrics[0]].name, code->why, t->code);
+	if (meaning == NVML_FINE)
+		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: the driver says that it is not available any more", metrics[row->metrics[0]].name);
+	else
+		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", metrics[row->metrics[0]].name, code->why, t->code);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 

@@ -916,6 +916,35 @@ CHILD_TEST(samples_that_are_refused_are_told_once)
 	rig_done(&rig);
 }
 
+/* All ones behind a value is no nonsense: the driver has none any more. */
+CHILD_TEST(all_ones_behind_a_value)
+{
+	static const char *const ended[] = { "mem", "busy", "temp", "clock_sm", "pstate", "fan" };
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\n"
+		"memory_used = steps 0:1Gi 3:unknown\nutil = steps 0:50 3:unknown\nutil_memory = 10\ntemperature = steps 0:50 3:unknown\n"
+		"clock_sm = steps 0:1000 3:unknown\npstate = steps 0:2 3:32\nfan = steps 0:30 3:unknown\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	rig_at(&rig, 4);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
+		char text[160];
+
+		snprintf(text, sizeof(text), "GPU 0: gpu.%s is missing from then on: the driver says that it is not available any more", ended[i]);
+		if (count_notes(&rig.out, text) != 1)
+			fail_msg("%zu times: %s", count_notes(&rig.out, text), text);
+	}
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_at(&rig, 5);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
 /* What is missing from some moment on is said then, once: a mean of the run is one of less. */
 CHILD_TEST(figures_that_cease)
 {
@@ -1249,6 +1278,7 @@ int main(void)
 		cmocka_unit_test(samples_that_are_refused_are_told_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
+		cmocka_unit_test(all_ones_behind_a_value),
 		cmocka_unit_test(figures_that_cease),
 		cmocka_unit_test(a_bare_device_has_nothing),
 		cmocka_unit_test(doctor_tells_ways_and_reasons),
