@@ -143,11 +143,8 @@ static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct 
 	if (d->gpm.noted || (d->told[M_GPU_SM_ACTIVE] != TOLD_KNOWN && meant->code != NVML_UNKNOWN))
 		return;
 	d->gpm.noted = true;
-	if (code == NVML_SUCCESS)
-		(void) snprintf(text, sizeof(text), "what GPM says cannot be so: it is left out");
-	else
-		(void) snprintf(text, sizeof(text), "missing from then on: GPM: %s (NVML's code %d)%s", meant->why, code,
-			meant->meaning == NVML_ABSENT || meant->meaning == NVML_FORBIDDEN ? "" : "; it is asked again");
+	(void) snprintf(text, sizeof(text), "missing from then on: GPM: %s (NVML's code %d)%s", meant->why, code,
+		meant->meaning == NVML_ABSENT || meant->meaning == NVML_FORBIDDEN ? "" : "; it is asked again");
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
 
@@ -162,8 +159,12 @@ static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_
 		return;
 	if (m->code == NVML_SUCCESS)
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
-	if (list[i].metric == M_GPU_SM_ACTIVE && !value.known)
+	if (m->code == NVML_SUCCESS && !value.known) { /* not a number, below nothing, or more than all */
+		nvml_refuse(d, list[i].metric, NVML_REFUSED_FIGURE);
+		nvml_note_refused(s, d, &list[i].metric, 1, out);
+	} else if (list[i].metric == M_GPU_SM_ACTIVE && !value.known) {
 		note_missing(s, d, (int) m->code, out);
+	}
 	nvml_tell_value(d, out, list[i].metric, value);
 }
 
