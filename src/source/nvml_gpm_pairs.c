@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "nvml_internal.h"
 
@@ -148,6 +149,28 @@ static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct 
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
 
+/* What cannot be so, all of one look in one note, each once. */
+static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct buf names = BUF_INIT(256);
+	char text[288];
+
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		const enum metric metric = list[i].metric;
+
+		if (!is_ours(d, i) || !(d->refused[metric] & ~(unsigned) d->refused_noted[metric]))
+			continue;
+		d->refused_noted[metric] = d->refused[metric];
+		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[metric].name);
+	}
+	(void) snprintf(text, sizeof(text), "what GPM says for %s cannot be so: it is left out", names.data);
+	if (names.len)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+	buf_done(&names);
+}
+
+/* Not a number is how GPM says that it has none; behind a value that is worth a word, as what is less than nothing or more than
+ * all is. */
 static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
 	struct framebuf *out)
 {
@@ -159,12 +182,10 @@ static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_
 		return;
 	if (m->code == NVML_SUCCESS)
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
-	if (m->code == NVML_SUCCESS && !value.known) { /* not a number, below nothing, or more than all */
+	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->told[list[i].metric] == TOLD_KNOWN))
 		nvml_refuse(d, list[i].metric, NVML_REFUSED_FIGURE);
-		nvml_note_refused(s, d, &list[i].metric, 1, out);
-	} else if (list[i].metric == M_GPU_SM_ACTIVE && !value.known) {
+	else if (m->code != NVML_SUCCESS && list[i].metric == M_GPU_SM_ACTIVE)
 		note_missing(s, d, (int) m->code, out);
-	}
 	nvml_tell_value(d, out, list[i].metric, value);
 }
 
@@ -198,6 +219,7 @@ static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 				tell(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
 		}
 	}
+	note_refused(s, d, out);
 	return code;
 }
 
