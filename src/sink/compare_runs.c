@@ -102,11 +102,18 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 	return buf;
 }
 
-/* "-15.1 %", "+11 pt", "~"; what the test says stands beside it. */
-static char *put_change(const struct compare_row *row, const struct compare_change *change, char *buf)
+/* Of nothing there are no percents: by how much, in the figure's own unit. */
+static void put_amount(const struct compare_row *row, double difference, enum units units, char *buf)
 {
-	char number[UNITS_LEN];
+	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
+	char text[CELL_LEN];
 
+	(void) snprintf(buf, CELL_LEN, "%s%s", difference < 0 ? "-" : "+", compare_cell_text(row, &by, units, text));
+}
+
+/* "-15.1 %", "+11 pt", "~"; what the test says stands beside it. */
+static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char *buf)
+{
 	if (change->verdict == COMPARE_UNKNOWN)
 		buf[0] = '\0';
 	else if (change->verdict == COMPARE_NO_DIFFERENCE)
@@ -114,7 +121,7 @@ static char *put_change(const struct compare_row *row, const struct compare_chan
 	else if (row->unit == COMPARE_RATIO)
 		(void) snprintf(buf, CELL_LEN, "%+.1f pt", change->difference * 100);
 	else if (isnan(change->ratio))
-		(void) snprintf(buf, CELL_LEN, "%s%s", change->difference > 0 ? "+" : "", figure_any(change->difference, number));
+		put_amount(row, change->difference, units, buf);
 	else
 		(void) snprintf(buf, CELL_LEN, "%+.1f %%", (change->ratio - 1) * 100);
 	return buf;
@@ -254,7 +261,8 @@ static void put_row(struct table *t, const struct compare_row *row)
 		if (g == 0)
 			continue;
 		t->some_single |= change.verdict == COMPARE_SINGLE;
-		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s", put_change(row, &change, change_text), put_test(&change, test));
+		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s",
+			put_change(row, &change, t->options->units, change_text), put_test(&change, test));
 		put_field(t, is_tight || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
 	}
 	end_line(t);

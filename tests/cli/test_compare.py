@@ -289,3 +289,12 @@ def test_moments_are_milliseconds(made, tool):
     made.group("new", [0.000962, 0.000986], RAM[:2])
     row = next(line for line in compared(tool, "base", "new").splitlines() if line.startswith("wall"))
     assert re.search(r"5\.22 \+- 0\.01 ms +0\.974 \+- 0\.017 ms", row), row
+
+
+def test_what_one_group_has_none_of_differs_by_an_amount(made, tool):
+    paths = made.group("base", BASE), made.group("new", NEW)
+    for read, path in [(0, p) for p in paths[0]] + [(3 * MIB, p) for p in paths[1]]:
+        with sqlite3.connect(path) as db:
+            db.execute("update summary set min = 0, last = ? where entity = 'job' and metric = 'read_bytes'", (read,))
+    row = next(line for line in compared(tool, "base", "new").splitlines() if line.startswith("read"))
+    assert "+3.00 MiB" in row, row
