@@ -64,6 +64,25 @@ void burst_add(struct burst *burst, struct beside others, int64_t seen, int64_t 
 	burst_copy(burst, others, seen, seen, 0, value);
 }
 
+int64_t parents_most(const struct job *job, const struct member *m)
+{
+	const struct member *parent = member_find(job, m->p.parent);
+	const bool is_known = parent && parent->p.peak_bytes > 0;
+	const int64_t seen = is_known ? parent->p.peak_bytes : job->accs[M_JOB_RAM_LOW].max;
+
+	/* A look may have missed what main was; main's ru_maxrss has not. */
+	return is_known && !parent->p.is_main ? seen : larger(seen, job->facts.main_maxrss_bytes.value);
+}
+
+int64_t orphan_own(const struct job *job, const struct member *m, int64_t value, int64_t faults)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+	const int64_t more = larger(value - parents_most(job, m), 0);
+	const bool are_huge = huge > 0 && more / huge <= faults;
+
+	return smaller(value, larger(are_huge ? more : 0, job->page_bytes * faults));
+}
+
 /* What a process probably has alone. By its name a copy of its parent, it was given what that held; a program
  * that it ran has a size of its own, and mostly a name. */
 static int64_t own_of(const struct job *job, const struct member *m, int64_t value, int64_t faults)
@@ -73,7 +92,7 @@ static int64_t own_of(const struct job *job, const struct member *m, int64_t val
 	const int64_t given = l ? larger(l->rss, l->seen) : 0;
 
 	if (m->p.how == END_REAPED && !m->p.is_main) /* an orphan: its ru_maxrss has what it was given */
-		return smaller(value, job->page_bytes * faults);
+		return orphan_own(job, m, value, faults);
 	if (!l || strcmp(parent->p.name, m->p.name) != 0 || value < given - given / 8)
 		return value;
 	return smaller(value, larger(value - given, job->page_bytes * faults));

@@ -219,15 +219,6 @@ static void rest_may(struct job *job, const struct member *m, int64_t value)
 		burst_add(&job->burst[REST], (struct beside) { others, total_lately(job, REST) - seen }, seen, value);
 }
 
-/* What it held without a fault, its parent gave it: as much as that held at its largest. Nobody knows the parent of an orphan
- * that no look found. */
-static int64_t parents_most(const struct job *job, const struct member *m)
-{
-	const struct member *parent = member_find(job, m->p.parent);
-
-	return parent && parent->p.peak_bytes > 0 ? parent->p.peak_bytes : job->accs[M_JOB_RAM_LOW].max;
-}
-
 /* It waited for nobody, and was not given all that by its parent. */
 static bool is_maxrss_its_own(const struct job *job, const struct member *m, const struct end *end)
 {
@@ -252,7 +243,7 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	if (is_maxrss_its_own(job, m, end)) {
 		/* What no fault of its own brought it probably shared with its parent. */
 		if (!m->p.is_main)
-			m->copied = larger(m->copied, value - job->page_bytes * own_faults(m));
+			m->copied = larger(m->copied, value - orphan_own(job, m, value, own_faults(m)));
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {

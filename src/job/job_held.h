@@ -87,6 +87,12 @@ int64_t room_left(const struct job *job, enum set set, const struct member *m);
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
 /* A process that no look at memory found was value bytes large and had so many faults. */
 void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults);
+/* What a process held without a fault, its parent gave it: as much as that held at its largest. A vfork gives its ru_maxrss
+ * that, too, though it holds none of it. Nobody knows the parent of an orphan that no look found: any may be. */
+int64_t parents_most(const struct job *job, const struct member *m);
+/* What of its ru_maxrss, value, an orphan probably brought with so many faults: a page each, or huge ones where its parent
+ * cannot have given it all that. */
+int64_t orphan_own(const struct job *job, const struct member *m, int64_t value, int64_t faults);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */

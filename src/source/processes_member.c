@@ -359,7 +359,8 @@ static struct maybe or_else(struct maybe a, struct maybe b)
 	return a.known ? a : b;
 }
 
-/* facts, and what they lack from the last look. */
+/* facts, and what they lack from the last look. But what had been waited for then is no word of what was at the end, and that
+ * alone is asked of whom hiwater waits for. */
 static struct end end_facts(const struct member *m, enum end_how how, const struct end *facts)
 {
 	struct end end = facts ? *facts : (struct end) { 0 };
@@ -375,7 +376,8 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	end.cpu_user_ns = or_else(end.cpu_user_ns, m->cpu_user_ns);
 	end.cpu_system_ns = or_else(end.cpu_system_ns, m->cpu_system_ns);
 	end.faults_minor = or_else(end.faults_minor, m->faults_minor);
-	end.faults_waited = or_else(end.faults_waited, m->faults_waited);
+	if (how != END_REAPED)
+		end.faults_waited = or_else(end.faults_waited, m->faults_waited);
 	end.io.read_bytes = or_else(end.io.read_bytes, m->io.read_bytes);
 	end.io.write_bytes = or_else(end.io.write_bytes, m->io.write_bytes);
 	end.io.write_cancelled = or_else(end.io.write_cancelled, m->io.write_cancelled);

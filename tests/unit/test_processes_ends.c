@@ -76,6 +76,25 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	bench_end(&b);
 }
 
+/* It may have waited for children since, and what looks knew of those it had says nothing of them. */
+static void what_was_waited_for_until_the_end_no_look_tells(void **state)
+{
+	struct child main = child_start(just_wait, NULL);
+	struct bench b;
+
+	(void) state;
+	(void) child_take(&main);
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
+	child_end(&main);
+	framebuf_clear(&b.out);
+	assert_true(processes_reaped(b.p, main.pid, &(struct end) { 0 }, &b.out));
+	assert_true(b.out.ends[0].faults_minor.known);
+	assert_false(b.out.ends[0].faults_waited.known);
+	bench_end(&b);
+}
+
 static void the_vanished_have_ended(void **state)
 {
 	static const unsigned what[] = { PROCESSES_MEMORY, PROCESSES_CPU, PROCESSES_IO, PROCESSES_MARKS };
@@ -408,6 +427,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
+		CHILDREN_TEST(what_was_waited_for_until_the_end_no_look_tells),
 		CHILDREN_TEST(the_vanished_have_ended),
 		CHILDREN_TEST(where_no_file_can_be_opened_an_end_is_seen_all_the_same),
 		CHILDREN_TEST(what_is_inherited_leaves_less_to_be_kept),

@@ -440,6 +440,60 @@ static void test_nor_where_its_zombie_was_found(void **state)
 	relay(*state, true);
 }
 
+/* A vfork and an exec: its ru_maxrss is that of the memory that main lent it, which was larger than at any look. */
+static void lent_by_main(struct rig *r, bool found)
+{
+	struct summary s;
+
+	start(r, false);
+	if (found) {
+		born(r, 2, 1, 77);
+		push(r);
+		found_dead(r, 2, 150);
+	}
+	tick(r);
+	main_reaped(r, 200 * MB, 100, 5, 6);
+	if (!found)
+		born_of(r, 2, 0, 0, 0);
+	push(r);
+	orphan_reaped(r, 2, 200 * MB, 150, 0);
+	tick(r);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.main.high.value, 200 * MB);
+	assert_int_equal(s.combined.low.value, 200 * MB);
+	assert_true(s.descendants.low.value < MB && s.descendants.peak.value < MB);
+	summary_done(&s);
+}
+
+static void test_what_main_lent_an_orphan_is_mains(void **state)
+{
+	lent_by_main(*state, true);
+}
+
+static void test_nor_is_it_that_of_an_orphan_that_no_look_found(void **state)
+{
+	lent_by_main(*state, false);
+}
+
+/* Sixty faults brought a huge page each: main was too small to have given it that. */
+static void test_huge_pages_of_an_orphan_are_its_own(void **state)
+{
+	struct rig *r = *state;
+
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 80 * MB, 0);
+	tick(r);
+	born(r, 3, 1, 77);
+	push(r);
+	found_dead(r, 3, 60);
+	tick(r);
+	orphan_reaped(r, 3, 100 * MB, 60, 0);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM), 175 * MB, 195 * MB);
+}
+
 /* Looks saw that they share 11 MB; each may have left its copy for a program of its own since. */
 static void test_what_orphans_shared_may_be_gone(void **state)
 {
@@ -517,6 +571,9 @@ int main(void)
 		RIG_TEST(test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing),
 		RIG_TEST(test_what_an_orphan_was_given_is_not_counted_twice),
 		RIG_TEST(test_nor_where_its_zombie_was_found),
+		RIG_TEST(test_what_main_lent_an_orphan_is_mains),
+		RIG_TEST(test_nor_is_it_that_of_an_orphan_that_no_look_found),
+		HUGE_RIG_TEST(test_huge_pages_of_an_orphan_are_its_own),
 		RIG_TEST(test_what_orphans_shared_may_be_gone),
 		RIG_TEST(test_a_main_that_ignores_sigchld_may_have_had_children),
 		RIG_TEST(test_its_children_would_have_had_exit_records),
