@@ -284,10 +284,10 @@ static const char *name_lost(const struct gpu_now *d, char number[UNITS_LEN])
 											      : d->pci;
 }
 
-/* All of them in one sentence. */
+/* All of them in one sentence, behind what err says already. Returns -EREMOTEIO, or 0: none is lost. */
 static int find_lost(const struct gpus_now *now, struct err *err)
 {
-	struct buf names = BUF_INIT(sizeof(err->text));
+	struct buf names = BUF_INIT(sizeof(err->text)), before = BUF_INIT(sizeof(err->text));
 	char number[UNITS_LEN];
 	size_t n = 0, told = 0;
 
@@ -301,9 +301,11 @@ static int find_lost(const struct gpus_now *now, struct err *err)
 			name_lost(&now->gpus[i], number));
 		told++;
 	}
-	const int r = n ? err_set(err, -EREMOTEIO, "GPU%s %s %s lost", n > 1 ? "s" : "", names.data, n > 1 ? "are" : "is") : 0;
+	(void) buf_printf(&before, "%s%s", err->text, *err->text ? "; " : "");
+	const int r = n ? err_set(err, -EREMOTEIO, "%sGPU%s %s %s lost", before.data, n > 1 ? "s" : "", names.data, n > 1 ? "are" : "is") : 0;
 
 	buf_done(&names);
+	buf_done(&before);
 	return r;
 }
 
@@ -325,13 +327,17 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 	if (g->ids && r != -ENODEV && r != -ENXIO && r != -ENOMEM)
 		chosen = choose(g, r == 0 ? &err : NULL);
 	if (r == 0)
-		r = chosen < 0 ? chosen : find_lost(&g->now, &err);
+		r = chosen;
 	for (size_t i = 0; i < g->now.n_notes; i++)
 		g->now.notes[i].is_warned |= strcmp(g->now.notes[i].why, err.text) == 0;
+	const int lost = find_lost(&g->now, &err);
+
+	if (r == 0)
+		r = lost;
 	return api_err(ret_err, &err, r);
 }
 
-/* ---- rows that are missing ------------------------------------------------------------------------------------------ */
+/* ---- what is missing where no note has a place ------------------------------------------------------------------------- */
 
 /* Of all devices, or of one that was asked for. */
 static bool is_of_chosen(const struct hiw_gpus *g, const struct gpu_note_now *note)
@@ -343,27 +349,29 @@ static bool is_of_chosen(const struct hiw_gpus *g, const struct gpu_note_now *no
 	return !g->ids;
 }
 
-/* A device that could not be opened has no row in any; one of which no list comes is in none of processes. */
+/* Why a device says nothing is for all who have no notes; why a figure is missing for who has all figures, why nobody is on it
+ * for who lists processes. */
 static bool explains(const struct hiw_gpus *g, const struct gpu_note_now *note)
 {
 	static const struct {
-		bool has_notes, of_processes;
+		bool has_notes, of_processes, of_figures;
 	} kinds[] = {
-		[GPUS_TEXT] = { true, false },
-		[GPUS_JSON] = { true, false },
-		[GPUS_CSV_PROCESSES] = { false, true },
-		[GPUS_QUERY_APPS] = { false, true },
-		[GPUS_CSV] = { false, false },
-		[GPUS_LINE] = { false, false },
-		[GPUS_LIST] = { false, false },
-		[GPUS_QUERY] = { false, false },
+		[GPUS_TEXT] = { .has_notes = true },
+		[GPUS_JSON] = { .has_notes = true },
+		[GPUS_CSV_PROCESSES] = { .of_processes = true },
+		[GPUS_QUERY_APPS] = { .of_processes = true },
+		[GPUS_CSV] = { .of_figures = true },
+		[GPUS_LINE] = { 0 },
+		[GPUS_LIST] = { 0 },
+		[GPUS_QUERY] = { 0 },
 	};
+	const bool of_device = strcmp(note->about, "gpu") == 0;
 
-	const bool no_row = !note->gpu && (note->cause == CAUSE_DEVICE || note->cause == CAUSE_HELPER);
-
-	if (note->cause == CAUSE_NONE || kinds[g->options.kind].has_notes || !is_of_chosen(g, note))
+	if (kinds[g->options.kind].has_notes || !is_of_chosen(g, note))
 		return false;
-	return no_row || kinds[g->options.kind].of_processes;
+	if (note->cause == CAUSE_NONE)
+		return kinds[g->options.kind].of_figures && (of_device || strcmp(note->about, "gpu.memory") == 0);
+	return of_device || kinds[g->options.kind].of_processes;
 }
 
 bool hiw_gpus_warning(struct hiw_gpus *g, struct hiw_err *ret)

@@ -404,7 +404,7 @@ static const char *const prose[] = {
 	"[N/A], so that a script needs only another program's name. --line is for status bars and prompts: {field} stands for a "
 	"figure, once for each GPU; {{ and }} stand for braces, \\n for a new line, which then separates the GPUs.",
 	"A GPU that sleeps is not woken, it is named in a note. Formats without notes have on stderr why rows are missing: a GPU that "
-	"cannot be opened, processes that a driver does not list. Drivers are asked by a process of their own: one that "
+	"cannot be opened or is lost, processes that a driver does not list; --csv also why figures are. Drivers are asked by a process of their own: one that "
 	"hangs is given up after --timeout, what the others said is shown.",
 	"The exit status is 0; 1 where something failed; 2 for a command line that makes no sense; 6 where there is no GPU, or "
 	"none of those asked for; 9 where there is one and no driver to ask; 15 where a GPU is lost; 124 where a driver did not "

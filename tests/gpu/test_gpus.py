@@ -666,6 +666,27 @@ def test_a_gpu_that_was_lost_before_has_a_row(cards):
     assert re.search(r"^ +0 +0 +.*H100", run(fake, status=LOST).stdout, re.M)
 
 
+def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
+    """Whether it is its own or another's."""
+    lost = "[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 15\n"
+    own = run(cards(more=lost + "[call nvmlDeviceGetUtilizationRates]\ngpu = 1\nhang = 1\n"), "--csv", "--timeout=500ms", status=SILENT).stderr
+    assert "NVML has not answered in 0.5 s" in own and "warning: GPU 0: lost: the GPU has fallen off the bus" in own, own
+    fake = Fake(tmp_path, f"include = {SCENARIOS}/dcgm.conf\n{lost}[call dcgmConnect*]\nhang = 1\n", level_of(SCENARIOS / "dcgm.conf"))
+    others = run(fake, "--timeout=500ms", status=SILENT, HIWATER_DCGM_ENGINE="127.0.0.1:5555").stderr
+    assert re.search(r"^hiwater: DCGM .*not answered.*; GPU 0 is lost$", others, re.M), others
+
+
+@pytest.mark.parametrize("options, told", [(["--csv"], True), (["-L"], False), (["--query-gpu=index"], False), (["--csv=processes"], False)])
+def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
+    """As the table has it, where all figures are asked for."""
+    fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n")
+    refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses figures, gpu.power first: no permission",
+                                                                         "1: what the driver says for gpu.busy cannot be so: it is left out"))
+    lines = run(fake, *options).stderr.splitlines()
+    assert [line for line in lines if line.startswith(refused)] == lines[:1] * told and (nonsense in lines) == told and len(lines) == 2 * told, lines
+    assert refused[18:] in " ".join(run(fake, COLUMNS="200").stdout.split())
+
+
 @pytest.fixture
 def lost(tmp_path):
     """Four cards: the first and the third are lost, of which the third has not told who it is; the last one is divided, and lost."""
@@ -694,9 +715,13 @@ def test_every_lost_gpu_is_named(lost):
     """In one sentence; those that were asked for alone, and an instance that was asked for without its GPU."""
     for options in ([], ["-L"], ["--spec"], ["--csv"], ["--query-gpu=index"]):
         assert "GPUs 0, 2 and 3 are lost\n" in run(lost, *options, status=LOST).stderr
-    assert run(lost, "-L", "-i", "2,0", status=LOST).stderr == "hiwater: GPUs 0 and 2 are lost\n"
-    assert run(lost, "-L", "-i", "2", status=LOST).stderr == "hiwater: GPU 2 is lost\n"
+    assert run(lost, "-L", "-i", "2,0", status=LOST).stderr.startswith("hiwater: GPUs 0 and 2 are lost\n")
     assert run(lost, "-L", "-i", "3.1", status=LOST).stderr == "hiwater: GPU 3.1 is lost\n"
+    why = ("hiwater: GPU 2 is lost\nhiwater: warning: GPU 2: lost: the GPU needs a reset: nvidia-smi --gpu-reset, or reboot (NVML's code 16): "
+           "what a job holds there is not known\n")
+    for options in (["-L"], ["--csv"], ["--query-gpu=index"], ["--line={gpu}"], ["--csv=processes"]):
+        assert run(lost, *options, "-i", "2", status=LOST).stderr == why
+    assert run(lost, "-i", "2", status=LOST).stderr == "hiwater: GPU 2 is lost\n", "the table has a note"
     assert not run(lost, "-L", "-i", "1").stderr
     assert [d["state"] for d in as_json(lost, status=LOST)["devices"]] == ["lost", "ok", "lost", "lost", "lost", "lost"]
 

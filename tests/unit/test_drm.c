@@ -203,7 +203,7 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 		rig.root.proc = -1;
 		gpu_rig_read(&rig);
 		check_lacks(&rig.out, M_GPU_PROCESSES, 1);
-		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"), 1);
+		assert_int_equal(notes(&rig.out, "gpu.memory: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"), 1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_DEVICE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0); /* said once */
