@@ -83,6 +83,7 @@ docs: deps
 
 install: all
 	env meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	$(if $(DESTDIR),,@env PATH="$(PATH):/usr/sbin:/sbin" ldconfig 2>/dev/null || :) # programs find the library at once; without root it is theirs to say where
 
 format: deps-test
 	@.venv/bin/clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/trees')

@@ -45,9 +45,18 @@ def test_the_example_on_the_installed_library(installed, tmp_path):
     assert 200 <= mib <= 230, told
 
 
+def would(*more):
+    """What `make install` would do."""
+    env = {name: value for name, value in os.environ.items() if name not in ("PREFIX", "DESTDIR", "MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.run(["make", "-n", "install", f"BUILD={BUILD}", *more], cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_loader_learns_of_the_library():
+    assert "ldconfig" in would()
+    assert "ldconfig" not in would("DESTDIR=/elsewhere")
+
+
 def test_a_prefix_asked_for_late_holds():
     """`make`, then `make install PREFIX=...`: where the folder was set up for another one."""
-    env = {name: value for name, value in os.environ.items() if name not in ("PREFIX", "MAKEFLAGS", "MAKELEVEL")}
-    would = lambda *more: subprocess.run(["make", "-n", "install", f"BUILD={BUILD}", *more], cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
     assert "--prefix=/opt/elsewhere" in would("PREFIX=/opt/elsewhere")
     assert "--prefix" not in would()
