@@ -8,7 +8,7 @@
 #include "base/textwidth.h"
 
 enum {
-	WIDTH_LEAST = 60,
+	WIDTH_LEAST = 40,
 	WIDTH_MOST = 200,
 	NAME_MOST = 4096,
 };

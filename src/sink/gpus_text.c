@@ -12,6 +12,7 @@
 
 enum {
 	NAME_LEAST = 12,
+	NAME_STUB = 4,           /* where nothing is left that could go instead */
 	NAME_MOST = 40,
 	USER_MOST = 12,
 	INDENT = 4,              /* of what stands below a device */
@@ -159,7 +160,7 @@ static unsigned larger(unsigned a, unsigned b)
 /* Fills in how wide each has to be; 0: it is left out. */
 static void measure(const struct page *p, unsigned widths[COLUMNS])
 {
-	static const int first_to_go[] = { POWER_COLUMN, TEMP_COLUMN, CUDA_COLUMN };
+	static const int first_to_go[] = { POWER_COLUMN, TEMP_COLUMN, CUDA_COLUMN, SM_COLUMN };
 	unsigned sum = 0, name;
 
 	for (int c = 0; c < COLUMNS; c++) {
@@ -184,7 +185,7 @@ static void measure(const struct page *p, unsigned widths[COLUMNS])
 	}
 	name = widths[NAME_COLUMN] < NAME_MOST ? widths[NAME_COLUMN] : NAME_MOST;
 	if (sum + name > p->o->width)
-		name = p->o->width > sum + NAME_LEAST ? p->o->width - sum : NAME_LEAST;
+		name = p->o->width > sum + NAME_STUB ? p->o->width - sum : NAME_STUB;
 	widths[NAME_COLUMN] = name;
 }
 
@@ -202,7 +203,7 @@ static const char *without_maker(const char *cell, unsigned width)
 
 static void put_cell(const struct page *p, const char *cell, unsigned width, bool left, bool is_last)
 {
-	struct buf text = BUF_INIT(4 * CELL);
+	struct buf text = BUF_INIT(1 << 16);
 
 	(void) text_shorten(cell, width, p->o->utf8, &text);
 	const unsigned fill = text_width(text.data) < width ? width - text_width(text.data) : 0;
@@ -241,9 +242,16 @@ static void put_row(const struct page *p, const unsigned widths[COLUMNS], const 
 
 /* ---- processes ------------------------------------------------------------------------------------------------------ */
 
+/* 0: it is left out. */
 struct user_widths {
-	unsigned pid, user, memory;
+	unsigned pid, user, memory, share;
 };
+
+/* In front of the command. */
+static unsigned taken_of(const struct user_widths *w)
+{
+	return INDENT + w->pid + GAP + w->memory + GAP + (w->user ? w->user + GAP : 0) + (w->share ? w->share + GAP : 0);
+}
 
 static const char *memory_of(const struct page *p, struct maybe bytes, char text[UNITS_LEN])
 {
@@ -252,7 +260,7 @@ static const char *memory_of(const struct page *p, struct maybe bytes, char text
 
 static struct user_widths measure_users(const struct page *p)
 {
-	struct user_widths w = { .pid = 3, .user = 4, .memory = 8 };
+	struct user_widths w = { .pid = 3, .user = 4, .memory = 8, .share = 6 };
 
 	for (size_t i = 0; i < p->now->n_users; i++) {
 		const struct gpu_user_now *u = &p->now->users[i];
@@ -264,28 +272,39 @@ static struct user_widths measure_users(const struct page *p)
 		w.memory = larger(w.memory, text_width(memory_of(p, u->metrics[M_GPROC_MEM], text)));
 	}
 	w.user = w.user < USER_MOST ? w.user : USER_MOST;
+	if (taken_of(&w) + NAME_LEAST > p->o->width)
+		w.user = 0;
+	if (taken_of(&w) + NAME_LEAST > p->o->width)
+		w.share = 0;
 	return w;
+}
+
+/* text in a column of that width, and the gap behind it; nothing where it is left out. */
+static void put_part(const struct page *p, const char *text, unsigned width, bool left)
+{
+	if (width)
+		put_cell(p, text, width, left, false);
 }
 
 static void put_user(const struct page *p, const struct user_widths *w, const struct gpu_user_now *u)
 {
 	const struct maybe busy = u->metrics[M_GPROC_SM_BUSY];
-	const unsigned taken = INDENT + w->pid + w->user + w->memory + 6 + 4 * GAP;
-	struct buf user = BUF_INIT(1024), clean = BUF_INIT(1 << 16), command = BUF_INIT(1 << 16);
+	const unsigned taken = taken_of(w);
+	struct buf user = BUF_INIT(1 << 12), command = BUF_INIT(1 << 16);
 	char memory[UNITS_LEN], share[CELL], pid[UNITS_LEN];
 
 	(void) snprintf(pid, sizeof(pid), "%lld", (long long) u->pid.value);
-	gpus_put_text(*u->user ? u->user : "-", p->o, &clean);
-	(void) text_shorten(clean.data, w->user, p->o->utf8, &user);
-	buf_clear(&clean);
-	gpus_put_text(*u->command ? u->command : u->name, p->o, &clean);
-	(void) text_shorten(clean.data, p->o->width > taken + NAME_LEAST ? p->o->width - taken : NAME_LEAST, p->o->utf8, &command);
+	gpus_put_text(*u->user ? u->user : "-", p->o, &user);
+	gpus_put_text(*u->command ? u->command : u->name, p->o, &command);
 	write_share(busy, share);
-	(void) buf_printf(p->out, "%*s%*s  %s%*s  %*s  %6s  %s\n", INDENT, "", (int) w->pid, u->pid.known ? pid : "-", user.data,
-		(int) (text_width(user.data) < w->user ? w->user - text_width(user.data) : 0), "", (int) w->memory,
-		memory_of(p, u->metrics[M_GPROC_MEM], memory), busy.known ? share : "", command.data);
+	(void) buf_printf(p->out, "%*s", INDENT, "");
+	put_part(p, u->pid.known ? pid : "-", w->pid, false);
+	put_part(p, user.data, w->user, true);
+	put_part(p, memory_of(p, u->metrics[M_GPROC_MEM], memory), w->memory, false);
+	put_part(p, busy.known ? share : "", w->share, false);
+	put_cell(p, command.data, p->o->width > taken + NAME_STUB ? p->o->width - taken : NAME_STUB, true, true);
+	(void) buf_str(p->out, "\n");
 	buf_done(&user);
-	buf_done(&clean);
 	buf_done(&command);
 }
 
@@ -312,13 +331,14 @@ static void put_unattributed(const struct page *p, const struct user_widths *w, 
 {
 	const struct maybe bytes = gpus_unattributed(p->now, g);
 	const bool hidden = gpus_next_user(p->now, g, NULL, true) != NULL;
-	const unsigned taken = INDENT + w->pid + w->user + w->memory + 3 * GAP;
+	static const char nobody[] = "unattributed";
+	const unsigned label = larger(w->pid + (w->user ? GAP + w->user : 0), sizeof(nobody) - 1);
+	const unsigned taken = INDENT + label + w->memory + 2 * GAP;
 	char memory[UNITS_LEN];
 
 	if (!hidden && (!bytes.known || bytes.value < SHOWN_LEAST))
 		return;
-	(void) buf_printf(p->out, "%*s%-*s  %*s", INDENT, "", (int) (w->pid + GAP + w->user), "unattributed", (int) w->memory,
-		memory_of(p, bytes, memory));
+	(void) buf_printf(p->out, "%*s%-*s  %*s", INDENT, "", (int) label, nobody, (int) w->memory, memory_of(p, bytes, memory));
 	put_hidden(p, g, p->o->width > taken ? p->o->width - taken : NAME_LEAST);
 	(void) buf_str(p->out, "\n");
 }
@@ -337,15 +357,18 @@ static void put_users(const struct page *p, const struct user_widths *w, const s
 /* "node7  2026-11-21 19:05:54  driver 550.54.15" */
 static void put_header(const struct page *p)
 {
+	struct buf line = BUF_INIT(1 << 12);
 	char date[UNITS_LEN];
 	const char *driver = "";
 
 	for (size_t i = 0; i < p->now->n_gpus && !*driver; i++)
 		driver = p->now->gpus[i].driver;
-	(void) buf_printf(p->out, "%s  %s%s", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
+	(void) buf_printf(&line, "%s  %s%s", p->now->host ? p->now->host : "", units_date(p->now->wall_ns, date),
 		*driver ? "  driver " : "");
-	gpus_put_text(driver, p->o, p->out);
+	gpus_put_text(driver, p->o, &line);
+	(void) text_shorten(line.data, p->o->width, p->o->utf8, p->out);
 	(void) buf_str(p->out, "\n");
+	buf_done(&line);
 }
 
 static void put_note(const struct page *p, const char *text)

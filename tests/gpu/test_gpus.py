@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """hiwater gpus on every fake driver and on captured machines: what others say of the same fake, and what scripts ask for."""
 import csv
+import fcntl
 import io
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import jsonschema
@@ -674,6 +678,25 @@ def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
     fake = Fake(tmp_path, f"include = {SCENARIOS}/dcgm.conf\n{lost}[call dcgmConnect*]\nhang = 1\n", level_of(SCENARIOS / "dcgm.conf"))
     others = run(fake, "--timeout=500ms", status=SILENT, HIWATER_DCGM_ENGINE="127.0.0.1:5555").stderr
     assert re.search(r"^hiwater: DCGM .*not answered.*; GPU 0 is lost$", others, re.M), others
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_text_fits_forty_columns(cards, terminal):
+    """The amounts stay; what matters least is left out, the header and names are cut. Also of cards with SM activity, and beside a note."""
+    fake = cards(more="[gpu 0-1]\nname = NVIDIA H100 80GB HBM3 with a name of its own\ngpm 2 = 40\n[gpu 1]\nutil = 255\n")
+    if terminal:
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 40, 0, 0))
+        env = {**os.environ, **fake.environment(time=15, pid=os.getpid()), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+        subprocess.run([HIWATER, "gpus"], env=env, stdin=slave, stdout=slave, check=True, timeout=60)
+        os.close(slave)
+        text = os.read(master, 1 << 16).decode().replace("\r\n", "\n")
+        os.close(master)
+    else:
+        text = run(fake, COLUMNS="40", LANG="C.UTF-8").stdout
+    assert all(len(line) <= 40 for line in text.splitlines()), text
+    assert re.search(r"^GPU +NAME +BUSY +MEMORY$", text, re.M) and re.search(r"^  0 +H100\S*.* 92 % +4\.2\d / 79\.6 GiB$", text, re.M), text
+    assert re.search(rf"^ +{os.getpid()} +4\.22 GiB  \S", text, re.M) and re.search(r"^ +unattributed +21\.0 MiB  of pro", text, re.M), text
 
 
 @pytest.mark.parametrize("options, told", [(["--csv"], True), (["-L"], False), (["--query-gpu=index"], False), (["--csv=processes"], False)])
