@@ -126,15 +126,30 @@ static void note(struct sampler *s, uint64_t now, const char *text)
 	sampler_show(s, &s->buf, FRAME_RECORDER, now, 0);
 }
 
-static void take_records(struct sampler *s, uint64_t now)
+/* From then on it is as if some were lost. */
+static void records_lost(struct sampler *s, uint64_t now, const char *text)
+{
+	struct maybe *lost = &job_facts(s->job)->taskstats_lost;
+
+	if (!lost->known)
+		note(s, now, text);
+	*lost = known(1);
+}
+
+/* Returns whether some wait for a look. */
+static bool take_records(struct sampler *s, uint64_t now)
 {
 	const int r = taskstats_read(s->taskstats, s->processes, &s->buf);
 
 	sampler_show(s, &s->buf, FRAME_TASKSTATS, now, memory_hold(s));
-	if (r == -ENOBUFS && !job_facts(s->job)->taskstats_lost.known) {
-		job_facts(s->job)->taskstats_lost = known(1);
-		note(s, now, "exit records: some were lost, more processes ended at once than could be told of");
-	}
+	if (r == -ENOBUFS)
+		records_lost(s, now, "exit records: some were lost, more processes ended at once than could be told of");
+	if (r == 0 || r == -ENOBUFS)
+		return taskstats_waits(s->taskstats);
+	records_lost(s, now, "exit records: the kernel sends no more");
+	taskstats_close(s->taskstats);
+	s->taskstats = NULL;
+	return false;
 }
 
 /* The record of a process that no look has found waits in taskstats for the call after the next look, which may find
@@ -149,12 +164,11 @@ void sampler_records(struct sampler *s, uint64_t now)
 		return;
 	s->next_records_ns = now + RECORDS_NS;
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	take_records(s, now);
-	if (!taskstats_waits(s->taskstats))
+	if (!take_records(s, now))
 		return;
 	(void) processes_look(s->processes, LOOK_GATE, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	take_records(s, now);
+	(void) take_records(s, now);
 }
 
 /* The kernel queues the record of a process before its parent can wait for it: whatever of others is in the I/O that was

@@ -145,7 +145,7 @@ static void explain_memory(const struct explainer *e)
 
 	explain(e, !s->facts->capacity_bytes.known, "ram.capacity_bytes", "not read");
 	explain(e, s->seen_at_least, "processes.seen",
-		s->facts->taskstats_lost.value == 1 ? "at least so many: more ended at once than the kernel keeps records of"
+		s->facts->taskstats_lost.value == 1 ? "at least so many: exit records of the kernel were lost"
 						    : "at least so many: the kernel tells root alone of those that come and go between two looks");
 	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was seen");
 	explain(e, !s->system_peak.known, "ram.system", "not read");

@@ -337,7 +337,7 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 /* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended. A
  * record of a process that no look has found waits for one more call, so that the look in between can find its zombie;
  * then it is that of a child which lived and died between two looks: if its parent is a member, it gets a birth with
- * its end. Returns 0, or -ENOBUFS: some were lost, now or before. */
+ * its end. Returns 0, or -ENOBUFS: some were lost, now or before; or -errno: no more will come. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
 /* Whether a record waits for one more call. */
 bool taskstats_waits(const struct taskstats *t);

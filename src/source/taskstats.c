@@ -27,6 +27,7 @@ struct group {
 	uint32_t last_tid, last_status;
 	/* Of one that waited: */
 	uint32_t id; /* 0: a stranger */
+	bool waits;  /* for its parent */
 	uint64_t start_ns;
 };
 
@@ -39,7 +40,7 @@ struct taskstats {
 	struct map by_tgid;
 	struct group *late;
 	size_t n_late, cap_late;
-	struct map late_ids; /* of those, by pid */
+	struct map late_ids; /* of those, by pid; 0: not known yet */
 };
 
 int taskstats_open(struct taskstats **ret, struct err *err)
@@ -248,35 +249,53 @@ static uint32_t late_missed(const struct taskstats *t, struct processes *p, cons
 	return member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
 }
 
-static void late_find(struct taskstats *t, struct processes *p, struct group *g, struct framebuf *out)
+/* Its parent ended after the look: that is who it is at the next call, and then so is its child. */
+static bool is_parents_turn(const struct taskstats *t, const struct group *g)
+{
+	uint32_t parent;
+
+	return g->id == 0 && map_get(&t->late_ids, g->sum.ppid, &parent) && parent == 0;
+}
+
+/* Returns whether it waits for one more call. */
+static bool late_find(struct taskstats *t, struct processes *p, struct group *g, struct framebuf *out)
 {
 	const struct taskstats_record *r = &g->sum;
+	bool waits;
 
 	g->id = member_id(p, g, &g->start_ns);
-	if (g->id == 0) {
+	waits = is_parents_turn(t, g);
+	if (g->id == 0 && !waits) {
 		g->start_ns = UINT64_MAX; /* all of its life lay in the run, so its sums are whole */
 		g->id = late_missed(t, p, r, out);
 	}
-	if (g->id == 0)
+	if (g->id == 0 && !waits)
 		map_remove(&t->late_ids, r->tgid);
 	else if (map_put(&t->late_ids, r->tgid, g->id) < 0)
 		t->lossy = true;
+	return waits;
 }
 
-/* The parent of one that no look found may be such a one itself. It ended later, so who ended last is found first; and of
- * several that had its number it is the one that ended next. */
-static void late_take(struct taskstats *t, struct processes *p, struct framebuf *out)
+/* Those that a look had its turn for are the first n. The parent of one that no look found may be such a one itself. It ended
+ * later, so who ended last is found first; and of several that had its number it is the one that ended next. */
+static void late_take(struct taskstats *t, struct processes *p, size_t n, struct framebuf *out)
 {
-	for (size_t i = t->n_late; i-- > 0;)
-		late_find(t, p, &t->late[i], out);
+	size_t kept = 0;
+
+	for (size_t i = t->n_late; i-- > n;)
+		t->lossy |= map_put(&t->late_ids, t->late[i].sum.tgid, 0) < 0;
+	for (size_t i = n; i-- > 0;)
+		t->late[i].waits = late_find(t, p, &t->late[i], out);
 	for (size_t i = 0; i < t->n_late; i++) {
 		const struct group *g = &t->late[i];
 
-		if (g->id != 0 && !is_recorders(p, &g->sum))
+		if (i >= n || g->waits)
+			t->late[kept++] = *g;
+		else if (g->id != 0 && !is_recorders(p, &g->sum))
 			end_tell(t, g, g->id, g->start_ns, out);
 	}
 	map_done(&t->late_ids);
-	t->n_late = 0;
+	t->n_late = kept;
 }
 
 /* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
@@ -331,7 +350,8 @@ bool taskstats_waits(const struct taskstats *t)
 
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
-	late_take(t, p, out);
+	const size_t waited = t->n_late;
+
 	for (int i = 0; i < MESSAGES_MAX; i++) {
 		struct taskstats_record record;
 		const int r = taskstats_socket_next(&t->socket, &record);
@@ -344,5 +364,6 @@ int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *ou
 		if (r > 0)
 			record_take(t, p, &record, out);
 	}
-	return t->lossy ? -ENOBUFS : out->error;
+	late_take(t, p, waited, out);
+	return t->lossy || out->error < 0 ? -ENOBUFS : 0;
 }

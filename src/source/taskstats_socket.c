@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	RECEIVE_BYTES = 8 << 20, /* records between two reads: about 13000, of threads alone */
+	RECEIVE_BYTES = 8 << 20, /* records between two reads */
 };
 
 /* One request with one attribute. Returns 0 or -errno. */

@@ -98,7 +98,7 @@ static void lost_ends(const struct summary *s, struct finding *f, struct buf *te
 	if (s->seen_at_least)
 		f->severity = SEVERITY_WARN;
 	next(text);
-	buf_str(text, "More processes or threads ended at once than the kernel keeps records of: short ones may be missing, "
+	buf_str(text, "Exit records of the kernel were lost, mostly because more ended at once than it keeps: short processes may be missing, "
 		      "with their memory, I/O and, where nobody waited for them, CPU time.");
 }
 

@@ -214,6 +214,34 @@ static void lost_exit_records_are_a_fact(void **state)
 	rig_done(&r);
 }
 
+/* Where no more will come, nothing is taken for told. */
+static void exit_records_that_come_no_more_are_lost(void **state)
+{
+	struct child main = waiting_child();
+	struct rig r;
+	int fds[2];
+
+	(void) state;
+	rig_prepare(&r, NULL, 10 * MS, true);
+	rig_make(&r);
+	rig_start(&r, main.pid);
+	if (r.s->taskstats) {
+		assert_int_equal(pipe(fds), 0);
+		assert_true(dup2(fds[0], taskstats_fd(r.s->taskstats)) >= 0); /* no socket */
+		(void) close(fds[0]);
+		(void) close(fds[1]);
+		r.s->next_records_ns = 0;
+		sampler_records(r.s, sampler_time(r.s));
+		assert_null(r.s->taskstats);
+		assert_int_equal(facts_of(&r)->taskstats_lost.value, 1);
+	}
+	child_go(&main);
+	reap_main(&r, main.pid);
+	sampler_end(r.s);
+	child_close(&main);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +250,7 @@ int main(void)
 		CHILDREN_TEST(main_ends_once),
 		CHILDREN_TEST(a_zombie_is_one_process),
 		CHILDREN_TEST(lost_exit_records_are_a_fact),
+		CHILDREN_TEST(exit_records_that_come_no_more_are_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -341,6 +341,64 @@ static void missed_children_of_a_missed_child_are_the_jobs(void **state)
 	child_end(&main);
 }
 
+static void start_one_and_wait_for_it(const struct child *c, void *arg)
+{
+	pid_t pid;
+
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	pid = fork();
+	if (pid == 0) {
+		pid = fork();
+		if (pid == 0)
+			_exit(5);
+		(void) waitpid(pid, NULL, 0);
+		child_done(c, 0);
+		child_wait(c);
+		_exit(4);
+	}
+	(void) waitpid(pid, NULL, 0);
+	child_done(c, 0);
+	child_wait(c);
+}
+
+/* The record of the child is read while its parent, which no look finds, is still there. */
+static void a_missed_child_waits_for_its_parents_record(void **state)
+{
+	struct taskstats *t = records_open();
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	bench_start(&b, NULL, true);
+	main = child_start(start_one_and_wait_for_it, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	(void) child_take(&main);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_true(taskstats_waits(t));
+	child_go(&main);
+	(void) child_take(&main);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_int_equal(b.out.n_ends, 0);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
+	assert_false(taskstats_waits(t));
+	assert_int_equal(b.out.n_ends, 2);
+	assert_int_equal(b.out.ends[0].status, 5 << 8);
+	assert_int_equal(b.out.ends[1].status, 4 << 8);
+	assert_int_equal(b.out.births[1].process.parent, 1);
+	assert_int_equal(b.out.births[2].process.parent, b.out.births[1].id);
+	taskstats_close(t);
+	bench_end(&b);
+	child_end(&main);
+}
+
 /* What was lost may have been a thread's or a child's: that holds to the end. */
 static void lost_records_are_told(void **state)
 {
@@ -543,6 +601,7 @@ int main(void)
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
 		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
 		CHILDREN_TEST(missed_children_of_a_missed_child_are_the_jobs),
+		CHILDREN_TEST(a_missed_child_waits_for_its_parents_record),
 		CHILDREN_TEST(lost_records_are_told),
 		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
