@@ -23,6 +23,8 @@
 struct run {
 	const struct run_options *options;
 	char *const *argv;
+	const char *outer_socket;  /* of a run that encloses this one; NULL: none */
+	int was_subreaper;         /* hiwater, before it became one */
 	struct hiw_recorder *recorder;
 	bool crowded;              /* there were too few descriptors to begin with */
 	bool measuring;            /* the recorder was started */
@@ -310,11 +312,11 @@ static void clean_up(struct run *r)
 		remove_cgroup(r);
 }
 
-/* All that was prepared for measuring is gone by now. */
+/* All that was prepared for measuring is gone by now, and the job finds what there was before. */
 static int go_alone(const struct run *r)
 {
-	(void) prctl(PR_SET_CHILD_SUBREAPER, 0UL);
-	(void) unsetenv("HIWATER_SOCKET");
+	(void) prctl(PR_SET_CHILD_SUBREAPER, (unsigned long) r->was_subreaper);
+	(void) (r->outer_socket ? setenv("HIWATER_SOCKET", r->outer_socket, 1) : unsetenv("HIWATER_SOCKET"));
 	return run_alone(r->options, r->argv);
 }
 
@@ -323,6 +325,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	struct run r = {
 		.options = options,
 		.argv = argv,
+		.outer_socket = getenv("HIWATER_SOCKET"),
 		.cgroup_procs = -1,
 		.cgroup_dir = -1,
 		.timer = -1,
@@ -332,6 +335,7 @@ void run_once(const struct run_options *options, char *const *argv, struct outco
 	};
 
 	*ret = (struct outcome) { 0 };
+	(void) prctl(PR_GET_CHILD_SUBREAPER, &r.was_subreaper);
 	ret->own = prepare(&r) < 0 ? EXIT_BEFORE_JOB : start_job(&r);
 	if (ret->own == 0) {
 		begin_measuring(&r);

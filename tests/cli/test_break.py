@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whatever happens to hiwater, the job goes on: its exit status and its output are its own."""
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -369,6 +370,24 @@ def test_a_start_without_a_descriptor_to_spare(tool):
     assert not (tool.folder / "x.hiw").exists()
     done = subprocess.run([*refused, "--limit", "time = 1h", "--", *job], cwd=tool.folder, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (125, "") and "Too many open files" in done.stderr
+
+
+def test_a_start_without_a_descriptor_to_spare_inside_another_run(tool):
+    """The job alone finds what there was before this hiwater: the outer run's socket, and whether it is a subreaper."""
+    job = """
+import ctypes, os
+mine = ctypes.c_int()
+ctypes.CDLL(None).prctl(37, ctypes.byref(mine), 0, 0, 0)  # PR_GET_CHILD_SUBREAPER
+print(os.environ["HIWATER_SOCKET"], mine.value)
+"""
+    def subreaper():
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+    refused = [sys.executable, pathlib.Path(__file__).with_name("sandbox.py"), "no-pipe", HIWATER, "run", "--"]
+    done = subprocess.run([*refused, sys.executable, "-c", job], cwd=tool.folder, env={**tool.env, "HIWATER_SOCKET": "@hiwater-1-outer-0"},
+                          capture_output=True, text=True, timeout=60, preexec_fn=subreaper, check=False)
+    assert "the job is not measured" in done.stderr
+    assert done.stdout == "@hiwater-1-outer-0 1\n", done.stderr
 
 
 def test_a_soft_limit_of_descriptors_is_no_reason_not_to_measure(tool):
