@@ -114,9 +114,11 @@ def test_disk_full_for_everything_else(tool, small_disk):
 
 
 def test_a_recording_that_was_cut_is_not_said_to_be_saved(tool, small_disk):
-    disk = small_disk("300k")
+    disk = small_disk("1m")
     fill = f"""
-until "$0" show --json {disk}/1.hiw 2>/dev/null | grep -Eq '"wall_s": ?[1-9]'; do sleep 0.05; done
+recorded() {{ "$0" show --json {disk}/1.hiw 2>/dev/null | grep -Eq '"wall_s": ?[1-9]'; }}
+full() {{ ! head -c 4096 /dev/zero 2>/dev/null > {disk}/filler; }}
+until recorded || full; do sleep 0.05; done
 cat /dev/zero > {disk}/filler
 sleep 2.5"""
     done = tool.run("run", "-i", "5ms", "--", "sh", "-c", fill, HIWATER, env={"HIWATER_DIR": disk})
@@ -408,6 +410,7 @@ def test_without_descriptors_no_job_begins_that_was_to_have_a_limit(tool):
     assert done.returncode == 125 and not (tool.folder / "out").exists()
 
 
+@pytest.mark.release  # a sanitizer's frames need more
 def test_a_small_stack(tool):
     """The least that a shell comes to life with."""
     def small():
