@@ -391,15 +391,6 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	}
 }
 
-/* Who is on it does not wait for the next one's list, over which the driver may hang. */
-static void show_list(struct source *s, struct framebuf *out)
-{
-	if (s->env->told)
-		s->env->told(s->env->told_ctx);
-	else if (s->env->so_far)
-		s->env->so_far(s->env->told_ctx, out);
-}
-
 static void list_by_turns(struct source *s, struct framebuf *out)
 {
 	struct nvml_gpu *d;
@@ -416,7 +407,7 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 		if (s->env->credit)
 			s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
 		tell_device(s, d, out);
-		show_list(s, out);
+		nvml_show(s, out);
 	}
 	if (s->env->credit)
 		s->env->credit->lists = n;

@@ -248,6 +248,14 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	}
 }
 
+void nvml_show(struct source *s, const struct framebuf *out)
+{
+	if (s->env->told)
+		s->env->told(s->env->told_ctx);
+	else if (s->env->so_far)
+		s->env->so_far(s->env->told_ctx, out);
+}
+
 void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out)
 {
 	for (size_t g = 0; g < s->n_gpus; g++) {
@@ -259,7 +267,6 @@ void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *o
 			if (nvml_rows[i].group == group)
 				read_row(s, d, &nvml_rows[i], out);
 		}
-		if (s->env->told)
-			s->env->told(s->env->told_ctx);
+		nvml_show(s, out);
 	}
 }

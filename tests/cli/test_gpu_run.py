@@ -702,6 +702,13 @@ def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     assert summary["exit"]["code"] == 0
 
 
+def test_a_crash_over_one_gpu_leaves_what_the_one_before_it_said(gpu):
+    add(gpu, "[gpu 0-1]\npower = 400000\n[call nvmlDeviceGetUtilizationRates]\ngpu = 1\ncrash = 1\n")
+    said, summary = run_later(gpu)
+    first, second = summary["devices"]
+    assert (first["power_w"]["mean"], second["power_w"]["mean"]) == (400, None), said
+
+
 def test_a_driver_that_crashed_is_asked_again(gpu):
     """Energy is that of the whole run, once, and the job's memory that of after the crash."""
     clock = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -80,6 +80,37 @@ CHILD_TEST(a_lost_gpu_leaves_the_other)
 	rig_done(&rig);
 }
 
+/* How many shown frames had the power of one GPU, and of both. */
+struct shown {
+	unsigned one, both;
+};
+
+static void take_shown(void *ctx, const struct framebuf *known)
+{
+	struct shown *shown = ctx;
+	const bool first = find_reading(known, M_GPU_POWER, 1), second = find_reading(known, M_GPU_POWER, 2);
+
+	shown->one += first && !second;
+	shown->both += first && second;
+}
+
+/* Somebody may have to do without the second, over which the driver hangs or crashes. */
+CHILD_TEST(what_one_gpu_said_does_not_wait_for_the_next)
+{
+	struct shown shown = { 0 };
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_new(&rig, "550", "lost.conf", 9);
+	rig_open(&rig);
+	rig.env.so_far = take_shown;
+	rig.env.told_ctx = &shown;
+	rig_read(&rig, ACTIVITY);
+	assert_int_equal(shown.one, 1);
+	assert_int_equal(shown.both, 1);
+	rig_done(&rig);
+}
+
 CHILD_TEST(processes_of_a_lost_gpu_are_gone)
 {
 	(void) state;
@@ -1287,6 +1318,7 @@ int main(void)
 		{ "no-driver", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(a_lost_gpu_leaves_the_other),
+		cmocka_unit_test(what_one_gpu_said_does_not_wait_for_the_next),
 		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
 		cmocka_unit_test(a_lost_gpu_is_asked_less_and_less_often),
