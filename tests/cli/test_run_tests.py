@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tools/run-tests: what it started ends with it."""
+import importlib.machinery
+import importlib.util
 import os
 import signal
 import subprocess
@@ -57,3 +59,14 @@ def test_what_it_started_ends_with_it(tmp_path, number, where, stubborn):
         for pid in started:
             if not ended(pid):
                 os.kill(pid, signal.SIGKILL)
+
+
+def test_the_site_is_not_made_without_the_command():
+    """Its stage alone builds what it reads, and says why where that failed."""
+    loader = importlib.machinery.SourceFileLoader("run_tests_docs", str(ROOT / "tools" / "run-tests"))
+    stages = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests_docs", loader))
+    sys.modules["run_tests_docs"] = stages
+    loader.exec_module(stages)
+    stages.check = lambda name, *command, **_: stages.Result(name, "failed", "begun without the command")
+    stages.build = lambda folder, *options: stages.Result(f"{folder}: build", "failed", "no compiler")
+    assert stages.STAGES["docs"][1]() == [stages.Result("build-release: build", "failed", "no compiler")]
