@@ -198,7 +198,7 @@ static void main_most_take(struct job *job, const struct member *m)
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
-		f->main_most_bytes = known(m->p.peak_bytes + faults * piece);
+		f->main_most_bytes = known(m->p.peak_bytes + f->rss_error_bytes.value + faults * piece);
 }
 
 /* Is it more than main can have been? Then some other was so large. */
@@ -366,17 +366,24 @@ static int64_t faults_at_end(const struct member *m, const struct end *end)
 	return larger(has_both ? end->faults_minor.value - end->faults_waited.value : 0, counter_value(&m->tree[TREE_FAULTS].own));
 }
 
-/* What it was after the last look at its memory, none tells but a mark of its whole life. Where it was seen at no time none was
- * seen. */
+/* What it was after the last look at its memory, none tells but a mark of its whole life; where it was seen at no time none was
+ * seen. But what it grew by at looks since its faults were read, these brought: what a fork gave it is none of that. */
 static void unread_take(struct job *job, struct member *m, const struct end *end)
 {
-	const int64_t had = m->p.peak_bytes > 0 ? faults_seen(m->faults_read, m->p.peak_bytes / job->page_bytes) : 0;
-	const int64_t now = m->p.peak_exact ? 0 : larger(faults_at_end(m, end) - had, 0);
+	struct facts *f = &job->facts;
+	const bool whole = m->p.peak_exact, was_read = m->p.peak_bytes > 0;
+	const int64_t unread = whole ? 0 : larger(faults_at_end(m, end) - (was_read ? m->shown.faults : 0), 0);
+	int64_t grown = was_read && !whole ? m->shown.grown / job->page_bytes : 0;
 
 	if (m->p.is_main || end->how == END_LEFT)
 		return;
-	job->facts.faults_unread = known(job->facts.faults_unread.value + now - m->unread);
-	m->unread = now;
+	m->faults_told |= end->faults_minor.known;
+	if (m->faults_told)
+		grown = smaller(grown, unread);
+	f->faults_unread = known(f->faults_unread.value + unread - m->unread);
+	f->faults_grown = known(f->faults_grown.value + grown - m->grown);
+	m->unread = unread;
+	m->grown = grown;
 }
 
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)

@@ -60,7 +60,6 @@ enum {
 	MAX_MEMBERS = 1 << 24,
 	MAX_EVENTS = 1000,
 	ANCHORS = 4,
-	FAULTS_AT_THE_END = 512, /* a program's end takes a few, after the last look at it */
 	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
 };
 
@@ -106,7 +105,13 @@ struct member {
 	struct tree_counter tree[TREES];
 	int64_t faults_at_mark;/* when its mark was read last, of its first program */
 	int64_t faults_read;   /* its own when they were read last while it lived */
-	int64_t unread;        /* its part of the fact faults_unread */
+	struct {
+		int64_t faults;       /* that had been read before the last look at its memory */
+		int64_t grown;        /* bytes that its anonymous memory grew by at looks since those were read */
+		int64_t anon;         /* at the last look, or 0 before that of a program of its own; INT64_MAX: unknown */
+	} shown;
+	bool faults_told;      /* all of its own, at its end */
+	int64_t unread, grown; /* its part of the facts faults_unread and faults_grown */
 	struct counter plain[PLAINS];
 	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
 	struct maybe level[LEVELS];
@@ -193,11 +198,15 @@ static inline int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Of the faults of a process, those whose pages looks saw. Counters may be a window old: pages of its largest size that they
- * lack were seen; and its end takes a few. */
-static inline int64_t faults_seen(int64_t faults, int64_t pages)
+/* What so many faults brought at most: page bytes each, and each of so many huge ones huge_bytes. */
+static inline struct maybe faults_brought(int64_t faults, int64_t page, int64_t huge, int64_t huge_bytes)
 {
-	return larger(faults, pages) + FAULTS_AT_THE_END;
+	int64_t small, large, both;
+
+	if (__builtin_mul_overflow(faults, page, &small) || __builtin_mul_overflow(smaller(huge, faults), huge_bytes, &large) ||
+		__builtin_add_overflow(small, large, &both))
+		return UNKNOWN;
+	return known(both);
 }
 
 /* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */

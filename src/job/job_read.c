@@ -141,11 +141,28 @@ static void growth_take(const struct job *job, struct member *m, int64_t anon)
 	m->p.grown_since_ns = m->old.time_ns;
 }
 
+/* Which of its faults this look at its memory shows: those that had been read before, and those that it grew by since then. It may have
+ * grown before the reading as far as that has more than was shown. */
+static void shown_take(const struct job *job, struct member *m, int64_t anon)
+{
+	const int64_t growth = larger(anon - m->shown.anon - job->facts.rss_error_bytes.value, 0);
+	const int64_t between = larger(job->page_bytes * (m->faults_read - m->shown.faults) - m->shown.grown, 0);
+
+	m->shown.anon = anon;
+	if (m->faults_read > m->shown.faults)
+		m->shown.grown = larger(growth - between, 0);
+	else
+		m->shown.grown += growth;
+	m->shown.faults = m->faults_read;
+}
+
 static void file_take(const struct job *job, struct live *l, const struct reading *r)
 {
 	l->file = l->m->p.rss_file_bytes = r->value;
-	if (r->known && l->rss_known)
-		growth_take(job, l->m, l->rss - l->file);
+	if (!r->known || !l->rss_known)
+		return;
+	growth_take(job, l->m, l->rss - l->file);
+	shown_take(job, l->m, anon_of(l));
 }
 
 /* A mark that was there before the run counts only once it rises. */

@@ -294,6 +294,7 @@ static void exec_take(struct job *job, struct member *m)
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;
 	l->given = l->given_anon = 0;
+	m->shown.anon = 0;
 	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
 	if (job->config.huge_page_bytes == 0)
 		family_found(job, m);
@@ -316,9 +317,14 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 {
 	struct member *parent = member_find(job, m->p.parent);
 
-	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0 ||
-		parent->p.startstack != m->p.startstack)
+	m->shown.anon = INT64_MAX;
+	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0)
 		return;
+	if (parent->p.startstack != m->p.startstack) {
+		if (parent->p.startstack != 0 && !parent->ran_another)
+			m->shown.anon = 0;
+		return;
+	}
 	parent->kin++;
 	parent->forked = true;
 	m->is_kin = true;

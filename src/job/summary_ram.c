@@ -189,25 +189,66 @@ static bool had_unseen(const struct job *job)
 	return faults_waited(job) > 0 || (is_blind(f) && f->main_ignored_sigchld.value == 1);
 }
 
-/* Of those, what one that was seen explains. What is granted for its counters' age would hide, behind thousands that exit
- * records told of, those whose records were lost; and nothing was seen of whose memory was never read. */
-static int64_t faults_explained(const struct facts *f, const struct process *p)
+/* How many huge pages the machine gave out, to whomever. */
+static int64_t huge_given(const struct job *job)
 {
-	if (!is_in_another(p))
+	const struct acc *thp = job_acc(job, M_HOST_THP_FAULTS, 0);
+
+	if (job_facts_const(job)->huge_page_bytes.value == 0)
 		return 0;
-	if (f->taskstats_lost.value == 1 || p->peak_bytes == 0)
-		return p->faults_minor;
-	return faults_seen(p->faults_minor, p->peak_bytes / PAGE);
+	return thp ? thp->max - thp->min : INT64_MAX;
+}
+
+/* The most that a fault brings of memory that is no file's, huge pages apart. */
+static int64_t fault_page(const struct facts *f)
+{
+	return f->fault_page_bytes.known ? f->fault_page_bytes.value : PAGE;
+}
+
+static struct maybe brought(const struct job *job, int64_t faults, int64_t page)
+{
+	return faults_brought(faults, page, huge_given(job), job_facts_const(job)->huge_page_bytes.value);
+}
+
+/* Those that brought what others were seen to grow by: each page one, but a huge page all of its pages. */
+static int64_t faults_grown(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	const int64_t given = huge_given(job), grown = f->faults_grown.value;
+
+	if (given >= grown)
+		return 0;
+	return larger(grown - given * (f->huge_page_bytes.value / fault_page(f)), 0);
 }
 
 /* Those of whom no look found, and those after the last look at whom it did. */
 static int64_t faults_unseen(const struct job *job)
 {
-	int64_t faults = faults_waited(job);
+	int64_t faults = faults_waited(job) + job_facts_const(job)->faults_unread.value - faults_grown(job);
 
-	for (size_t i = 0; i < job_process_count(job); i++)
-		faults -= faults_explained(job_facts_const(job), job_process(job, i));
-	return (faults > 0 ? faults : 0) + job_facts_const(job)->faults_unread.value;
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		faults -= is_in_another(p) ? p->faults_minor : 0;
+	}
+	return larger(faults, 0);
+}
+
+/* The same, less what counters' age and an end take for each that was seen. Behind thousands that exit records told of that would
+ * hide those whose records were lost. */
+static int64_t faults_missed(const struct job *job)
+{
+	enum {
+		LATE = 512
+	};
+	int64_t faults = faults_unseen(job);
+
+	for (size_t i = 0; i < job_process_count(job) && job_facts_const(job)->taskstats_lost.value != 1; i++) {
+		const struct process *p = job_process(job, i);
+
+		faults -= !p->is_main && p->peak_bytes > 0 ? LATE : 0;
+	}
+	return larger(faults, 0);
 }
 
 /* Were there, or may there have been, processes that no look found? Whose faults were last read a while before its end may
@@ -230,15 +271,32 @@ static bool may_lack_some(const struct job *job)
 static struct maybe unseen_most(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
-	const struct acc *thp = job_acc(job, M_HOST_THP_FAULTS, 0);
-	const int64_t faults = faults_waited(job), given = thp ? thp->max - thp->min : 0;
-	int64_t most, huge;
 
-	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(faults, FAULT_AROUND, &most) ||
-		__builtin_mul_overflow(given < faults ? given : faults, f->huge_page_bytes.value, &huge) ||
-		__builtin_add_overflow(most, huge, &most))
-		return UNKNOWN;
-	return known(most);
+	return f->main_ignored_sigchld.value == 1 ? UNKNOWN : brought(job, faults_waited(job), larger(fault_page(f), FAULT_AROUND));
+}
+
+/* Are all whose faults went unseen in main's ru_maxrss? */
+static bool is_maxrss_of_all(const struct job *job)
+{
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		if (!job_process(job, i)->is_main && !is_in_another(job_process(job, i)))
+			return false;
+	}
+	return job_facts_const(job)->main_maxrss_bytes.known;
+}
+
+/* What the unseen can have held beside the others: in pages of their own what all their faults brought, and of files as much as
+ * one of them may have mapped. Most map the libraries of the others, one after the other, and a piece for each fault of
+ * thousands would bound nothing. */
+static struct maybe unseen_beside(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	const struct maybe own = brought(job, faults_unseen(job), fault_page(f));
+	const struct maybe pieces = brought(job, faults_unseen(job), larger(fault_page(f), FAULT_AROUND));
+
+	if (!pieces.known || !is_maxrss_of_all(job))
+		return pieces;
+	return maybe_min(pieces, known(own.value + f->main_maxrss_bytes.value + f->rss_error_bytes.value));
 }
 
 /* May those that no look found have held enough to matter beside the others? */
@@ -246,15 +304,11 @@ static bool unseen_matter(const struct job *job, const struct ram_figure *figure
 {
 	const struct facts *f = job_facts_const(job);
 	const bool none_seen = f->processes_seen.known && f->processes_seen.value <= 1;
-	const struct maybe most = none_seen ? unseen_most(job) : UNKNOWN;
+	const struct maybe most = none_seen ? unseen_most(job) : brought(job, faults_missed(job), fault_page(f));
 
-	if (!is_blind(f))
-		return false;
 	if (f->main_ignored_sigchld.value == 1)
 		return true;
-	if (none_seen)
-		return !most.known || most.value > 0;
-	return faults_unseen(job) > figure->peak.value / 10 / PAGE;
+	return !most.known || most.value > (none_seen ? 0 : figure->peak.value / 10);
 }
 
 static int64_t largest_process(const struct job *job, bool with_main)
@@ -276,7 +330,7 @@ static struct maybe all_at_most(const struct job *job, bool with_main)
 	const struct facts *f = job_facts_const(job);
 	int64_t sum = 0;
 
-	if (f->taskstats.value != 1 || is_blind(f) || f->processes_seen.value != (int64_t) job_process_count(job) || faults_unseen(job) > 0)
+	if (f->taskstats.value != 1 || is_blind(f) || f->processes_seen.value != (int64_t) job_process_count(job) || faults_missed(job) > 0)
 		return UNKNOWN;
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
@@ -295,11 +349,18 @@ struct ram_accs {
 	struct maybe most;     /* neither the low bound nor the best estimate is above it */
 };
 
-/* Then the figure is what looks found, and no more. */
+/* Where they matter the figure is what looks found, and no more; else they may have held that beside it. */
 static void unseen_take(const struct job *job, struct ram_figure *figure)
 {
-	if (!figure->high.known || !unseen_matter(job, figure))
+	const struct facts *f = job_facts_const(job);
+	const struct maybe more = unseen_beside(job);
+
+	if (!figure->high.known || !is_blind(f))
 		return;
+	if (!unseen_matter(job, figure) && more.known && more.value < INT64_MAX - figure->high.value) {
+		figure->high.value += more.value;
+		return;
+	}
 	/* One that was found, and gone before its memory was read. */
 	if (figure->peak.value == 0) {
 		*figure = (struct ram_figure) { .low = known(0) };

@@ -436,6 +436,25 @@ static void all_at_once(int n, size_t mb, int waits)
 		;
 }
 
+static void huge_100(int i)
+{
+	(void) i;
+	(void) fill_huge(100 * (size_t) MB);
+}
+
+static void small_300(int i)
+{
+	(void) i;
+	(void) fill(300 * (size_t) MB);
+}
+
+/* A child of 300 MB for long, and then four of 100 MB of huge pages each, at one instant: 400 MB by few faults. */
+static void huge_at_once(void)
+{
+	children(1, small_300, 500);
+	children(4, huge_100, 0);
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -492,6 +511,8 @@ int main(int argc, char **argv)
 		hugetlb();
 	else if (strcmp(job, "all-at-once") == 0)
 		all_at_once((int) number, (size_t) other, argc > 4);
+	else if (strcmp(job, "huge-at-once") == 0)
+		huge_at_once();
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

@@ -68,6 +68,8 @@ static struct summary with_a_child(struct rig *r, bool has_records, int64_t wait
 	rss(r, 2, 100 * MB, 0);
 	faults(r, 2, 30000);
 	tick(r);
+	rss(r, 2, 100 * MB, 0);
+	tick(r);
 	gone(r, 2);
 	tick(r);
 	main_reaped(r, 101 * MB, waited, 5, 6);
@@ -91,9 +93,185 @@ static void test_the_childs_own_faults_change_nothing(void **state)
 	expect_bounded(*state, false, 30000);
 }
 
-static void test_few_unseen_faults_change_nothing(void **state)
+/* What they brought may have been there beside the rest: a page each, and of files no more than ru_maxrss. */
+static void test_few_unseen_faults_raise_the_bound(void **state)
 {
-	expect_bounded(*state, false, 32000);
+	struct summary s = with_a_child(*state, false, 32000);
+
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.combined.peak.value, 100 * MB, 115 * MB);
+	assert_within(s.combined.high.value, 100 * MB + 2000 * PAGE + 101 * MB, 120 * MB + 2000 * PAGE + 101 * MB);
+	assert_within(s.descendants.high.value, 100 * MB + 2000 * PAGE + 101 * MB, s.combined.high.value);
+	summary_done(&s);
+}
+
+/* Or a piece of a file each. */
+static void test_very_few_unseen_faults_bring_no_more_than_a_piece_each(void **state)
+{
+	struct summary s = with_a_child(*state, false, 30000 + 100);
+
+	assert_within(s.combined.high.value, 100 * MB + 100 * 65536, 115 * MB + 100 * 65536);
+	summary_done(&s);
+}
+
+/* Of huge pages the machine gave out so many: unseen faults, few as they are, may have brought as many. */
+static struct summary beside_huge_pages(struct rig *r, int64_t given, int64_t waited)
+{
+	job_facts(r->job)->huge_page_bytes = known(HUGE_PAGE);
+	huge_pages(r, 1000);
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 300 * MB, 0);
+	faults(r, 2, FILL);
+	huge_pages(r, 1000);
+	tick(r);
+	rss(r, 2, 300 * MB, 0);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	huge_pages(r, 1000 + given);
+	main_reaped(r, 300 * MB, waited, 5, 6);
+	finish(r);
+	return summary_of(r);
+}
+
+static void test_unseen_faults_that_may_have_brought_huge_pages_matter(void **state)
+{
+	struct summary s = beside_huge_pages(*state, 100, FILL + 600);
+
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known || s.descendants.high.known);
+	summary_done(&s);
+}
+
+static void test_late_faults_may_have_brought_huge_pages_too(void **state)
+{
+	struct summary s = beside_huge_pages(*state, 100, FILL + 200);
+
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.combined.high.value, 300 * MB + 200 * 65536 + 100 * HUGE_PAGE, 315 * MB + 200 * 65536 + 100 * HUGE_PAGE);
+	summary_done(&s);
+}
+
+/* It grew by 80 MB after its faults were read; who filled huge pages meanwhile had few faults for that, and the others were
+ * somebody else's. */
+static struct summary grown_child(struct rig *r, uint64_t stack, int64_t given)
+{
+	job_facts(r->job)->huge_page_bytes = known(HUGE_PAGE);
+	huge_pages(r, 1000);
+	start(r, false);
+	born(r, 2, 1, stack);
+	rss(r, 2, 10 * MB, 0);
+	faults(r, 2, 10 * MB / PAGE);
+	tick(r);
+	rss(r, 2, 90 * MB, 0);
+	huge_pages(r, 1000 + given);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 100 * MB, 90 * MB / PAGE, 5, 6);
+	finish(r);
+	return summary_of(r);
+}
+
+static void test_what_a_child_grew_by_its_faults_brought(void **state)
+{
+	struct summary s = grown_child(*state, 78, 0);
+
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.combined.high.value, 90 * MB, 115 * MB);
+	summary_done(&s);
+}
+
+static void test_unless_huge_pages_may_have_brought_it(void **state)
+{
+	struct summary s = grown_child(*state, 78, 40);
+
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known);
+	summary_done(&s);
+}
+
+/* 100 faults brought 150 MB, of huge pages; looks since they were read show all of that. */
+static void test_what_was_read_explains_what_huge_pages_do_not(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	job_facts(r->job)->huge_page_bytes = known(HUGE_PAGE);
+	huge_pages(r, 1000);
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 150 * MB, 0);
+	push(r);
+	faults(r, 2, 100);
+	huge_pages(r, 9000);
+	tick(r);
+	rss(r, 2, 150 * MB, 0);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 152 * MB, 100, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.combined.high.value, 150 * MB, 165 * MB);
+	summary_done(&s);
+}
+
+/* Eight copies of a large main, and children that no look found: what its fork gave a child no fault of its own brought. */
+static void test_what_a_fork_gave_explains_no_faults(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	rss(r, 1, 400 * MB, MB);
+	push(r);
+	faults(r, 1, 400 * MB / PAGE);
+	tick(r);
+	for (uint32_t id = 2; id < 10; id++) {
+		born(r, id, 1, 77);
+		rss(r, id, 400 * MB, 0);
+		push(r);
+		faults(r, id, 50);
+	}
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t id = 1; id < 10; id++)
+			rss(r, id, 400 * MB, id == 1 ? MB : 0);
+		tick(r);
+	}
+	for (uint32_t id = 2; id < 10; id++)
+		gone(r, id);
+	tick(r);
+	main_reaped(r, 402 * MB, 8 * 50 + 70 * MB / PAGE, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known || s.descendants.high.known);
+	summary_done(&s);
+}
+
+/* Its memory was read at 88 MB, and its faults when it had 90: that is in no figure. */
+static void test_faults_read_after_the_last_look_were_not_seen(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	born(r, 2, 1, 78);
+	rss(r, 2, 88 * MB, 0);
+	push(r);
+	faults(r, 2, 90 * MB / PAGE);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 100 * MB, 90 * MB / PAGE, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_true(s.combined.high.value >= 90 * MB + 512 * 65536 && s.descendants.high.value >= 88 * MB + 512 * 65536);
+	summary_done(&s);
 }
 
 static void test_exit_records_tell_of_everybody(void **state)
@@ -315,6 +493,22 @@ static void test_faults_that_brought_more_than_they_can_are_no_bound(void **stat
 	s = summary_of(r);
 	assert_int_equal(s.descendants.low.value, 50 * MB);
 	assert_false(s.descendants.high.known);
+	summary_done(&s);
+}
+
+/* Kernels that keep sizes per processor tell them with an error. */
+static void test_mains_size_may_be_off(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	job_facts(r->job)->rss_error_bytes = known(8 * MB);
+	job_facts(r->job)->main_faults = known(10);
+	main_reaped(r, 50 * MB, 50 * MB / PAGE, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.main.high.value, 11 * MB + 8 * MB + 10 * 65536);
 	summary_done(&s);
 }
 
@@ -553,7 +747,15 @@ int main(void)
 		RIG_TEST(test_nothing_was_read),
 		RIG_TEST(test_a_peak_without_a_look_has_no_mean),
 		RIG_TEST(test_the_childs_own_faults_change_nothing),
-		RIG_TEST(test_few_unseen_faults_change_nothing),
+		RIG_TEST(test_few_unseen_faults_raise_the_bound),
+		RIG_TEST(test_very_few_unseen_faults_bring_no_more_than_a_piece_each),
+		HUGE_RIG_TEST(test_unseen_faults_that_may_have_brought_huge_pages_matter),
+		HUGE_RIG_TEST(test_late_faults_may_have_brought_huge_pages_too),
+		HUGE_RIG_TEST(test_what_a_child_grew_by_its_faults_brought),
+		HUGE_RIG_TEST(test_unless_huge_pages_may_have_brought_it),
+		HUGE_RIG_TEST(test_what_was_read_explains_what_huge_pages_do_not),
+		RIG_TEST(test_what_a_fork_gave_explains_no_faults),
+		RIG_TEST(test_faults_read_after_the_last_look_were_not_seen),
 		RIG_TEST(test_exit_records_tell_of_everybody),
 		RIG_TEST(test_lost_exit_records_tell_of_nobody),
 		RIG_TEST(test_much_unseen_is_sampled),
@@ -565,6 +767,7 @@ int main(void)
 		RIG_TEST(test_what_main_cannot_have_been_a_child_was),
 		RIG_TEST(test_what_main_cannot_have_been_an_unseen_child_was),
 		RIG_TEST(test_faults_that_brought_more_than_they_can_are_no_bound),
+		RIG_TEST(test_mains_size_may_be_off),
 		RIG_TEST(test_what_main_can_have_been_it_may_have_been),
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
