@@ -103,16 +103,16 @@ char *compare_cell_text(const struct compare_row *row, const struct compare_cell
 }
 
 /* Of nothing there are no percents: by how much, in the figure's own unit. */
-static void put_amount(const struct compare_row *row, double difference, enum units units, char *buf)
+static void put_amount(const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
 {
 	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
-	char text[CELL_LEN];
 
-	(void) snprintf(buf, CELL_LEN, "%s%s", difference < 0 ? "-" : "+", compare_cell_text(row, &by, units, text));
+	buf[0] = difference < 0 ? '-' : '+';
+	(void) compare_cell_text(row, &by, units, buf + 1);
 }
 
 /* "-15.1 %", "+11 pt", "~"; what the test says stands beside it. */
-static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char *buf)
+static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char buf[1 + CELL_LEN])
 {
 	if (change->verdict == COMPARE_UNKNOWN)
 		buf[0] = '\0';
@@ -250,7 +250,7 @@ static void put_head(struct table *t)
 static void put_row(struct table *t, const struct compare_row *row)
 {
 	const bool is_tight = t->markdown || t->form == FORM_FLOWING;
-	char text[CELL_LEN], change_text[CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 4];
+	char text[CELL_LEN], change_text[1 + CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 5];
 
 	put_label(t, row->label);
 	for (size_t g = 0; g < t->c->n_groups; g++) {
