@@ -202,6 +202,52 @@ static void live_beside(struct live *l, const struct bounds *b)
 	l->marked = false;
 }
 
+/* ---- what ended between two looks ------------------------------------------------------------------------------------ */
+
+/* Of what it shared with relatives by fork no more than its faults brought went with it, some of which may have been read before its
+ * memory; of files nothing, since others may map them. */
+static int64_t held_alone(const struct job *job, const struct member *m, const struct live *l)
+{
+	const int64_t anon = smaller(larger(l->told - l->file, 0), l->told);
+
+	return m->related ? smaller(anon, job->page_bytes * own_faults(m) + m->shown.grown) : anon;
+}
+
+void ended_take(struct job *job, struct member *m, const struct live *l)
+{
+	struct ended *ended = &job->lately;
+
+	m->untold = l->was_told ? 0 : larger(l->burst, l->rss_known ? l->rss : 0);
+	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++) {
+		ended->told[s] += l->was_told ? held_alone(job, m, l) : 0;
+		ended->untold[s] += m->untold;
+	}
+	/* Without room its later proofs stand beside the last total alone. */
+	if (vec_room(&ended->ids, &ended->cap, ended->n, sizeof(*ended->ids), MAX_MEMBERS) == 0)
+		ended->ids[ended->n++] = m->p.id;
+}
+
+/* They may have been there beside all that was born or grew until this look. */
+static void ended_settle(struct job *job, struct bounds *b)
+{
+	struct ended *ended = &job->lately;
+
+	for (enum set s = ALL; s < SETS; s++)
+		b->between[s] = b->high[s] + smaller(ended->told[s], job->high[s].last);
+	for (size_t i = 0; i < ended->n; i++) {
+		struct member *m = member_find(job, ended->ids[i]);
+
+		for (enum set s = ALL; m && s < SETS; s++) {
+			const int64_t own = m->untold > 0 ? m->untold : m->seen;
+
+			m->others[s].most = larger(m->others[s].most, b->between[s] + ended->untold[s] - own);
+		}
+	}
+	ended->n = 0;
+	for (enum set s = ALL; s < SETS; s++)
+		ended->told[s] = ended->untold[s] = 0;
+}
+
 static void recent_take(struct recent *recent, int64_t value, bool turn)
 {
 	recent->last = value;
@@ -246,11 +292,13 @@ static void raise(struct job *job, const struct look *look, struct bounds *b, en
 	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
 	copies_raise(job, look, b, s);
+	if (look)
+		b->high_max[s] = larger(b->high_max[s], b->between[s]);
 	b->bursts[s] = burst->sum;
 	if (burst->any) {
 		b->low_max[s] = larger(b->low_max[s], burst->low);
 		/* Whoever lived between two looks lived beside what either found. */
-		const int64_t base = missed > 0 ? larger(burst->base, b->high[s]) : burst->base;
+		const int64_t base = look || missed > 0 ? larger(burst->base, b->between[s]) : burst->base;
 
 		b->high_max[s] = larger(larger(b->high_max[s], base + burst->sum + missed), b->low_max[s]);
 		b->max[s] = larger(b->max[s], larger(burst->likely, with_missed));
@@ -285,6 +333,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 		ret->low_max[s] = job->accs[of[s][0]].max;
 		ret->max[s] = job->accs[of[s][1]].max;
 		ret->high_max[s] = job->accs[of[s][2]].max;
+		ret->between[s] = ret->high[s];
 		raise(job, NULL, ret, s);
 	}
 	return any;
@@ -341,6 +390,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	families_anchor(job, time_ns);
 	for (enum set s = ALL; s < SETS; s++)
 		one_set(job, ret, s);
+	ended_settle(job, ret);
 	for (size_t i = 0; i < job->n_live; i++)
 		live_bursts(job, &job->live[i], ret);
 	for (enum set s = ALL; s < SETS; s++) {

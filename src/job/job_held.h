@@ -68,6 +68,7 @@ struct bounds {
 	int64_t value[SETS], low[SETS], high[SETS];
 	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
 	int64_t bursts[SETS];                             /* their sum */
+	int64_t between[SETS];                            /* what this total tells of, beside what ended since the last one */
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 /* What the others held at most, and probably, since its mark was read last. */
@@ -93,6 +94,8 @@ int64_t parents_most(const struct job *job, const struct member *m);
 /* What of its ru_maxrss, value, an orphan probably brought with so many faults: a page each, or huge ones where its parent
  * cannot have given it all that. */
 int64_t orphan_own(const struct job *job, const struct member *m, int64_t value, int64_t faults);
+/* m is not among the living any more; l: what it was at the last look. */
+void ended_take(struct job *job, struct member *m, const struct live *l);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */

@@ -126,6 +126,7 @@ struct member {
 	/* Of struct live, once it ended: */
 	struct beside others[SETS];
 	int64_t seen, given;
+	int64_t untold;       /* its size, if no total told of it */
 	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
 	uint64_t room_seq;    /* frame that told of the last of them */
 	int64_t copied;       /* ended before a look at it was added up: what it probably shared with its parent */
@@ -277,6 +278,13 @@ struct burst {
 	uint64_t missed_seq;   /* frame that told of the last of them */
 };
 
+/* Those that ended since the last total. What they prove later, they may have held beside all that came meanwhile. */
+struct ended {
+	int64_t told[SETS], untold[SETS]; /* what they alone held at the last total; sizes of those that it did not tell of */
+	uint32_t *ids;
+	size_t n, cap;
+};
+
 /* A total at the last look, its largest since marks were read last, and in the span before that. */
 struct recent {
 	int64_t last, now, before;
@@ -357,6 +365,7 @@ struct job {
 	struct maybe cgroup_anon; /* read since the last total */
 	struct look look;
 	struct burst burst[SETS];
+	struct ended lately;
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;

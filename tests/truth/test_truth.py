@@ -155,8 +155,11 @@ def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, o
     summary = run(workload, job, options=[*options, "--cgroup=none"])
     check_all(summary)
     combined = summary["ram"]["combined"]
-    if combined["high_bytes"] is not None:  # who may not read exit records knows nothing of a child that no look found
-        assert 297 * MB <= combined["high_bytes"] <= 480 * MB  # of what went unseen, all may have been there at once
+    # Who may not read exit records knows nothing of a child that no look found: it may have brought the copy's 150 MB, and have mapped
+    # a file as large as main beside it.
+    most = 465 if run.rights == "root" else 610
+    if combined["high_bytes"] is not None:
+        assert 297 * MB <= combined["high_bytes"] <= most * MB  # of what went unseen, all may have been there at once
     between(combined["peak_bytes"], 150, 320)
 
 

@@ -569,6 +569,37 @@ static void orphans_of_100_mb(struct rig *r, bool found)
 	summary_done(&s);
 }
 
+/* One look found them while they filled, and their ends: each proves what it was when it is waited for, and all may have been so large
+ * at one instant. */
+static void test_orphans_that_ended_in_the_look_that_found_them_add_up(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	for (uint32_t id = 2; id < 6; id++) {
+		born(r, id, 1, 77);
+		rss(r, id, 40 * MB, 0);
+		faults(r, id, 40 * MB / PAGE);
+	}
+	push(r);
+	for (uint32_t id = 2; id < 6; id++) {
+		gone(r, id);
+		push(r);
+	}
+	tick(r);
+	main_reaped(r, 11 * MB, 0, 5, 6);
+	for (uint32_t id = 2; id < 6; id++)
+		orphan_reaped(r, id, 100 * MB, 100 * MB / PAGE, 0);
+	tick(r);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_within(s.combined.high.value, 400 * MB, 411 * MB);
+	assert_within(s.descendants.high.value, 400 * MB, 411 * MB);
+	summary_done(&s);
+}
+
 static void test_orphans_that_no_look_found_add_up(void **state)
 {
 	orphans_of_100_mb(*state, false);
@@ -769,6 +800,7 @@ int main(void)
 		RIG_TEST(test_faults_that_brought_more_than_they_can_are_no_bound),
 		RIG_TEST(test_mains_size_may_be_off),
 		RIG_TEST(test_what_main_can_have_been_it_may_have_been),
+		RIG_TEST(test_orphans_that_ended_in_the_look_that_found_them_add_up),
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
 		RIG_TEST(test_an_orphan_that_is_no_larger_than_its_parent_proves_nothing),
