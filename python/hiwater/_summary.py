@@ -236,7 +236,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Processes:
-    """seen: how many there were (seen_at_least: or more); peak_alive: most at one instant; left: lived on at the end;
+    """seen: how many there were (seen_at_least: or more); peak_alive: most that a look found at one instant; left: lived on at the end;
     list: the largest."""
 
     seen: Optional[int] = None

@@ -203,7 +203,7 @@ static void tile_processes(struct html *h, const struct summary *s)
 	html_printf(h, "%s%lld", s->seen_at_least ? "&ge; " : "", (long long) seen.value);
 	tile_more(h);
 	if (s->peak_alive.known && s->peak_alive.value > 0)
-		html_printf(h, "%lld at once", (long long) s->peak_alive.value);
+		html_printf(h, "%lld seen at once", (long long) s->peak_alive.value);
 	if (s->facts->processes_left.known && s->facts->processes_left.value > 0)
 		html_printf(h, ", %lld lived on", (long long) s->facts->processes_left.value);
 	tile_end(h);

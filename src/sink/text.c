@@ -106,7 +106,7 @@ static void processes(struct text *t)
 	if (!seen.known || seen.value <= 0)
 		return;
 	if (alive.known && alive.value > 0 && alive.value < seen.value)
-		layout_part(&t->l, "%s%lld" NB "process%s (%lld" NB "at" NB "once)", least, (long long) seen.value,
+		layout_part(&t->l, "%s%lld" NB "process%s (%lld" NB "seen" NB "at" NB "once)", least, (long long) seen.value,
 			plural(seen.value), (long long) alive.value);
 	else
 		layout_part(&t->l, "%s%lld" NB "process%s", least, (long long) seen.value, plural(seen.value));
