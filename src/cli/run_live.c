@@ -148,9 +148,12 @@ static void pass_on(struct live *l, int patience_ms)
 	ssize_t n;
 
 	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->passed_on)) > 0) {
-		if (terminal_write(l->terminal, bytes, (size_t) n, patience_ms) < 0)
+		size_t written;
+		const int r = terminal_write_part(l->terminal, bytes, (size_t) n, patience_ms, &written);
+
+		l->passed_on += (off_t) written;
+		if (r < 0)
 			return;
-		l->passed_on += n;
 	}
 }
 
@@ -239,6 +242,18 @@ static void end_view(struct live *l)
 	live_left(l, status);
 }
 
+/* What the terminal did not take is kept: nobody else has it. */
+static void end_spool(struct live *l)
+{
+	struct stat st;
+
+	if (fstat(l->spool, &st) == 0 && st.st_size > l->passed_on)
+		complain("warning: --live: the terminal did not take all that was printed; it is in %s", l->name);
+	else
+		(void) unlink(l->name);
+	(void) close(l->spool);
+}
+
 void live_end(struct live *l)
 {
 	if (l->terminal < 0)
@@ -247,10 +262,8 @@ void live_end(struct live *l)
 		end_view(l);
 	own_err_back(l);
 	pass_on(l, PATIENCE_END_MS);
-	if (l->spool >= 0) {
-		(void) unlink(l->name);
-		(void) close(l->spool);
-	}
+	if (l->spool >= 0)
+		end_spool(l);
 	if (l->streams[STDIN_FILENO] >= 0)
 		(void) close(l->streams[STDIN_FILENO]);
 	(void) close(l->terminal);

@@ -47,5 +47,6 @@ void live_come_back(struct live *l);
 /* The view was reaped: somebody left it, or it was killed, and the terminal is put right where it did not come to that. */
 void live_left(struct live *l, int status);
 
-/* The job is over: so is the view. The terminal is as it was, and has everything that was meant for it. */
+/* The job is over: so is the view. The terminal is as it was, and has everything that was meant for it; what it does not take
+ * stays in the file, and a warning says where that is. */
 void live_end(struct live *l);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "cli/cli.h"
@@ -23,6 +24,7 @@
 enum {
 	WIDTH = 80,
 	WRITE_PIECE = 4096,     /* PIPE_BUF: so much room a pipe has when poll calls it writable */
+	MOMENT_MS = 10
 };
 
 void terminal_guard_streams(void)
@@ -123,25 +125,93 @@ static int wait_for_room(int fd, int patience_ms)
 	return fds[0].revents ? 0 : -ECANCELED;
 }
 
-int terminal_write(int fd, const char *text, size_t len, int patience_ms)
+static int open_anew(int fd, int flags)
 {
-	while (len > 0) {
-		int r = wait_for_room(fd, patience_ms);
+	char link[40];
+	struct root root;
+	int anew = -1;
 
-		if (r == -EINTR)
-			continue;
-		if (r < 0)
-			return r;
-		ssize_t written = write(fd, text, len < WRITE_PIECE ? len : WRITE_PIECE);
+	if (root_open("/", &root, NULL) == 0) {
+		(void) snprintf(link, sizeof(link), "self/fd/%d", fd);
+		anew = openat(root.proc, link, flags | O_CLOEXEC | O_NOCTTY);
+	}
+	root_done(&root);
+	return anew;
+}
 
-		if (written < 0 && errno != EINTR && errno != EAGAIN)
-			return -errno;
-		if (written > 0) {
-			text += written;
-			len -= (size_t) written;
+/* A terminal is writable as soon as there is room for one byte, and a longer write then waits for the rest. O_NONBLOCK would hold
+ * for the shell and the job, too, who share the open file: so there is one more. Returns -1 where fd is no terminal, it is
+ * another user's, or its name leads to another one here (/dev/tty, /dev/ptmx). */
+static int open_without_wait(int fd)
+{
+	unsigned before, now;
+	int anew;
+
+	if (ioctl(fd, TIOCGDEV, &before) < 0)
+		return -1;
+	anew = open_anew(fd, O_WRONLY | O_NONBLOCK);
+	if (anew >= 0 && (ioctl(anew, TIOCGDEV, &now) < 0 || now != before)) {
+		(void) close(anew);
+		anew = -1;
+	}
+	return anew;
+}
+
+static int left_ms(uint64_t since_ns, int patience_ms)
+{
+	const uint64_t ms = (clock_boot_ns() - since_ns) / 1000000;
+
+	return ms < (uint64_t) patience_ms ? patience_ms - (int) ms : 0;
+}
+
+/* What poll calls writable may take nothing all the same: a newline needs room for two bytes. */
+static int wait_a_moment(int patience_ms)
+{
+	if (patience_ms <= 0)
+		return -ETIMEDOUT;
+	const int r = wait_for_room(-1, MOMENT_MS);
+
+	return r == -ETIMEDOUT ? 0 : r;
+}
+
+/* Returns how much was taken, which may be nothing, or -errno. */
+static int write_piece(int fd, const char *text, size_t len, int patience_ms)
+{
+	const int r = wait_for_room(fd, patience_ms);
+
+	if (r < 0)
+		return r;
+	const ssize_t n = write(fd, text, len < WRITE_PIECE ? len : WRITE_PIECE);
+
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
+	return n > 0 ? (int) n : wait_a_moment(patience_ms);
+}
+
+int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written)
+{
+	autoclose int anew = open_without_wait(fd);
+	uint64_t since_ns = clock_boot_ns();
+
+	*ret_written = 0;
+	while (*ret_written < len) {
+		const int n = write_piece(anew >= 0 ? anew : fd, text + *ret_written, len - *ret_written, left_ms(since_ns, patience_ms));
+
+		if (n < 0 && n != -EINTR)
+			return n;
+		if (n > 0) {
+			*ret_written += (size_t) n;
+			since_ns = clock_boot_ns();
 		}
 	}
 	return 0;
+}
+
+int terminal_write(int fd, const char *text, size_t len, int patience_ms)
+{
+	size_t written;
+
+	return terminal_write_part(fd, text, len, patience_ms, &written);
 }
 
 static void (*complaints)(const char *text);
@@ -234,9 +304,6 @@ static bool is_special(const char *path)
 /* Where nobody reads a FIFO yet, somebody may come within the usual patience (ENXIO: fifo(7)). */
 static int open_special(const char *path)
 {
-	enum {
-		MOMENT_MS = 10
-	};
 	int fd, r = 0;
 
 	for (int waited_ms = 0;; waited_ms += MOMENT_MS) {

@@ -34,6 +34,8 @@ enum {
 /* Writes it all, in pieces, unless the reader takes nothing for so long, or somebody asks hiwater to end while it waits.
  * Returns 0 or -errno. */
 int terminal_write(int fd, const char *text, size_t len, int patience_ms);
+/* The same, and how much the reader took, also where that is not all. */
+int terminal_write_part(int fd, const char *text, size_t len, int patience_ms, size_t *ret_written);
 
 /* Writes text to path: whole and by rename where path is a file or nothing yet, else straight into it (a device, a
  * pipe). Returns 0 or -errno. */

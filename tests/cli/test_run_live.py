@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """run --live: the view of a job in the terminal that it was started in."""
+import fcntl
 import os
 import pathlib
 import re
@@ -7,10 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
+import time
 
 import pytest
 import top_screen
-from cli_helpers import HERE, HIWATER, ended, wait_for
+from cli_helpers import HERE, HIWATER, ended, state_of, wait_for
 from top_screen import expect_given_back, modes, view_of
 
 pytestmark = top_screen.needed
@@ -274,3 +277,77 @@ def test_live_without_a_terminal(tool):
     assert (done.returncode, done.stdout) == (0, "there\n") and "no terminal" in done.stderr
     done = tool.run("run", "--live", "--no-record", "--", "echo", "there")
     assert (done.returncode, done.stdout) == (125, "") and "--no-record" in done.stderr
+
+
+@pytest.fixture
+def unread(tool):
+    """run --live of a script in a terminal that nobody reads but the test, and the end of that terminal."""
+    begun = []
+
+    def begin(script):
+        ours, its = os.openpty()
+        run = subprocess.Popen([HIWATER, "run", "--live", "--summary", "none", "--gpu", "none", "--", "sh", "-c", script], stdin=its, stdout=its,
+                               stderr=subprocess.PIPE, text=True, cwd=tool.folder, env={**tool.env, "TMPDIR": str(tool.folder), "TERM": "xterm"},
+                               start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(its)
+        begun.append((run, ours))
+        return run, ours
+
+    yield begin
+    for run, ours in begun:
+        run.kill()
+        os.close(ours)
+        run.communicate()
+
+
+NUMBERS = [str(i) for i in range(1, 100001)]
+
+
+def expect_kept(tool, err):
+    [kept] = tool.folder.glob("hiwater-live-*")
+    assert f"did not take all that was printed; it is in {kept}" in err
+    assert kept.read_text().splitlines() == NUMBERS
+
+
+def test_live_what_the_terminal_does_not_take_is_kept(tool, unread):
+    """What the job printed stays in a file, and stderr says in which."""
+    run, _ = unread("seq 100000; exit 3")
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 3
+    expect_kept(tool, err)
+
+
+def test_live_a_terminal_that_nobody_reads_is_waited_for_until_somebody_asks_to_end(tool, unread):
+    run, _ = unread("seq 100000; echo $$ >pid.new; mv pid.new pid; exit 3")
+    pid = tool.folder / "pid"
+    wait_for(pid.exists, "the job has printed")
+    wait_for(lambda: state_of(int(pid.read_text())) is None, "the job is reaped")
+    run.terminate()
+    began = time.monotonic()
+    _, err = run.communicate(timeout=60)
+    assert time.monotonic() - began < 4
+    assert run.returncode == 3
+    expect_kept(tool, err)
+
+
+def test_live_a_terminal_that_is_read_now_and_then_has_everything_once(tool, unread):
+    """The view is left, and the job prints more than there is room for."""
+    run, ours = unread("while [ ! -e left ]; do sleep 0.1; done; seq 9999; while [ ! -e read ]; do sleep 0.1; done; exit 3")
+    read = b""
+
+    def read_until(text, most):
+        nonlocal read
+        while text not in read:
+            read += os.read(ours, most)
+
+    read_until(b"every 1 s", 1000)
+    os.write(ours, b"q")
+    read_until(b"\033[?1049l", 1000)
+    (tool.folder / "left").touch()
+    read_until(b"\n2000\r", 100)
+    (tool.folder / "read").touch()
+    read_until(b"\n9999\r\n", 1000)
+    _, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (3, "")
+    assert re.findall(r"(\d+)\r\n", read.decode().rpartition("\033[?1049l")[2]) == NUMBERS[:9999]
+    assert not list(tool.folder.glob("hiwater-live-*"))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """In a terminal: the keys, job control, hang-ups, a TTY that stays one."""
+import contextlib
 import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import sys
@@ -321,3 +323,29 @@ def test_no_line_is_wider_than_the_terminal(terminal, columns):
     lines = re.sub(r"\x1b\[[0-9;]*m", "", one.read()).splitlines()
     assert any("hiwater" in line for line in lines)
     assert max(map(len, lines)) <= columns
+
+
+def test_a_terminal_with_little_room_that_nobody_reads(tool):
+    """It counts as writable, and a write of more than there is room for would wait for ever."""
+
+    def fill(fd, most):
+        taken = 0
+        os.set_blocking(fd, False)
+        with contextlib.suppress(BlockingIOError):
+            while taken < most:
+                taken += os.write(fd, b"x" * min(100, most - taken))
+        os.set_blocking(fd, True)
+        return taken
+
+    first, second = os.openpty(), os.openpty()
+    fill(second[1], fill(first[1], 1 << 20) - 100)
+    assert select.select([], [second[1]], [], 0)[1], "there is room"
+    process = tool.start("run", "--summary-file", "summary", "--", "sh", "-c", "exit 3", stderr=second[1])
+    try:
+        assert process.wait(30) == 3
+        assert os.get_blocking(second[1]), "others write there, too"
+        assert "RAM" in (tool.folder / "summary").read_text()
+    finally:
+        process.kill()
+        for fd in first + second:
+            os.close(fd)
