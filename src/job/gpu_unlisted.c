@@ -10,6 +10,9 @@ static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_
 /* Longer than two lists are apart where they are cheap. */
 static const uint64_t long_ns = UINT64_C(2000000000);
 
+/* Lists are further apart. */
+static const uint64_t moment_ns = UINT64_C(250000000);
+
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest)
 {
 	const struct process *p = job_process_by_id(job, b->gpu_process.process);
@@ -49,6 +52,20 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 	return ns > long_ns && ns > *ret_ns / 50 ? ns : 0;
 }
 
+bool job_gpu_had_strangers(const struct job *job, uint32_t gpu)
+{
+	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu);
+
+	return nobodys && nobodys->max >= unlisted_bytes && nobodys->span_ns > (ours ? ours->span_ns : 0) + moment_ns;
+}
+
+bool job_gpu_was_nobodys(const struct job *job, uint32_t gpu)
+{
+	const struct acc *device = job_acc(job, M_GPU_MEM, gpu), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu);
+
+	return device && nobodys && device->unlisted_ns > moment_ns && nobodys->max - nobodys->min >= somebodys_bytes;
+}
+
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 {
 	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
@@ -56,6 +73,8 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 
 	if (!ours || ours->max != 0)
 		return false;
+	if (job_gpu_had_strangers(job, gpu->birth.id) || job_gpu_was_nobodys(job, gpu->birth.id))
+		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 
 	return more >= somebodys_bytes || (more > 0 && ns >= long_ns) || job_gpu_unasked(job, gpu, &of_ns) > 0;
