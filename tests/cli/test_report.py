@@ -148,7 +148,7 @@ def test_windows_are_what_the_recording_has(made):
     assert len(shown) == len(stored) > 20 and ram["step"] == 1
     for (t, value), (t_ns, bytes_) in zip(shown, stored):
         assert t == pytest.approx(t_ns / 1e9, abs=1e-6) and value == bytes_
-    assert max(ram["high"]) > 200 << 20, "the burst is there"
+    assert max(v for v in ram["high"] if v is not None) > 200 << 20, "the burst is there"
 
 
 def test_rates_add_up_to_what_was_used(made):
