@@ -10,9 +10,6 @@ static const int64_t unlisted_bytes = INT64_C(1) << 26, somebodys_bytes = INT64_
 /* Longer than two lists are apart where they are cheap. */
 static const uint64_t long_ns = UINT64_C(2000000000);
 
-/* Lists are further apart. */
-static const uint64_t moment_ns = UINT64_C(250000000);
-
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest)
 {
 	const struct process *p = job_process_by_id(job, b->gpu_process.process);
@@ -54,16 +51,13 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 
 bool job_gpu_had_strangers(const struct job *job, uint32_t gpu)
 {
-	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu);
+	for (size_t i = 0; i < job_gpu_process_count(job); i++) {
+		const struct gpu_process_birth *p = &job_gpu_process(job, i)->birth.gpu_process;
 
-	return nobodys && nobodys->max >= unlisted_bytes && nobodys->span_ns > (ours ? ours->span_ns : 0) + moment_ns;
-}
-
-bool job_gpu_was_nobodys(const struct job *job, uint32_t gpu)
-{
-	const struct acc *device = job_acc(job, M_GPU_MEM, gpu), *nobodys = job_acc(job, M_GPU_UNATTRIBUTED_MEM, gpu);
-
-	return device && nobodys && device->unlisted_ns > moment_ns && nobodys->max - nobodys->min >= somebodys_bytes;
+		if (!p->pid.known && job_gpu_is_on(job, p->gpu, gpu))
+			return true;
+	}
+	return false;
 }
 
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
@@ -73,7 +67,7 @@ bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu)
 
 	if (!ours || ours->max != 0)
 		return false;
-	if (job_gpu_had_strangers(job, gpu->birth.id) || job_gpu_was_nobodys(job, gpu->birth.id))
+	if (job_gpu_had_strangers(job, gpu->birth.id))
 		return true;
 	const int64_t more = job_gpu_unlisted(job, &gpu->birth, 0, &ns);
 

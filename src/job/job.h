@@ -239,13 +239,11 @@ int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t
 /* For how long of the time for which a GPU was there nobody said what the job held on it; 0: that is not worth a word. *ret_ns: of
  * how long. */
 uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns);
-/* Was memory there that its lists gave to processes whose numbers mean nothing here, so that it may be the job's: was it in
- * nobody's figure for longer than the job's part was known? */
+/* Did lists have somebody there whose number means nothing here (a container, and an old driver), so that it may be the job's? */
 bool job_gpu_had_strangers(const struct job *job, uint32_t gpu);
-/* Did so much come or go of what nobody has there that it is somebody's, and was the job's part unknown for a while? */
-bool job_gpu_was_nobodys(const struct job *job, uint32_t gpu);
-/* Did the job hold nothing there as far as it was listed, and nobody knows whether that held on: while memory came, so much that
- * it is somebody's whenever it was there, or for long; or for a good part of the run, in which nobody was listed? */
+/* Did the job hold nothing there as far as it was listed, and nobody knows whether that held on: beside such a stranger; while
+ * memory came, so much that it is somebody's whenever it was there, or for long; or for a good part of the run, in which nobody
+ * was listed? */
 bool job_gpu_is_unsure(const struct job *job, const struct gpu_entity *gpu);
 /* Is a process on a GPU main, or of the rest of the job, or either? */
 bool job_gpu_is_of(const struct job *job, const struct birth *b, bool main, bool rest);

@@ -324,8 +324,6 @@ static int note_no_list(struct summary *s)
 	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
 	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
 				     " before 535.113): what the job held there is not known";
-	static const char nobodys[] = "%s: its lists did not say whose memory came there for %s (in a container, a driver before 535.113 lists"
-				      " numbers that mean nothing here): what the job held there is not known";
 	static const char partly[] = "%s: no list of its processes came for %s of the %s: whether the job held anything there then is not known";
 	int r = 0;
 
@@ -335,21 +333,17 @@ static int note_no_list(struct summary *s)
 		const struct acc *ours = acc_of(s, M_GPU_JOB_MEM, b->id);
 		char name[UNITS_LEN], span[UNITS_LEN], of[UNITS_LEN];
 		uint64_t of_ns = 0;
-		const uint64_t ns = ours && ours->max == 0 ? job_gpu_unasked(s->job, gpu, &of_ns) : 0;
+		const bool is_zero = ours && ours->max == 0, is_none = !ours || is_zero;
+		const uint64_t ns = is_zero ? job_gpu_unasked(s->job, gpu, &of_ns) : 0;
+		const bool strange = is_none && job_gpu_had_strangers(s->job, b->id);
 
-		const bool is_zero = ours && ours->max == 0, strange = is_zero && job_gpu_had_strangers(s->job, b->id);
-		const bool unsaid = is_zero && !strange && job_gpu_was_nobodys(s->job, b->id);
-
-		if ((ours && ns == 0 && !strange && !unsaid) || is_no_list_noted(s->job, b))
+		if ((ours && ns == 0 && !strange) || is_no_list_noted(s->job, b))
 			continue;
 		(void) job_gpu_name(s->job, &b->gpu, name);
-		if (unsaid)
-			r = summary_note(s, "gpu.memory", nobodys, name,
-				units_duration((int64_t) acc_of(s, M_GPU_MEM, b->id)->unlisted_ns, span));
-		else if (ours && !strange)
+		if (ours && !strange)
 			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span), units_duration((int64_t) of_ns, of));
 		else
-			r = summary_note(s, "gpu.memory", acc_of(s, M_GPU_UNATTRIBUTED_MEM, b->id) ? theirs : none, name);
+			r = summary_note(s, "gpu.memory", strange ? theirs : none, name);
 	}
 	return r;
 }
