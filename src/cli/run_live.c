@@ -144,7 +144,7 @@ static void own_err_back(struct live *l)
 
 static void pass_on(struct live *l, int patience_ms)
 {
-	char bytes[4096];
+	char bytes[1 << 15];
 	ssize_t n;
 
 	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->passed_on)) > 0) {

@@ -24,7 +24,8 @@
 enum {
 	WIDTH = 80,
 	WRITE_PIECE = 4096,     /* PIPE_BUF: so much room a pipe has when poll calls it writable */
-	MOMENT_MS = 10
+	MOMENT_MS = 10,
+	LINK_LEN = 24
 };
 
 void terminal_guard_streams(void)
@@ -125,16 +126,19 @@ static int wait_for_room(int fd, int patience_ms)
 	return fds[0].revents ? 0 : -ECANCELED;
 }
 
-static int open_anew(int fd, int flags)
+/* The name that an open file has below root's proc. Returns 0 or -errno; the caller does root_done() in either case. */
+static int open_root_of(int fd, struct root *ret_root, char ret_link[static LINK_LEN])
 {
-	char link[40];
-	struct root root;
-	int anew = -1;
+	(void) snprintf(ret_link, LINK_LEN, "self/fd/%d", fd);
+	return root_open("/", ret_root, NULL);
+}
 
-	if (root_open("/", &root, NULL) == 0) {
-		(void) snprintf(link, sizeof(link), "self/fd/%d", fd);
-		anew = openat(root.proc, link, flags | O_CLOEXEC | O_NOCTTY);
-	}
+static int open_anew(int fd)
+{
+	char link[LINK_LEN];
+	struct root root;
+	const int anew = open_root_of(fd, &root, link) == 0 ? openat(root.proc, link, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
+
 	root_done(&root);
 	return anew;
 }
@@ -149,7 +153,7 @@ static int open_without_wait(int fd)
 
 	if (ioctl(fd, TIOCGDEV, &before) < 0)
 		return -1;
-	anew = open_anew(fd, O_WRONLY | O_NONBLOCK);
+	anew = open_anew(fd);
 	if (anew >= 0 && (ioctl(anew, TIOCGDEV, &now) < 0 || now != before)) {
 		(void) close(anew);
 		anew = -1;
@@ -363,11 +367,10 @@ static int give_name(struct file_aside *file)
 	enum {
 		TRIES = 100
 	};
-	char link[40];
+	char link[LINK_LEN];
 	struct root root;
-	int error = root_open("/", &root, NULL);
+	int error = open_root_of(file->fd, &root, link);
 
-	(void) snprintf(link, sizeof(link), "self/fd/%d", file->fd);
 	for (int i = 0; error == 0 && !file->has_name; i++) {
 		(void) snprintf(file->name, sizeof(file->name), "%s.%d-%d", file->path, (int) getpid(), i);
 		file->has_name = linkat(root.proc, link, AT_FDCWD, file->name, AT_SYMLINK_FOLLOW) == 0;

@@ -208,7 +208,7 @@ static void live_beside(struct live *l, const struct bounds *b)
  * memory; of files nothing, since others may map them. */
 static int64_t held_alone(const struct job *job, const struct member *m, const struct live *l)
 {
-	const int64_t anon = smaller(larger(l->told - l->file, 0), l->told);
+	const int64_t anon = larger(l->told - l->file, 0);
 
 	return m->related ? smaller(anon, job->page_bytes * own_faults(m) + m->shown.grown) : anon;
 }
@@ -217,7 +217,7 @@ void ended_take(struct job *job, struct member *m, const struct live *l)
 {
 	struct ended *ended = &job->lately;
 
-	m->untold = l->was_told ? 0 : larger(l->burst, l->rss_known ? l->rss : 0);
+	m->untold = l->was_told ? 0 : untold_of(l);
 	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++) {
 		ended->told[s] += l->was_told ? held_alone(job, m, l) : 0;
 		ended->untold[s] += m->untold;
@@ -243,9 +243,7 @@ static void ended_settle(struct job *job, struct bounds *b)
 			m->others[s].most = larger(m->others[s].most, b->between[s] + ended->untold[s] - own);
 		}
 	}
-	ended->n = 0;
-	for (enum set s = ALL; s < SETS; s++)
-		ended->told[s] = ended->untold[s] = 0;
+	*ended = (struct ended) { .ids = ended->ids, .cap = ended->cap };
 }
 
 static void recent_take(struct recent *recent, int64_t value, bool turn)

@@ -52,7 +52,7 @@ static struct beside others_of(const struct job *job, enum set s, const struct l
 /* What no total has told of outlives it: a mark, or memory that was read and gone before the total of that look. */
 static void untold_take(struct job *job, const struct member *m, const struct live *l)
 {
-	const int64_t value = larger(l->burst, l->rss_known ? l->rss : 0);
+	const int64_t value = untold_of(l);
 	const int64_t seen = l->rss > l->told ? l->told : l->seen;
 	const bool missed = !l->was_told && !l->is_main && m->tree[TREE_FAULTS].own.known;
 

@@ -199,15 +199,10 @@ static inline int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What so many faults brought at most: page bytes each, and each of so many huge ones huge_bytes. */
-static inline struct maybe faults_brought(int64_t faults, int64_t page, int64_t huge, int64_t huge_bytes)
+/* What a live one had that no total may have told of: a mark, or what was read last. */
+static inline int64_t untold_of(const struct live *l)
 {
-	int64_t small, large, both;
-
-	if (__builtin_mul_overflow(faults, page, &small) || __builtin_mul_overflow(smaller(huge, faults), huge_bytes, &large) ||
-		__builtin_add_overflow(small, large, &both))
-		return UNKNOWN;
-	return known(both);
+	return larger(l->burst, l->rss_known ? l->rss : 0);
 }
 
 /* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */

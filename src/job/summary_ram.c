@@ -205,9 +205,16 @@ static int64_t fault_page(const struct facts *f)
 	return f->fault_page_bytes.known ? f->fault_page_bytes.value : PAGE;
 }
 
+/* What so many faults brought at most: page bytes each, and a huge page each as long as there were any. */
 static struct maybe brought(const struct job *job, int64_t faults, int64_t page)
 {
-	return faults_brought(faults, page, huge_given(job), job_facts_const(job)->huge_page_bytes.value);
+	const int64_t huge_bytes = job_facts_const(job)->huge_page_bytes.value;
+	int64_t small, large, both;
+
+	if (__builtin_mul_overflow(faults, page, &small) || __builtin_mul_overflow(smaller(huge_given(job), faults), huge_bytes, &large) ||
+		__builtin_add_overflow(small, large, &both))
+		return UNKNOWN;
+	return known(both);
 }
 
 /* Those that brought what others were seen to grow by: each page one, but a huge page all of its pages. */
@@ -221,17 +228,23 @@ static int64_t faults_grown(const struct job *job)
 	return larger(grown - given * (f->huge_page_bytes.value / fault_page(f)), 0);
 }
 
-/* Those of whom no look found, and those after the last look at whom it did. */
-static int64_t faults_unseen(const struct job *job)
+/* Faults that were waited for and that no look told of. */
+static int64_t faults_untold(const struct job *job)
 {
-	int64_t faults = faults_waited(job) + job_facts_const(job)->faults_unread.value - faults_grown(job);
+	int64_t faults = faults_waited(job);
 
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
 		faults -= is_in_another(p) ? p->faults_minor : 0;
 	}
-	return larger(faults, 0);
+	return faults;
+}
+
+/* Those of whom no look found, and those after the last look at whom it did. */
+static int64_t faults_unseen(const struct job *job)
+{
+	return larger(faults_untold(job) + job_facts_const(job)->faults_unread.value - faults_grown(job), 0);
 }
 
 /* The same, less what counters' age and an end take for each that was seen. Behind thousands that exit records told of that would
@@ -256,14 +269,8 @@ static int64_t faults_missed(const struct job *job)
 static bool may_lack_some(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
-	int64_t faults = faults_waited(job);
 
-	for (size_t i = 0; i < job_process_count(job); i++) {
-		const struct process *p = job_process(job, i);
-
-		faults -= is_in_another(p) ? p->faults_minor : 0;
-	}
-	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults > 0);
+	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_untold(job) > 0);
 }
 
 /* What children can have held, all at once, where no look found any: a fault brings a page, a piece of a file

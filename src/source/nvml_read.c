@@ -152,7 +152,7 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 {
 	const struct nvml_code *code = nvml_code(t->code);
 	const bool was_had = d->told[row->metrics[0]] == TOLD_KNOWN;
-	char text[160];
+	char why[96], text[160];
 
 	if (t->code == NVML_NONSENSE)
 		nvml_refuse(d, row->metrics[0], NVML_REFUSED_FIGURE);
@@ -160,9 +160,10 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 		return;
 	notes_of(d, row)->ceased = true;
 	if (meaning == NVML_FINE)
-		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: the driver says that it is not available any more", metrics[row->metrics[0]].name);
+		(void) snprintf(why, sizeof(why), "the driver says that it is not available any more");
 	else
-		(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s (NVML's code %d)", metrics[row->metrics[0]].name, code->why, t->code);
+		(void) snprintf(why, sizeof(why), "%s (NVML's code %d)", code->why, t->code);
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s", metrics[row->metrics[0]].name, why);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
