@@ -16,6 +16,7 @@
 /* In the order in which those of one severity are shown. */
 static const struct finding_rule rules[] = {
 	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
+	{ "gpu-ecc", SEVERITY_ERROR, 0, rule_gpu_ecc },
 	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
 	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
 	{ "host-leak", SEVERITY_WARN, SECONDS(600), rule_host_leak },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules about what GPUs allow: memory to spare, clocks held back.
+ * Rules about what GPUs allow: memory to spare, clocks held back, memory that fails.
  */
 #include "base/units.h"
 #include "watch/gpus.h"
@@ -148,5 +148,47 @@ bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct b
 		finding_evidence(f, "hardware_ratio", hardware.share);
 	buf_printf(text, "%s's clocks were held back %.0f %% of the time %s: the run was slower than the GPU can be. %s",
 		used.n > 1 ? gpu_name(k->s->job, worst->gpu, name) : "The GPU", worst->share * 100, worst->by, worst->advice);
+	return true;
+}
+
+/* ---- gpu-ecc ---------------------------------------------------------------------------------------------------------- */
+
+static void put_errors(const struct summary *s, uint32_t id, struct finding *f)
+{
+	gpu_evidence(s->job, id, f);
+	finding_evidence(f, "ecc_uncorrected", gpu_rise(s->job, M_GPU_ECC_UNCORRECTED, id));
+}
+
+/* What stood there before the job is not the job's: a counter's rise is what came since it was first read. Whoever looks after
+ * the node is to know which of its GPUs it is. */
+bool rule_gpu_ecc(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct job *job = k->s->job;
+	const struct gpus boards = gpus_boards(job);
+	struct gpus_ranked failed = { 0 };
+	size_t n_known = 0;
+	char name[UNITS_LEN];
+
+	if (gpus_none(&boards, text))
+		return false;
+	for (size_t i = 0; i < boards.n; i++) {
+		const double errors = gpu_rise(job, M_GPU_ECC_UNCORRECTED, boards.ids[i]);
+
+		n_known += errors >= 0;
+		if (errors > 0)
+			gpus_rank(&failed, boards.ids[i], errors);
+	}
+	if (failed.n == 0) {
+		buf_str(text, n_known > 0 ? "no memory error of a GPU that it used was left uncorrected during the run; it takes one"
+					  : "whether memory errors were left uncorrected is unknown: no GPU that it used counts them");
+		return false;
+	}
+	const double most = failed.list[0].bad;
+
+	gpus_evidence(k->s, &failed, n_known, put_errors, f);
+	buf_printf(text, "The memory of %s had %.0f error%s during the run that ECC could not correct: the job may have ended by %s, or its results may be wrong.",
+		gpu_called_within(job, failed.list[0].id, gpus_all(job).n, name), most, most > 1 ? "s" : "", most > 1 ? "them" : "it");
+	gpus_put_others(job, &failed, n_known, text);
+	buf_str(text, " Run it on another GPU, and tell who looks after the node.");
 	return true;
 }

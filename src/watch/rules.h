@@ -40,6 +40,7 @@ bool rule_gpu_idle(const struct known_of_run *k, struct finding *f, struct buf *
 bool rule_gpu_low_use(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_throttle(const struct known_of_run *k, struct finding *f, struct buf *text);
+bool rule_gpu_ecc(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_gpu_bound_by(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_alloc_gap(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_rank_skew(const struct known_of_run *k, struct finding *f, struct buf *text);

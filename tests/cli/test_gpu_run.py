@@ -696,6 +696,17 @@ def test_a_driver_that_is_slow_is_not_silent(gpu):
     assert "has not answered" not in "".join(gpu_notes(summary)), gpu_notes(summary)
 
 
+def test_memory_errors_of_the_run_are_a_finding(gpu):
+    """Those that the driver had counted before are nobody's here, and so are those of a GPU that the job does not use."""
+    add(gpu, "[gpu 0-1]\necc_uncorrected_volatile = steps 0:3 1:5\n")
+    said, _ = run_later(gpu)
+    summary = json.loads((gpu.folder / "run.json").read_text())
+    assert [d["errors"]["ecc_uncorrected"] for d in summary["gpu"]["devices"]] == [2, 2]
+    assert "The memory of GPU 0 had 2 errors during the run" in " ".join(said.split()), said
+    found, = (f for f in summary["findings"] if f["code"] == "gpu-ecc")
+    assert (found["severity"], found["evidence"]["gpu"], found["evidence"]["ecc_uncorrected"]) == ("error", 0, 2)
+
+
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ncrash = 1\n")
     hiwater = start(gpu)

@@ -15,7 +15,7 @@ enum {
 
 /* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
 struct gpu {
-	double busy, sm, dram, power, held_gib, used_gib, heat, braked, pcie, foreign_gib, engine;
+	double busy, sm, dram, power, held_gib, used_gib, heat, braked, pcie, foreign_gib, engine, errors;
 };
 
 typedef struct gpu gpu_at(int second);
@@ -48,6 +48,7 @@ static void say(struct framebuf *buf, uint32_t id, const struct gpu *g, int seco
 	put(buf, M_GPU_THROTTLE_THERMAL, id, g->heat * second * 1e9);
 	put(buf, M_GPU_FOREIGN_MEM, id, g->foreign_gib * 1073741824.0);
 	put(buf, M_GPU_THROTTLE_HW, id, g->braked * second * 1e9);
+	put(buf, M_GPU_ECC_UNCORRECTED, id, g->errors);
 	put(buf, M_GPU_PCIE_RX, id, g->pcie * second);
 	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
 }
@@ -109,7 +110,7 @@ static const struct finding *loud(struct made *m, gpu_at *gpu, const char *code)
 
 static void test_all_is_well(void **state)
 {
-	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "data-starved",
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "data-starved",
 		"gpu-bound-by", "foreign-load" };
 
 	(void) state;
@@ -119,7 +120,7 @@ static void test_all_is_well(void **state)
 
 static void test_without_a_gpu(void **state)
 {
-	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-bound-by" };
+	static const char *const codes[] = { "gpu-leak", "gpu-idle", "gpu-low-use", "gpu-memory", "gpu-throttle", "gpu-ecc", "gpu-bound-by" };
 	struct made m;
 
 	(void) state;
@@ -661,6 +662,71 @@ static void test_throttle(void **state)
 	made_done(&m);
 }
 
+static struct gpu failing(int second)
+{
+	struct gpu g = good(second);
+
+	g.errors = second < 1000 ? 3 : 5;
+	return g;
+}
+
+static struct gpu failed_once(int second)
+{
+	struct gpu g = good(second);
+
+	g.errors = second == HOUR_S;
+	return g;
+}
+
+static struct gpu failed_before(int second)
+{
+	struct gpu g = good(second);
+
+	g.errors = 3;
+	return g;
+}
+
+static struct gpu failing_and_unused(int second)
+{
+	struct gpu g = unused(second);
+
+	g.errors = second < 1000 ? 0 : 7;
+	return g;
+}
+
+static struct gpu without_ecc(int second)
+{
+	struct gpu g = good(second);
+
+	g.errors = -1;
+	return g;
+}
+
+static void test_ecc(void **state)
+{
+	struct made m;
+
+	(void) state;
+	assert_says(loud(&m, failing, "gpu-ecc")->message, "The memory of the GPU had 2 errors during the run that ECC could not correct: "
+							   "the job may have ended by them");
+	assert_int_equal((int) evidence_of(finding_of(&m, "gpu-ecc"), "ecc_uncorrected"), 2);
+	made_done(&m);
+	assert_says(loud(&m, failed_once, "gpu-ecc")->message, "1 error during the run that ECC could not correct: the job may have ended by it,");
+	made_done(&m);
+	made_gpus(&m, (gpu_at *const[]) { failed_once, good, failing, NULL });
+	assert_says(judged(&m, "gpu-ecc", NULL)->message, "The memory of GPU 2 had 2 errors");
+	assert_says(finding_of(&m, "gpu-ecc")->message, "So it is of GPU 0 (2 of 3). Run it on another GPU");
+	assert_int_equal((int) evidence_of_device(finding_of(&m, "gpu-ecc"), 2, "gpu"), 0);
+	made_done(&m);
+	silent(failed_before, "gpu-ecc");
+	made_gpus(&m, (gpu_at *const[]) { good, failing_and_unused, NULL }); /* a neighbour's */
+	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "it takes one");
+	made_done(&m);
+	made_gpu(&m, without_ecc);
+	assert_says(judged(&m, "gpu-ecc", NULL)->why_not, "is unknown");
+	made_done(&m);
+}
+
 static struct gpu waiting(int second)
 {
 	struct gpu g = good(second);
@@ -797,6 +863,7 @@ int main(void)
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_foreign_work),
 		cmocka_unit_test(test_throttle),
+		cmocka_unit_test(test_ecc),
 		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_bound_by),
 		cmocka_unit_test(test_one_is_bound),
