@@ -2,11 +2,9 @@
 #include "job/summary.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/buf.h"
 #include "job/job_internal.h"
@@ -175,16 +173,11 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 	return known(rest > 0 ? rest : 0);
 }
 
-static bool ended_by_sigkill(struct maybe status)
-{
-	return status.known && WIFSIGNALED((int) status.value) && WTERMSIG((int) status.value) == SIGKILL;
-}
-
-/* Where others are in the job's cgroup, too, what was killed there may be theirs: unless main was killed at all. */
+/* Where others are in the job's cgroup, too, what was killed there may be theirs, also where SIGKILL ended main: only whom the
+ * kernel named is known. */
 static void oom_figures(const struct job *job, struct summary *s)
 {
-	const struct facts *f = s->facts;
-	const bool counts = f->cgroup_exclusive.value == 1 || ended_by_sigkill(f->exit_status);
+	const bool counts = s->facts->cgroup_exclusive.value == 1;
 
 	s->host_oom_kills = risen(job, M_HOST_OOM_KILLS);
 	s->oom_kills = risen(job, M_JOB_OOM_KILLS);

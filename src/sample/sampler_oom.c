@@ -2,6 +2,7 @@
  *
  * Processes that the kernel kills for lack of memory: counted from before the job's first moment, named at the end.
  */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -73,23 +74,35 @@ static bool somebody_was_killed(const struct job *job)
 	return !acc || acc->last > acc->min;
 }
 
+static void tell_victim(struct sampler *s, const struct oom_victim *victim, uint64_t now_ns)
+{
+	const struct process *p = find_victim(s->job, victim);
+	struct event event = { .time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim->name };
+
+	if (!p)
+		return;
+	event.id = p->id;
+	framebuf_event(&s->buf, &event);
+}
+
+/* Where the kernel had overwritten something of its log, it may be a name that is missing. */
 void sampler_oom_end(struct sampler *s, uint64_t now_ns)
 {
 	enum {
 		MOST = 64
 	};
 	struct oom_victim victim;
+	bool lost = false;
+	int r = 1;
 
 	if (s->oom.log < 0 || !somebody_was_killed(s->job))
 		return;
-	for (int i = 0; i < MOST && oom_log_next(s->oom.log, &victim) == 1; i++) {
-		const struct process *p = find_victim(s->job, &victim);
-		struct event event = { .time_ns = now_ns, .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .text = victim.name };
-
-		if (!p)
-			continue;
-		event.id = p->id;
-		framebuf_event(&s->buf, &event);
+	for (int i = 0; i < MOST && (r == 1 || r == -EPIPE); i++) {
+		r = oom_log_next(s->oom.log, &victim);
+		lost |= r < 0;
+		if (r == 1)
+			tell_victim(s, &victim, now_ns);
 	}
+	job_facts(s->job)->oom_log = known(r == 0 && !lost);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }

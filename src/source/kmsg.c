@@ -112,7 +112,8 @@ int oom_log_open(const struct root *root)
 	return take_fd(fd);
 }
 
-/* EPIPE: what was to be read next was overwritten; the next reading begins with the oldest that is left. */
+/* EPIPE: what was to be read next was overwritten; the next reading begins with the oldest that is left. EINVAL: a record is
+ * longer than any. */
 int oom_log_next(int fd, struct oom_victim *ret)
 {
 	enum {
@@ -123,7 +124,7 @@ int oom_log_next(int fd, struct oom_victim *ret)
 	for (int i = 0; i < MOST; i++) {
 		ssize_t n = read(fd, record, RECORD_MAX);
 
-		if (n < 0 && (errno == EPIPE || errno == EINTR || errno == EINVAL))
+		if (n < 0 && (errno == EINTR || errno == EINVAL))
 			continue;
 		if (n <= 0)
 			return n < 0 && errno != EAGAIN ? -errno : 0;
@@ -131,5 +132,5 @@ int oom_log_next(int fd, struct oom_victim *ret)
 		if (kmsg_victim_parse(record, ret))
 			return 1;
 	}
-	return 0;
+	return -E2BIG;
 }

@@ -363,7 +363,8 @@ void oom_counts_read(const struct root *root, bool no_cgroup, struct oom_counts 
 /* kmsg.c: the kernel's log from here on. Returns a descriptor, -EOPNOTSUPP where the log would speak of other processes
  * by the same numbers (a pid namespace), or -errno: mostly it is root's to read. */
 int oom_log_open(const struct root *root);
-/* The next process that the log says was killed. Never waits. Returns 1, 0 if there is no more, or -errno. */
+/* The next process that the log says was killed. Never waits. Returns 1, 0 if there is no more, or -errno: with -EPIPE the
+ * kernel had overwritten what came next, and the next call goes on behind it. */
 int oom_log_next(int fd, struct oom_victim *ret);
 
 /* ---- this machine ------------------------------------------------------------------------------------------------- */

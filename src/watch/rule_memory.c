@@ -57,14 +57,17 @@ static struct victim named_victim(const struct summary *s)
 	return found;
 }
 
-/* Else one that SIGKILL ended, main before others. */
-static struct victim victim_of(const struct summary *s)
+/* The kernel's log was read, and of those whom it names none is known as the job's. */
+static bool named_nobody(const struct summary *s)
+{
+	return s->facts->oom_log.value == 1 && !named_victim(s).process;
+}
+
+/* One that SIGKILL ended, main before others. */
+static struct victim killed_one(const struct summary *s)
 {
 	const struct process *main = s->job ? job_main(s->job) : NULL;
-	const struct victim named = named_victim(s);
 
-	if (named.process)
-		return named;
 	if (main && main->status_known && was_killed(main->status))
 		return (struct victim) { main, main->name };
 	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
@@ -73,7 +76,15 @@ static struct victim victim_of(const struct summary *s)
 		if (p->status_known && was_killed(p->status))
 			return (struct victim) { p, p->name };
 	}
-	return named;
+	return (struct victim) { NULL, NULL };
+}
+
+/* Where the log could not be read, whom SIGKILL ended. */
+static struct victim victim_of(const struct summary *s)
+{
+	const struct victim named = named_victim(s);
+
+	return named.process || named_nobody(s) ? named : killed_one(s);
 }
 
 /* Of the last bucket its highest: the rest of it may be what a victim left behind. */
@@ -179,7 +190,7 @@ static void peak_of_limit(const struct summary *s, const char *before, struct bu
 enum verdict {
 	NO_SIGN,
 	SUSPECTED, /* SIGKILL ended main, and the kernel killed somebody on this machine, or the peak was at the limit */
-	NEARBY,    /* the kernel killed somebody in the job's cgroup, where others are, too */
+	NEARBY,    /* the kernel killed somebody in the job's cgroup, where others are, too, and named nobody of the job */
 	COUNTED,   /* the kernel killed a process of the job */
 };
 
@@ -188,10 +199,10 @@ static bool main_was_killed(const struct summary *s)
 	return s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
 }
 
-/* What the machine counted says something only where the job's own cgroup does not. */
+/* What the machine counted says something only where neither the job's own cgroup nor the log does. */
 static bool machine_ran_out(const struct summary *s)
 {
-	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0;
+	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 && !named_nobody(s);
 }
 
 static enum verdict verdict_of(const struct summary *s)
@@ -205,9 +216,11 @@ static enum verdict verdict_of(const struct summary *s)
 	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
 }
 
-bool memory_ran_out(const struct summary *s)
+bool memory_may_have_ended_it(const struct summary *s)
 {
-	return verdict_of(s) != NO_SIGN;
+	const enum verdict verdict = verdict_of(s);
+
+	return verdict != NO_SIGN && !(verdict == NEARBY && named_nobody(s));
 }
 
 static void machine_count(const struct summary *s, struct buf *text)
@@ -246,6 +259,27 @@ static void name_victim(const struct summary *s, struct finding *f, const char *
 	buf_printf(text, "pid %d (%.15s)", victim.process->pid, victim.name);
 }
 
+/* In a cgroup of others, too, the count alone does not say whose they were. */
+static void killed_nearby(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const long long n = s->oom_kills.value;
+	const struct victim killed = killed_one(s);
+
+	if (n == 1)
+		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too");
+	else
+		buf_printf(text, "The kernel killed %lld processes for lack of memory in the job's cgroup, where others are, too", n);
+	if (!killed.process)
+		return;
+	if (named_nobody(s)) {
+		buf_printf(text, "; its log does not name pid %d (%.15s), which SIGKILL ended", killed.process->pid, killed.name);
+		return;
+	}
+	buf_str(text, n == 1 ? "; it may have been " : "; one of them may have been ");
+	name_victim(s, f, "", text);
+	buf_str(text, ", which SIGKILL ended");
+}
+
 /* "The kernel killed pid 5123 (solver) for lack of memory" */
 static void who_died(const struct summary *s, enum verdict verdict, struct finding *f, struct buf *text)
 {
@@ -256,7 +290,7 @@ static void who_died(const struct summary *s, enum verdict verdict, struct findi
 			buf_printf(text, " and %lld more", (long long) s->oom_kills.value - 1);
 		buf_str(text, " for lack of memory");
 	} else if (verdict == NEARBY) {
-		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too");
+		killed_nearby(s, f, text);
 	} else {
 		buf_str(text, "SIGKILL ended ");
 		name_victim(s, f, "the job", text);

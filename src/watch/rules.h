@@ -58,8 +58,8 @@ void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns);
 /* The smallest of what may stop the job from getting more RAM: its cgroup's limit, one above it, the machine. */
 struct maybe memory_limit(const struct summary *s);
 
-/* True if there is a sign that the kernel killed the job, or somebody near it, for lack of memory. */
-bool memory_ran_out(const struct summary *s);
+/* True if there is a sign that the kernel killed a process of the job for lack of memory, and nothing says that it was others. */
+bool memory_may_have_ended_it(const struct summary *s);
 
 /* How many processors would have been enough, where those requested were far too many; else unknown. */
 struct maybe cpus_enough(const struct summary *s);

@@ -85,7 +85,7 @@ static bool is_on_gpu(const struct event *e)
 /* SIGKILL at a time when memory was short. */
 static bool is_suspected(const struct summary *s, const struct event *e)
 {
-	return begins(e->text, "signal 9 ") && memory_ran_out(s);
+	return begins(e->text, "signal 9 ") && memory_may_have_ended_it(s);
 }
 
 static bool was_killed(const struct process *p)

@@ -206,6 +206,33 @@ def test_others_in_the_group(tool, measured, group, hog):
         other.communicate(timeout=DEADLINE)
 
 
+@pytest.mark.parametrize("log", [True, False])
+def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
+    """The kernel kills somebody else there, and somebody the job: only the log can tell that these are two."""
+    prefix = [] if log else as_nobody(tool.folder)
+    if log_is_readable(prefix) != log:
+        pytest.skip("the kernel's log can be read by everybody" if not log else "the kernel's log cannot be read")
+    file = tool.folder / "summary.json"
+    run = subprocess.Popen([*prefix, HIWATER, "run", "--json", file, "--no-record", "--", "sh", "-c", "echo; read x; kill -9 $$"],
+                           env=tool.env, cwd=tool.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, preexec_fn=group.enter)
+    assert run.stdout.readline() == "\n"
+    with subprocess.Popen([hog, "hold", "1"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=group.enter):
+        assert subprocess.run([hog, "fill", str(TOO_MUCH)], preexec_fn=group.enter, check=False).returncode == -9
+        assert group.kills() == 1
+        _, stderr = run.communicate("x\n", timeout=DEADLINE)
+    assert run.returncode == -9, stderr
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    assert not summary["exit"]["oom_killed"]
+    found = finding(summary)
+    assert found["message"].startswith(
+        "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+        + ("its log does not name pid" if log else "it may have been pid"))
+    assert "(sh), which SIGKILL ended" in found["message"]
+    assert ("victim_pid" in found["evidence"]) != log
+    assert ("suspected" in summary["story"]["what"]) != log
+
+
 def test_others_come_later(tool, group, hog):
     file = tool.folder / "summary.json"
     run = tool.start("run", "--json", file, "--", hog, "hold", "30", stdin=subprocess.PIPE, preexec_fn=group.enter)

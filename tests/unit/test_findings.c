@@ -3,6 +3,7 @@
  * Each rule fires on one side of its threshold and is silent, with a reason, on the other.
  */
 #include "findings_rig.h"
+#include "watch/rules.h"
 
 static void test_a_good_run_has_none(void **state)
 {
@@ -184,6 +185,48 @@ static void test_out_of_memory_nearby(void **state)
 	assert_true(fires(&m, "out-of-memory"));
 	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, where others are, too");
 	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
+	made_done(&m);
+}
+
+/* Whom SIGKILL ended there is one of those who may have been it; the kernel's log says otherwise, where it could be read. */
+static void test_out_of_memory_nearby_and_killed(void **state)
+{
+	const struct process main = { .id = 1, .pid = 40, .name = "solver", .is_main = true, .start_ns = 4, .ended = true, .status_known = true, .status = SIGKILL };
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(job_restore_process(m.job, &main), 0);
+	m.f->exit_status = known(SIGKILL);
+	m.s.oom_kills = known(1);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+				"it may have been pid 40 (solver), which SIGKILL ended");
+	assert_true(evidence_of(f, "victim_pid") == 40);
+	assert_true(memory_may_have_ended_it(&m.s));
+	m.s.oom_kills = known(3);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_says(f->message, "The kernel killed 3 processes for lack of memory in the job's cgroup, where others are, too; "
+				"one of them may have been pid 40 (solver), which SIGKILL ended");
+	m.f->oom_log = known(1);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "where others are, too; its log does not name pid 40 (solver), which SIGKILL ended");
+	assert_false(memory_may_have_ended_it(&m.s));
+	/* The job's own group: somebody of the job, but not that one. */
+	m.s.oom_killed = true;
+	f = judged(&m, "out-of-memory", NULL);
+	assert_says(f->message, "The kernel killed a process of the job and 2 more for lack of memory");
+	assert_null(strstr(f->message, "solver"));
+	m.s.oom_killed = false;
+	/* Nor does what the machine counted make a suspicion, then. */
+	m.s.oom_kills = UNKNOWN;
+	m.s.host_oom_kills = known(1);
+	assert_false(fires(&m, "out-of-memory"));
+	m.f->oom_log = known(0);
+	assert_true(fires(&m, "out-of-memory"));
 	made_done(&m);
 }
 
@@ -540,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_believes_the_kernel),
 		cmocka_unit_test(test_out_of_memory_on_the_machine),
 		cmocka_unit_test(test_out_of_memory_nearby),
+		cmocka_unit_test(test_out_of_memory_nearby_and_killed),
 		cmocka_unit_test(test_near_limit_by_peak),
 		cmocka_unit_test(test_near_limit_by_pressure),
 		cmocka_unit_test(test_memory_request),

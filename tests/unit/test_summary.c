@@ -611,9 +611,11 @@ static void test_out_of_memory(void **state)
 	summary_done(&s);
 }
 
-/* Others in the cgroup may be whom the kernel killed, unless SIGKILL ended main. */
+/* Others in the cgroup may be whom the kernel killed, also where SIGKILL ended main: somebody may have sent that. */
 static void test_out_of_memory_where_others_are(void **state)
 {
+	const struct event event = { .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 1, .text = "" };
+	const struct frame named = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = &event };
 	struct rig *r = *state;
 	struct summary s;
 	struct facts *f;
@@ -632,6 +634,11 @@ static void test_out_of_memory_where_others_are(void **state)
 	assert_false(s.oom_killed);
 	summary_done(&s);
 	f->exit_status = known(SIGKILL);
+	s = summary_of(r);
+	assert_false(s.oom_killed);
+	assert_int_equal(s.oom_kills.value, 1);
+	summary_done(&s);
+	assert_int_equal(job_apply(r->job, &named), 0);
 	s = summary_of(r);
 	assert_true(s.oom_killed);
 	summary_done(&s);
