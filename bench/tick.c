@@ -4,12 +4,17 @@
  * "KIND PROCESSES TICK_US FLOOR_US", several rounds of each: processor time in this process of a tick of the sampler
  * and of the reads alone, by turns, so that the machine's speed and its neighbours are the same for both. KIND is
  * memory, or all (with processor time, I/O and marks).
+ *
+ * bench-tick bare SECONDS prints the share of a core that the reads of default sampling take by themselves: woken ten times a
+ * second for the memory of ten sleeping processes, and once for the rest of what is read of them. On a virtual machine most of
+ * that is the waking.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -26,7 +31,9 @@ enum {
 	ROUNDS = 15,
 	TICKS_A_ROUND = 20,
 	FILES = 4,
-	INTERVAL_NS = 2000000
+	INTERVAL_NS = 2000000,
+	BARE_PROCESSES = 10,
+	BARE_HZ = 10
 };
 
 static pid_t pids[PROCESSES_MOST];
@@ -56,31 +63,37 @@ static void open_files(const struct root *root, int n)
 	}
 }
 
+static void read_bare(int n, int what)
+{
+	char buf[2048];
+
+	(void) !read(timer, buf, sizeof(buf));
+	(void) !pread(loadavg, buf, sizeof(buf), 0);
+	for (int i = 0; i < n; i++) {
+		for (int k = 0; k < what; k++)
+			(void) !pread(files[i][k], buf, sizeof(buf), 0);
+	}
+}
+
 /* The floor: woken as often by a timer of its own, it reads and does nothing with it. */
 static double floor_us(int n, int what)
 {
 	struct pollfd fd = { .fd = timer, .events = POLLIN };
-	char buf[2048];
 	double sum = 0;
 
 	for (int t = 0; t < TICKS_A_ROUND; t++) {
 		(void) poll(&fd, 1, -1);
 		double before = cpu_us();
 
-		(void) !read(timer, buf, sizeof(buf));
-		(void) !pread(loadavg, buf, sizeof(buf), 0);
-		for (int i = 0; i < n; i++) {
-			for (int k = 0; k < what; k++)
-				(void) !pread(files[i][k], buf, sizeof(buf), 0);
-		}
+		read_bare(n, what);
 		sum += cpu_us() - before;
 	}
 	return sum / TICKS_A_ROUND;
 }
 
-static void start_timer(void)
+static void start_timer(long interval_ns)
 {
-	const struct timespec period = { 0, INTERVAL_NS };
+	const struct timespec period = { 0, interval_ns };
 	const struct itimerspec when = { period, period };
 
 	timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
@@ -165,9 +178,27 @@ static void measure(const struct root *root, int n)
 	end(n);
 }
 
-int main(void)
+/* What waking takes counts, too. */
+static void bare(const struct root *root, int seconds)
+{
+	struct pollfd fd = { .fd = timer, .events = POLLIN };
+	double before;
+
+	spawn(BARE_PROCESSES);
+	open_files(root, BARE_PROCESSES);
+	before = cpu_us();
+	for (int t = 0; t < seconds * BARE_HZ; t++) {
+		(void) poll(&fd, 1, -1);
+		read_bare(BARE_PROCESSES, t % BARE_HZ == 0 ? FILES : 1);
+	}
+	printf("%.8f\n", (cpu_us() - before) / 1e6 / seconds);
+	end(BARE_PROCESSES);
+}
+
+int main(int argc, char **argv)
 {
 	static const int sizes[] = { 10, 100, 1000 };
+	const bool is_bare = argc == 3 && strcmp(argv[1], "bare") == 0;
 	struct rlimit limit;
 	struct root root;
 
@@ -178,8 +209,10 @@ int main(void)
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (root_open("/", &root, NULL) < 0)
 		return 1;
-	start_timer();
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	start_timer(is_bare ? 1000000000 / BARE_HZ : INTERVAL_NS);
+	if (is_bare)
+		bare(&root, atoi(argv[2]));
+	for (size_t i = 0; !is_bare && i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		measure(&root, sizes[i]);
 	root_done(&root);
 	return 0;
