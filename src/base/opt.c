@@ -58,6 +58,7 @@ struct near {
 	size_t len;
 	const char *best; /* NULL: none yet */
 	size_t best_len, distance;
+	bool begins;      /* with the word */
 };
 
 static size_t least(size_t a, size_t b)
@@ -104,15 +105,18 @@ size_t opt_edits(const char *a, const char *b)
 
 static void near_try(struct near *near, const char *name, size_t len)
 {
-	size_t distance = edits(near->word, near->len, name, len);
+	const bool begins = near->len > 0 && len >= near->len && memcmp(name, near->word, near->len) == 0;
+	const size_t distance = begins ? len - near->len : edits(near->word, near->len, name, len);
 
 	/* Something of the word must be left, else any short name is near to any short word. */
-	if (distance > (near->len + 2) / 3 || distance >= near->len ||
-		(near->best && distance >= near->distance))
+	if (!begins && (distance > (near->len + 2) / 3 || distance >= near->len))
+		return;
+	if (near->best && (begins < near->begins || (begins == near->begins && distance >= near->distance)))
 		return;
 	near->best = name;
 	near->best_len = len;
 	near->distance = distance;
+	near->begins = begins;
 }
 
 const char *opt_nearest(const char *word, const char *const *names, size_t n)

@@ -62,8 +62,8 @@ int opt_parse(const struct command *command, int argc, char **argv, struct err *
 /* The entry of choices (separated by '|') that value is, as an index; -EINVAL with text. */
 int opt_choice(const char *value, const char *choices, struct err *err);
 
-/* The name in names (n of them; NULLs are passed over) nearest to word, NULL if none is near (Damerau-Levenshtein, a
- * third of the word's length, rounded up). */
+/* The name in names (n of them; NULLs are passed over) nearest to word: the shortest that begins with it, else one that is
+ * near (Damerau-Levenshtein, a third of the word's length, rounded up), else NULL. */
 const char *opt_nearest(const char *word, const char *const *names, size_t n);
 
 /* Insertions, deletions, changes and swaps of neighbours that make b of a; SIZE_MAX if either is very long. */

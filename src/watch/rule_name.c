@@ -118,9 +118,15 @@ static void vocabulary_add(struct vocabulary *v, const char *entity, const char 
 	v->n++;
 }
 
+/* Whose names need no entity before them. */
+static enum entity plain_entity(enum rule_kind kind)
+{
+	return kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
+}
+
 static void vocabulary_make(struct vocabulary *v, enum rule_kind kind)
 {
-	const enum entity plain = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
+	const enum entity plain = plain_entity(kind);
 
 	v->n = 0;
 	for (size_t i = 0; i < BARE; i++)
@@ -134,18 +140,38 @@ static void vocabulary_make(struct vocabulary *v, enum rule_kind kind)
 		vocabulary_add(v, metrics[m].entity == plain ? "" : entity_name(metrics[m].entity), metrics[m].name);
 }
 
+/* Leaves what entity has, without its name before it. */
+static void vocabulary_narrow(struct vocabulary *v, enum entity entity, enum rule_kind kind)
+{
+	const char *name = entity_name(entity);
+
+	for (size_t i = 0; i < v->n; i++) {
+		const char *dot = strchr(v->names[i], '.');
+		const size_t len = dot ? (size_t) (dot - v->names[i]) : 0;
+		const bool is_own = dot ? strlen(name) == len && memcmp(v->names[i], name, len) == 0 : entity == plain_entity(kind);
+
+		v->names[i] = !is_own ? NULL : dot ? dot + 1
+						   : v->names[i];
+	}
+}
+
+/* Behind "gpu." or "gpu0." only what a GPU has was meant: the letters before it make no other name near. */
 static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *why)
 {
+	struct rule_name of = { .entity = plain_entity(kind) };
 	struct vocabulary v;
-	const char *near;
+	const char *own = word, *near;
 
 	vocabulary_make(&v, kind);
-	near = opt_nearest(word, v.names, v.n);
+	if (take_entity(&own, &of))
+		vocabulary_narrow(&v, of.entity, kind);
+	near = opt_nearest(own, v.names, v.n);
 	if (near)
-		return rule_refuse(why, "there is no '%s'; did you mean '%s'?", word, near);
+		return rule_refuse(why, "there is no '%s'; did you mean '%.*s%s'?", word, (int) (own - word), word, near);
 	if (kind == RULE_FILTER)
 		return rule_refuse(why, "no process has '%s'; docs/metrics.md has all names, for example rss, cpu, name, gpu.mem", word);
-	return rule_refuse(why, "there is no '%s'; docs/metrics.md has all names, for example ram, cpu, process.rss", word);
+	return rule_refuse(why, "there is no '%s'; docs/metrics.md has all names, for example %s", word,
+		of.entity == ENTITY_GPU ? "gpu.busy, gpu.mem, gpu.power" : "ram, cpu, process.rss");
 }
 
 /* What other tools call it. */
@@ -155,6 +181,7 @@ static const struct synonym {
 	{ "memory", "ram" },
 	{ "mem", "ram" },
 	{ "vram", "gpu.mem" },
+	{ "gpu", "gpu.busy" },
 	{ "gpu_memory", "gpu.mem" },
 	{ "gpu_util", "gpu.busy" },
 	{ "exit_code", "exit" },
@@ -169,6 +196,7 @@ static const struct synonym of_processes[] = {
 	{ "comm", "name" },
 	{ "user", "uid" },
 	{ "vram", "gpu.mem" },
+	{ "gpu", "gpu.mem" },
 };
 
 /* What a person most likely meant by a bare word that would name a series; NULL: a series. */
@@ -260,7 +288,7 @@ static int check_part(const char *word, struct rule_why *why)
 
 static int name_bare(const char *word, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
-	ret->entity = kind == RULE_FILTER ? ENTITY_PROCESS : ENTITY_JOB;
+	ret->entity = plain_entity(kind);
 	for (size_t i = 0; i < BARE && kind != RULE_FILTER; i++) {
 		if (strcmp(word, bare[i].name) != 0)
 			continue;

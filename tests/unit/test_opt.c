@@ -312,6 +312,9 @@ static void test_nearest(void **state)
 	assert_string_equal(opt_nearest("doctro", names, 6), "doctor");
 	assert_string_equal(opt_nearest("run", names, 6), "run");
 	assert_string_equal(opt_nearest("rnus", names, 6), "runs");
+	assert_string_equal(opt_nearest("d", names, 6), "doctor");
+	/* Whose beginning it is comes before who is as near otherwise; of those the shortest. */
+	assert_string_equal(opt_nearest("ca", (const char *const[]) { "cb", "cart", "cat" }, 3), "cat");
 	assert_null(opt_nearest("make", names, 6));
 	assert_null(opt_nearest("", names, 6));
 	assert_null(opt_nearest("x", names, 6));
