@@ -33,7 +33,7 @@ enum {
 static const uint64_t memory_period_ns = UINT64_C(10000000000);
 static const uint64_t sleep_most_ns = 1000000000;
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
-static const uint64_t pair_ns = 101000000; /* between two readings that say something together: NVML's GPM needs 100 ms */
+static const struct timespec between = { .tv_nsec = 101000000 }; /* two readings that say something together: NVML's GPM needs 100 ms */
 
 struct helper {
 	const struct gpu_start *start;
@@ -150,17 +150,6 @@ static void keep_so_far(void *ctx, const struct framebuf *known)
 	gpu_so_far_put(&t->slot->so_far, &frame);
 }
 
-/* Groups that are no bits tell births, and nothing else. */
-static void read_births(struct teller *t)
-{
-	const uint64_t at = run_ns(t);
-
-	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
-	(void) t->ops->read(t->source, 0, &t->buf);
-	atomic_store(&t->slot->in_call_ns, 0);
-	send_all(t, at, 0);
-}
-
 /* What was spent since the last reading, on sending it and on waking up, is this one's. */
 static void read_group(struct teller *t, unsigned group)
 {
@@ -272,29 +261,39 @@ static bool is_wanted(const struct source_group *g, const struct gpu_wish *wish)
 	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
 }
 
+/* All in one call, so that one device is read as a whole before the next, over which the driver may hang or crash. Groups that are no
+ * bits tell births, and nothing else. */
+static void read_now(struct teller *t, unsigned groups)
+{
+	t->at_ns = run_ns(t);
+	t->hold_ns = 0;
+	atomic_store(&t->slot->in_call_ns, clock_boot_ns());
+	(void) t->ops->read(t->source, groups, &t->buf);
+	atomic_store(&t->slot->in_call_ns, 0);
+	send_all(t, t->at_ns, 0);
+}
+
 /* Reads the groups that are wanted: the pairs, or all others. True: there was one. */
 static bool read_wanted(struct teller *t, bool pairs)
 {
-	bool any = false;
+	unsigned wanted = 0;
 
 	for (unsigned g = 0; g < t->ops->n_groups; g++) {
-		if (t->ops->groups[g].pairs != pairs || !is_wanted(&t->ops->groups[g], t->helper->start->wish))
-			continue;
-		read_group(t, g);
-		any = true;
+		if (t->ops->groups[g].pairs == pairs && is_wanted(&t->ops->groups[g], t->helper->start->wish))
+			wanted |= 1u << g;
 	}
-	return any;
+	if (wanted)
+		read_now(t, wanted);
+	return wanted != 0;
 }
 
-/* The two readings of a pair enclose everything else. */
+/* The two readings of a pair come behind everything else, which a driver that hangs or crashes over them leaves as it is. */
 static void look(struct teller *t, bool is_first)
 {
 	const struct gpu_start *start = t->helper->start;
 
-	read_births(t);
+	read_now(t, 0);
 
-	const bool again = read_wanted(t, true) && is_first;
-	const uint64_t second_ns = clock_boot_ns() + pair_ns;
 	const struct frame end = framebuf_frame(&t->buf, t->ops->frame, clock_boot_ns() - start->env->start_boot_ns, 0);
 
 	(void) read_wanted(t, false);
@@ -303,11 +302,8 @@ static void look(struct teller *t, bool is_first)
 		t->ops->facts(t->source, &start->wish->facts, take_fact, start->facts);
 		atomic_store(&t->slot->in_call_ns, 0);
 	}
-	if (again) {
-		const uint64_t now = clock_boot_ns();
-		const struct timespec rest = { .tv_nsec = (long) (second_ns > now ? second_ns - now : 0) };
-
-		(void) nanosleep(&rest, NULL);
+	if (read_wanted(t, true) && is_first) {
+		(void) nanosleep(&between, NULL);
 		(void) read_wanted(t, true);
 	}
 	send_part(t, &end);

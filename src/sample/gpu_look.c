@@ -211,13 +211,17 @@ static void forget(struct gpu_look *l, struct asked *a, struct gpus_now *now)
 	framebuf_clear(&l->buf);
 }
 
-/* What it said in this look of GPUs that answered is theirs, unless it may be of a look before. */
+/* What it said in this look of GPUs that answered is theirs, and all that will be said; unless it may be of a look before. */
 static void give_up(struct gpu_look *l, struct asked *a, int error, struct gpus_now *now)
 {
+	const struct frame end = { .source = a->vendor->ops->frame };
+
 	end_helper(a);
 	a->error = error;
 	a->is_to_forget = a->is_new;
-	if (!a->is_new)
+	if (a->is_new)
+		apply(l, &end, now);
+	else
 		forget(l, a, now);
 }
 

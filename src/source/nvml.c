@@ -100,8 +100,6 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 
 static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 {
-	static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
-
 	s->now_ns = clock_boot_ns();
 	s->look++;
 	if (what & 1u << NVML_GROUP_RARE || (s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
@@ -110,10 +108,8 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 	}
 	nvml_gpus_retry(s, out);
 	nvml_tell_births(s, out);
-	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
-		if (what & 1u << by_rows[i])
-			nvml_read_group(s, by_rows[i], out);
-	}
+	if (what & ~(1u << NVML_GROUP_GPM | 1u << NVML_GROUP_EVENTS))
+		nvml_read_devices(s, what, out);
 	if (what & 1u << NVML_GROUP_PROCESSES)
 		nvml_processes_read(s, out);
 	if (what & (1u << NVML_GROUP_MEMORY | 1u << NVML_GROUP_PROCESSES))

@@ -261,7 +261,9 @@ void nvml_gpm_read(struct source *s, struct framebuf *out)
 	if (!s->gpm_metrics)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i]->state == NVML_AWAKE)
-			read_device(s, s->gpus[i], out);
+		if (s->gpus[i]->state != NVML_AWAKE)
+			continue;
+		read_device(s, s->gpus[i], out);
+		nvml_show(s, out);
 	}
 }

@@ -195,10 +195,11 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 /* A figure that d gave cannot be so; and the notes on all that were refused since, of each metric and kind once. */
 void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind);
 void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out);
-/* What was read of one device does not wait for the next, over which the driver may hang or crash. */
+/* What was read does not wait for the next group or device, over which the driver may hang or crash. */
 void nvml_show(struct source *s, const struct framebuf *out);
-/* Reads the rows of group of every device that can be asked. */
-void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out);
+/* Reads the groups whose bits are set, as far as they are rows or lists that nobody has to save: all of one device, then all of
+ * its instances, before the next one, so that it has what it said. */
+void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out);
 /* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */
 enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 

@@ -396,6 +396,8 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 	struct nvml_gpu *d;
 	unsigned n = 0;
 
+	if (!s->env->credit)
+		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (nvml_may_be_listed(s, s->gpus[i]))
 			look(s, s->gpus[i]);
@@ -404,13 +406,23 @@ static void list_by_turns(struct source *s, struct framebuf *out)
 	while ((d = nvml_next_to_list(s))) {
 		list_timed(s, d, out);
 		n++;
-		if (s->env->credit)
-			s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
+		s->env->credit->ns -= (int64_t) d->processes.list_cpu_ns;
 		tell_device(s, d, out);
 		nvml_show(s, out);
 	}
-	if (s->env->credit)
-		s->env->credit->lists = n;
+	s->env->credit->lists = n;
+}
+
+void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	if (!nvml_may_be_listed(s, d))
+		return;
+	look(s, d);
+	s->rest_ns = nvml_rest_ns(s);
+	if (!nvml_is_to_be_listed(s, d))
+		return;
+	list_timed(s, d, out);
+	tell_device(s, d, out);
 }
 
 /* A divided GPU's instances tell of its processes. In WSL lists are empty or partial, without memory, and calls about

@@ -78,10 +78,13 @@ enum {
 
 /* How long a list stands where memory does not move, by what the last lists of all devices took. */
 uint64_t nvml_rest_ns(const struct source *s);
+/* Reads those of one device, where nobody has to save. */
+void nvml_processes_list(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 /* The device whose turn it is to be listed. NULL: what is left can wait. */
 struct nvml_gpu *nvml_next_to_list(const struct source *s);
 /* A divided GPU's instances have the lists. */
 bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d);
+bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d); /* and there is a reason to */
 /* Memory is not what it was at the last list. */
 bool nvml_has_moved(const struct nvml_processes *p);
 void nvml_see_memory(const struct source *s, struct nvml_processes *p, struct maybe used);

@@ -257,17 +257,42 @@ void nvml_show(struct source *s, const struct framebuf *out)
 		s->env->so_far(s->env->told_ctx, out);
 }
 
-void nvml_read_group(struct source *s, enum nvml_group group, struct framebuf *out)
+static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group group, struct framebuf *out)
 {
-	for (size_t g = 0; g < s->n_gpus; g++) {
-		struct nvml_gpu *d = s->gpus[g];
+	if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
+		(void) nvml_judge(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
+	for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
+		if (nvml_rows[i].group == group)
+			read_row(s, d, &nvml_rows[i], out);
+	}
+}
 
-		if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
-			(void) nvml_judge(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
-		for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
-			if (nvml_rows[i].group == group)
-				read_row(s, d, &nvml_rows[i], out);
-		}
+static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
+
+/* Who spends credit has lists by turns (nvml_processes_read). */
+static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, struct framebuf *out)
+{
+	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
+		if (!(what & 1u << by_rows[i]))
+			continue;
+		read_group(s, d, by_rows[i], out);
 		nvml_show(s, out);
+	}
+	if (s->env->credit || !(what & 1u << NVML_GROUP_PROCESSES))
+		return;
+	nvml_processes_list(s, d, out);
+	nvml_show(s, out);
+}
+
+void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->parent)
+			continue;
+		read_device(s, s->gpus[i], what, out);
+		for (size_t k = 0; k < s->n_gpus; k++) {
+			if (s->gpus[k]->parent == s->gpus[i])
+				read_device(s, s->gpus[k], what, out);
+		}
 	}
 }

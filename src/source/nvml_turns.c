@@ -108,6 +108,13 @@ bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)
 	return d->state == NVML_AWAKE && !s->is_wsl && !d->mig;
 }
 
+bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d)
+{
+	const enum urgency now = nvml_may_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
+
+	return now != NOT_DUE && nvml_may_list(s, hundredths[now]);
+}
+
 /* Of those that are as urgent, whose memory has moved most, where that is why; else who has waited longest. */
 static bool is_before(const struct nvml_processes *a, const struct nvml_processes *b, enum urgency urgency)
 {
@@ -124,9 +131,9 @@ struct nvml_gpu *nvml_next_to_list(const struct source *s)
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
-		const enum urgency now = nvml_may_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
+		const enum urgency now = nvml_is_to_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
 
-		if (now == NOT_DUE || !nvml_may_list(s, hundredths[now]))
+		if (now == NOT_DUE)
 			continue;
 		if (now > best_urgency || (now == best_urgency && is_before(&d->processes, &best->processes, now))) {
 			best = d;
