@@ -48,13 +48,16 @@ struct reading {
 	uint64_t span_ns; /* from a recording: time that value is the mean of; 0 live */
 };
 
+#define STARTSTACK_HIDDEN (UINT64_C(1) << 63) /* no stack of a program lies there */
+
 /* A process that was first seen in the job. (pid, start_ns) is its identity; id is short for it in this run. */
 struct process_birth {
 	int32_t pid, ppid;
 	uint32_t parent;         /* id of the parent where it is a member, else 0 */
 	uint32_t uid;
 	uint64_t start_ns;       /* since boot: procfs stat field 22; resolution of a clock tick */
-	uint64_t startstack;     /* procfs stat field 28: equal among forks, changed by exec; 0 = hidden */
+	uint64_t startstack;     /* procfs stat field 28: equal among forks, changed by exec; 0 = none. Where it is hidden, a number
+	                          * of STARTSTACK_HIDDEN and more stands for it, as far as names tell that */
 	const char *name;        /* procfs comm, at most 15 bytes, any bytes */
 	const char *command;     /* arguments joined by spaces, secrets masked; "" if none could be read */
 	bool is_main;

@@ -169,7 +169,7 @@ static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 			break;
 		l->others[s] = (struct beside) { larger(l->others[s].most, now.most), larger(l->others[s].likely, now.likely) };
 		if (l->burst > 0)
-			burst_copy(&job->burst[s], live_others(l, s), l->seen, l->given, 0, l->burst);
+			burst_copy(&job->burst[s], live_others(l, s), l->seen, l->given, l->m->copied, l->burst);
 		if (l->marked) {
 			l->others[s] = now;
 			l->bursts[s] = 0;

@@ -239,17 +239,17 @@ int64_t family_copied(const struct job *job, const struct live *l)
 	return parent->live == NOT_ALIVE ? parent->seen : larger(job->live[parent->live].rss, job->live[parent->live].seen);
 }
 
-/* What a child shows first, memory or mark, it was given by its parent. */
+/* What a child shows first, memory or mark, it was given by its parent; probably so where only its name says that it is a fork. */
 static void given_take(const struct job *job, struct live *l)
 {
 	const struct member *parent = l->m->is_kin ? member_find(job, l->m->p.parent) : NULL;
+	int64_t *given = is_hidden(l->m) ? &l->m->copied : &l->given;
 
 	l->anon_then = anon_of(l);
 	if (!parent || parent->live == NOT_ALIVE)
 		return;
 	l->anon_then = l->given_anon = anon_of(&job->live[parent->live]);
-	if (job->live[parent->live].rss > l->given)
-		l->given = job->live[parent->live].rss;
+	*given = larger(*given, job->live[parent->live].rss);
 }
 
 /* By what it grew since the last look. */

@@ -8,6 +8,11 @@
 
 /* job_family.c */
 
+/* Only its name tells whether it shares memory with others, and bounds must not rely on that. */
+static inline bool is_hidden(const struct member *m)
+{
+	return m->p.startstack >= STARTSTACK_HIDDEN;
+}
 uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
 void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
 /* faults: of m, as far as no living member tells of them. */

@@ -129,7 +129,7 @@ struct member {
 	int64_t untold;       /* its size, if no total told of it */
 	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
 	uint64_t room_seq;    /* frame that told of the last of them */
-	int64_t copied;       /* ended before a look at it was added up: what it probably shared with its parent */
+	int64_t copied;       /* what it probably shared with its parent: it ended before a look at it was added up, or is hidden */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
 

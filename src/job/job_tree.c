@@ -293,7 +293,7 @@ static void exec_take(struct job *job, struct member *m)
 	m->forked = false;
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;
-	l->given = l->given_anon = 0;
+	l->given = l->given_anon = m->copied = 0;
 	m->shown.anon = 0;
 	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
 	if (job->config.huge_page_bytes == 0)
@@ -321,7 +321,8 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0)
 		return;
 	if (parent->p.startstack != m->p.startstack) {
-		if (parent->p.startstack != 0 && !parent->ran_another)
+		/* Hidden ones may be forks that took another name. */
+		if (parent->p.startstack != 0 && !parent->ran_another && !(is_hidden(m) && is_hidden(parent)))
 			m->shown.anon = 0;
 		return;
 	}

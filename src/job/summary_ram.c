@@ -383,9 +383,18 @@ static int64_t at_most(struct maybe most, int64_t value)
 	return most.known && most.value < value ? most.value : value;
 }
 
+/* A hidden process shares nothing if it is the only one. */
+static const char *source_of_all(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+
+	if (f->pss_passes.value > 0)
+		return "PSS";
+	return f->processes_hidden.value > 1 ? "fork families by name" : "fork families";
+}
+
 static void bounded_figure(const struct job *job, const struct ram_accs *a, struct ram_figure *figure)
 {
-	const struct maybe passes = job_facts_const(job)->pss_passes;
 	int64_t low, high, peak;
 
 	if (!a->low || !a->value || !a->high)
@@ -397,7 +406,7 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 	 * stays: what a program held before its exec is in nobody's mark. */
 	low = at_most(a->most, low);
 	peak = at_most(a->most, peak);
-	figure_set(figure, METHOD_BOUNDED, passes.known && passes.value > 0 ? "PSS" : "fork families", low, high);
+	figure_set(figure, METHOD_BOUNDED, source_of_all(job), low, high);
 	figure->peak = known(peak);
 	figure_time(figure, a->value);
 }

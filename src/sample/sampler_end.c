@@ -214,8 +214,10 @@ void sampler_cost(struct sampler *s)
 	facts->longest_gap_ns = known((int64_t) s->longest_gap_ns);
 	facts->own_cpu_ns = known((int64_t) counter_delta(s->own_cpu_at_start_ns, clock_process_cpu_ns()) +
 				  facts->gpu_helper_cpu_ns.value);
-	if (s->processes)
+	if (s->processes) {
 		facts->gate = known(processes_gate_works(s->processes, &why_not));
+		facts->processes_hidden = known((int64_t) processes_hidden(s->processes));
+	}
 	if (self_memory(s->options.root, &rss, &hwm) == 0)
 		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);
 }

@@ -279,6 +279,11 @@ int processes_reset_mark(struct processes *p, uint32_t id)
 	return r == -ENOENT ? -ESRCH : r;
 }
 
+size_t processes_hidden(const struct processes *p)
+{
+	return p->n_hidden;
+}
+
 size_t processes_count(const struct processes *p)
 {
 	return p->n;

@@ -15,8 +15,34 @@
 #include "base/smallfile.h"
 #include "source/procfs_status.h"
 
-static void image_take(struct member *m, const struct procfs_stat *st)
+static bool is_named(const struct member *m, const struct procfs_stat *st)
 {
+	return strncmp(m->name, st->name, sizeof(m->name) - 1) == 0;
+}
+
+/* Where the kernel hides the stack's place (another user's, or setuid: it is root's to know), a number of our own stands for it:
+ * what it had if it has its name still, that of a hidden parent of its name, of which it is a copy for all that can be seen, else
+ * a new one. */
+static uint64_t program_of(struct processes *p, const struct member *m, const struct procfs_stat *st)
+{
+	const struct member *parent = member_of_pid(p, st->ppid);
+
+	if (st->startcode != STARTCODE_HIDDEN)
+		return st->startstack;
+	if (m->program && is_named(m, st))
+		return m->program;
+	if (!m->program && parent && parent->hidden && is_named(parent, st))
+		return parent->program;
+	return STARTSTACK_HIDDEN | ++p->programs;
+}
+
+static void image_take(struct processes *p, struct member *m, const struct procfs_stat *st)
+{
+	const bool hidden = st->startcode == STARTCODE_HIDDEN;
+
+	m->program = program_of(p, m, st);
+	p->n_hidden += hidden && !m->hidden;
+	m->hidden = hidden;
 	m->startstack = st->startstack;
 	m->startcode = st->startcode;
 	m->endcode = st->endcode;
@@ -42,7 +68,7 @@ static void birth_tell(struct processes *p, const struct member *m, const struct
 					    .parent = parent ? parent->id : 0,
 					    .uid = uid,
 					    .start_ns = start.known ? (uint64_t) start.value : 0,
-					    .startstack = m->startstack,
+					    .startstack = m->program,
 					    .name = m->name,
 					    .command = p->command,
 					    .is_main = m->is_main,
@@ -165,7 +191,7 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 	p->n++;
 	p->last_id++;
 	p->unwaited += ignores;
-	image_take(m, st);
+	image_take(p, m, st);
 	member_stat(p, m, st);
 	birth_tell(p, m, st, uid, out);
 	return 1;
@@ -178,7 +204,7 @@ void member_rebirth(struct processes *p, struct member *m, const struct procfs_s
 
 	if (status_take(p, m->pid, &uid, &ignores) == 0)
 		return;
-	image_take(m, st);
+	image_take(p, m, st);
 	birth_tell(p, m, st, uid, out);
 }
 

@@ -40,6 +40,8 @@ struct member {
 	int32_t lender;          /* process whose memory it runs in (vfork); 0: its own */
 	uint64_t start_ticks;
 	uint64_t startstack, startcode, endcode; /* an exec changes them */
+	uint64_t program;        /* startstack, or what stands for it where that is hidden; 0: it has no memory */
+	bool hidden;
 	int fd[KEEP_COUNT];      /* -1: not kept */
 	char name[16];
 	bool is_main, leader;    /* leader: of a session */
@@ -107,6 +109,8 @@ struct processes {
 	size_t n_ended;          /* ever; the ring's next place is n_ended % ENDED_KEPT */
 	struct map ended_by_pid; /* places in the ring: of a pid's newest */
 	uint32_t last_id;
+	uint64_t programs;       /* the last number that stands for a hidden one */
+	size_t n_hidden;         /* members of whom that was hidden */
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
 	size_t round_awake, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS goes on */

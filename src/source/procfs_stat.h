@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define STARTCODE_HIDDEN 1
+
 struct procfs_stat {
 	char name[64];           /* field 2: at most 15 bytes (a kernel thread's more), any bytes but NUL; cut here */
 	char state;              /* field 3: R S D Z T t X I */
@@ -24,7 +26,7 @@ struct procfs_stat {
 	uint64_t threads;        /* field 20; a zombie leader of living threads counts itself too */
 	uint64_t start_ticks;    /* field 22, since boot; with the pid, who this process is */
 	uint64_t vsize_bytes;    /* field 23; 0: it has no memory (any more) */
-	uint64_t startcode;      /* field 26; 0: hidden, 1: no memory */
+	uint64_t startcode;      /* field 26; STARTCODE_HIDDEN; 0: no memory */
 	uint64_t endcode;        /* field 27; likewise */
 	uint64_t startstack;     /* field 28; 0: hidden or no memory */
 };

@@ -265,6 +265,8 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 void processes_test_gate(struct processes *p, pid_t pid);
 /* Whether a process may have been born between the last two looks: false if the gate says that none was. */
 bool processes_moved(const struct processes *p);
+/* How many members there were into whose memory nobody may look here: another user's, or setuid. */
+size_t processes_hidden(const struct processes *p);
 bool processes_gate_works(const struct processes *p, const char **ret_why_not);
 
 /* Reads what of every member; readings and the ends of those found gone go to out (kept descriptors, pread). A mark

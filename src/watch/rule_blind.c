@@ -64,6 +64,20 @@ static void too_few_looks(const struct summary *s, struct finding *f, struct buf
 		ticks.value == 1 ? "" : "s");
 }
 
+/* Alone, one shares nothing with another. */
+static void hidden(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct maybe n = s->facts->processes_hidden;
+
+	if (n.value < 2 || is_tight(&s->combined))
+		return;
+	finding_evidence(f, "processes_hidden", (double) n.value);
+	next(text);
+	buf_printf(text, "%lld processes have another user's rights (setuid), and what they share is not to be read: by their names it is taken "
+			 "for what forks share, and some memory may be counted more than once; as root hiwater sees it.",
+		(long long) n.value);
+}
+
 static void late_looks(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe ticks = s->facts->ticks, late = s->facts->late_ticks;
@@ -134,6 +148,7 @@ bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct bu
 	static void (*const looks[])(const struct summary *s, struct finding *f, struct buf *text) = {
 		tasks_elsewhere,
 		too_few_looks,
+		hidden,
 		late_looks,
 		gaps,
 		lost_ends,

@@ -2,6 +2,7 @@
 """Truth by construction: what workload.c holds is known, and so must be what hiwater says of it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -63,6 +64,27 @@ def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
     assert summary["processes"]["seen"] == 9
     if summary["sampling"]["longest_gap_s"] < 0.5:  # they are all there for 0.7 s
         assert summary["processes"]["peak_alive"] == 9
+
+
+@pytest.fixture
+def setuid(tmp_path, workload):
+    """The workload with root's rights, whoever starts it: nobody else may look into its memory."""
+    if os.geteuid() != 0 or os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
+        pytest.skip("no program can be given root's rights here")
+    program = tmp_path / "setuid"
+    shutil.copy(workload, program)
+    program.chmod(0o4755)
+    return program
+
+
+@pytest.mark.parametrize("job, low, high", [("forks", 300, 330), ("forks-huge", 395, 420), ("forks-rewrite", 295, 320)])
+def test_forks_into_whose_memory_nobody_may_look(run, setuid, job, low, high):
+    """Neither what they share is told nor that they are forks: their names say it."""
+    summary = run(setuid, job, 1)
+    check_all(summary)
+    combined = summary["ram"]["combined"]
+    holds(combined, rewritten_at_least(combined, low) if job == "forks-rewrite" else low, high, tight=job == "forks")
+    assert run.rights == "root" or combined["source"] == "fork families by name"
 
 
 def test_children_that_write_what_they_share_copy_nothing(run, workload):

@@ -64,6 +64,42 @@ static void test_bursts_of_several_may_coincide(void **state)
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
+/* A mark as high as its parent was is the fork's, and proves nothing where it surely is one. By its name alone it may as well be
+ * another run of the same program: the estimate takes it for a fork, the upper bound for neither. */
+static void test_a_hidden_fork_may_be_none(void **state)
+{
+	static const struct {
+		uint64_t startstack;
+		int64_t least, most; /* the upper bound */
+	} cases[] = {
+		{ 77, 300 * MB, 310 * MB },
+		{ STARTSTACK_HIDDEN | 1, 595 * MB, 610 * MB },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rig r;
+
+		rig_new(&r, true, 0);
+		born(&r, 1, 0, cases[i].startstack);
+		rss(&r, 1, 300 * MB, 0);
+		push(&r);
+		faults(&r, 1, 300 * MB / PAGE);
+		tick(&r);
+		born(&r, 2, 1, cases[i].startstack);
+		rss(&r, 1, 300 * MB, 0);
+		rss(&r, 2, 5 * MB, 0); /* it has given back the rest */
+		push(&r);
+		faults(&r, 1, 300 * MB / PAGE);
+		faults(&r, 2, 2);
+		say(&r, M_PROC_HWM, 2, 300 * MB);
+		tick(&r);
+		assert_true(most(&r, M_JOB_RAM) <= 310 * MB);
+		assert_within(most(&r, M_JOB_RAM_HIGH), cases[i].least, cases[i].most);
+		rig_done(&r);
+	}
+}
+
 /* What main waited for was that large at any time of its life: the end is as far from that as may be. */
 static void test_a_burst_that_only_ru_maxrss_knows(void **state)
 {
@@ -553,6 +589,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_burst_of_a_lone_process),
 		RIG_TEST(test_bursts_of_several_may_coincide),
+		cmocka_unit_test(test_a_hidden_fork_may_be_none),
 		RIG_TEST(test_a_burst_that_only_ru_maxrss_knows),
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
