@@ -72,6 +72,7 @@ static void clear_page(struct gpu *g)
 
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
+		atomic_store(&slot->asked.call, 0);
 		atomic_store(&slot->spent_ppb, 0);
 		gpu_so_far_drop(&slot->so_far);
 		gpu_silence_over(&g->silences[i], clock_boot_ns());
@@ -281,21 +282,22 @@ static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[GPU_
 
 static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 {
-	char text[GPU_SILENCE_TEXT];
+	char text[GPU_SILENCE_TEXT], asked[GPU_ASKED];
 
-	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns,
+	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, gpu_asked(&g->start, i, asked), g->start.env->start_boot_ns,
 		    atomic_load(&g->shared->slots[i].in_call_ns), clock_boot_ns(), text))
 		note(g, out, g->start.vendors[i].silent, "%s", text);
 }
 
 void gpu_watch_last(struct gpu *g, struct framebuf *out)
 {
-	char texts[2][GPU_SILENCE_TEXT];
+	char texts[2][GPU_SILENCE_TEXT], asked[GPU_ASKED];
 
 	gpu_watch(g, out);
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
 		const uint64_t call_ns = g->fd >= 0 ? atomic_load(&g->shared->slots[i].in_call_ns) : 0;
-		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, g->start.env->start_boot_ns, call_ns, clock_boot_ns(), texts);
+		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, gpu_asked(&g->start, i, asked),
+			g->start.env->start_boot_ns, call_ns, clock_boot_ns(), texts);
 
 		for (const char *text = texts[0]; n > 0; n--, text = texts[1])
 			note(g, out, g->start.vendors[i].silent, "%s", text);
@@ -309,21 +311,16 @@ uint64_t gpu_silent_ns(const struct gpu *g)
 	return since ? clock_boot_ns() - since : 0;
 }
 
-/* Whoever was called when the helper ended. */
-static const char *culprit(const struct gpu *g)
+const char *gpu_asked_first(const struct gpu *g, char text[GPU_ASKED])
 {
-	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].in_call_ns))
-			return g->start.vendors[i].label;
-	}
-	return NULL;
+	return gpu_asked(&g->start, 0, text);
 }
 
 static void watch_end(struct gpu *g, struct framebuf *out)
 {
 	const bool is_none = gpu_is_settled(g) && gpu_n_open(g) == 0; /* nobody could be opened */
-	const char *label = culprit(g), *then;
-	char text[GPU_INSTANT], how[48] = "ended";
+	const char *then;
+	char text[GPU_INSTANT], in[GPU_CULPRIT], how[48] = "ended";
 
 	g->told_end = true;
 	if (g->asked_last_ns || (is_none && g->starts == 1))
@@ -337,7 +334,7 @@ static void watch_end(struct gpu *g, struct framebuf *out)
 	}
 	if (g->status_known && WIFSIGNALED(g->status))
 		(void) snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(g->status));
-	note(g, out, CAUSE_HELPER_ENDED, "gpu: the helper %s%s%s at %s%s; %s", how, label ? " in a call of " : "", label ? label : "",
+	note(g, out, CAUSE_HELPER_ENDED, "gpu: the helper %s%s at %s%s; %s", how, gpu_culprit(&g->start, in),
 		instant(g, clock_boot_ns(), text), g->again.ends > 1 ? ", once more" : "", then);
 }
 

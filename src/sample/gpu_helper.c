@@ -346,6 +346,7 @@ static void *tell(void *arg)
 	pace_init(&t->pace, t->ops, atomic_load(&h->start->shared->interval_ns));
 	t->env = *h->start->env;
 	t->env.beat = &t->slot->in_call_ns;
+	t->env.asked = &t->slot->asked;
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	t->env.told = h->start->wish ? send_so_far : NULL;
 	t->env.so_far = keep_so_far;

@@ -185,13 +185,14 @@ static void await(struct gpu_look *l, uint64_t until_ns, struct gpus_now *now)
 static int tell_silent(const struct asked *a, const struct gpu *helper, uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
 	const double seconds = (double) patience_ns / 1e9;
-	char text[160];
+	char text[256], asked[GPU_ASKED];
+	const char *what = gpu_asked_first(helper, asked);
 
 	if (gpu_silent_ns(helper) < patience_ns / 2)
 		(void) snprintf(text, sizeof(text), "%s was not done in %.3g s: its driver answers, and slowly", a->vendor->label, seconds);
 	else
-		(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in its driver)", a->vendor->label,
-			seconds, (int) gpu_pid(helper));
+		(void) snprintf(text, sizeof(text), "%s has not answered in %.3g s (process %d is stuck in %s)", a->vendor->label, seconds,
+			(int) gpu_pid(helper), *what ? what : "its driver");
 	gpus_now_look_note(now, text);
 	return err_set(err, -ETIMEDOUT, "%s", text);
 }
@@ -239,12 +240,13 @@ static int tell_absent(const struct asked *a, struct gpus_now *now, struct err *
 /* One that could be asked once has something here. */
 static int tell_ended(const struct asked *a, bool is_none, struct gpus_now *now, struct err *err)
 {
-	char text[160];
+	char text[256], asked[GPU_ASKED];
+	const char *what = gpu_asked_first(a->helper, asked);
 
 	if (is_none)
 		(void) snprintf(text, sizeof(text), "%s cannot be asked again: %.120s", a->vendor->label, gpu_why_not(a->helper));
 	else
-		(void) snprintf(text, sizeof(text), "the process that asked %s crashed", a->vendor->label);
+		(void) snprintf(text, sizeof(text), "the process that asked %s crashed%s%s", a->vendor->label, *what ? " in " : "", what);
 	gpus_now_look_note(now, text);
 	return err_set(err, -EIO, "%s", text);
 }

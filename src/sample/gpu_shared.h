@@ -13,6 +13,8 @@
 enum {
 	GPU_VENDORS = 8,
 	GPU_WHY = 256,
+	GPU_ASKED = 80,
+	GPU_CULPRIT = 160,
 	GPU_MESSAGE = 256 << 10, /* bytes of a message at most */
 };
 
@@ -35,6 +37,7 @@ struct gpu_slot {
 	_Atomic int state;
 	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called, or when its driver answered it last; 0: it is not
 	                              * in a call */
+	struct source_asked asked;   /* in that call */
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
 	char why[GPU_WHY];
@@ -76,6 +79,7 @@ struct gpu_start {
 struct gpu *gpu_start_asked(const struct gpu_start *start, struct err *err);
 void gpu_ask(struct gpu *g);
 uint64_t gpu_silent_ns(const struct gpu *g); /* how long its first source has been in one call; 0: it is in none */
+const char *gpu_asked_first(const struct gpu *g, char text[GPU_ASKED]); /* what that was asked in it, as gpu_asked says */
 
 /* gpu_helper.c: in the child of the fork. */
 _Noreturn void gpu_helper(const struct gpu_start *start);
@@ -93,6 +97,11 @@ void gpu_so_far_drop(struct gpu_so_far *page);
 /* In the recorder: a message of GPU_MESSAGE at most, whoever writes there meanwhile. Each is taken once: the turn of the last one is
  * in taken. Returns its size, 0 where there is none. */
 size_t gpu_so_far_take(struct gpu_so_far *page, uint32_t *taken, void *ret);
+
+/* gpu_asked.c: what the i-th source's driver is being asked, "nvmlDeviceGetUUID of GPU 1"; "" unknown. And in which call a helper
+ * has ended, " in a call of NVML (nvmlDeviceGetUUID of GPU 1)"; "" in none. */
+const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED]);
+const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT]);
 
 /* gpu_ending.c: is a process that was killed on its way out, or out, rather than stuck? */
 bool gpu_is_ending(const struct root *root, pid_t pid);

@@ -20,12 +20,12 @@ const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT
 	return text;
 }
 
-static void tell_begin(const struct gpu_silence *s, const char *label, uint64_t start_ns, char text[GPU_SILENCE_TEXT])
+static void tell_begin(const struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, char text[GPU_SILENCE_TEXT])
 {
 	char at[GPU_INSTANT];
 
-	(void) snprintf(text, GPU_SILENCE_TEXT, "gpu: %s has not answered since %s; its readings are missing from then on", label,
-		gpu_instant(start_ns, s->since_ns, at));
+	(void) snprintf(text, GPU_SILENCE_TEXT, "gpu: %s has not answered since %s%s%s%s; its readings are missing from then on", label,
+		gpu_instant(start_ns, s->since_ns, at), *asked ? " (" : "", asked, *asked ? ")" : "");
 }
 
 void gpu_silence_over(struct gpu_silence *s, uint64_t now_ns)
@@ -58,8 +58,8 @@ static void begin(struct gpu_silence *s, uint64_t call_ns)
 	s->first_ns = s->n++ ? s->first_ns : call_ns;
 }
 
-bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
-	char text[GPU_SILENCE_TEXT])
+bool gpu_silence_look(struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns,
+	uint64_t now_ns, char text[GPU_SILENCE_TEXT])
 {
 	const uint64_t silent_ns = call_ns && now_ns > call_ns ? now_ns - call_ns : 0;
 
@@ -72,12 +72,12 @@ bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_n
 	if (s->told || silent_ns <= 2 * s->longest_ns)
 		return false;
 	s->told = true;
-	tell_begin(s, label, start_ns, text);
+	tell_begin(s, label, asked, start_ns, text);
 	return true;
 }
 
-unsigned gpu_silence_last(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
-	char texts[2][GPU_SILENCE_TEXT])
+unsigned gpu_silence_last(struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns,
+	uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT])
 {
 	char from[GPU_INSTANT], to[GPU_INSTANT];
 	unsigned n = 0;
@@ -93,6 +93,6 @@ unsigned gpu_silence_last(struct gpu_silence *s, const char *label, uint64_t sta
 			(sum_ns + SECOND / 2) / SECOND);
 	}
 	if (s->since_ns && (s->n > 1 || !s->told))
-		tell_begin(s, label, start_ns, texts[n++]);
+		tell_begin(s, label, asked, start_ns, texts[n++]);
 	return n;
 }

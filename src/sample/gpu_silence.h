@@ -24,14 +24,15 @@ struct gpu_silence {
 /* "1:02" into a run that began at start_ns. */
 const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT]);
 
-/* The driver called label has been in one call since call_ns (0: it is in none). True: text is to be told. */
-bool gpu_silence_look(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
-	char text[GPU_SILENCE_TEXT]);
+/* The driver called label has been in one call since call_ns (0: it is in none), in which it was asked that ("": unknown).
+ * True: text is to be told. */
+bool gpu_silence_look(struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns,
+	uint64_t now_ns, char text[GPU_SILENCE_TEXT]);
 
 /* One that goes on is over: the helper that was in the call is gone. */
 void gpu_silence_over(struct gpu_silence *s, uint64_t now_ns);
 
 /* In the end, of all of them, and of one that goes on: that begins sooner, since nobody will see the end of it. call_ns as
  * above. Returns how many texts are to be told. */
-unsigned gpu_silence_last(struct gpu_silence *s, const char *label, uint64_t start_ns, uint64_t call_ns, uint64_t now_ns,
-	char texts[2][GPU_SILENCE_TEXT]);
+unsigned gpu_silence_last(struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns,
+	uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT]);

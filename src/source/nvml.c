@@ -82,10 +82,9 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 	s->now_ns = clock_boot_ns();
 	s->retry_first_ns = RETRY_NS;
 	s->is_wsl = is_wsl(env->root);
-	int r = nvml_load(env->root, &s->nvml, err);
+	int r = nvml_load(env, &s->nvml, err);
 
 	if (r == 0) {
-		s->nvml.beat = env->beat;
 		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && !machine_first_pids(env->root);
 		r = nvml_gpus_find(s, err);
 	}
@@ -118,6 +117,7 @@ static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
 		nvml_gpm_read(s, out);
 	if (what & 1u << NVML_GROUP_EVENTS)
 		nvml_events_read(s, out);
+	nvml_turn_to(s, NULL);
 	return 0;
 }
 
@@ -130,5 +130,6 @@ const struct source_ops source_nvml = {
 	.read = nvml_read,
 	.probe = nvml_probe,
 	.facts = nvml_facts,
+	.call_name = nvml_call_name,
 	.close = nvml_close,
 };

@@ -15,6 +15,8 @@ enum {
 static void watch(struct source *s, struct nvml_gpu *d)
 {
 	uint64_t types = 0;
+
+	nvml_turn_to(s, d);
 	int code = NVML_CALL(&s->nvml, event_types, d->handle, &types);
 
 	types &= NVML_EVENT_XID | NVML_EVENT_UNAVAILABLE;
@@ -35,6 +37,7 @@ static void watch_all(struct source *s)
 		if (d->state == NVML_AWAKE && !d->parent && !d->has_events)
 			watch(s, d);
 	}
+	nvml_turn_to(s, NULL);
 	s->events_stale = false;
 }
 

@@ -398,6 +398,7 @@ void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact
 		struct nvml_gpu *d = s->gpus[i];
 
 		t.id = d->id;
+		nvml_turn_to(s, d);
 		if (d->state == NVML_AWAY && !d->parent)
 			tell_number(&t, GF_LOST, known(d->lost_code));
 		if (!d->id || d->state != NVML_AWAKE)
@@ -407,6 +408,7 @@ void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact
 		tell_sm(s, d, &t);
 		tell_metric_lacks(d, &t);
 	}
+	nvml_turn_to(s, NULL);
 	if (cuda_facts_any(wanted) && !any_asleep(s))
 		cuda_facts(tell_cuda, (void *) (uintptr_t) &both);
 }

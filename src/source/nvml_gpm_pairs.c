@@ -227,6 +227,7 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 {
 	struct nvml_gpm *g = &d->gpm;
 
+	nvml_turn_to(s, d);
 	if (!g->asked)
 		begin(s, d);
 	if (!g->supported) {

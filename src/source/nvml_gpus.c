@@ -232,6 +232,7 @@ static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out
 	bool was_known = d->id != 0;
 
 	memcpy(uuid, d->uuid, sizeof(uuid));
+	nvml_turn_to(s, d);
 	int code = *d->bus_id ? NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle) : NVML_CALL(&s->nvml, by_index, d->index, &d->handle);
 
 	if (d->id)

@@ -263,6 +263,7 @@ void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char
 {
 	struct framebuf known = { 0 };
 
+	nvml_turn_to(s, asked);
 	if (!s->env->so_far)
 		return;
 	for (size_t i = 0; i < s->n_gpus; i++) {

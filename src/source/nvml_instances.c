@@ -60,6 +60,7 @@ void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *
 	unsigned mode = 0, pending, most = 0;
 	bool was_divided = d->mig;
 
+	nvml_turn_to(s, d);
 	if (NVML_CALL(&s->nvml, mig_mode, d->handle, &mode, &pending) != NVML_SUCCESS || mode != 1)
 		mode = 0;
 	d->mig = mode;

@@ -143,6 +143,15 @@ struct source {
 	struct nvml_gpm_metrics *gpm_metrics;
 };
 
+/* The calls from here on are about d, or the GPU that it is a part of; NULL: about none. */
+static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d)
+{
+	const struct nvml_gpu *gpu = d && d->parent ? d->parent : d;
+
+	if (s->nvml.asked)
+		atomic_store(&s->nvml.asked->device, gpu ? gpu->index + 1 : 0);
+}
+
 /* ---- nvml_gpus.c ---------------------------------------------------------------------------------------------------- */
 
 /* Finds the devices. Returns 0, -ENODEV or -ENOMEM with text. */

@@ -25,16 +25,21 @@ enum {
 	ENOUGH = 45,
 };
 
-typedef int list_call(void *device, unsigned *n, void *list);
+struct list_call {
+	int (*read)(void *device, unsigned *n, void *list); /* NULL: the library has none */
+	enum nvml_call call;
+};
 
 /* What the driver writes: version 0 is the newest; only the oldest has entries without instances. */
-static list_call *call_of(const struct nvml *nvml, enum nvml_list which, unsigned version)
+static struct list_call call_of(const struct nvml *nvml, enum nvml_list which, unsigned version)
 {
-	list_call *const calls[NVML_LISTS][VERSIONS] = {
-		[NVML_LIST_COMPUTE] = { nvml->compute_v3, nvml->compute_v2, nvml->compute_v1 },
-		[NVML_LIST_GRAPHICS] = { nvml->graphics_v3, nvml->graphics_v2, nvml->graphics_v1 },
-		[NVML_LIST_MPS] = { nvml->mps_v3, nvml->mps_v2, nvml->mps_v1 },
+#define CALL(member) { nvml->member, NVML_CALL_##member }
+	const struct list_call calls[NVML_LISTS][VERSIONS] = {
+		[NVML_LIST_COMPUTE] = { CALL(compute_v3), CALL(compute_v2), CALL(compute_v1) },
+		[NVML_LIST_GRAPHICS] = { CALL(graphics_v3), CALL(graphics_v2), CALL(graphics_v1) },
+		[NVML_LIST_MPS] = { CALL(mps_v3), CALL(mps_v2), CALL(mps_v1) },
 	};
+#undef CALL
 
 	return calls[which][version];
 }
@@ -64,7 +69,7 @@ static int make_room(struct nvml_room *room, size_t n)
 }
 
 /* One call with as much room as it needs. *ret_n: entries that it wrote. */
-static int call(struct source *s, struct nvml_gpu *d, list_call *list, unsigned *ret_n)
+static int call(struct source *s, struct nvml_gpu *d, const struct list_call *list, unsigned *ret_n)
 {
 	struct nvml_room *room = &s->room;
 
@@ -72,7 +77,8 @@ static int call(struct source *s, struct nvml_gpu *d, list_call *list, unsigned 
 		unsigned n = (unsigned) room->cap;
 
 		memset(room->bytes, NVML_PATTERN, room->cap * NVML_ENTRY_LONG);
-		int code = list(d->handle, &n, room->bytes);
+		nvml_asks(&s->nvml, list->call);
+		int code = nvml_answered(&s->nvml, list->read(d->handle, &n, room->bytes));
 
 		if (code == NVML_SUCCESS && n > room->cap)
 			return NVML_UNKNOWN;
@@ -121,9 +127,9 @@ static void read_list(struct source *s, struct nvml_gpu *d, enum nvml_list which
 	int code = NVML_FUNCTION_NOT_FOUND;
 
 	for (;; p->version[which]++) {
-		list_call *list = call_of(&s->nvml, which, p->version[which]);
+		const struct list_call list = call_of(&s->nvml, which, p->version[which]);
 
-		code = list ? call(s, d, list, &n) : NVML_FUNCTION_NOT_FOUND;
+		code = list.read ? call(s, d, &list, &n) : NVML_FUNCTION_NOT_FOUND;
 		if (nvml_code(code)->meaning != NVML_ABSENT || p->version[which] + 1 == VERSIONS)
 			break;
 	}

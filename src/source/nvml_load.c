@@ -50,7 +50,7 @@ static void find_symbols(struct nvml *nvml)
 
 int nvml_init_again(struct nvml *nvml)
 {
-	return nvml->init_with_flags ? nvml->init_with_flags(0) : NVML_CALL(nvml, init);
+	return nvml->init_with_flags ? NVML_CALL(nvml, init_with_flags, 0) : NVML_CALL(nvml, init);
 }
 
 /* ---- what to say where it fails ------------------------------------------------------------------------------------- */
@@ -96,12 +96,21 @@ static int init_failed(int code, struct err *err)
 	return err_set(err, -EIO, "NVML does not start: %s (its code %d)", nvml_code(code)->why, code);
 }
 
-int nvml_load(const struct root *root, struct nvml *ret, struct err *err)
+const char *nvml_call_name(unsigned call)
 {
-	struct nvml nvml = { .library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])) };
+	return call > 0 && call <= sizeof(symbols) / sizeof(symbols[0]) ? symbols[call - 1].names[0] : NULL;
+}
+
+int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err)
+{
+	struct nvml nvml = {
+		.library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])),
+		.beat = env->beat,
+		.asked = env->asked,
+	};
 
 	if (!nvml.library)
-		return no_library(root, err);
+		return no_library(env->root, err);
 	find_symbols(&nvml);
 	int code = nvml_init_again(&nvml);
 

@@ -348,6 +348,7 @@ static void look(struct source *s, struct nvml_gpu *d)
 	struct nvml_processes *p = &d->processes;
 	const bool fresh = s->env->credit && d->mem_ns && counter_delta(d->mem_ns, s->now_ns) < FRESH_NS;
 
+	nvml_turn_to(s, d);
 	if (p->listed_ns != 0)
 		nvml_see_memory(s, p, fresh ? d->mem : memory_used(s, d));
 }
@@ -356,6 +357,7 @@ static void list_timed(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 {
 	const uint64_t cpu_ns = clock_thread_cpu_ns(), wall_ns = clock_boot_ns();
 
+	nvml_turn_to(s, d);
 	list(s, d, out);
 	d->processes.list_cpu_ns = clock_thread_cpu_ns() - cpu_ns;
 	d->processes.list_wall_ns = clock_boot_ns() - wall_ns;
@@ -374,6 +376,7 @@ static void tell_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	struct nvml_processes *p = &d->processes;
 	const bool is_now = p->listed_ns == s->now_ns;
 
+	nvml_turn_to(s, d);
 	if (p->list_code == NVML_SUCCESS) {
 		/* The marks of who has just ended are to be had without a list, which he would not be in. */
 		if (!is_now && s->env->credit && s->env->credit->last)

@@ -272,6 +272,7 @@ static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVIT
 /* Who spends credit has lists by turns (nvml_processes_read). */
 static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, struct framebuf *out)
 {
+	nvml_turn_to(s, d);
 	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
 		if (!(what & 1u << by_rows[i]))
 			continue;

@@ -41,6 +41,12 @@ struct source_cost {
 	unsigned n;              /* readings; 0: none */
 };
 
+/* What a driver is being asked, for whoever has to do without the answer. */
+struct source_asked {
+	_Atomic uint32_t call;   /* as call_name numbers them; 0: nothing */
+	_Atomic uint32_t device; /* its number and 1; 0: none in particular */
+};
+
 /* What every source is opened with. Borrowed for the life of the source. */
 struct source_env {
 	const struct root *root;
@@ -53,6 +59,7 @@ struct source_env {
 	                          * back; NULL: not known, v1 looks for the group with the same processes */
 	struct source_credit *credit; /* GPUs: for lists of processes; NULL: they may take what they take */
 	_Atomic uint64_t *beat;       /* GPUs: CLOCK_BOOTTIME when a driver answered last; NULL: nobody waits */
+	struct source_asked *asked;   /* GPUs: NULL: nobody waits */
 	void (*told)(void *ctx); /* GPUs: called where all that out holds may be taken out of it: the next call may hang or crash;
 	                          * NULL: it is taken when read returns */
 	/* GPUs: is shown what is known in front of a call that may hang or crash. What was shown last counts where that call does not
@@ -114,6 +121,8 @@ struct source_ops {
 	int (*read)(struct source *source, unsigned what, struct framebuf *out);
 	/* Tells of every metric that the source could give. */
 	void (*probe)(const struct source_env *env, source_prober *tell, void *ctx);
+	/* Of a call of a library, numbered from 1 on; NULL: there is no such call. May be NULL: it calls none, or does not say which. */
+	const char *(*call_name)(unsigned call);
 	/* GPUs: tells those facts of the devices that were born which are wanted and can be had. May be NULL. */
 	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
 	void (*close)(struct source *source); /* NULL is fine */

@@ -721,6 +721,13 @@ def test_a_crash_over_one_gpu_leaves_what_the_one_before_it_said(gpu):
     said, summary = run_later(gpu)
     first, second = summary["devices"]
     assert (first["power_w"]["mean"], second["power_w"]["mean"]) == (400, None), said
+    assert "in a call of NVML (nvmlDeviceGetUtilizationRates of GPU 1) at 0:0" in " ".join(said.split()), said
+
+
+def test_a_hang_in_the_first_call_names_it(gpu):
+    add(gpu, "[call nvmlInit*]\nhang = 1\n")
+    said, _ = run_later(gpu)
+    assert "NVML has not answered since 0:00 (nvmlInitWithFlags); its readings are missing" in " ".join(said.split()), said
 
 
 def test_a_driver_that_crashed_is_asked_again(gpu):

@@ -492,6 +492,18 @@ def test_a_gpu_that_fails_takes_nothing_from_those_that_answered(cards, what, st
         looking.terminate()
 
 
+@pytest.mark.parametrize("what, status, words", [("hang", SILENT, "is stuck in {})"), ("crash", 1, "the process that asked NVML crashed in {}")])
+@pytest.mark.parametrize("call, where, named", [
+    ("nvmlInit*", "", "nvmlInitWithFlags"), ("nvmlDeviceGetCount*", "", "nvmlDeviceGetCount_v2"),
+    ("nvmlDeviceGetName", "gpu = 1", "nvmlDeviceGetName of GPU 1"),
+    ("nvmlDeviceGetUtilizationRates", "gpu = 1", "nvmlDeviceGetUtilizationRates of GPU 1"),
+    ("nvmlDeviceGetComputeRunningProcesses*", "gpu = 1", "nvmlDeviceGetComputeRunningProcesses_v3 of GPU 1"),
+    ("nvmlGpmSampleGet", "gpu = 1", "nvmlGpmSampleGet of GPU 1")])
+def test_a_call_that_fails_is_named(cards, call, where, named, what, status, words):
+    said = run(cards(more=f"[call {call}]\n{where}\n{what} = 1\n"), "--timeout=500ms", status=status).stderr
+    assert words.format(named) in said, said
+
+
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetUtilizationRates", "nvmlDeviceGetFanSpeed*", "nvmlDeviceGetComputeRunningProcesses*", "nvmlGpmSampleGet"])
 def test_a_gpu_is_asked_as_a_whole_before_the_next_that_fails(cards, call, what, status):
@@ -615,7 +627,7 @@ def test_a_crash_is_noted_in_its_look_alone(cards):
 
     def await_notes(pipe, *wanted):
         deadline = time.monotonic() + 30
-        while [n["why"] for n in json.loads("".join(iter(pipe.readline, "}\n")) + "}")["notes"]] != list(wanted):
+        while [n["why"].partition(" in nvml")[0] for n in json.loads("".join(iter(pipe.readline, "}\n")) + "}")["notes"]] != list(wanted):
             assert time.monotonic() < deadline
 
     with subprocess.Popen([HIWATER, "gpus", "--json", "-lms", "20"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:

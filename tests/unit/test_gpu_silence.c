@@ -24,7 +24,7 @@ static void call(struct told *t, unsigned at, unsigned takes)
 	for (unsigned s = 0; s <= takes; s++) {
 		const uint64_t began = START + at * SECOND, now = began + s * SECOND;
 
-		if (gpu_silence_look(&t->s, "X", START, s < takes ? began : 0, now, text)) {
+		if (gpu_silence_look(&t->s, "X", "", START, s < takes ? began : 0, now, text)) {
 			t->n++;
 			memcpy(t->text, text, sizeof(text));
 		}
@@ -39,13 +39,13 @@ static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
 	(void) state;
 	call(&t, 1, 5);
 	assert_int_equal(t.n, 0); /* no silence yet */
-	assert_false(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 15 * SECOND, text));
-	assert_true(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 16 * SECOND, text));
+	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 15 * SECOND, text));
+	assert_true(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 16 * SECOND, text));
 	assert_string_equal(text, "gpu: X has not answered since 0:10; its readings are missing from then on");
-	assert_false(gpu_silence_look(&t.s, "X", START, START + 10 * SECOND, START + 70 * SECOND, text));
-	assert_true(gpu_silence_look(&t.s, "X", START, START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
+	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 70 * SECOND, text));
+	assert_true(gpu_silence_look(&t.s, "X", "", START, START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
 	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 80 * SECOND, last), 0);
+	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 80 * SECOND, last), 0);
 }
 
 static void many_are_told_of_once(void **state)
@@ -58,7 +58,7 @@ static void many_are_told_of_once(void **state)
 		call(&t, 10 + i * 10, 7);
 	assert_int_equal(t.n, 2);
 	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 9000 * SECOND, last), 1);
+	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 9000 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in all; its readings of those times are missing");
 	call(&t, 6000, 20);
 	assert_int_equal(t.n, 4); /* longer than ever */
@@ -72,8 +72,8 @@ static void one_that_goes_on_in_the_end_is_told_of(void **state)
 
 	(void) state;
 	call(&t, 10, 7);
-	assert_false(gpu_silence_look(&t.s, "X", START, START + 30 * SECOND, START + 36 * SECOND, text));
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, START + 30 * SECOND, START + 38 * SECOND, last), 2);
+	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 30 * SECOND, START + 36 * SECOND, text));
+	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, START + 30 * SECOND, START + 38 * SECOND, last), 2);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in all; its readings of those times are missing");
 	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
 }
@@ -85,10 +85,10 @@ static void in_the_end_a_second_is_enough(void **state)
 	struct gpu_silence s = { 0 };
 
 	(void) state;
-	assert_false(gpu_silence_look(&s, "X", START, START + SECOND, START + 3 * SECOND, text));
-	assert_int_equal(gpu_silence_last(&s, "X", START, START + 2 * SECOND, START + 3 * SECOND, last), 0);
-	assert_int_equal(gpu_silence_last(&s, "X", START, START + SECOND, START + 4 * SECOND, last), 1);
-	assert_string_equal(last[0], "gpu: X has not answered since 0:01; its readings are missing from then on");
+	assert_false(gpu_silence_look(&s, "X", "", START, START + SECOND, START + 3 * SECOND, text));
+	assert_int_equal(gpu_silence_last(&s, "X", "", START, START + 2 * SECOND, START + 3 * SECOND, last), 0);
+	assert_int_equal(gpu_silence_last(&s, "X", "init of GPU 1", START, START + SECOND, START + 4 * SECOND, last), 1);
+	assert_string_equal(last[0], "gpu: X has not answered since 0:01 (init of GPU 1); its readings are missing from then on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)
@@ -98,11 +98,11 @@ static void one_that_ended_with_the_helper_counts(void **state)
 
 	(void) state;
 	for (unsigned i = 0; i < 2; i++) {
-		(void) gpu_silence_look(&t.s, "X", START, START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
+		(void) gpu_silence_look(&t.s, "X", "", START, START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
 		gpu_silence_over(&t.s, START + (30 + i * 100) * SECOND);
 	}
 	gpu_silence_over(&t.s, START + 500 * SECOND); /* there is none */
-	assert_int_equal(gpu_silence_last(&t.s, "X", START, 0, START + 900 * SECOND, last), 1);
+	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 900 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
 }
 

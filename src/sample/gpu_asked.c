@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a driver was being asked when it did not answer, in words.
+ */
+#include <stdio.h>
+
+#include "sample/gpu_shared.h"
+
+const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED])
+{
+	const struct source_asked *asked = &start->shared->slots[i].asked;
+	const struct source_ops *ops = start->vendors[i].ops;
+	const uint32_t device = atomic_load(&asked->device);
+	const char *name = ops->call_name ? ops->call_name(atomic_load(&asked->call)) : NULL;
+
+	text[0] = '\0';
+	if (name && device)
+		(void) snprintf(text, GPU_ASKED, "%s of GPU %u", name, (unsigned) (device - 1));
+	else if (name)
+		(void) snprintf(text, GPU_ASKED, "%s", name);
+	return text;
+}
+
+const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT])
+{
+	char asked[GPU_ASKED];
+	unsigned i = 0;
+
+	while (i < start->n_vendors && !atomic_load(&start->shared->slots[i].in_call_ns))
+		i++;
+	text[0] = '\0';
+	if (i == start->n_vendors)
+		return text;
+	(void) snprintf(text, GPU_CULPRIT, *gpu_asked(start, i, asked) ? " in a call of %s (%s)" : " in a call of %s", start->vendors[i].label, asked);
+	return text;
+}
