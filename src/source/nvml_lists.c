@@ -33,7 +33,7 @@ struct list_call {
 /* What the driver writes: version 0 is the newest; only the oldest has entries without instances. */
 static struct list_call call_of(const struct nvml *nvml, enum nvml_list which, unsigned version)
 {
-#define CALL(member) { nvml->member, NVML_CALL_##member }
+#define CALL(member) ((struct list_call) { nvml->member, NVML_CALL_##member })
 	const struct list_call calls[NVML_LISTS][VERSIONS] = {
 		[NVML_LIST_COMPUTE] = { CALL(compute_v3), CALL(compute_v2), CALL(compute_v1) },
 		[NVML_LIST_GRAPHICS] = { CALL(graphics_v3), CALL(graphics_v2), CALL(graphics_v1) },
