@@ -62,6 +62,7 @@ struct nvml_notes {
 	bool way;    /* the note of the way in use */
 	bool odd;    /* an error that says nothing */
 	bool ceased; /* that figures which were had are missing */
+	bool divided; /* that they are of no GPU that is divided */
 };
 
 /* What of a metric was given and cannot be so. */
@@ -249,6 +250,9 @@ extern const struct nvml_row nvml_rows[];
 extern const size_t nvml_n_rows;
 /* The row that gives metric; NULL. */
 const struct nvml_row *nvml_row_of(enum metric metric);
+
+/* NVML documents it as not supported of a GPU that is divided by MIG. */
+bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code);
 
 /* A value that was had. */
 void nvml_set(struct reading *r, uint64_t value, uint64_t scale);

@@ -44,6 +44,7 @@ enum {
 	DIVIDED = -4,
 	ACCOUNTING_OFF = -5,
 	UNTOLD = -6,
+	WITHHELD = -7,
 };
 
 static const struct {
@@ -55,6 +56,7 @@ static const struct {
 	{ DIVIDED, "the GPU is divided by MIG: its instances are asked", "" },
 	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
 	{ UNTOLD, "the driver answers without a figure", "" },
+	{ WITHHELD, "NVIDIA's driver does not tell it of a GPU that is divided by MIG", "" },
 };
 
 static void explain(enum metric metric, int code, struct source_probe *ret)
@@ -82,6 +84,8 @@ static int of_row(const struct source *s, const struct nvml_gpu *d, enum metric 
 	(void) s;
 	if (d->told[metric] == TOLD_KNOWN)
 		return NVML_SUCCESS;
+	if (nvml_is_withheld(d, metric, code))
+		return WITHHELD;
 	return code == NVML_SUCCESS || code == NVML_ELSEWHERE ? UNTOLD : code;
 }
 

@@ -167,6 +167,18 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
+/* Its instances may tell other figures of how busy they are, or none. */
+static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
+{
+	char text[128];
+
+	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
+		return;
+	notes_of(d, row)->divided = true;
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing: NVIDIA's driver does not tell it of a GPU that is divided by MIG", metrics[M_GPU_BUSY].name);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
 /* One right is missing for all that takes it: the first figure of a device that is refused is told. */
 static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
 {
@@ -236,7 +248,9 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	note_refusal(s, d, row, t, out);
 	if (t->code == NVML_ELSEWHERE)
 		return;
-	if (meaning != NVML_FINE || !r[0].known)
+	if (nvml_is_withheld(d, row->metrics[0], t->code))
+		note_divided(s, d, row, out);
+	else if (meaning != NVML_FINE || !r[0].known)
 		note_ceased(s, d, row, t, meaning, out);
 	nvml_note_refused(s, d, row->metrics, row->n, out);
 	for (unsigned i = 0; i < row->n; i++) {

@@ -390,3 +390,14 @@ const struct nvml_row *nvml_row_of(enum metric metric)
 	}
 	return NULL;
 }
+
+bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code)
+{
+	static const enum metric withheld[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_ENC_BUSY, M_GPU_DEC_BUSY, M_GPU_JPG_BUSY, M_GPU_OFA_BUSY };
+
+	for (size_t i = 0; d->mig && i < sizeof(withheld) / sizeof(withheld[0]); i++) {
+		if (withheld[i] == metric)
+			return nvml_code(code)->meaning == NVML_ABSENT;
+	}
+	return false;
+}

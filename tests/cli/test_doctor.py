@@ -200,6 +200,13 @@ def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, cod
     assert {missing[f"gpu.{name}"] for name in ("mem", "mem_free", "mem_reserved")} == {why}
 
 
+def test_a_gpu_that_is_divided(tool):
+    gpu_env(tool, "mig_mode = 1\n" + "".join(f"{name} = absent\n" for name in ("util", "util_memory", "util_encoder", "fan")))
+    missing = why_not(report(tool))
+    assert {missing[f"gpu.{name}"] for name in ("busy", "mem_busy", "enc_busy")} == {"NVIDIA's driver does not tell it of a GPU that is divided by MIG"}
+    assert "MIG" not in missing["gpu.fan"]
+
+
 @pytest.mark.parametrize("code, why", [(4, "no permission"), (3, "this device does not give it")])
 def test_of_several_ways_the_reason_that_matters_is_told(tool, code, why):
     """The fields may not be read, and there is no GPM: with the right it could be had."""

@@ -183,6 +183,20 @@ def test_instances_stand_below_their_gpu(tmp_path):
     assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
 
 
+WITHHELD = "GPU 0: gpu.busy is missing: NVIDIA's driver does not tell it of a GPU that is divided by MIG"
+
+
+@pytest.mark.parametrize("level", ["450", "550"])
+def test_why_a_divided_gpu_does_not_say_how_busy_it_is(tmp_path, level):
+    """Nor do its instances where the driver has no GPM."""
+    text = "\n".join(line for line in (SCENARIOS / "mig.conf").read_text().splitlines() if level == "550" or not line.startswith("gpm"))
+    fake = Fake(tmp_path, text.replace("include = cards", f"include = {SCENARIOS}/cards").replace("level = 550", f"level = {level}") + "\n", level)
+    shown = as_json(fake)
+    assert [d["utilization"]["gpu"] for d in shown["devices"]] == [None, None, None, None, 0]
+    assert [n["why"] for n in shown["notes"]] == [WITHHELD]
+    assert f"hiwater: warning: {WITHHELD}\n" == run(fake, "--csv").stderr
+
+
 def test_compute_instances_of_one_gpu_instance_have_one_memory(tmp_path):
     """What a process in one of them holds is nobody's unknown in the other."""
     mig = (SCENARIOS / "mig.conf").read_text().replace("include = ", f"include = {SCENARIOS}/").replace("4100001", str(os.getpid()))
