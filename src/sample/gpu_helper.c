@@ -33,7 +33,7 @@ enum {
 static const uint64_t memory_period_ns = UINT64_C(10000000000);
 static const uint64_t sleep_most_ns = 1000000000;
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
-static const struct timespec between = { .tv_nsec = 101000000 }; /* two readings that say something together: NVML's GPM needs 100 ms */
+static const uint64_t pair_ns = 101000000; /* between two readings that say something together: NVML's GPM needs 100 ms */
 
 struct helper {
 	const struct gpu_start *start;
@@ -261,7 +261,7 @@ static bool is_wanted(const struct source_group *g, const struct gpu_wish *wish)
 	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
 }
 
-/* All in one call, so that one device is read as a whole before the next, over which the driver may hang or crash. Groups that are no
+/* All in one call, so that one device tells all of them before the next, over which the driver may hang or crash. Groups that are no
  * bits tell births, and nothing else. */
 static void read_now(struct teller *t, unsigned groups)
 {
@@ -273,13 +273,25 @@ static void read_now(struct teller *t, unsigned groups)
 	send_all(t, t->at_ns, 0);
 }
 
-/* Reads the groups that are wanted: the pairs, or all others. True: there was one. */
-static bool read_wanted(struct teller *t, bool pairs)
+enum part {
+	FIGURES,
+	PAIRS,
+	LISTS
+};
+
+static enum part part_of(const struct source_group *g)
+{
+	return g->pairs ? PAIRS : g->lists ? LISTS
+					   : FIGURES;
+}
+
+/* Reads the groups of a part that are wanted. True: there was one. */
+static bool read_wanted(struct teller *t, enum part part)
 {
 	unsigned wanted = 0;
 
 	for (unsigned g = 0; g < t->ops->n_groups; g++) {
-		if (t->ops->groups[g].pairs == pairs && is_wanted(&t->ops->groups[g], t->helper->start->wish))
+		if (part_of(&t->ops->groups[g]) == part && is_wanted(&t->ops->groups[g], t->helper->start->wish))
 			wanted |= 1u << g;
 	}
 	if (wanted)
@@ -287,7 +299,8 @@ static bool read_wanted(struct teller *t, bool pairs)
 	return wanted != 0;
 }
 
-/* The two readings of a pair come behind everything else, which a driver that hangs or crashes over them leaves as it is. */
+/* Figures come first, which a driver that hangs or crashes over the rest leaves as they are. The two readings of a pair enclose the
+ * lists, which are as long as the time between them where there are many devices. */
 static void look(struct teller *t, bool is_first)
 {
 	const struct gpu_start *start = t->helper->start;
@@ -296,15 +309,22 @@ static void look(struct teller *t, bool is_first)
 
 	const struct frame end = framebuf_frame(&t->buf, t->ops->frame, clock_boot_ns() - start->env->start_boot_ns, 0);
 
-	(void) read_wanted(t, false);
+	(void) read_wanted(t, FIGURES);
+	const bool again = read_wanted(t, PAIRS) && is_first;
+	const uint64_t second_ns = clock_boot_ns() + pair_ns;
+
+	(void) read_wanted(t, LISTS);
 	if (t->ops->facts) {
 		atomic_store(&t->slot->in_call_ns, clock_boot_ns());
 		t->ops->facts(t->source, &start->wish->facts, take_fact, start->facts);
 		atomic_store(&t->slot->in_call_ns, 0);
 	}
-	if (read_wanted(t, true) && is_first) {
-		(void) nanosleep(&between, NULL);
-		(void) read_wanted(t, true);
+	if (again) {
+		const uint64_t now = clock_boot_ns();
+		const struct timespec rest = { .tv_nsec = (long) (second_ns > now ? second_ns - now : 0) };
+
+		(void) nanosleep(&rest, NULL);
+		(void) read_wanted(t, PAIRS);
 	}
 	send_part(t, &end);
 }
