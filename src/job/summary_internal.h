@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What summary.c and summary_ram.c share.
+ * What the parts of the summary share.
  */
 #pragma once
 
@@ -10,3 +10,13 @@
 int summary_gpu(struct summary *summary);
 /* Main, descendants, combined. */
 void summary_ram(const struct job *job, struct summary *summary);
+void summary_main(const struct job *job, struct ram_figure *figure);
+
+enum {
+	MEAN_LOOKS = 3 /* fewer say nothing of a mean: the first is at a time when nothing was there yet */
+};
+
+void ram_figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high);
+void ram_figure_time(struct ram_figure *figure, const struct acc *acc);
+/* private of whole, at the peak. */
+void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole);

@@ -6,8 +6,7 @@
 #include "job/summary_internal.h"
 
 enum {
-	PAGE = 4096,     /* the least that a fault brings */
-	MEAN_LOOKS = 3   /* fewer say nothing of a mean: the first is at a time when nothing was there yet */
+	PAGE = 4096 /* the least that a fault brings */
 };
 
 /* A sum of 0 beside a peak means that no look found what was there. */
@@ -18,7 +17,7 @@ static struct maybe mean_of(const struct acc *acc)
 	return known((int64_t) (acc->sum / (double) acc->span_ns));
 }
 
-static void figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
+void ram_figure_set(struct ram_figure *figure, enum method method, const char *source, int64_t low, int64_t high)
 {
 	figure->method = method;
 	figure->source = source;
@@ -26,14 +25,13 @@ static void figure_set(struct ram_figure *figure, enum method method, const char
 	figure->high = known(high > low ? high : low);
 }
 
-static void figure_time(struct ram_figure *figure, const struct acc *acc)
+void ram_figure_time(struct ram_figure *figure, const struct acc *acc)
 {
 	figure->mean = mean_of(acc);
 	figure->at_ns = acc ? known((int64_t) acc->max_at_ns) : UNKNOWN;
 }
 
-/* private of whole, at the peak. */
-static void figure_split(struct ram_figure *figure, int64_t private, int64_t whole)
+void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole)
 {
 	if (whole <= 0 || !figure->peak.known)
 		return;
@@ -41,114 +39,6 @@ static void figure_split(struct ram_figure *figure, int64_t private, int64_t who
 
 	figure->private_bytes = maybe_min(known((int64_t) part), figure->peak);
 	figure->shared_bytes = known(figure->peak.value - figure->private_bytes.value);
-}
-
-/* ---- main ----------------------------------------------------------------------------------------------------------- */
-
-/* What is known of main's peak, each from one source. */
-struct main_facts {
-	struct maybe seen;     /* the largest rss or counted mark */
-	struct maybe exit_hwm; /* the kernel's exit record */
-	struct maybe maxrss;
-	bool has_mark;         /* its VmHWM was read, and counts */
-	bool exit_counts;      /* so does the exit record's */
-	bool maxrss_is_main;   /* maxrss can be nothing but main's own */
-	bool lives_on;         /* it was looked at when the run ended */
-	bool complete;
-};
-
-static bool has_risen(const struct facts *f, struct maybe mark)
-{
-	return mark.known && (f->main_mark_reset.value == 1 ||
-				     (f->main_hwm_at_start_bytes.known && mark.value > f->main_hwm_at_start_bytes.value));
-}
-
-/* hiwater's own image between fork and exec is in ru_maxrss, too. */
-static bool is_maxrss_main(const struct facts *f)
-{
-	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_zombie_cminflt.known &&
-	       f->main_zombie_cminflt.value == 0 &&
-	       f->main_maxrss_bytes.value > image_before_exec(f);
-}
-
-static struct main_facts main_facts(const struct job *job)
-{
-	const struct facts *f = job_facts_const(job);
-	const struct process *main = job_main(job);
-	const struct acc *acc = job_acc(job, M_JOB_RAM_MAIN, 0);
-	struct main_facts m = {
-		.exit_hwm = f->main_exit_hwm_bytes,
-		.maxrss = f->main_maxrss_bytes,
-		.has_mark = has_risen(f, f->main_hwm_bytes),
-		.exit_counts = has_risen(f, f->main_exit_hwm_bytes),
-		.maxrss_is_main = is_maxrss_main(f),
-		.complete = f->ended_ns.known,
-		.lives_on = main && main->ended && main->how == END_LEFT,
-	};
-
-	if (acc)
-		m.seen = known(acc->max);
-	if (main && main->peak_bytes > 0)
-		m.seen = maybe_max(m.seen, known(main->peak_bytes));
-	if (m.has_mark)
-		m.seen = maybe_max(m.seen, f->main_hwm_bytes);
-	return m;
-}
-
-static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
-{
-	struct maybe peak = m->seen;
-	const char *source = NULL;
-
-	if (m->exit_counts) {
-		peak = maybe_max(peak, m->exit_hwm);
-		source = "taskstats";
-	}
-	if (m->maxrss_is_main && (!source || !peak.known || m->maxrss.value > peak.value)) {
-		peak = maybe_max(peak, m->maxrss);
-		source = "ru_maxrss";
-	}
-	/* Nothing above what was seen is possible. */
-	if (!source && m->maxrss.known && m->seen.known && m->maxrss.value <= m->seen.value)
-		source = m->has_mark ? "VmHWM" : "ru_maxrss";
-	/* Its mark was read when the run ended. */
-	if (!source && m->complete && m->lives_on && m->has_mark)
-		source = "VmHWM";
-	if (!source || !peak.known)
-		return false;
-	figure_set(figure, METHOD_EXACT, source, peak.value, peak.value);
-	return true;
-}
-
-static void main_figure(const struct job *job, struct ram_figure *figure)
-{
-	const struct facts *f = job_facts_const(job);
-	const struct main_facts m = main_facts(job);
-	const struct process *main = job_main(job);
-	const char *source = m.has_mark ? "VmHWM" : "statm";
-	/* A mark from before the run that stayed what it was: it was passed at no time. */
-	const struct maybe mark = maybe_max(f->main_hwm_bytes, m.exit_hwm);
-	const bool is_under_mark = !m.has_mark && mark.known && (m.lives_on || m.exit_hwm.known);
-
-	if (main_is_exact(&m, figure)) {
-	} else if (m.maxrss.known) {
-		figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
-			maybe_min(m.maxrss, f->main_most_bytes).value);
-		if (!m.seen.known)
-			figure->peak = m.maxrss;
-	} else if (is_under_mark && m.seen.known) {
-		figure_set(figure, METHOD_BOUNDED, source, m.seen.value, mark.value);
-	} else if (m.seen.known) {
-		figure_set(figure, METHOD_SAMPLED, source, m.seen.value, m.seen.value);
-		figure->high = UNKNOWN;
-	}
-	figure_time(figure, job_acc(job, M_JOB_RAM_MAIN, 0));
-
-	/* Alone, main is the job, and that is split at its peak. */
-	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)
-		figure_split(figure, f->peak_private_bytes.value, figure->peak.value);
-	else if (main && main->split_known && main->private_bytes + main->shared_bytes >= figure->peak.value / 4 * 3)
-		figure_split(figure, main->private_bytes, main->private_bytes + main->shared_bytes);
 }
 
 /* ---- all, and all but main ------------------------------------------------------------------------------------------ */
@@ -406,9 +296,9 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 	 * stays: what a program held before its exec is in nobody's mark. */
 	low = at_most(a->most, low);
 	peak = at_most(a->most, peak);
-	figure_set(figure, METHOD_BOUNDED, source_of_all(job), low, high);
+	ram_figure_set(figure, METHOD_BOUNDED, source_of_all(job), low, high);
 	figure->peak = known(peak);
-	figure_time(figure, a->value);
+	ram_figure_time(figure, a->value);
 }
 
 static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, struct ram_figure *figure)
@@ -424,7 +314,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 
 	if (one && main->method != METHOD_UNKNOWN) {
 		*figure = *main;
-		figure_time(figure, accs.value);
+		ram_figure_time(figure, accs.value);
 	} else {
 		bounded_figure(job, &accs, figure);
 		if (main->method == METHOD_EXACT && figure->peak.known) {
@@ -435,7 +325,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		unseen_take(job, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
-		figure_split(figure, private.value, figure->peak.value);
+		ram_figure_split(figure, private.value, figure->peak.value);
 }
 
 static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)
@@ -450,7 +340,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 	};
 
 	if (none) {
-		figure_set(figure, METHOD_EXACT, "procfs", 0, 0);
+		ram_figure_set(figure, METHOD_EXACT, "procfs", 0, 0);
 		figure->mean = figure->at_ns = figure->private_bytes = figure->shared_bytes = known(0);
 	} else if (f->processes_seen.known && f->processes_seen.value <= 1) {
 		/* All were too short for a look. */
@@ -463,7 +353,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 		bounded_figure(job, &accs, figure);
 		unseen_take(job, figure);
 		if (f->peak_private_rest_bytes.known && figure->peak.known)
-			figure_split(figure, f->peak_private_rest_bytes.value, figure->peak.value);
+			ram_figure_split(figure, f->peak_private_rest_bytes.value, figure->peak.value);
 	}
 }
 
@@ -479,7 +369,7 @@ void summary_ram(const struct job *job, struct summary *summary)
 	const struct facts *f = job_facts_const(job);
 	const bool one = f->processes_seen.known && f->processes_seen.value == 1 && !had_unseen(job);
 
-	main_figure(job, &summary->main);
+	summary_main(job, &summary->main);
 	descendants_figure(job, one, &summary->descendants);
 	combined_figure(job, one, &summary->main, &summary->combined);
 	if (one && !summary->main.private_bytes.known) {
@@ -489,7 +379,7 @@ void summary_ram(const struct job *job, struct summary *summary)
 	/* The job never held more than main alone did: the split at its peak is main's, whoever shared with it before. */
 	if (f->peak_private_bytes.known && summary->main.peak.known && summary->combined.peak.known &&
 		summary->combined.peak.value <= summary->main.peak.value)
-		figure_split(&summary->main, f->peak_private_bytes.value, summary->main.peak.value);
+		ram_figure_split(&summary->main, f->peak_private_bytes.value, summary->main.peak.value);
 	summary->seen_at_least = may_lack_some(job);
 	forget_mean(f, &summary->main);
 	forget_mean(f, &summary->descendants);
