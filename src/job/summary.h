@@ -23,7 +23,7 @@ struct ram_figure {
 	struct maybe private_bytes, shared_bytes; /* at the last PSS pass before or at the peak */
 	struct maybe at_ns;            /* when */
 	enum method method;
-	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "PSS", "fork families", "fork families by name", "procfs"; static */
+	const char *source;            /* "VmHWM", "ru_maxrss", "taskstats", "statm", "faults", "PSS", "fork families", "fork families by name", "procfs"; static */
 };
 
 struct note {

@@ -13,6 +13,7 @@ void summary_ram(const struct job *job, struct summary *summary);
 void summary_main(const struct job *job, struct ram_figure *figure);
 
 enum {
+	PAGE = 4096,   /* the least that a fault brings */
 	MEAN_LOOKS = 3 /* fewer say nothing of a mean: the first is at a time when nothing was there yet */
 };
 

@@ -24,11 +24,14 @@ static bool has_risen(const struct facts *f, struct maybe mark)
 }
 
 /* hiwater's own image between fork and exec is in ru_maxrss, too. */
+static bool is_maxrss_of_job(const struct facts *f)
+{
+	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_maxrss_bytes.value > image_before_exec(f);
+}
+
 static bool is_maxrss_main(const struct facts *f)
 {
-	return f->main_maxrss_bytes.known && f->fork_rss_bytes.known && f->main_zombie_cminflt.known &&
-	       f->main_zombie_cminflt.value == 0 &&
-	       f->main_maxrss_bytes.value > image_before_exec(f);
+	return is_maxrss_of_job(f) && f->main_zombie_cminflt.known && f->main_zombie_cminflt.value == 0;
 }
 
 static struct main_facts main_facts(const struct job *job)
@@ -80,6 +83,24 @@ static bool main_is_exact(const struct main_facts *m, struct ram_figure *figure)
 	return true;
 }
 
+/* Too short for looks: the only one may have been at its program before the exec. The larger share of the faults is whose the larger
+ * ru_maxrss probably is, main's own or that of children that it waited for; main's own brought a page each at least. */
+static void main_likely(const struct facts *f, const struct main_facts *m, struct ram_figure *figure)
+{
+	const bool was_watched = m->has_mark || !f->ticks.known || f->ticks.value >= MEAN_LOOKS;
+	const bool is_larger = is_maxrss_of_job(f) && f->main_faults.value >= f->main_zombie_cminflt.value;
+	int64_t most = figure->high.value, brought;
+
+	if (was_watched || !f->main_faults.known || !f->main_zombie_cminflt.known)
+		return;
+	if (!is_larger && !__builtin_mul_overflow(f->main_faults.value, PAGE, &brought))
+		most = smaller(most, brought);
+	if (most <= figure->peak.value)
+		return;
+	figure->peak = known(most);
+	figure->source = is_larger ? "ru_maxrss" : "faults";
+}
+
 void summary_main(const struct job *job, struct ram_figure *figure)
 {
 	const struct facts *f = job_facts_const(job);
@@ -96,6 +117,7 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 			maybe_min(m.maxrss, f->main_most_bytes).value);
 		if (!m.seen.known)
 			figure->peak = m.maxrss;
+		main_likely(f, &m, figure);
 	} else if (is_under_mark && m.seen.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, source, m.seen.value, mark.value);
 	} else if (m.seen.known) {
@@ -103,6 +125,8 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 		figure->high = UNKNOWN;
 	}
 	ram_figure_time(figure, job_acc(job, M_JOB_RAM_MAIN, 0));
+	if (m.seen.known && figure->method == METHOD_BOUNDED && figure->peak.value > m.seen.value)
+		figure->at_ns = UNKNOWN;
 
 	/* Alone, main is the job, and that is split at its peak. */
 	if (f->processes_seen.known && f->processes_seen.value == 1 && f->peak_private_bytes.known)

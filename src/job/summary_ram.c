@@ -5,10 +5,6 @@
 #include "job/job_internal.h"
 #include "job/summary_internal.h"
 
-enum {
-	PAGE = 4096 /* the least that a fault brings */
-};
-
 /* A sum of 0 beside a peak means that no look found what was there. */
 static struct maybe mean_of(const struct acc *acc)
 {

@@ -66,6 +66,15 @@ def test_eight_forks_share_300_mb(run, workload, pieces, cgroup):
         assert summary["processes"]["peak_alive"] == 9
 
 
+def test_a_main_that_was_over_before_its_second_look(run, workload):
+    """The first one was at it before its exec: what the kernel told when it was waited for is all that is known."""
+    summary = run(workload, "forks", 8, options=["-i", "30s"])
+    check_all(summary)
+    main = summary["ram"]["main"]
+    between(main["peak_bytes"], 300, 310)
+    assert main["high_bytes"] >= 300 * MB
+
+
 @pytest.fixture
 def setuid(tmp_path, workload):
     """The workload with root's rights, whoever starts it: nobody else may look into its memory."""

@@ -70,6 +70,48 @@ static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 	summary_done(&s);
 }
 
+/* Its only look was at what it was before its exec. Of main and the children that it waited for, who had more faults was probably as
+ * large as ru_maxrss; faults of main's own brought a page each at least. A main that was watched is what looks saw. */
+static void test_a_main_that_no_look_found_after_its_exec(void **state)
+{
+	static const struct {
+		int64_t ticks, faults, waited, maxrss, peak;
+		const char *source;
+	} cases[] = {
+		{ 1, 75000, 100, 300 * MB, 300 * MB, "ru_maxrss" },
+		{ 1, 500, 75000, 300 * MB, 500 * PAGE, "faults" },
+		{ 1, 10, 75000, 300 * MB, 200 * KB, "statm" },
+		{ 1, 100, 0, 4 * MB, 100 * PAGE, "faults" }, /* hiwater's own size */
+		{ 30, 75000, 100, 300 * MB, 200 * KB, "statm" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig r;
+		struct summary s;
+		struct facts *f;
+
+		rig_new(&r, true, 0);
+		f = job_facts(r.job);
+		f->fork_rss_bytes = known(4 * MB);
+		f->ticks = known(cases[i].ticks);
+		born(&r, 1, 0, 77);
+		rss(&r, 1, 0, 200 * KB);
+		tick(&r);
+		f->main_faults = known(cases[i].faults);
+		main_reaped(&r, cases[i].maxrss, cases[i].waited, 5, 6);
+		finish(&r);
+		s = summary_of(&r);
+		assert_int_equal(s.main.method, METHOD_BOUNDED);
+		assert_string_equal(s.main.source, cases[i].source);
+		assert_int_equal(s.main.low.value, 200 * KB);
+		assert_int_equal(s.main.peak.value, cases[i].peak);
+		assert_int_equal(s.main.at_ns.known, cases[i].peak == 200 * KB);
+		summary_done(&s);
+		rig_done(&r);
+	}
+}
+
 /* Of two processes nobody knows what of their huge pages is the same. */
 static void test_huge_pages_of_several_are_an_upper_bound(void **state)
 {
@@ -758,6 +800,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_a_lone_main_is_exact_by_rusage),
 		RIG_TEST(test_a_small_main_is_bounded_by_hiwaters_own_size),
+		cmocka_unit_test(test_a_main_that_no_look_found_after_its_exec),
 		RIG_TEST(test_huge_pages_of_several_are_an_upper_bound),
 		RIG_TEST(test_a_shell_with_a_large_child),
 		RIG_TEST(test_rusage_that_says_no_more_than_the_mark),
