@@ -142,16 +142,20 @@ def test_one_table_names_every_key(tool, screen, recording):
     s.wait("loader 1")
     s.keys("?")
     s.wait("keys.*more")
-    seen = s.text()
     for _ in range(40):
         s.keys("Down")
     s.wait("up: more")
-    seen += s.text()
+    s.wait("Any key leaves")
+    end = s.text()
+    for _ in range(40):
+        s.keys("Up")
+    s.wait("down: more")
     for shown, sentence in table:
         roff = shown.replace("-", "\\-")
         assert f"\\fB{roff}\\fR {sentence[0].upper()}{sentence[1:]}" in man or f"\\fB{roff}\\fR {sentence}" in man, shown
-        assert re.search(rf"^ {re.escape(shown)} +{re.escape(sentence)}", seen, re.M), shown
-    assert "Any key leaves" in seen
+        line = rf"(?m)^ {re.escape(shown)} +{re.escape(sentence)}"
+        if not re.search(line, end):
+            s.wait(line)
     s.keys("x")
     s.wait("loader 1")
 
