@@ -130,6 +130,7 @@ struct end {
 	struct maybe faults_waited; /* minor faults of the children that it waited for (a zombie's stat field 11) */
 	struct maybe faults_major;  /* of a zombie: its own */
 	struct io_facts io;         /* of the children that it waited for, too; END_TASKSTATS: its own, at least */
+	char name[16];              /* END_TASKSTATS: what it was called at its end; "": unknown */
 };
 
 enum event_kind {

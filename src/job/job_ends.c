@@ -408,6 +408,9 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		m->p.status_known = true;
 		m->p.status = end->status;
 	}
+	/* A look between its fork and its exec had its parent's name. */
+	if (*end->name)
+		memcpy(m->p.name, end->name, sizeof(m->p.name));
 	if (!m->p.ended || end->how == END_REAPED || m->p.how == END_SEEN)
 		m->p.how = end->how;
 	if (m->live != NOT_ALIVE) {

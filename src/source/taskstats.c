@@ -128,7 +128,8 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 		sum->start_wall_s = r->start_wall_s;
 	sum->ppid = r->ppid;
 	sum->uid = r->uid;
-	memcpy(sum->name, r->name, sizeof(sum->name));
+	if (r->pid == r->tgid || !g->first_seen) /* a thread has a name of its own */
+		memcpy(sum->name, r->name, sizeof(sum->name));
 	g->last_tid = r->pid;
 	g->last_status = r->status;
 	if (r->pid == r->tgid) {
@@ -188,20 +189,24 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->socket.layout.has_tgid;
 	/* I/O is a least figure in any case. */
 	bool has_io = !t->lossy && t->socket.layout.has_tgid && t->socket.layout.has_io;
+	struct end end;
 
 	scale(&sum);
-	framebuf_end(out, &(struct end) {
-				  .entity = ENTITY_PROCESS,
-				  .id = id,
-				  .how = END_TASKSTATS,
-				  .status_known = status.known,
-				  .status = (int32_t) status.value,
-				  .hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
-				  .cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
-				  .cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
-				  .faults_minor = value_of(r->faults_minor, whole),
-				  .io = taskstats_io_facts(&r->io, has_io),
-			  });
+	end = (struct end) {
+		.entity = ENTITY_PROCESS,
+		.id = id,
+		.how = END_TASKSTATS,
+		.status_known = status.known,
+		.status = (int32_t) status.value,
+		.hwm_bytes = value_of(r->hwm_bytes, r->hwm_bytes > 0),
+		.cpu_user_ns = value_of(r->user_ns, whole && r->run_ns > 0),
+		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
+		.faults_minor = value_of(r->faults_minor, whole),
+		.io = taskstats_io_facts(&r->io, has_io),
+	};
+	if (g->first_seen)
+		memcpy(end.name, r->name, sizeof(end.name));
+	framebuf_end(out, &end);
 }
 
 /* A recorder that was found before its exec: what it is told of at its end is hiwater's. */

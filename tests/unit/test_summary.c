@@ -208,6 +208,30 @@ static void test_the_exit_record_is_exact(void **state)
 	summary_done(&s);
 }
 
+/* Also where a look had told of its end before; who did not say it keeps the name that it had. */
+static void test_the_exit_record_has_the_last_name(void **state)
+{
+	const struct end ends[] = {
+		{ .entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .name = "hog" },
+		{ .entity = ENTITY_PROCESS, .id = 3, .how = END_SEEN },
+		{ .entity = ENTITY_PROCESS, .id = 3, .how = END_TASKSTATS, .name = "hog" },
+		{ .entity = ENTITY_PROCESS, .id = 4, .how = END_TASKSTATS },
+	};
+	static const char *const names[] = { "hog", "hog", "sh" };
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	for (uint32_t id = 2; id <= 4; id++)
+		born_as(r, "sh", id, 1, 77, BOOT + r->now);
+	tick(r);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		framebuf_end(&r->buf, &ends[i]);
+		push(r);
+	}
+	for (uint32_t id = 2; id <= 4; id++)
+		assert_string_equal(job_process_by_id(r->job, id)->name, names[id - 2]);
+}
+
 static void test_attached_to_a_mark_that_did_not_rise(void **state)
 {
 	struct rig *r = *state;
@@ -805,6 +829,7 @@ int main(void)
 		RIG_TEST(test_a_shell_with_a_large_child),
 		RIG_TEST(test_rusage_that_says_no_more_than_the_mark),
 		RIG_TEST(test_the_exit_record_is_exact),
+		RIG_TEST(test_the_exit_record_has_the_last_name),
 		ATTACHED_RIG_TEST(test_attached_to_a_mark_that_did_not_rise),
 		cmocka_unit_test(test_attached_to_a_mark_that_counts),
 		RIG_TEST(test_a_lost_recorder_leaves_what_was_sampled),

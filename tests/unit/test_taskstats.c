@@ -185,6 +185,54 @@ static void burn_in_threads(const struct child *c, void *arg)
 		(void) pthread_join(threads[i], NULL);
 }
 
+/* The first thread's record comes first, the other's last. */
+static void *outlive(void *arg)
+{
+	const pthread_t *first = arg;
+
+	(void) prctl(PR_SET_NAME, "thread");
+	(void) pthread_join(*first, NULL);
+	return NULL;
+}
+
+static void be_renamed_and_outlived(const struct child *c, void *arg)
+{
+	static pthread_t first;
+	pthread_t thread;
+
+	(void) arg;
+	child_done(c, 0);
+	child_wait(c);
+	first = pthread_self();
+	(void) prctl(PR_SET_NAME, "renamed");
+	if (pthread_create(&thread, NULL, outlive, &first) != 0)
+		_exit(1);
+	pthread_exit(NULL);
+}
+
+static void an_end_has_the_last_name(void **state)
+{
+	struct taskstats *t = records_open();
+	const struct end *end;
+	struct child main;
+	struct bench b;
+
+	(void) state;
+	if (!t)
+		skip();
+	bench_start(&b, NULL, true);
+	main = child_start(be_renamed_and_outlived, NULL);
+	(void) child_take(&main);
+	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	child_go(&main);
+	zombie_wait(main.pid);
+	end = end_wait(t, &b, 1);
+	assert_non_null(end);
+	assert_string_equal(end->name, "renamed");
+	taskstats_close(t);
+	bench_end(&b);
+}
+
 static void threads_add_up_to_one_end(void **state)
 {
 	struct taskstats *t = records_open();
@@ -598,6 +646,7 @@ int main(void)
 		CHILDREN_TEST(a_late_record_adds_to_the_end),
 		CHILDREN_TEST(a_record_waits_for_its_process),
 		CHILDREN_TEST(threads_add_up_to_one_end),
+		CHILDREN_TEST(an_end_has_the_last_name),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
 		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
 		CHILDREN_TEST(missed_children_of_a_missed_child_are_the_jobs),
