@@ -64,17 +64,17 @@ static bool has_driver(const struct root *root)
 
 static int no_library(const struct root *root, struct err *err)
 {
-	const char *name = getenv("HIWATER_NVML");
+	const char *name = getenv("HIWATER_NVML"), *why = dlerror();
 
 	if (name && *name)
-		return err_set(err, -ENOENT, "HIWATER_NVML names no library that can be loaded: %s", name);
+		return err_set(err, -EINVAL, "HIWATER_NVML names no library that can be loaded: %s", why ? why : name);
 	if (has_driver(root))
 		return err_set(err, -ENOENT, "NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
 					     "NVIDIA_DRIVER_CAPABILITIES must contain utility");
 	return err_set(err, -ENOENT, "no NVIDIA driver: libnvidia-ml.so.1 was not found");
 }
 
-/* -ENOENT is for a library that is not here: who has one wants to know what it says. */
+/* -ENOENT is for a library that is not here: who has one, or names one, wants to know what is wrong with it. */
 static const struct {
 	int code, error;
 	const char *text;

@@ -49,8 +49,9 @@ static inline int nvml_answered(const struct nvml *nvml, int code)
 }
 
 /* Loads and initialises; HIWATER_NVML in the environment names another library and then the only one. The driver's own
- * files below env's root are looked at for a better text. Returns 0, -ENOENT (no such library), -ENODEV (no driver), -ELIBBAD
- * (library and kernel module differ), -EPERM or -EIO, with text. */
+ * files below env's root are looked at for a better text. Returns 0, -ENOENT (no library is here),
+ * -EINVAL (the named one cannot be loaded), -ENXIO (no kernel module), -ELIBBAD (it and the library differ), -ELIBACC, -EPERM,
+ * -ENOEXEC or -EIO, with text. */
 int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err);
 
 /* What NVIDIA calls it; NULL: there is no such call. */

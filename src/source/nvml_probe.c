@@ -16,6 +16,7 @@ static const struct {
 	const char *why, *remedy;
 } open_texts[] = {
 	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
+	{ -EINVAL, "HIWATER_NVML names no library that can be loaded", "unset HIWATER_NVML, or let it name NVIDIA's libnvidia-ml.so.1" },
 	{ -ELIBACC, "NVML lacks a library that it needs", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; else install all of NVIDIA's driver" },
 	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML", "install NVIDIA's driver" },
 	{ -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },

@@ -193,6 +193,13 @@ def test_a_driver_that_does_not_start_is_no_missing_gpu(tool, code, why, remedy)
     assert all(m["remedy"] for m in missing.values()) == bool(remedy)
 
 
+def test_a_library_that_is_named_and_cannot_be_loaded(tool):
+    gpu_env(tool)
+    tool.env["HIWATER_NVML"] = str(tool.folder / "none.so")
+    power, = (m for m in report(tool)["metrics"] if (m["entity"], m["metric"]) == ("gpu", "power"))
+    assert power["why_not"] == "HIWATER_NVML names no library that can be loaded" and "unset" in power["remedy"]
+
+
 @pytest.mark.parametrize("code, why", [(4, "no permission"), (13, "this driver does not have it")])
 def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, code, why):
     gpu_env(tool, f"[call nvmlDeviceGetMemoryInfo*]\nerror = {code}\n")

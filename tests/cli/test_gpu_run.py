@@ -707,6 +707,14 @@ def test_memory_errors_of_the_run_are_a_finding(gpu):
     assert (found["severity"], found["evidence"]["gpu"], found["evidence"]["ecc_uncorrected"]) == ("error", 0, 2)
 
 
+def test_a_library_that_is_named_and_cannot_be_loaded(gpu):
+    gpu.env["HIWATER_NVML"] = str(gpu.folder / "none.so")
+    said, _ = run_later(gpu)
+    why, = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
+    assert why.startswith(f"HIWATER_NVML names no library that can be loaded: {gpu.folder}/none.so"), said
+    assert "Notes     gpu: HIWATER_NVML names no library" in said
+
+
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\ncrash = 1\n")
     hiwater = start(gpu)

@@ -458,6 +458,13 @@ def test_a_driver_that_cannot_be_asked(tmp_path, code, why):
     assert why in said and "no GPU is here" not in said
 
 
+def test_a_library_that_is_named_and_cannot_be_loaded(cards, tmp_path):
+    """It is asked in place of any other; which one it is, and why not, is said."""
+    for library, why in (tmp_path / "none.so", "No such file"), (SCENARIOS / "hang.conf", "ELF"):
+        said = run(cards(), status=NO_DRIVER, HIWATER_NVML=str(library)).stderr
+        assert f"HIWATER_NVML names no library that can be loaded: {library}" in said and why in said
+
+
 def test_a_driver_without_a_gpu(tmp_path):
     assert "knows no GPU" in run(Fake(tmp_path, "[driver]\nlevel = 550\n"), status=NO_GPU).stderr
 
