@@ -145,7 +145,8 @@ static void growth_take(const struct job *job, struct member *m, int64_t anon)
  * grown before the reading as far as that has more than was shown. */
 static void shown_take(const struct job *job, struct member *m, int64_t anon)
 {
-	const int64_t growth = larger(anon - m->shown.anon - job->facts.rss_error_bytes.value, 0);
+	const bool is_first = m->shown.anon == INT64_MAX; /* nobody knows what its fork gave it */
+	const int64_t growth = is_first ? 0 : larger(anon - m->shown.anon - job->facts.rss_error_bytes.value, 0);
 	const int64_t between = larger(job->page_bytes * (m->faults_read - m->shown.faults) - m->shown.grown, 0);
 
 	m->shown.anon = anon;
