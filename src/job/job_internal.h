@@ -108,7 +108,7 @@ struct member {
 	struct {
 		int64_t faults;       /* that had been read before the last look at its memory */
 		int64_t grown;        /* bytes that its anonymous memory grew by at looks since those were read */
-		int64_t anon;         /* at the last look, or 0 before that of a program of its own; INT64_MAX: unknown */
+		struct maybe anon;    /* at the last look, or 0 before that of a program of its own; unknown: what a fork gave it */
 	} shown;
 	bool faults_told;      /* all of its own, at its end */
 	int64_t unread, grown; /* its part of the facts faults_unread and faults_grown */

@@ -145,11 +145,10 @@ static void growth_take(const struct job *job, struct member *m, int64_t anon)
  * grown before the reading as far as that has more than was shown. */
 static void shown_take(const struct job *job, struct member *m, int64_t anon)
 {
-	const bool is_first = m->shown.anon == INT64_MAX; /* nobody knows what its fork gave it */
-	const int64_t growth = is_first ? 0 : larger(anon - m->shown.anon - job->facts.rss_error_bytes.value, 0);
+	const int64_t growth = m->shown.anon.known ? larger(anon - m->shown.anon.value - job->facts.rss_error_bytes.value, 0) : 0;
 	const int64_t between = larger(job->page_bytes * (m->faults_read - m->shown.faults) - m->shown.grown, 0);
 
-	m->shown.anon = anon;
+	m->shown.anon = known(anon);
 	if (m->faults_read > m->shown.faults)
 		m->shown.grown = larger(growth - between, 0);
 	else

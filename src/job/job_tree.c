@@ -294,7 +294,7 @@ static void exec_take(struct job *job, struct member *m)
 	m->family = l->family = family;
 	m->generation = job->families[family].generation;
 	l->given = l->given_anon = m->copied = 0;
-	m->shown.anon = 0;
+	m->shown.anon = known(0);
 	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
 	if (job->config.huge_page_bytes == 0)
 		family_found(job, m);
@@ -317,13 +317,12 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 {
 	struct member *parent = member_find(job, m->p.parent);
 
-	m->shown.anon = INT64_MAX;
 	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0)
 		return;
 	if (parent->p.startstack != m->p.startstack) {
 		/* Hidden ones may be forks that took another name. */
 		if (parent->p.startstack != 0 && !parent->ran_another && !(is_hidden(m) && is_hidden(parent)))
-			m->shown.anon = 0;
+			m->shown.anon = known(0);
 		return;
 	}
 	parent->kin++;
@@ -335,6 +334,7 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 static void main_take(struct job *job, struct member *m)
 {
 	job->main = m;
+	m->shown.anon = known(0);
 	job->live[m->live].is_main = true;
 	if (job->config.ours)
 		family_found(job, m);
