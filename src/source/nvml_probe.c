@@ -57,7 +57,7 @@ static const struct {
 	{ DIVIDED, "the GPU is divided by MIG: its instances are asked", "" },
 	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
 	{ UNTOLD, "the driver answers without a figure", "" },
-	{ WITHHELD, "NVIDIA's driver does not tell it of a GPU that is divided by MIG", "" },
+	{ WITHHELD, NVML_WITHHELD, "" },
 };
 
 static void explain(enum metric metric, int code, struct source_probe *ret)

@@ -175,7 +175,7 @@ static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
 		return;
 	notes_of(d, row)->divided = true;
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing: NVIDIA's driver does not tell it of a GPU that is divided by MIG", metrics[M_GPU_BUSY].name);
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 

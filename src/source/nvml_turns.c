@@ -108,11 +108,17 @@ bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)
 	return d->state == NVML_AWAKE && !s->is_wsl && !d->mig;
 }
 
-bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d)
+/* NOT_DUE also where credit is too short for it. */
+static enum urgency due(const struct source *s, const struct nvml_gpu *d)
 {
 	const enum urgency now = nvml_may_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
 
-	return now != NOT_DUE && nvml_may_list(s, hundredths[now]);
+	return now != NOT_DUE && nvml_may_list(s, hundredths[now]) ? now : NOT_DUE;
+}
+
+bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d)
+{
+	return due(s, d) != NOT_DUE;
 }
 
 /* Of those that are as urgent, whose memory has moved most, where that is why; else who has waited longest. */
@@ -131,7 +137,7 @@ struct nvml_gpu *nvml_next_to_list(const struct source *s)
 
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct nvml_gpu *d = s->gpus[i];
-		const enum urgency now = nvml_is_to_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
+		const enum urgency now = due(s, d);
 
 		if (now == NOT_DUE)
 			continue;
