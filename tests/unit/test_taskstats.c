@@ -40,6 +40,38 @@ static const struct end *end_wait(struct taskstats *t, struct bench *b, uint32_t
 	return end_of(&b->out, id);
 }
 
+/* Main, a child that waits to be told to go on, before anybody has adopted it. The test is skipped where there are no records. */
+struct story {
+	struct taskstats *t;
+	struct bench b;
+	struct child main;
+};
+
+static void story_begin(struct story *s, void (*body)(const struct child *c, void *arg))
+{
+	s->t = records_open();
+	if (!s->t)
+		skip();
+	/* Start times have the resolution of a clock tick. */
+	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
+		;
+	bench_start(&s->b, NULL, true);
+	s->main = child_start(body, NULL);
+	(void) child_take(&s->main);
+}
+
+static void story_adopt(struct story *s, void (*body)(const struct child *c, void *arg))
+{
+	story_begin(s, body);
+	assert_int_equal(processes_adopt(s->b.p, s->main.pid, true, &s->b.out), 0);
+}
+
+static void story_end(struct story *s)
+{
+	taskstats_close(s->t);
+	bench_end(&s->b);
+}
+
 static void burst_80(const struct child *c, void *arg)
 {
 	char *p;
@@ -60,24 +92,14 @@ static void burst_80(const struct child *c, void *arg)
 
 static void a_burst_before_the_end_is_in_the_record(void **state)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 	int status;
 
 	(void) state;
-	if (!t)
-		skip();
-	/* Start times have the resolution of a clock tick. */
-	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
-		;
-	bench_start(&b, NULL, true);
-	main = child_start(burst_80, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_go(&main);
-	end = end_wait(t, &b, 1);
+	story_adopt(&s, burst_80);
+	child_go(&s.main);
+	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_int_equal(end->how, END_TASKSTATS);
 	assert_int_equal(end->entity, ENTITY_PROCESS);
@@ -91,10 +113,9 @@ static void a_burst_before_the_end_is_in_the_record(void **state)
 		assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 200000000);
 	assert_true(end->faults_minor.known && end->faults_minor.value >= 80 * MIB / sysconf(_SC_PAGESIZE));
 	assert_true(end->status_known);
-	assert_int_equal(waitpid(main.pid, &status, 0), main.pid);
+	assert_int_equal(waitpid(s.main.pid, &status, 0), s.main.pid);
 	assert_int_equal(end->status, status);
-	taskstats_close(t);
-	bench_end(&b);
+	story_end(&s);
 }
 
 static void just_wait(const struct child *c, void *arg)
@@ -107,55 +128,40 @@ static void just_wait(const struct child *c, void *arg)
 /* The record may come when the end was already seen or reaped. */
 static void a_late_record_adds_to_the_end(void **state)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 
 	(void) state;
-	if (!t)
-		skip();
-	bench_start(&b, NULL, true);
-	main = child_start(just_wait, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_end(&main);
-	assert_true(processes_reaped(b.p, main.pid, &(struct end) { 0 }, &b.out));
-	framebuf_clear(&b.out);
-	end = end_wait(t, &b, 1);
+	story_adopt(&s, just_wait);
+	child_end(&s.main);
+	assert_true(processes_reaped(s.b.p, s.main.pid, &(struct end) { 0 }, &s.b.out));
+	framebuf_clear(&s.b.out);
+	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_int_equal(end->how, END_TASKSTATS);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
 	assert_int_equal(end->status, SIGKILL);
-	taskstats_close(t);
-	bench_end(&b);
+	story_end(&s);
 }
 
 /* It may come before its process is found. */
 static void a_record_waits_for_its_process(void **state)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 
 	(void) state;
-	if (!t)
-		skip();
-	bench_start(&b, NULL, true);
-	main = child_start(just_wait, NULL);
-	(void) child_take(&main);
-	child_go(&main);
-	zombie_wait(main.pid);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(b.out.n_ends, 0);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	end = end_of(&b.out, 1);
+	story_begin(&s, just_wait);
+	child_go(&s.main);
+	zombie_wait(s.main.pid);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(s.b.out.n_ends, 0);
+	assert_int_equal(processes_adopt(s.b.p, s.main.pid, true, &s.b.out), 0);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	end = end_of(&s.b.out, 1);
 	assert_non_null(end);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
-	taskstats_close(t);
-	bench_end(&b);
+	story_end(&s);
 }
 
 static void *burn(void *arg)
@@ -212,54 +218,36 @@ static void be_renamed_and_outlived(const struct child *c, void *arg)
 
 static void an_end_has_the_last_name(void **state)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 
 	(void) state;
-	if (!t)
-		skip();
-	bench_start(&b, NULL, true);
-	main = child_start(be_renamed_and_outlived, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_go(&main);
-	zombie_wait(main.pid);
-	end = end_wait(t, &b, 1);
+	story_adopt(&s, be_renamed_and_outlived);
+	child_go(&s.main);
+	zombie_wait(s.main.pid);
+	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_string_equal(end->name, "renamed");
-	taskstats_close(t);
-	bench_end(&b);
+	story_end(&s);
 }
 
 static void threads_add_up_to_one_end(void **state)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 
 	(void) state;
-	if (!t)
-		skip();
-	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
-		;
-	bench_start(&b, NULL, true);
-	main = child_start(burn_in_threads, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_go(&main);
-	zombie_wait(main.pid);
-	end = end_wait(t, &b, 1);
+	story_adopt(&s, burn_in_threads);
+	child_go(&s.main);
+	zombie_wait(s.main.pid);
+	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(b.out.n_ends, 1);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(s.b.out.n_ends, 1);
 	/* Kernels before 5.19 do not say whose threads they were. */
 	if (end->cpu_user_ns.known)
 		assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 200000000);
-	taskstats_close(t);
-	bench_end(&b);
+	story_end(&s);
 }
 
 static void start_another_and_end(const struct child *c, void *arg)
@@ -288,39 +276,29 @@ static void strangers_gone(struct bench *b, int n)
  * that number, long ago. strangers: so many end before it. */
 static void missed_child(bool reused, int strangers)
 {
-	struct taskstats *t = records_open();
+	struct story s;
 	const struct end *end;
-	struct child main;
-	struct bench b;
 
-	if (!t)
-		skip();
-	for (uint64_t from = clock_boot_ns(); clock_boot_ns() < from + 30000000;)
-		;
-	bench_start(&b, NULL, true);
-	main = child_start(start_another_and_end, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
+	story_adopt(&s, start_another_and_end);
 	if (strangers > 0)
-		strangers_gone(&b, strangers);
-	child_go(&main);
-	zombie_wait(main.pid);
-	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
-	assert_int_equal(processes_count(b.p), 0);
+		strangers_gone(&s.b, strangers);
+	child_go(&s.main);
+	zombie_wait(s.main.pid);
+	assert_int_equal(processes_read(s.b.p, PROCESSES_MEMORY, &s.b.out), 0);
+	assert_int_equal(processes_count(s.b.p), 0);
 	if (reused)
-		b.p->ended[0].seen_ns -= UINT64_C(10000000000);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	end = end_of(&b.out, 2);
+		s.b.p->ended[0].seen_ns -= UINT64_C(10000000000);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	end = end_of(&s.b.out, 2);
 	assert_int_equal(end == NULL, reused);
 	if (end) {
 		assert_int_equal(end->status, 5 << 8);
-		assert_int_equal(b.out.births[b.out.n_births - 1].process.parent, 1);
+		assert_int_equal(s.b.out.births[s.b.out.n_births - 1].process.parent, 1);
 	}
-	taskstats_close(t);
-	bench_end(&b);
-	child_end(&main);
+	story_end(&s);
+	child_end(&s.main);
 }
 
 static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
@@ -360,33 +338,25 @@ static void start_one_that_starts_two(const struct child *c, void *arg)
 /* Their parent is told of after them. */
 static void missed_children_of_a_missed_child_are_the_jobs(void **state)
 {
-	struct taskstats *t = records_open();
-	struct child main;
-	struct bench b;
+	struct story s;
 
 	(void) state;
-	if (!t)
-		skip();
-	bench_start(&b, NULL, true);
-	main = child_start(start_one_that_starts_two, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_go(&main);
-	(void) child_take(&main);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(b.out.n_ends, 3);
-	assert_int_equal(b.out.births[1].process.parent, 1);
+	story_adopt(&s, start_one_that_starts_two);
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(s.b.out.n_ends, 3);
+	assert_int_equal(s.b.out.births[1].process.parent, 1);
 	for (size_t i = 0; i < 2; i++) { /* in the order of their ends */
-		assert_int_equal(b.out.births[2 + i].process.parent, b.out.births[1].id);
-		assert_int_equal(b.out.ends[i].status, 5 << 8);
+		assert_int_equal(s.b.out.births[2 + i].process.parent, s.b.out.births[1].id);
+		assert_int_equal(s.b.out.ends[i].status, 5 << 8);
 	}
-	assert_int_equal(b.out.ends[2].id, b.out.births[1].id);
-	assert_int_equal(b.out.ends[2].status, 4 << 8);
-	taskstats_close(t);
-	bench_end(&b);
-	child_end(&main);
+	assert_int_equal(s.b.out.ends[2].id, s.b.out.births[1].id);
+	assert_int_equal(s.b.out.ends[2].status, 4 << 8);
+	story_end(&s);
+	child_end(&s.main);
 }
 
 static void start_one_and_wait_for_it(const struct child *c, void *arg)
@@ -414,37 +384,29 @@ static void start_one_and_wait_for_it(const struct child *c, void *arg)
 /* The record of the child is read while its parent, which no look finds, is still there. */
 static void a_missed_child_waits_for_its_parents_record(void **state)
 {
-	struct taskstats *t = records_open();
-	struct child main;
-	struct bench b;
+	struct story s;
 
 	(void) state;
-	if (!t)
-		skip();
-	bench_start(&b, NULL, true);
-	main = child_start(start_one_and_wait_for_it, NULL);
-	(void) child_take(&main);
-	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
-	child_go(&main);
-	(void) child_take(&main);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_true(taskstats_waits(t));
-	child_go(&main);
-	(void) child_take(&main);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_int_equal(b.out.n_ends, 0);
-	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
-	assert_int_equal(taskstats_read(t, b.p, &b.out), 0);
-	assert_false(taskstats_waits(t));
-	assert_int_equal(b.out.n_ends, 2);
-	assert_int_equal(b.out.ends[0].status, 5 << 8);
-	assert_int_equal(b.out.ends[1].status, 4 << 8);
-	assert_int_equal(b.out.births[1].process.parent, 1);
-	assert_int_equal(b.out.births[2].process.parent, b.out.births[1].id);
-	taskstats_close(t);
-	bench_end(&b);
-	child_end(&main);
+	story_adopt(&s, start_one_and_wait_for_it);
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_true(taskstats_waits(s.t));
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_int_equal(s.b.out.n_ends, 0);
+	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 0);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	assert_false(taskstats_waits(s.t));
+	assert_int_equal(s.b.out.n_ends, 2);
+	assert_int_equal(s.b.out.ends[0].status, 5 << 8);
+	assert_int_equal(s.b.out.ends[1].status, 4 << 8);
+	assert_int_equal(s.b.out.births[1].process.parent, 1);
+	assert_int_equal(s.b.out.births[2].process.parent, s.b.out.births[1].id);
+	story_end(&s);
+	child_end(&s.main);
 }
 
 /* What was lost may have been a thread's or a child's: that holds to the end. */

@@ -14,6 +14,16 @@ static void start(struct rig *r, bool has_records)
 	tick(r);
 }
 
+/* The child is gone, then main, whose ru_maxrss and whose children's faults are told. */
+static struct summary child_and_main_end(struct rig *r, int64_t maxrss, int64_t waited)
+{
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, maxrss, waited, 5, 6);
+	finish(r);
+	return summary_of(r);
+}
+
 /* ---- nothing was read ------------------------------------------------------------------------------------------------ */
 
 /* Totals over nothing are none, and neither is their mean. */
@@ -70,11 +80,7 @@ static struct summary with_a_child(struct rig *r, bool has_records, int64_t wait
 	tick(r);
 	rss(r, 2, 100 * MB, 0);
 	tick(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 101 * MB, waited, 5, 6);
-	finish(r);
-	return summary_of(r);
+	return child_and_main_end(r, 101 * MB, waited);
 }
 
 static void expect_bounded(struct rig *r, bool has_records, int64_t waited)
@@ -167,11 +173,7 @@ static struct summary grown_child(struct rig *r, uint64_t stack, int64_t given)
 	rss(r, 2, 90 * MB, 0);
 	huge_pages(r, 1000 + given);
 	tick(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 100 * MB, 90 * MB / PAGE, 5, 6);
-	finish(r);
-	return summary_of(r);
+	return child_and_main_end(r, 100 * MB, 90 * MB / PAGE);
 }
 
 static void test_what_a_child_grew_by_its_faults_brought(void **state)
@@ -209,11 +211,7 @@ static void test_what_was_read_explains_what_huge_pages_do_not(void **state)
 	tick(r);
 	rss(r, 2, 150 * MB, 0);
 	tick(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 152 * MB, 100, 5, 6);
-	finish(r);
-	s = summary_of(r);
+	s = child_and_main_end(r, 152 * MB, 100);
 	assert_int_equal(s.combined.method, METHOD_BOUNDED);
 	assert_within(s.combined.high.value, 150 * MB, 165 * MB);
 	summary_done(&s);
@@ -263,11 +261,7 @@ static void test_a_first_look_at_a_fork_explains_no_faults(void **state)
 	born(r, 2, 1, 77);
 	rss(r, 2, MB / 5, MB);
 	tick(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 100 * MB, 400 * MB / PAGE, 5, 6);
-	finish(r);
-	s = summary_of(r);
+	s = child_and_main_end(r, 100 * MB, 400 * MB / PAGE);
 	assert_int_equal(s.combined.method, METHOD_SAMPLED);
 	assert_false(s.combined.high.known);
 	summary_done(&s);
@@ -285,11 +279,7 @@ static void test_faults_read_after_the_last_look_were_not_seen(void **state)
 	push(r);
 	faults(r, 2, 90 * MB / PAGE);
 	tick(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 100 * MB, 90 * MB / PAGE, 5, 6);
-	finish(r);
-	s = summary_of(r);
+	s = child_and_main_end(r, 100 * MB, 90 * MB / PAGE);
 	assert_int_equal(s.combined.method, METHOD_BOUNDED);
 	assert_true(s.combined.high.value >= 90 * MB + 512 * 65536 && s.descendants.high.value >= 88 * MB + 512 * 65536);
 	summary_done(&s);
@@ -352,11 +342,7 @@ static void test_what_was_found_and_not_read_is_unknown(void **state)
 	start(r, false);
 	born(r, 2, 1, 78);
 	push(r);
-	gone(r, 2);
-	tick(r);
-	main_reaped(r, 50 * MB, 10000, 5, 6);
-	finish(r);
-	s = summary_of(r);
+	s = child_and_main_end(r, 50 * MB, 10000);
 	assert_false(s.descendants.peak.known || s.descendants.mean.known || s.descendants.high.known);
 	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
 	assert_int_equal(s.combined.method, METHOD_SAMPLED);
