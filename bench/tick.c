@@ -210,10 +210,12 @@ int main(int argc, char **argv)
 	if (root_open("/", &root, NULL) < 0)
 		return 1;
 	start_timer(is_bare ? 1000000000 / BARE_HZ : INTERVAL_NS);
-	if (is_bare)
+	if (is_bare) {
 		bare(&root, atoi(argv[2]));
-	for (size_t i = 0; !is_bare && i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		measure(&root, sizes[i]);
+	} else {
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			measure(&root, sizes[i]);
+	}
 	root_done(&root);
 	return 0;
 }
