@@ -73,7 +73,7 @@ static void faults_watch(struct sampler *s)
 
 /* ---- the job ------------------------------------------------------------------------------------------------------------ */
 
-/* Kills in the job's own cgroup are told of as they are counted. */
+/* Kills in the job's own cgroup are told of as they are counted: if it is its own still, for others may have come since the last check. */
 void sampler_trigger_watch(struct sampler *s)
 {
 	const struct acc *acc = job_acc(s->job, M_JOB_OOM_KILLS, 0);
@@ -82,7 +82,9 @@ void sampler_trigger_watch(struct sampler *s)
 	if (!s->cgroup.exclusive || !acc || acc->last - acc->min <= s->oom.told)
 		return;
 	s->oom.told = acc->last - acc->min;
-	sampler_trigger(s, "out of memory: the kernel killed a process in the job's cgroup");
+	sampler_check_cgroup(s);
+	if (s->cgroup.exclusive)
+		sampler_trigger(s, "out of memory: the kernel killed a process in the job's cgroup");
 }
 
 /* Signals by which somebody ends a job on purpose are none of its faults. */

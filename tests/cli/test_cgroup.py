@@ -206,6 +206,11 @@ def test_others_in_the_group(tool, measured, group, hog):
         other.communicate(timeout=DEADLINE)
 
 
+def waits(pid):
+    """How often a process has waited for something, a tick for example."""
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.M)[1])
+
+
 @pytest.mark.parametrize("log", [True, False])
 def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
     """The kernel kills somebody else there, and somebody the job: only the log can tell that these are two."""
@@ -220,6 +225,8 @@ def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
     with subprocess.Popen([hog, "hold", "1"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=group.enter):
         assert subprocess.run([hog, "fill", str(TOO_MUCH)], preexec_fn=group.enter, check=False).returncode == -9
         assert group.kills() == 1
+        before = waits(run.pid)
+        wait_for(lambda: waits(run.pid) > before + 15, "what is read once a second was read")
         _, stderr = run.communicate("x\n", timeout=DEADLINE)
     assert run.returncode == -9, stderr
     summary = json.loads(file.read_text(encoding="utf-8"))
