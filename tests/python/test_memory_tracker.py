@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 from memory_helpers import BEFORE, HERE, run_with
-from test_track import pythons
-from track_helpers import DEADLINE, ROOT
+from track_helpers import DEADLINE, ROOT, pythons
 
 
 def test_events_and_figures(program):

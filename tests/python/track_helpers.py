@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -62,6 +63,30 @@ def recorders_of(pid):
     scope = {}
     exec(PRELUDE.split("def recorders")[0].split("import hiwater")[0] + "def recorders" + PRELUDE.split("def recorders")[1], scope)
     return scope["recorders"](pid)
+
+
+def texts(file, kind):
+    """What events of a kind in a recording say."""
+    with sqlite3.connect(file) as c:
+        return [t for (t,) in c.execute("SELECT text FROM event WHERE kind = ? ORDER BY rowid", [kind])]
+
+
+def ended_recording(program, process):
+    """The summary, once nobody records the process any more."""
+    wait_for(lambda: not recorders_of(process.pid), "the recorder has ended")
+    return program.shown("a.hiw")
+
+
+def pythons():
+    """Every CPython from 3.9 on that this machine has."""
+    found = {}
+    homes = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+    for path in [*homes.glob("3.*/bin/python3"), *pathlib.Path("/usr/bin").glob("python3.?*"), pathlib.Path(sys.executable)]:
+        said = subprocess.run([path, "-c", "import sys, sqlite3; print(*sys.version_info[:2])"], capture_output=True, text=True,
+                              check=False) if re.fullmatch(r"python3?(\.\d+)?", path.name) else None
+        if said and said.returncode == 0 and [int(n) for n in said.stdout.split()] >= [3, 9]:
+            found[said.stdout] = path
+    return list(found.values())
 
 
 class Program:
