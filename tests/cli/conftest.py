@@ -6,6 +6,7 @@ import pathlib
 import pytest
 import stress_jobs
 from cli_helpers import Tool, wait_for
+from gpu_jobs import gpu  # noqa: F401  (a fixture)
 from top_screen import recording, screen, sleeper  # noqa: F401  (fixtures)
 
 
