@@ -16,7 +16,7 @@ void job_files_done(struct job *job, uint64_t bytes)
 	job->look.seq = 0;
 }
 
-static int64_t files_most(const struct job *job, enum set set)
+int64_t files_most(const struct job *job, enum set set)
 {
 	const int64_t sum = job->look.files_sum[set];
 	const int64_t once = job->files.value + job->look.files_growth[set];
@@ -167,7 +167,8 @@ static void live_bursts(struct job *job, struct live *l, const struct bounds *b)
 
 		if (s == REST && l->is_main)
 			break;
-		l->others[s] = (struct beside) { larger(l->others[s].most, now.most), larger(l->others[s].likely, now.likely) };
+		l->others[s].most = larger(l->others[s].most, now.most + lately_went_beside(job, s, l));
+		l->others[s].likely = larger(l->others[s].likely, now.likely);
 		if (l->burst > 0)
 			burst_copy(&job->burst[s], live_others(l, s), l->seen, l->given, l->m->copied, l->burst);
 		if (l->marked) {
@@ -202,49 +203,7 @@ static void live_beside(struct live *l, const struct bounds *b)
 	l->marked = false;
 }
 
-/* ---- what ended between two looks ------------------------------------------------------------------------------------ */
-
-/* Of what it shared with relatives by fork no more than its faults brought went with it, some of which may have been read before its
- * memory; of files nothing, since others may map them. */
-static int64_t held_alone(const struct job *job, const struct member *m, const struct live *l)
-{
-	const int64_t anon = larger(l->told - l->file, 0);
-
-	return m->related ? smaller(anon, job->page_bytes * own_faults(m) + m->shown.grown) : anon;
-}
-
-void ended_take(struct job *job, struct member *m, const struct live *l)
-{
-	struct ended *ended = &job->lately;
-
-	m->untold = l->was_told ? 0 : untold_of(l);
-	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++) {
-		ended->told[s] += l->was_told ? held_alone(job, m, l) : 0;
-		ended->untold[s] += m->untold;
-	}
-	/* Without room its later proofs stand beside the last total alone. */
-	if (vec_room(&ended->ids, &ended->cap, ended->n, sizeof(*ended->ids), MAX_MEMBERS) == 0)
-		ended->ids[ended->n++] = m->p.id;
-}
-
-/* They may have been there beside all that was born or grew until this look. */
-static void ended_settle(struct job *job, struct bounds *b)
-{
-	struct ended *ended = &job->lately;
-
-	for (enum set s = ALL; s < SETS; s++)
-		b->between[s] = b->high[s] + smaller(ended->told[s], job->high[s].last);
-	for (size_t i = 0; i < ended->n; i++) {
-		struct member *m = member_find(job, ended->ids[i]);
-
-		for (enum set s = ALL; m && s < SETS; s++) {
-			const int64_t own = m->untold > 0 ? m->untold : m->seen;
-
-			m->others[s].most = larger(m->others[s].most, b->between[s] + ended->untold[s] - own);
-		}
-	}
-	*ended = (struct ended) { .ids = ended->ids, .cap = ended->cap };
-}
+/* ---- what was held between two looks -------------------------------------------------------------------------------- */
 
 static void recent_take(struct recent *recent, int64_t value, bool turn)
 {
@@ -290,7 +249,7 @@ static void raise(struct job *job, const struct look *look, struct bounds *b, en
 	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
 	copies_raise(job, look, b, s);
-	if (look)
+	if (look && b->between[s] > job->high[s].last) /* that much has been told */
 		b->high_max[s] = larger(b->high_max[s], b->between[s]);
 	b->bursts[s] = burst->sum;
 	if (burst->any) {
@@ -388,7 +347,9 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	families_anchor(job, time_ns);
 	for (enum set s = ALL; s < SETS; s++)
 		one_set(job, ret, s);
-	ended_settle(job, ret);
+	lately_look(job);
+	for (enum set s = ALL; s < SETS; s++)
+		ret->between[s] = ret->high[s] + lately_went(job, s);
 	for (size_t i = 0; i < job->n_live; i++)
 		live_bursts(job, &job->live[i], ret);
 	for (enum set s = ALL; s < SETS; s++) {
@@ -399,6 +360,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	for (size_t i = 0; i < job->n_live; i++)
 		live_beside(&job->live[i], ret);
 	families_settle(job);
+	lately_settle(job, ret);
 	job->huge_totals[1] = job->huge_totals[0];
 	job->huge_totals[0] = job->huge;
 	job->marks_read = false;

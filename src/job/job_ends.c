@@ -83,7 +83,7 @@ static void live_remove(struct job *job, struct member *m)
 	for (enum set s = ALL; s < SETS; s++)
 		m->others[s] = others_of(job, s, l, l->seen);
 	untold_take(job, m, l);
-	ended_take(job, m, l);
+	lately_end(job, m, l);
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;
 	m->live = NOT_ALIVE;

@@ -65,6 +65,7 @@ void family_leave(struct job *job, struct member *m, int64_t faults)
 	f->ended += faults;
 	if (--f->living > 0)
 		return;
+	lately_family_end(job, f);
 	f->used = false;
 	if (m->family < job->free_family)
 		job->free_family = m->family;
@@ -415,19 +416,19 @@ void families_settle(struct job *job)
 
 /* ---- what they hold at most ------------------------------------------------------------------------------------------ */
 
-static bool is_huge_fresh(const struct job *job)
+bool is_huge_fresh(const struct job *job)
 {
 	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
 }
 
-void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
+void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
 {
 	const int64_t huge = (int64_t) job->config.huge_page_bytes * job->huge.value;
 	const bool fresh = is_huge_fresh(job);
 
 	*ret_most = *ret_likely = 0;
 	for (size_t i = 0; i < job->n_families; i++) {
-		const struct family *f = &job->families[i];
+		struct family *f = &job->families[i];
 		int64_t most = f->anon[set], likely = most;
 
 		if (f->n > 1 && !f->stale && fresh && f->n_anchors > 0)
@@ -436,7 +437,8 @@ void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64
 		if (f->n > 1)
 			likely = f->since.set ? family_likely(job, f, set) : f->largest;
 		likely = smaller(likely, most);
-		*ret_most += most > 0 ? most : 0;
+		f->most[set] = larger(most, 0);
+		*ret_most += f->most[set];
 		*ret_likely += likely > 0 ? likely : 0;
 	}
 }

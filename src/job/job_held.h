@@ -34,8 +34,10 @@ const struct look *job_look(struct job *job);
 void families_anchor(struct job *job, uint64_t time_ns);
 /* Faults read now are those from before whatever memory is read from here on. */
 void families_settle(struct job *job);
-/* Anonymous memory of a set by what is known of the faults: at most, and probably. */
-void families_anon(const struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
+/* Anonymous memory of a set by what is known of the faults: at most, and probably; once a total. */
+void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
+/* Were huge pages counted after memory was read? */
+bool is_huge_fresh(const struct job *job);
 /* Might that be less if the faults were read now? */
 bool families_are_stale(const struct job *job);
 
@@ -53,6 +55,10 @@ void mapped_drop(struct live *l);
 /* job_copies.c */
 
 int64_t own_faults(const struct member *m); /* minor and major */
+static inline bool has_relatives(const struct member *m)
+{
+	return m->is_kin || m->forked;
+}
 /* Adds to the look what l probably had between this one and the last total and has not any more. */
 void copies_look(const struct job *job, struct look *look, const struct live *l);
 /* It has ended, and its counters say all if counted. */
@@ -73,7 +79,7 @@ struct bounds {
 	int64_t value[SETS], low[SETS], high[SETS];
 	int64_t max[SETS], low_max[SETS], high_max[SETS]; /* bursts between two looks included */
 	int64_t bursts[SETS];                             /* their sum */
-	int64_t between[SETS];                            /* what this total tells of, beside what ended since the last one */
+	int64_t between[SETS];                            /* what this total tells of, beside what went since the last one */
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
 /* What the others held at most, and probably, since its mark was read last. */
@@ -99,9 +105,25 @@ int64_t parents_most(const struct job *job, const struct member *m);
 /* What of its ru_maxrss, value, an orphan probably brought with so many faults: a page each, or huge ones where its parent
  * cannot have given it all that. */
 int64_t orphan_own(const struct job *job, const struct member *m, int64_t value, int64_t faults);
-/* m is not among the living any more; l: what it was at the last look. */
-void ended_take(struct job *job, struct member *m, const struct live *l);
+/* Mapped files and shared memory at this look, at most. */
+int64_t files_most(const struct job *job, enum set set);
 /* What bursts add to what was accumulated so far, without a look. */
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */
 int64_t bounds_worst(const struct job *job, enum set set);
+
+/* job_lately.c */
+
+/* It runs another program. */
+void lately_exec(struct job *job, struct live *l);
+/* m is not among the living any more; l: what it was at the last look. */
+void lately_end(struct job *job, struct member *m, struct live *l);
+/* The last member of f has left it. */
+void lately_family_end(struct job *job, const struct family *f);
+/* What the living do not hold any more; once a total, before it is asked what went, and what families hold now. */
+void lately_look(struct job *job);
+/* Bytes that the last total told of and that this look does not find: of all, and of all but l. */
+int64_t lately_went(const struct job *job, enum set s);
+int64_t lately_went_beside(const struct job *job, enum set s, const struct live *l);
+/* The total b is told: from here on what goes is counted anew. */
+void lately_settle(struct job *job, const struct bounds *b);

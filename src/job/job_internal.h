@@ -9,6 +9,7 @@
  *   job_ends.c    ends, and what an ended process used
  *   job_read.c    readings of processes
  *   job_family.c  fork families: what they can hold at most
+ *   job_lately.c  what went between two looks
  *   job_bounds.c  low, high, bursts, the PSS pass
  *   job_total.c   totals as readings, the end of the run
  *   job_events.c  events, phases, series
@@ -18,13 +19,7 @@
 
 #include "base/map.h"
 #include "job/job.h"
-
-/* A figure over all members, and one over all but main. */
-enum set {
-	ALL,
-	REST,
-	SETS
-};
+#include "job/job_memory.h"
 
 /* Counters that a parent takes over from children that it waited for. */
 enum tree {
@@ -59,7 +54,6 @@ enum {
 	NOT_ALIVE = UINT32_MAX,
 	MAX_MEMBERS = 1 << 24,
 	MAX_EVENTS = 1000,
-	ANCHORS = 4,
 	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
 };
 
@@ -84,6 +78,11 @@ struct tree_counter {
 	int64_t dead;          /* what its children had used when they were last seen; a parent that waits for nobody
 	                        * never tells of them */
 	int64_t reaped;        /* what hiwater was told when it waited for it: all of the above, exactly */
+};
+
+/* Bytes of a process. */
+struct held {
+	int64_t anon, files;
 };
 
 /* What the others of a set held beside a process: at most, and probably. */
@@ -144,6 +143,8 @@ struct live {
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
+		int64_t shown;        /* as they were read before its memory was */
+		int64_t told;         /* as they were at least when its memory of the last total was read */
 		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
 		int64_t at_vm_mark;   /* now, when its VmHWM was read last */
 		int64_t unmarked;     /* faults between a total and such a reading: others may hold what they brought, or it alone */
@@ -169,6 +170,7 @@ struct live {
 	int64_t given_anon;    /* of that, its anonymous memory */
 	int64_t burst;         /* a mark above it that no total has told of; 0: none */
 	int64_t told;          /* its rss at the last total */
+	struct held at_total;  /* of that, what it did not drop by an exec since */
 	int64_t before_exec;   /* what it was at the last total before its exec, until its faults are read again; 0: none */
 	bool was_told;         /* there was one since its birth */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
@@ -182,12 +184,10 @@ static inline int64_t anon_of(const struct live *l)
 	return l->rss - (l->file < l->rss ? l->file : l->rss);
 }
 
-/* What a fork family held at most at some instant, less what its faults may have brought until then. Its anonymous
- * memory at any later time is at most value + what its faults may have brought until that time. */
-struct anchor {
-	int64_t value;
-	uint64_t time_ns;
-};
+static inline struct held held_of(const struct live *l)
+{
+	return (struct held) { anon_of(l), l->rss - anon_of(l) };
+}
 
 static inline int64_t smaller(int64_t a, int64_t b)
 {
@@ -205,113 +205,11 @@ static inline int64_t untold_of(const struct live *l)
 	return larger(l->burst, l->rss_known ? l->rss : 0);
 }
 
-/* Members that share pages since a fork: a founder and those of its descendants that run the same program still. */
-struct family {
-	bool used;
-	uint32_t generation, living;
-	int64_t ended;         /* faults of members that left or ended and that no living parent in it tells */
-	int64_t kept;          /* own faults of those of them that had forked: what these brought others may hold */
-	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
-	struct anchor anchors[ANCHORS]; /* older and looser first */
-	unsigned n_anchors;
-	int64_t swelled;       /* by what its members' anonymous memory has risen, look by look */
-	int64_t grown;         /* the same in steps of a huge page: of less the faults tell, and rss is not that exact everywhere */
-	int64_t gone;          /* bytes: of what faults of its members brought, what none can hold any more */
-	int64_t gone_surely;   /* likewise, less what a child may hold that showed late */
-	struct {
-		int64_t gone;
-		uint64_t time_ns;
-	} gone_then[2];        /* what gone_surely was, the older one first */
-	uint64_t base_seq;     /* frame in which somebody joined it, or an anchor was taken */
-	struct {
-		bool set;
-		int64_t anon, brought, swelled, grown; /* then */
-		uint64_t seq;
-	} since;               /* the look from which what it probably holds is counted */
-	/* From here on: of the look that is being added up. */
-	int64_t anon[SETS], faults;
-	int64_t own;           /* faults of the living themselves, and those that are kept */
-	int64_t unheld[SETS];  /* bytes that faults brought and, beside what is gone, none of the set can hold now */
-	int64_t apart[SETS];   /* the same with what is probably no anonymous memory at all */
-	int64_t largest;       /* anonymous memory of one member */
-	uint32_t n;
-	bool stale;            /* faults of a member are older than the memory */
-	bool uncounted;        /* a member's memory or faults are not fit for an anchor */
-};
-
 /* Since when it is known what a member's own faults brought that no other can hold. */
 static inline bool own_is_marked(const struct family *f, const struct live *l)
 {
 	return l->own.mark_seq > f->base_seq;
 }
-
-/* Everything that one pass over the living gives. */
-struct look {
-	size_t n;
-	int64_t rss_sum, anon_sum, main_rss, main_anon;
-	int64_t files_sum[SETS], files_growth[SETS];
-	int64_t shrunk;        /* by how much relatives by fork are smaller than at the last total */
-	int64_t back[SETS], back_likely[SETS]; /* what relatives by fork brought and gave back since the last total: of all, of one */
-	int64_t largest[SETS];
-	bool main_alive, main_known;
-	uint64_t seq;          /* of the job when it was made */
-};
-
-/* Marks above all that was seen, until a total tells of them. */
-struct burst {
-	int64_t low;           /* the largest mark */
-	int64_t base;          /* the most that others + seen were for one of them */
-	int64_t sum;           /* of the excesses over what was seen */
-	int64_t likely;        /* what all held beside one of them, and it, most probably */
-	bool any;
-	/* Of relatives by fork, whose sizes do not show what they hold alone: what late faults brought those that have ended. */
-	int64_t late, late_likely; /* of all; the most of one that probably held it */
-	int64_t late_most;     /* sizes of those whose last faults nobody told of: their parents', who waited for them, do */
-	/* Of processes that lived and died between two looks, as exit records tell: */
-	int64_t missed, missed_likely; /* sizes added up; the most that there probably was with one of them */
-	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
-	uint64_t missed_seq;   /* frame that told of the last of them */
-};
-
-/* Those that ended since the last total. What they prove later, they may have held beside all that came meanwhile. */
-struct ended {
-	int64_t told[SETS], untold[SETS]; /* what they alone held at the last total; sizes of those that it did not tell of */
-	uint32_t *ids;
-	size_t n, cap;
-};
-
-/* A total at the last look, its largest since marks were read last, and in the span before that. */
-struct recent {
-	int64_t last, now, before;
-};
-
-struct pass {
-	bool valid, fresh;     /* ever valid; since the last total */
-	int64_t pss[SETS];     /* the least that they hold */
-	int64_t held[SETS];    /* what they hold; pages that strangers map too are in it in part */
-	int64_t private_part[SETS], whole[SETS]; /* private_part of whole is private */
-	bool lone[SETS];       /* it was of one process */
-	uint64_t at_ns;        /* of the last valid one */
-	int64_t likely[SETS];  /* what the families said then */
-	int64_t adding[SETS], adding_private; /* readings since the last job_pss_done */
-	int64_t main_private;  /* likewise; all there is if it was not read */
-};
-
-/* How what was held at a look is split: part of whole was private, as of at_ns. */
-struct split {
-	int64_t held, part, whole; /* whole 0: nobody knows */
-	bool alone;            /* one process held it */
-	bool lone;             /* the split is of one process */
-	uint64_t at_ns;
-	int64_t seen;          /* processes of the job until then */
-};
-
-/* How far the sum of rss has risen since a pass looked at it. */
-struct growth {
-	int64_t top, passed;
-	unsigned still;        /* totals since top rose */
-	unsigned tries;        /* spoilt passes at this level */
-};
 
 /* GPUs, or processes on them, in the order of birth. */
 struct gpu_entities {
@@ -360,7 +258,7 @@ struct job {
 	struct maybe cgroup_anon; /* read since the last total */
 	struct look look;
 	struct burst burst[SETS];
-	struct ended lately;
+	struct lately lately;
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;

@@ -326,6 +326,19 @@ def test_few_faults_of_children_that_no_look_saw_bring_huge_pages(run, workload,
         assert high is None or high >= 400 * MB, summary["ram"][name]
 
 
+@pytest.mark.parametrize("how", ["end", "exec", "give-back", "file", "huge"])
+@pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
+def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, options):
+    """They were there together between two looks, or one gave way to the other: the bound has to allow for both."""
+    summary = run(workload, "gives-way", how, options=options)
+    check_all(summary)
+    combined = summary["ram"]["combined"]
+    high = combined["high_bytes"]
+    assert run.rights == "user" or high is not None
+    assert high is None or 300 * MB <= high <= 345 * MB + combined["huge_bytes"], combined
+    between(combined["peak_bytes"], 149, 320)
+
+
 def test_children_of_the_first_moment_are_counted(run):
     """They may have ended before hiwater had its first look; the kernel's exit records tell of them."""
     for _ in range(20):

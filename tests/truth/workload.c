@@ -455,6 +455,36 @@ static void huge_at_once(void)
 	children(4, huge_100, 0);
 }
 
+/* A child that looks have found holds 150 MB until main holds as much, too, and then lets go: 300 MB at one instant. */
+static void gives_way(const char *how)
+{
+	const size_t bytes = 150 * (size_t) MB;
+	int gate[2];
+
+	if (pipe2(gate, O_CLOEXEC) < 0)
+		die("pipe");
+	if (fork() == 0) {
+		char *p, c;
+
+		(void) close(gate[1]);
+		p = strcmp(how, "file") == 0 ? map_file(0, bytes) : strcmp(how, "huge") == 0 ? fill_huge(bytes)
+											     : fill(bytes);
+		if (read(gate[0], &c, 1) != 0) /* its end is what opens it */
+			die("read");
+		if (strcmp(how, "give-back") == 0)
+			(void) munmap(p, bytes);
+		else if (strcmp(how, "exec") == 0)
+			run_another();
+		nap(strcmp(how, "give-back") == 0 ? 400 : 0);
+		_exit(0);
+	}
+	nap(1300);
+	(void) fill(bytes);
+	(void) close(gate[1]);
+	nap(700);
+	(void) wait(NULL);
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -513,6 +543,8 @@ int main(int argc, char **argv)
 		all_at_once((int) number, (size_t) other, argc > 4);
 	else if (strcmp(job, "huge-at-once") == 0)
 		huge_at_once();
+	else if (strcmp(job, "gives-way") == 0)
+		gives_way(argc > 2 ? argv[2] : "");
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

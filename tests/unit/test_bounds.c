@@ -606,64 +606,6 @@ static void test_the_rest_held_no_more_than_all(void **state)
 	assert_true(most(r, M_JOB_RAM_REST_HIGH) <= most(r, M_JOB_RAM_HIGH));
 }
 
-/* One fills until it ends, between two looks, while the other fills and stays: its record comes now, or looks later. */
-static void one_ends_while_another_grows(struct rig *r, bool late)
-{
-	born(r, 1, 0, 77);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	born(r, 2, 1, 78);
-	rss(r, 2, 100 * MB, 0);
-	born(r, 3, 1, 79);
-	rss(r, 3, 100 * MB, 0);
-	tick(r);
-	rss(r, 3, 500 * MB, 0);
-	push(r);
-	if (late) {
-		gone(r, 2);
-		tick(r);
-		rss(r, 3, 50 * MB, 0);
-		tick(r);
-	}
-	ended_with(r, 2, 500 * MB);
-	tick(r);
-	assert_int_equal(most(r, M_JOB_RAM_HIGH), 1010 * MB);
-	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 1000 * MB);
-	assert_true(most(r, M_JOB_RAM) < 1010 * MB);
-}
-
-static void test_one_ends_while_another_grows(void **state)
-{
-	one_ends_while_another_grows(*state, false);
-}
-
-static void test_one_ends_while_another_grows_and_tells_late(void **state)
-{
-	one_ends_while_another_grows(*state, true);
-}
-
-/* One gives way to the next between two looks: nobody knows that it had gone when the next one filled. */
-static void test_one_ends_where_the_next_one_begins(void **state)
-{
-	struct rig *r = *state;
-
-	born(r, 1, 0, 77);
-	rss(r, 1, 10 * MB, 0);
-	tick(r);
-	born(r, 2, 1, 78);
-	rss(r, 2, 100 * MB, 20 * MB);
-	tick(r);
-	gone(r, 2);
-	born(r, 3, 1, 79);
-	rss(r, 3, 100 * MB, 20 * MB);
-	tick(r);
-	assert_int_equal(most(r, M_JOB_RAM_HIGH), 230 * MB);
-	rss(r, 3, 10 * MB, 20 * MB);
-	tick(r);
-	tick(r);
-	assert_int_equal(most(r, M_JOB_RAM_HIGH), 230 * MB);
-}
-
 /* Forty that come and go one after the other; who sleeps beside them has not grown since its mark was read, though nobody asks. */
 static void test_bursts_do_not_add_up_beside_one_that_sleeps(void **state)
 {
@@ -723,9 +665,6 @@ int main(void)
 		RIG_TEST(test_a_shared_mapping_counts_once),
 		RIG_TEST(test_different_files_add_up),
 		RIG_TEST(test_bursts_that_are_proven_one_after_the_other),
-		RIG_TEST(test_one_ends_while_another_grows),
-		RIG_TEST(test_one_ends_while_another_grows_and_tells_late),
-		RIG_TEST(test_one_ends_where_the_next_one_begins),
 		RIG_TEST(test_bursts_do_not_add_up_beside_one_that_sleeps),
 		RIG_TEST(test_the_rest_held_no_more_than_all),
 		cmocka_unit_test(test_low_peak_high_whatever_comes),

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What went between two looks.
+ *
+ * What a process held at the last total and does not hold now, because it gave it back, ran another program or ended, it may have
+ * held beside all that was born or grew until this look. So what was held at most between the two is what this look finds,
+ * and all that went since the last one; copies that came and went meanwhile (job_copies.c) and bursts apart.
+ *
+ * Of a fork family no more can have gone than it held, less what one of its members holds still: all that this one has, but for what
+ * its own faults brought since.
+ */
+#include "job/job_held.h"
+
+static struct held lost_by(const struct live *l, struct held now)
+{
+	return (struct held) { larger(l->at_total.anon - now.anon, 0), larger(l->at_total.files - now.files, 0) };
+}
+
+static void lost_take(struct job *job, struct live *l, struct held now)
+{
+	const struct held lost = lost_by(l, now);
+
+	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++) {
+		job->families[l->family].lately.lost[s] += lost.anon;
+		job->lately.files[s] += lost.files;
+	}
+}
+
+/* Of the memory that it had at the last total, what it has still at least. */
+static int64_t stays(const struct job *job, const struct live *l)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+	int64_t brought = job->page_bytes * (l->own.now - l->own.told);
+
+	if (l->faults_seq <= l->rss_seq || !is_huge_fresh(job) || (huge > 0 && !job->huge_totals[0].known))
+		return 0;
+	if (huge > 0)
+		brought += huge * (job->huge.value - job->huge_totals[0].value);
+	return larger(smaller(anon_of(l) - brought, l->at_total.anon), 0);
+}
+
+void lately_exec(struct job *job, struct live *l)
+{
+	lost_take(job, l, (struct held) { 0 });
+	l->at_total = (struct held) { 0 };
+}
+
+void lately_end(struct job *job, struct member *m, struct live *l)
+{
+	struct lately *lately = &job->lately;
+
+	m->untold = l->was_told ? 0 : untold_of(l);
+	lost_take(job, l, (struct held) { 0 });
+	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++)
+		lately->untold[s] += m->untold;
+	/* Without room its later proofs stand beside the last total alone. */
+	if (vec_room(&lately->ids, &lately->cap, lately->n, sizeof(*lately->ids), MAX_MEMBERS) == 0)
+		lately->ids[lately->n++] = m->p.id;
+}
+
+/* own: of one that is left out. */
+static int64_t family_lost(const struct family *f, enum set s, int64_t own)
+{
+	return smaller(f->lately.lost[s] - own, larger(f->lately.told[s] - f->lately.stays[s], 0));
+}
+
+void lately_family_end(struct job *job, const struct family *f)
+{
+	for (enum set s = ALL; s < SETS; s++)
+		job->lately.anon[s] += family_lost(f, s, 0);
+}
+
+void lately_look(struct job *job)
+{
+	for (size_t i = 0; i < job->n_live; i++) {
+		struct live *l = &job->live[i];
+		struct family *f = &job->families[l->family];
+
+		lost_take(job, l, held_of(l));
+		for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++)
+			f->lately.stays[s] = larger(f->lately.stays[s], stays(job, l));
+	}
+	for (size_t i = 0; i < job->n_families; i++) {
+		if (job->families[i].used)
+			lately_family_end(job, &job->families[i]);
+	}
+}
+
+/* Files that several map went once. */
+static int64_t went(const struct job *job, enum set s, int64_t anon, int64_t files)
+{
+	return smaller(anon + smaller(files, job->lately.files_most[s]), job->high[s].last);
+}
+
+int64_t lately_went(const struct job *job, enum set s)
+{
+	return went(job, s, job->lately.anon[s], job->lately.files[s]);
+}
+
+int64_t lately_went_beside(const struct job *job, enum set s, const struct live *l)
+{
+	const struct family *f = &job->families[l->family];
+	const struct held own = lost_by(l, held_of(l));
+
+	return went(job, s, job->lately.anon[s] - family_lost(f, s, 0) + family_lost(f, s, own.anon), job->lately.files[s] - own.files);
+}
+
+/* Faults that it had had beside those that were read, as its growth since then shows; huge pages need few. */
+static int64_t faults_grown(const struct job *job, const struct member *m)
+{
+	return job->config.huge_page_bytes > 0 ? 0 : m->shown.grown / job->page_bytes;
+}
+
+void lately_settle(struct job *job, const struct bounds *b)
+{
+	struct lately *lately = &job->lately;
+
+	for (size_t i = 0; i < lately->n; i++) {
+		struct member *m = member_find(job, lately->ids[i]);
+
+		for (enum set s = ALL; m && s < SETS; s++) {
+			const int64_t own = m->untold > 0 ? m->untold : m->seen;
+
+			m->others[s].most = larger(m->others[s].most, b->between[s] + lately->untold[s] - own);
+		}
+	}
+	*lately = (struct lately) { .ids = lately->ids, .cap = lately->cap };
+	for (size_t i = 0; i < job->n_families; i++) {
+		struct family *f = &job->families[i];
+
+		for (enum set s = ALL; s < SETS; s++) {
+			f->lately.lost[s] = f->lately.stays[s] = 0;
+			f->lately.told[s] = f->most[s];
+		}
+	}
+	for (enum set s = ALL; s < SETS; s++)
+		lately->files_most[s] = files_most(job, s);
+	for (size_t i = 0; i < job->n_live; i++) {
+		struct live *l = &job->live[i];
+
+		l->at_total = held_of(l);
+		l->own.told = l->own.shown + faults_grown(job, l->m);
+	}
+}

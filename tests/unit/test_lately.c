@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What went between two looks was there beside what came: one gives way to another, and nobody knows whether they met.
+ */
+#include "job_rig.h"
+
+/* One fills until it ends, between two looks, while the other fills and stays: its record comes now, or looks later. */
+static void one_ends_while_another_grows(struct rig *r, bool late)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	born(r, 2, 1, 78);
+	rss(r, 2, 100 * MB, 0);
+	born(r, 3, 1, 79);
+	rss(r, 3, 100 * MB, 0);
+	tick(r);
+	rss(r, 3, 500 * MB, 0);
+	push(r);
+	if (late) {
+		gone(r, 2);
+		tick(r);
+		rss(r, 3, 50 * MB, 0);
+		tick(r);
+	}
+	ended_with(r, 2, 500 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 1010 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 1000 * MB);
+	assert_true(most(r, M_JOB_RAM) < 1010 * MB);
+}
+
+static void test_one_ends_while_another_grows(void **state)
+{
+	one_ends_while_another_grows(*state, false);
+}
+
+static void test_one_ends_while_another_grows_and_tells_late(void **state)
+{
+	one_ends_while_another_grows(*state, true);
+}
+
+/* One gives way to the next between two looks: nobody knows that it had gone when the next one filled. */
+static void test_one_ends_where_the_next_one_begins(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	born(r, 2, 1, 78);
+	rss(r, 2, 100 * MB, 20 * MB);
+	tick(r);
+	gone(r, 2);
+	born(r, 3, 1, 79);
+	rss(r, 3, 100 * MB, 20 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 250 * MB);
+	rss(r, 3, 10 * MB, 20 * MB);
+	tick(r);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 250 * MB);
+}
+
+/* Main has 10 MB, the first child as much as is told. */
+static void first_holds(struct rig *r, uint64_t startstack, int64_t anon, int64_t file)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, 10 * MB, 0);
+	tick(r);
+	born(r, 2, 1, startstack);
+	rss(r, 2, anon, file);
+	tick(r);
+}
+
+/* The other, no relative, is born and holds 300 MB. */
+static void other_holds(struct rig *r)
+{
+	born(r, 3, 1, 79);
+	rss(r, 3, 300 * MB, 0);
+	tick(r);
+}
+
+static void test_files_went_too(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, MB, 300 * MB);
+	ended_with(r, 2, 301 * MB);
+	other_holds(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 611 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 601 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 311 * MB);
+}
+
+/* Two that map the same file. */
+static void test_a_file_of_several_went_once(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, MB, 300 * MB);
+	born(r, 4, 1, 80);
+	rss(r, 4, MB, 300 * MB);
+	push(r);
+	job_files_done(r->job, 300 * MB);
+	tick(r);
+	gone(r, 2);
+	gone(r, 4);
+	rss(r, 3, 0, 0);
+	push(r);
+	job_files_done(r->job, 0);
+	other_holds(r);
+	assert_int_equal(last(r, M_JOB_RAM_HIGH), 310 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 612 * MB);
+}
+
+static void test_what_an_exec_dropped_went(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 300 * MB, 0);
+	born(r, 2, 1, 80);
+	rss(r, 2, MB, MB);
+	other_holds(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 612 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 312 * MB);
+}
+
+/* By then it had grown again: what it held of the old program is no part of that. */
+static void test_what_an_exec_dropped_went_though_the_next_program_is_as_large(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 300 * MB, 0);
+	born(r, 2, 1, 80);
+	rss(r, 2, 300 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 610 * MB);
+}
+
+static void test_what_is_given_back_went(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 300 * MB, 0);
+	rss(r, 2, MB, 0);
+	other_holds(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 610 * MB);
+	assert_int_equal(most(r, M_JOB_RAM_REST_HIGH), 600 * MB);
+	assert_int_equal(most(r, M_JOB_RAM), 311 * MB);
+}
+
+/* Its mark, read two looks later, rose at any time since: also while the other was there. */
+static void test_a_mark_may_have_risen_beside_what_went(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 300 * MB, 0);
+	rss(r, 1, 10 * MB, 0);
+	rss(r, 2, MB, 0);
+	other_holds(r);
+	tick(r);
+	say(r, M_PROC_HWM, 1, 60 * MB);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 660 * MB);
+}
+
+/* Who goes up and down alone held no more than at its top. */
+static void test_who_is_alone_gives_way_to_nobody(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	for (int i = 0; i < 10; i++) {
+		rss(r, 1, i % 2 ? 300 * MB : 100 * MB, 0);
+		tick(r);
+		assert_int_equal(last(r, M_JOB_RAM_HIGH), i % 2 ? 300 * MB : 100 * MB);
+	}
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 300 * MB);
+}
+
+/* A fork that was given 9 MB fills 400 in huge pages: its faults are few, the pages that the machine gave out are not. */
+static void test_huge_pages_of_a_fork_went_too(void **state)
+{
+	struct rig *r = *state;
+
+	huge_pages(r, 1000);
+	first_holds(r, 77, 9 * MB, 0);
+	for (int i = 0; i < 3; i++) {
+		rss(r, 1, 10 * MB, 0);
+		rss(r, 2, 409 * MB, 0);
+		push(r);
+		faults(r, 1, 2560);
+		faults(r, 2, 250 + i);
+		huge_pages(r, 1200);
+		tick(r);
+	}
+	ended_with_faults(r, 2, 409 * MB, 253);
+	rss(r, 1, 10 * MB, 0);
+	other_holds(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 709 * MB, 730 * MB);
+}
+
+/* Eight forks of 300 MB end one after the other, and each time a stranger is born: what they shared is there still. */
+static void forks_end(struct rig *r, bool is_main_last)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	tick(r);
+	for (uint32_t id = 2; id <= 9; id++)
+		born(r, id, 1, 77);
+	for (uint32_t first = 2; first <= 9; first++) {
+		rss(r, 1, is_main_last ? 300 * MB : MB, 0);
+		for (uint32_t id = first; id <= 9; id++)
+			rss(r, id, 300 * MB, 0);
+		push(r);
+		faults(r, 1, FILL);
+		for (uint32_t id = first; id <= 9; id++)
+			faults(r, id, 20);
+		tick(r);
+		gone(r, first);
+	}
+}
+
+static void test_what_forks_share_stays(void **state)
+{
+	struct rig *r = *state;
+
+	forks_end(r, true);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 305 * MB);
+}
+
+/* What only they held goes with the last of them, whoever brought it. */
+static void test_what_forks_were_given_goes_with_the_last(void **state)
+{
+	struct rig *r = *state;
+
+	forks_end(r, false);
+	rss(r, 1, MB, 0);
+	push(r);
+	faults(r, 1, FILL);
+	born(r, 10, 1, 99);
+	rss(r, 10, 300 * MB, 0);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 610 * MB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_one_ends_while_another_grows),
+		RIG_TEST(test_one_ends_while_another_grows_and_tells_late),
+		RIG_TEST(test_one_ends_where_the_next_one_begins),
+		RIG_TEST(test_files_went_too),
+		RIG_TEST(test_a_file_of_several_went_once),
+		RIG_TEST(test_what_an_exec_dropped_went),
+		RIG_TEST(test_what_an_exec_dropped_went_though_the_next_program_is_as_large),
+		RIG_TEST(test_what_is_given_back_went),
+		RIG_TEST(test_a_mark_may_have_risen_beside_what_went),
+		RIG_TEST(test_who_is_alone_gives_way_to_nobody),
+		HUGE_RIG_TEST(test_huge_pages_of_a_fork_went_too),
+		RIG_TEST(test_what_forks_share_stays),
+		RIG_TEST(test_what_forks_were_given_goes_with_the_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
