@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The NVML source where the driver says what cannot be, or says a figure no more: it is left out, and that is told once.
+ */
+#include "nvml_rig.h"
+
+CHILD_TEST(all_ones_and_nonsense_are_absent)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = unknown\n"
+		"memory_used = unknown\nmemory_reserved = unknown\nutil = 255\nutil_memory = unknown\npower = unknown\nenergy = unknown\n"
+		"temperature = 0\ntemperature_memory = unknown\nclock_sm = unknown\nclock_memory = unknown\npstate = 32\nfan = unknown\n"
+		"event_reasons = unknown\npower_limit = unknown\nutil_encoder = unknown\necc_corrected_volatile = unknown\n"
+		"field 74 = unknown\nfield 138 = unknown\nfield 139 = unknown\nfield 197 = unknown\nfield 198 = unknown\n"
+		"gpm 1 = nan\ngpm 2 = nan\ngpm 20 = nan\n[process 0]\npid = 4100001\nmemory = 0\nsm = 140\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_wait_gpm();
+	rig_at(&rig, 1);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < rig.out.n_readings; i++) {
+		const struct reading *r = &rig.out.readings[i];
+
+		if (r->known && r->metric != M_GPU_PROCESSES)
+			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
+	}
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	rig_done(&rig);
+}
+
+/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told, also where it never was
+ * otherwise. */
+static void check_what_cannot_be(const char *level)
+{
+	struct nvml_rig rig;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"[driver]\nlevel = %s\n[gpu 0-1]\nname = A\nuuid = GPU-%%d\npci = 00000000:0%%d:00.0\nmemory_total = 8Gi\n"
+		"memory_used = steps 0:9Gi 3:1Gi\nmemory_reserved = 0\ntemperature = 0\n[gpu 1]\ntemperature = unknown\nmemory_used = 1Gi\n",
+		level);
+	rig_scenario(&rig, level, text);
+	rig_open(&rig);
+	rig_read(&rig, MEMORY | STATE);
+	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
+	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
+	assert_int_equal(rig.out.n_events, 2);
+	check_value(&rig.out, M_GPU_MEM, 2, GIB);
+	rig_at(&rig, 3);
+	rig_read(&rig, MEMORY | STATE);
+	check_value(&rig.out, M_GPU_MEM, 1, GIB);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
+CHILD_TEST(what_cannot_be_is_left_out)
+{
+	(void) state;
+	check_what_cannot_be("550");
+}
+
+CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
+{
+	(void) state;
+	check_what_cannot_be("450");
+}
+
+/* Nor more than there is: who it is stays known, and is told of. */
+CHILD_TEST(a_process_with_more_than_there_is)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 80Gi\nmemory_used = steps 0:20Gi 2:25Gi\n"
+		"[process 0]\npid = 4100002\nmemory = steps 0:200Gi 2:20Gi\n");
+	rig_open(&rig);
+	rig_read(&rig, PROCESSES);
+	const struct birth *born = find_process(&rig.out, 1, 4100002);
+
+	assert_non_null(born);
+	const uint32_t id = born->id;
+
+	check_absent(&rig.out, M_GPROC_MEM, id);
+	assert_true(has_cause(&rig.out, "gpu.memory", "that they hold more than there is: it is left out", 1));
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
+	rig_read(&rig, PROCESSES);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 2);
+	rig_read(&rig, PROCESSES);
+	check_value(&rig.out, M_GPROC_MEM, id, 20 * GIB);
+	rig_done(&rig);
+}
+
+CHILD_TEST(what_nobody_should_believe)
+{
+	(void) state;
+	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM, M_GPU_THROTTLE_HW,
+		M_GPU_MEM_RESERVED, M_GPU_SM_ACTIVE, M_GPU_SM_OCCUPANCY, M_GPU_TENSOR_ACTIVE, M_GPU_DRAM_ACTIVE };
+	struct nvml_rig rig;
+
+	rig_new(&rig, "550", "hostile.conf", 6);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	const struct birth *mine = find_process(&rig.out, 1, getpid());
+
+	assert_non_null(mine);
+	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
+	assert_true(has_mere_note(&rig.out, "gpu", "error 77"));
+	rig_at(&rig, 7);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		check_absent(&rig.out, none[i], 1);
+	for (size_t i = 0; i < rig.out.n_readings; i++) {
+		const struct reading *r = &rig.out.readings[i];
+
+		if (metrics[r->metric].unit == UNIT_PPM && r->known && (r->value < 0 || r->max > 1000000))
+			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
+	}
+	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are there */
+	rig_done(&rig);
+}
+
+static size_t count_notes(const struct framebuf *b, const char *words)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		n += b->events[i].kind == EVENT_NOTE && strstr(b->events[i].text, words) != NULL;
+	return n;
+}
+
+/* More than all of the time, from the first look on and of whatever: a note each, once; the other card has none. */
+CHILD_TEST(what_is_refused_is_told_once)
+{
+	static const char *const notes[] = {
+		"GPU 0: what the driver says for gpu.busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.mem_busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.enc_busy cannot be so: it is left out",
+		"GPU 0: what the driver says for gpu.fan cannot be so: it is left out",
+		"GPU 0: what the driver says for a process's sm_busy cannot be so: such samples of processes are left out",
+	};
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"[gpu 0]\nutil = 255\nutil_memory = 101\nutil_encoder = 300\nfan = 255\n[gpu 1]\nutil = unknown\nutil_memory = 100\nfan = 150\n"
+		"[process 0]\npid = 4100001\nmemory = 1Gi\nsm = 140\n[process 1]\npid = 4100002\nmemory = 1Gi\nsm = 40\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		if (count_notes(&rig.out, notes[i]) != 1)
+			fail_msg("%zu times: %s", count_notes(&rig.out, notes[i]), notes[i]);
+	}
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), sizeof(notes) / sizeof(notes[0]));
+	check_value(&rig.out, M_GPU_MEM_BUSY, 2, 1000000);
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_done(&rig);
+}
+
+/* GPM's figures likewise, those of one look together. Not a number is none, which is told where there was one. */
+CHILD_TEST(what_gpm_says_is_refused_once)
+{
+	struct nvml_rig rig;
+	char text[512];
+
+	(void) state;
+	snprintf(text, sizeof(text),
+		"include = %s/fake/scenarios/gpm.conf\n[gpu 0]\ngpm 1 = nan\ngpm 2 = steps 0:30 3:nan\ngpm 3 = -12\ngpm 5 = 250\ngpm 20 = -1\n",
+		TESTS_DIR);
+	rig_scenario(&rig, "550", text);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_at(&rig, 2);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 0: what GPM says for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx cannot be so: it is left out"));
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	rig_at(&rig, 4);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what GPM says for gpu.sm_active cannot be so: it is left out"));
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	rig_at(&rig, 5);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
+	rig_done(&rig);
+}
+
+/* The moment has a value, and what was between two looks cannot be. */
+CHILD_TEST(samples_that_are_refused_are_told_once)
+{
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "580",
+		"[driver]\nlevel = 580\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\n"
+		"util = steps 0:50 3:250 4:60\nutil_memory = 10\n");
+	rig_open(&rig);
+	rig_at(&rig, 2);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_at(&rig, 5);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_BUSY, 1, 600000);
+	assert_int_equal(count_notes(&rig.out, "GPU 0: what the driver has sampled of gpu.busy cannot be so: the value of the moment stands for it"), 1);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_done(&rig);
+}
+
+/* All ones behind a value is no nonsense: the driver has none any more. */
+CHILD_TEST(all_ones_behind_a_value)
+{
+	static const char *const ended[] = { "mem", "busy", "temp", "clock_sm", "pstate", "fan" };
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 8Gi\n"
+		"memory_used = steps 0:1Gi 3:unknown\nutil = steps 0:50 3:unknown\nutil_memory = 10\ntemperature = steps 0:50 3:unknown\n"
+		"clock_sm = steps 0:1000 3:unknown\npstate = steps 0:2 3:32\nfan = steps 0:30 3:unknown\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	rig_at(&rig, 4);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
+		char text[160];
+
+		snprintf(text, sizeof(text), "GPU 0: gpu.%s is missing from then on: the driver says that it is not available any more", ended[i]);
+		if (count_notes(&rig.out, text) != 1)
+			fail_msg("%zu times: %s", count_notes(&rig.out, text), text);
+	}
+	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	rig_at(&rig, 5);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
+/* What is missing from some moment on is said then, once: a mean of the run is one of less. */
+CHILD_TEST(figures_that_cease)
+{
+	(void) state;
+	struct nvml_rig rig;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[gpu 0-1]\npower = 100000\nutil = 50\ngpm 2 = 30\n"
+				     "[gpu 0]\nutil = steps 0:50 3:250\n[gpu 1]\ngpm 2 = steps 0:30 3:nan\n"
+				     "[call nvmlDeviceGetTemperature*]\nfrom = 3\ngpu = 1\nerror = 3\n"
+				     "[call nvmlGpmSampleGet]\nfrom = 3\ngpu = 0\nerror = 999\n",
+		TESTS_DIR);
+	rig_scenario(&rig, "550", text);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	rig_at(&rig, 2);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
+	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 300000);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 4);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what GPM says for gpu.sm_active cannot be so: it is left out"));
+	rig_at(&rig, 5);
+	rig_wait_gpm();
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_done(&rig);
+}
+
+CHILD_TEST(a_bare_device_has_nothing)
+{
+	(void) state;
+	struct nvml_rig rig;
+	struct probes probes = { 0 };
+
+	rig_scenario(&rig, "450", "[driver]\nlevel = 450\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < rig.out.n_readings; i++) {
+		const struct reading *r = &rig.out.readings[i];
+
+		if (r->known && r->metric != M_GPU_PROCESSES && r->metric != M_GPU_MEM)
+			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
+	}
+	source_nvml.probe(&rig.env, probes_take, &probes);
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM && m != M_GPU_MEM)
+			fail_msg("%s is said to be there", metrics[m].name);
+	}
+	assert_true(probes.told[M_GPU_TEMP] && !probes.of[M_GPU_TEMP].available);
+	rig_done(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_with_more_than_there_is),
+		cmocka_unit_test(what_nobody_should_believe),
+		cmocka_unit_test(all_ones_and_nonsense_are_absent),
+		cmocka_unit_test(what_is_refused_is_told_once),
+		cmocka_unit_test(what_gpm_says_is_refused_once),
+		cmocka_unit_test(samples_that_are_refused_are_told_once),
+		cmocka_unit_test(what_cannot_be_is_left_out),
+		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
+		cmocka_unit_test(all_ones_behind_a_value),
+		cmocka_unit_test(figures_that_cease),
+		cmocka_unit_test(a_bare_device_has_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
