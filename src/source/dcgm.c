@@ -325,7 +325,7 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 	s->env = env;
 	s->now_ns = clock_boot_ns();
 	s->may_profile = is_wanted("HIWATER_DCGM_PROFILE");
-	int r = dcgm_load(&s->dcgm, err), code = r == 0 ? dcgm_engine_meet(s) : DCGM_OK;
+	int r = dcgm_load(env, &s->dcgm, err), code = r == 0 ? dcgm_engine_meet(s) : DCGM_OK;
 
 	if (r == 0 && code != DCGM_OK)
 		r = err_set(err, -EIO, "the DCGM host engine does not tell its GPUs (DCGM's code %d)", code);
@@ -410,5 +410,6 @@ const struct source_ops source_dcgm = {
 	.open = dcgm_open,
 	.read = dcgm_read,
 	.probe = dcgm_probe,
+	.call_name = dcgm_call_name,
 	.close = dcgm_close,
 };

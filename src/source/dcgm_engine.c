@@ -143,13 +143,17 @@ int dcgm_engine_meet(struct source *s)
 int dcgm_engine_read(struct source *s, const struct dcgm_gpu *g)
 {
 	uint16_t fields[DCGM_READ];
+	int code;
 
 	for (int i = 0; i < DCGM_ROWS; i++)
 		fields[i] = (uint16_t) dcgm_rows[i].field;
 	fields[DCGM_ROWS] = DCGM_BUSY;
 	for (int i = 0; i < DCGM_READ; i++) /* what is not touched is no answer */
 		s->values[i] = (struct dcgm_value) { .status = DCGM_NO_DATA };
-	return DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) g->engine_id, fields, DCGM_READ, s->values);
+	asked_turn_to(s->env, g->index);
+	code = DCGM_CALL(&s->dcgm, latest, s->dcgm.handle, (int) g->engine_id, fields, DCGM_READ, s->values);
+	asked_turn_to(s->env, UNKNOWN);
+	return code;
 }
 
 /* Does anybody have the engine profile this GPU? */

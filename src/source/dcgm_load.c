@@ -104,9 +104,14 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 	return err_set(err, -EIO, "the DCGM host engine at %s does not take a connection (DCGM's code %d)", address, code);
 }
 
-int dcgm_load(struct dcgm *ret, struct err *err)
+const char *dcgm_call_name(unsigned call)
 {
-	struct dcgm dcgm = { 0 };
+	return call > 0 && call <= sizeof(symbols) / sizeof(symbols[0]) ? symbols[call - 1].name : NULL;
+}
+
+int dcgm_load(const struct source_env *env, struct dcgm *ret, struct err *err)
+{
+	struct dcgm dcgm = { .env = env };
 	int r;
 
 	if (!engine_address())

@@ -149,8 +149,7 @@ static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d
 {
 	const struct nvml_gpu *gpu = d && d->parent ? d->parent : d;
 
-	if (s->nvml.asked)
-		atomic_store(&s->nvml.asked->device, gpu ? gpu->index + 1 : 0);
+	asked_turn_to(s->env, gpu ? known(gpu->index) : UNKNOWN);
 }
 
 /* ---- nvml_gpus.c ---------------------------------------------------------------------------------------------------- */

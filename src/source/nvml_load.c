@@ -105,8 +105,7 @@ int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err)
 {
 	struct nvml nvml = {
 		.library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])),
-		.beat = env->beat,
-		.asked = env->asked,
+		.env = env,
 	};
 
 	if (!nvml.library)

@@ -4,9 +4,7 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "base/clock.h"
+#include "asked.h"
 #include "base/err.h"
 #include "base/root.h"
 #include "nvml_abi.h"
@@ -22,8 +20,7 @@ enum nvml_call {
 struct nvml {
 	void *library;
 	char driver[NVML_VERSION_LEN]; /* "550.54.15"; "" if it is not told */
-	_Atomic uint64_t *beat;        /* when it answered last; NULL: nobody waits */
-	struct source_asked *asked;    /* NULL: likewise */
+	const struct source_env *env;
 #define X(member, parameters, ...) int(*member) parameters; /* NULL: the library has none of its names */
 	NVML_CALLS(X)
 #undef X
@@ -31,22 +28,7 @@ struct nvml {
 
 /* What a call answers; NVML_FUNCTION_NOT_FOUND where the library does not have it. */
 #define NVML_CALL(nvml, member, ...) \
-	((nvml)->member ? (nvml_asks(nvml, NVML_CALL_##member), nvml_answered(nvml, (nvml)->member(__VA_ARGS__))) : NVML_FUNCTION_NOT_FOUND)
-
-static inline void nvml_asks(const struct nvml *nvml, enum nvml_call call)
-{
-	if (nvml->asked)
-		atomic_store(&nvml->asked->call, (uint32_t) call);
-}
-
-/* Says that the driver lives: who takes long over many devices is not stuck. */
-static inline int nvml_answered(const struct nvml *nvml, int code)
-{
-	nvml_asks(nvml, NVML_CALL_NONE);
-	if (nvml->beat)
-		atomic_store(nvml->beat, clock_boot_ns());
-	return code;
-}
+	((nvml)->member ? (asked_begin((nvml)->env, NVML_CALL_##member), asked_end((nvml)->env, (nvml)->member(__VA_ARGS__))) : NVML_FUNCTION_NOT_FOUND)
 
 /* Loads and initialises; HIWATER_NVML in the environment names another library and then the only one. The driver's own
  * files below env's root are looked at for a better text. Returns 0, -ENOENT (no library is here),

@@ -97,6 +97,17 @@ def test_a_call_that_fails_is_named(cards, call, where, named, what, status, wor
     assert words.format(named) in said, said
 
 
+@pytest.mark.parametrize("what, status, words", [("hang", SILENT, "is stuck in {})"), ("crash", 1, "the process that asked DCGM crashed in {}")])
+@pytest.mark.parametrize("call, first, named", [
+    ("dcgmInit", 0, "dcgmInit"), ("dcgmConnect*", 0, "dcgmConnect_v2"), ("dcgmGetAllSupportedDevices", 0, "dcgmGetAllSupportedDevices"),
+    ("dcgmGetLatest*", 1, "dcgmGetLatestValuesForFields"),  # who the second one is
+    ("dcgmGetLatest*", 3, "dcgmGetLatestValuesForFields of GPU 1"), ("dcgmWatchFields", 1, "dcgmWatchFields")])
+def test_a_call_of_dcgm_that_fails_is_named(tmp_path, call, first, named, what, status, words):
+    rule = f"include = {SCENARIOS}/dcgm.conf\n[call {call}]\nfirst = {first}\n{what} = 1\n"
+    said = run(Fake(tmp_path, rule, level_of(SCENARIOS / "dcgm.conf")), "--timeout=500ms", status=status, HIWATER_DCGM_ENGINE="127.0.0.1:5555").stderr
+    assert re.search(re.escape(words.format(named)) + r"($|[^ ]| (?!of))", said, re.M), said
+
+
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetUtilizationRates", "nvmlDeviceGetFanSpeed*", "nvmlDeviceGetComputeRunningProcesses*", "nvmlGpmSampleGet"])
 def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, what, status):

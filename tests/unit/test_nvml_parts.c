@@ -180,7 +180,7 @@ static uint64_t counted(struct nvml_fields *f, const struct nvml *nvml, enum nvm
 static void a_counter_goes_on_over_a_wrap(void **state)
 {
 	(void) state;
-	const struct nvml nvml = { .fields = say_fields };
+	const struct nvml nvml = { .env = &(struct source_env) { 0 }, .fields = say_fields };
 	struct nvml_fields f = { 0 };
 
 	assert_int_equal(counted(&f, &nvml, NVML_U32, 4000000000), 4000000000);
@@ -197,7 +197,7 @@ static void a_counter_goes_on_over_a_wrap(void **state)
 static void a_field_that_is_not_here_is_not_asked_again(void **state)
 {
 	(void) state;
-	struct nvml nvml = { .fields = say_fields };
+	struct nvml nvml = { .env = &(struct source_env) { 0 }, .fields = say_fields };
 	struct nvml_fields f = { 0 };
 
 	said.code = NVML_NO_DATA;
