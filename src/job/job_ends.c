@@ -381,10 +381,10 @@ static void unread_take(struct job *job, struct member *m, const struct end *end
 	m->faults_told |= end->faults_minor.known;
 	if (m->faults_told)
 		grown = smaller(grown, unread);
-	f->faults_unread = known(f->faults_unread.value + unread - m->unread);
-	f->faults_grown = known(f->faults_grown.value + grown - m->grown);
-	m->unread = unread;
-	m->grown = grown;
+	f->faults_unread = known(f->faults_unread.value + unread - m->unread_faults);
+	f->faults_grown = known(f->faults_grown.value + grown - m->grown_faults);
+	m->unread_faults = unread;
+	m->grown_faults = grown;
 }
 
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)

@@ -110,7 +110,7 @@ struct member {
 		struct maybe anon;    /* at the last look, or 0 before that of a program of its own; unknown: what a fork gave it */
 	} shown;
 	bool faults_told;      /* all of its own, at its end */
-	int64_t unread, grown; /* its part of the facts faults_unread and faults_grown */
+	int64_t unread_faults, grown_faults; /* its part of the facts faults_unread and faults_grown */
 	struct counter plain[PLAINS];
 	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
 	struct maybe level[LEVELS];

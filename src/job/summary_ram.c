@@ -85,6 +85,14 @@ static int64_t huge_given(const struct job *job)
 	return thp ? thp->max - thp->min : INT64_MAX;
 }
 
+/* How much the machine read back from swap, for whomever. */
+static int64_t swapped_in(const struct job *job)
+{
+	const struct acc *swap = job_acc(job, M_HOST_SWAP_IN, 0);
+
+	return swap ? swap->max - swap->min : INT64_MAX;
+}
+
 /* The most that a fault brings of memory that is no file's, huge pages apart. */
 static int64_t fault_page(const struct facts *f)
 {
@@ -103,11 +111,12 @@ static struct maybe brought(const struct job *job, int64_t faults, int64_t page)
 	return known(both);
 }
 
-/* Those that brought what others were seen to grow by: each page one, but a huge page all of its pages. */
+/* Those that brought what others were seen to grow by: each page one, but a huge page all of its pages; and what came back from swap major
+ * faults brought, which are not among them. */
 static int64_t faults_grown(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
-	const int64_t given = huge_given(job), grown = f->faults_grown.value;
+	const int64_t given = huge_given(job), grown = f->faults_grown.value - swapped_in(job) / fault_page(f);
 
 	if (given >= grown)
 		return 0;

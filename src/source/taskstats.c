@@ -16,7 +16,8 @@
 
 enum {
 	MESSAGES_MAX = 65536,    /* in one read */
-	GROUPS_MAX = 65536,    /* processes with threads gone and threads left, or ends that wait, on the whole machine */
+	GROUPS_MAX = 65536,      /* processes with threads gone and threads left, on the whole machine */
+	LATE_MAX = GROUPS_MAX + MESSAGES_MAX, /* ends that wait, and those of one read beside them */
 	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
 };
 
@@ -309,7 +310,7 @@ static void group_end_or_wait(struct taskstats *t, const struct processes *p, co
 {
 	if (group_end(t, p, g, out))
 		return;
-	if (vec_room(&t->late, &t->cap_late, t->n_late, sizeof(*t->late), GROUPS_MAX) < 0)
+	if (vec_room(&t->late, &t->cap_late, t->n_late, sizeof(*t->late), LATE_MAX) < 0)
 		t->lossy = true;
 	else
 		t->late[t->n_late++] = *g;
@@ -356,6 +357,7 @@ bool taskstats_waits(const struct taskstats *t)
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
 	const size_t waited = t->n_late;
+	int error = 0;
 
 	for (int i = 0; i < MESSAGES_MAX; i++) {
 		struct taskstats_record record;
@@ -363,12 +365,16 @@ int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *ou
 
 		if (r == -EAGAIN)
 			break;
-		if (r < 0 && r != -ENOBUFS)
-			return r;
+		if (r < 0 && r != -ENOBUFS) {
+			error = r; /* those that came before it are told all the same */
+			break;
+		}
 		t->lossy |= r < 0;
 		if (r > 0)
 			record_take(t, p, &record, out);
 	}
 	late_take(t, p, waited, out);
+	if (error < 0)
+		return error;
 	return t->lossy || out->error < 0 ? -ENOBUFS : 0;
 }

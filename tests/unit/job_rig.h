@@ -193,6 +193,14 @@ static inline void gone(struct rig *r, uint32_t id)
 	framebuf_end(&r->buf, &(struct end) { .entity = ENTITY_PROCESS, .id = id, .how = END_SEEN });
 }
 
+/* So much the machine has read back from swap since it was started. */
+static inline void swapped_in(struct rig *r, int64_t bytes)
+{
+	push(r);
+	say(r, M_HOST_SWAP_IN, 0, bytes);
+	push_as(r, &r->buf, FRAME_HOST);
+}
+
 /* An exit record has its mark, and what it did itself. */
 static inline void ended_with(struct rig *r, uint32_t id, int64_t hwm)
 {

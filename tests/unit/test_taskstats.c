@@ -5,6 +5,7 @@
 #include "children.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/taskstats.h>
 #include <poll.h>
@@ -144,24 +145,41 @@ static void a_late_record_adds_to_the_end(void **state)
 	story_end(&s);
 }
 
-/* It may come before its process is found. */
-static void a_record_waits_for_its_process(void **state)
+/* It may come before its process is found. breaks: no other comes any more. */
+static void record_waits(bool breaks)
 {
 	struct story s;
 	const struct end *end;
 
-	(void) state;
 	story_begin(&s, just_wait);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	assert_int_equal(s.b.out.n_ends, 0);
 	assert_int_equal(processes_adopt(s.b.p, s.main.pid, true, &s.b.out), 0);
-	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	if (breaks) {
+		const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		assert_true(other >= 0 && dup2(other, taskstats_fd(s.t)) >= 0);
+		(void) close(other);
+	}
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), breaks ? -ENOTSOCK : 0);
 	end = end_of(&s.b.out, 1);
 	assert_non_null(end);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
 	story_end(&s);
+}
+
+static void a_record_waits_for_its_process(void **state)
+{
+	(void) state;
+	record_waits(false);
+}
+
+static void a_record_that_waits_is_told_though_no_other_comes(void **state)
+{
+	(void) state;
+	record_waits(true);
 }
 
 static void *burn(void *arg)
@@ -607,6 +625,7 @@ int main(void)
 		CHILDREN_TEST(a_burst_before_the_end_is_in_the_record),
 		CHILDREN_TEST(a_late_record_adds_to_the_end),
 		CHILDREN_TEST(a_record_waits_for_its_process),
+		CHILDREN_TEST(a_record_that_waits_is_told_though_no_other_comes),
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(an_end_has_the_last_name),
 		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),

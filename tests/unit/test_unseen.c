@@ -9,6 +9,7 @@ static void start(struct rig *r, bool has_records)
 	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
 	job_facts(r->job)->rss_error_bytes = known(0);
 	job_facts(r->job)->taskstats = known(has_records);
+	swapped_in(r, 7 * MB);
 	born(r, 1, 0, 77);
 	rss(r, 1, 10 * MB, MB);
 	tick(r);
@@ -161,7 +162,7 @@ static void test_late_faults_may_have_brought_huge_pages_too(void **state)
 
 /* It grew by 80 MB after its faults were read; who filled huge pages meanwhile had few faults for that, and the others were
  * somebody else's. */
-static struct summary grown_child(struct rig *r, uint64_t stack, int64_t given)
+static struct summary grown_child(struct rig *r, uint64_t stack, int64_t given, int64_t swapped)
 {
 	job_facts(r->job)->huge_page_bytes = known(HUGE_PAGE);
 	huge_pages(r, 1000);
@@ -172,22 +173,32 @@ static struct summary grown_child(struct rig *r, uint64_t stack, int64_t given)
 	tick(r);
 	rss(r, 2, 90 * MB, 0);
 	huge_pages(r, 1000 + given);
+	swapped_in(r, 7 * MB + swapped);
 	tick(r);
 	return child_and_main_end(r, 100 * MB, 90 * MB / PAGE);
 }
 
 static void test_what_a_child_grew_by_its_faults_brought(void **state)
 {
-	struct summary s = grown_child(*state, 78, 0);
+	struct summary s = grown_child(*state, 78, 0, 0);
 
 	assert_int_equal(s.combined.method, METHOD_BOUNDED);
 	assert_within(s.combined.high.value, 90 * MB, 115 * MB);
 	summary_done(&s);
 }
 
+/* Then major faults did, which are not among those: others brought as much as these. */
+static void test_unless_it_came_back_from_swap(void **state)
+{
+	struct summary s = grown_child(*state, 78, 0, 80 * MB);
+
+	assert_true(!s.combined.high.known || s.combined.high.value >= 170 * MB);
+	summary_done(&s);
+}
+
 static void test_unless_huge_pages_may_have_brought_it(void **state)
 {
-	struct summary s = grown_child(*state, 78, 40);
+	struct summary s = grown_child(*state, 78, 40, 0);
 
 	assert_int_equal(s.combined.method, METHOD_SAMPLED);
 	assert_false(s.combined.high.known);
@@ -790,6 +801,7 @@ int main(void)
 		HUGE_RIG_TEST(test_unseen_faults_that_may_have_brought_huge_pages_matter),
 		HUGE_RIG_TEST(test_late_faults_may_have_brought_huge_pages_too),
 		HUGE_RIG_TEST(test_what_a_child_grew_by_its_faults_brought),
+		HUGE_RIG_TEST(test_unless_it_came_back_from_swap),
 		HUGE_RIG_TEST(test_unless_huge_pages_may_have_brought_it),
 		HUGE_RIG_TEST(test_what_was_read_explains_what_huge_pages_do_not),
 		RIG_TEST(test_what_a_fork_gave_explains_no_faults),
