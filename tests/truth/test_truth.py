@@ -335,7 +335,9 @@ def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, o
     combined = summary["ram"]["combined"]
     high = combined["high_bytes"]
     assert run.rights == "user" or high is not None
-    assert high is None or 300 * MB <= high <= 345 * MB + combined["huge_bytes"], combined
+    # What a program did before or after all looks at it, a user knows by its faults alone.
+    most = 345 if run.rights == "root" else 460
+    assert high is None or 300 * MB <= high <= most * MB + combined["huge_bytes"], combined
     between(combined["peak_bytes"], 149, 320)
 
 
