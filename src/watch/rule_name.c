@@ -175,9 +175,11 @@ static int unknown_name(const char *word, enum rule_kind kind, struct rule_why *
 }
 
 /* What other tools call it. */
-static const struct synonym {
+struct synonym {
 	const char *word, *name;
-} synonyms[] = {
+};
+
+static const struct synonym synonyms[] = {
 	{ "memory", "ram" },
 	{ "mem", "ram" },
 	{ "vram", "gpu.mem" },
@@ -186,6 +188,7 @@ static const struct synonym {
 	{ "gpu_util", "gpu.busy" },
 	{ "exit_code", "exit" },
 	{ "wall", "time" },
+	{ NULL, NULL },
 };
 
 static const struct synonym of_processes[] = {
@@ -197,22 +200,44 @@ static const struct synonym of_processes[] = {
 	{ "user", "uid" },
 	{ "vram", "gpu.mem" },
 	{ "gpu", "gpu.mem" },
+	{ NULL, NULL },
 };
 
+static const char *synonym_of(const char *word, enum rule_kind kind)
+{
+	const struct synonym *s = kind == RULE_FILTER ? of_processes : synonyms;
+
+	while (s->word && strcasecmp(s->word, word) != 0)
+		s++;
+	return s->name;
+}
+
+/* "gpu0" is what "gpu" is, of that one; a filter has no numbers. */
+static const char *synonym_of_index(const char *word, enum rule_kind kind, char buf[RULE_NAME])
+{
+	static const char gpu[] = "gpu";
+	struct rule_name of;
+	const char *p = word + strlen(gpu), *name = synonym_of(gpu, kind);
+
+	if (strncasecmp(word, gpu, strlen(gpu)) != 0 || !take_index(&p, &of) || *p)
+		return NULL;
+	if (kind == RULE_FILTER)
+		return name;
+	(void) snprintf(buf, RULE_NAME, "%s%u%s", gpu, (unsigned) of.index, name + strlen(gpu));
+	return buf;
+}
+
 /* What a person most likely meant by a bare word that would name a series; NULL: a series. */
-static const char *likely(const char *word, struct vocabulary *v, enum rule_kind kind)
+static const char *likely(const char *word, struct vocabulary *v, enum rule_kind kind, char buf[RULE_NAME])
 {
 	const size_t len = strlen(word);
+	const char *synonym = synonym_of(word, kind);
 
+	if (!synonym)
+		synonym = synonym_of_index(word, kind, buf);
+	if (synonym)
+		return synonym;
 	vocabulary_make(v, kind);
-	for (size_t i = 0; kind == RULE_FILTER && i < sizeof(of_processes) / sizeof(of_processes[0]); i++) {
-		if (strcasecmp(of_processes[i].word, word) == 0)
-			return of_processes[i].name;
-	}
-	for (size_t i = 0; kind != RULE_FILTER && i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
-		if (strcasecmp(synonyms[i].word, word) == 0)
-			return synonyms[i].name;
-	}
 	for (size_t i = 0; i < v->n; i++) {
 		if (strcasecmp(v->names[i], word) == 0)
 			return v->names[i];
@@ -231,7 +256,8 @@ static const char *likely(const char *word, struct vocabulary *v, enum rule_kind
 static int name_series(const char *word, bool quoted, enum rule_kind kind, struct rule_name *ret, struct rule_why *why)
 {
 	struct vocabulary v;
-	const char *near = quoted ? NULL : likely(word, &v, kind);
+	char buf[RULE_NAME];
+	const char *near = quoted ? NULL : likely(word, &v, kind, buf);
 
 	if (near && kind == RULE_FILTER)
 		return rule_refuse(why, "no process has '%s'; did you mean '%s'?", word, near);
