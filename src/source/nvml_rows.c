@@ -79,6 +79,12 @@ static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
 	return set_used(d, r, m.used, m.total, code);
 }
 
+/* As drivers told it that know no other: nothing of it is reserved. */
+static int read_memory_early(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return s->nvml.memory_v2 ? NVML_FUNCTION_NOT_FOUND : read_memory(s, d, r);
+}
+
 /* nvml_processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
 static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
@@ -334,7 +340,9 @@ static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct rea
 const struct nvml_row nvml_rows[] = {
 	{ ANY(MEMORY, M_GPU_MEM),
 		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
-			{ read_memory, "nvmlDeviceGetMemoryInfo: since driver 510 with what the driver reserved", NULL },
+			{ read_memory_early, "nvmlDeviceGetMemoryInfo", NULL },
+			{ read_memory, "nvmlDeviceGetMemoryInfo, with what the driver keeps to itself",
+				"gpu.memory: what is told as in use contains what the driver keeps to itself: it does not tell that apart" },
 			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
 				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
 	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED),

@@ -320,6 +320,20 @@ def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
     assert refused[18:] in " ".join(run(fake, COLUMNS="200").stdout.split())
 
 
+@pytest.mark.parametrize("level, refusal, used, reserved", [("580", "", 1, 7), ("580", "error = 3\n", 8, None), ("580", "error = 25\n", 8, None),
+                                                           ("535.43", "", 1, 7), ("470", "", 8, None)])
+def test_what_the_driver_reserves_is_in_use_where_it_is_not_told_apart(cards, level, refusal, used, reserved):
+    """Which is said; drivers before 510 know no such part."""
+    fake = cards(level, f"[gpu 0-1]\nmemory_used = 1Gi\nmemory_reserved = 7Gi\n[call nvmlDeviceGetMemoryInfo_v2]\ngpu = 1\n{refusal}")
+    shown = as_json(fake)
+    memory = shown["devices"][1]["memory"]
+    assert (memory["used_bytes"], memory["reserved_bytes"]) == (used << 30, reserved and reserved << 30)
+    words = "GPU 1: what is told as in use contains what the driver keeps to itself: it does not tell that apart"
+    notes = [words] if refusal else []
+    assert [n["why"] for n in shown["notes"] if n["about"] == "gpu.memory"] == notes
+    assert (words in " ".join(run(fake, COLUMNS="200").stdout.split())) == bool(notes)
+
+
 @pytest.fixture
 def lost(tmp_path):
     """Four cards: the first and the third are lost, of which the third has not told who it is; the last one is divided, and lost."""
