@@ -79,15 +79,26 @@ static void settle(struct source *s, struct nvml_gpu *d, int code)
 		d->awake_ns = clock_boot_ns();
 }
 
+/* Behind the i-th of n, which may not answer, nobody was asked. */
+static const char *who_of(unsigned i, unsigned n, char text[160])
+{
+	if (i + 1 == n)
+		return who;
+	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not asked" : "%s; GPU %u was not asked", who, i + 1, n - 1);
+	return text;
+}
+
 static int find_by_index(struct source *s, unsigned n)
 {
+	char text[160];
+
 	for (unsigned i = 0; i < n; i++) {
 		struct nvml_gpu *d = nvml_gpu_add(s);
 
 		if (!d)
 			return -ENOMEM;
 		d->index = i;
-		nvml_show_so_far(s, d, who);
+		nvml_show_so_far(s, d, who_of(i, n, text));
 		settle(s, d, NVML_CALL(&s->nvml, by_index, i, &d->handle));
 	}
 	return 0;

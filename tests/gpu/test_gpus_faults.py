@@ -122,16 +122,17 @@ def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, 
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex*"])
-def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, what, status):
-    """It has a row of its own, and the reason; those behind it were not asked."""
-    fake = cards(more=f"[gpu 2]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
+@pytest.mark.parametrize("behind, unasked", [("2", "GPU 2 was not asked"), ("2-5", "GPUs 2 to 5 were not asked")])
+def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, behind, unasked, what, status):
+    """It has a row of its own, and the reason; those behind it were not asked, which is said."""
+    fake = cards(more=f"[gpu {behind}]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
     shown = as_json(fake, "--timeout=500ms", status=status)
     well, ill = shown["devices"]
     assert (well["index"], ill["index"], ill["uuid"]) == (0, 1, None)
     assert well["uuid"].startswith("GPU-") and "H100" in well["name"] and well["memory"]["total_bytes"] > 0
     assert [d["processes"] for d in (well, ill)] == [None, None] and ill["memory"]["total_bytes"] is None
     why = [n["why"] for n in shown["notes"]]
-    assert "GPU 1: its driver did not say who it is when it was asked" in why and len(why) == 2, why
+    assert f"GPU 1: its driver did not say who it is when it was asked; {unasked}" in why and len(why) == 2, why
     assert len(run(fake, "--query-gpu=index", "--format=csv,noheader", "--timeout=500ms", status=status).stdout.split()) == 2
 
 
