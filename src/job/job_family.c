@@ -12,11 +12,11 @@
  * To err on the safe side, faults that are subtracted were read before the memory, those that are added after it. An
  * anchor from a look that may have missed a child, which took pages along at its fork, is dropped when the child shows.
  *
- * What a member's own faults brought since anybody joined the family, no other member holds. So what of it exceeds the
- * member's size is gone again, and so is all of it when the member ends; and main's is none of what the others hold.
+ * What a member's own faults brought since a child of its joined the family, or since it did so itself, no other member holds. So what
+ * of it exceeds the member's size is gone again, and so is all of it when the member ends; and main's is none of what the others hold.
  * A parent that takes and gives back memory beside sleeping children, or writes anew what they share with it, is told
- * from one whose children do. The marks from which a member's own faults are counted are set anew with each anchor, since
- * what was held then is in the anchor.
+ * from one whose children do; and so is a pool whose workers come and go. The marks from which a member's own faults are counted are
+ * set anew with each anchor, since what was held then is in the anchor.
  *
  * The huge pages are those of the whole machine, so where others take many, that bound is far too high. What a family
  * probably holds needs no such count: of what its faults brought, small pages are counted by the faults, and huge ones
@@ -87,27 +87,33 @@ void family_forget(struct job *job, struct member *m)
 		f->n_anchors = 0;
 }
 
-/* What went while a child was there that no look had found, the child may hold. */
-static void gone_doubt(struct family *f, uint64_t fork_ns)
+/* What its parent gave back while a child was there that no look had found, the child may hold. */
+static void gone_doubt(struct family *f, struct live *parent, uint64_t fork_ns)
 {
-	const int64_t surely = f->gone_then[1].time_ns <= fork_ns   ? f->gone_then[1].gone
-			       : f->gone_then[0].time_ns <= fork_ns ? f->gone_then[0].gone
-								    : 0;
-	f->gone_surely = smaller(f->gone_surely, surely);
+	const int64_t before = parent->own.then[1].time_ns <= fork_ns   ? parent->own.then[1].gone
+			       : parent->own.then[0].time_ns <= fork_ns ? parent->own.then[0].gone
+									: 0;
+	const int64_t surely = smaller(parent->own.surely, before);
+
+	f->gone_surely -= parent->own.surely - surely;
+	parent->own.surely = surely;
 	for (int i = 0; i < 2; i++)
-		f->gone_then[i].gone = smaller(f->gone_then[i].gone, surely);
+		parent->own.then[i].gone = smaller(parent->own.then[i].gone, surely);
 }
 
-void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns)
+void family_join(struct job *job, struct live *parent, struct member *m, uint64_t fork_ns)
 {
-	struct family *f = &job->families[family];
+	struct family *f = &job->families[parent->family];
+	struct live *l = &job->live[m->live];
 
 	family_leave(job, m, 0);
-	m->family = job->live[m->live].family = family;
+	m->family = l->family = parent->family;
 	m->generation = f->generation;
 	f->living++;
-	f->base_seq = job->seq;
-	gone_doubt(f, fork_ns);
+	parent->own.forked_seq = job->seq;
+	/* All that its own faults bring from now on is its alone. */
+	l->own.mark_seq = job->seq;
+	gone_doubt(f, parent, fork_ns);
 	while (f->n_anchors > 0) {
 		const struct anchor *last = &f->anchors[f->n_anchors - 1];
 
@@ -156,6 +162,7 @@ static void gone_take(struct family *f, struct live *l, int64_t gone)
 		return;
 	f->gone += more;
 	f->gone_surely += more;
+	l->own.surely += more;
 	l->own.gone += more;
 	l->own.lost += more;
 	l->own.went += more;
@@ -168,7 +175,7 @@ void family_own(const struct job *job, struct live *l)
 
 	base_take(f, l);
 	l->own.now = own_faults(m);
-	if (l->own.mark_seq > f->base_seq || job->seq <= f->base_seq)
+	if (own_is_marked(f, l) || job->seq <= f->base_seq || job->seq <= l->own.forked_seq)
 		return;
 	l->own.mark_seq = job->seq;
 	l->own.mark = l->own.now;
@@ -194,6 +201,7 @@ void family_drop(struct job *job, struct live *l)
 		f->grown -= l->grown;
 	}
 	l->own.lost = l->swelled = l->grown = 0;
+	l->own.surely = l->own.then[0].gone = l->own.then[1].gone = 0;
 	mapped_drop(l);
 }
 
@@ -373,6 +381,15 @@ static void likely_from_here(const struct job *job, struct family *f)
 	f->since.swelled = f->swelled;
 }
 
+static void gone_note(struct live *l, uint64_t time_ns)
+{
+	if (time_ns < l->own.then[1].time_ns + GONE_NS)
+		return;
+	l->own.then[0] = l->own.then[1];
+	l->own.then[1].gone = l->own.surely;
+	l->own.then[1].time_ns = time_ns + LOOK_NS;
+}
+
 void families_anchor(struct job *job, uint64_t time_ns)
 {
 	const int64_t huge = (int64_t) job->config.huge_page_bytes;
@@ -390,12 +407,9 @@ void families_anchor(struct job *job, uint64_t time_ns)
 			anchor_take(f, f->anon[ALL] - brought_by(job, f->faults_before, f->gone_surely) - huge * job->huge_before.value,
 				time_ns, job->seq);
 		}
-		if (time_ns >= f->gone_then[1].time_ns + GONE_NS) {
-			f->gone_then[0] = f->gone_then[1];
-			f->gone_then[1].gone = f->gone_surely;
-			f->gone_then[1].time_ns = time_ns + LOOK_NS;
-		}
 	}
+	for (size_t i = 0; i < job->n_live; i++)
+		gone_note(&job->live[i], time_ns);
 }
 
 void families_settle(struct job *job)

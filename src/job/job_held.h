@@ -14,7 +14,7 @@ static inline bool is_hidden(const struct member *m)
 	return m->p.startstack >= STARTSTACK_HIDDEN;
 }
 uint32_t family_new(struct job *job); /* NOT_ALIVE: out of memory */
-void family_join(struct job *job, uint32_t family, struct member *m, uint64_t fork_ns);
+void family_join(struct job *job, struct live *parent, struct member *m, uint64_t fork_ns);
 /* faults: of m, as far as no living member tells of them. */
 void family_leave(struct job *job, struct member *m, int64_t faults);
 /* It ends or runs another program: what it alone held is gone. */

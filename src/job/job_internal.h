@@ -143,9 +143,7 @@ struct live {
 	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
 	struct {
 		int64_t now, before;  /* its own faults, and as they were at the last total */
-		int64_t shown;        /* as they were read before its memory was */
-		int64_t told;         /* as they were at least when its memory of the last total was read */
-		int64_t mark;         /* at a reading since when nobody joined its family: what later ones brought is its alone */
+		int64_t mark;         /* at a reading since when no child of its joined its family: what later ones brought is its alone */
 		int64_t at_vm_mark;   /* now, when its VmHWM was read last */
 		int64_t unmarked;     /* faults between a total and such a reading: others may hold what they brought, or it alone */
 		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
@@ -154,6 +152,12 @@ struct live {
 		int64_t base;         /* now, at that time */
 		uint64_t base_seq;    /* frame of that */
 		uint64_t mark_seq;    /* frame of that reading; 0: none */
+		uint64_t forked_seq;  /* frame in which a child of its joined its family; 0: none did */
+		int64_t surely;       /* its part of the family's gone_surely */
+		struct {
+			int64_t gone;
+			uint64_t time_ns;
+		} then[2];            /* what surely was, the older one first */
 	} own;
 	struct {
 		int64_t file, anon, faults; /* at the last look that had both anew: its memory, its own faults */
@@ -208,7 +212,7 @@ static inline int64_t untold_of(const struct live *l)
 /* Since when it is known what a member's own faults brought that no other can hold. */
 static inline bool own_is_marked(const struct family *f, const struct live *l)
 {
-	return l->own.mark_seq > f->base_seq;
+	return l->own.mark_seq > f->base_seq && l->own.mark_seq > l->own.forked_seq;
 }
 
 /* GPUs, or processes on them, in the order of birth. */

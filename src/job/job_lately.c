@@ -6,8 +6,7 @@
  * held beside all that was born or grew until this look. So what was held at most between the two is what this look finds,
  * and all that went since the last one; copies that came and went meanwhile (job_copies.c) and bursts apart.
  *
- * Of a fork family no more can have gone than it held, less what one of its members holds still: all that this one has, but for what
- * its own faults brought since.
+ * Of a fork family no more can have gone than it held then, and what its faults brought since, less what it holds now.
  */
 #include "job/job_held.h"
 
@@ -24,19 +23,6 @@ static void lost_take(struct job *job, struct live *l, struct held now)
 		job->families[l->family].lately.lost[s] += lost.anon;
 		job->lately.files[s] += lost.files;
 	}
-}
-
-/* Of the memory that it had at the last total, what it has still at least. */
-static int64_t stays(const struct job *job, const struct live *l)
-{
-	const int64_t huge = (int64_t) job->config.huge_page_bytes;
-	int64_t brought = job->page_bytes * (l->own.now - l->own.told);
-
-	if (l->faults_seq <= l->rss_seq || !is_huge_fresh(job) || (huge > 0 && !job->huge_totals[0].known))
-		return 0;
-	if (huge > 0)
-		brought += huge * (job->huge.value - job->huge_totals[0].value);
-	return larger(smaller(anon_of(l) - brought, l->at_total.anon), 0);
 }
 
 void lately_exec(struct job *job, struct live *l)
@@ -58,31 +44,38 @@ void lately_end(struct job *job, struct member *m, struct live *l)
 		lately->ids[lately->n++] = m->p.id;
 }
 
-/* own: of one that is left out. */
-static int64_t family_lost(const struct family *f, enum set s, int64_t own)
+/* What its faults brought since the last total: each may have brought a huge page, as long as the machine gave any out. */
+static struct maybe brought(const struct job *job, const struct family *f)
 {
-	return smaller(f->lately.lost[s] - own, larger(f->lately.told[s] - f->lately.stays[s], 0));
+	const int64_t huge = (int64_t) job->config.huge_page_bytes, faults = f->faults - f->faults_before;
+
+	if (f->stale || !is_huge_fresh(job) || (huge > 0 && !job->huge_totals[0].known))
+		return UNKNOWN;
+	return known(job->page_bytes * faults + (huge > 0 ? huge * smaller(job->huge.value - job->huge_totals[0].value, faults) : 0));
+}
+
+/* own: of one that is left out. */
+static int64_t family_lost(const struct job *job, const struct family *f, enum set s, int64_t own)
+{
+	const int64_t lost = smaller(f->lately.lost[s] - own, f->lately.told[s]);
+	const struct maybe more = brought(job, f);
+
+	return more.known ? smaller(lost, larger(f->lately.told[s] + more.value - f->most[s], 0)) : lost;
 }
 
 void lately_family_end(struct job *job, const struct family *f)
 {
 	for (enum set s = ALL; s < SETS; s++)
-		job->lately.anon[s] += family_lost(f, s, 0);
+		job->lately.anon[s] += smaller(f->lately.lost[s], f->lately.told[s]);
 }
 
 void lately_look(struct job *job)
 {
-	for (size_t i = 0; i < job->n_live; i++) {
-		struct live *l = &job->live[i];
-		struct family *f = &job->families[l->family];
-
-		lost_take(job, l, held_of(l));
-		for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++)
-			f->lately.stays[s] = larger(f->lately.stays[s], stays(job, l));
-	}
+	for (size_t i = 0; i < job->n_live; i++)
+		lost_take(job, &job->live[i], held_of(&job->live[i]));
 	for (size_t i = 0; i < job->n_families; i++) {
-		if (job->families[i].used)
-			lately_family_end(job, &job->families[i]);
+		for (enum set s = ALL; job->families[i].used && s < SETS; s++)
+			job->lately.anon[s] += family_lost(job, &job->families[i], s, 0);
 	}
 }
 
@@ -102,13 +95,7 @@ int64_t lately_went_beside(const struct job *job, enum set s, const struct live 
 	const struct family *f = &job->families[l->family];
 	const struct held own = lost_by(l, held_of(l));
 
-	return went(job, s, job->lately.anon[s] - family_lost(f, s, 0) + family_lost(f, s, own.anon), job->lately.files[s] - own.files);
-}
-
-/* Faults that it had had beside those that were read, as its growth since then shows; huge pages need few. */
-static int64_t faults_grown(const struct job *job, const struct member *m)
-{
-	return job->config.huge_page_bytes > 0 ? 0 : m->shown.grown / job->page_bytes;
+	return went(job, s, job->lately.anon[s] - family_lost(job, f, s, 0) + family_lost(job, f, s, own.anon), job->lately.files[s] - own.files);
 }
 
 void lately_settle(struct job *job, const struct bounds *b)
@@ -129,16 +116,12 @@ void lately_settle(struct job *job, const struct bounds *b)
 		struct family *f = &job->families[i];
 
 		for (enum set s = ALL; s < SETS; s++) {
-			f->lately.lost[s] = f->lately.stays[s] = 0;
+			f->lately.lost[s] = 0;
 			f->lately.told[s] = f->most[s];
 		}
 	}
 	for (enum set s = ALL; s < SETS; s++)
 		lately->files_most[s] = files_most(job, s);
-	for (size_t i = 0; i < job->n_live; i++) {
-		struct live *l = &job->live[i];
-
-		l->at_total = held_of(l);
-		l->own.told = l->own.shown + faults_grown(job, l->m);
-	}
+	for (size_t i = 0; i < job->n_live; i++)
+		job->live[i].at_total = held_of(&job->live[i]);
 }

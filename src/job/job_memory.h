@@ -37,11 +37,7 @@ struct family {
 	int64_t grown;         /* the same in steps of a huge page: of less the faults tell, and rss is not that exact everywhere */
 	int64_t gone;          /* bytes: of what faults of its members brought, what none can hold any more */
 	int64_t gone_surely;   /* likewise, less what a child may hold that showed late */
-	struct {
-		int64_t gone;
-		uint64_t time_ns;
-	} gone_then[2];        /* what gone_surely was, the older one first */
-	uint64_t base_seq;     /* frame in which somebody joined it, or an anchor was taken */
+	uint64_t base_seq;     /* frame in which an anchor was taken */
 	struct {
 		bool set;
 		int64_t anon, brought, swelled, grown; /* then */
@@ -50,7 +46,6 @@ struct family {
 	struct {
 		int64_t told[SETS];   /* bytes at most at the last total */
 		int64_t lost[SETS];   /* what members held then and do not now, added up */
-		int64_t stays[SETS];  /* of told, what one member holds still at least */
 	} lately;
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;

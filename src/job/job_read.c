@@ -161,7 +161,6 @@ static void file_take(const struct job *job, struct live *l, const struct readin
 	l->file = l->m->p.rss_file_bytes = r->value;
 	if (!r->known || !l->rss_known)
 		return;
-	l->own.shown = l->own.now;
 	growth_take(job, l->m, l->rss - l->file);
 	shown_take(job, l->m, anon_of(l));
 }

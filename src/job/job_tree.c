@@ -329,7 +329,7 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 	parent->kin++;
 	parent->forked = true;
 	m->is_kin = true;
-	family_join(job, parent->family, m, forked_at(job, &m->p, now));
+	family_join(job, &job->live[parent->live], m, forked_at(job, &m->p, now));
 }
 
 static void main_take(struct job *job, struct member *m)

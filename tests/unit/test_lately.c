@@ -245,6 +245,34 @@ static void test_what_forks_were_given_goes_with_the_last(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 610 * MB);
 }
 
+/* A pool: at each look one worker is new, one has filled 20 MB of its own, and one has ended. */
+static void test_workers_that_come_and_go_take_theirs_along(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, 200 * MB, 0);
+	push(r);
+	faults(r, 1, 200 * MB / PAGE);
+	tick(r);
+	for (uint32_t id = 2; id < 40; id++) {
+		born(r, id, 1, 77);
+		if (id > 3)
+			ended_with_faults(r, id - 2, 220 * MB, 20 * MB / PAGE);
+		rss(r, 1, 200 * MB, 0);
+		rss(r, id, 200 * MB, 0);
+		if (id > 2)
+			rss(r, id - 1, 220 * MB, 0);
+		push(r);
+		faults(r, 1, 200 * MB / PAGE + id);
+		faults(r, id, 10);
+		if (id > 2)
+			faults(r, id - 1, 20 * MB / PAGE);
+		tick(r);
+	}
+	assert_within(most(r, M_JOB_RAM_HIGH), 220 * MB, 265 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +289,7 @@ int main(void)
 		HUGE_RIG_TEST(test_huge_pages_of_a_fork_went_too),
 		RIG_TEST(test_what_forks_share_stays),
 		RIG_TEST(test_what_forks_were_given_goes_with_the_last),
+		RIG_TEST(test_workers_that_come_and_go_take_theirs_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
