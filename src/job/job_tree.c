@@ -321,8 +321,8 @@ static void kin_take(struct job *job, struct member *m, uint64_t now)
 	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0)
 		return;
 	if (parent->p.startstack != m->p.startstack) {
-		/* Hidden ones may be forks that took another name. */
-		if (parent->p.startstack != 0 && !parent->ran_another && !(is_hidden(m) && is_hidden(parent)))
+		/* A hidden one may be a fork, that took another name or hid itself (prctl). */
+		if (parent->p.startstack != 0 && !parent->ran_another && !is_hidden(m))
 			m->shown.anon = known(0);
 		return;
 	}

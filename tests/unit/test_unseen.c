@@ -278,6 +278,28 @@ static void test_a_first_look_at_a_fork_explains_no_faults(void **state)
 	summary_done(&s);
 }
 
+/* Nor does one whose stack is hidden: it may be a fork that hid itself (prctl, PR_SET_DUMPABLE), not a program of its own. */
+static void test_a_hidden_child_may_be_a_fork_that_explains_no_faults(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	start(r, false);
+	rss(r, 1, 300 * MB, MB);
+	tick(r);
+	born(r, 2, 1, STARTSTACK_HIDDEN | 1);
+	rss(r, 2, 300 * MB, MB);
+	tick(r);
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 300 * MB, 240 * MB / PAGE, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.combined.method, METHOD_SAMPLED);
+	assert_false(s.combined.high.known);
+	summary_done(&s);
+}
+
 /* Its memory was read at 88 MB, and its faults when it had 90: that is in no figure. */
 static void test_faults_read_after_the_last_look_were_not_seen(void **state)
 {
@@ -806,6 +828,7 @@ int main(void)
 		HUGE_RIG_TEST(test_what_was_read_explains_what_huge_pages_do_not),
 		RIG_TEST(test_what_a_fork_gave_explains_no_faults),
 		RIG_TEST(test_a_first_look_at_a_fork_explains_no_faults),
+		RIG_TEST(test_a_hidden_child_may_be_a_fork_that_explains_no_faults),
 		RIG_TEST(test_faults_read_after_the_last_look_were_not_seen),
 		RIG_TEST(test_exit_records_tell_of_everybody),
 		RIG_TEST(test_lost_exit_records_tell_of_nobody),
