@@ -45,8 +45,9 @@ def test_the_figures_are_true(which, request):
     assert 80 * MB <= ram["main"]["peak_bytes"] < 86 * MB  # 20, and 60 for a moment
     assert 60 * MB <= ram["descendants"]["peak_bytes"] < 66 * MB  # 20 of its parent's, and 40
     assert 80 * MB <= ram["combined"]["low_bytes"] < 86 * MB
-    # 20 that both share, 60 and 40 at worst at once; a bound cannot tell whose the machine's huge pages were
-    assert ram["combined"]["high_bytes"] < 130 * MB + run.huge
+    # 20 that both share, 60 and 40 at worst at once, and 20 again: main may have written what they share anew. A bound cannot tell whose the
+    # machine's huge pages were.
+    assert ram["combined"]["high_bytes"] < 150 * MB + run.huge
     assert ram["combined"]["low_bytes"] <= ram["combined"]["peak_bytes"] <= ram["combined"]["high_bytes"]
     assert abs((time["user_s"] + time["system_s"]) * 1e6 - run.cpu_us) < 20_000
     assert 2.4 < time["wall_s"] < 15
