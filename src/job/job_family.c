@@ -83,8 +83,27 @@ void family_forget(struct job *job, struct member *m)
 {
 	struct family *f = family_of(job, m);
 
-	if (f)
+	if (f) {
 		f->n_anchors = 0;
+		f->lately.lacks = true;
+		f->lately.read = UNKNOWN;
+	}
+}
+
+/* What the faults of a family brought and may still be held, but for huge pages. */
+static int64_t brought_by(const struct job *job, int64_t faults, int64_t gone)
+{
+	return job->page_bytes * faults - gone;
+}
+
+/* By its last anchor, the most that it held since then and until it had so many faults, and so many huge pages were given out. */
+static struct maybe anchored(const struct job *job, const struct family *f, int64_t faults, struct maybe given)
+{
+	const int64_t huge = (int64_t) job->config.huge_page_bytes;
+
+	if (f->n_anchors == 0 || (huge > 0 && !given.known))
+		return UNKNOWN;
+	return known(f->anchors[f->n_anchors - 1].value + brought_by(job, faults, f->gone_surely) + (huge > 0 ? huge * given.value : 0));
 }
 
 /* What its parent gave back while a child was there that no look had found, the child may hold. */
@@ -99,6 +118,13 @@ static void gone_doubt(struct family *f, struct live *parent, uint64_t fork_ns)
 	parent->own.surely = surely;
 	for (int i = 0; i < 2; i++)
 		parent->own.then[i].gone = smaller(parent->own.then[i].gone, surely);
+}
+
+/* The last total may lack a member: what was held until then is bounded by what is left of the anchors. */
+static void told_doubt(const struct job *job, struct family *f)
+{
+	f->lately.lacks = true;
+	f->lately.read = anchored(job, f, f->faults_before, job->huge_totals[0]);
 }
 
 void family_join(struct job *job, struct live *parent, struct member *m, uint64_t fork_ns)
@@ -121,6 +147,8 @@ void family_join(struct job *job, struct live *parent, struct member *m, uint64_
 			break;
 		f->n_anchors--;
 	}
+	if (fork_ns < job->memory_ns + LOOK_NS)
+		told_doubt(job, f);
 }
 
 void family_found(struct job *job, struct member *m)
@@ -229,12 +257,6 @@ static void own_look(const struct job *job, struct family *f, struct live *l, in
 	f->apart[ALL] += apart;
 	f->unheld[REST] += l->is_main ? larger(brought - l->own.gone, 0) : unheld;
 	f->apart[REST] += l->is_main ? larger(brought - l->own.gone, 0) : apart;
-}
-
-/* What the faults of a family brought and may still be held, but for huge pages. */
-static int64_t brought_by(const struct job *job, int64_t faults, int64_t gone)
-{
-	return job->page_bytes * faults - gone;
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
@@ -415,8 +437,12 @@ void families_anchor(struct job *job, uint64_t time_ns)
 void families_settle(struct job *job)
 {
 	job->settled_seq = job->seq;
-	for (size_t i = 0; i < job->n_families; i++)
-		job->families[i].faults_before = job->families[i].faults;
+	for (size_t i = 0; i < job->n_families; i++) {
+		struct family *f = &job->families[i];
+
+		f->faults_earlier = f->faults_before;
+		f->faults_before = f->faults;
+	}
 	for (size_t i = 0; i < job->n_live; i++) {
 		struct live *l = &job->live[i];
 
@@ -437,7 +463,6 @@ bool is_huge_fresh(const struct job *job)
 
 void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
 {
-	const int64_t huge = (int64_t) job->config.huge_page_bytes * job->huge.value;
 	const bool fresh = is_huge_fresh(job);
 
 	*ret_most = *ret_likely = 0;
@@ -445,9 +470,9 @@ void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *re
 		struct family *f = &job->families[i];
 		int64_t most = f->anon[set], likely = most;
 
-		if (f->n > 1 && !f->stale && fresh && f->n_anchors > 0)
-			most = smaller(most, f->anchors[f->n_anchors - 1].value + brought_by(job, f->faults, f->gone_surely) - f->unheld[set] +
-						     (job->config.huge_page_bytes > 0 ? huge : 0));
+		f->anchored = !f->stale && fresh ? anchored(job, f, f->faults, job->huge) : UNKNOWN;
+		if (f->n > 1 && f->anchored.known)
+			most = smaller(most, f->anchored.value - f->unheld[set]);
 		if (f->n > 1)
 			likely = f->since.set ? family_likely(job, f, set) : f->largest;
 		likely = smaller(likely, most);

@@ -120,6 +120,8 @@ void lately_exec(struct job *job, struct live *l);
 void lately_end(struct job *job, struct member *m, struct live *l);
 /* The last member of f has left it. */
 void lately_family_end(struct job *job, const struct family *f);
+/* Bytes that members of families took along when they ended: the family may have them still, as faults that were read now would tell. */
+int64_t lately_unsure(const struct job *job);
 /* What the living do not hold any more; once a total, before it is asked what went, and what families hold now. */
 void lately_look(struct job *job);
 /* Bytes that the last total told of and that this look does not find: of all, and of all but l. */

@@ -44,29 +44,55 @@ void lately_end(struct job *job, struct member *m, struct live *l)
 		lately->ids[lately->n++] = m->p.id;
 }
 
-/* What its faults brought since the last total: each may have brought a huge page, as long as the machine gave any out. */
-static struct maybe brought(const struct job *job, const struct family *f)
+/* What its faults brought since there were so many, and so many huge pages were given out: each may have brought one of these. */
+static struct maybe brought(const struct job *job, const struct family *f, int64_t faults, struct maybe given)
 {
-	const int64_t huge = (int64_t) job->config.huge_page_bytes, faults = f->faults - f->faults_before;
+	const int64_t huge = (int64_t) job->config.huge_page_bytes, more = f->faults - faults;
 
-	if (f->stale || !is_huge_fresh(job) || (huge > 0 && !job->huge_totals[0].known))
+	if (f->stale || !is_huge_fresh(job) || (huge > 0 && !given.known))
 		return UNKNOWN;
-	return known(job->page_bytes * faults + (huge > 0 ? huge * smaller(job->huge.value - job->huge_totals[0].value, faults) : 0));
+	return known(job->page_bytes * more + (huge > 0 ? huge * smaller(job->huge.value - given.value, more) : 0));
+}
+
+/* The most that it held since the memory that the last total told of was read. What came between that and the reading of its faults
+ * is among these alone: so it is that memory and what faults brought since those before it were read, or what it held at most
+ * until they were read, and what they brought since. */
+static struct maybe family_held(const struct job *job, const struct family *f, enum set s)
+{
+	const struct maybe told = f->lately.lacks ? UNKNOWN : brought(job, f, f->faults_earlier, job->huge_totals[1]);
+	const struct maybe read = f->lately.read.known ? brought(job, f, f->faults_before, job->huge_totals[0]) : UNKNOWN;
+
+	return maybe_min(told.known ? known(f->lately.told[s] + told.value) : UNKNOWN,
+		read.known ? known(f->lately.read.value + read.value) : UNKNOWN);
 }
 
 /* own: of one that is left out. */
 static int64_t family_lost(const struct job *job, const struct family *f, enum set s, int64_t own)
 {
 	const int64_t lost = smaller(f->lately.lost[s] - own, f->lately.told[s]);
-	const struct maybe more = brought(job, f);
+	const struct maybe held = family_held(job, f, s);
 
-	return more.known ? smaller(lost, larger(f->lately.told[s] + more.value - f->most[s], 0)) : lost;
+	return held.known ? smaller(lost, larger(held.value - f->most[s], 0)) : lost;
 }
 
 void lately_family_end(struct job *job, const struct family *f)
 {
 	for (enum set s = ALL; s < SETS; s++)
 		job->lately.anon[s] += smaller(f->lately.lost[s], f->lately.told[s]);
+}
+
+int64_t lately_unsure(const struct job *job)
+{
+	const bool fresh = is_huge_fresh(job);
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < job->n_families; i++) {
+		const struct family *f = &job->families[i];
+
+		if (f->used && (f->stale || !fresh))
+			sum += smaller(f->lately.lost[ALL], f->lately.told[ALL]);
+	}
+	return sum;
 }
 
 void lately_look(struct job *job)
@@ -119,6 +145,8 @@ void lately_settle(struct job *job, const struct bounds *b)
 			f->lately.lost[s] = 0;
 			f->lately.told[s] = f->most[s];
 		}
+		f->lately.read = f->anchored;
+		f->lately.lacks = false;
 	}
 	for (enum set s = ALL; s < SETS; s++)
 		lately->files_most[s] = files_most(job, s);

@@ -31,6 +31,7 @@ struct family {
 	int64_t ended;         /* faults of members that left or ended and that no living parent in it tells */
 	int64_t kept;          /* own faults of those of them that had forked: what these brought others may hold */
 	int64_t faults_before; /* of the family at the last total: read before whatever memory is read now */
+	int64_t faults_earlier; /* at the total before that: read before the memory that the last one told of */
 	struct anchor anchors[ANCHORS]; /* older and looser first */
 	unsigned n_anchors;
 	int64_t swelled;       /* by what its members' anonymous memory has risen, look by look */
@@ -45,6 +46,8 @@ struct family {
 	} since;               /* the look from which what it probably holds is counted */
 	struct {
 		int64_t told[SETS];   /* bytes at most at the last total */
+		struct maybe read;    /* until its faults were read, behind that one's memory */
+		bool lacks;           /* that one may lack a member */
 		int64_t lost[SETS];   /* what members held then and do not now, added up */
 	} lately;
 	/* From here on: of the look that is being added up. */
@@ -54,6 +57,7 @@ struct family {
 	int64_t apart[SETS];   /* the same with what is probably no anonymous memory at all */
 	int64_t largest;       /* anonymous memory of one member */
 	int64_t most[SETS];    /* what it holds at most */
+	struct maybe anchored; /* what it held at most until its faults were read */
 	uint32_t n;
 	bool stale;            /* faults of a member are older than the memory */
 	bool uncounted;        /* a member's memory or faults are not fit for an anchor */

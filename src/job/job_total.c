@@ -78,6 +78,14 @@ static bool copies_matter(const struct job *job, const struct look *look)
 	return gone > MIB && job->high[ALL].last + gone > job->accs[M_JOB_RAM_HIGH].max;
 }
 
+/* May what families lost with who ended have been a new high beside what is there? */
+static bool ends_matter(const struct job *job)
+{
+	const int64_t gone = lately_unsure(job);
+
+	return gone > MIB && bounds_worst(job, ALL) + gone > job->accs[M_JOB_RAM_HIGH].max;
+}
+
 unsigned job_needs(struct job *job)
 {
 	const struct look *look = job_look(job);
@@ -88,6 +96,8 @@ unsigned job_needs(struct job *job)
 		families_are_stale(job))
 		needs |= NEED_FAULTS;
 	if (copies_matter(job, look) && (families_are_stale(job) || copies_most(job) == INT64_MAX))
+		needs |= NEED_FAULTS;
+	if (ends_matter(job))
 		needs |= NEED_FAULTS;
 	return needs;
 }

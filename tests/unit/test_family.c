@@ -210,6 +210,26 @@ static void look(struct machine *m, struct rig *r, bool all)
 	push(r);
 }
 
+static void peak_take(struct machine *m)
+{
+	for (int first = 0; first < 2; first++) {
+		const int64_t pages = pages_of(m, first, true);
+
+		m->peak[first] = pages > m->peak[first] ? pages : m->peak[first];
+	}
+}
+
+/* Memory is read before faults: what comes between the two is in these alone. */
+static void write_before_faults_are_read(struct machine *m)
+{
+	for (int i = 0; i < PROCS; i++) {
+		for (uint64_t n = m->procs[i].alive && m->procs[i].takes ? roll(m, 8) : 0; n > 0; n--)
+			do_write(m, &m->procs[i], (int) roll(m, SPACE));
+	}
+	if (m->is_calm)
+		peak_take(m);
+}
+
 static void read_all(struct machine *m, struct rig *r, bool with_faults)
 {
 	for (int i = 0; i < PROCS; i++) {
@@ -217,6 +237,7 @@ static void read_all(struct machine *m, struct rig *r, bool with_faults)
 			rss(r, m->procs[i].id, anon_of(m, &m->procs[i]), 0);
 	}
 	push(r);
+	write_before_faults_are_read(m);
 	for (int i = 0; i < PROCS && with_faults; i++) {
 		struct proc *p = &m->procs[i];
 
@@ -257,20 +278,16 @@ static void see_told(void *ctx, const struct frame *frame)
 	}
 }
 
-static void peak_take(struct machine *m)
-{
-	for (int first = 0; first < 2; first++) {
-		const int64_t pages = pages_of(m, first, true);
-
-		m->peak[first] = pages > m->peak[first] ? pages : m->peak[first];
-	}
-}
-
-static void live_on(struct machine *m, uint64_t since)
+/* What is read of its memory from here on is of the time that begins. */
+static void turn(struct machine *m)
 {
 	m->peak[0] = m->peak[1] = 0;
 	for (int i = 0; i < PROCS; i++)
 		m->procs[i].takes = roll(m, 2) || !m->procs[i].seen;
+}
+
+static void live_on(struct machine *m, uint64_t since)
+{
 	for (int i = 0; i < PROCS; i++) {
 		for (uint64_t n = roll(m, 3); n > 0 && m->procs[i].alive; n--) {
 			act(m, &m->procs[i], since + roll(m, 100) * MS);
@@ -309,19 +326,23 @@ static void run(uint64_t seed, bool has_huge, bool is_calm, struct tightness *re
 		const bool with_faults = roll(m, 3) > 0;
 
 		look(m, &r, is_calm);
+
+		const int64_t held[] = { union_of(m, 0), union_of(m, 1) }, peak[] = { m->peak[0], m->peak[1] };
+
+		turn(m);
 		read_all(m, &r, with_faults);
 		job_total(r.job, r.now, &r.totals);
 		push_as(&r, &r.totals, FRAME_TOTALS);
-		assert_true(last(&r, M_JOB_RAM_HIGH) >= union_of(m, 0));
-		assert_true(last(&r, M_JOB_RAM_REST_HIGH) >= union_of(m, 1));
+		assert_true(last(&r, M_JOB_RAM_HIGH) >= held[0]);
+		assert_true(last(&r, M_JOB_RAM_REST_HIGH) >= held[1]);
 		assert_true(last(&r, M_JOB_RAM_HIGH) <= last(&r, M_JOB_RSS_SUM));
 		for (int first = 0; first < 2; first++)
-			assert_true(told.high[first] >= m->peak[first] || told.before[first] >= m->peak[first]);
+			assert_true(told.high[first] >= peak[first] || told.before[first] >= peak[first]);
 		if (with_faults) {
 			bound += (double) last(&r, M_JOB_RAM_HIGH);
-			truth += (double) union_of(m, 0);
+			truth += (double) held[0];
 			bound_between += (double) told.high[0];
-			truth_between += (double) (m->peak[0] > union_of(m, 0) ? m->peak[0] : union_of(m, 0));
+			truth_between += (double) (peak[0] > held[0] ? peak[0] : held[0]);
 		}
 		r.now += 100 * MS;
 		live_on(m, r.now - 100 * MS);

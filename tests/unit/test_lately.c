@@ -230,6 +230,29 @@ static void test_what_forks_share_stays(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 305 * MB);
 }
 
+/* When all forks end at once only faults tell that what they shared is there still. */
+static void test_faults_are_needed_where_forks_end(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t id = 1; id <= 4; id++)
+		born(r, id, id > 1, 77);
+	for (uint32_t id = 1; id <= 4; id++)
+		rss(r, id, 300 * MB, 0);
+	push(r);
+	for (uint32_t id = 1; id <= 4; id++)
+		faults(r, id, id > 1 ? 20 : FILL);
+	tick(r);
+	for (uint32_t id = 2; id <= 4; id++)
+		ended_with_faults(r, id, 300 * MB, 20);
+	rss(r, 1, 300 * MB, 0);
+	push(r);
+	assert_int_equal(job_needs(r->job) & NEED_FAULTS, NEED_FAULTS);
+	faults(r, 1, FILL);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 305 * MB);
+}
+
 /* What only they held goes with the last of them, whoever brought it. */
 static void test_what_forks_were_given_goes_with_the_last(void **state)
 {
@@ -273,6 +296,56 @@ static void test_workers_that_come_and_go_take_theirs_along(void **state)
 	assert_within(most(r, M_JOB_RAM_HIGH), 220 * MB, 265 * MB);
 }
 
+/* Main fills 100 MB more when its memory was looked at and its faults were not, and only then its child lets go of its 100: all that main
+ * brought is among the faults of the look before, none of it in what that one found. */
+static void test_what_came_before_faults_were_read_was_beside_what_went(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	tick(r);
+	born(r, 2, 1, 77);
+	for (int i = 0; i < 4; i++) {
+		rss(r, 1, i < 3 ? 100 * MB : 200 * MB, 0);
+		rss(r, 2, i < 3 ? 100 * MB : 0, 0);
+		push(r);
+		faults(r, 1, (i < 2 ? 100 : 200) * MB / PAGE);
+		faults(r, 2, 100 * MB / PAGE);
+		tick(r);
+	}
+	assert_within(most(r, M_JOB_RAM_HIGH), 300 * MB, 305 * MB);
+}
+
+/* Main forks a child that the next look misses, and gives back what that one holds still: what it found was no bound of what there was
+ * when the other child let go of its 100 MB. */
+static void test_what_a_child_held_that_a_look_missed_was_beside_what_went(void **state)
+{
+	struct rig *r = *state;
+
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	push(r);
+	faults(r, 1, MB / PAGE);
+	tick(r);
+	born(r, 2, 1, 77);
+	for (int i = 0; i < 4; i++) {
+		if (i == 3)
+			born_of(r, 3, 1, 77, BOOT + r->now - 150 * MS);
+		rss(r, 1, i < 2 ? 300 * MB : 0, 0);
+		rss(r, 2, i < 3 ? 100 * MB : 0, 0);
+		if (i == 3)
+			rss(r, 3, 300 * MB, 0);
+		push(r);
+		faults(r, 1, FILL);
+		faults(r, 2, 100 * MB / PAGE);
+		if (i == 3)
+			faults(r, 3, 20);
+		tick(r);
+	}
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 400 * MB, 405 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,8 +361,11 @@ int main(void)
 		RIG_TEST(test_who_is_alone_gives_way_to_nobody),
 		HUGE_RIG_TEST(test_huge_pages_of_a_fork_went_too),
 		RIG_TEST(test_what_forks_share_stays),
+		RIG_TEST(test_faults_are_needed_where_forks_end),
 		RIG_TEST(test_what_forks_were_given_goes_with_the_last),
 		RIG_TEST(test_workers_that_come_and_go_take_theirs_along),
+		RIG_TEST(test_what_came_before_faults_were_read_was_beside_what_went),
+		RIG_TEST(test_what_a_child_held_that_a_look_missed_was_beside_what_went),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
