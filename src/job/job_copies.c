@@ -50,6 +50,7 @@ void copies_look(const struct job *job, struct look *look, const struct live *l)
 {
 	const int64_t most = most_lately(job, l), had = l->was_told ? l->told : most;
 	const int64_t less = larger(most - l->rss, 0), brought = brought_lately(job, l);
+	const int64_t back = larger(smaller(brought + job->page_bytes * l->own.unmarked, less), 0);
 	const int64_t likely = is_calm(job, l) ? smaller(brought, less) : 0;
 
 	if (!has_relatives(l->m) || !l->rss_known)
@@ -58,7 +59,8 @@ void copies_look(const struct job *job, struct look *look, const struct live *l)
 	for (enum set s = ALL; s < SETS; s++) {
 		if (s == REST && l->is_main)
 			break;
-		look->back[s] += smaller(brought + job->page_bytes * l->own.unmarked, less);
+		look->back[s] += back;
+		look->back_new[s] += l->was_told ? 0 : back;
 		look->back_likely[s] = larger(look->back_likely[s], likely);
 	}
 }

@@ -105,10 +105,10 @@ void lately_look(struct job *job)
 	}
 }
 
-/* Files that several map went once. */
+/* Files that several map went once. What the last total did not tell of is apart from what it did. */
 static int64_t went(const struct job *job, enum set s, int64_t anon, int64_t files)
 {
-	return smaller(anon + smaller(files, job->lately.files_most[s]), job->high[s].last);
+	return smaller(anon + smaller(files, job->lately.files_most[s]), job->high[s].last) + job->look.back_new[s];
 }
 
 int64_t lately_went(const struct job *job, enum set s)

@@ -70,6 +70,7 @@ struct look {
 	int64_t files_sum[SETS], files_growth[SETS];
 	int64_t shrunk;        /* by how much relatives by fork are smaller than at the last total */
 	int64_t back[SETS], back_likely[SETS]; /* what relatives by fork brought and gave back since the last total: of all, of one */
+	int64_t back_new[SETS]; /* of those of whom it did not tell: none of it went from what it told */
 	int64_t largest[SETS];
 	bool main_alive, main_known;
 	uint64_t seq;          /* of the job when it was made */

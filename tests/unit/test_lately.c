@@ -346,6 +346,62 @@ static void test_what_a_child_held_that_a_look_missed_was_beside_what_went(void 
 	assert_within(most(r, M_JOB_RAM_REST_HIGH), 400 * MB, 405 * MB);
 }
 
+/* Main has 300 MB, and a child that it forks writes them all anew and has given that back at its first look. */
+static void fork_copies_before_its_first_look(struct rig *r, void (*meanwhile)(struct rig *r))
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 0);
+	push(r);
+	faults(r, 1, MB / PAGE);
+	tick(r);
+	born(r, 2, 1, 78);
+	rss(r, 2, 400 * MB, 0);
+	rss(r, 1, 300 * MB, 0);
+	push(r);
+	faults(r, 1, FILL);
+	tick(r);
+	born(r, 3, 1, 77);
+	rss(r, 3, MB, 0);
+	rss(r, 1, 300 * MB, 0);
+	meanwhile(r);
+	push(r);
+	faults(r, 1, FILL);
+	faults(r, 3, FILL);
+	tick(r);
+}
+
+static void one_gives_way(struct rig *r)
+{
+	gone(r, 2);
+	born(r, 4, 1, 79);
+	rss(r, 4, 400 * MB, 0);
+}
+
+static void test_a_copy_before_a_first_look_was_beside_what_went(void **state)
+{
+	struct rig *r = *state;
+
+	fork_copies_before_its_first_look(r, one_gives_way);
+	assert_within(most(r, M_JOB_RAM_HIGH), 1400 * MB, 1405 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 1100 * MB, 1105 * MB);
+}
+
+static void one_is_missed(struct rig *r)
+{
+	rss(r, 2, 400 * MB, 0);
+	born(r, 4, 1, 79);
+	ended_with_faults(r, 4, 400 * MB, 400 * MB / PAGE);
+}
+
+static void test_a_copy_before_a_first_look_was_beside_one_that_no_look_found(void **state)
+{
+	struct rig *r = *state;
+
+	fork_copies_before_its_first_look(r, one_is_missed);
+	assert_within(most(r, M_JOB_RAM_HIGH), 1400 * MB, 1405 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 1100 * MB, 1105 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +422,8 @@ int main(void)
 		RIG_TEST(test_workers_that_come_and_go_take_theirs_along),
 		RIG_TEST(test_what_came_before_faults_were_read_was_beside_what_went),
 		RIG_TEST(test_what_a_child_held_that_a_look_missed_was_beside_what_went),
+		RIG_TEST(test_a_copy_before_a_first_look_was_beside_what_went),
+		RIG_TEST(test_a_copy_before_a_first_look_was_beside_one_that_no_look_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
