@@ -14,6 +14,11 @@ int64_t own_faults(const struct member *m)
 	return counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
 }
 
+static bool has_relatives(const struct member *m)
+{
+	return m->is_kin || m->forked;
+}
+
 /* Did it hold what it brought until now, rather than take and give back again and again? */
 static bool is_calm(const struct job *job, const struct live *l)
 {

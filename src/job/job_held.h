@@ -55,10 +55,6 @@ void mapped_drop(struct live *l);
 /* job_copies.c */
 
 int64_t own_faults(const struct member *m); /* minor and major */
-static inline bool has_relatives(const struct member *m)
-{
-	return m->is_kin || m->forked;
-}
 /* Adds to the look what l probably had between this one and the last total and has not any more. */
 void copies_look(const struct job *job, struct look *look, const struct live *l);
 /* It has ended, and its counters say all if counted. */

@@ -66,10 +66,15 @@ static struct maybe family_held(const struct job *job, const struct family *f, e
 		read.known ? known(f->lately.read.value + read.value) : UNKNOWN);
 }
 
-/* own: of one that is left out. */
+/* Whatever it brought since. own: of one that is left out. */
+static int64_t lost_most(const struct family *f, enum set s, int64_t own)
+{
+	return smaller(f->lately.lost[s] - own, f->lately.told[s]);
+}
+
 static int64_t family_lost(const struct job *job, const struct family *f, enum set s, int64_t own)
 {
-	const int64_t lost = smaller(f->lately.lost[s] - own, f->lately.told[s]);
+	const int64_t lost = lost_most(f, s, own);
 	const struct maybe held = family_held(job, f, s);
 
 	return held.known ? smaller(lost, larger(held.value - f->most[s], 0)) : lost;
@@ -78,7 +83,7 @@ static int64_t family_lost(const struct job *job, const struct family *f, enum s
 void lately_family_end(struct job *job, const struct family *f)
 {
 	for (enum set s = ALL; s < SETS; s++)
-		job->lately.anon[s] += smaller(f->lately.lost[s], f->lately.told[s]);
+		job->lately.anon[s] += lost_most(f, s, 0);
 }
 
 int64_t lately_unsure(const struct job *job)
@@ -90,7 +95,7 @@ int64_t lately_unsure(const struct job *job)
 		const struct family *f = &job->families[i];
 
 		if (f->used && (f->stale || !fresh))
-			sum += smaller(f->lately.lost[ALL], f->lately.told[ALL]);
+			sum += lost_most(f, ALL, 0);
 	}
 	return sum;
 }
@@ -121,6 +126,8 @@ int64_t lately_went_beside(const struct job *job, enum set s, const struct live 
 	const struct family *f = &job->families[l->family];
 	const struct held own = lost_by(l, held_of(l));
 
+	if (own.anon == 0 && own.files == 0)
+		return lately_went(job, s);
 	return went(job, s, job->lately.anon[s] - family_lost(job, f, s, 0) + family_lost(job, f, s, own.anon), job->lately.files[s] - own.files);
 }
 

@@ -70,20 +70,22 @@ static bool needs_files(const struct job *job, const struct look *look)
 	       bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
 }
 
-/* May copies that nobody has any more have been a new high? */
-static bool copies_matter(const struct job *job, const struct look *look)
+/* May it, which nobody has any more, have been a new high beside the rest? */
+static bool was_high(const struct job *job, int64_t gone, int64_t rest)
 {
-	const int64_t gone = look->shrunk + job->burst[ALL].late_most;
-
-	return gone > MIB && job->high[ALL].last + gone > job->accs[M_JOB_RAM_HIGH].max;
+	return gone > MIB && rest + gone > job->accs[M_JOB_RAM_HIGH].max;
 }
 
-/* May what families lost with who ended have been a new high beside what is there? */
+/* Is it copies, beside what there was? */
+static bool copies_matter(const struct job *job, const struct look *look)
+{
+	return was_high(job, look->shrunk + job->burst[ALL].late_most, job->high[ALL].last);
+}
+
+/* Is it what families lost with who ended, beside what is there? */
 static bool ends_matter(const struct job *job)
 {
-	const int64_t gone = lately_unsure(job);
-
-	return gone > MIB && bounds_worst(job, ALL) + gone > job->accs[M_JOB_RAM_HIGH].max;
+	return was_high(job, lately_unsure(job), bounds_worst(job, ALL));
 }
 
 unsigned job_needs(struct job *job)
