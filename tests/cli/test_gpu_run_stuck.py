@@ -52,41 +52,35 @@ def test_a_driver_that_hangs_shortly_before_the_end_is_told_of(gpu):
     assert any(n.startswith("NVML has not answered since 0:0") for n in gpu_notes(summary)), gpu_notes(summary)
 
 
-def log_calls(tool):
-    (tool.folder / "calls").touch()
-    tool.env["HIWATER_FAKE_LOG"] = str(tool.folder / "calls")
-
-
-def await_call(tool, line):
-    wait_for(lambda: re.search(line, (tool.folder / "calls").read_text(), re.M), "the call that hangs was made")
+def hangs_at(gpu, call):
+    """The summary of a job that goes on until the driver hangs in its call about GPU 1."""
+    add(gpu, f"[call {call}*]\ngpu = 1\nhang = 1\n")
+    calls = gpu.folder / "calls"
+    calls.touch()
+    gpu.env["HIWATER_FAKE_LOG"] = str(calls)
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: re.search(f"{call}.* 1$", calls.read_text(), re.M), "the call that hangs was made")
+    summary, _ = finish(gpu, hiwater)
+    assert json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"] == summary["gpu"]
+    return summary
 
 
 def test_who_answered_is_known_though_the_next_gpu_hangs(gpu):
     """While the driver is asked who they are: the one that hangs is there, too, and why it has no figures."""
-    add(gpu, "[call nvmlDeviceGetMemoryInfo*]\ngpu = 1\nhang = 1\n")
-    log_calls(gpu)
-    hiwater = start(gpu, "-o", "run.hiw")
-    await_call(gpu, "nvmlDeviceGetMemoryInfo.* 1$")
-    summary, _ = finish(gpu, hiwater)
+    summary = hangs_at(gpu, "nvmlDeviceGetMemoryInfo")
     zero, one = summary["gpu"]["devices"]
     assert "H100" in zero["name"] and zero["uuid"].startswith("GPU-") and (one["uuid"], one["index"]) == (None, 1)
     assert all(d["memory"]["job_peak_bytes"] is None and d["memory"]["peak_bytes"] is None for d in (zero, one))
     assert summary["gpu"]["combined"]["peak_bytes"] is None
     assert "GPU 1: its driver did not say who it is when it was asked" in gpu_notes(summary), gpu_notes(summary)
-    assert json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"] == summary["gpu"]
 
 
 def test_a_list_that_hangs_takes_nothing_from_the_one_before_it(gpu):
     """What the job held of GPU 0 in the only look is known, and that there is more is not denied."""
-    add(gpu, "[call nvmlDeviceGetComputeRunningProcesses*]\ngpu = 1\nhang = 1\n")
-    log_calls(gpu)
-    hiwater = start(gpu, "-o", "run.hiw")
-    await_call(gpu, "nvmlDeviceGetComputeRunningProcesses.* 1$")
-    summary, _ = finish(gpu, hiwater)
+    summary = hangs_at(gpu, "nvmlDeviceGetComputeRunningProcesses")
     zero, one = summary["gpu"]["devices"]
     assert zero["memory"]["job_peak_bytes"] >= GIB and one["memory"]["job_peak_bytes"] is None
     assert summary["gpu"]["combined"]["peak_bytes"] == zero["memory"]["job_peak_bytes"], summary["gpu"]["combined"]
-    assert json.loads(gpu.run("show", "--json", "run.hiw").stdout)["gpu"] == summary["gpu"]
 
 
 def test_a_helper_that_is_stopped_goes_on(gpu):

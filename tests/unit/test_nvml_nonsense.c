@@ -4,6 +4,14 @@
  */
 #include "nvml_rig.h"
 
+/* All there is at that second, of which GPM's are since the last time. */
+static void read_next_pair(struct nvml_rig *rig, int at)
+{
+	rig_at(rig, at);
+	rig_wait_gpm();
+	rig_read(rig, ALL_GROUPS);
+}
+
 CHILD_TEST(all_ones_and_nonsense_are_absent)
 {
 	(void) state;
@@ -113,9 +121,7 @@ CHILD_TEST(what_nobody_should_believe)
 	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
 	assert_true(has_mere_note(&rig.out, "gpu", "error 77"));
-	rig_at(&rig, 7);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 7);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		check_absent(&rig.out, none[i], 1);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
@@ -181,21 +187,15 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	rig_at(&rig, 2);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 2);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
 	assert_true(has_mere_note(&rig.out, "gpu",
 		"GPU 0: what GPM says for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx cannot be so: it is left out"));
 	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
-	rig_at(&rig, 4);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 4);
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what GPM says for gpu.sm_active cannot be so: it is left out"));
 	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
-	rig_at(&rig, 5);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 5);
 	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
 	rig_done(&rig);
@@ -269,22 +269,16 @@ CHILD_TEST(figures_that_cease)
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	rig_at(&rig, 2);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 2);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 300000);
 	assert_int_equal(rig.out.n_events, 0);
-	rig_at(&rig, 4);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 4);
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
 	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what GPM says for gpu.sm_active cannot be so: it is left out"));
-	rig_at(&rig, 5);
-	rig_wait_gpm();
-	rig_read(&rig, ALL_GROUPS);
+	read_next_pair(&rig, 5);
 	assert_int_equal(rig.out.n_events, 0);
 	rig_done(&rig);
 }

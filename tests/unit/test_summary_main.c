@@ -38,16 +38,21 @@ static void test_a_lone_main_is_exact_by_rusage(void **state)
 	summary_done(&s);
 }
 
+static void small_main_starts(struct rig *r)
+{
+	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, MB / 2);
+	tick(r);
+}
+
 /* What hiwater itself was between fork and exec is in ru_maxrss. */
 static void test_a_small_main_is_bounded_by_hiwaters_own_size(void **state)
 {
 	struct rig *r = *state;
 	struct summary s;
 
-	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
-	born(r, 1, 0, 77);
-	rss(r, 1, MB, MB / 2);
-	tick(r);
+	small_main_starts(r);
 	main_reaped(r, 4 * MB + 100 * KB, 0, 5, 6);
 	finish(r);
 	s = summary_of(r);
@@ -128,10 +133,7 @@ static void test_a_shell_with_a_large_child(void **state)
 	struct rig *r = *state;
 	struct summary s;
 
-	job_facts(r->job)->fork_rss_bytes = known(4 * MB);
-	born(r, 1, 0, 77);
-	rss(r, 1, MB, MB / 2);
-	tick(r);
+	small_main_starts(r);
 	born(r, 2, 1, 78);
 	rss(r, 1, MB, MB / 2);
 	rss(r, 2, 295 * MB, 5 * MB);
