@@ -96,7 +96,7 @@ class Course:
 
     def read(self, recording: Recording) -> None:
         """What is new. Raises hiwater.Error if it cannot be read."""
-        self._read_job(recording)
+        self.read_job(recording)
         self._read_gpus(recording)
         self._read_series(recording)
         self._read_phases(recording)
@@ -116,7 +116,7 @@ class Course:
             self.end_s = max(self.end_s, rows[-1][0] / 1e9)
         return rows
 
-    def _read_job(self, recording: Recording) -> None:
+    def read_job(self, recording: Recording) -> None:
         for t, ram, user, system in self._new(recording, "job", "ram, cpu_user, cpu_system"):
             if ram is not None:
                 self.ram.line("ram", "job", is_peak=True).add(t / 1e9, ram / GIB)

@@ -2,7 +2,7 @@
 """A recording as a figure. matplotlib is imported here alone."""
 from __future__ import annotations
 
-from ._course import FRAMEWORK, LOOP
+from ._course import FRAMEWORK, LOOP, Course
 from ._errors import Error
 
 TYPE_CHECKING = False
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from ._recording import Recording
 
-    Columns = Dict[str, List[Any]]
     Line = Tuple[str, List[float], List[Optional[float]]]
 
 GIB = 1 << 30
@@ -21,24 +20,16 @@ def scaled(values: List[Any], by: float) -> List[Optional[float]]:
     return [None if v is None else v / by for v in values]
 
 
-def rates(columns: Columns, names: Sequence[str], unit: float) -> List[Optional[float]]:
-    """By how much counters grew each second, in units; a window's value is the counter at its end."""
-    sums = [None if None in v else sum(v) for v in zip(*(columns[n] for n in names))]
-    spans = columns["span_s"]
-    grown: List[Optional[float]] = [None]
-    for before, now, span in zip(sums, sums[1:], spans[1:]):
-        grown.append(None if before is None or now is None or not span else (now - before) / unit / span)
-    return grown
-
-
 def memory(recording: Recording) -> List[Line]:
     job = recording.columns("job")
     return [("RAM", job["t_s"], scaled(job["ram"], GIB)), ("RAM, peak", job["t_s"], scaled(job["ram_max"], GIB))]
 
 
 def cores(recording: Recording) -> List[Line]:
-    job = recording.columns("job")
-    return [("cores", job["t_s"], rates(job, ("cpu_user", "cpu_system"), 1e9))]
+    """From reading to reading: a window has a counter's last value, but not when that was read."""
+    course = Course()
+    course.read_job(recording)
+    return [("cores", [t for t, _ in line.points], [v for _, v in line.points]) for line in course.cpu.lines.values()]
 
 
 def by_gpu(recording: Recording, metric: str, unit: float) -> List[Line]:
@@ -85,13 +76,13 @@ def logged(recording: Recording, wanted: Sequence[str]) -> List[Line]:
     return list(lines.values())
 
 
-def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[Line]]]:
-    """What has something to show."""
-    all_of_them = [("RAM, GiB", memory(recording)), ("cores", cores(recording)),
-                   ("GPU memory, GiB", [*by_gpu(recording, "mem", GIB), *allocated(recording)]),
-                   ("GPU busy", by_gpu(recording, "busy", 1e6)),
-                   *[(line[0], [line]) for line in logged(recording, series)]]
-    return [(label, lines) for label, lines in all_of_them if lines]
+def panels(recording: Recording, series: Sequence[str]) -> List[Tuple[str, List[Line], bool]]:
+    """What has something to show, and whether its scale begins at 0."""
+    all_of_them = [("RAM, GiB", memory(recording), True), ("cores", cores(recording), True),
+                   ("GPU memory, GiB", [*by_gpu(recording, "mem", GIB), *allocated(recording)], True),
+                   ("GPU busy", by_gpu(recording, "busy", 1e6), True),
+                   *[(line[0], [line], False) for line in logged(recording, series)]]
+    return [panel for panel in all_of_them if panel[1]]
 
 
 def plot(recording: Recording, series: Sequence[str]) -> Any:
@@ -105,11 +96,13 @@ def plot(recording: Recording, series: Sequence[str]) -> Any:
     phases, events = recording.columns("phase"), recording.columns("event")
     figure = make_figure(figsize=(9, 1 + 1.6 * len(shown)), layout="constrained")
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, (label, lines) in zip(axes, shown):
+    for axis, (label, lines, from_zero) in zip(axes, shown):
         for name, times, values in lines:
             axis.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1.2)
         axis.set_ylabel(label)
         axis.margins(x=0)
+        if from_zero:
+            axis.set_ylim(0, 1.05 * axis.get_ylim()[1])  # a line that is level is not under the frame
         if len(lines) > 1:
             axis.legend(loc="upper left", fontsize="small", frameon=False)
         for i, (begin, end) in enumerate(zip(phases["begin_s"], phases["end_s"])):

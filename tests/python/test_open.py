@@ -123,6 +123,24 @@ else: raise AssertionError
 """)
 
 
+def test_a_plot_has_cores_between_readings(program):
+    """Counters are read at instants of their own: one core, all the time, is one core in each window. Amounts begin at 0."""
+    pytest.importorskip("matplotlib")
+    program.run(RECORDED + """
+import sqlite3
+with sqlite3.connect("a.hiw") as db:
+    db.execute("UPDATE job_recent SET cpu_user = t, cpu_system = 0 WHERE cpu_user IS NOT NULL")
+    db.execute("UPDATE job_sample SET cpu_user = (SELECT max(cpu_user) FROM job_recent r WHERE r.t <= job_sample.t + job_sample.span), "
+               "cpu_system = 0")
+ram, cores, loss = hiwater.open("a.hiw").plot().axes
+line = cores.get_lines()[0]
+drawn = list(line.get_ydata())
+assert len(drawn) >= 2 and all(abs(v - 1) < 1e-9 for v in drawn), drawn
+assert ram.get_ylim()[0] == cores.get_ylim()[0] == 0 < loss.get_ylim()[0]
+assert ram.get_ylim()[1] > 1.04 * max(ram.get_lines()[1].get_ydata())  # what is level is not under the frame
+""")
+
+
 def test_parquet(program):
     """pyarrow reads what SQLite has; the types do not depend on the values."""
     pytest.importorskip("pyarrow")
