@@ -72,6 +72,7 @@ static void clear_page(struct gpu *g)
 
 		atomic_store(&slot->state, GPU_OPENING);
 		atomic_store(&slot->in_call_ns, 0);
+		atomic_store(&slot->due_ns, 0);
 		atomic_store(&slot->asked.call, 0);
 		atomic_store(&slot->spent_ppb, 0);
 		gpu_so_far_drop(&slot->so_far);
@@ -235,6 +236,13 @@ static bool is_given_up(const struct gpu *g, struct gpu_slot *slot, uint64_t sil
 	return since_ns && !(silent_ns && may_answer);
 }
 
+static bool is_overdue(const struct gpu_slot *slot)
+{
+	const uint64_t due_ns = atomic_load(&slot->due_ns);
+
+	return due_ns && due_ns < clock_boot_ns();
+}
+
 bool gpu_is_cut_short(const struct gpu *g, enum frame_source source)
 {
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
@@ -242,7 +250,7 @@ bool gpu_is_cut_short(const struct gpu *g, enum frame_source source)
 		const int state = atomic_load(&slot->state);
 
 		if (g->start.vendors[i].ops->frame == source)
-			return atomic_load(&slot->in_call_ns) || (state != GPU_OVER && (g->fd < 0 || state != GPU_OPEN));
+			return atomic_load(&slot->in_call_ns) || is_overdue(slot) || (state != GPU_OVER && (g->fd < 0 || state != GPU_OPEN));
 	}
 	return false;
 }
@@ -282,22 +290,22 @@ static const char *instant(const struct gpu *g, uint64_t boot_ns, char text[GPU_
 
 static void watch_slot(struct gpu *g, unsigned i, struct framebuf *out)
 {
-	char text[GPU_SILENCE_TEXT], asked[GPU_ASKED];
+	char text[GPU_SILENCE_TEXT], what[GPU_ASKED];
+	const uint64_t since_ns = gpu_waited(&g->start, i, &g->silences[i], what);
 
-	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, gpu_asked(&g->start, i, asked), g->start.env->start_boot_ns,
-		    atomic_load(&g->shared->slots[i].in_call_ns), clock_boot_ns(), text))
+	if (gpu_silence_look(&g->silences[i], g->start.vendors[i].label, what, g->start.env->start_boot_ns, since_ns, clock_boot_ns(), text))
 		note(g, out, g->start.vendors[i].silent, "%s", text);
 }
 
 void gpu_watch_last(struct gpu *g, struct framebuf *out)
 {
-	char texts[2][GPU_SILENCE_TEXT], asked[GPU_ASKED];
+	char texts[2][GPU_SILENCE_TEXT], what[GPU_ASKED];
 
 	gpu_watch(g, out);
 	for (unsigned i = 0; i < g->start.n_vendors; i++) {
-		const uint64_t call_ns = g->fd >= 0 ? atomic_load(&g->shared->slots[i].in_call_ns) : 0;
-		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, gpu_asked(&g->start, i, asked),
-			g->start.env->start_boot_ns, call_ns, clock_boot_ns(), texts);
+		const uint64_t since_ns = gpu_waited(&g->start, i, &g->silences[i], what);
+		unsigned n = gpu_silence_last(&g->silences[i], g->start.vendors[i].label, what, g->start.env->start_boot_ns,
+			g->fd >= 0 ? since_ns : 0, clock_boot_ns(), texts);
 
 		for (const char *text = texts[0]; n > 0; n--, text = texts[1])
 			note(g, out, g->start.vendors[i].silent, "%s", text);

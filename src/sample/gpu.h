@@ -58,7 +58,8 @@ const struct frame *gpu_take(struct gpu *g);
  * has ended in it; while it is being opened, for silent_ns 0 alone. Nothing else says it, unless the driver answers after all. */
 const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns);
 
-/* Is it kept from its last reading: by a call that has not returned, since its helper is gone, or as the next one has not opened it? */
+/* Is it kept from its last reading: by a call that has not returned, since its helper is gone or does not run, or as the next one has
+ * not opened it? */
 bool gpu_is_cut_short(const struct gpu *g, enum frame_source source);
 
 /* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was

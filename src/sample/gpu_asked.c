@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "sample/gpu_shared.h"
 
 const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED])
@@ -33,4 +34,17 @@ const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT])
 		return text;
 	(void) snprintf(text, GPU_CULPRIT, *gpu_asked(start, i, asked) ? " in a call of %s (%s)" : " in a call of %s", start->vendors[i].label, asked);
 	return text;
+}
+
+uint64_t gpu_waited(const struct gpu_start *start, unsigned i, struct gpu_silence *s, char what[GPU_ASKED])
+{
+	const struct gpu_slot *slot = &start->shared->slots[i];
+	const uint64_t call_ns = atomic_load(&slot->in_call_ns);
+
+	if (call_ns) {
+		(void) gpu_asked(start, i, what);
+		return call_ns;
+	}
+	(void) snprintf(what, GPU_ASKED, "the helper that asks it does not run");
+	return gpu_silence_asleep(s, atomic_load(&slot->due_ns), clock_boot_ns());
 }

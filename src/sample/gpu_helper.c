@@ -208,11 +208,15 @@ static void note_own_cost(struct helper *h)
 static bool wait_until(const struct teller *t, uint64_t due_ns)
 {
 	struct pollfd last = { .fd = t->helper->last_rd, .events = POLLIN };
-	const uint64_t now = clock_boot_ns() - t->helper->start->env->start_boot_ns;
+	const uint64_t boot = clock_boot_ns(), now = boot - t->helper->start->env->start_boot_ns;
 	const uint64_t left = due_ns > now ? due_ns - now : 0, ns = left < sleep_most_ns ? left : sleep_most_ns;
 	const struct timespec wait = { .tv_sec = (time_t) (ns / 1000000000), .tv_nsec = (long) (ns % 1000000000) };
+	bool is_last;
 
-	return ppoll(&last, 1, &wait, NULL) > 0;
+	atomic_store(&t->slot->due_ns, boot + ns);
+	is_last = ppoll(&last, 1, &wait, NULL) > 0;
+	atomic_store(&t->slot->due_ns, 0);
+	return is_last;
 }
 
 static void read_on(struct teller *t)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "sample/gpu.h"
+#include "sample/gpu_silence.h"
 
 enum {
 	GPU_VENDORS = 8,
@@ -38,6 +39,7 @@ struct gpu_slot {
 	_Atomic uint64_t in_call_ns; /* CLOCK_BOOTTIME when it was called, or when its driver answered it last; 0: it is not
 	                              * in a call */
 	struct source_asked asked;   /* in that call */
+	_Atomic uint64_t due_ns;     /* CLOCK_BOOTTIME when it wants to be awake; 0: it does not sleep */
 	_Atomic uint64_t spent_ppb;  /* of a core, over the last seconds */
 	int code;               /* why, as open returned it; written before state says GPU_FAILED, as why is */
 	char why[GPU_WHY];
@@ -102,6 +104,9 @@ size_t gpu_so_far_take(struct gpu_so_far *page, uint32_t *taken, void *ret);
  * has ended, " in a call of NVML (nvmlDeviceGetUUID of GPU 1)"; "" in none. */
 const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED]);
 const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT]);
+
+/* Since when it is waited for, and for what: the answer to a call, or its helper, that does not wake up. 0: it is not. s is its. */
+uint64_t gpu_waited(const struct gpu_start *start, unsigned i, struct gpu_silence *s, char what[GPU_ASKED]);
 
 /* gpu_ending.c: is a process that was killed on its way out, or out, rather than stuck? */
 bool gpu_is_ending(const struct root *root, pid_t pid);

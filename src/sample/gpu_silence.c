@@ -20,6 +20,17 @@ const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT
 	return text;
 }
 
+uint64_t gpu_silence_asleep(struct gpu_silence *s, uint64_t due_ns, uint64_t now_ns)
+{
+	if (due_ns == 0 || now_ns < due_ns)
+		return 0;
+	if (s->due_ns != due_ns) {
+		s->due_ns = due_ns;
+		s->missed_ns = now_ns;
+	}
+	return s->missed_ns;
+}
+
 static void tell_begin(const struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, char text[GPU_SILENCE_TEXT])
 {
 	char at[GPU_INSTANT];

@@ -229,7 +229,7 @@ static void note_left(struct sampler *s, pid_t pid, uint64_t now_ns)
 {
 	char text[128];
 
-	(void) snprintf(text, sizeof(text), "gpu: the helper (process %d) is stuck in a driver and stays behind", (int) pid);
+	(void) snprintf(text, sizeof(text), "gpu: the helper (process %d) could not be ended (it is stuck in a driver, or frozen) and stays behind", (int) pid);
 	framebuf_event(&s->buf, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = CAUSE_HELPER });
 }
 

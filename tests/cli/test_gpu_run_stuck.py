@@ -259,16 +259,34 @@ def freezer():
     group.rmdir()
 
 
+def freeze(group, pid):
+    (group / "cgroup.procs").write_text(str(pid))
+    (group / "freezer.state").write_text("FROZEN")
+    wait_for(lambda: (group / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+
+
 def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     hiwater = start(gpu, "-o", "run.hiw")
     helper = wait_for(lambda: helper_of(hiwater), "the helper was started")
-    (freezer / "cgroup.procs").write_text(str(helper))
-    (freezer / "freezer.state").write_text("FROZEN")
-    wait_for(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+    freeze(freezer, helper)
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4
-    assert any(f"the helper (process {helper}) is stuck in a driver and stays behind" in n for n in gpu_notes(summary))
+    assert any(f"the helper (process {helper}) could not be ended (it is stuck in a driver, or frozen) and stays behind" in n for n in gpu_notes(summary))
     assert asked(gpu, "SELECT cause = 'helper' FROM event WHERE text LIKE '%stays behind'")
+
+
+def test_a_helper_that_is_frozen_between_calls_is_told_of(gpu, freezer):
+    """It is in no call of the driver, and yet nothing comes from it any more."""
+    hiwater = start(gpu, "-o", "run.hiw")
+    wait_for(lambda: asked(gpu, "SELECT max(mem_max) FROM gpu_sample"), "a GPU was read")
+    freeze(freezer, helper_of(hiwater))
+    frozen = time.monotonic()
+    wait_for(lambda: time.monotonic() > frozen + 4, "it should have read for three seconds")
+    summary, took = finish(gpu, hiwater)
+    assert took < LATE + 0.4
+    assert any(re.match(r"NVML has not answered since 0:0\d \(the helper that asks it does not run\)", n) for n in gpu_notes(summary))
+    assert summary["sampling"]["gpu_longest_gap_s"] > 2
+    assert [d["memory"]["job_peak_bytes"] for d in summary["gpu"]["devices"]] == [1.5 * GIB, None]
 
 
 def test_a_helper_that_gives_back_much_memory_is_not_stuck(gpu):
@@ -281,12 +299,7 @@ def test_a_helper_that_gives_back_much_memory_is_not_stuck(gpu):
 
 @pytest.mark.parametrize("begin", [begin_run, begin_interpreter])
 def test_who_cannot_be_killed_makes_nothing_late(gpu, freezer, begin):
-    def freeze(helper):
-        (freezer / "cgroup.procs").write_text(str(helper))
-        (freezer / "freezer.state").write_text("FROZEN")
-        wait_for(lambda: (freezer / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
-
-    assert_not_late(gpu, freeze, lambda: (freezer / "freezer.state").write_text("THAWED"), begin)
+    assert_not_late(gpu, lambda helper: freeze(freezer, helper), lambda: (freezer / "freezer.state").write_text("THAWED"), begin)
 
 
 def test_a_driver_that_is_silent_from_the_start_is_said_once(gpu):

@@ -106,6 +106,20 @@ static void one_that_ended_with_the_helper_counts(void **state)
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
 }
 
+/* Nobody can tell a helper that sleeps long from one that is frozen but by when it wanted to be awake. */
+static void who_does_not_wake_up_is_waited_for(void **state)
+{
+	struct gpu_silence s = { 0 };
+
+	(void) state;
+	assert_int_equal(gpu_silence_asleep(&s, 0, START), 0);
+	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START), 0);
+	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
+	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
+	assert_int_equal(gpu_silence_asleep(&s, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
+	assert_int_equal(gpu_silence_asleep(&s, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine slept */
+}
+
 /* ---- one that was killed and is still there ------------------------------------------------------------------------- */
 
 static bool ends_with(const char *of_main, const char *of_thread)
@@ -147,6 +161,7 @@ int main(void)
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
 		cmocka_unit_test(in_the_end_a_second_is_enough),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
+		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
 	};
 
