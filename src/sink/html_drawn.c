@@ -59,3 +59,19 @@ const bool html_drawn[METRIC_COUNT] = {
 	[M_PROC_CPU_USER] = true,
 	[M_PROC_CPU_SYSTEM] = true,
 };
+
+/* Strangers in its cgroup hold so much that the job would have no height beside it. */
+static bool is_of_strangers(const struct job *job, enum metric metric)
+{
+	return (metric == M_JOB_CGROUP_MEM || metric == M_JOB_CGROUP_FILE) && job_facts_const(job)->cgroup_exclusive.value != 1;
+}
+
+bool html_is_drawn(const struct job *job, const struct reading *r)
+{
+	const enum metric metric = (enum metric) r->metric;
+	const enum entity entity = metrics[metric].entity;
+
+	if (!html_drawn[metric] || metric == M_JOB_WRITE_CANCELLED || is_of_strangers(job, metric))
+		return false;
+	return entity != ENTITY_PROCESS && (entity != ENTITY_HOST || r->id == 0);
+}

@@ -455,8 +455,7 @@ void html_gather_see(struct html_gather *g, const struct frame *frame)
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
 
-		if (html_drawn[r->metric] && metrics[r->metric].entity != ENTITY_PROCESS && r->metric != M_JOB_WRITE_CANCELLED &&
-			(metrics[r->metric].entity != ENTITY_HOST || r->id == 0))
+		if (html_is_drawn(g->job, r))
 			see_entity(g, frame, r);
 	}
 	for (size_t i = 0; i < frame->n_series; i++)

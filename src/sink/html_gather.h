@@ -15,6 +15,9 @@ enum {
 /* What is drawn: no other readings need come. A metric that was never read takes no room. */
 extern const bool html_drawn[METRIC_COUNT];
 
+/* Is it one of a chart, as it is? Those of processes are drawn in another way, and some are a part of what others say. */
+bool html_is_drawn(const struct job *job, const struct reading *r);
+
 struct html_event {
 	uint64_t time_ns;
 	enum event_kind kind;

@@ -261,6 +261,19 @@ def test_what_is_read_rarely_stands(tmp_path):
     assert [shown["Processors in use by the job"].at(t) for t in (80, 118, 122, 150, 178, 300)] == pytest.approx([0, 0, 1, 1, 1, 1], abs=0.02)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_cgroup_is_pictured_where_it_is_the_jobs_alone(tmp_path, alone):
+    """Who is in it shows after its first reading, where a job is attached to: what strangers hold would leave the job no height."""
+    tool = Tool(tmp_path)
+    long_recordings.make(HIWATER, tmp_path / "run.hiw", hours=0.1, processes=1, burst_at=-1)
+    with sqlite3.connect(tmp_path / "run.hiw") as db:
+        db.execute(f"UPDATE job_sample SET cgroup_mem = {80 * GIB}, cgroup_mem_min = {80 * GIB}, cgroup_mem_max = {80 * GIB}")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('cgroup_exclusive', ?)", (int(alone),))
+    db.close()
+    keys = pictures(report_of(tool))["RAM of the job"].keys
+    assert any(key.startswith("charged to its cgroup") for key in keys) == alone, keys
+
+
 def test_processors_are_what_both_kinds_were_at_one_time(tmp_path):
     """In every second one core, in user mode or in the kernel; many seconds are one place of the picture."""
     tool = Tool(tmp_path)
