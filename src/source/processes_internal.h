@@ -75,6 +75,7 @@ struct ended {
 	int32_t pid;
 	uint64_t start_ticks;
 	uint64_t seen_ns;        /* CLOCK_BOOTTIME at which its end was seen */
+	bool is_hiwater;         /* by its name, when it was looked at last */
 };
 
 /* The last-pid gate: loadavg's fifth field. */
@@ -193,6 +194,7 @@ uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_
 void ended_remember(struct processes *p, const struct member *m);
 /* When the end of the newest of that pid was seen, on CLOCK_BOOTTIME; 0: there is none. */
 uint64_t ended_when(const struct processes *p, int32_t pid);
+bool ended_is_hiwater(const struct processes *p, int32_t pid); /* by its name at the last look; false: there is none */
 
 /* processes_birth.c */
 

@@ -402,7 +402,7 @@ void ended_remember(struct processes *p, const struct member *m)
 
 	if (e->id && map_get(&p->ended_by_pid, (uint64_t) e->pid, &newest) && newest == at)
 		map_remove(&p->ended_by_pid, (uint64_t) e->pid);
-	*e = (struct ended) { m->id, m->pid, m->start_ticks, clock_boot_ns() };
+	*e = (struct ended) { m->id, m->pid, m->start_ticks, clock_boot_ns(), strcmp(m->name, HIWATER) == 0 };
 	/* Without memory for it, late facts are lost. */
 	map_remove(&p->ended_by_pid, (uint64_t) m->pid);
 	(void) map_put(&p->ended_by_pid, (uint64_t) m->pid, at);
@@ -437,19 +437,33 @@ void members_sweep(struct processes *p, struct framebuf *out)
 	}
 }
 
-uint64_t ended_when(const struct processes *p, int32_t pid)
+static const struct ended *ended_of_pid(const struct processes *p, int32_t pid)
 {
 	uint32_t at;
 
-	return pid > 0 && map_get(&p->ended_by_pid, (uint64_t) pid, &at) ? p->ended[at].seen_ns : 0;
+	return pid > 0 && map_get(&p->ended_by_pid, (uint64_t) pid, &at) ? &p->ended[at] : NULL;
+}
+
+uint64_t ended_when(const struct processes *p, int32_t pid)
+{
+	const struct ended *e = ended_of_pid(p, pid);
+
+	return e ? e->seen_ns : 0;
+}
+
+bool ended_is_hiwater(const struct processes *p, int32_t pid)
+{
+	const struct ended *e = ended_of_pid(p, pid);
+
+	return e && e->is_hiwater;
 }
 
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks)
 {
-	uint32_t at;
+	const struct ended *e = ended_of_pid(p, pid);
 
-	if (pid <= 0 || !map_get(&p->ended_by_pid, (uint64_t) pid, &at))
+	if (!e)
 		return 0;
-	*ret_start_ticks = p->ended[at].start_ticks;
-	return p->ended[at].id;
+	*ret_start_ticks = e->start_ticks;
+	return e->id;
 }

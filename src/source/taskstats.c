@@ -210,13 +210,13 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 	framebuf_end(out, &end);
 }
 
-/* A recorder that was found before its exec: what it is told of at its end is hiwater's. */
+/* A recorder that was found before its exec, and may have ended by now: what it is told of at its end is hiwater's. */
 static bool is_recorders(const struct processes *p, const struct taskstats_record *r)
 {
-	const struct member *m = member_of_pid(p, (int32_t) r->tgid);
+	const int32_t pid = (int32_t) r->tgid;
+	const struct member *m = member_of_pid(p, pid);
 
-	return strcmp(r->name, HIWATER) == 0 &&
-	       (m ? strcmp(m->name, HIWATER) != 0 : processes_is_ignored(p, (int32_t) r->tgid));
+	return strcmp(r->name, HIWATER) == 0 && (m ? strcmp(m->name, HIWATER) != 0 : !ended_is_hiwater(p, pid));
 }
 
 /* Returns whether its process is known. */

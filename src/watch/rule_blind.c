@@ -64,18 +64,18 @@ static void too_few_looks(const struct summary *s, struct finding *f, struct buf
 		ticks.value == 1 ? "" : "s");
 }
 
-/* Alone, one shares nothing with another. */
+/* One is enough: it may be a fork that hid itself, of a parent that can be read. */
 static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct maybe n = s->facts->processes_hidden;
 
-	if (n.value < 2 || is_tight(&s->combined))
+	if (n.value < 1 || is_tight(&s->combined))
 		return;
 	finding_evidence(f, "processes_hidden", (double) n.value);
 	next(text);
-	buf_printf(text, "%lld processes have another user's rights (setuid), and what they share is not to be read: by their names it is taken "
-			 "for what forks share, and some memory may be counted more than once; as root hiwater sees it.",
-		(long long) n.value);
+	buf_printf(text, "%lld process%s another user's rights (setuid) or hid from others (prctl): what %s with others is told by names alone, "
+			 "and some memory may be counted more than once; as root hiwater sees it.",
+		(long long) n.value, n.value == 1 ? " has" : "es have", n.value == 1 ? "it shares" : "they share");
 }
 
 static void late_looks(const struct summary *s, struct finding *f, struct buf *text)

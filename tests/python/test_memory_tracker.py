@@ -532,11 +532,10 @@ def test_sink_that_was_cut_off(program):
         tracker = MemoryTracker(sampling_interval=0.001, telemetry_sink_config=config)
         tracker.start_tracking()
         looked(tracker, 5)
-        with open("sink/segment-000001.jsonl", "a") as f:
-            f.write('{"half": ')
-            f.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
     """, status=-9)
+    with open(program.folder / "sink" / "segment-000001.jsonl", "a", encoding="utf-8") as segment:
+        segment.write('{"half": ')  # nobody writes behind it any more
     run_with(program, """
         sink = AppendOnlyTelemetrySink(TelemetrySinkConfig("sink"))
         assert len(load_telemetry_events("sink")) >= 5

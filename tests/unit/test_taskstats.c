@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -332,25 +333,42 @@ static void a_missed_child_behind_many_strangers_is_the_jobs(void **state)
 	missed_child(false, 1500);
 }
 
-static void start_one_that_starts_two(const struct child *c, void *arg)
+/* Once it is told to, starts one that does so much, waits for it, and waits. */
+static void start_one(const struct child *c, void (*does)(const struct child *c))
 {
-	(void) arg;
+	pid_t pid;
+
 	child_done(c, 0);
 	child_wait(c);
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		for (int i = 0; i < 2; i++) {
-			pid = fork();
-			if (pid == 0)
-				_exit(5);
-			(void) waitpid(pid, NULL, 0);
-		}
-		_exit(4);
-	}
+	pid = fork();
+	if (pid == 0)
+		does(c);
 	(void) waitpid(pid, NULL, 0);
 	child_done(c, 0);
 	child_wait(c);
+}
+
+static void starts_and_waits(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(5);
+	(void) waitpid(pid, NULL, 0);
+}
+
+static void starts_two(const struct child *c)
+{
+	(void) c;
+	starts_and_waits();
+	starts_and_waits();
+	_exit(4);
+}
+
+static void start_one_that_starts_two(const struct child *c, void *arg)
+{
+	(void) arg;
+	start_one(c, starts_two);
 }
 
 /* Their parent is told of after them. */
@@ -377,26 +395,18 @@ static void missed_children_of_a_missed_child_are_the_jobs(void **state)
 	child_end(&s.main);
 }
 
+static void starts_one_and_waits_on(const struct child *c)
+{
+	starts_and_waits();
+	child_done(c, 0);
+	child_wait(c);
+	_exit(4);
+}
+
 static void start_one_and_wait_for_it(const struct child *c, void *arg)
 {
-	pid_t pid;
-
 	(void) arg;
-	child_done(c, 0);
-	child_wait(c);
-	pid = fork();
-	if (pid == 0) {
-		pid = fork();
-		if (pid == 0)
-			_exit(5);
-		(void) waitpid(pid, NULL, 0);
-		child_done(c, 0);
-		child_wait(c);
-		_exit(4);
-	}
-	(void) waitpid(pid, NULL, 0);
-	child_done(c, 0);
-	child_wait(c);
+	start_one(c, starts_one_and_waits_on);
 }
 
 /* The record of the child is read while its parent, which no look finds, is still there. */
@@ -425,6 +435,56 @@ static void a_missed_child_waits_for_its_parents_record(void **state)
 	assert_int_equal(s.b.out.births[2].process.parent, s.b.out.births[1].id);
 	story_end(&s);
 	child_end(&s.main);
+}
+
+static void becomes_hiwater(const struct child *c)
+{
+	child_done(c, 0);
+	child_wait(c);
+	(void) prctl(PR_SET_NAME, HIWATER);
+	child_done(c, 0);
+	child_wait(c);
+	_exit(0);
+}
+
+static void start_one_that_becomes_hiwater(const struct child *c, void *arg)
+{
+	(void) arg;
+	start_one(c, becomes_hiwater);
+}
+
+/* It is found under its starter's name. Returns how many ends its record tells, behind the look that misses it. */
+static size_t ends_of_one_that_became_hiwater(bool seen)
+{
+	struct story s;
+
+	story_adopt(&s, start_one_that_becomes_hiwater);
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 1);
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	if (seen)
+		(void) processes_read(s.b.p, PROCESSES_MEMORY | PROCESSES_CPU, &s.b.out);
+	child_go(&s.main);
+	(void) child_take(&s.main);
+	(void) processes_look(s.b.p, LOOK_FULL, &s.b.out);
+	(void) processes_read(s.b.p, PROCESSES_MEMORY | PROCESSES_CPU, &s.b.out);
+	framebuf_clear(&s.b.out);
+	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
+	const size_t n = s.b.out.n_ends;
+
+	story_end(&s);
+	child_end(&s.main);
+	return n;
+}
+
+/* Of a recorder that runs inside the job nobody is told, however late its record comes; of a job's own hiwater everybody is. */
+static void a_recorder_that_ended_before_its_record_is_nobody(void **state)
+{
+	(void) state;
+	assert_int_equal(ends_of_one_that_became_hiwater(false), 0);
+	assert_int_equal(ends_of_one_that_became_hiwater(true), 1);
 }
 
 /* What was lost may have been a thread's or a child's: that holds to the end. */
@@ -632,6 +692,7 @@ int main(void)
 		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
 		CHILDREN_TEST(missed_children_of_a_missed_child_are_the_jobs),
 		CHILDREN_TEST(a_missed_child_waits_for_its_parents_record),
+		CHILDREN_TEST(a_recorder_that_ended_before_its_record_is_nobody),
 		CHILDREN_TEST(lost_records_are_told),
 		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
