@@ -39,14 +39,14 @@ static int64_t brought_lately(const struct job *job, const struct live *l)
 }
 
 /* The largest it can have been since the last total; since its fork, when it was what its parent was, where that was later.
- * A mark that rose above is a burst of its own. */
+ * A mark that rose above is a burst of its own, but one of what its parent gave it proves none. */
 static int64_t most_lately(const struct job *job, const struct live *l)
 {
 	const int64_t peak = l->m->program_peak, at_fork = l->rss + larger(l->given_anon - anon_of(l), 0);
 
 	if (!l->was_told) /* a fork hands on anonymous memory; what is mapped each maps in for itself */
 		return l->m->mark.known ? smaller(at_fork, peak) : at_fork;
-	return smaller(l->told + job->page_bytes * (l->own.now - l->own.before), l->burst > 0 ? l->seen : peak);
+	return smaller(l->told + job->page_bytes * (l->own.now - l->own.before), larger(l->burst > 0 ? l->seen : peak, l->given));
 }
 
 /* A copy of what it shares makes a member no larger. What it brought, and has not any more, it may have held between the last
@@ -150,7 +150,7 @@ void copies_late(struct job *job, const struct member *m, int64_t own, int64_t a
 		late_may(job, m->p.is_main, smaller(job->page_bytes * all, most));
 }
 
-int64_t copies_most(const struct job *job)
+struct maybe faults_lately(const struct job *job, bool earlier)
 {
 	int64_t faults = 0;
 
@@ -158,9 +158,16 @@ int64_t copies_most(const struct job *job)
 		const struct family *f = &job->families[i];
 
 		if (f->used && f->stale)
-			return INT64_MAX;
+			return UNKNOWN;
 		/* Whose last member has ended is told by what its members left. */
-		faults += larger((f->used ? f->faults : f->ended) - f->faults_before, 0);
+		faults += larger((f->used ? f->faults : f->ended) - (earlier ? f->faults_earlier : f->faults_before), 0);
 	}
-	return job->page_bytes * faults;
+	return known(faults);
+}
+
+int64_t copies_most(const struct job *job)
+{
+	const struct maybe faults = faults_lately(job, false);
+
+	return faults.known ? job->page_bytes * faults.value : INT64_MAX;
 }

@@ -195,7 +195,7 @@ int64_t image_before_exec(const struct facts *f)
 static void main_most_take(struct job *job, const struct member *m)
 {
 	struct facts *f = &job->facts;
-	const int64_t piece = larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
+	const int64_t piece = fault_most(job);
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)

@@ -6,6 +6,12 @@
 
 #include "job/job_internal.h"
 
+/* Bytes that one fault brings at most: a page, a piece of a file, or a huge page. */
+static inline int64_t fault_most(const struct job *job)
+{
+	return larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
+}
+
 /* job_family.c */
 
 /* Only its name tells whether it shares memory with others, and bounds must not rely on that. */
@@ -66,6 +72,8 @@ void copies_own(struct job *job, struct live *l);
 /* The counters of m, which has ended, say so many faults more than before, its own and with those of its children, when it
  * was known to have had so many bytes. */
 void copies_late(struct job *job, const struct member *m, int64_t own, int64_t all, int64_t size);
+/* Faults of all since the last total, or since before the memory was read that it told of; unknown where some were not read. */
+struct maybe faults_lately(const struct job *job, bool earlier);
 /* What all faults since the last total may have brought; INT64_MAX where that is not known. */
 int64_t copies_most(const struct job *job);
 

@@ -97,11 +97,12 @@ int64_t lately_unsure(const struct job *job)
 		if (f->used && (f->stale || !fresh))
 			sum += lost_most(f, ALL, 0);
 	}
-	return sum;
+	return sum + (faults_lately(job, true).known ? 0 : smaller(job->lately.files[ALL], job->lately.files_most[ALL]));
 }
 
 void lately_look(struct job *job)
 {
+	job->lately.faults = faults_lately(job, true);
 	for (size_t i = 0; i < job->n_live; i++)
 		lost_take(job, &job->live[i], held_of(&job->live[i]));
 	for (size_t i = 0; i < job->n_families; i++) {
@@ -110,10 +111,23 @@ void lately_look(struct job *job)
 	}
 }
 
-/* Files that several map went once. What the last total did not tell of is apart from what it did. */
+/* Files that several map went once. And there were never more of them than at the last total, and what was mapped since: by a fault each,
+ * a page, a piece of a file or a huge page of it. */
+static int64_t files_went(const struct job *job, enum set s, int64_t files)
+{
+	const int64_t piece = fault_most(job);
+	const int64_t then = job->lately.files_most[s], lost = smaller(files, then);
+	const struct maybe faults = job->lately.faults;
+
+	if (!faults.known || faults.value > INT64_MAX / 2 / piece)
+		return lost;
+	return smaller(lost, larger(then + faults.value * piece - files_most(job, s), 0));
+}
+
+/* What the last total did not tell of is apart from what it did. */
 static int64_t went(const struct job *job, enum set s, int64_t anon, int64_t files)
 {
-	return smaller(anon + smaller(files, job->lately.files_most[s]), job->high[s].last) + job->look.back_new[s];
+	return smaller(anon + files_went(job, s, files), job->high[s].last) + job->look.back_new[s];
 }
 
 int64_t lately_went(const struct job *job, enum set s)

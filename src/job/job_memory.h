@@ -98,6 +98,7 @@ struct lately {
 	int64_t anon[SETS];    /* of families */
 	int64_t files[SETS];   /* of all, added up */
 	int64_t files_most[SETS]; /* at the last total */
+	struct maybe faults;   /* of all, since before the memory was read that it told of */
 	int64_t untold[SETS];  /* sizes of those that ended and that it did not tell of */
 	uint32_t *ids;         /* of those that ended */
 	size_t n, cap;

@@ -76,10 +76,13 @@ static bool was_high(const struct job *job, int64_t gone, int64_t rest)
 	return gone > MIB && rest + gone > job->accs[M_JOB_RAM_HIGH].max;
 }
 
-/* Is it copies, beside what there was? */
+/* Is it copies, beside what there was? Those of who ended may be of any time since marks were read. */
 static bool copies_matter(const struct job *job, const struct look *look)
 {
-	return was_high(job, look->shrunk + job->burst[ALL].late_most, job->high[ALL].last);
+	const int64_t late = job->burst[ALL].late_most;
+	const struct recent *high = &job->high[ALL];
+
+	return was_high(job, look->shrunk + late, late > 0 ? high->now : high->last);
 }
 
 /* Is it what families lost with who ended, beside what is there? */

@@ -273,19 +273,41 @@ static void unseen_take(const struct job *job, struct ram_figure *figure)
 	figure->high = UNKNOWN;
 }
 
+/* Main's ru_maxrss is main's, or of one that it waited for. A larger one, for whom it did not wait, has that told by nothing else. */
+static bool is_maxrss_apart(const struct job *job)
+{
+	const int64_t value = job_facts_const(job)->main_maxrss_bytes.value;
+	bool apart = false;
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (is_in_another(p) && p->peak_bytes >= value - value / 64) /* marks are not that exact */
+			return false;
+		apart |= !p->is_main && p->peak_bytes >= value;
+	}
+	return apart;
+}
+
+/* What main can have been above what looks saw, it may have been beside the others. */
+static void main_take(const struct job *job, const struct ram_figure *main, struct ram_figure *figure)
+{
+	if (main->method == METHOD_BOUNDED && figure->high.known && is_maxrss_apart(job))
+		figure->high.value += main->high.value - main->low.value;
+}
+
 static int64_t at_most(struct maybe most, int64_t value)
 {
 	return most.known && most.value < value ? most.value : value;
 }
 
-/* A hidden process shares nothing if it is the only one. */
 static const char *source_of_all(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 
 	if (f->pss_passes.value > 0)
 		return "PSS";
-	return f->processes_hidden.value > 1 ? "fork families by name" : "fork families";
+	return f->processes_hidden.value > 0 ? "fork families by name" : "fork families";
 }
 
 static void bounded_figure(const struct job *job, const struct ram_accs *a, struct ram_figure *figure)
@@ -327,6 +349,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 			figure->peak = maybe_max(figure->peak, main->peak);
 			figure->high = maybe_max(figure->high, main->high);
 		}
+		main_take(job, main, figure);
 		unseen_take(job, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))

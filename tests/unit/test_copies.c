@@ -274,6 +274,48 @@ static void test_a_child_that_copied_and_gave_back_and_ended_untold(void **state
 	assert_were_twice_there(r);
 }
 
+/* What it was given it gave back, and then filled as much anew, a part of it after a look, and gave that back, too: its mark is that of
+ * what it was given, and was there before. */
+static void child_fills_what_it_was_given(struct rig *r)
+{
+	main_alone(r);
+	child_found_small(r, 20);
+	tick(r);
+	main_has_filled(r);
+	rss(r, 2, 200 * MB, MB / 2);
+	push(r);
+	faults(r, 2, FILL / 3 * 2 + 20);
+	tick(r);
+	child_gives_back(r, FILL + 20);
+}
+
+static void test_a_child_that_fills_what_it_was_given_and_gives_that_back(void **state)
+{
+	struct rig *r = *state;
+
+	child_fills_what_it_was_given(r);
+	assert_were_twice_there(r);
+	assert_are_once_there(r);
+}
+
+/* When it is seen to have ended, main's faults tell what it can have copied at last beside what there was since its mark was read. */
+static void test_faults_are_read_where_an_end_may_hide_copies(void **state)
+{
+	struct rig *r = *state;
+
+	child_fills_what_it_was_given(r);
+	main_has_filled(r);
+	faults(r, 2, FILL + 20);
+	tick(r);
+	gone(r, 2);
+	rss(r, 1, 300 * MB + MB / 2, MB / 2);
+	push(r);
+	assert_true(job_needs(r->job) & NEED_FAULTS);
+	faults(r, 1, FILL + 128);
+	tick(r);
+	assert_were_twice_there(r);
+}
+
 /* What is mapped a fork hands on to nobody: the child's faults bring it what its parent has, too. */
 static void test_a_child_that_is_about_to_map_what_its_parent_has(void **state)
 {
@@ -335,6 +377,8 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_gives_back_within_its_first_look),
 		RIG_TEST(test_a_child_that_copies_and_gives_back_and_whose_record_is_late),
 		RIG_TEST(test_a_child_that_copied_and_gave_back_and_ended_untold),
+		RIG_TEST(test_a_child_that_fills_what_it_was_given_and_gives_that_back),
+		RIG_TEST(test_faults_are_read_where_an_end_may_hide_copies),
 		RIG_TEST(test_a_child_that_is_about_to_map_what_its_parent_has),
 		RIG_TEST(test_a_child_that_runs_another_program_copied_no_more_than_it_was),
 	};

@@ -114,6 +114,51 @@ static void test_a_file_of_several_went_once(void **state)
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 612 * MB);
 }
 
+/* Three map the same file, main and its two forks; one ends, and those that live may have mapped another in its place. */
+static void one_of_three_ends(struct rig *r, int64_t faults_of_main)
+{
+	born(r, 1, 0, 77);
+	rss(r, 1, MB, 300 * MB);
+	faults(r, 1, 5000);
+	tick(r);
+	for (uint32_t id = 2; id <= 3; id++) {
+		born(r, id, 1, 77);
+		rss(r, id, MB, 300 * MB);
+		faults(r, id, 4700);
+	}
+	push(r);
+	job_files_done(r->job, 300 * MB);
+	for (int i = 0; i < 3; i++) {
+		faults(r, 1, 5000);
+		faults(r, 2, 4700);
+		faults(r, 3, 4700);
+		tick(r);
+	}
+	assert_within(most(r, M_JOB_RAM_HIGH), 301 * MB, 304 * MB);
+	ended_with_faults(r, 2, 301 * MB, 4702);
+	rss(r, 1, MB, 300 * MB);
+	rss(r, 3, MB, 300 * MB);
+	faults(r, 1, 5000 + faults_of_main);
+	faults(r, 3, 4700);
+	tick(r);
+}
+
+static void test_a_file_that_others_map_still_did_not_go(void **state)
+{
+	struct rig *r = *state;
+
+	one_of_three_ends(r, 1);
+	assert_within(most(r, M_JOB_RAM_HIGH), 301 * MB, 320 * MB);
+}
+
+static void test_a_file_may_have_gone_where_another_was_mapped(void **state)
+{
+	struct rig *r = *state;
+
+	one_of_three_ends(r, 5000);
+	assert_true(most(r, M_JOB_RAM_HIGH) >= 600 * MB);
+}
+
 static void test_what_an_exec_dropped_went(void **state)
 {
 	struct rig *r = *state;
@@ -410,6 +455,8 @@ int main(void)
 		RIG_TEST(test_one_ends_where_the_next_one_begins),
 		RIG_TEST(test_files_went_too),
 		RIG_TEST(test_a_file_of_several_went_once),
+		RIG_TEST(test_a_file_that_others_map_still_did_not_go),
+		RIG_TEST(test_a_file_may_have_gone_where_another_was_mapped),
 		RIG_TEST(test_what_an_exec_dropped_went),
 		RIG_TEST(test_what_an_exec_dropped_went_though_the_next_program_is_as_large),
 		RIG_TEST(test_what_is_given_back_went),

@@ -562,8 +562,6 @@ static void test_what_main_can_have_been_it_may_have_been(void **state)
 	summary_done(&s);
 }
 
-/* ---- orphans, for whom hiwater waits --------------------------------------------------------------------------------- */
-
 static void orphan_reaped(struct rig *r, uint32_t id, int64_t maxrss, int64_t minor, int64_t waited)
 {
 	framebuf_end(&r->buf, &(struct end) {
@@ -576,6 +574,45 @@ static void orphan_reaped(struct rig *r, uint32_t id, int64_t maxrss, int64_t mi
 			      });
 	push(r);
 }
+
+/* Main waited for little ones, and for a child of so many bytes, when an orphan of 100 MB had been seen, and its ru_maxrss is 60. */
+static int64_t beside_an_orphan(struct rig *r, int64_t waited_for)
+{
+	struct summary s;
+	int64_t high;
+
+	start(r, false);
+	born(r, 2, 1, 79);
+	born(r, 3, 1, 78);
+	faults(r, 2, 100 * MB / PAGE);
+	push(r);
+	rss(r, 2, 100 * MB, 0);
+	rss(r, 3, waited_for, 0);
+	tick(r);
+	gone(r, 3);
+	push(r);
+	orphan_reaped(r, 2, 100 * MB, 100 * MB / PAGE, 0);
+	tick(r);
+	job_facts(r->job)->main_faults = known(60 * MB / PAGE);
+	main_reaped(r, 60 * MB, 100, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	high = s.combined.high.value;
+	summary_done(&s);
+	return high;
+}
+
+static void test_main_may_have_been_it_beside_one_that_was_larger(void **state)
+{
+	assert_int_equal(beside_an_orphan(*state, MB), 161 * MB);
+}
+
+static void test_who_was_waited_for_may_have_been_it(void **state)
+{
+	assert_int_equal(beside_an_orphan(*state, 60 * MB), 171 * MB);
+}
+
+/* ---- orphans, for whom hiwater waits --------------------------------------------------------------------------------- */
 
 /* No look found them, or their zombies alone; all may have been there at once, whoever their parent was. */
 static void orphans_of_100_mb(struct rig *r, bool found)
@@ -843,6 +880,8 @@ int main(void)
 		RIG_TEST(test_faults_that_brought_more_than_they_can_are_no_bound),
 		RIG_TEST(test_mains_size_may_be_off),
 		RIG_TEST(test_what_main_can_have_been_it_may_have_been),
+		RIG_TEST(test_main_may_have_been_it_beside_one_that_was_larger),
+		RIG_TEST(test_who_was_waited_for_may_have_been_it),
 		RIG_TEST(test_orphans_that_ended_in_the_look_that_found_them_add_up),
 		RIG_TEST(test_orphans_that_no_look_found_add_up),
 		RIG_TEST(test_orphans_whose_zombies_were_found_add_up),
