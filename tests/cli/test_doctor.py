@@ -275,7 +275,8 @@ def test_lists_at_rest_are_read_as_their_cost_says(tool):
     assert lists["period_here_s"] >= 50 * 0.03 and lists["period_resting_s"] == max(5, lists["period_here_s"])
     assert all(r["period_resting_s"] == r["period_here_s"] for r in found.values() if r != lists)
     said = " ".join(tool.run("doctor").stdout.split())
-    assert "memory moves, 0.2/s while it does" in said or lists["period_here_s"] >= 5, said
+    # A list that took a tenth of a second this time, on a busy machine, is read less often than that as it is.
+    assert "memory moves, 0.2/s while it does" in said or "memory moves), here once in" in said, said
 
 
 def test_how_often_others_than_nvidias_are_read(tool):
