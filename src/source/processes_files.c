@@ -254,27 +254,33 @@ static int maps_read(struct processes *p, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-/* One whose maps are not to be read is counted by its rss_file. */
+/* Adds what its maps say to the user that was made last. */
+static int user_maps(struct processes *p, struct member *m)
+{
+	char path[PATH_LEN];
+	autoclose int fd = smallfile_open(p->env.root->proc, process_path(path, m->pid, m->tid, "maps"));
+
+	return fd < 0 ? fd : maps_read(p, fd);
+}
+
+/* One whose maps are not to be read is counted by its rss_file: it may have ended since the look that will be told of, which has
+ * that. */
 static int user_read(struct processes *p, struct member *m)
 {
 	struct files *f = p->files;
-	char path[PATH_LEN];
-	autoclose int fd = -1;
 	int r;
 
 	if (m->lender && member_borrows(p, m))
 		return 0;
-	uint64_t before = m->rss_file;
+	const uint64_t before = m->rss_file;
+	const bool is_there = member_memory(p, m) == 0;
 
-	if (member_memory(p, m) < 0)
-		return 0;
 	if (vec_room(&f->users, &f->cap_users, f->n_users, sizeof(*f->users), MEMBERS_MAX) < 0)
 		return -ENOMEM;
 	struct user *u = &f->users[f->n_users++];
 
 	*u = (struct user) { .from = f->n_uses, .rss_file = before > m->rss_file ? before : m->rss_file };
-	fd = smallfile_open(p->env.root->proc, process_path(path, m->pid, m->tid, "maps"));
-	r = fd < 0 ? fd : maps_read(p, fd);
+	r = is_there ? user_maps(p, m) : -ESRCH;
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0 || u->n == 0 || !member_is_same(p, m)) {

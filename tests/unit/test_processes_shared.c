@@ -170,6 +170,32 @@ static void different_files_add_up(void **state)
 	bench_end(&b);
 }
 
+/* It ended after the look that its files belong to. */
+static void files_of_who_has_just_ended_count(void **state)
+{
+	static char name[] = "data";
+	struct child children[2];
+	struct bench b;
+	uint64_t bytes;
+
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		children[i] = child_start(map_own_file, name);
+		(void) child_take(&children[i]);
+	}
+	bench_start(&b, NULL, true);
+	assert_int_equal(processes_adopt(b.p, children[0].pid, true, &b.out), 0);
+	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
+	(void) kill(children[1].pid, SIGKILL);
+	zombie_wait(children[1].pid);
+	bytes = files_of(&b);
+	assert_true(bytes >= 40 * MIB && bytes < 40 * MIB + LIBRARIES);
+	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
+	bytes = files_of(&b);
+	assert_true(bytes >= 20 * MIB && bytes < 20 * MIB + LIBRARIES);
+	bench_end(&b);
+}
+
 /* Two halves of one file, and a large file of which little is resident. */
 static void map_half(const struct child *c, void *arg)
 {
@@ -324,6 +350,7 @@ int main(void)
 		CHILDREN_TEST(a_pss_pass_counts_shared_pages_once),
 		CHILDREN_TEST(one_shared_mapping_counts_once),
 		CHILDREN_TEST(different_files_add_up),
+		CHILDREN_TEST(files_of_who_has_just_ended_count),
 		CHILDREN_TEST(overlaps_count_once_and_what_is_not_resident_does_not),
 		CHILDREN_TEST(many_pieces_of_one_file),
 		CHILDREN_TEST(a_hostile_proc),
