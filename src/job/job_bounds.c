@@ -350,6 +350,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	lately_look(job);
 	for (enum set s = ALL; s < SETS; s++)
 		ret->between[s] = ret->high[s] + lately_went(job, s);
+	unmarked_look(job);
 	for (size_t i = 0; i < job->n_live; i++)
 		live_bursts(job, &job->live[i], ret);
 	for (enum set s = ALL; s < SETS; s++) {

@@ -75,6 +75,7 @@ static void live_remove(struct job *job, struct member *m)
 		job->level_known[k] -= m->level[k].known;
 	}
 	m->seen = l->seen;
+	m->unmarked = l->unmarked;
 	m->given = l->given;
 	if (l->was_told)
 		room_make(job, m, l->told);
@@ -387,13 +388,28 @@ static void unread_take(struct job *job, struct member *m, const struct end *end
 	m->grown_faults = grown;
 }
 
+/* An exit record has the mark of the last program alone, and its name. ru_maxrss has all of them, and who lives on was looked at. */
+static enum marked marked_how(const struct job *job, const struct member *m, const struct end *end)
+{
+	const struct facts *f = &job->facts;
+	const bool are_there = !f->taskstats.known || (f->taskstats.value == 1 && f->taskstats_lost.value != 1);
+
+	if (end->how == END_TASKSTATS)
+		return *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0 ? MARK_OF_ANOTHER : MARK_KEPT;
+	if (end->how == END_SEEN)
+		return are_there ? MARK_AWAITED : MARK_LOST;
+	return MARK_KEPT;
+}
+
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
 	int64_t tree[TREES], plain[PLAINS], faults, size;
+	enum marked marked;
 
 	if (!m)
 		return 0;
+	marked = marked_how(job, m, end);
 	faults = own_faults(m);
 	size = m->seen;
 	for (enum tree k = 0; k < TREES; k++)
@@ -422,6 +438,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		copies_late(job, m, own_faults(m) - faults, all, size);
 	}
 	unread_take(job, m, end);
+	unmarked_end(job, m, marked, end->maxrss_bytes);
 	job->counters_read = true;
 	return 0;
 }

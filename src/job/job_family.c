@@ -71,11 +71,12 @@ void family_leave(struct job *job, struct member *m, int64_t faults)
 		job->free_family = m->family;
 }
 
+/* Also when its last member has left: until another family has its place, what was told of late may still be asked for. */
 void family_add(struct job *job, const struct member *m, int64_t faults)
 {
-	struct family *f = family_of(job, m);
+	struct family *f = m->family != NOT_ALIVE ? &job->families[m->family] : NULL;
 
-	if (f)
+	if (f && f->generation == m->generation)
 		f->ended += faults;
 }
 

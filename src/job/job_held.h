@@ -116,6 +116,23 @@ bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */
 int64_t bounds_worst(const struct job *job, enum set set);
 
+/* job_unmarked.c */
+
+/* It runs another program: the next reading of its faults says what it can have been before. */
+void unmarked_exec(const struct job *job, struct live *l);
+enum marked {
+	MARK_AWAITED,          /* its exit record will tell */
+	MARK_KEPT,             /* it is told */
+	MARK_LOST,             /* it is not */
+	MARK_OF_ANOTHER        /* it is another program's than looks saw */
+};
+/* It has ended. maxrss: its ru_maxrss. */
+void unmarked_end(struct job *job, struct member *m, enum marked how, struct maybe maxrss);
+/* Once a total, before what was seen since the last marks begins anew. */
+void unmarked_look(struct job *job);
+/* At the end of the run: the facts of it. */
+void unmarked_tell(struct job *job);
+
 /* job_lately.c */
 
 /* It runs another program. */

@@ -10,6 +10,7 @@
  *   job_read.c    readings of processes
  *   job_family.c  fork families: what they can hold at most
  *   job_lately.c  what went between two looks
+ *   job_unmarked.c  what those were at most whose marks nobody reads
  *   job_bounds.c  low, high, bursts, the PSS pass
  *   job_total.c   totals as readings, the end of the run
  *   job_events.c  events, phases, series
@@ -128,6 +129,7 @@ struct member {
 	int64_t untold;       /* its size, if no total told of it */
 	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
 	uint64_t room_seq;    /* frame that told of the last of them */
+	struct unmarked unmarked;
 	int64_t copied;       /* what it probably shared with its parent: it ended before a look at it was added up, or is hidden */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
@@ -176,6 +178,7 @@ struct live {
 	int64_t told;          /* its rss at the last total */
 	struct held at_total;  /* of that, what it did not drop by an exec since */
 	int64_t before_exec;   /* what it was at the last total before its exec, until its faults are read again; 0: none */
+	struct unmarked unmarked;
 	bool was_told;         /* there was one since its birth */
 	uint64_t rss_seq, faults_seq; /* frame that brought them */
 	bool is_main, rss_known, looked;
@@ -213,6 +216,12 @@ static inline int64_t untold_of(const struct live *l)
 static inline bool own_is_marked(const struct family *f, const struct live *l)
 {
 	return l->own.mark_seq > f->base_seq && l->own.mark_seq > l->own.forked_seq;
+}
+
+/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
+static inline bool process_is_in_another(const struct process *p)
+{
+	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
 }
 
 /* GPUs, or processes on them, in the order of birth. */
@@ -263,6 +272,7 @@ struct job {
 	struct look look;
 	struct burst burst[SETS];
 	struct lately lately;
+	struct unmarked_spans unmarked;
 	int64_t main_burst;
 	struct recent high[SETS], ram[SETS];
 	struct pass pass;

@@ -25,9 +25,12 @@ static void lost_take(struct job *job, struct live *l, struct held now)
 	}
 }
 
+/* Where this look has read its memory already, before it found out, the total to come tells of that, whichever program it was of. */
 void lately_exec(struct job *job, struct live *l)
 {
-	lost_take(job, l, (struct held) { 0 });
+	const bool is_read = l->rss_known && l->rss_seq > job->settled_seq;
+
+	lost_take(job, l, is_read ? held_of(l) : (struct held) { 0 });
 	l->at_total = (struct held) { 0 };
 }
 

@@ -104,6 +104,29 @@ struct lately {
 	size_t n, cap;
 };
 
+/* What a member can have been since its mark was read last. */
+struct unmarked {
+	int64_t faults, huge;  /* its own, and huge pages given to whomever, when a total had both anew */
+	int64_t anon;          /* its anonymous memory then */
+	int64_t ahead;         /* bytes that faults brought until then, which no look at its memory can have shown */
+	int64_t top;           /* its largest rss at totals since then */
+	int64_t most;          /* what it was at most since its mark was read; 0: no more than was seen */
+	uint64_t exec_seq;     /* frame that told of another program, until a total has its faults; 0: none */
+};
+
+/* Of those whose mark nobody reads any more: from when to when, and what of it was seen. */
+struct unmarked_span {
+	uint64_t since_ns, until_ns;
+	int64_t most, seen;
+	uint32_t id;
+	bool is_main;
+};
+
+struct unmarked_spans {
+	struct unmarked_span *list;
+	size_t n, cap;
+};
+
 /* A total at the last look, its largest since marks were read last, and in the span before that. */
 struct recent {
 	int64_t last, now, before;

@@ -344,6 +344,7 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 		gpu_acc_end(&job->gpu_accs[i], time_ns);
 	job->ended = true;
 	phases_update_parts(job);
+	unmarked_tell(job);
 	if (bounds_raise(job, &b))
 		tell_ram(&b, out);
 	if (job->main_burst > job->accs[M_JOB_RAM_MAIN].max)

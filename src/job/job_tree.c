@@ -275,6 +275,7 @@ static void exec_take(struct job *job, struct member *m)
 	uint32_t family = family_new(job);
 
 	copies_exec(l);
+	unmarked_exec(job, l);
 	lately_exec(job, l);
 	kin_drop(job, m);
 	m->young = m->ran_another = true;

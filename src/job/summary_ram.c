@@ -39,12 +39,6 @@ void ram_figure_split(struct ram_figure *figure, int64_t private, int64_t whole)
 
 /* ---- all, and all but main ------------------------------------------------------------------------------------------ */
 
-/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
-static bool is_in_another(const struct process *p)
-{
-	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
-}
-
 /* Faults of the children that those waited for who are in nobody's counters themselves, and of theirs. */
 static int64_t faults_waited(const struct job *job)
 {
@@ -54,7 +48,7 @@ static int64_t faults_waited(const struct job *job)
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
-		if (!is_in_another(p) && !(p->is_main && of_main.known))
+		if (!process_is_in_another(p) && !(p->is_main && of_main.known))
 			faults += p->faults_waited;
 	}
 	return faults;
@@ -131,7 +125,7 @@ static int64_t faults_untold(const struct job *job)
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
-		faults -= is_in_another(p) ? p->faults_minor : 0;
+		faults -= process_is_in_another(p) ? p->faults_minor : 0;
 	}
 	return faults;
 }
@@ -181,7 +175,7 @@ static struct maybe unseen_most(const struct job *job)
 static bool is_maxrss_of_all(const struct job *job)
 {
 	for (size_t i = 0; i < job_process_count(job); i++) {
-		if (!job_process(job, i)->is_main && !is_in_another(job_process(job, i)))
+		if (!job_process(job, i)->is_main && !process_is_in_another(job_process(job, i)))
 			return false;
 	}
 	return job_facts_const(job)->main_maxrss_bytes.known;
@@ -282,7 +276,7 @@ static bool is_maxrss_apart(const struct job *job)
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
 
-		if (is_in_another(p) && p->peak_bytes >= value - value / 64) /* marks are not that exact */
+		if (process_is_in_another(p) && p->peak_bytes >= value - value / 64) /* marks are not that exact */
 			return false;
 		apart |= !p->is_main && p->peak_bytes >= value;
 	}
@@ -294,6 +288,13 @@ static void main_take(const struct job *job, const struct ram_figure *main, stru
 {
 	if (main->method == METHOD_BOUNDED && figure->high.known && is_maxrss_apart(job))
 		figure->high.value += main->high.value - main->low.value;
+}
+
+/* What they may have been that their marks would have told. */
+static void unmarked_take(struct maybe more, struct ram_figure *figure)
+{
+	if (figure->high.known)
+		figure->high.value += more.value;
 }
 
 static int64_t at_most(struct maybe most, int64_t value)
@@ -350,6 +351,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 			figure->high = maybe_max(figure->high, main->high);
 		}
 		main_take(job, main, figure);
+		unmarked_take(job_facts_const(job)->unmarked_bytes, figure);
 		unseen_take(job, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
@@ -379,6 +381,7 @@ static void descendants_figure(const struct job *job, bool none, struct ram_figu
 			figure->high = UNKNOWN;
 	} else {
 		bounded_figure(job, &accs, figure);
+		unmarked_take(f->unmarked_rest_bytes, figure);
 		unseen_take(job, figure);
 		if (f->peak_private_rest_bytes.known && figure->peak.known)
 			ram_figure_split(figure, f->peak_private_rest_bytes.value, figure->peak.value);

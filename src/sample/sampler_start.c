@@ -173,6 +173,8 @@ void sampler_forking(struct sampler *s)
 {
 	sampler_oom_begin(s);
 	listen_to_ends(s);
+	if (s->taskstats)
+		taskstats_precede(s->taskstats);
 	processes_list_elders(s->options.root, &s->elders);
 	s->forking_boot_ns = clock_boot_ns();
 }

@@ -343,6 +343,8 @@ struct taskstats;
 /* Listens to exit records of the machine (CAP_NET_ADMIN). Returns 0, -EPERM, or -errno with text. */
 int taskstats_open(struct taskstats **ret, struct err *err);
 void taskstats_close(struct taskstats *t);
+/* Every process that it will be asked for starts later than this: a start time, in clock ticks, need not prove it. */
+void taskstats_precede(struct taskstats *t);
 int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 
 /* Takes what waits; ends of members (END_TASKSTATS) go to out, also of those that were already told to have ended. A

@@ -44,6 +44,11 @@ struct taskstats {
 	struct map late_ids; /* of those, by pid; 0: not known yet */
 };
 
+void taskstats_precede(struct taskstats *t)
+{
+	t->opened_ns = 0;
+}
+
 int taskstats_open(struct taskstats **ret, struct err *err)
 {
 	struct taskstats *t = calloc(1, sizeof(*t));

@@ -341,6 +341,18 @@ def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, o
     between(combined["peak_bytes"], 149, 320)
 
 
+@pytest.mark.parametrize("how", ["end", "exec"])
+@pytest.mark.parametrize("options", [[], ["-i", "30ms"], ["-i", "1s"]])
+def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how, options):
+    """Exit records have the mark of its last program alone, and main's ru_maxrss is main's own. Marks are not that exact."""
+    summary = run(workload, "unread-mark", how, options=options)
+    check_all(summary)
+    for name, least in (("combined", 320), ("descendants", 120)):
+        high = summary["ram"][name]["high_bytes"]
+        assert high is None or 0.98 * least * MB <= high <= (least + 260) * MB + summary["ram"][name]["huge_bytes"], summary["ram"][name]
+    between(summary["ram"]["main"]["peak_bytes"], 200, 206)
+
+
 def test_children_of_the_first_moment_are_counted(run):
     """They may have ended before hiwater had its first look; the kernel's exit records tell of them."""
     for _ in range(20):

@@ -485,6 +485,23 @@ static void gives_way(const char *how)
 	(void) wait(NULL);
 }
 
+/* A child has 120 MB for a moment, long after looks began, and then ends or runs another program: its mark goes with that. */
+static void unread_mark(int execs)
+{
+	const size_t bytes = 120 * (size_t) MB;
+
+	if (fork() == 0) {
+		nap(1250);
+		(void) munmap(fill(bytes), bytes);
+		if (execs)
+			run_another();
+		_exit(0);
+	}
+	(void) fill(200 * (size_t) MB);
+	(void) wait(NULL);
+	nap(300);
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -545,6 +562,8 @@ int main(int argc, char **argv)
 		huge_at_once();
 	else if (strcmp(job, "gives-way") == 0)
 		gives_way(argc > 2 ? argv[2] : "");
+	else if (strcmp(job, "unread-mark") == 0)
+		unread_mark(argc > 2 && strcmp(argv[2], "exec") == 0);
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

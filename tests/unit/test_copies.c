@@ -144,6 +144,26 @@ static void test_a_main_that_copies_and_is_waited_for_later(void **state)
 	assert_were_twice_there(r);
 }
 
+/* Nobody is left when main's counters tell what the child brought, whose record has its mark alone. */
+static void test_a_child_whose_faults_are_told_when_all_have_ended(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	ended_with(r, 2, 300 * MB + MB / 2);
+	gone(r, 1);
+	push(r);
+	job_facts(r->job)->main_zombie_cminflt = known(FILL + 20);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = 1,
+				      .how = END_REAPED,
+				      .faults_minor = known(2 * FILL + 128 + 20),
+			      });
+	tick(r);
+	assert_were_twice_there(r);
+}
+
 /* A child that copied 20 MB is seen to have ended when main has been waited for, with what it had waited for itself. */
 static void test_what_main_waited_for_is_not_copied_again(void **state)
 {
@@ -368,6 +388,7 @@ int main(void)
 		RIG_TEST(test_a_child_that_copies_and_ends),
 		RIG_TEST(test_a_child_that_copies_and_whose_record_is_late),
 		RIG_TEST(test_a_main_that_copies_and_is_waited_for_later),
+		RIG_TEST(test_a_child_whose_faults_are_told_when_all_have_ended),
 		RIG_TEST(test_what_main_waited_for_is_not_copied_again),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),

@@ -183,6 +183,19 @@ static void test_what_an_exec_dropped_went_though_the_next_program_is_as_large(v
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 610 * MB);
 }
 
+/* The look had read its memory when it found out: of the old program, which is told of once. */
+static void test_what_an_exec_dropped_did_not_go_before_it_was_read(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 300 * MB, 0);
+	rss(r, 2, 300 * MB, 0);
+	push(r);
+	born(r, 2, 1, 80);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 310 * MB);
+}
+
 static void test_what_is_given_back_went(void **state)
 {
 	struct rig *r = *state;
@@ -458,6 +471,7 @@ int main(void)
 		RIG_TEST(test_a_file_that_others_map_still_did_not_go),
 		RIG_TEST(test_a_file_may_have_gone_where_another_was_mapped),
 		RIG_TEST(test_what_an_exec_dropped_went),
+		RIG_TEST(test_what_an_exec_dropped_did_not_go_before_it_was_read),
 		RIG_TEST(test_what_an_exec_dropped_went_though_the_next_program_is_as_large),
 		RIG_TEST(test_what_is_given_back_went),
 		RIG_TEST(test_a_mark_may_have_risen_beside_what_went),
