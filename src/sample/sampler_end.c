@@ -18,6 +18,16 @@ static uint64_t hold(const struct sampler *s)
 	return 3 * s->options.interval_ns;
 }
 
+/* Processor time of its own: what it is told of when it is waited for has its children's, too. */
+static void zombie_cpu(struct sampler *s)
+{
+	if (s->zombie.id == 0)
+		return;
+	framebuf_value(&s->buf, M_PROC_CPU_USER, s->zombie.id, s->zombie.cpu_user_ns.value);
+	framebuf_value(&s->buf, M_PROC_CPU_SYSTEM, s->zombie.id, s->zombie.cpu_system_ns.value);
+	sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), hold(s));
+}
+
 /* The kernel queues the exit record before it shows the zombie, so both are here now: also of those that no look has
  * found, while main is there to be their parent. */
 static void main_zombie(struct sampler *s, pid_t pid)
@@ -30,6 +40,7 @@ static void main_zombie(struct sampler *s, pid_t pid)
 		facts->main_zombie_cminflt = s->zombie.faults_waited;
 		facts->main_faults = maybe_sum(s->zombie.faults_minor, s->zombie.faults_major);
 		facts->main_ignored_sigchld = known(ignored_sigchld);
+		zombie_cpu(s);
 	}
 	if (!s->taskstats)
 		return;
@@ -47,7 +58,8 @@ static void orphan_zombie(struct sampler *s, pid_t pid)
 		return;
 	if (!s->taskstats && processes_orphan(s->processes, pid, &s->buf))
 		sampler_show(s, &s->buf, FRAME_PROCFS, sampler_time(s), hold(s));
-	(void) processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld);
+	if (processes_zombie(s->processes, pid, &s->zombie, &ignored_sigchld) == 0)
+		zombie_cpu(s);
 }
 
 /* Once it has ended, its number may be an orphan's. */

@@ -341,6 +341,13 @@ def test_what_lets_go_as_another_comes_was_there_beside_it(run, workload, how, o
     between(combined["peak_bytes"], 149, 320)
 
 
+def test_what_main_did_after_the_last_look_is_its_own(run):
+    """It has waited for a child, so what it leaves when it is waited for is not its own alone."""
+    summary = run("/bin/sh", "-c", "(exit 0); i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done", options=["-i", "10s"])
+    cpu = sum(summary["time"][key] for key in ("user_s", "system_s"))
+    assert max(p["cpu_s"] or 0 for p in summary["processes"]["list"]) >= 0.8 * cpu - 0.03, summary["processes"]
+
+
 @pytest.mark.parametrize("how", ["end", "exec"])
 @pytest.mark.parametrize("options", [[], ["-i", "30ms"], ["-i", "1s"]])
 def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how, options):
