@@ -44,9 +44,11 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 		return 0;
 	const uint64_t quiet_ns = until_ns > ours->last_at_ns ? until_ns - ours->last_at_ns : 0;
 	const uint64_t gaps_ns = *ret_ns > ours->span_ns ? *ret_ns - ours->span_ns : 0;
-	const uint64_t ns = quiet_ns > gaps_ns && quiet_ns > ours->hold_ns / 2 ? quiet_ns : gaps_ns; /* a list was due by then */
+	const bool was_due = quiet_ns > ours->hold_ns / 2;
+	const uint64_t ns = quiet_ns > gaps_ns && was_due ? quiet_ns : gaps_ns;
+	const bool is_most = was_due && ns > *ret_ns / 2; /* of a short run */
 
-	return ns > long_ns && ns > *ret_ns / 50 ? ns : 0;
+	return is_most || (ns > long_ns && ns > *ret_ns / 50) ? ns : 0;
 }
 
 bool job_gpu_had_strangers(const struct job *job, uint32_t gpu)

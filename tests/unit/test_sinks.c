@@ -506,6 +506,8 @@ static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
 		{ 2, 5, false, false },
 		{ 2, 3.9, true, true },
 		{ 2, 5, true, false },
+		{ 1, 2.9, false, false },
+		{ 1, 1.9, false, true },
 		{ 600, 605, false, true },
 		{ 600, 660, true, false },
 	};
