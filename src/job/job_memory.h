@@ -118,7 +118,8 @@ struct unmarked {
 struct unmarked_span {
 	uint64_t since_ns, until_ns;
 	int64_t most, seen;
-	uint32_t id;
+	uint32_t id;           /* 0: several */
+	uint32_t together;     /* so many at one time */
 	bool is_main;
 };
 

@@ -12,6 +12,10 @@
 #include "base/buf.h"
 #include "job/job_held.h"
 
+enum {
+	MAX_SPANS = 2048
+};
+
 /* What its own faults brought since the last total that had them anew. */
 static int64_t brought(const struct job *job, const struct unmarked *u, int64_t faults)
 {
@@ -36,6 +40,39 @@ static void most_take(const struct job *job, struct unmarked *u, int64_t faults,
 	u->most = larger(u->most, u->top + u->ahead + brought(job, u, faults) - less);
 }
 
+static int began_earlier(const void *a, const void *b)
+{
+	const struct unmarked_span *x = a, *y = b;
+
+	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
+}
+
+/* a began earlier. */
+static struct unmarked_span both(const struct unmarked_span *a, const struct unmarked_span *b)
+{
+	const bool met = b->since_ns <= a->until_ns;
+
+	return (struct unmarked_span) {
+		.since_ns = a->since_ns,
+		.until_ns = a->until_ns > b->until_ns ? a->until_ns : b->until_ns,
+		.most = larger(a->most, b->most),
+		.seen = smaller(a->seen, b->seen),
+		.together = met ? a->together + b->together : (uint32_t) larger(a->together, b->together),
+		.is_main = a->is_main && b->is_main,
+	};
+}
+
+/* In a run of a million children those that are neighbours in time are told as one: half as many are left. */
+static void spans_halve(struct unmarked_spans *all)
+{
+	size_t n = 0;
+
+	qsort(all->list, all->n, sizeof(*all->list), began_earlier);
+	for (size_t i = 0; i < all->n; i += 2)
+		all->list[n++] = i + 1 < all->n ? both(&all->list[i], &all->list[i + 1]) : all->list[i];
+	all->n = n;
+}
+
 /* How large its mark would have told that it was is settled at the end of the run, when it is known how large any can have been. */
 static void span_take(struct job *job, const struct member *m, const struct unmarked *u, int64_t seen)
 {
@@ -45,12 +82,17 @@ static void span_take(struct job *job, const struct member *m, const struct unma
 		.most = u->most,
 		.seen = seen,
 		.id = m->p.id,
+		.together = 1,
 		.is_main = m->p.is_main,
 	};
 	struct unmarked_spans *all = &job->unmarked;
 
+	if (span.most <= span.seen)
+		return;
+	if (all->n == MAX_SPANS)
+		spans_halve(all);
 	/* Without memory for it, it is not told. */
-	if (span.most > span.seen && vec_room(&all->list, &all->cap, all->n, sizeof(*all->list), MAX_MEMBERS) == 0)
+	if (vec_room(&all->list, &all->cap, all->n, sizeof(*all->list), MAX_SPANS) == 0)
 		all->list[all->n++] = span;
 }
 
@@ -188,7 +230,7 @@ static size_t edges_of(const struct job *job, enum set s, struct edge *ret)
 
 	for (size_t i = 0; i < job->unmarked.n; i++) {
 		const struct unmarked_span *span = &job->unmarked.list[i];
-		const int64_t more = smaller(span->most, cap) - span->seen;
+		const int64_t more = span->together * (smaller(span->most, cap) - span->seen);
 
 		if (more <= 0 || (s == REST && span->is_main))
 			continue;

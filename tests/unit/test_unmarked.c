@@ -206,6 +206,19 @@ static void test_both_at_once(void **state)
 	assert_most(r, 260 * MB, 4 * MB);
 }
 
+/* So many that neighbours in time are told as one. */
+static void test_thousands_one_after_the_other(void **state)
+{
+	struct rig *r = *state;
+
+	main_begins(r, true);
+	for (uint32_t id = 2; id < 5000; id++) {
+		child_begins(r, id);
+		runs_another(r, id);
+	}
+	assert_most(r, 130 * MB, 2 * MB);
+}
+
 /* Of the last look's faults some came after its memory was read: the next look shows them, and they are none of its own. */
 static void test_faults_are_read_behind_the_memory(void **state)
 {
@@ -236,6 +249,7 @@ int main(void)
 		RIG_TEST(test_whose_mark_was_read_meanwhile),
 		RIG_TEST(test_one_after_the_other),
 		RIG_TEST(test_both_at_once),
+		RIG_TEST(test_thousands_one_after_the_other),
 		RIG_TEST(test_faults_are_read_behind_the_memory),
 	};
 
