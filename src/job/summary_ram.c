@@ -154,12 +154,12 @@ static int64_t faults_missed(const struct job *job)
 }
 
 /* Were there, or may there have been, processes that no look found? Whose faults were last read a while before its end may
- * hide one, so this is said sooner than that they matter. */
+ * hide one, so this is said sooner than that they matter; and so may some that nobody waited for, whose faults are fewer than none. */
 static bool may_lack_some(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
 
-	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_untold(job) > 0);
+	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_untold(job) != 0);
 }
 
 /* What children can have held, all at once, where no look found any: a fault brings a page, a piece of a file

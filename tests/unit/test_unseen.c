@@ -95,6 +95,15 @@ static void expect_bounded(struct rig *r, bool has_records, int64_t waited)
 	summary_done(&s);
 }
 
+/* It was not waited for, by a parent that ignores SIGCHLD: main's counters have others, or nobody. */
+static void test_what_was_seen_and_not_waited_for_hides_nobody(void **state)
+{
+	struct summary s = with_a_child(*state, false, 29000);
+
+	assert_true(s.seen_at_least);
+	summary_done(&s);
+}
+
 static void test_the_childs_own_faults_change_nothing(void **state)
 {
 	expect_bounded(*state, false, 30000);
@@ -854,6 +863,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_nothing_was_read),
 		RIG_TEST(test_a_peak_without_a_look_has_no_mean),
+		RIG_TEST(test_what_was_seen_and_not_waited_for_hides_nobody),
 		RIG_TEST(test_the_childs_own_faults_change_nothing),
 		RIG_TEST(test_few_unseen_faults_raise_the_bound),
 		RIG_TEST(test_very_few_unseen_faults_bring_no_more_than_a_piece_each),
