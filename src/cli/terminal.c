@@ -31,8 +31,9 @@ enum {
 void terminal_guard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
+		/* The lowest number is taken: this one. Who writes to a stdout that was closed is to find out. */
 		if (fcntl(fd, F_GETFD) < 0)
-			(void) open("/dev/null", O_RDWR | O_CLOEXEC); /* takes the lowest number: this one */
+			(void) open("/dev/null", (fd == 1 ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 	}
 }
 

@@ -47,6 +47,13 @@ def test_what_the_job_finds(tool):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("words", [["runs"], ["doctor"], ["--help"], ["show", "last"], ["export", "last", "--to", "csv"]])
+def test_a_stdout_that_is_closed_is_told(tool, words):
+    assert tool.run("run", "--summary", "none", "--", "sleep", "1.2").returncode == 0
+    done = tool.run(*words, stdout=None, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    assert done.returncode == 1 and "cannot write" in done.stderr, done
+
+
 def test_streams_that_are_closed_stay_closed(tool):
     def close():
         os.close(0)
