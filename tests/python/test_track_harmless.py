@@ -296,3 +296,14 @@ def test_nothing_of_the_interpreter_is_kept_open(program):
             os.close(w)
             assert os.read(r, 1) == b""
     """)
+
+
+@pytest.mark.parametrize("name, package", [("Lightning", "lightning"), ("HuggingFace", "transformers"), ("Keras", "keras")])
+def test_a_callback_without_its_framework_says_what_to_install(program, name, package):
+    program.run(f"""
+        import sys
+        sys.modules[{package!r}] = None
+        try: hiwater.callbacks.{name}
+        except ModuleNotFoundError as error: assert "pip install {package}" in str(error), error
+        else: raise AssertionError("it is there")
+    """)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     def Lightning(run: Optional[Run] = None, *, name: Optional[str] = None, sinks: Iterable[Sink] = (), every: float = 10.0,
                   **options: Any) -> Any: ...
 
-_MODULES = {"HuggingFace": "huggingface", "Keras": "keras", "Lightning": "lightning"}
+# Of each the module here, and the package that it is for.
+_MODULES = {"HuggingFace": ("huggingface", "transformers"), "Keras": ("keras", "keras"), "Lightning": ("lightning", "lightning")}
 __all__ = ["HuggingFace", "Keras", "Lightning", "epochs"]
 
 
@@ -46,7 +47,14 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module, package = _MODULES[name]
+    try:
+        value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        raise ModuleNotFoundError(f"hiwater.callbacks.{name} needs {package}, which is not installed here: pip install {package}",
+                                  name=package) from error
     globals()[name] = value
     return value
 
