@@ -222,6 +222,10 @@ int measure_prepare(struct measure *m)
 		complain("--json -: stdout belongs to the job; give a file, or see hiwater show --json afterwards");
 		return -EINVAL;
 	}
+	if (m->actions.n > 0 && !m->alerts.text[0] && !m->limits.text[0]) {
+		complain("--on-alert: there is no alert to do it at; say when with --alert, such as --alert usual");
+		return -EINVAL;
+	}
 	r = prepare_file(&m->json_file, "--json");
 	return r < 0 ? r : prepare_file(&m->summary_file, "--summary-file");
 }

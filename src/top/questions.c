@@ -3,6 +3,7 @@
  * What the line at the bottom asks for, and what becomes of the answer.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "top/keys.h"
@@ -46,6 +47,8 @@ void key_ask_mark(struct top *t, int key)
 	(void) key;
 	if (t->feed.kind == FEED_REPLAY || t->feed.over)
 		key_say(t, "a run that is over takes no marks");
+	else if (!t->feed.recorder && !getenv("HIWATER_SOCKET"))
+		key_say(t, "marks are made inside the run, with: hiwater mark TEXT");
 	else
 		ask(t, ASK_MARK);
 }

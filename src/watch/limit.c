@@ -78,7 +78,7 @@ static enum limit_act begin_end(struct limits *l, size_t limit, const struct wat
 	if (is_pending(l, a->pid) || l->n_pending == LIMITS_PENDING)
 		return LIMIT_NOTHING;
 	l->pending[l->n_pending++] = (struct limit_pending) { .pid = a->pid, .kill_ns = a->time_ns + l->grace_ns, .limit = limit };
-	(void) snprintf(text, sizeof(text), "; %s is told to end, and killed after %s", whom(a, name, sizeof(name)),
+	(void) snprintf(text, sizeof(text), "; %s is told to end, and killed if it lives on after %s", whom(a, name, sizeof(name)),
 		units_duration((int64_t) l->grace_ns, grace));
 	add_text(a, text);
 	return LIMIT_END;

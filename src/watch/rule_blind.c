@@ -74,7 +74,7 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 	finding_evidence(f, "processes_hidden", (double) n.value);
 	next(text);
 	buf_printf(text, "%lld process%s another user's rights (setuid) or hid from others (prctl): what %s with others is told by names alone, "
-			 "and some memory may be counted more than once; as root hiwater sees it.",
+			 "and some memory may be counted more than once; with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it.",
 		(long long) n.value, n.value == 1 ? " has" : "es have", n.value == 1 ? "it shares" : "they share");
 }
 

@@ -122,6 +122,7 @@ def test_nothing_to_look_at_is_said_at_the_end(tool):
     ("--on-alert", "error: ", "it is empty"),
     ("--on-alert", "critical: echo", "no such level"),
     ("--on-alert", "signal", "names no signal"),
+    ("--on-alert", "true", "there is no alert to do it at; say when with --alert"),
     ("--limit", "ram = 24", "write it as 24GiB"),
 ])
 def test_refused_before_the_job(tool, option, rule, says):

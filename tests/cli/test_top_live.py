@@ -82,6 +82,8 @@ def test_a_recording_that_grows(tool, screen):
     first = s.wait(r"(0:00:\d\d)  every")[1]
     wait_for(lambda: (re.search(r"(0:00:\d\d)  every", s.text()) or [0, first])[1] > first, "it goes on")
     s.wait("python")
+    s.keys("m")  # another shell's run: no text is asked for that could not be taken
+    s.wait("marks are made inside the run, with: hiwater mark TEXT")
     run.terminate()
     run.wait(DEADLINE)
     s.wait("ended")
