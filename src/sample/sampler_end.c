@@ -18,10 +18,10 @@ static uint64_t hold(const struct sampler *s)
 	return 3 * s->options.interval_ns;
 }
 
-/* Processor time of its own: what it is told of when it is waited for has its children's, too. */
+/* Processor time of its own: what it is told of when it is waited for has its children's, too. An exit record has it more exactly. */
 static void zombie_cpu(struct sampler *s)
 {
-	if (s->zombie.id == 0)
+	if (s->zombie.id == 0 || s->taskstats)
 		return;
 	framebuf_value(&s->buf, M_PROC_CPU_USER, s->zombie.id, s->zombie.cpu_user_ns.value);
 	framebuf_value(&s->buf, M_PROC_CPU_SYSTEM, s->zombie.id, s->zombie.cpu_system_ns.value);
