@@ -183,6 +183,8 @@ struct pss_drift {
 /* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
 void job_files_done(struct job *job, uint64_t bytes);
+/* bytes, or what was known before and has grown since, if that is less. */
+uint64_t job_files_most(struct job *job, uint64_t bytes);
 
 /* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is
  * fine. Totals that this raises (a peak known only from the exit record) are put into out, to be applied and stored. */

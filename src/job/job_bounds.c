@@ -16,6 +16,13 @@ void job_files_done(struct job *job, uint64_t bytes)
 	job->look.seq = 0;
 }
 
+uint64_t job_files_most(struct job *job, uint64_t bytes)
+{
+	const int64_t growth = job_look(job)->files_growth[ALL];
+
+	return job->files.known && (uint64_t) (job->files.value + growth) < bytes ? (uint64_t) (job->files.value + growth) : bytes;
+}
+
 int64_t files_most(const struct job *job, enum set set)
 {
 	const int64_t sum = job->look.files_sum[set];
@@ -362,6 +369,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 		live_beside(&job->live[i], ret);
 	families_settle(job);
 	lately_settle(job, ret);
+	unmarked_settle(job, ret);
 	job->huge_totals[1] = job->huge_totals[0];
 	job->huge_totals[0] = job->huge;
 	job->marks_read = false;

@@ -130,6 +130,9 @@ enum marked {
 void unmarked_end(struct job *job, struct member *m, enum marked how, struct maybe maxrss);
 /* Once a total, before what was seen since the last marks begins anew. */
 void unmarked_look(struct job *job);
+struct bounds;
+/* The total b is told: who was there until then was so beside all that. */
+void unmarked_settle(struct job *job, const struct bounds *b);
 /* At the end of the run: the facts of it. */
 void unmarked_tell(struct job *job);
 

@@ -40,6 +40,9 @@ void lately_end(struct job *job, struct member *m, struct live *l)
 
 	m->untold = l->was_told ? 0 : untold_of(l);
 	lost_take(job, l, (struct held) { 0 });
+	/* What this look has read of the others is older than its end. */
+	for (enum set s = ALL; s < SETS && job->memory_seq == job->seq && !(s == REST && l->is_main); s++)
+		job->families[l->family].lately.late[s] += l->at_total.anon;
 	for (enum set s = ALL; s < SETS && !(s == REST && l->is_main); s++)
 		lately->untold[s] += m->untold;
 	/* Without room its later proofs stand beside the last total alone. */
@@ -83,10 +86,16 @@ static int64_t family_lost(const struct job *job, const struct family *f, enum s
 	return held.known ? smaller(lost, larger(held.value - f->most[s], 0)) : lost;
 }
 
+static void went_take(struct job *job, const struct family *f, enum set s, int64_t lost)
+{
+	job->lately.anon[s] += lost;
+	job->lately.late[s] += smaller(lost, f->lately.late[s]);
+}
+
 void lately_family_end(struct job *job, const struct family *f)
 {
 	for (enum set s = ALL; s < SETS; s++)
-		job->lately.anon[s] += lost_most(f, s, 0);
+		went_take(job, f, s, lost_most(f, s, 0));
 }
 
 int64_t lately_unsure(const struct job *job)
@@ -110,7 +119,7 @@ void lately_look(struct job *job)
 		lost_take(job, &job->live[i], held_of(&job->live[i]));
 	for (size_t i = 0; i < job->n_families; i++) {
 		for (enum set s = ALL; job->families[i].used && s < SETS; s++)
-			job->lately.anon[s] += family_lost(job, &job->families[i], s, 0);
+			went_take(job, &job->families[i], s, family_lost(job, &job->families[i], s, 0));
 	}
 }
 
@@ -127,10 +136,10 @@ static int64_t files_went(const struct job *job, enum set s, int64_t files)
 	return smaller(lost, larger(then + faults.value * piece - files_most(job, s), 0));
 }
 
-/* What the last total did not tell of is apart from what it did. */
+/* What the last total did not tell of is apart from what it did: what was born since, and who ended during its look. */
 static int64_t went(const struct job *job, enum set s, int64_t anon, int64_t files)
 {
-	return smaller(anon + files_went(job, s, files), job->high[s].last) + job->look.back_new[s];
+	return smaller(anon + files_went(job, s, files), job->high[s].last) + job->look.back_new[s] + job->lately.before[s];
 }
 
 int64_t lately_went(const struct job *job, enum set s)
@@ -161,12 +170,12 @@ void lately_settle(struct job *job, const struct bounds *b)
 			m->others[s].most = larger(m->others[s].most, b->between[s] + lately->untold[s] - own);
 		}
 	}
-	*lately = (struct lately) { .ids = lately->ids, .cap = lately->cap };
+	*lately = (struct lately) { .ids = lately->ids, .cap = lately->cap, .before = { lately->late[ALL], lately->late[REST] } };
 	for (size_t i = 0; i < job->n_families; i++) {
 		struct family *f = &job->families[i];
 
 		for (enum set s = ALL; s < SETS; s++) {
-			f->lately.lost[s] = 0;
+			f->lately.lost[s] = f->lately.late[s] = 0;
 			f->lately.told[s] = f->most[s];
 		}
 		f->lately.read = f->anchored;

@@ -49,6 +49,7 @@ struct family {
 		struct maybe read;    /* until its faults were read, behind that one's memory */
 		bool lacks;           /* that one may lack a member */
 		int64_t lost[SETS];   /* what members held then and do not now, added up */
+		int64_t late[SETS];   /* of that, those that ended during the look */
 	} lately;
 	/* From here on: of the look that is being added up. */
 	int64_t anon[SETS], faults;
@@ -96,6 +97,8 @@ struct burst {
  * that came meanwhile. */
 struct lately {
 	int64_t anon[SETS];    /* of families */
+	int64_t late[SETS];    /* of those that ended during this look: they may have been there beside what the next one finds */
+	int64_t before[SETS];  /* the same of the last look */
 	int64_t files[SETS];   /* of all, added up */
 	int64_t files_most[SETS]; /* at the last total */
 	struct maybe faults;   /* of all, since before the memory was read that it told of */
@@ -109,7 +112,8 @@ struct unmarked {
 	int64_t faults, huge;  /* its own, and huge pages given to whomever, when a total had both anew */
 	int64_t anon;          /* its anonymous memory then */
 	int64_t ahead;         /* bytes that faults brought until then, which no look at its memory can have shown */
-	int64_t top;           /* its largest rss at totals since then */
+	int64_t top;           /* its rss then, or what it was larger since by files */
+	uint64_t rss_seq;      /* frame of that look */
 	int64_t most;          /* what it was at most since its mark was read; 0: no more than was seen */
 	uint64_t exec_seq;     /* frame that told of another program, until a total has its faults; 0: none */
 };
@@ -117,6 +121,7 @@ struct unmarked {
 /* Of those whose mark nobody reads any more: from when to when, and what of it was seen. */
 struct unmarked_span {
 	uint64_t since_ns, until_ns;
+	int64_t base[SETS];    /* all that was known to be held meanwhile, what was seen of it among that */
 	int64_t most, seen;
 	uint32_t id;           /* 0: several */
 	uint32_t together;     /* so many at one time */
@@ -126,6 +131,7 @@ struct unmarked_span {
 struct unmarked_spans {
 	struct unmarked_span *list;
 	size_t n, cap;
+	size_t settled;        /* the next total tells what was held beside the others */
 };
 
 /* A total at the last look, its largest since marks were read last, and in the span before that. */

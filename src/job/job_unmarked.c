@@ -54,6 +54,7 @@ static struct unmarked_span both(const struct unmarked_span *a, const struct unm
 
 	return (struct unmarked_span) {
 		.since_ns = a->since_ns,
+		.base = { larger(a->base[ALL], b->base[ALL]), larger(a->base[REST], b->base[REST]) },
 		.until_ns = a->until_ns > b->until_ns ? a->until_ns : b->until_ns,
 		.most = larger(a->most, b->most),
 		.seen = smaller(a->seen, b->seen),
@@ -70,13 +71,14 @@ static void spans_halve(struct unmarked_spans *all)
 	qsort(all->list, all->n, sizeof(*all->list), began_earlier);
 	for (size_t i = 0; i < all->n; i += 2)
 		all->list[n++] = i + 1 < all->n ? both(&all->list[i], &all->list[i + 1]) : all->list[i];
-	all->n = n;
+	all->n = all->settled = n;
 }
 
 /* How large its mark would have told that it was is settled at the end of the run, when it is known how large any can have been. */
-static void span_take(struct job *job, const struct member *m, const struct unmarked *u, int64_t seen)
+static void span_take(struct job *job, const struct member *m, const struct unmarked *u, const struct beside *others, int64_t seen)
 {
 	const struct unmarked_span span = {
+		.base = { others[ALL].most + seen, others[REST].most + seen },
 		.since_ns = m->mark_ns > m->p.born_ns ? m->mark_ns : m->p.born_ns,
 		.until_ns = m->p.ended ? m->p.ended_ns : job->now_ns,
 		.most = u->most,
@@ -89,10 +91,10 @@ static void span_take(struct job *job, const struct member *m, const struct unma
 
 	if (span.most <= span.seen)
 		return;
-	if (all->n == MAX_SPANS)
+	if (all->n >= MAX_SPANS && all->settled == all->n)
 		spans_halve(all);
 	/* Without memory for it, it is not told. */
-	if (vec_room(&all->list, &all->cap, all->n, sizeof(*all->list), MAX_SPANS) == 0)
+	if (vec_room(&all->list, &all->cap, all->n, sizeof(*all->list), MAX_MEMBERS) == 0)
 		all->list[all->n++] = span;
 }
 
@@ -103,6 +105,7 @@ static void begin(const struct job *job, struct live *l, int64_t ahead)
 	l->unmarked.anon = anon_of(l);
 	l->unmarked.ahead = ahead;
 	l->unmarked.top = l->rss;
+	l->unmarked.rss_seq = l->rss_seq;
 }
 
 void unmarked_exec(const struct job *job, struct live *l)
@@ -112,8 +115,10 @@ void unmarked_exec(const struct job *job, struct live *l)
 
 static void exec_look(struct job *job, struct live *l)
 {
+	const struct beside others[SETS] = { live_others(l, ALL), live_others(l, REST) };
+
 	most_take(job, &l->unmarked, l->own.now, brought_after(job, l));
-	span_take(job, l->m, &l->unmarked, l->seen);
+	span_take(job, l->m, &l->unmarked, others, l->seen);
 	begin(job, l, 0);
 	l->unmarked.exec_seq = 0;
 	l->unmarked.most = 0;
@@ -127,6 +132,12 @@ static void one_look(const struct job *job, struct live *l)
 
 	most_take(job, &l->unmarked, l->own.now, 0);
 	begin(job, l, larger(smaller(l->unmarked.ahead + lately - risen, lately), 0));
+}
+
+/* Faults that are still to be read brought what anonymous memory it has risen by. */
+static void between_looks(struct live *l)
+{
+	l->unmarked.top = larger(l->unmarked.top, l->rss - larger(anon_of(l) - l->unmarked.anon, 0));
 }
 
 /* Its mark was read behind the memory, too: it was no more than that until then. */
@@ -145,15 +156,24 @@ void unmarked_look(struct job *job)
 
 		if (!l->rss_known)
 			continue;
-		if (fresh && l->faults_seq > l->rss_seq) {
-			if (l->unmarked.exec_seq > 0)
-				exec_look(job, l);
-			else
-				one_look(job, l);
-		}
-		l->unmarked.top = larger(l->unmarked.top, l->rss);
+		if (!fresh || l->faults_seq < l->rss_seq || l->unmarked.rss_seq == l->rss_seq)
+			between_looks(l);
+		else if (l->unmarked.exec_seq > 0)
+			exec_look(job, l);
+		else
+			one_look(job, l);
 		if (l->marked)
 			marked_look(l);
+	}
+}
+
+void unmarked_settle(struct job *job, const struct bounds *b)
+{
+	struct unmarked_spans *all = &job->unmarked;
+
+	for (; all->settled < all->n; all->settled++) {
+		for (enum set s = ALL; s < SETS; s++)
+			all->list[all->settled].base[s] = larger(all->list[all->settled].base[s], b->between[s]);
 	}
 }
 
@@ -177,40 +197,13 @@ void unmarked_end(struct job *job, struct member *m, enum marked how, struct may
 	if (how == MARK_OF_ANOTHER || u->exec_seq > 0)
 		most_take(job, u, own_faults(m), 0);
 	if (how != MARK_KEPT || u->exec_seq > 0)
-		span_take(job, m, u, m->seen);
+		span_take(job, m, u, m->others, m->seen);
 	*u = (struct unmarked) { 0 };
 	if (maxrss.known && !m->p.is_main)
 		maxrss_bounds(job, m->p.id, maxrss.value);
 }
 
 /* ---- what all of them were at most beside what was seen ------------------------------------------------------------ */
-
-struct edge {
-	uint64_t time_ns;
-	int64_t rise;
-};
-
-/* Who begins when another ends may have been there with it. */
-static int earlier_first(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->rise > y->rise ? -1 : x->rise < y->rise;
-}
-
-static int64_t most_together(struct edge *edges, size_t n)
-{
-	int64_t sum = 0, most = 0;
-
-	qsort(edges, n, sizeof(*edges), earlier_first);
-	for (size_t i = 0; i < n; i++) {
-		sum += edges[i].rise;
-		most = larger(most, sum);
-	}
-	return most;
-}
 
 static bool is_maxrss_of_all(const struct job *job)
 {
@@ -223,31 +216,41 @@ static bool is_maxrss_of_all(const struct job *job)
 	return job->facts.main_maxrss_bytes.known;
 }
 
-static size_t edges_of(const struct job *job, enum set s, struct edge *ret)
+/* What it may have been above what was seen of it, where none was larger than cap. */
+static int64_t span_more(const struct unmarked_span *span, enum set s, int64_t cap)
 {
-	const int64_t cap = is_maxrss_of_all(job) ? job->facts.main_maxrss_bytes.value + job->facts.rss_error_bytes.value : INT64_MAX;
-	size_t n = 0;
+	return s == REST && span->is_main ? 0 : span->together * larger(smaller(span->most, cap) - span->seen, 0);
+}
 
-	for (size_t i = 0; i < job->unmarked.n; i++) {
-		const struct unmarked_span *span = &job->unmarked.list[i];
-		const int64_t more = span->together * (smaller(span->most, cap) - span->seen);
+/* All that were there when this one began, at that time. */
+static int64_t most_at(const struct unmarked_spans *all, const struct unmarked_span *first, enum set s, int64_t cap)
+{
+	int64_t base = 0, sum = 0;
 
-		if (more <= 0 || (s == REST && span->is_main))
+	for (size_t i = 0; i < all->n; i++) {
+		const struct unmarked_span *span = &all->list[i];
+		const int64_t more = span_more(span, s, cap);
+
+		if (more == 0 || span->since_ns > first->since_ns || span->until_ns < first->since_ns)
 			continue;
-		ret[n++] = (struct edge) { span->since_ns, more };
-		ret[n++] = (struct edge) { span->until_ns, -more };
+		sum += more;
+		base = larger(base, span->base[s]);
 	}
-	return n;
+	return base + sum;
 }
 
 void unmarked_tell(struct job *job)
 {
-	struct edge *edges;
+	const int64_t cap = is_maxrss_of_all(job) ? job->facts.main_maxrss_bytes.value + job->facts.rss_error_bytes.value : INT64_MAX;
+	const struct unmarked_spans *all = &job->unmarked;
+	int64_t most[SETS] = { 0 };
 
-	if (job->unmarked.n == 0)
+	for (size_t i = 0; i < all->n; i++) {
+		for (enum set s = ALL; s < SETS; s++)
+			most[s] = larger(most[s], most_at(all, &all->list[i], s, cap));
+	}
+	if (all->n == 0)
 		return;
-	edges = calloc(2 * job->unmarked.n, sizeof(*edges));
-	job->facts.unmarked_bytes = edges ? known(most_together(edges, edges_of(job, ALL, edges))) : UNKNOWN;
-	job->facts.unmarked_rest_bytes = edges ? known(most_together(edges, edges_of(job, REST, edges))) : UNKNOWN;
-	free(edges);
+	job->facts.unmarked_bytes = known(most[ALL]);
+	job->facts.unmarked_rest_bytes = known(most[REST]);
 }

@@ -294,7 +294,7 @@ static void main_take(const struct job *job, const struct ram_figure *main, stru
 static void unmarked_take(struct maybe more, struct ram_figure *figure)
 {
 	if (figure->high.known)
-		figure->high.value += more.value;
+		figure->high = maybe_max(figure->high, more);
 }
 
 static int64_t at_most(struct maybe most, int64_t value)

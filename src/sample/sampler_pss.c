@@ -56,9 +56,10 @@ static void count(struct maybe *counter)
 static void look_at_files(struct sampler *s)
 {
 	uint64_t bytes, cost = 0;
+	const int r = processes_files(s->processes, &bytes, &cost);
 
-	if (processes_files(s->processes, &bytes, &cost) == 0)
-		job_files_done(s->job, bytes);
+	if (r >= 0)
+		job_files_done(s->job, r > 0 ? job_files_most(s->job, bytes) : bytes);
 	s->pss.credit_ns -= (int64_t) cost;
 }
 

@@ -263,8 +263,8 @@ static int user_maps(struct processes *p, struct member *m)
 	return fd < 0 ? fd : maps_read(p, fd);
 }
 
-/* One whose maps are not to be read is counted by its rss_file: it may have ended since the look that will be told of, which has
- * that. */
+/* One whose maps are not to be read is counted by its rss_file. Returns 1 if it has ended since the look that is to be told of, which
+ * has its files: others may map them, too. */
 static int user_read(struct processes *p, struct member *m)
 {
 	struct files *f = p->files;
@@ -273,6 +273,7 @@ static int user_read(struct processes *p, struct member *m)
 	if (m->lender && member_borrows(p, m))
 		return 0;
 	const uint64_t before = m->rss_file;
+
 	const bool is_there = member_memory(p, m) == 0;
 
 	if (vec_room(&f->users, &f->cap_users, f->n_users, sizeof(*f->users), MEMBERS_MAX) < 0)
@@ -288,7 +289,7 @@ static int user_read(struct processes *p, struct member *m)
 		for (size_t i = 0; i < u->n; i++)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
-	return 0;
+	return !is_there && u->rss_file > 0;
 }
 
 /* ---- the cut ------------------------------------------------------------------------------------------------------ */
@@ -351,6 +352,7 @@ int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost
 {
 	uint64_t began = thread_cpu_ns();
 	struct files *f = p->files;
+	int ended = 0;
 
 	if (!f) {
 		f = p->files = calloc(1, sizeof(*f));
@@ -365,8 +367,9 @@ int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost
 
 		if (r < 0)
 			return r;
+		ended |= r;
 	}
 	*ret_bytes = smallest_cut(f);
 	*ret_cost_ns = thread_cpu_ns() - began;
-	return 0;
+	return ended;
 }

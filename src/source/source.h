@@ -303,7 +303,8 @@ struct pss_pass {
 int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out);
 
 /* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
- * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. */
+ * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. Returns 0, -ENOMEM, or
+ * 1: one has ended since its memory was read, and is counted as if it shared none. */
 int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns);
 
 /* What a zombie that is not yet reaped still says: end.faults_waited, cpu (stat), and whether it ignored SIGCHLD (status).

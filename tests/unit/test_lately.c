@@ -171,6 +171,24 @@ static void test_what_an_exec_dropped_went(void **state)
 	assert_int_equal(most(r, M_JOB_RAM), 312 * MB);
 }
 
+/* Main's memory was read, then both went on, and one ended before its own was read: it was there beside what the next look finds. */
+static void test_who_ended_during_the_look_went_after_it(void **state)
+{
+	struct rig *r = *state;
+
+	first_holds(r, 78, 150 * MB, 0);
+	rss(r, 1, 125 * MB, 0);
+	gone(r, 2);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 275 * MB);
+	rss(r, 1, 150 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 300 * MB);
+	rss(r, 1, 200 * MB, 0);
+	tick(r);
+	assert_int_equal(most(r, M_JOB_RAM_HIGH), 300 * MB);
+}
+
 /* By then it had grown again: what it held of the old program is no part of that. */
 static void test_what_an_exec_dropped_went_though_the_next_program_is_as_large(void **state)
 {
@@ -470,6 +488,7 @@ int main(void)
 		RIG_TEST(test_a_file_of_several_went_once),
 		RIG_TEST(test_a_file_that_others_map_still_did_not_go),
 		RIG_TEST(test_a_file_may_have_gone_where_another_was_mapped),
+		RIG_TEST(test_who_ended_during_the_look_went_after_it),
 		RIG_TEST(test_what_an_exec_dropped_went),
 		RIG_TEST(test_what_an_exec_dropped_did_not_go_before_it_was_read),
 		RIG_TEST(test_what_an_exec_dropped_went_though_the_next_program_is_as_large),

@@ -237,6 +237,24 @@ static void test_faults_are_read_behind_the_memory(void **state)
 	summary_done(&s);
 }
 
+/* The next look shows them where faults are not read again, too. */
+static void test_faults_that_are_shown_before_others_are_read(void **state)
+{
+	struct rig *r = *state;
+
+	main_begins(r, false);
+	child_begins(r, 2);
+	child_stands(r, 2, 60 * MB, 100 * MB / PAGE);
+	main_stands(r);
+	rss(r, 2, 100 * MB, 0);
+	tick(r);
+	child_stands(r, 2, 100 * MB, 100 * MB / PAGE);
+	gone(r, 2);
+	tick(r);
+	finish(r);
+	assert_true(job_facts_const(r->job)->unmarked_rest_bytes.value <= 101 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +269,7 @@ int main(void)
 		RIG_TEST(test_both_at_once),
 		RIG_TEST(test_thousands_one_after_the_other),
 		RIG_TEST(test_faults_are_read_behind_the_memory),
+		RIG_TEST(test_faults_that_are_shown_before_others_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
