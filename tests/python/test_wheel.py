@@ -42,7 +42,7 @@ def built(how, folder):
     else:
         env = dict(os.environ, PATH=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
         run(sys.executable, "-m", "pip", "wheel", "-q", copy_of_source(folder), "--no-deps", "--no-build-isolation",
-            "-w", dist, "--config-settings=setup-args=-Dstatic_deps=true", "--config-settings=setup-args=-Dbuildtype=plain", env=env)
+            "-w", dist, "-Csetup-args=-Dstatic_deps=true", "-Csetup-args=-Dbuildtype=plain", env=env)
     wheels = list(dist.glob("*.whl"))
     assert len(wheels) == 1
     return wheels[0]
