@@ -28,6 +28,12 @@ static bool is_calm(const struct job *job, const struct live *l)
 	return l->own.lost - l->own.went <= job->page_bytes * l->own.now / LITTLE;
 }
 
+/* Alone at the last look, it shares with nobody that is known: its mark has what it brought. */
+static bool was_alone(const struct job *job, const struct live *l)
+{
+	return job->families[l->family].n <= 1;
+}
+
 /* Of what it alone brought, all but what had gone before the last total; what it can hold of it now is in the others' sum. */
 static int64_t brought_lately(const struct job *job, const struct live *l)
 {
@@ -121,7 +127,7 @@ void copies_end(struct job *job, struct live *l, bool counted)
 	}
 	late = smaller(job->page_bytes * (l->own.now - l->own.before), most) - larger(size - larger(l->told, l->given), 0);
 	if (counted)
-		late_take(job, l->m, late, is_calm(job, l));
+		late_take(job, l->m, late, is_calm(job, l) && !was_alone(job, l));
 	else
 		late_may(job, l->is_main, most);
 }

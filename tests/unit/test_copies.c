@@ -195,6 +195,24 @@ static void test_one_that_no_look_found_lived_beside_what_the_next_one_finds(voi
 	assert_within(most(r, M_JOB_RAM_HIGH), 600 * MB, 603 * MB);
 }
 
+/* Its child ended long ago. What its last faults brought, it held inside its mark; but of a child that nobody has seen
+ * it may have copied that. */
+static void test_a_main_that_was_left_alone_copies_nothing_at_its_end(void **state)
+{
+	struct rig *r = *state;
+
+	main_and_one_child(r);
+	ended_with_faults(r, 2, 300 * MB + MB / 2, 20);
+	main_has_filled(r);
+	tick(r);
+	main_has_filled(r);
+	tick(r);
+	ended_with_faults(r, 1, 301 * MB, FILL + 128 + 600);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM), 300 * MB, 301 * MB + MB / 4);
+	assert_within(most(r, M_JOB_RAM_HIGH), 301 * MB + 600 * PAGE, 304 * MB);
+}
+
 /* ---- who copies and gives the copy back --------------------------------------------------------------------------------- */
 
 static void test_a_child_that_copies_and_gives_back(void **state)
@@ -390,6 +408,7 @@ int main(void)
 		RIG_TEST(test_a_main_that_copies_and_is_waited_for_later),
 		RIG_TEST(test_a_child_whose_faults_are_told_when_all_have_ended),
 		RIG_TEST(test_what_main_waited_for_is_not_copied_again),
+		RIG_TEST(test_a_main_that_was_left_alone_copies_nothing_at_its_end),
 		RIG_TEST(test_one_that_no_look_found_lived_beside_what_the_next_one_finds),
 		RIG_TEST(test_a_child_that_copies_and_gives_back),
 		RIG_TEST(test_a_child_that_gives_back_without_a_copy),
