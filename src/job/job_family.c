@@ -156,10 +156,10 @@ void family_found(struct job *job, struct member *m)
 {
 	struct family *f = family_of(job, m);
 
-	if (!f || (job->config.huge_page_bytes > 0 && !job->huge.known))
+	if (!f || (job->config.huge_page_bytes > 0 && !job->huge_first.known))
 		return;
 	f->anchors[0] = (struct anchor) {
-		.value = -(int64_t) job->config.huge_page_bytes * job->huge.value,
+		.value = -(int64_t) job->config.huge_page_bytes * job->huge_first.value,
 		.time_ns = 0,
 	};
 	f->n_anchors = 1;

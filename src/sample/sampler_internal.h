@@ -30,7 +30,7 @@ struct pss_budget {
 struct oom {
 	bool began;
 	int log;                         /* descriptor; negative: none */
-	struct oom_counts before;
+	struct early_counts before;
 	int64_t told;                    /* kills in the job's cgroup that a trigger told of */
 };
 

@@ -366,13 +366,14 @@ struct oom_victim {
 };
 
 /* Counts up to now. */
-struct oom_counts {
-	struct maybe machine, cgroup;
+struct early_counts {
+	struct maybe oom_kills, cgroup_oom_kills;
+	struct maybe thp_faults; /* huge pages given to programs */
 	char path[512]; /* the cgroup: this process's; "" none */
 };
 
-/* oom_count.c: a few small files. */
-void oom_counts_read(const struct root *root, bool no_cgroup, struct oom_counts *ret);
+/* early_counts.c: a few small files. */
+void early_counts_read(const struct root *root, bool no_cgroup, struct early_counts *ret);
 
 /* kmsg.c: the kernel's log from here on. Returns a descriptor, -EOPNOTSUPP where the log would speak of other processes
  * by the same numbers (a pid namespace), or -errno: mostly it is root's to read. */

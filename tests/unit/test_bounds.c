@@ -88,6 +88,32 @@ static void test_without_their_faults_the_sum_is_the_bound(void **state)
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
+/* The child had six of them before hiwater's sources were open, and fills the rest of 150 MB. */
+static void test_huge_pages_count_from_before_the_job(void **state)
+{
+	struct rig *r = *state;
+
+	huge_pages(r, 1000);
+	huge_pages(r, 1006);
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 77);
+	rss(r, 1, 0, MB);
+	rss(r, 2, 12 * MB, 0);
+	push(r);
+	faults(r, 1, 100);
+	faults(r, 2, 6);
+	huge_pages(r, 1006);
+	tick(r);
+	rss(r, 1, 0, MB);
+	rss(r, 2, 150 * MB, 0);
+	push(r);
+	faults(r, 1, 100);
+	faults(r, 2, 75);
+	huge_pages(r, 1075);
+	tick(r);
+	assert_true(last(r, M_JOB_RAM_HIGH) >= 151 * MB);
+}
+
 static void test_a_child_that_fills_huge_pages_is_caught(void **state)
 {
 	struct rig *r = *state;
@@ -649,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_eight_forks_share_what_they_were_given),
 		RIG_TEST(test_what_one_had_alone_is_not_how_several_share),
 		RIG_TEST(test_without_their_faults_the_sum_is_the_bound),
+		HUGE_RIG_TEST(test_huge_pages_count_from_before_the_job),
 		HUGE_RIG_TEST(test_a_child_that_fills_huge_pages_is_caught),
 		RIG_TEST(test_a_childs_first_mark_is_its_parents_memory),
 		HUGE_RIG_TEST(test_huge_pages_of_others_are_not_the_jobs),

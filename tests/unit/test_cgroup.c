@@ -553,7 +553,7 @@ static void a_group_is_found_by_either_path(void **state)
 
 /* ---- counts of before the job ----------------------------------------------------------------------------------------- */
 
-static void kills_are_counted_before_there_is_a_job(void **state)
+static void what_is_counted_before_there_is_a_job(void **state)
 {
 	static const struct {
 		const char *group, *file, *text;
@@ -568,24 +568,25 @@ static void kills_are_counted_before_there_is_a_job(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct oom_counts counts;
+		struct early_counts counts;
 		struct temp_tree t;
 		bool v2 = rows[i].group[0] == '0';
 
 		temp_tree_new(&t);
 		temp_tree_put(&t, "proc/self/cgroup", rows[i].group);
-		temp_tree_put(&t, "proc/vmstat", "pgfault 3\noom_kill 9\n");
+		temp_tree_put(&t, "proc/vmstat", "pgfault 3\nthp_fault_alloc 4\nthp_collapse_alloc 1\noom_kill 9\n");
 		temp_tree_put(&t, v2 ? "sys/fs/cgroup/cgroup.controllers" : "sys/fs/cgroup/memory/x", "");
 		temp_tree_put(&t, rows[i].file, rows[i].text);
 		struct root root = temp_tree_root(&t);
 
-		oom_counts_read(&root, false, &counts);
-		assert_int_equal(counts.machine.value, 9);
-		assert_int_equal(counts.cgroup.known, rows[i].cgroup.known);
-		assert_int_equal(counts.cgroup.value, rows[i].cgroup.value);
+		early_counts_read(&root, false, &counts);
+		assert_int_equal(counts.oom_kills.value, 9);
+		assert_int_equal(counts.thp_faults.value, 5);
+		assert_int_equal(counts.cgroup_oom_kills.known, rows[i].cgroup.known);
+		assert_int_equal(counts.cgroup_oom_kills.value, rows[i].cgroup.value);
 		assert_string_equal(counts.path, "/a/b");
-		oom_counts_read(&root, true, &counts);
-		assert_true(counts.machine.known && !counts.cgroup.known);
+		early_counts_read(&root, true, &counts);
+		assert_true(counts.oom_kills.known && !counts.cgroup_oom_kills.known);
 		assert_string_equal(counts.path, "");
 		root_done(&root);
 		temp_tree_done(&t);
@@ -596,7 +597,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_group_is_found_by_either_path),
-		cmocka_unit_test(kills_are_counted_before_there_is_a_job),
+		cmocka_unit_test(what_is_counted_before_there_is_a_job),
 		cmocka_unit_test(captured_groups_say_what_they_said),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
 		cmocka_unit_test(a_mark_from_before_counts_once_it_rises),

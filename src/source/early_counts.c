@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many processes the kernel has killed for lack of memory, before there is a job whose sources could count.
+ * What the kernel has counted before there is a job whose sources could read it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,15 +14,16 @@
 #include "host_parse.h"
 #include "teller.h"
 
-static struct maybe of_machine(const struct root *root)
+static void of_machine(const struct root *root, struct early_counts *ret)
 {
 	struct longfile text = { 0 };
-	struct vmstat v = { .oom_kills = UNKNOWN };
+	struct vmstat v = { .oom_kills = UNKNOWN, .thp_faults = UNKNOWN };
 
 	if (longfile_read(&text, root->proc, "vmstat") > 0)
 		vmstat_parse(text.data, &v);
 	longfile_done(&text);
-	return v.oom_kills;
+	ret->oom_kills = v.oom_kills;
+	ret->thp_faults = v.thp_faults;
 }
 
 /* The same files and words as in the tables of cgroup.c. */
@@ -42,19 +43,20 @@ static struct maybe of_group(const struct root *root, const struct cgroup_mount 
 	return maybe_count(r, kills, 1);
 }
 
-_Static_assert(sizeof(((struct oom_counts *) 0)->path) == CGROUP_PATH, "it holds any path that is taken");
+_Static_assert(sizeof(((struct early_counts *) 0)->path) == CGROUP_PATH, "it holds any path that is taken");
 
-void oom_counts_read(const struct root *root, bool no_cgroup, struct oom_counts *ret)
+void early_counts_read(const struct root *root, bool no_cgroup, struct early_counts *ret)
 {
 	struct cgroup_mounts mounts;
 
-	*ret = (struct oom_counts) { .machine = of_machine(root) };
+	*ret = (struct early_counts) { 0 };
+	of_machine(root, ret);
 	if (no_cgroup || cgroup_mounts_read(root, &mounts) < 0)
 		return;
 	const enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
 
 	if (cgroup_own_path(root, &mounts, hierarchy, ret->path) == 0)
-		ret->cgroup = of_group(root, &mounts.of[hierarchy], hierarchy == CGROUP_UNIFIED, ret->path);
+		ret->cgroup_oom_kills = of_group(root, &mounts.of[hierarchy], hierarchy == CGROUP_UNIFIED, ret->path);
 	else
 		ret->path[0] = '\0';
 }
