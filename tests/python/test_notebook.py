@@ -188,7 +188,16 @@ def test_what_no_cell_recorded_stays(environment):
 @pytest.mark.parametrize("cell", ["%hiwater on -o b.hiw", "%%hiwater -o b.hiw"])
 def test_a_kernel_that_starts_again(environment, cell, lost):
     """Its recording was never ended by a cell; of a recorder that was killed, by nobody."""
-    until = "\nwhile not os.path.exists('b.hiw'): time.sleep(0.01)\n"
+    until = """
+import sqlite3
+def is_recorded():
+    try:
+        return sqlite3.connect("file:b.hiw?mode=ro", uri=True).execute("SELECT count(*) FROM meta").fetchone()[0] > 0
+    except sqlite3.Error:
+        return False
+while not is_recorded():
+    time.sleep(0.01)
+"""
     end = {"kernel": "os.kill(os.getpid(), 9)", "recorder": "os.kill(hiwater.current()._channel._recorder.pid, 9); os.kill(os.getpid(), 9)"}[lost]
     from nbclient.exceptions import DeadKernelError
 
