@@ -97,7 +97,9 @@ HIW_API void hiw_recorder_free(struct hiw_recorder *recorder);
  * recorder. Borrowed; "" if there is none. */
 HIW_API const char *hiw_recorder_socket(const struct hiw_recorder *recorder);
 
-/* The caller is about to fork the job: its own resident size now is a floor of the job's ru_maxrss. */
+/* The caller is about to fork the job: its own resident size now is a floor of the job's ru_maxrss, and what the machine has
+ * counted until now (huge pages given out, processes killed for lack of memory) is none of the job's. Without this call the
+ * upper bound of RAM may lack huge pages that the job takes before hiw_recorder_start. */
 HIW_API void hiw_recorder_forking(struct hiw_recorder *recorder);
 
 /* Measures pid and its descendants from now on; the first pid is main. With attach it may be called for several.
