@@ -117,8 +117,6 @@ static void watch_take(struct job *job, const struct reading *r)
 
 	if (r->metric == M_HOST_THP_FAULTS && r->id == 0) {
 		job->huge = value;
-		if (!job->huge_first.known)
-			job->huge_first = value;
 		job->huge_seq = job->seq;
 	} else if (r->metric == M_JOB_CGROUP_ANON) {
 		job->cgroup_anon = value;

@@ -155,11 +155,13 @@ void family_join(struct job *job, struct live *parent, struct member *m, uint64_
 void family_found(struct job *job, struct member *m)
 {
 	struct family *f = family_of(job, m);
+	const struct acc *huge = job_acc(job, M_HOST_THP_FAULTS, 0);
 
-	if (!f || (job->config.huge_page_bytes > 0 && !job->huge_first.known))
+	if (!f || (job->config.huge_page_bytes > 0 && !huge))
 		return;
+	/* The least of a counter is its first value. */
 	f->anchors[0] = (struct anchor) {
-		.value = -(int64_t) job->config.huge_page_bytes * job->huge_first.value,
+		.value = huge ? -(int64_t) job->config.huge_page_bytes * huge->min : 0,
 		.time_ns = 0,
 	};
 	f->n_anchors = 1;

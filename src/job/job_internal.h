@@ -265,7 +265,6 @@ struct job {
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
 	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
-	struct maybe huge_first;        /* when the job was about to begin */
 	struct maybe huge_totals[2];    /* at the last total, and at the one before it */
 	uint64_t huge_seq;
 	struct maybe files;    /* job_files_done */

@@ -28,9 +28,7 @@ struct pss_budget {
 
 /* Whom the kernel killed for lack of memory. */
 struct oom {
-	bool began;
 	int log;                         /* descriptor; negative: none */
-	struct early_counts before;
 	int64_t told;                    /* kills in the job's cgroup that a trigger told of */
 };
 
@@ -62,6 +60,8 @@ struct sampler {
 	struct taskstats *taskstats;     /* NULL: not permitted */
 	struct plan plans[SAMPLER_SOURCES];
 	struct cgroup_facts cgroup;
+	struct early_counts early;       /* before the job, if it is ours; the cgroup's kills are told when that is known */
+	bool counted_early;
 	struct oom oom;
 	struct faults faults;
 	struct pss_budget pss;
@@ -105,10 +105,9 @@ void sampler_read(struct sampler *s, uint64_t now_ns, unsigned what);
 int sampler_set_timer(struct sampler *s, uint64_t at_ns, uint64_t period_ns);
 int sampler_start_clock(struct sampler *s);
 
-/* sampler_oom.c: counts what was before the job begins; as first readings, of the machine (before any other), of the
- * job's cgroup; at the end, an event for each member that the kernel's log names. */
-void sampler_oom_begin(struct sampler *s);
-void sampler_oom_machine(struct sampler *s);
+/* sampler_oom.c: listens to the kernel's log; tells as a first reading how many kills the job's cgroup had before the job; at
+ * the end, an event for each member that the log names. */
+void sampler_oom_log(struct sampler *s);
 void sampler_oom_cgroup(struct sampler *s);
 void sampler_oom_end(struct sampler *s, uint64_t now_ns);
 

@@ -9,25 +9,10 @@
 
 #include "sample/sampler_internal.h"
 
-void sampler_oom_begin(struct sampler *s)
+void sampler_oom_log(struct sampler *s)
 {
-	early_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->oom.before);
-	s->oom.began = true;
-}
-
-/* The first value of a counter is what it is told from: here the one from before the fork, since a job may take huge pages, and
- * run out of memory, before its sources are open. Nothing was read before it was attached to; then this is the first reading. */
-void sampler_oom_machine(struct sampler *s)
-{
-	if (!s->oom.began)
-		sampler_oom_begin(s);
 	if (s->oom.log < 0)
 		s->oom.log = oom_log_open(s->options.root);
-	if (s->oom.before.oom_kills.known)
-		framebuf_value(&s->buf, M_HOST_OOM_KILLS, 0, s->oom.before.oom_kills.value);
-	if (s->oom.before.thp_faults.known)
-		framebuf_value(&s->buf, M_HOST_THP_FAULTS, 0, s->oom.before.thp_faults.value);
-	sampler_show(s, &s->buf, FRAME_HOST, 0, 3 * s->options.window_ns);
 }
 
 /* A group that was made for the job counts from zero. */
@@ -38,8 +23,8 @@ void sampler_oom_cgroup(struct sampler *s)
 
 	if (!s->cgroup.path[0])
 		return;
-	if (strcmp(s->cgroup.path, s->oom.before.path) == 0)
-		before = s->oom.before.cgroup_oom_kills;
+	if (strcmp(s->cgroup.path, s->early.path) == 0)
+		before = s->early.cgroup_oom_kills;
 	else if (made && strcmp(s->cgroup.path, made) == 0)
 		before = known(0);
 	if (before.known)

@@ -168,10 +168,29 @@ bool sampler_has_elders(const struct sampler *s)
 	return s->processes && processes_has_elders(s->processes);
 }
 
+static void count_early(struct sampler *s)
+{
+	early_counts_read(s->options.root, s->options.cgroup == CGROUP_NONE, &s->early);
+	s->counted_early = true;
+}
+
+/* The first value of a counter is what it is told from: here the one from before the fork, since a job may take huge pages, and
+ * run out of memory, before its sources are open. Nothing was read before it was attached to; then this is the first reading. */
+static void tell_early(struct sampler *s)
+{
+	if (!s->counted_early)
+		count_early(s);
+	if (s->early.oom_kills.known)
+		framebuf_value(&s->buf, M_HOST_OOM_KILLS, 0, s->early.oom_kills.value);
+	if (s->early.thp_faults.known)
+		framebuf_value(&s->buf, M_HOST_THP_FAULTS, 0, s->early.thp_faults.value);
+	sampler_show(s, &s->buf, FRAME_HOST, 0, 3 * s->options.window_ns);
+}
+
 /* A job's first children may end before there was a look at it: from here on the kernel tells of them. */
 void sampler_forking(struct sampler *s)
 {
-	sampler_oom_begin(s);
+	count_early(s);
 	listen_to_ends(s);
 	if (s->taskstats)
 		taskstats_precede(s->taskstats);
@@ -215,7 +234,8 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 
 	sampler_plan_open_host(s);
 	spare_release(&spare);
-	sampler_oom_machine(s);
+	sampler_oom_log(s);
+	tell_early(s);
 	sampler_plan_pages(s, 0);
 	r = sampler_start_clock(s);
 	return r < 0 ? err_set(err, r, "the sampling clock cannot be set: %s", strerror(-r)) : 0;

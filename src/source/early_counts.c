@@ -14,7 +14,7 @@
 #include "host_parse.h"
 #include "teller.h"
 
-static void of_machine(const struct root *root, struct early_counts *ret)
+static struct vmstat of_machine(const struct root *root)
 {
 	struct longfile text = { 0 };
 	struct vmstat v = { .oom_kills = UNKNOWN, .thp_faults = UNKNOWN };
@@ -22,8 +22,7 @@ static void of_machine(const struct root *root, struct early_counts *ret)
 	if (longfile_read(&text, root->proc, "vmstat") > 0)
 		vmstat_parse(text.data, &v);
 	longfile_done(&text);
-	ret->oom_kills = v.oom_kills;
-	ret->thp_faults = v.thp_faults;
+	return v;
 }
 
 /* The same files and words as in the tables of cgroup.c. */
@@ -47,10 +46,10 @@ _Static_assert(sizeof(((struct early_counts *) 0)->path) == CGROUP_PATH, "it hol
 
 void early_counts_read(const struct root *root, bool no_cgroup, struct early_counts *ret)
 {
+	const struct vmstat v = of_machine(root);
 	struct cgroup_mounts mounts;
 
-	*ret = (struct early_counts) { 0 };
-	of_machine(root, ret);
+	*ret = (struct early_counts) { .oom_kills = v.oom_kills, .thp_faults = v.thp_faults };
 	if (no_cgroup || cgroup_mounts_read(root, &mounts) < 0)
 		return;
 	const enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);

@@ -88,6 +88,18 @@ static void test_without_their_faults_the_sum_is_the_bound(void **state)
 	assert_int_equal(most(r, M_JOB_RAM_HIGH), 600 * MB);
 }
 
+/* A small main, and what its child has in huge pages, one by each of its faults. */
+static void child_has_huge_pages(struct rig *r, int64_t n)
+{
+	rss(r, 1, 0, MB);
+	rss(r, 2, n * HUGE_PAGE, 0);
+	push(r);
+	faults(r, 1, 100);
+	faults(r, 2, n);
+	huge_pages(r, 1000 + n);
+	tick(r);
+}
+
 /* The child had six of them before hiwater's sources were open, and fills the rest of 150 MB. */
 static void test_huge_pages_count_from_before_the_job(void **state)
 {
@@ -97,20 +109,8 @@ static void test_huge_pages_count_from_before_the_job(void **state)
 	huge_pages(r, 1006);
 	born(r, 1, 0, 77);
 	born(r, 2, 1, 77);
-	rss(r, 1, 0, MB);
-	rss(r, 2, 12 * MB, 0);
-	push(r);
-	faults(r, 1, 100);
-	faults(r, 2, 6);
-	huge_pages(r, 1006);
-	tick(r);
-	rss(r, 1, 0, MB);
-	rss(r, 2, 150 * MB, 0);
-	push(r);
-	faults(r, 1, 100);
-	faults(r, 2, 75);
-	huge_pages(r, 1075);
-	tick(r);
+	child_has_huge_pages(r, 6);
+	child_has_huge_pages(r, 75);
 	assert_true(last(r, M_JOB_RAM_HIGH) >= 151 * MB);
 }
 
