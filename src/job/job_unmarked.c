@@ -16,13 +16,22 @@ enum {
 	MAX_SPANS = 2048
 };
 
-/* What its own faults brought since the last total that had them anew. */
+/* Huge pages that were given out to whomever since the last total that had its faults anew. Before the first one they count from
+ * the start of the run, or, where it may have been there before that, each of its faults may have been one. */
+static int64_t huge_given(const struct job *job, const struct unmarked *u, int64_t faults)
+{
+	const struct acc *count = job->config.ours ? job_acc(job, M_HOST_THP_FAULTS, 0) : NULL;
+	const int64_t first = count ? count->min : 0;
+
+	return job->huge.known ? smaller(job->huge.value - larger(u->huge, first), faults) : faults;
+}
+
+/* What its own faults brought since then. */
 static int64_t brought(const struct job *job, const struct unmarked *u, int64_t faults)
 {
-	const int64_t huge = (int64_t) job->config.huge_page_bytes, more = larger(faults - u->faults, 0);
-	const int64_t given = job->huge.known ? job->huge.value - u->huge : more;
+	const int64_t more = larger(faults - u->faults, 0);
 
-	return job->page_bytes * more + (huge > 0 ? huge * smaller(given, more) : 0);
+	return job->page_bytes * more + (int64_t) job->config.huge_page_bytes * huge_given(job, u, more);
 }
 
 /* What of them must have been the new program's, where a look has found that. */

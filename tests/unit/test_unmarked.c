@@ -88,18 +88,25 @@ static void test_what_ran_another_program_and_ended(void **state)
 	assert_most(r, 130 * MB, 2 * MB);
 }
 
+static void ended_as(struct rig *r, uint32_t id, const char *name, int64_t hwm, int64_t minor)
+{
+	struct end end = { .entity = ENTITY_PROCESS, .id = id, .how = END_TASKSTATS, .hwm_bytes = known(hwm) };
+
+	snprintf(end.name, sizeof(end.name), "%s", name);
+	end.faults_minor = known(minor);
+	framebuf_end(&r->buf, &end);
+}
+
 /* No look found the other program, but its exit record has another name. */
 static void test_whose_record_is_another_programs(void **state)
 {
 	struct rig *r = *state;
-	struct end end = { .entity = ENTITY_PROCESS, .id = 2, .how = END_TASKSTATS, .hwm_bytes = known(MB), .name = "other" };
 
-	end.faults_minor = known(11 * MB / PAGE + BURST);
 	main_begins(r, true);
 	child_begins(r, 2);
 	gone(r, 2);
 	tick(r);
-	framebuf_end(&r->buf, &end);
+	ended_as(r, 2, "other", MB, 11 * MB / PAGE + BURST);
 	assert_most(r, 130 * MB, 2 * MB);
 }
 
@@ -255,6 +262,24 @@ static void test_faults_that_are_shown_before_others_are_read(void **state)
 	assert_true(job_facts_const(r->job)->unmarked_rest_bytes.value <= 101 * MB);
 }
 
+/* Of the machine's count of huge pages only what it gave out during the run may be a child's, whose memory no look found. */
+static void test_huge_pages_from_before_the_run_are_nobodys(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	job_facts(r->job)->huge_page_bytes = known(HUGE_PAGE);
+	huge_pages(r, 100000);
+	main_begins(r, true);
+	born(r, 2, 1, 79);
+	push(r);
+	ended_as(r, 2, "other", MB, 2000);
+	huge_pages(r, 100001);
+	s = main_ends(r, 200 * MB);
+	assert_within(s.descendants.high.value, 2000 * PAGE, 2000 * PAGE + HUGE_PAGE + 2 * MB);
+	summary_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +295,7 @@ int main(void)
 		RIG_TEST(test_thousands_one_after_the_other),
 		RIG_TEST(test_faults_are_read_behind_the_memory),
 		RIG_TEST(test_faults_that_are_shown_before_others_are_read),
+		HUGE_RIG_TEST(test_huge_pages_from_before_the_run_are_nobodys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
