@@ -116,6 +116,13 @@ enum end_how {
 	END_LEFT,      /* the run ended, it lives on */
 };
 
+/* Whose program ran in an ended process. A copy of its parent's memory is gone with the first exec. */
+enum end_program {
+	PROGRAM_UNKNOWN,
+	PROGRAM_OF_PARENT, /* it was forked and ran no other */
+	PROGRAM_OWN,       /* it has called exec since */
+};
+
 /* An entity is gone. A second end of the same id only adds facts (a reaping and an exit record). */
 struct end {
 	enum entity entity;
@@ -131,6 +138,7 @@ struct end {
 	struct maybe faults_major;  /* of a zombie: its own */
 	struct io_facts io;         /* of the children that it waited for, too; END_TASKSTATS: its own, at least */
 	char name[16];              /* END_TASKSTATS: what it was called at its end; "": unknown */
+	enum end_program program;   /* likewise */
 };
 
 enum event_kind {

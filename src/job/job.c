@@ -58,6 +58,7 @@ void job_free(struct job *job)
 	gpu_entities_done(&job->gpu_users);
 	free(job->members);
 	free(job->lately.ids);
+	free(job->missed.list);
 	free(job->unmarked.list);
 	free(job->live);
 	free(job->families);

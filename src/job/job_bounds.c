@@ -90,9 +90,13 @@ int64_t orphan_own(const struct job *job, const struct member *m, int64_t value,
 	return smaller(value, larger(are_huge ? more : 0, job->page_bytes * faults));
 }
 
-/* What a process probably has alone. By its name a copy of its parent, it was given what that held; a program
- * that it ran has a size of its own, and mostly a name. */
-static int64_t own_of(const struct job *job, const struct member *m, int64_t value, int64_t faults)
+/* A program that it ran has a size of its own, and mostly a name. */
+static bool is_copy(const struct member *parent, const struct member *m)
+{
+	return m->program == PROGRAM_UNKNOWN ? strcmp(parent->p.name, m->p.name) == 0 : m->program == PROGRAM_OF_PARENT;
+}
+
+int64_t own_of(const struct job *job, const struct member *m, int64_t value, int64_t faults)
 {
 	const struct member *parent = member_find(job, m->p.parent);
 	const struct live *l = parent && parent->live != NOT_ALIVE ? &job->live[parent->live] : NULL;
@@ -100,9 +104,21 @@ static int64_t own_of(const struct job *job, const struct member *m, int64_t val
 
 	if (m->p.how == END_REAPED && !m->p.is_main) /* an orphan: its ru_maxrss has what it was given */
 		return orphan_own(job, m, value, faults);
-	if (!l || strcmp(parent->p.name, m->p.name) != 0 || value < given - given / 8)
+	if (!l || !is_copy(parent, m) || value < given - given / 8)
 		return value;
 	return smaller(value, larger(value - given, job->page_bytes * faults));
+}
+
+struct maybe huge_at_start(const struct job *job)
+{
+	const struct acc *count = job->config.ours ? job_acc(job, M_HOST_THP_FAULTS, 0) : NULL;
+
+	return count ? known(count->min) : UNKNOWN;
+}
+
+bool is_huge_fresh(const struct job *job)
+{
+	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
 }
 
 static struct member *parent_of(const struct job *job, const struct member *m)
@@ -129,37 +145,6 @@ int64_t room_left(const struct job *job, enum set set, const struct member *m)
 	const int64_t room = parent && parent->room_seq > job->settled_seq ? parent->room : 0;
 
 	return larger(job->ram[set].last - room, 0);
-}
-
-/* It may have been forked and have held what its parent held: that is in the others' figures. What it added at most, its
- * faults brought: a page each, or a piece of a file (fault_around_bytes, 64 KiB). */
-void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults)
-{
-	struct burst *burst = &job->burst[set];
-	const int64_t piece = larger(job->page_bytes, FAULT_AROUND);
-
-	burst->low = larger(burst->low, value);
-	burst->base = burst->any ? larger(burst->base, job->high[set].last) : job->high[set].last;
-	burst->any = true;
-	burst->missed += value;
-	burst->missed_faults += faults < value / piece ? faults * piece : value;
-	burst->missed_likely = larger(burst->missed_likely, room_left(job, set, m) + own_of(job, m, value, faults));
-	burst->missed_seq = job->seq;
-}
-
-/* What all of them together added at most: less than their sizes if it is known how many huge pages were given out
- * since the look before the last one (records come a look late). */
-static int64_t missed_added(const struct job *job, const struct burst *burst)
-{
-	const int64_t huge = (int64_t) job->config.huge_page_bytes;
-	int64_t added = burst->missed_faults;
-
-	if (huge > 0) {
-		if (!job->huge.known || !job->huge_totals[1].known || job->huge_seq <= burst->missed_seq)
-			return burst->missed;
-		added += huge * (job->huge.value - job->huge_totals[1].value);
-	}
-	return smaller(added, burst->missed);
 }
 
 struct beside live_others(const struct live *l, enum set set)
@@ -252,7 +237,7 @@ static void copies_raise(const struct job *job, const struct look *look, struct 
 static void raise(struct job *job, const struct look *look, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
-	const int64_t missed = missed_added(job, burst);
+	const int64_t missed = missed_most(job);
 	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
 	copies_raise(job, look, b, s);
@@ -300,6 +285,7 @@ bool bounds_raise(struct job *job, struct bounds *ret)
 		ret->between[s] = ret->high[s];
 		raise(job, NULL, ret, s);
 	}
+	missed_settle(job);
 	return any;
 }
 
@@ -368,6 +354,7 @@ void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret)
 	for (size_t i = 0; i < job->n_live; i++)
 		live_beside(&job->live[i], ret);
 	families_settle(job);
+	missed_settle(job);
 	lately_settle(job, ret);
 	unmarked_settle(job, ret);
 	job->huge_totals[1] = job->huge_totals[0];

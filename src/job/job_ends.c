@@ -56,13 +56,14 @@ static void untold_take(struct job *job, const struct member *m, const struct li
 	const int64_t seen = l->rss > l->told ? l->told : l->seen;
 	const bool missed = !l->was_told && !l->is_main && m->tree[TREE_FAULTS].own.known;
 
+	if (missed && value > 0) {
+		missed_take(job, m, value, counter_value(&m->tree[TREE_FAULTS].own));
+		return;
+	}
 	for (enum set s = ALL; s < SETS && value > 0; s++) {
 		if (s == REST && l->is_main)
 			break;
-		if (missed)
-			burst_missed(job, s, m, value, counter_value(&m->tree[TREE_FAULTS].own));
-		else
-			burst_copy(&job->burst[s], others_of(job, s, l, seen), seen, l->given, m->copied, value);
+		burst_copy(&job->burst[s], others_of(job, s, l, seen), seen, l->given, m->copied, value);
 	}
 }
 
@@ -388,14 +389,25 @@ static void unread_take(struct job *job, struct member *m, const struct end *end
 	m->grown_faults = grown;
 }
 
+/* Looks saw a copy of its parent, which has run a program since, maybe one of the same name. */
+static bool has_run_since(const struct job *job, const struct member *m, const struct end *end)
+{
+	const struct member *parent = member_find(job, m->p.parent);
+
+	return end->program == PROGRAM_OWN && m->p.peak_bytes > 0 && parent && is_one_family(parent, m);
+}
+
 /* An exit record has the mark of the last program alone, and its name. ru_maxrss has all of them, and who lives on was looked at. */
 static enum marked marked_how(const struct job *job, const struct member *m, const struct end *end)
 {
 	const struct facts *f = &job->facts;
 	const bool are_there = !f->taskstats.known || (f->taskstats.value == 1 && f->taskstats_lost.value != 1);
 
-	if (end->how == END_TASKSTATS)
-		return *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0 ? MARK_OF_ANOTHER : MARK_KEPT;
+	if (end->how == END_TASKSTATS) {
+		const bool is_renamed = *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0;
+
+		return is_renamed || has_run_since(job, m, end) ? MARK_OF_ANOTHER : MARK_KEPT;
+	}
 	if (end->how == END_SEEN)
 		return are_there ? MARK_AWAITED : MARK_LOST;
 	return MARK_KEPT;
@@ -410,6 +422,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 	if (!m)
 		return 0;
 	marked = marked_how(job, m, end);
+	m->program = end->program != PROGRAM_UNKNOWN ? end->program : m->program;
 	faults = own_faults(m);
 	size = m->seen;
 	for (enum tree k = 0; k < TREES; k++)

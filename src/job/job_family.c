@@ -459,11 +459,6 @@ void families_settle(struct job *job)
 
 /* ---- what they hold at most ------------------------------------------------------------------------------------------ */
 
-bool is_huge_fresh(const struct job *job)
-{
-	return job->config.huge_page_bytes == 0 || (job->huge.known && job->huge_seq > job->memory_seq);
-}
-
 void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely)
 {
 	const bool fresh = is_huge_fresh(job);

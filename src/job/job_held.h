@@ -42,8 +42,6 @@ void families_anchor(struct job *job, uint64_t time_ns);
 void families_settle(struct job *job);
 /* Anonymous memory of a set by what is known of the faults: at most, and probably; once a total. */
 void families_anon(struct job *job, enum set set, int64_t *ret_most, int64_t *ret_likely);
-/* Were huge pages counted after memory was read? */
-bool is_huge_fresh(const struct job *job);
 /* Might that be less if the faults were read now? */
 bool families_are_stale(const struct job *job);
 
@@ -86,6 +84,10 @@ struct bounds {
 	int64_t between[SETS];                            /* what this total tells of, beside what went since the last one */
 };
 void bounds_make(struct job *job, uint64_t time_ns, struct bounds *ret);
+/* How many huge pages the machine had given out before the job began. */
+struct maybe huge_at_start(const struct job *job);
+/* Were huge pages counted after memory was read? */
+bool is_huge_fresh(const struct job *job);
 /* What the others held at most, and probably, since its mark was read last. */
 struct beside live_others(const struct live *l, enum set set);
 /* Its faults were read. */
@@ -101,8 +103,8 @@ void room_make(struct job *job, const struct member *m, int64_t told);
 int64_t room_left(const struct job *job, enum set set, const struct member *m);
 /* The same where it is not sure that it was one of the set: only what is held at most rises. */
 void burst_may(struct burst *burst, int64_t others, int64_t seen, int64_t value);
-/* A process that no look at memory found was value bytes large and had so many faults. */
-void burst_missed(struct job *job, enum set set, const struct member *m, int64_t value, int64_t faults);
+/* What a process of value bytes probably has alone. A copy of its parent was given what that held. */
+int64_t own_of(const struct job *job, const struct member *m, int64_t value, int64_t faults);
 /* What a process held without a fault, its parent gave it: as much as that held at its largest. A vfork gives its ru_maxrss
  * that, too, though it holds none of it. Nobody knows the parent of an orphan that no look found: any may be. */
 int64_t parents_most(const struct job *job, const struct member *m);
@@ -115,6 +117,17 @@ int64_t files_most(const struct job *job, enum set set);
 bool bounds_raise(struct job *job, struct bounds *ret);
 /* As high as it can be if nothing is known of the faults. */
 int64_t bounds_worst(const struct job *job, enum set set);
+
+/* job_missed.c */
+
+/* A process that no look at memory found was value bytes large and had so many faults. */
+void missed_take(struct job *job, const struct member *m, int64_t value, int64_t faults);
+/* Must huge pages be counted to tell what those since the last total brought? */
+bool missed_are_open(const struct job *job);
+/* What they added at most, all together. */
+int64_t missed_most(const struct job *job);
+/* The total is told. */
+void missed_settle(struct job *job);
 
 /* job_unmarked.c */
 

@@ -130,6 +130,7 @@ struct member {
 	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
 	uint64_t room_seq;    /* frame that told of the last of them */
 	struct unmarked unmarked;
+	enum end_program program; /* which its exit record tells of */
 	int64_t copied;       /* what it probably shared with its parent: it ended before a look at it was added up, or is hidden */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
@@ -271,6 +272,7 @@ struct job {
 	struct maybe cgroup_anon; /* read since the last total */
 	struct look look;
 	struct burst burst[SETS];
+	struct missed_ones missed;
 	struct lately lately;
 	struct unmarked_spans unmarked;
 	int64_t main_burst;

@@ -88,9 +88,21 @@ struct burst {
 	int64_t late, late_likely; /* of all; the most of one that probably held it */
 	int64_t late_most;     /* sizes of those whose last faults nobody told of: their parents', who waited for them, do */
 	/* Of processes that lived and died between two looks, as exit records tell: */
-	int64_t missed, missed_likely; /* sizes added up; the most that there probably was with one of them */
-	int64_t missed_faults; /* what their faults may have brought, huge pages apart */
-	uint64_t missed_seq;   /* frame that told of the last of them */
+	int64_t missed_likely; /* the most that there probably was with one of them */
+};
+
+/* One that lived and died between two looks, as its exit record tells. */
+struct missed {
+	const struct member *m;
+	int64_t bytes, faults;
+};
+
+/* Those since the last total. */
+struct missed_ones {
+	struct missed *list;
+	size_t n, cap;
+	int64_t bytes;         /* of all, none left out */
+	uint64_t seq;          /* frame that told of the last of them */
 };
 
 /* What was held at the last total and is not now, and who ended since. What these prove later, they may have held beside all

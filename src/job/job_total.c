@@ -91,6 +91,12 @@ static bool ends_matter(const struct job *job)
 	return was_high(job, lately_unsure(job), bounds_worst(job, ALL));
 }
 
+/* Is it those that no look found? */
+static bool missed_matter(const struct job *job)
+{
+	return missed_are_open(job) && was_high(job, job->missed.bytes, job->high[ALL].last);
+}
+
 unsigned job_needs(struct job *job)
 {
 	const struct look *look = job_look(job);
@@ -102,7 +108,7 @@ unsigned job_needs(struct job *job)
 		needs |= NEED_FAULTS;
 	if (copies_matter(job, look) && (families_are_stale(job) || copies_most(job) == INT64_MAX))
 		needs |= NEED_FAULTS;
-	if (ends_matter(job))
+	if (ends_matter(job) || missed_matter(job))
 		needs |= NEED_FAULTS;
 	return needs;
 }

@@ -20,10 +20,7 @@ enum {
  * the start of the run, or, where it may have been there before that, each of its faults may have been one. */
 static int64_t huge_given(const struct job *job, const struct unmarked *u, int64_t faults)
 {
-	const struct acc *count = job->config.ours ? job_acc(job, M_HOST_THP_FAULTS, 0) : NULL;
-	const int64_t first = count ? count->min : 0;
-
-	return job->huge.known ? smaller(job->huge.value - larger(u->huge, first), faults) : faults;
+	return job->huge.known ? smaller(job->huge.value - larger(u->huge, huge_at_start(job).value), faults) : faults;
 }
 
 /* What its own faults brought since then. */

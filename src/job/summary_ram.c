@@ -162,15 +162,6 @@ static bool may_lack_some(const struct job *job)
 	return is_blind(f) && (f->main_ignored_sigchld.value == 1 || faults_untold(job) != 0);
 }
 
-/* What children can have held, all at once, where no look found any: a fault brings a page, a piece of a file
- * (fault_around_bytes, 64 KiB) or a huge page. Unknown where nobody counted their faults. */
-static struct maybe unseen_most(const struct job *job)
-{
-	const struct facts *f = job_facts_const(job);
-
-	return f->main_ignored_sigchld.value == 1 ? UNKNOWN : brought(job, faults_waited(job), larger(fault_page(f), FAULT_AROUND));
-}
-
 /* Are all whose faults went unseen in main's ru_maxrss? */
 static bool is_maxrss_of_all(const struct job *job)
 {
@@ -181,18 +172,42 @@ static bool is_maxrss_of_all(const struct job *job)
 	return job_facts_const(job)->main_maxrss_bytes.known;
 }
 
-/* What the unseen can have held beside the others: in pages of their own what all their faults brought, and of files as much as
- * one of them may have mapped. Most map the libraries of the others, one after the other, and a piece for each fault of
- * thousands would bound nothing. */
-static struct maybe unseen_beside(const struct job *job)
+/* The most of a file that a fault may map. */
+static int64_t fault_piece(const struct facts *f)
+{
+	return larger(fault_page(f), f->file_fault_bytes.known ? f->file_fault_bytes.value : FAULT_AROUND);
+}
+
+/* In pages of their own what all of so many faults brought, and of files as much as the largest of those that main waited for may have
+ * mapped. Most map the libraries of the others, one after the other, and a piece for each fault of thousands would bound nothing. */
+static struct maybe brought_with_files(const struct job *job, int64_t faults)
 {
 	const struct facts *f = job_facts_const(job);
-	const struct maybe own = brought(job, faults_unseen(job), fault_page(f));
-	const struct maybe pieces = brought(job, faults_unseen(job), larger(fault_page(f), FAULT_AROUND));
+	const struct maybe own = brought(job, faults, fault_page(f));
 
-	if (!pieces.known || !is_maxrss_of_all(job))
-		return pieces;
-	return maybe_min(pieces, known(own.value + f->main_maxrss_bytes.value + f->rss_error_bytes.value));
+	return own.known ? known(own.value + f->main_maxrss_bytes.value + f->rss_error_bytes.value) : UNKNOWN;
+}
+
+/* What the unseen can have held beside the others. */
+static struct maybe unseen_beside(const struct job *job)
+{
+	const struct maybe pieces = brought(job, faults_unseen(job), fault_piece(job_facts_const(job)));
+
+	return pieces.known && is_maxrss_of_all(job) ? maybe_min(pieces, brought_with_files(job, faults_unseen(job))) : pieces;
+}
+
+/* What children can have held, all at once, where no look found any: a piece of a file for each fault. Where a piece is a whole
+ * folio, which would bound nothing, one of them had those, and the others the usual ones. Unknown where nobody counted their faults. */
+static struct maybe unseen_most(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+	const int64_t faults = faults_waited(job);
+	const struct maybe usual = brought(job, faults, larger(fault_page(f), FAULT_AROUND));
+	const struct maybe most = brought(job, faults, fault_piece(f));
+
+	if (f->main_ignored_sigchld.value == 1)
+		return UNKNOWN;
+	return f->main_maxrss_bytes.known ? maybe_max(usual, maybe_min(most, brought_with_files(job, faults))) : most;
 }
 
 /* May those that no look found have held enough to matter beside the others? */

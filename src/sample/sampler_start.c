@@ -143,6 +143,7 @@ static void set_start_facts(struct sampler *s, pid_t pid)
 	f->rss_error_bytes = known((int64_t) s->machine.rss_error_bytes);
 	f->huge_page_bytes = known((int64_t) s->machine.huge_page_bytes);
 	f->fault_page_bytes = known((int64_t) s->machine.fault_page_bytes);
+	f->file_fault_bytes = known((int64_t) s->machine.file_fault_bytes);
 	if (s->options.ours)
 		f->main_hwm_at_start_bytes = known(0);
 	if (are_few(&files))

@@ -258,6 +258,18 @@ static void rss_errors(struct machine *m)
 	m->rss_error_bytes = release < 6017 ? m->hwm_error_bytes : 0;
 }
 
+/* A fault on a cached page of a file maps those around it (fault_around_bytes, 64 KiB); since Linux 6.18 ("mm/filemap: map entire
+ * large folio faultaround") all of the folio that the cache has it in, which is a huge page at most. */
+static uint64_t file_fault(const struct machine *m)
+{
+	enum {
+		AROUND = 65536
+	};
+	const uint64_t around = m->page_bytes > AROUND ? m->page_bytes : AROUND;
+
+	return release_number(m->kernel) >= 6018 && m->huge_page_bytes > around ? m->huge_page_bytes : around;
+}
+
 /* ---- the rest ----------------------------------------------------------------------------------------------------- */
 
 /* FNV-1a, 64 bits (draft-eastlake-fnv). */
@@ -291,6 +303,7 @@ static void memory(const struct root *root, struct machine *m)
 	m->page_bytes = (uint64_t) sysconf(_SC_PAGESIZE);
 	m->huge_page_bytes = pmd_bytes(root);
 	m->fault_page_bytes = fault_bytes(root, m->page_bytes, m->huge_page_bytes);
+	m->file_fault_bytes = file_fault(m);
 	if (smallfile_read(root->proc, "meminfo", text, sizeof(text)) < 0)
 		return;
 	(void) parse_key(text, "MemTotal", &m->mem_total_bytes); /* left as they are, 0, where it has no such line */

@@ -394,6 +394,7 @@ struct machine {
 	uint64_t page_bytes;
 	uint64_t huge_page_bytes;     /* PMD size; 0: none */
 	uint64_t fault_page_bytes;    /* largest page below that size that one anonymous fault may bring, page_bytes if none */
+	uint64_t file_fault_bytes;    /* the most of a file that one fault may map */
 	uint64_t mem_total_bytes;
 	uint64_t swap_total_bytes;
 	uint64_t rss_error_bytes;     /* how far one process's rss may be off: counters that this kernel adds up late */

@@ -140,6 +140,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	g->last_status = r->status;
 	if (r->pid == r->tgid) {
 		sum->status = r->status;
+		sum->has_run = r->has_run;
 		g->first_seen = true;
 	}
 }
@@ -210,8 +211,10 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 		.faults_minor = value_of(r->faults_minor, whole),
 		.io = taskstats_io_facts(&r->io, has_io),
 	};
-	if (g->first_seen)
+	if (g->first_seen) {
 		memcpy(end.name, r->name, sizeof(end.name));
+		end.program = r->has_run ? PROGRAM_OWN : PROGRAM_OF_PARENT;
+	}
 	framebuf_end(out, &end);
 }
 

@@ -28,7 +28,8 @@ enum {
 	AT_CANCELLED = 264,
 	NEEDED = 272, /* all versions from 8 on are longer */
 	AT_TGID = 368, /* version 12 */
-	FLAG_GROUP = 0x20,/* AGROUP of linux/acct.h: the last thread */
+	FLAG_FORK = 0x01,  /* AFORK of linux/acct.h: forked, and no exec since; of the first thread */
+	FLAG_GROUP = 0x20, /* AGROUP: the last thread */
 };
 
 static const struct taskstats_layout layouts[] = {
@@ -133,6 +134,7 @@ int taskstats_record_parse(const char *text, size_t len, const struct taskstats_
 		.pid = u32_at(stats, AT_PID + shift),
 		.ppid = u32_at(stats, AT_PPID + shift),
 		.uid = u32_at(stats, AT_UID + shift),
+		.has_run = (stats[AT_FLAG] & FLAG_FORK) == 0,
 		.is_last = tgid != NULL,
 		.status = u32_at(stats, AT_EXITCODE),
 		.start_wall_s = u32_at(stats, AT_BTIME + shift),

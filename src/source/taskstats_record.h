@@ -41,6 +41,7 @@ struct taskstats_record {
 	uint32_t pid, tgid;      /* tgid: pid where the kernel does not say */
 	uint32_t ppid, uid;
 	char name[16];
+	bool has_run;            /* of the first thread: it has called exec since its fork */
 	bool is_last;            /* no thread of the process is left */
 	uint32_t status;         /* as waitpid gives it; of the thread (before version 12, 0 but for the first) */
 	uint64_t start_wall_s;   /* since 1970 */

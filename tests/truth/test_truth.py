@@ -209,15 +209,19 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
 def test_a_daemonised_grandchild_stays_in_the_job(run, workload, cgroup):
     summary = run(workload, "daemon", options=[cgroup])
     check_all(summary)
-    holds(summary["ram"]["descendants"], 200, 206)
-    holds(summary["ram"]["combined"], 200, 210)
+    # A user has no exit record of the child in between: each of its faults may have mapped a folio of a file.
+    for name, high_mb in (("descendants", 206), ("combined", 210)):
+        holds(summary["ram"][name], 200, high_mb, tight=run.rights == "root")
+        assert summary["ram"][name]["high_bytes"] <= 2 * high_mb * MB, summary["ram"][name]
     between(summary["ram"]["main"]["peak_bytes"], 0, 6)
 
 
 def test_one_shared_mapping_counts_once(run, workload):
     summary = run(workload, "shared-mapping")
     check_all(summary)
-    holds(summary["ram"]["combined"], 200, 212)
+    # A user has no exit records: what a child's last faults mapped may have been there beside all that was seen of the others.
+    holds(summary["ram"]["combined"], 200, 212, tight=run.rights == "root")
+    assert summary["ram"]["combined"]["high_bytes"] <= 3 * 212 * MB
 
 
 def test_different_files_count_each(run, workload):
@@ -358,6 +362,27 @@ def test_a_burst_whose_mark_nobody_reads_is_within_the_bounds(run, workload, how
         high = summary["ram"][name]["high_bytes"]
         assert high is None or 0.98 * least * MB <= high <= (least + 260) * MB + summary["ram"][name]["huge_bytes"], summary["ram"][name]
     between(summary["ram"]["main"]["peak_bytes"], 200, 206)
+
+
+@pytest.mark.parametrize("options", [[], ["-i", "1s"]], ids=["often", "seldom"])
+def test_a_file_that_an_unseen_program_maps_by_few_faults_counts(run, workload, options):
+    summary = run(workload, "file-by-exec", options=options)
+    check_all(summary)
+    for name, least in (("combined", 250), ("descendants", 150)):
+        figure = summary["ram"][name]
+        assert figure["high_bytes"] is None or figure["high_bytes"] >= least * MB, figure
+    if run.rights == "root":
+        combined = summary["ram"]["combined"]
+        assert combined["high_bytes"] <= 290 * MB + combined["huge_bytes"], combined
+        between(combined["peak_bytes"], 245, 262)
+
+
+def test_forks_that_come_and_go_bring_what_their_faults_brought(run, workload):
+    """All of them between two looks, the first ones: nobody knows that they came one after the other, but that each brought little."""
+    summary = run(workload, "forks-in-turn", 30, options=["-i", "10s"])
+    combined = summary["ram"]["combined"]
+    between(combined["peak_bytes"], 100, 112)
+    assert run.rights == "user" or combined["high_bytes"] <= 400 * MB + combined["huge_bytes"], combined
 
 
 def test_children_of_the_first_moment_are_counted(run):

@@ -502,6 +502,34 @@ static void unread_mark(int execs)
 	nap(300);
 }
 
+/* Beside main's 100 MB a child runs this program anew, which maps 150 MB of a file for a moment: by few faults, where that is cached in
+ * large folios. 250 MB. */
+static void file_by_exec(char *self)
+{
+	(void) fill(100 * (size_t) MB);
+	nap(1250);
+	if (fork() == 0) {
+		(void) execl(self, self, "file-briefly", NULL);
+		die(self);
+	}
+	(void) wait(NULL);
+	nap(900);
+}
+
+static void file_briefly(void)
+{
+	(void) map_file(0, 150 * (size_t) MB);
+}
+
+/* Holds 100 MB and forks n children, one after the other, that do nothing: 100 MB. */
+static void forks_in_turn(int n)
+{
+	(void) fill(100 * (size_t) MB);
+	for (int i = 0; i < n; i++)
+		children(1, nothing, 0);
+	nap(300);
+}
+
 /* Holds n MB for ms. */
 static void hold(size_t mb, long ms)
 {
@@ -564,6 +592,12 @@ int main(int argc, char **argv)
 		gives_way(argc > 2 ? argv[2] : "");
 	else if (strcmp(job, "unread-mark") == 0)
 		unread_mark(argc > 2 && strcmp(argv[2], "exec") == 0);
+	else if (strcmp(job, "file-by-exec") == 0)
+		file_by_exec(argv[0]);
+	else if (strcmp(job, "file-briefly") == 0)
+		file_briefly();
+	else if (strcmp(job, "forks-in-turn") == 0)
+		forks_in_turn((int) number);
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
 	else

@@ -227,6 +227,64 @@ static void founded(struct rig *r, int64_t bytes)
 	tick(r);
 }
 
+/* The exit record says whether it ran a program of its own: then it was given nothing, whatever it is called; of a fork that maps
+ * a file by few faults, what it is larger by than its parent it brought. */
+static void test_an_exit_record_tells_whose_program_it_was(void **state)
+{
+	static const struct {
+		enum end_program program;
+		int64_t hwm, least, most;
+	} cases[] = {
+		{ PROGRAM_OWN, 150 * MB, 350 * MB, 352 * MB },
+		{ PROGRAM_OF_PARENT, 150 * MB, 200 * MB, 210 * MB },
+		{ PROGRAM_OF_PARENT, 350 * MB, 350 * MB, 360 * MB },
+		{ PROGRAM_UNKNOWN, 350 * MB, 350 * MB, 360 * MB },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig r;
+
+		rig_new(&r, true, 0);
+		founded(&r, 200 * MB);
+		born_as(&r, "p1", 2, 1, 0, 0);
+		framebuf_end(&r.buf, &(struct end) {
+					     .entity = ENTITY_PROCESS,
+					     .id = 2,
+					     .how = END_TASKSTATS,
+					     .hwm_bytes = known(cases[i].hwm),
+					     .faults_minor = known(100),
+					     .program = cases[i].program,
+				     });
+		rss(&r, 1, 200 * MB, 0);
+		tick(&r);
+		assert_within(most(&r, M_JOB_RAM_HIGH), cases[i].least, cases[i].most);
+		assert_true(most(&r, M_JOB_RAM) >= (cases[i].program == PROGRAM_OWN ? cases[i].least : cases[i].hwm));
+		rig_done(&r);
+	}
+}
+
+/* Forks that come between the first two totals: huge pages count from the start of the run. Their parent has grown by then. */
+static void test_forks_before_the_second_look_add_little(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	huge_pages(&r, 1000);
+	born(&r, 1, 0, 77);
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	for (uint32_t id = 2; id <= 11; id++)
+		missed_as(&r, "p1", id, 300 * MB, 100);
+	rss(&r, 1, 300 * MB, 0);
+	push(&r);
+	huge_pages(&r, 1000);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 300 * MB + 1000 * PAGE, 300 * MB + 1000 * 64 * KB);
+	rig_done(&r);
+}
+
 /* A loop forks, waits and forks again: whoever ended made room for the next, also where that was never looked at. */
 static void test_children_that_come_one_after_the_other(void **state)
 {
@@ -594,6 +652,8 @@ int main(void)
 		RIG_TEST(test_a_burst_that_only_the_exit_record_knows),
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
+		cmocka_unit_test(test_an_exit_record_tells_whose_program_it_was),
+		cmocka_unit_test(test_forks_before_the_second_look_add_little),
 		cmocka_unit_test(test_children_that_come_one_after_the_other),
 		cmocka_unit_test(test_forks_take_with_them_what_they_brought),
 		cmocka_unit_test(test_forks_that_churned_take_no_more_with_them),

@@ -148,6 +148,32 @@ static void the_largest_enabled_page_is_what_a_fault_may_bring(void **state)
 	}
 }
 
+static void a_fault_maps_a_folio_of_a_file_since_6_18(void **state)
+{
+	static const struct {
+		const char *kernel, *huge;
+		uint64_t bytes;
+	} rows[] = {
+		{ "6.17.9-amd64", "2097152\n", 64 * KIB },
+		{ "6.18.0", "2097152\n", 2 * MIB },
+		{ "7.0.1-cloud", "2097152\n", 2 * MIB },
+		{ "6.18.0", NULL, 64 * KIB }, /* built without huge pages: no folios */
+		{ "odd", "2097152\n", 64 * KIB },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct temp_tree t;
+
+		temp_tree_new(&t);
+		temp_tree_put(&t, "proc/sys/kernel/osrelease", rows[i].kernel);
+		if (rows[i].huge)
+			temp_tree_put(&t, THP "hpage_pmd_size", rows[i].huge);
+		assert_int_equal(machine_of(&t).file_fault_bytes, rows[i].bytes);
+		temp_tree_done(&t);
+	}
+}
+
 static void lists_of_processors_are_counted(void **state)
 {
 	(void) state;
@@ -316,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(captured_machines_are_what_they_were),
+		cmocka_unit_test(a_fault_maps_a_folio_of_a_file_since_6_18),
 		cmocka_unit_test(the_boot_id_is_hashed),
 		cmocka_unit_test(the_model_is_as_in_cpuinfo),
 		cmocka_unit_test(the_largest_enabled_page_is_what_a_fault_may_bring),

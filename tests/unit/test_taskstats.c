@@ -577,6 +577,10 @@ static void set_u64(char *stats, size_t at, uint64_t value)
 	memcpy(stats + at, &value, sizeof(value));
 }
 
+enum {
+	FLAG_FORK = 0x01 /* AFORK of linux/acct.h */
+};
+
 static void set_u32(char *stats, size_t at, uint32_t value)
 {
 	memcpy(stats + at, &value, sizeof(value));
@@ -625,6 +629,7 @@ static void every_kernel_has_its_layout(void **state)
 		assert_int_equal(r.pid, 77);
 		assert_int_equal(r.tgid, k->has_tgid ? 70 : 77);
 		assert_false(r.is_last);
+		assert_true(r.has_run);
 		assert_int_equal(r.status, 9);
 		assert_int_equal(r.start_wall_s, 1700000000);
 		assert_int_equal(r.run_ns, 10);
@@ -636,7 +641,7 @@ static void every_kernel_has_its_layout(void **state)
 		assert_int_equal(r.io.write_bytes, 8192);
 		assert_int_equal(r.io.write_cancelled, 1024);
 		/* The last of several threads: the group's sum comes with it, and where there is the flag, the flag. */
-		stats_make(k, stats, 77, 70, k->has_tgid ? 0x20 : 0);
+		stats_make(k, stats, 77, 70, (uint8_t) (FLAG_FORK | (k->has_tgid ? 0x20 : 0)));
 		m.len = 0;
 		put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, k->size);
 		if (!k->has_tgid)
@@ -644,6 +649,7 @@ static void every_kernel_has_its_layout(void **state)
 		assert_int_equal(taskstats_record_parse(m.bytes, m.len, &layout, &r), 0);
 		assert_int_equal(r.tgid, 70);
 		assert_true(r.is_last);
+		assert_false(r.has_run);
 	}
 }
 
