@@ -22,17 +22,21 @@ const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_A
 	return text;
 }
 
+/* Each source has a thread, so several may be in calls: any of them may have done it. */
 const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT])
 {
-	char asked[GPU_ASKED];
-	unsigned i = 0;
+	size_t len = 0;
 
-	while (i < start->n_vendors && !atomic_load(&start->shared->slots[i].in_call_ns))
-		i++;
 	text[0] = '\0';
-	if (i == start->n_vendors)
-		return text;
-	(void) snprintf(text, GPU_CULPRIT, *gpu_asked(start, i, asked) ? " in a call of %s (%s)" : " in a call of %s", start->vendors[i].label, asked);
+	for (unsigned i = 0; i < start->n_vendors && len < GPU_CULPRIT; i++) {
+		char asked[GPU_ASKED];
+
+		if (!atomic_load(&start->shared->slots[i].in_call_ns))
+			continue;
+		(void) gpu_asked(start, i, asked);
+		len += (size_t) snprintf(text + len, GPU_CULPRIT - len, "%s of %s%s%s%s", len > 0 ? " or" : " in a call", start->vendors[i].label,
+			*asked ? " (" : "", asked, *asked ? ")" : "");
+	}
 	return text;
 }
 

@@ -101,7 +101,7 @@ void gpu_so_far_drop(struct gpu_so_far *page);
 size_t gpu_so_far_take(struct gpu_so_far *page, uint32_t *taken, void *ret);
 
 /* gpu_asked.c: what the i-th source's driver is being asked, "nvmlDeviceGetUUID of GPU 1"; "" unknown. And in which call a helper
- * has ended, " in a call of NVML (nvmlDeviceGetUUID of GPU 1)"; "" in none. */
+ * has ended, " in a call of NVML (nvmlDeviceGetUUID of GPU 1)"; "" in none; where several went on, " in a call of NVML or of DRM". */
 const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED]);
 const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT]);
 

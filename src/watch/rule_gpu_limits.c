@@ -179,7 +179,7 @@ bool rule_gpu_ecc(const struct known_of_run *k, struct finding *f, struct buf *t
 			gpus_rank(&failed, boards.ids[i], errors);
 	}
 	if (failed.n == 0) {
-		buf_str(text, n_known > 0 ? "no memory error of a GPU that it used was left uncorrected during the run; it takes one"
+		buf_str(text, n_known > 0 ? "no GPU that it used counted a memory error that ECC could not correct, as far as its count was read; it takes one"
 					  : "whether memory errors were left uncorrected is unknown: no GPU that it used counts them");
 		return false;
 	}

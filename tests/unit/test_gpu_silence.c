@@ -153,6 +153,30 @@ static void who_is_on_its_way_out_is_not_stuck(void **state)
 	assert_false(ends_with(ZOMBIE, "8 (hiwater-gpu)"));
 }
 
+static const char *a_call(unsigned call)
+{
+	return call == 7 ? "nvmlInit" : NULL;
+}
+
+/* Each source has a thread: a helper that ended while two of them were in calls may have been ended by either. */
+static void all_that_were_in_calls_are_named(void **state)
+{
+	static const struct source_ops named = { .name = "a", .call_name = a_call }, nameless = { .name = "b" };
+	static const struct gpu_vendor vendors[] = { { &named, "NVML", NULL, CAUSE_NVML }, { &nameless, "DRM", NULL, CAUSE_DRM } };
+	static struct gpu_shared shared;
+	const struct gpu_start start = { .vendors = vendors, .n_vendors = 2, .shared = &shared };
+	char text[GPU_CULPRIT];
+
+	(void) state;
+	assert_string_equal(gpu_culprit(&start, text), "");
+	atomic_store(&shared.slots[1].in_call_ns, 1);
+	assert_string_equal(gpu_culprit(&start, text), " in a call of DRM");
+	atomic_store(&shared.slots[0].in_call_ns, 1);
+	atomic_store(&shared.slots[0].asked.call, 7);
+	atomic_store(&shared.slots[0].asked.device, 2);
+	assert_string_equal(gpu_culprit(&start, text), " in a call of NVML (nvmlInit of GPU 1) or of DRM");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +187,7 @@ int main(void)
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
 		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
+		cmocka_unit_test(all_that_were_in_calls_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
