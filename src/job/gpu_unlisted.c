@@ -2,6 +2,9 @@
  *
  * What the lists of a GPU's processes do not say: whose memory came while nobody was listed, and whether a zero is one of the run.
  */
+#include <string.h>
+
+#include "base/clock.h"
 #include "job/job.h"
 
 /* What lists do not have of a GPU's peak: from there on it is told; from there on it makes a zero nobody's word. */
@@ -32,6 +35,19 @@ int64_t job_gpu_unlisted(const struct job *job, const struct birth *gpu, int64_t
 	return more < unlisted_bytes || more < device->max / 50 ? 0 : more;
 }
 
+/* When it was there: from the start of the run, if it is one of those that its driver told of first. Until then that may have been slow
+ * to begin; what comes later was not there before. */
+static uint64_t there_since(const struct job *job, const struct gpu_entity *gpu)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const struct gpu_entity *other = job_gpu(job, i);
+
+		if (strcmp(other->birth.gpu.vendor, gpu->birth.gpu.vendor) == 0 && other->born_ns < gpu->born_ns)
+			return gpu->born_ns;
+	}
+	return 0;
+}
+
 uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, uint64_t *ret_ns)
 {
 	const struct acc *ours = job_acc(job, M_GPU_JOB_MEM, gpu->birth.id);
@@ -39,7 +55,7 @@ uint64_t job_gpu_unasked(const struct job *job, const struct gpu_entity *gpu, ui
 	const uint64_t until_ns = gpu->ended ? gpu->ended_ns : end.known ? (uint64_t) end.value
 									 : job_now(job);
 
-	*ret_ns = until_ns > gpu->born_ns ? until_ns - gpu->born_ns : 0;
+	*ret_ns = counter_delta(there_since(job, gpu), until_ns);
 	if (!ours)
 		return 0;
 	const uint64_t quiet_ns = until_ns > ours->last_at_ns ? until_ns - ours->last_at_ns : 0;

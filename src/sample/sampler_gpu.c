@@ -96,14 +96,29 @@ static void trigger_xid(struct sampler *s, const struct xid *xid)
 	sampler_trigger(s, xid->what);
 }
 
+static void tell_gap(struct sampler *s, uint64_t ns)
+{
+	struct facts *facts = job_facts(s->job);
+
+	facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) ns));
+}
+
 /* What comes and goes while a driver is slow is in no figure. */
 static void see_gap(struct sampler *s, enum frame_source source, uint64_t time_ns)
 {
 	const uint64_t last_ns = s->gpus.read_ns[source], gap_ns = counter_delta(last_ns, time_ns);
-	struct facts *facts = job_facts(s->job);
 
 	if (last_ns && gap_ns > s->gpus.hold_ns[source])
-		facts->gpu_longest_gap_ns = maybe_max(facts->gpu_longest_gap_ns, known((int64_t) gap_ns));
+		tell_gap(s, gap_ns);
+}
+
+/* It may have been slow to begin, too. */
+static void see_start(struct sampler *s, uint64_t time_ns)
+{
+	static const uint64_t usual_ns = UINT64_C(1000000000);
+
+	if (time_ns > usual_ns)
+		tell_gap(s, time_ns);
 }
 
 static void count_gap(struct sampler *s, const struct frame *frame)
@@ -123,6 +138,8 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 		return;
 	see_gap(s, frame->source, frame->time_ns);
 	*last_ns = frame->time_ns;
+	if (*hold_ns == 0)
+		see_start(s, frame->time_ns);
 	if (*hold_ns == 0 || frame->hold_ns < *hold_ns) /* lists tell memory, too, and stand for longer */
 		*hold_ns = frame->hold_ns;
 }

@@ -29,6 +29,24 @@ def test_what_a_slow_driver_kept_from_being_read_is_said(gpu):
         assert any(n.startswith("a driver was so slow that GPUs were not read for ") for n in gpu_notes(summary)), gpu_notes(summary)
 
 
+def test_what_a_driver_that_is_slow_to_begin_kept_from_being_read_is_said(gpu):
+    """A card without persistence mode: what the job held meanwhile is in no list."""
+    add(gpu, "[call nvmlInit*]\ndelay = 2.6\n")
+    assert gpu.run("run", "-o", "run.hiw", "--json", "run.json", "--", "sleep", "5").returncode == 0
+    for said in (gpu.folder / "run.json").read_text(), gpu.run("show", "--json", "run.hiw").stdout:
+        summary = json.loads(said)
+        assert summary["sampling"]["gpu_longest_gap_s"] >= 2.6
+        assert any(n.startswith("a driver was so slow that GPUs were not read for ") for n in gpu_notes(summary)), gpu_notes(summary)
+        assert all(d["memory"]["job_peak_bytes"] is None for d in summary["gpu"]["devices"]), summary["gpu"]
+
+
+def test_a_driver_that_hangs_as_the_run_ends_is_told_of(gpu):
+    add(gpu, "[call nvmlInit*]\nhang = 1\n")
+    assert gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "0.8").returncode == 0
+    notes = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
+    assert any(n.startswith("NVML has not answered since 0:00 (nvmlInit") for n in notes), notes
+
+
 def test_a_driver_that_hangs_costs_nothing(gpu):
     add(gpu, "[call nvmlDeviceGetMemoryInfo*]\nfrom = 1\nhang = 1\n")
     hiwater = start(gpu, "--progress=1s")
@@ -197,7 +215,8 @@ def test_a_driver_that_is_slow_is_not_silent(gpu):
     hiwater = start(gpu)
     time.sleep(7)  # the length of the run, longer than a call may take
     summary, _ = finish(gpu, hiwater)
-    assert "has not answered" not in "".join(gpu_notes(summary)), gpu_notes(summary)
+    silences = re.findall("has not answered since 0:0([0-9])", " ".join(gpu_notes(summary)))
+    assert all(int(second) >= 5 for second in silences), gpu_notes(summary)  # the call that the end of the run fell into
 
 
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):

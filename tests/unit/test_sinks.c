@@ -462,8 +462,9 @@ static void test_a_missing_list_has_one_reason(void **state)
 	}
 }
 
-/* Lists said that the job holds nothing; from lists_ns on there are none, or (unknown) it is said that they fail. */
-static struct maybe peak_of_zeros(double lists_s, bool unknown, double end_s, bool *ret_noted)
+/* Lists said from begin_s on, when the driver first told of a GPU, that the job holds nothing; from lists_s on there are none, or
+ * (unknown) it is said that they fail. */
+static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, double end_s, bool *ret_noted)
 {
 	const struct gpu_birth gpu = { .uuid = "A", .name = "A", .vendor = "nvidia", .pci = "", .parent = "", .driver = "", .index = known(0) };
 	struct framebuf b = { 0 };
@@ -474,7 +475,7 @@ static struct maybe peak_of_zeros(double lists_s, bool unknown, double end_s, bo
 	m.f->gpu_asked = m.f->gpu_seen = known(1);
 	m.f->ended_ns = known(SECONDS(end_s));
 	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = gpu });
-	for (int s = 0; s <= lists_s; s++) {
+	for (double s = begin_s; s <= lists_s; s++) {
 		framebuf_value(&b, M_GPU_JOB_MEM, 1, 0);
 		framebuf_value(&b, M_JOB_GPU_MEM, 0, 0);
 		apply(m.job, &b, (uint64_t) SECONDS(s));
@@ -498,24 +499,27 @@ static struct maybe peak_of_zeros(double lists_s, bool unknown, double end_s, bo
 static void test_a_zero_of_a_part_of_the_run_is_none(void **state)
 {
 	static const struct {
-		double lists_s, end_s;
+		double begin_s, lists_s, end_s;
 		bool unknown, is_zero;
 	} rows[] = {
-		{ 5, 5, false, true },
-		{ 2, 3.9, false, true },
-		{ 2, 5, false, false },
-		{ 2, 3.9, true, true },
-		{ 2, 5, true, false },
-		{ 1, 2.9, false, false },
-		{ 1, 1.9, false, true },
-		{ 600, 605, false, true },
-		{ 600, 660, true, false },
+		{ 0, 5, 5, false, true },
+		{ 0, 2, 3.9, false, true },
+		{ 0, 2, 5, false, false },
+		{ 0, 2, 3.9, true, true },
+		{ 0, 2, 5, true, false },
+		{ 0, 1, 2.9, false, false },
+		{ 0, 1, 1.9, false, true },
+		{ 0, 600, 605, false, true },
+		{ 0, 600, 660, true, false },
+		{ 0.3, 5.3, 5.3, false, true },
+		{ 3, 8, 8, false, false }, /* it was slow to begin */
+		{ 3, 600, 600, false, true },
 	};
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		bool noted;
-		const struct maybe peak = peak_of_zeros(rows[i].lists_s, rows[i].unknown, rows[i].end_s, &noted);
+		const struct maybe peak = peak_of_zeros(rows[i].begin_s, rows[i].lists_s, rows[i].unknown, rows[i].end_s, &noted);
 
 		if (peak.known != rows[i].is_zero || noted == rows[i].is_zero)
 			fail_msg("row %zu: %d, %d", i, peak.known, noted);
