@@ -344,7 +344,14 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 	ram_figure_time(figure, a->value);
 }
 
-static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, struct ram_figure *figure)
+/* Looks at all and at all but main are estimates of their own: together they never had more than each at its largest. */
+static void parts_bound(const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
+{
+	if (main->high.known && rest->peak.known)
+		figure->peak = maybe_max(figure->low, maybe_min(figure->peak, known(main->high.value + rest->peak.value)));
+}
+
+static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
 	const struct maybe private = job_facts_const(job)->peak_private_bytes;
 	const struct ram_accs accs = {
@@ -368,6 +375,8 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		main_take(job, main, figure);
 		unmarked_take(job_facts_const(job)->unmarked_bytes, figure);
 		unseen_take(job, figure);
+		if (figure->method == METHOD_BOUNDED)
+			parts_bound(main, rest, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
 		ram_figure_split(figure, private.value, figure->peak.value);
@@ -417,7 +426,7 @@ void summary_ram(const struct job *job, struct summary *summary)
 
 	summary_main(job, &summary->main);
 	descendants_figure(job, one, &summary->descendants);
-	combined_figure(job, one, &summary->main, &summary->combined);
+	combined_figure(job, one, &summary->main, &summary->descendants, &summary->combined);
 	if (one && !summary->main.private_bytes.known) {
 		summary->main.private_bytes = summary->combined.private_bytes;
 		summary->main.shared_bytes = summary->combined.shared_bytes;

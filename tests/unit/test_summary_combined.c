@@ -237,6 +237,30 @@ static void test_one_whose_mark_is_not_known_may_have_held_the_rest(void **state
 	summary_done(&s);
 }
 
+/* The totals of all and of all but main are estimates of their own. */
+static void test_all_never_had_more_than_main_and_the_rest(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	born(r, 1, 0, 77);
+	born(r, 2, 1, 78);
+	rss(r, 1, 10 * MB, 0);
+	rss(r, 2, 100 * MB, 0);
+	tick(r);
+	framebuf_value(&r->buf, M_JOB_RAM_LOW, 0, 100 * MB);
+	framebuf_value(&r->buf, M_JOB_RAM, 0, 150 * MB);
+	framebuf_value(&r->buf, M_JOB_RAM_HIGH, 0, 200 * MB);
+	push(r);
+	main_reaped(r, 10 * MB, 0, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_int_equal(s.descendants.peak.value, 100 * MB);
+	assert_int_equal(s.combined.peak.value, s.main.high.value + 100 * MB);
+	assert_int_equal(s.combined.high.value, 200 * MB);
+	summary_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +272,7 @@ int main(void)
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
 		RIG_TEST(test_all_together_are_no_more_than_their_marks),
 		RIG_TEST(test_one_whose_mark_is_not_known_may_have_held_the_rest),
+		RIG_TEST(test_all_never_had_more_than_main_and_the_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
