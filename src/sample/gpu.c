@@ -23,7 +23,7 @@
 enum {
 	CHANNEL_BYTES = 1 << 20,
 	LAST_WAIT_MS = 40,
-	END_WAIT_MS = 40,
+	END_WAIT_MS = 20,
 };
 
 struct gpu {

@@ -244,9 +244,11 @@ void sampler_gpu_ask_last(struct sampler *s)
 
 static void note_left(struct sampler *s, pid_t pid, uint64_t now_ns)
 {
-	char text[128];
+	char text[192];
 
-	(void) snprintf(text, sizeof(text), "gpu: the helper (process %d) could not be ended (it is stuck in a driver, or frozen) and stays behind", (int) pid);
+	(void) snprintf(text, sizeof(text),
+		"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in a driver, frozen, or a driver lets go slowly",
+		(int) pid);
 	framebuf_event(&s->buf, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = CAUSE_HELPER });
 }
 

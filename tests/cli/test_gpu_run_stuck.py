@@ -290,8 +290,8 @@ def test_who_cannot_be_killed_is_left_behind(gpu, freezer):
     freeze(freezer, helper)
     summary, took = finish(gpu, hiwater)
     assert took < LATE + 0.4
-    assert any(f"the helper (process {helper}) could not be ended (it is stuck in a driver, or frozen) and stays behind" in n for n in gpu_notes(summary))
-    assert asked(gpu, "SELECT cause = 'helper' FROM event WHERE text LIKE '%stays behind'")
+    assert any(f"the helper (process {helper}) stays behind: it was killed and is not gone" in n for n in gpu_notes(summary))
+    assert asked(gpu, "SELECT cause = 'helper' FROM event WHERE text LIKE '%stays behind:%'")
 
 
 def test_a_helper_that_is_frozen_between_calls_is_told_of(gpu, freezer):
