@@ -237,7 +237,7 @@ static void copies_raise(const struct job *job, const struct look *look, struct 
 static void raise(struct job *job, const struct look *look, struct bounds *b, enum set s)
 {
 	const struct burst *burst = &job->burst[s];
-	const int64_t missed = missed_most(job);
+	const int64_t missed = missed_most(job, s);
 	const int64_t with_missed = smaller(job->ram[s].last + missed, burst->missed_likely);
 
 	copies_raise(job, look, b, s);

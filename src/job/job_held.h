@@ -125,7 +125,7 @@ void missed_take(struct job *job, const struct member *m, int64_t value, int64_t
 /* Must huge pages be counted to tell what those since the last total brought? */
 bool missed_are_open(const struct job *job);
 /* What they added at most, all together. */
-int64_t missed_most(const struct job *job);
+int64_t missed_most(const struct job *job, enum set set);
 /* The total is told. */
 void missed_settle(struct job *job);
 

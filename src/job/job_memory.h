@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/maybe.h"
+#include "frame.h"
 
 /* A figure over all members, and one over all but main. */
 enum set {
@@ -93,7 +94,8 @@ struct burst {
 
 /* One that lived and died between two looks, as its exit record tells. */
 struct missed {
-	const struct member *m;
+	uint32_t parent;
+	enum end_program program;
 	int64_t bytes, faults;
 };
 

@@ -14,7 +14,7 @@ void missed_take(struct job *job, const struct member *m, int64_t value, int64_t
 	const bool has_room = vec_room(&all->list, &all->cap, all->n, sizeof(*all->list), MAX_MEMBERS) == 0;
 
 	if (has_room)
-		all->list[all->n++] = (struct missed) { m, value, faults };
+		all->list[all->n++] = (struct missed) { m->p.parent, m->program, value, faults };
 	all->bytes += value;
 	all->seq = job->seq;
 	for (enum set s = ALL; s < SETS; s++) {
@@ -33,30 +33,37 @@ bool missed_are_open(const struct job *job)
 }
 
 /* Its faults brought a page each, or a piece of a file (fault_around_bytes, 64 KiB), huge pages apart; and what it was larger by
- * than its parent, since of a file that is cached in large folios one fault may map 2 MiB. A program of its own was given nothing. */
+ * than its parent, since of a file that is cached in large folios one fault may map 2 MiB. Too small a parent is on the safe side: main's
+ * ru_maxrss, which has its children, too, is none. A program of its own was given nothing. */
 static int64_t added_by(const struct job *job, const struct missed *missed)
 {
-	const int64_t piece = larger(job->page_bytes, FAULT_AROUND);
+	const struct member *parent = member_find(job, missed->parent);
+	const int64_t piece = larger(job->page_bytes, FAULT_AROUND), given = parent ? parent->program_peak : 0;
 
-	if (missed->m->program == PROGRAM_OWN || missed->faults >= missed->bytes / piece)
+	if (missed->program == PROGRAM_OWN || missed->faults >= missed->bytes / piece)
 		return missed->bytes;
-	return smaller(missed->bytes, missed->faults * piece + larger(missed->bytes - parents_most(job, missed->m), 0));
+	return smaller(missed->bytes, missed->faults * piece + larger(missed->bytes - given, 0));
 }
 
 /* Less than their sizes if it is known how many huge pages were given out since the look before the last one (records come a
- * look late), or since the start of the run. */
-int64_t missed_most(const struct job *job)
+ * look late), or since the start of the run. What main gave its forks is in nobody's figures but theirs where main is left out. */
+int64_t missed_most(const struct job *job, enum set set)
 {
 	const struct missed_ones *all = &job->missed;
 	const struct maybe first = job->huge_totals[1].known ? job->huge_totals[1] : huge_at_start(job);
 	const int64_t huge = (int64_t) job->config.huge_page_bytes;
-	int64_t added = all->bytes;
+	int64_t added = all->bytes, given = 0;
 
 	if (huge > 0 && (!job->huge.known || !first.known || missed_are_open(job)))
 		return added;
-	for (size_t i = 0; i < all->n; i++)
-		added -= all->list[i].bytes - added_by(job, &all->list[i]);
-	return smaller(added + (huge > 0 ? huge * (job->huge.value - first.value) : 0), all->bytes);
+	for (size_t i = 0; i < all->n; i++) {
+		const int64_t had = all->list[i].bytes - added_by(job, &all->list[i]);
+
+		added -= had;
+		if (set == REST && job->main && all->list[i].parent == job->main->p.id)
+			given = larger(given, had);
+	}
+	return smaller(added + given + (huge > 0 ? huge * larger(job->huge.value - first.value, 0) : 0), all->bytes);
 }
 
 void missed_settle(struct job *job)

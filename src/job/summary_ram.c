@@ -178,22 +178,26 @@ static int64_t fault_piece(const struct facts *f)
 	return larger(fault_page(f), f->file_fault_bytes.known ? f->file_fault_bytes.value : FAULT_AROUND);
 }
 
-/* In pages of their own what all of so many faults brought, and of files as much as the largest of those that main waited for may have
- * mapped. Most map the libraries of the others, one after the other, and a piece for each fault of thousands would bound nothing. */
-static struct maybe brought_with_files(const struct job *job, int64_t faults)
+/* What all of so many faults brought, page bytes each, and of files in larger pieces as much as the largest of those that main waited
+ * for may have mapped. Most map the libraries of the others, one after the other, and a piece for each fault of thousands would bound
+ * nothing. */
+static struct maybe brought_with_files(const struct job *job, int64_t faults, int64_t page)
 {
 	const struct facts *f = job_facts_const(job);
-	const struct maybe own = brought(job, faults, fault_page(f));
+	const struct maybe most = brought(job, faults, fault_piece(f)), own = brought(job, faults, page);
 
-	return own.known ? known(own.value + f->main_maxrss_bytes.value + f->rss_error_bytes.value) : UNKNOWN;
+	if (!f->main_maxrss_bytes.known || !own.known)
+		return most;
+	return maybe_min(most, known(own.value + f->main_maxrss_bytes.value + f->rss_error_bytes.value));
 }
 
-/* What the unseen can have held beside the others. */
+/* What the unseen can have held beside the others. The last faults of who is in no ru_maxrss may have mapped more of files. */
 static struct maybe unseen_beside(const struct job *job)
 {
-	const struct maybe pieces = brought(job, faults_unseen(job), fault_piece(job_facts_const(job)));
+	const int64_t faults = faults_unseen(job), page = fault_page(job_facts_const(job));
+	const struct maybe with_files = brought_with_files(job, faults, page);
 
-	return pieces.known && is_maxrss_of_all(job) ? maybe_min(pieces, brought_with_files(job, faults_unseen(job))) : pieces;
+	return is_maxrss_of_all(job) ? with_files : maybe_max(brought(job, faults, larger(page, FAULT_AROUND)), with_files);
 }
 
 /* What children can have held, all at once, where no look found any: a piece of a file for each fault. Where a piece is a whole
@@ -201,13 +205,9 @@ static struct maybe unseen_beside(const struct job *job)
 static struct maybe unseen_most(const struct job *job)
 {
 	const struct facts *f = job_facts_const(job);
-	const int64_t faults = faults_waited(job);
-	const struct maybe usual = brought(job, faults, larger(fault_page(f), FAULT_AROUND));
-	const struct maybe most = brought(job, faults, fault_piece(f));
 
-	if (f->main_ignored_sigchld.value == 1)
-		return UNKNOWN;
-	return f->main_maxrss_bytes.known ? maybe_max(usual, maybe_min(most, brought_with_files(job, faults))) : most;
+	return f->main_ignored_sigchld.value == 1 ? UNKNOWN
+						  : brought_with_files(job, faults_waited(job), larger(fault_page(f), FAULT_AROUND));
 }
 
 /* May those that no look found have held enough to matter beside the others? */
@@ -347,13 +347,14 @@ static void bounded_figure(const struct job *job, const struct ram_accs *a, stru
 /* Looks at all and at all but main are estimates of their own: together they never had more than each at its largest. */
 static void parts_bound(const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
-	if (main->high.known && rest->peak.known)
+	if (figure->peak.known && main->high.known && rest->peak.known)
 		figure->peak = maybe_max(figure->low, maybe_min(figure->peak, known(main->high.value + rest->peak.value)));
 }
 
 static void combined_figure(const struct job *job, bool one, const struct ram_figure *main, const struct ram_figure *rest, struct ram_figure *figure)
 {
 	const struct maybe private = job_facts_const(job)->peak_private_bytes;
+	int64_t whole; /* which that is of */
 	const struct ram_accs accs = {
 		.low = job_acc(job, M_JOB_RAM_LOW, 0),
 		.value = job_acc(job, M_JOB_RAM, 0),
@@ -365,6 +366,7 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 	if (one && main->method != METHOD_UNKNOWN) {
 		*figure = *main;
 		ram_figure_time(figure, accs.value);
+		whole = figure->peak.value;
 	} else {
 		bounded_figure(job, &accs, figure);
 		if (main->method == METHOD_EXACT && figure->peak.known) {
@@ -375,11 +377,11 @@ static void combined_figure(const struct job *job, bool one, const struct ram_fi
 		main_take(job, main, figure);
 		unmarked_take(job_facts_const(job)->unmarked_bytes, figure);
 		unseen_take(job, figure);
-		if (figure->method == METHOD_BOUNDED)
-			parts_bound(main, rest, figure);
+		whole = larger(figure->peak.value, accs.value ? accs.value->max : 0);
+		parts_bound(main, rest, figure);
 	}
 	if (private.known && figure->peak.known && (!one || !figure->private_bytes.known))
-		ram_figure_split(figure, private.value, figure->peak.value);
+		ram_figure_split(figure, private.value, whole);
 }
 
 static void descendants_figure(const struct job *job, bool none, struct ram_figure *figure)

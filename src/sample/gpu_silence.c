@@ -10,7 +10,8 @@
 #define SECOND UINT64_C(1000000000)
 
 static const uint64_t least_ns = 5 * SECOND; /* a call that takes longer is one */
-static const uint64_t last_least_ns = SECOND / 10; /* in the end, after a wait for it: nobody will see whether it would have answered yet */
+static const uint64_t last_least_ns = SECOND; /* in the end: nobody will see whether it would have answered yet */
+static const uint64_t unanswered_ns = SECOND / 10; /* less is no word worth, in the end */
 
 const char *gpu_instant(uint64_t start_ns, uint64_t at_ns, char text[GPU_INSTANT])
 {
@@ -87,6 +88,15 @@ bool gpu_silence_look(struct gpu_silence *s, const char *label, const char *aske
 	return true;
 }
 
+/* It may be slow and no more. */
+static void tell_unanswered(const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns, char text[GPU_SILENCE_TEXT])
+{
+	char at[GPU_INSTANT];
+
+	(void) snprintf(text, GPU_SILENCE_TEXT, "gpu: %s was still being asked when the run ended, since %s%s%s%s; its readings are missing from then on",
+		label, gpu_instant(start_ns, call_ns, at), *asked ? " (" : "", asked, *asked ? ")" : "");
+}
+
 unsigned gpu_silence_last(struct gpu_silence *s, const char *label, const char *asked, uint64_t start_ns, uint64_t call_ns,
 	uint64_t now_ns, char texts[2][GPU_SILENCE_TEXT])
 {
@@ -105,5 +115,7 @@ unsigned gpu_silence_last(struct gpu_silence *s, const char *label, const char *
 	}
 	if (s->since_ns && (s->n > 1 || !s->told))
 		tell_begin(s, label, asked, start_ns, texts[n++]);
+	else if (!s->since_ns && call_ns && now_ns > call_ns + unanswered_ns)
+		tell_unanswered(label, asked, start_ns, call_ns, texts[n++]);
 	return n;
 }

@@ -133,6 +133,7 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 	if (missing && !any) { /* it answered at last: what comes now is no slowness */
 		see_gap(s, frame->source, frame->told_ns);
 		*last_ns = 0;
+		*hold_ns = *hold_ns ? *hold_ns : frame->hold_ns; /* nor was it slow to begin */
 	}
 	if (!any || frame->time_ns < *last_ns)
 		return;

@@ -44,7 +44,7 @@ def test_a_driver_that_hangs_as_the_run_ends_is_told_of(gpu):
     add(gpu, "[call nvmlInit*]\nhang = 1\n")
     assert gpu.run("run", "--no-record", "--json", "run.json", "--", "sleep", "0.8").returncode == 0
     notes = gpu_notes(json.loads((gpu.folder / "run.json").read_text()))
-    assert any(n.startswith("NVML has not answered since 0:00 (nvmlInit") for n in notes), notes
+    assert any(re.match(r"NVML was still being asked when the run ended, since 0:00 \(nvmlInit", n) for n in notes), notes
 
 
 def test_a_driver_that_hangs_costs_nothing(gpu):
@@ -215,8 +215,7 @@ def test_a_driver_that_is_slow_is_not_silent(gpu):
     hiwater = start(gpu)
     time.sleep(7)  # the length of the run, longer than a call may take
     summary, _ = finish(gpu, hiwater)
-    silences = re.findall("has not answered since 0:0([0-9])", " ".join(gpu_notes(summary)))
-    assert all(int(second) >= 5 for second in silences), gpu_notes(summary)  # the call that the end of the run fell into
+    assert "has not answered" not in "".join(gpu_notes(summary)), gpu_notes(summary)
 
 
 def test_a_driver_that_crashes_is_not_the_jobs_end(gpu):

@@ -227,6 +227,19 @@ static void founded(struct rig *r, int64_t bytes)
 	tick(r);
 }
 
+static void missed_of(struct rig *r, uint32_t id, uint32_t parent, int64_t hwm, int64_t faults, enum end_program program)
+{
+	born_as(r, "p1", id, parent, 0, 0);
+	framebuf_end(&r->buf, &(struct end) {
+				      .entity = ENTITY_PROCESS,
+				      .id = id,
+				      .how = END_TASKSTATS,
+				      .hwm_bytes = known(hwm),
+				      .faults_minor = known(faults),
+				      .program = program,
+			      });
+}
+
 /* The exit record says whether it ran a program of its own: then it was given nothing, whatever it is called; of a fork that maps
  * a file by few faults, what it is larger by than its parent it brought. */
 static void test_an_exit_record_tells_whose_program_it_was(void **state)
@@ -247,23 +260,98 @@ static void test_an_exit_record_tells_whose_program_it_was(void **state)
 
 		rig_new(&r, true, 0);
 		founded(&r, 200 * MB);
-		for (uint32_t id = 2; id <= 3; id++) {
-			born_as(&r, "p1", id, 1, 0, 0);
-			framebuf_end(&r.buf, &(struct end) {
-						     .entity = ENTITY_PROCESS,
-						     .id = id,
-						     .how = END_TASKSTATS,
-						     .hwm_bytes = known(cases[i].hwm),
-						     .faults_minor = known(100),
-						     .program = cases[i].program,
-					     });
-		}
+		for (uint32_t id = 2; id <= 3; id++)
+			missed_of(&r, id, 1, cases[i].hwm, 100, cases[i].program);
 		rss(&r, 1, 200 * MB, 0);
 		tick(&r);
 		assert_within(most(&r, M_JOB_RAM_HIGH), cases[i].least, cases[i].most);
 		assert_true(most(&r, M_JOB_RAM) >= (cases[i].program == PROGRAM_OWN ? 350 * MB : cases[i].hwm));
 		rig_done(&r);
 	}
+}
+
+/* In the last total main's ru_maxrss is known: it may be that of the very forks. */
+static void test_unseen_forks_of_the_last_span(void **state)
+{
+	struct rig *r = *state;
+
+	founded(r, 200 * MB);
+	missed_of(r, 2, 1, 350 * MB, 100, PROGRAM_OF_PARENT);
+	missed_of(r, 3, 1, 350 * MB, 100, PROGRAM_OF_PARENT);
+	job_facts(r->job)->main_maxrss_bytes = known(350 * MB);
+	rss(r, 1, 200 * MB, 0);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 500 * MB, 513 * MB);
+}
+
+/* What main gave a fork is in no other's figures where main is left out. */
+static void test_an_unseen_fork_of_main_holds_that_for_the_descendants(void **state)
+{
+	struct rig *r = *state;
+
+	founded(r, 200 * MB);
+	missed_of(r, 2, 1, 200 * MB, 100, PROGRAM_OF_PARENT);
+	missed_of(r, 3, 1, 200 * MB, 100, PROGRAM_OF_PARENT);
+	missed_of(r, 4, 1, 30 * MB, 8000, PROGRAM_OWN);
+	rss(r, 1, 200 * MB, 0);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 230 * MB, 244 * MB);
+	assert_within(most(r, M_JOB_RAM_REST_HIGH), 230 * MB, 244 * MB);
+}
+
+/* Of a parent of which nothing was read nobody knows what it gave. */
+static void test_an_unseen_fork_of_an_unseen_parent_may_have_all_alone(void **state)
+{
+	struct rig *r = *state;
+
+	founded(r, 500 * MB);
+	born_as(r, "sh", 2, 1, 0, 0);
+	missed_of(r, 3, 2, 250 * MB, 130, PROGRAM_OF_PARENT);
+	rss(r, 1, 500 * MB, 0);
+	tick(r);
+	assert_within(most(r, M_JOB_RAM_HIGH), 750 * MB, 752 * MB);
+}
+
+/* Of thousands the smallest that ended are only counted: they are so before the total that judges what they added. */
+static void test_more_unseen_ones_than_are_kept(void **state)
+{
+	const struct job_config config = { .page_bytes = PAGE, .fault_page_bytes = PAGE, .ours = true, .max_processes = 8 };
+	struct rig r = { .job = job_new(&config) };
+
+	(void) state;
+	founded(&r, 10 * MB);
+	for (uint32_t id = 2; id <= 40; id++)
+		missed_of(&r, id, 1, 2 * MB, 600, PROGRAM_OWN);
+	push(&r);
+	rss(&r, 1, 10 * MB, 0);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM_HIGH), (10 + 39 * 2) * MB, (10 + 39 * 2) * MB);
+	rig_done(&r);
+}
+
+/* Counters of a machine may go back (a container that was moved): no process is smaller for that. */
+static void test_huge_pages_that_go_back_take_nothing_off(void **state)
+{
+	struct rig r;
+
+	(void) state;
+	rig_new(&r, true, HUGE_PAGE);
+	for (int i = 0; i < 2; i++) {
+		huge_pages(&r, 1000);
+		rss(&r, 1, 100 * MB, 0);
+		if (i == 0)
+			born(&r, 1, 0, 77);
+		push(&r);
+		huge_pages(&r, 1000);
+		tick(&r);
+	}
+	missed_of(&r, 2, 1, 300 * MB, 100, PROGRAM_OWN);
+	rss(&r, 1, 100 * MB, 0);
+	push(&r);
+	huge_pages(&r, 900);
+	tick(&r);
+	assert_within(most(&r, M_JOB_RAM_HIGH), 400 * MB, 402 * MB);
+	rig_done(&r);
 }
 
 /* Forks that come between the first two totals: huge pages count from the start of the run. Their parent has grown by then. */
@@ -655,6 +743,11 @@ int main(void)
 		cmocka_unit_test(test_children_that_only_exit_records_know),
 		cmocka_unit_test(test_a_copy_that_no_look_saw_adds_little),
 		cmocka_unit_test(test_an_exit_record_tells_whose_program_it_was),
+		RIG_TEST(test_unseen_forks_of_the_last_span),
+		RIG_TEST(test_an_unseen_fork_of_main_holds_that_for_the_descendants),
+		RIG_TEST(test_an_unseen_fork_of_an_unseen_parent_may_have_all_alone),
+		cmocka_unit_test(test_more_unseen_ones_than_are_kept),
+		cmocka_unit_test(test_huge_pages_that_go_back_take_nothing_off),
 		cmocka_unit_test(test_forks_before_the_second_look_add_little),
 		cmocka_unit_test(test_children_that_come_one_after_the_other),
 		cmocka_unit_test(test_forks_take_with_them_what_they_brought),

@@ -252,12 +252,14 @@ static void test_all_never_had_more_than_main_and_the_rest(void **state)
 	framebuf_value(&r->buf, M_JOB_RAM, 0, 150 * MB);
 	framebuf_value(&r->buf, M_JOB_RAM_HIGH, 0, 200 * MB);
 	push(r);
+	job_facts(r->job)->peak_private_bytes = known(120 * MB);
 	main_reaped(r, 10 * MB, 0, 5, 6);
 	finish(r);
 	s = summary_of(r);
 	assert_int_equal(s.descendants.peak.value, 100 * MB);
 	assert_int_equal(s.combined.peak.value, s.main.high.value + 100 * MB);
 	assert_int_equal(s.combined.high.value, 200 * MB);
+	assert_within(s.combined.private_bytes.value, 88 * MB - 1, 88 * MB); /* as much of it as of what was added up */
 	summary_done(&s);
 }
 

@@ -375,6 +375,53 @@ static void test_where_none_was_seen_faults_bound_them(void **state)
 	summary_done(&s);
 }
 
+/* Or a whole folio of it, as much as the largest of them is; beside it the others may have had a piece for each fault. */
+static void test_where_none_was_seen_one_may_have_mapped_folios(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	job_facts(r->job)->file_fault_bytes = known(HUGE_PAGE);
+	start(r, false);
+	main_reaped(r, 250 * MB, 325, 5, 6);
+	finish(r);
+	s = summary_of(r);
+	assert_within(s.descendants.high.value, 250 * MB + 200 * 65536, 250 * MB + 325 * 65536);
+	summary_done(&s);
+}
+
+/* Who lives on is in no ru_maxrss: then that is no bound, and a folio for each of thousands of faults would say nothing. */
+static void test_folios_beside_one_that_lives_on(void **state)
+{
+	struct rig *r = *state;
+	struct summary s;
+
+	job_facts(r->job)->file_fault_bytes = known(HUGE_PAGE);
+	start(r, false);
+	born(r, 2, 1, 78);
+	for (int i = 0; i < 3; i++) {
+		if (i == 2)
+			born(r, 3, 1, 79);
+		rss(r, 1, 10 * MB, MB);
+		rss(r, 2, 100 * MB, 0);
+		if (i == 2)
+			rss(r, 3, MB, 0);
+		push(r);
+		faults(r, 2, 30000);
+		if (i == 2)
+			faults(r, 3, 200);
+		tick(r);
+	}
+	gone(r, 2);
+	tick(r);
+	main_reaped(r, 101 * MB, 32000, 5, 6);
+	left(r, 3);
+	finish(r);
+	s = summary_of(r);
+	assert_within(s.combined.high.value, 100 * MB + 2000 * 65536, 130 * MB + 2000 * 65536);
+	summary_done(&s);
+}
+
 /* One was found, and was gone before it was read. */
 static void test_what_was_found_and_not_read_is_unknown(void **state)
 {
@@ -881,6 +928,8 @@ int main(void)
 		RIG_TEST(test_lost_exit_records_tell_of_nobody),
 		RIG_TEST(test_much_unseen_is_sampled),
 		RIG_TEST(test_where_none_was_seen_faults_bound_them),
+		RIG_TEST(test_where_none_was_seen_one_may_have_mapped_folios),
+		RIG_TEST(test_folios_beside_one_that_lives_on),
 		RIG_TEST(test_what_was_found_and_not_read_is_unknown),
 		RIG_TEST(test_of_whom_zombies_alone_were_found_nothing_was_seen),
 		RIG_TEST(test_what_grew_after_the_last_look_was_not_seen),
