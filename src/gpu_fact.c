@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_fact.h"
 
+#define ANY   INT64_MAX
+#define POWER GPU_POWER_MOST
+#define CLOCK GPU_CLOCK_MOST
+#define TEMP  GPU_TEMP_MOST
+
 const struct gpu_fact_row gpu_facts[GPU_FACT_COUNT] = {
-#define X(id, kind, sentence) [GF_##id] = { #id, FACT_##kind, sentence },
+#define X(id, kind, most, sentence) [GF_##id] = { #id, FACT_##kind, most, sentence },
 #include "gpu_fact.def"
 #undef X
 };

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum gpu_fact {
-#define X(id, kind, sentence) GF_##id,
+#define X(id, kind, most, sentence) GF_##id,
 #include "gpu_fact.def"
 #undef X
 	GPU_FACT_COUNT
@@ -26,9 +26,16 @@ enum gpu_fact_kind {
 	FACT_MCEL,
 };
 
+/* The most that can be so of a GPU, whoever made it, in the units of metrics: far above what is built (modules of two dies draw
+ * 1.4 kW, memory clocks are 16 GHz), and far below garbage. */
+#define GPU_POWER_MOST INT64_C(10000000000)
+#define GPU_CLOCK_MOST INT64_C(50000000000)
+#define GPU_TEMP_MOST  200000
+
 struct gpu_fact_row {
 	const char *name; /* "MAX_CLOCK_SM" */
 	enum gpu_fact_kind kind;
+	int64_t most; /* that it may be: more cannot be so */
 	const char *sentence;
 };
 
@@ -43,7 +50,7 @@ struct gpu_fact_set {
 enum gpu_lack {
 	GPU_LACK_NONE,
 	GPU_LACK_RIGHT,   /* this user may not have it */
-	GPU_LACK_ERROR,   /* the driver answered with an error that says nothing */
+	GPU_LACK_ERROR,   /* the driver answered with an error that says nothing, or of a fact what cannot be so */
 	GPU_LACK_COUNT,
 };
 

@@ -283,9 +283,19 @@ static void tell_text(const struct teller *t, enum gpu_fact fact, const char *te
 	t->tell(t->ctx, &told);
 }
 
+static void tell_lack(const struct teller *t, bool of_metric, int what, enum gpu_lack lack)
+{
+	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
+		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
+}
+
 static void tell_number(const struct teller *t, enum gpu_fact fact, struct maybe value)
 {
-	if (fact != NO && t->wanted->has[fact] && value.known)
+	if (fact == NO || !t->wanted->has[fact] || !value.known)
+		return;
+	if (value.value > gpu_facts[fact].most)
+		tell_lack(t, false, (int) fact, GPU_LACK_ERROR);
+	else
 		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) fact, .value = value.value });
 }
 
@@ -294,12 +304,6 @@ static enum gpu_lack lack_of(int code)
 	if (nvml_code(code)->meaning == NVML_FORBIDDEN)
 		return GPU_LACK_RIGHT;
 	return code == NVML_UNKNOWN ? GPU_LACK_ERROR : GPU_LACK_NONE;
-}
-
-static void tell_lack(const struct teller *t, bool of_metric, int what, enum gpu_lack lack)
-{
-	if (lack != GPU_LACK_NONE && (of_metric || (what != NO && t->wanted->has[what])))
-		t->tell(t->ctx, &(struct gpu_fact_told) { .id = t->id, .fact = (uint16_t) what, .of_metric = of_metric, .lack = lack });
 }
 
 /* Of what comes with every look. */

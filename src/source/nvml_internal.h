@@ -238,6 +238,7 @@ struct nvml_row {
 	bool of_instance; /* a MIG instance can be asked */
 	enum metric metrics[NVML_MAX_METRICS];
 	unsigned n;
+	int64_t most; /* that any of them may be, in its metric's unit: more is left out; 0: no bound is known */
 	struct {
 		nvml_reader *read;
 		const char *how;

@@ -16,26 +16,29 @@ enum {
 	KIB = 1024,
 };
 
-static void set_u32(struct reading *r, uint32_t value, uint64_t scale)
+/* The most that a figure may be, in the unit of its metric: far above what is built, and far below garbage. */
+#define ANYTHING       0
+#define ALL_TIME       (100 * PCT)
+#define FAN_MOST       (200 * PCT) /* of the intended fastest: over 100 is meant */
+#define HIGHEST_PSTATE (NVML_PSTATES - 1)
+
+/* May a device have that much of it? */
+static bool is_possible(uint32_t metric, uint64_t value, uint64_t scale)
 {
-	if (value != NVML_NONE_U32)
-		nvml_set(r, value, scale);
+	const int64_t most = nvml_row_of((enum metric) metric)->most;
+
+	return most == ANYTHING || value <= (uint64_t) most / scale;
 }
 
-/* More than most is garbage, seen in the field; all ones is how a driver says that it has none. */
-static void set_pct_to(struct nvml_gpu *d, struct reading *r, int code, uint32_t value, uint32_t most)
+/* More than its row allows is garbage, seen in the field; all ones is how a driver says that it has none. */
+static void set_figure(struct nvml_gpu *d, struct reading *r, int code, uint32_t value, uint64_t scale)
 {
 	if (code != NVML_SUCCESS || value == NVML_NONE_U32)
 		return;
-	if (value <= most)
-		nvml_set(r, value, PCT);
+	if (is_possible(r->metric, value, scale))
+		nvml_set(r, value, scale);
 	else
 		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_FIGURE);
-}
-
-static void set_pct(struct nvml_gpu *d, struct reading *r, int code, uint32_t value)
-{
-	set_pct_to(d, r, code, value, 100);
 }
 
 static void set_bytes(struct reading *r, uint64_t value)
@@ -122,7 +125,7 @@ static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t
 	d->samples_absent[what] |= nvml_code(code)->meaning == NVML_ABSENT;
 	if (code != NVML_SUCCESS)
 		return;
-	if (scale == PCT && now.max > 100) {
+	if (!is_possible(r->metric, now.max, scale)) {
 		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_SAMPLES);
 		return;
 	}
@@ -136,8 +139,8 @@ static int read_utilization(struct source *s, struct nvml_gpu *d, struct reading
 	struct nvml_utilization u = { NVML_NONE_U32, NVML_NONE_U32 };
 	int code = NVML_CALL(&s->nvml, utilization, d->handle, &u);
 
-	set_pct(d, &r[0], code, u.gpu);
-	set_pct(d, &r[1], code, u.memory);
+	set_figure(d, &r[0], code, u.gpu, PCT);
+	set_figure(d, &r[1], code, u.memory, PCT);
 	if (code == NVML_SUCCESS) {
 		set_samples(s, d, NVML_SAMPLES_GPU, PCT, &r[0]);
 		set_samples(s, d, NVML_SAMPLES_MEMORY, PCT, &r[1]);
@@ -150,7 +153,7 @@ static int read_power(struct source *s, struct nvml_gpu *d, struct reading *r)
 	uint32_t mw = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, power, d->handle, &mw);
 
-	set_u32(r, mw, MILLI);
+	set_figure(d, r, code, mw, MILLI);
 	if (code == NVML_SUCCESS)
 		set_samples(s, d, NVML_SAMPLES_POWER, MILLI, r);
 	nvml_power_seen(s, d, code, code == NVML_SUCCESS && r->known ? known(r->value) : UNKNOWN);
@@ -174,7 +177,7 @@ static int set_celsius(struct reading *r, uint64_t celsius, int code)
 {
 	if (code != NVML_SUCCESS || celsius == NVML_NONE_U32 || celsius == NVML_NONE_U64)
 		return code;
-	if (celsius * MILLI < GPU_TEMP_LEAST || celsius * MILLI > GPU_TEMP_MOST)
+	if (celsius * MILLI < GPU_TEMP_LEAST || !is_possible(r->metric, celsius, MILLI))
 		return NVML_NONSENSE;
 	nvml_set(r, celsius, MILLI);
 	return code;
@@ -207,7 +210,7 @@ static int read_clock(struct source *s, struct nvml_gpu *d, int which, struct re
 	uint32_t mhz = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, clock, d->handle, which, &mhz);
 
-	set_u32(r, mhz, MEGA);
+	set_figure(d, r, code, mhz, MEGA);
 	return code;
 }
 
@@ -223,11 +226,10 @@ static int read_clock_memory(struct source *s, struct nvml_gpu *d, struct readin
 
 static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
-	int state = NVML_PSTATES;
+	int state = NVML_PSTATE_UNKNOWN;
 	int code = NVML_CALL(&s->nvml, pstate, d->handle, &state);
 
-	if (state >= 0 && state < NVML_PSTATES) /* 32 is "unknown" */
-		nvml_set(r, (uint64_t) state, 1);
+	set_figure(d, r, code, state == NVML_PSTATE_UNKNOWN ? NVML_NONE_U32 : (uint32_t) state, 1);
 	return code;
 }
 
@@ -239,7 +241,7 @@ static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
 		uint32_t pct = NVML_NONE_U32, period_us = 0; \
 		int code = NVML_CALL(&s->nvml, member, d->handle, &pct, &period_us); \
 \
-		set_pct(d, r, code, pct); \
+		set_figure(d, r, code, pct, PCT); \
 		return code; \
 	}
 READ_ENGINE(encoder)
@@ -298,7 +300,7 @@ static int read_power_limit(struct source *s, struct nvml_gpu *d, struct reading
 	uint32_t mw = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, power_limit, d->handle, &mw);
 
-	set_u32(r, mw, MILLI);
+	set_figure(d, r, code, mw, MILLI);
 	return code;
 }
 
@@ -307,7 +309,7 @@ static int read_fan(struct source *s, struct nvml_gpu *d, struct reading *r)
 	uint32_t pct = NVML_NONE_U32;
 	int code = NVML_CALL(&s->nvml, fan, d->handle, &pct);
 
-	set_pct_to(d, r, code, pct, 200); /* of the intended fastest: over 100 is meant */
+	set_figure(d, r, code, pct, PCT);
 	return code;
 }
 
@@ -338,18 +340,18 @@ static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct rea
 #define ANY(group, ...)                 ROW_OF(group, true, __VA_ARGS__)
 
 const struct nvml_row nvml_rows[] = {
-	{ ANY(MEMORY, M_GPU_MEM),
+	{ ANY(MEMORY, M_GPU_MEM), ANYTHING,
 		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
 			{ read_memory_early, "nvmlDeviceGetMemoryInfo", NULL },
 			{ read_memory, "nvmlDeviceGetMemoryInfo, with what the driver keeps to itself",
 				"gpu.memory: what is told as in use contains what the driver keeps to itself: it does not tell that apart" },
 			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
 				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
-	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED),
+	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED), ANYTHING,
 		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; before driver 510 nothing is told as reserved", NULL } } },
-	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
-	{ GPU(ACTIVITY, M_GPU_POWER), { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
-	{ GPU(ACTIVITY, M_GPU_ENERGY),
+	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME, { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST, { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
 			{ nvml_power_instead, "power integrated over time: the counter stands still",
 				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
@@ -357,32 +359,32 @@ const struct nvml_row nvml_rows[] = {
 				"gpu.energy: its energy counter ended: from there power is integrated over time" },
 			{ nvml_power_integral, "power integrated over time",
 				"gpu.energy: no energy counter: power is integrated over time" } } },
-	{ GPU(STATE, M_GPU_TEMP),
+	{ GPU(STATE, M_GPU_TEMP), GPU_TEMP_MOST,
 		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
-	{ GPU(STATE, M_GPU_TEMP_MEM), { { read_temperature_memory, "NVML field 82", NULL } } },
-	{ GPU(STATE, M_GPU_CLOCK_SM), { { read_clock_sm, "nvmlDeviceGetClockInfo", NULL } } },
-	{ GPU(STATE, M_GPU_CLOCK_MEM), { { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
-	{ GPU(STATE, M_GPU_PSTATE), { { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
-	{ GPU(STATE, M_GPU_THROTTLE_POWER),
+	{ GPU(STATE, M_GPU_TEMP_MEM), GPU_TEMP_MOST, { { read_temperature_memory, "NVML field 82", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_SM), GPU_CLOCK_MOST, { { read_clock_sm, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_MEM), GPU_CLOCK_MOST, { { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_PSTATE), HIGHEST_PSTATE, { { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_POWER), ANYTHING,
 		{ { nvml_throttle_power, "NVML field 74", NULL }, { nvml_reasons_power, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_THROTTLE_THERMAL),
+	{ GPU(STATE, M_GPU_THROTTLE_THERMAL), ANYTHING,
 		{ { nvml_throttle_thermal, "NVML field 75", NULL }, { nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_THROTTLE_HW), { { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_THROTTLE_OTHER),
+	{ GPU(STATE, M_GPU_THROTTLE_HW), ANYTHING, { { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_OTHER), ANYTHING,
 		{ { nvml_throttle_other, "NVML fields 76, 77, 79", NULL }, { nvml_reasons_other, "clock event reasons, over time", NULL } } },
-	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), { { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
-	{ GPU(STATE, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX),
+	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), ANYTHING, { { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
+	{ GPU(STATE, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX), ANYTHING,
 		{ { read_nvlink_kib, "NVML fields 138, 139", NULL },
 			{ read_nvlink_bytes, "NVML fields 202, 204", NULL },
 			{ read_nvlink_gpm, "GPM over time", NULL } } },
-	{ GPU(STATE, M_GPU_ENC_BUSY), { { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
-	{ GPU(STATE, M_GPU_DEC_BUSY), { { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
-	{ GPU(STATE, M_GPU_JPG_BUSY), { { read_jpeg, "nvmlDeviceGetJpgUtilization", NULL } } },
-	{ GPU(STATE, M_GPU_OFA_BUSY), { { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
-	{ GPU(RARE, M_GPU_POWER_LIMIT), { { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
-	{ GPU(RARE, M_GPU_FAN), { { read_fan, "nvmlDeviceGetFanSpeed", NULL } } },
-	{ GPU(RARE, M_GPU_ECC_CORRECTED), { { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
-	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), { { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+	{ GPU(STATE, M_GPU_ENC_BUSY), ALL_TIME, { { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_DEC_BUSY), ALL_TIME, { { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_JPG_BUSY), ALL_TIME, { { read_jpeg, "nvmlDeviceGetJpgUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_OFA_BUSY), ALL_TIME, { { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
+	{ GPU(RARE, M_GPU_POWER_LIMIT), GPU_POWER_MOST, { { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
+	{ GPU(RARE, M_GPU_FAN), FAN_MOST, { { read_fan, "nvmlDeviceGetFanSpeed", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_CORRECTED), ANYTHING, { { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), ANYTHING, { { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
 };
 
 const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);

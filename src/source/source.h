@@ -99,10 +99,10 @@ struct source_group {
 	bool gathers;        /* GPUs: nothing but what happens while somebody looks again and again */
 };
 
-/* What can be a GPU's temperature, whoever made it, in thousandths of a degree: 0 and less is no sensor that answers. */
+/* What can be a GPU's temperature, in thousandths of a degree, is more than 0, which is no sensor that answers (gpu_fact.h:
+ * and how much). */
 enum {
 	GPU_TEMP_LEAST = 1,
-	GPU_TEMP_MOST = 200000
 };
 
 struct source; /* each file's own */

@@ -189,6 +189,31 @@ CHILD_TEST(a_card_that_tells_nothing_of_itself)
 	rig_done(&rig);
 }
 
+/* What cannot be so is an error of the driver, and no value. */
+CHILD_TEST(facts_that_cannot_be)
+{
+	static const enum gpu_fact refused[] = { GF_POWER_DEFAULT, GF_MAX_CLOCK_SM, GF_TEMP_SHUTDOWN, GF_PCIE_GENERATION, GF_PCIE_LANES_MAX,
+		GF_PERSISTENCE, GF_BUS_BITS };
+	struct nvml_rig rig;
+	struct told told;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+		"power_default_limit = 2147483647\nclock_max_sm = 2147483647\ntemperature_shutdown = 2147483647\npcie_gen = 2147483647\n"
+		"pcie_width_max = 2147483647\npersistence_mode = 2147483647\nbus_width = 2147483647\n"
+		"power_max_limit = 3000000\npower_min_limit = 200000\nclock_max_memory = 24000\npcie_gen_max = 8\n");
+	ask_facts(&rig, &told);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (!told.had[1][refused[i]] || told.facts[1][refused[i]].lack != GPU_LACK_ERROR)
+			fail_msg("%s: %lld", gpu_facts[refused[i]].name, (long long) told.facts[1][refused[i]].value);
+	}
+	assert_int_equal(told.facts[1][GF_POWER_MAX].value, 3000000000);
+	assert_int_equal(told.facts[1][GF_MAX_CLOCK_MEM].value, 24000000000);
+	assert_int_equal(told.facts[1][GF_PCIE_GENERATION_MAX].value, 8);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	struct CMUnitTest tests[64] = { { 0 } };
@@ -198,5 +223,6 @@ int main(void)
 		tests[n++] = (struct CMUnitTest) { drivers[i].scenario, every_driver, NULL, NULL, (void *) (uintptr_t) &drivers[i] };
 	tests[n++] = (struct CMUnitTest) cmocka_unit_test(what_a_card_is_made_of);
 	tests[n++] = (struct CMUnitTest) cmocka_unit_test(a_card_that_tells_nothing_of_itself);
+	tests[n++] = (struct CMUnitTest) cmocka_unit_test(facts_that_cannot_be);
 	return _cmocka_run_group_tests("nvml", tests, n, NULL, NULL);
 }

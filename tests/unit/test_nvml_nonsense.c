@@ -78,6 +78,38 @@ CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
 	check_what_cannot_be("450");
 }
 
+/* No device draws megawatts or has clocks of petahertz, not even between two looks; what is far above what is built may be. No
+ * energy is made of such power. */
+CHILD_TEST(power_and_clocks_that_cannot_be)
+{
+	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_PSTATE };
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"[gpu 0]\npower = 2147483647\npower_limit = 2147483647\nclock_sm = 2147483647\nclock_memory = 65535\npstate = 77\n"
+		"[gpu 1]\npower = steps 0:9000000 3:4000000000 4:9000000\npower_limit = 9000000\nclock_sm = 40000\nclock_memory = 40000\npstate = 15\n");
+	rig_open(&rig);
+	rig_at(&rig, 2);
+	rig_read(&rig, ALL_GROUPS);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		check_absent(&rig.out, refused[i], 1);
+	check_absent(&rig.out, M_GPU_ENERGY, 1);
+	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power_limit"));
+	assert_true(has_mere_note(&rig.out, "gpu", "gpu.clock_sm"));
+	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
+	check_value(&rig.out, M_GPU_POWER_LIMIT, 2, 9000000000);
+	check_value(&rig.out, M_GPU_CLOCK_SM, 2, 40000000000);
+	check_value(&rig.out, M_GPU_PSTATE, 2, 15);
+	rig_at(&rig, 5);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what the driver has sampled of gpu.power cannot be so"));
+	rig_done(&rig);
+}
+
 /* Nor more than there is: who it is stays known, and is told of. */
 CHILD_TEST(a_process_with_more_than_there_is)
 {
@@ -318,6 +350,7 @@ int main(void)
 		cmocka_unit_test(samples_that_are_refused_are_told_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
+		cmocka_unit_test(power_and_clocks_that_cannot_be),
 		cmocka_unit_test(all_ones_behind_a_value),
 		cmocka_unit_test(figures_that_cease),
 		cmocka_unit_test(a_bare_device_has_nothing),
