@@ -137,6 +137,8 @@ struct maybe summary_gpu_energy(const struct summary *summary, uint32_t id, bool
  * its processes there. */
 struct maybe summary_gpu_job_mean(const struct summary *summary, uint32_t id);
 struct maybe summary_gpu_job_peak(const struct summary *summary, uint32_t id, enum method *ret_method);
+/* What was in use on it at most, whoever held it: what looks found, and never less than a mark of one of the job's processes. */
+struct maybe summary_gpu_device_peak(const struct summary *summary, uint32_t id);
 
 /* Adds a note (its text is copied, about is not). */
 int summary_note(struct summary *summary, const char *about, const char *format, ...) __attribute__((format(printf, 3, 4)));

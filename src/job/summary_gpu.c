@@ -104,6 +104,14 @@ struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum met
 	return maybe_max(seen, mark);
 }
 
+struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
+{
+	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
+	bool only;
+
+	return seen.known ? maybe_max(seen, largest_mark(s, id, true, true, &only)) : UNKNOWN;
+}
+
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
 /* What a note is about: its text up to the colon. */

@@ -214,7 +214,7 @@ static void tile_processes(struct html *h, const struct summary *s)
 static void tile_gpu_memory(struct html *h, const struct summary *s, const struct birth *b)
 {
 	enum method method;
-	const struct maybe job = summary_gpu_job_peak(s, b->id, &method), device = summary_most(s, M_GPU_MEM, b->id);
+	const struct maybe job = summary_gpu_job_peak(s, b->id, &method), device = summary_gpu_device_peak(s, b->id);
 	const struct maybe shown = job.known ? job : device;
 	char label[UNITS_LEN];
 
@@ -312,7 +312,7 @@ static void gpu_row(struct html *h, const struct summary *s, const struct birth 
 	html_raw(h, "</small></th><td>");
 	html_bytes(h, summary_gpu_job_peak(s, b->id, &method));
 	html_raw(h, "</td><td>");
-	html_bytes(h, summary_most(s, M_GPU_MEM, b->id));
+	html_bytes(h, summary_gpu_device_peak(s, b->id));
 	html_raw(h, "</td><td>");
 	html_bytes(h, b->gpu.memory_bytes);
 	html_raw(h, "</td><td>");

@@ -96,7 +96,7 @@ static void memory(struct json *j, const struct summary *s, const struct birth *
 
 	object(j, "memory");
 	key_maybe(j, "total_bytes", b->gpu.memory_bytes);
-	key_maybe(j, "peak_bytes", summary_most(s, M_GPU_MEM, b->id));
+	key_maybe(j, "peak_bytes", summary_gpu_device_peak(s, b->id));
 	key_maybe(j, "mean_bytes", summary_mean(s, M_GPU_MEM, b->id));
 	key_maybe(j, "job_peak_bytes", job);
 	key_maybe(j, "job_mean_bytes", summary_gpu_job_mean(s, b->id));

@@ -109,7 +109,7 @@ static void gpus(const struct summary *s, const struct sink_options *o, struct b
 			continue;
 		(void) snprintf(place, sizeof(place), "%lld", (long long) free_number(s, i));
 		number = number ? number : place;
-		buf_printf(out, " gpu%s_mem_peak=%s", number, amount(summary_most(s, M_GPU_MEM, b->id), o->units, text));
+		buf_printf(out, " gpu%s_mem_peak=%s", number, amount(summary_gpu_device_peak(s, b->id), o->units, text));
 		buf_printf(out, " gpu%s_job_peak=%s", number, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
 		if (summary_gpu_lead(s, b->id, &lead))
 			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name,

@@ -27,7 +27,7 @@ static void amount(struct text *t, const char *name, struct maybe bytes)
 static void held(struct text *t, const struct birth *b)
 {
 	enum method method;
-	const struct maybe peak = summary_most(t->s, M_GPU_MEM, b->id), all = b->gpu.memory_bytes;
+	const struct maybe peak = summary_gpu_device_peak(t->s, b->id), all = b->gpu.memory_bytes;
 	const struct maybe job = summary_gpu_job_peak(t->s, b->id, &method);
 	char text[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
 
@@ -203,7 +203,7 @@ static void plain_frameworks(struct text *t, const struct birth *b, const char *
 static void plain_gpu(struct text *t, const struct birth *b, void (*fact)(struct text *t, const char *text))
 {
 	enum method method;
-	const struct maybe peak = summary_most(t->s, M_GPU_MEM, b->id), job = summary_gpu_job_peak(t->s, b->id, &method);
+	const struct maybe peak = summary_gpu_device_peak(t->s, b->id), job = summary_gpu_job_peak(t->s, b->id, &method);
 	const struct maybe power = summary_mean(t->s, M_GPU_POWER, b->id);
 	char name[UNITS_LEN], text[UNITS_LEN], of[UNITS_LEN], line[512];
 	enum metric lead;

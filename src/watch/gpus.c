@@ -102,6 +102,13 @@ double gpu_job_most(const struct summary *s, uint32_t id)
 	return (double) most.value + (birth ? (double) job_gpu_unlisted(s->job, birth, most.value, &ns) : 0);
 }
 
+double gpu_device_most(const struct summary *s, uint32_t id)
+{
+	const struct maybe most = summary_gpu_device_peak(s, id);
+
+	return most.known ? (double) most.value : -1;
+}
+
 double gpu_rise(const struct job *job, enum metric metric, uint32_t id)
 {
 	const struct acc *acc = job_acc(job, metric, id);

@@ -38,6 +38,8 @@ double gpu_most(const struct job *job, enum metric metric, uint32_t id);
 double gpu_rise(const struct job *job, enum metric metric, uint32_t id);
 /* What the job may have held of it at most, with what came while nobody was listed; negative: unknown. */
 double gpu_job_most(const struct summary *s, uint32_t id);
+/* What was in use on it at most, whoever held it, or -1. */
+double gpu_device_most(const struct summary *s, uint32_t id);
 /* "GPU 0", "MIG 0.1": by the driver's numbers; by its place among those that are watched where that is unknown. */
 char *gpu_name(const struct job *job, uint32_t id, char buf[UNITS_LEN]);
 /* Which it is, as evidence: "gpu", its number; of an instance "gpu_uuid". */

@@ -53,7 +53,7 @@ bool rule_gpu_memory(const struct known_of_run *k, struct finding *f, struct buf
 	if (gpus_none(&used, text))
 		return false;
 	for (size_t i = 0; i < used.n; i++) {
-		const double all = gpu_memory(job, used.ids[i]), used_most = gpu_most(job, M_GPU_MEM, used.ids[i]);
+		const double all = gpu_memory(job, used.ids[i]), used_most = gpu_device_most(k->s, used.ids[i]);
 
 		if (all <= 0 || used_most < 0)
 			continue;

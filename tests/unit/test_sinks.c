@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "sink/sink.h"
+#include "watch/gpus.h"
 
 static const struct sink_options usual = { .width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater" };
 
@@ -462,6 +463,41 @@ static void test_a_missing_list_has_one_reason(void **state)
 	}
 }
 
+/* What a process held exactly was in use on the device, and on the whole that its instance is of, also where no look saw it. */
+static void test_a_mark_is_in_the_peak_of_its_device(void **state)
+{
+	static const struct {
+		enum sink_kind kind;
+		const char *words;
+	} outputs[] = {
+		{ SINK_TEXT, "61.0 GiB of" },
+		{ SINK_LINE, "gpu0_mem_peak=61.0GiB" },
+		{ SINK_JSON, "\"peak_bytes\": 65498251264," },
+	};
+	const struct sink_options o = { .width = 200 };
+	struct framebuf b = { 0 };
+	struct made m;
+
+	(void) state;
+	made_gpus(&m);
+	assert_int_equal(summary_gpu_device_peak(&m.s, 1).value, GIB(60));
+	framebuf_value(&b, M_GPROC_MEM_PEAK, 1, GIB(61));
+	apply(m.job, &b, (uint64_t) SECONDS(3));
+	framebuf_done(&b);
+	assert_int_equal(summary_gpu_device_peak(&m.s, 1).value, GIB(61));
+	assert_int_equal(summary_gpu_device_peak(&m.s, 2).value, GIB(4));
+	assert_true(gpu_device_most(&m.s, 1) == (double) GIB(61));
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		struct buf text = BUF_INIT(1 << 20);
+
+		assert_int_equal(sink_summary(outputs[i].kind, &m.s, &o, &text), 0);
+		if (!strstr(text.data, outputs[i].words))
+			fail_msg("%s in %s", outputs[i].words, text.data);
+		buf_done(&text);
+	}
+	made_done(&m);
+}
+
 /* Lists said from begin_s on, when the driver first told of a GPU, that the job holds nothing; from lists_s on there are none, or
  * (unknown) it is said that they fail. */
 static struct maybe peak_of_zeros(double begin_s, double lists_s, bool unknown, double end_s, bool *ret_noted)
@@ -707,6 +743,7 @@ int main(void)
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
+		cmocka_unit_test(test_a_mark_is_in_the_peak_of_its_device),
 		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
 		cmocka_unit_test(test_time_without_a_list_is_that_in_which_memory_was_told),
 		cmocka_unit_test(test_who_comes_back_to_a_gpu_is_one_process),
