@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/textwidth.h"
+#include "job/note_names.h"
 
 enum {
 	MOST_GPUS = 1 << 12,
@@ -170,14 +171,35 @@ static void read_one(struct gpus_now *now, const struct reading *r)
 	}
 }
 
+/* What is said of another figure is put to what is said already, and is news for whoever was told that. */
+static void join_note(struct gpus_now *now, struct gpu_note_now *n, const char *why)
+{
+	struct buf joined = BUF_INIT(TEXT_MOST);
+	char *text = note_names_join(n->why, why, &joined) == 0 ? strdup(joined.data) : NULL;
+
+	buf_done(&joined);
+	if (!text) {
+		now->error = -ENOMEM;
+		return;
+	}
+	n->is_warned &= strcmp(n->why, text) == 0;
+	free(n->why);
+	n->why = text;
+}
+
 /* A source that is started again says again what it said. */
-static bool is_noted(const struct gpus_now *now, const struct gpu_note_now *note)
+static bool is_noted(struct gpus_now *now, const struct gpu_note_now *note)
 {
 	for (size_t i = 0; i < now->n_notes; i++) {
-		const struct gpu_note_now *n = &now->notes[i];
+		struct gpu_note_now *n = &now->notes[i];
 
-		if (n->gpu == note->gpu && strcmp(n->about, note->about) == 0 && strcmp(n->why, note->why) == 0)
-			return true;
+		if (n->gpu != note->gpu || strcmp(n->about, note->about) != 0)
+			continue;
+		if (note_names_alike(n->why, note->why))
+			join_note(now, n, note->why);
+		else if (strcmp(n->why, note->why) != 0)
+			continue;
+		return true;
 	}
 	return false;
 }

@@ -114,90 +114,10 @@ struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------- */
 
-/* What a note is about: its text up to the colon. */
-static const char *about_of(const struct event *e)
-{
-	static const char *const abouts[] = { "gpu", "gpu.xid", "gpu.memory", "gpu.energy", "gpu.sm_active" };
-
-	for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
-		if (note_is_about(e, abouts[i]))
-			return abouts[i];
-	}
-	return NULL;
-}
-
-/* "gpu: NVML did not answer": how long, and how often. Then nobody need read that it had not. */
-static bool is_told_better(const struct job *job, size_t i)
-{
-	static const char *const worse[] = { " has not answered since", " did not answer from" }, better[] = " did not answer";
-	const char *text = job_event(job, i)->text, *words = NULL;
-
-	for (size_t w = 0; w < sizeof(worse) / sizeof(worse[0]) && !words; w++)
-		words = strstr(text, worse[w]);
-	for (size_t k = words ? i + 1 : job_event_count(job); k < job_event_count(job); k++) {
-		const struct event *e = job_event(job, k);
-		const size_t n = (size_t) (words - text);
-
-		if (about_of(e) && strncmp(e->text, text, n) == 0 && strncmp(e->text + n, better, sizeof(better) - 1) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* How often event i was told, 0 if an earlier one says the same. */
-static size_t times_told(const struct job *job, size_t i)
-{
-	const char *text = job_event(job, i)->text;
-	size_t n = 1;
-
-	for (size_t k = 0; k < job_event_count(job); k++) {
-		if (k == i || strcmp(job_event(job, k)->text, text) != 0)
-			continue;
-		if (k < i)
-			return 0;
-		n++;
-	}
-	return n;
-}
-
-/* What was told while it ran; of a device also when, and how often. */
-static int note_events(struct summary *s)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < job_event_count(s->job) && r == 0; i++) {
-		const struct event *e = job_event(s->job, i);
-		const char *about = about_of(e), *text = about ? e->text + strlen(about) + 2 : NULL;
-		const size_t n = about && !is_told_better(s->job, i) ? times_told(s->job, i) : 0;
-		const unsigned at = (unsigned) (e->time_ns / 1000000000);
-
-		if (n > 1)
-			r = summary_note(s, about, "%s (%zu times, first at %u:%02u)", text, n, at / 60, at % 60);
-		else if (n == 1 && e->id && at > 0)
-			r = summary_note(s, about, "%s (at %u:%02u)", text, at / 60, at % 60);
-		else if (n == 1)
-			r = summary_note(s, about, "%s", text);
-		if (n > 0 && r == 0)
-			s->notes[s->n_notes - 1].happened = true;
-	}
-	return r;
-}
-
-static bool any_note(const struct job *job, enum note_cause cause)
-{
-	for (size_t i = 0; job && i < job_event_count(job); i++) {
-		const struct event *e = job_event(job, i);
-
-		if (about_of(e) && e->cause == cause)
-			return true;
-	}
-	return false;
-}
-
 /* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
 static bool may_have_ended(const struct summary *s)
 {
-	return any_note(s->job, CAUSE_HELPER_ENDED) || any_note(s->job, CAUSE_UNKNOWN);
+	return summary_gpu_told(s->job, CAUSE_HELPER_ENDED) || summary_gpu_told(s->job, CAUSE_UNKNOWN);
 }
 
 /* Does a note say that a driver, or who asks them, has not answered? */
@@ -206,7 +126,7 @@ static bool is_silence_noted(const struct job *job)
 	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
 
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (any_note(job, causes[i]))
+		if (summary_gpu_told(job, causes[i]))
 			return true;
 	}
 	return false;
@@ -220,9 +140,9 @@ enum gpu_absence job_gpu_absence(const struct job *job)
 		return GPUS_UNWANTED;
 	if (f->gpu_why && *f->gpu_why)
 		return GPUS_REFUSED;
-	if (any_note(job, CAUSE_HELPER_ENDED))
+	if (summary_gpu_told(job, CAUSE_HELPER_ENDED))
 		return GPUS_HELPER_ENDED;
-	if (any_note(job, CAUSE_UNKNOWN))
+	if (summary_gpu_told(job, CAUSE_UNKNOWN))
 		return GPUS_MAYBE;
 	if (!f->gpu_asked.known)
 		return is_silence_noted(job) ? GPUS_SILENT : GPUS_UNASKED;
@@ -320,7 +240,7 @@ static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
 	for (size_t i = 0; i < job_event_count(job); i++) {
 		const struct event *e = job_event(job, i);
 
-		if (about_of(e) && explains(e, gpu))
+		if (summary_gpu_about(e) && explains(e, gpu))
 			return true;
 	}
 	return false;
@@ -367,6 +287,15 @@ static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct 
 	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
 }
 
+/* Is it worth a word? The first look at GPUs is a tick or two behind the start, which is no news where the run was not short. */
+static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
+{
+	static const uint64_t start_ns = 300000000;
+	const uint64_t lacks_ns = covered_ns < wall_ns ? wall_ns - covered_ns : 0;
+
+	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
+}
+
 /* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
 static int note_energy(struct summary *s)
 {
@@ -384,7 +313,7 @@ static int note_energy(struct summary *s)
 		(void) job_gpu_name(s->job, &b->gpu, name);
 		if (counter->n < 2)
 			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
-		else if (covered_ns > 0 && covered_ns < wall_ns / 10 * 9)
+		else if (covered_ns > 0 && lacks_much(covered_ns, wall_ns))
 			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read in the rest", name,
 				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
 	}
@@ -419,7 +348,7 @@ int summary_gpu(struct summary *s)
 	s->gpu_energy_uj = job_gpus_energy(s->job);
 	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
 		      !may_have_ended(s);
-	r = note_events(s);
+	r = summary_gpu_note_told(s);
 	if (r == 0 && !any)
 		r = note_absence(s);
 	if (r == 0 && any)

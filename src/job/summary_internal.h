@@ -8,6 +8,12 @@
 
 /* What is about GPUs, with its notes. Returns 0 or -ENOMEM. */
 int summary_gpu(struct summary *summary);
+/* What was told of GPUs while it ran; of a device also when, and how often. Returns 0 or -ENOMEM. */
+int summary_gpu_note_told(struct summary *summary);
+/* What a note on GPUs is about, its text up to the colon; NULL: it is none. */
+const char *summary_gpu_about(const struct event *event);
+/* Was anything told of GPUs for that cause? */
+bool summary_gpu_told(const struct job *job, enum note_cause cause);
 /* Main, descendants, combined. */
 void summary_ram(const struct job *job, struct summary *summary);
 void summary_main(const struct job *job, struct ram_figure *figure);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "job/gpus_now.h"
 #include "sink/sink.h"
 #include "watch/gpus.h"
 
@@ -724,9 +725,90 @@ static void test_energy_of_a_part_of_the_run_is_said(void **state)
 	assert_false(is_partial(0, 7, 7, false, 0, 0));
 	assert_true(is_partial(0.1, 0.3, 0.3, false, 0, 0));
 	assert_true(is_partial(1, 3, 3, false, 0, 0));
+	assert_false(is_partial(0.2, 1.4, 1.4, false, 0, 0)); /* the first look is a tick or two behind the start */
+	assert_true(is_partial(0.2, 0.8, 0.8, false, 0, 0));
+	assert_true(is_partial(0.5, 3, 3, false, 0, 0));
 	assert_false(is_partial(0, 7, 7, false, 2, 5)); /* the driver's counter goes on */
 	assert_true(is_partial(0, 7, 7, true, 2, 5));
 	assert_false(is_partial(0, 7, 7, true, 0, 0));
+}
+
+static void tell_note(struct framebuf *b, double s, uint32_t gpu, const char *text)
+{
+	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(s), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .id = gpu, .text = text });
+}
+
+/* What a driver does to many figures is a note a GPU and reason, which names all of them. */
+static const struct {
+	double s;
+	uint32_t gpu;
+	const char *text;
+} told_notes[] = {
+	{ 0.7, 1, "gpu: GPU 0: the driver answers with error 999 for gpu.mem" },
+	{ 0.7, 2, "gpu: GPU 1: the driver answers with error 999 for gpu.mem" },
+	{ 1.0, 1, "gpu: GPU 0: the driver answers with error 999 for gpu.temp" },
+	{ 1.0, 1, "gpu: GPU 0: the driver answers with error 77 for gpu.fan" },
+	{ 1.2, 1, "gpu: GPU 0: gpu.busy is missing from then on: no" },
+	{ 1.3, 1, "gpu: GPU 0: gpu.power is missing from then on: no" },
+	{ 1.3, 1, "gpu: GPU 0: the driver answers with error 999 for gpu.pcie_rx, gpu.temp, gpu.pcie_tx" },
+	{ 1.4, 1, "gpu.energy: GPU 0: no energy counter" },
+};
+
+static void test_notes_of_several_figures_are_one(void **state)
+{
+	static const char *const expected[] = {
+		"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx (first at 0:00)",
+		"GPU 1: the driver answers with error 999 for gpu.mem",
+		"GPU 0: the driver answers with error 77 for gpu.fan (at 0:01)",
+		"GPU 0: gpu.busy, gpu.power are missing from then on: no (at 0:01)",
+		"GPU 0: no energy counter (at 0:01)",
+	};
+	struct framebuf b = { 0 };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	for (size_t i = 0; i < sizeof(told_notes) / sizeof(told_notes[0]); i++)
+		tell_note(&b, told_notes[i].s, told_notes[i].gpu, told_notes[i].text);
+	apply(m.job, &b, (uint64_t) SECONDS(2));
+	framebuf_done(&b);
+	assert_int_equal(summary_gpu_note_told(&m.s), 0);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		assert_true(i < m.s.n_notes);
+		assert_string_equal(m.s.notes[i].why, expected[i]);
+	}
+	assert_int_equal(m.s.n_notes, sizeof(expected) / sizeof(expected[0]));
+	made_done(&m);
+}
+
+/* Those of one time likewise; who was warned is warned again where it is of more, and not where it is of the same. */
+static void test_notes_of_one_time_likewise(void **state)
+{
+	struct gpus_now now = { 0 };
+	struct framebuf b = { 0 };
+
+	(void) state;
+	for (int look = 0; look < 2; look++) {
+		for (size_t i = 0; i < sizeof(told_notes) / sizeof(told_notes[0]); i++)
+			tell_note(&b, 0, told_notes[i].gpu, told_notes[i].text);
+		const struct frame frame = framebuf_frame(&b, FRAME_NVML, 0, 0);
+
+		gpus_now_apply(&now, &frame);
+		framebuf_clear(&b);
+		assert_int_equal(now.error, 0);
+		assert_int_equal(now.n_notes, 5);
+		assert_string_equal(now.notes[0].why, "GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx");
+		assert_string_equal(now.notes[3].why, "GPU 0: gpu.busy, gpu.power are missing from then on: no");
+		assert_int_equal(now.notes[0].is_warned, look);
+		now.notes[0].is_warned = true;
+	}
+	tell_note(&b, 0, 1, "gpu: GPU 0: the driver answers with error 999 for gpu.fan");
+	const struct frame frame = framebuf_frame(&b, FRAME_NVML, 0, 0);
+
+	gpus_now_apply(&now, &frame);
+	assert_false(now.notes[0].is_warned);
+	framebuf_done(&b);
+	gpus_now_done(&now);
 }
 
 int main(void)
@@ -743,6 +825,8 @@ int main(void)
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
 		cmocka_unit_test(test_a_missing_list_has_one_reason),
+		cmocka_unit_test(test_notes_of_several_figures_are_one),
+		cmocka_unit_test(test_notes_of_one_time_likewise),
 		cmocka_unit_test(test_a_mark_is_in_the_peak_of_its_device),
 		cmocka_unit_test(test_a_zero_of_a_part_of_the_run_is_none),
 		cmocka_unit_test(test_time_without_a_list_is_that_in_which_memory_was_told),
