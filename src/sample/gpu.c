@@ -205,6 +205,12 @@ static bool reap(struct gpu *g)
 	return g->pid == 0;
 }
 
+void gpu_reap(struct gpu *g)
+{
+	if (g->fd < 0)
+		(void) reap(g);
+}
+
 /* ---- frames --------------------------------------------------------------------------------------------------------- */
 
 const struct frame *gpu_take(struct gpu *g)

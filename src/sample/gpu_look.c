@@ -304,6 +304,15 @@ static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struc
 	return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
 }
 
+/* One that found no GPU ends at once, and is kept for the reason that it told. */
+static void reap_ended(struct gpu_look *l)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		if (l->asked[i].helper)
+			gpu_reap(l->asked[i].helper);
+	}
+}
+
 static void ask(struct asked *a)
 {
 	a->is_new = false;
@@ -340,6 +349,7 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 		if (of_this < 0 && r == 0)
 			r = err_set(err, of_this, "%s", why.text);
 	}
+	reap_ended(l);
 	gpus_now_sort(now);
 	if (r == 0 && now->n_gpus == 0)
 		r = tell_none(l, now, err);

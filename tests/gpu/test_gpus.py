@@ -126,6 +126,23 @@ def test_dcgm_adds_to_what_nvml_tells(tmp_path):
     assert 0 <= float(row["sm_active_ratio"]) < 0.6 < float(row["busy_ratio"]) + 1 and row["utilization_kind"] == "sm_active"
 
 
+def children_of(pid):
+    """States of a process's children, by their pids."""
+    listed = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return {child: pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] for child in listed}
+
+
+def test_looking_again_leaves_nobody_unwaited_for(cards):
+    """Who asks other vendors' drivers ends when there is nothing of theirs."""
+    env = {**os.environ, **cards().environment(time=15, pid=os.getpid())}
+    with subprocess.Popen([HIWATER, "gpus", "--line", "{gpu}\\n", "-i", "0", "-l", "0.1"], env=env, stdout=subprocess.PIPE, text=True) as looking:
+        for _ in range(8):
+            assert looking.stdout.readline() == "0\n"
+        states = children_of(looking.pid)
+        looking.terminate()
+    assert states and "Z" not in states.values(), states
+
+
 def test_instances_stand_below_their_gpu(tmp_path):
     fake = Fake(tmp_path, "mig")
     devices = as_json(fake, time=20)["devices"]
