@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/units.h"
 #include "job/note_names.h"
 #include "job/summary_internal.h"
 
@@ -98,27 +99,24 @@ static int join_alike(const struct job *job, size_t i, struct buf *out, const st
 	return r;
 }
 
-static unsigned second_of(const struct event *e)
-{
-	return (unsigned) (e->time_ns / 1000000000);
-}
-
 static int note_event(struct summary *s, size_t i)
 {
+	static const uint64_t start_ns = 1000000000; /* what was so from the start on needs no time */
 	const struct event *e = job_event(s->job, i), *last = e;
 	const size_t n = summary_gpu_about(e) && !is_told_better(s->job, i) ? times_told(s->job, i) : 0;
-	const unsigned at = second_of(e);
 	struct buf text = BUF_INIT(NOTE_MOST);
+	char at[UNITS_LEN];
 	int r = n > 0 ? join_alike(s->job, i, &text, &last) : 0;
 
+	(void) units_duration((int64_t) e->time_ns, at);
 	if (text.len == 0 || r < 0)
 		;
 	else if (n > 1)
-		r = summary_note(s, summary_gpu_about(e), "%s (%zu times, first at %u:%02u)", text.data, n, at / 60, at % 60);
-	else if (e->id && second_of(last) > at)
-		r = summary_note(s, summary_gpu_about(e), "%s (first at %u:%02u)", text.data, at / 60, at % 60);
-	else if (e->id && at > 0)
-		r = summary_note(s, summary_gpu_about(e), "%s (at %u:%02u)", text.data, at / 60, at % 60);
+		r = summary_note(s, summary_gpu_about(e), "%s (%zu times, first at %s)", text.data, n, at);
+	else if (e->id && last->time_ns > e->time_ns && last->time_ns >= start_ns)
+		r = summary_note(s, summary_gpu_about(e), "%s (first at %s)", text.data, at);
+	else if (e->id && e->time_ns >= start_ns)
+		r = summary_note(s, summary_gpu_about(e), "%s (at %s)", text.data, at);
 	else
 		r = summary_note(s, summary_gpu_about(e), "%s", text.data);
 	if (text.len > 0 && r == 0)

@@ -66,6 +66,7 @@ static void give_up(struct sampler *s, uint64_t now_ns)
 /* An error that a driver reported of a device. */
 struct xid {
 	uint32_t gpu;
+	uint64_t time_ns; /* as its note has it */
 	char what[160];
 };
 
@@ -79,6 +80,7 @@ static size_t xids_of(const struct framebuf *told, struct xid *ret, size_t room)
 		if (strncmp(told->events[i].text, about, sizeof(about) - 1) != 0)
 			continue;
 		ret[n].gpu = told->events[i].id;
+		ret[n].time_ns = told->events[i].time_ns;
 		(void) snprintf(ret[n].what, sizeof(ret[n].what), "%s", told->events[i].text + sizeof(about) - 1);
 		n++;
 	}
@@ -93,7 +95,7 @@ static void trigger_xid(struct sampler *s, const struct xid *xid)
 	if (s->gpus.xid_told || !ours || ours->max <= 0)
 		return;
 	s->gpus.xid_told = true;
-	sampler_trigger(s, xid->what);
+	sampler_trigger_at(s, xid->time_ns, xid->what);
 }
 
 static void tell_gap(struct sampler *s, uint64_t ns)

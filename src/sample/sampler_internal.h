@@ -111,6 +111,8 @@ void sampler_oom_log(struct sampler *s);
 void sampler_oom_cgroup(struct sampler *s);
 void sampler_oom_end(struct sampler *s, uint64_t now_ns);
 
+/* sampler_trigger, of an instant that is over. */
+void sampler_trigger_at(struct sampler *s, uint64_t time_ns, const char *why);
 /* sampler_trigger.c: of each frame, before the job has applied it; behind a look; at the end, behind sampler_oom_end. */
 void sampler_trigger_note(struct sampler *s, const struct frame *frame);
 void sampler_trigger_watch(struct sampler *s);

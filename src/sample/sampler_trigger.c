@@ -18,8 +18,13 @@ enum {
 
 void sampler_trigger(struct sampler *s, const char *why)
 {
+	sampler_trigger_at(s, sampler_time(s), why);
+}
+
+void sampler_trigger_at(struct sampler *s, uint64_t time_ns, const char *why)
+{
 	const uint64_t now = sampler_time(s);
-	const struct event event = { .time_ns = now, .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = why };
+	const struct event event = { .time_ns = time_ns, .kind = EVENT_TRIGGER, .entity = ENTITY_JOB, .text = why };
 
 	if (!s->started || s->ended || s->triggers >= MOST_TRIGGERS)
 		return;

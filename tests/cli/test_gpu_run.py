@@ -288,7 +288,9 @@ def test_an_error_of_the_jobs_gpu_is_told(gpu):
     wait_for(lambda: asked(gpu, "SELECT count(*) = 2 FROM event WHERE text LIKE '%Xid%' AND kind = 'note'"), "both errors")
     summary, _ = finish(gpu, hiwater)
     notes = [n["why"] for n in summary["notes"] if n["about"] == "gpu.xid"]
-    assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and "(at 0:0" in n for n in notes)
+    text = gpu.run("show", "run.hiw").stdout
+    at = re.search(r"^Happened +at\s(\S+\ss):", text, re.M).group(1)
+    assert any(n.startswith("GPU 1: Xid 45") for n in notes) and any(n.startswith("GPU 0: Xid 31") and n.endswith(f"(at {at})") for n in notes), (at, notes)
     assert [d["errors"]["xid"] for d in summary["gpu"]["devices"]] == [1, 1]
     assert summary["story"]["what"].startswith("GPU 0: Xid 31: a page fault") and summary["story"]["of"] == "gpu"
 

@@ -757,11 +757,11 @@ static const struct {
 static void test_notes_of_several_figures_are_one(void **state)
 {
 	static const char *const expected[] = {
-		"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx (first at 0:00)",
+		"GPU 0: the driver answers with error 999 for gpu.mem, gpu.temp, gpu.pcie_rx, gpu.pcie_tx (first at 700 ms)",
 		"GPU 1: the driver answers with error 999 for gpu.mem",
-		"GPU 0: the driver answers with error 77 for gpu.fan (at 0:01)",
-		"GPU 0: gpu.busy, gpu.power are missing from then on: no (at 0:01)",
-		"GPU 0: no energy counter (at 0:01)",
+		"GPU 0: the driver answers with error 77 for gpu.fan (at 1.00 s)",
+		"GPU 0: gpu.busy, gpu.power are missing from then on: no (first at 1.20 s)",
+		"GPU 0: no energy counter (at 1.40 s)",
 	};
 	struct framebuf b = { 0 };
 	struct made m;
