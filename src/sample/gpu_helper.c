@@ -374,6 +374,7 @@ static void *tell(void *arg)
 	t->env.credit = h->start->wish ? NULL : &t->pace.credit; /* who is asked has all that it takes */
 	t->env.told = h->start->wish ? send_so_far : NULL;
 	t->env.so_far = keep_so_far;
+	t->env.is_still = h->start->wish && !t->env.root->live;
 	t->env.told_ctx = t;
 	t->at_ns = run_ns(t);
 	if (open_source(t) == 0) {

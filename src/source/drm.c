@@ -141,12 +141,12 @@ static struct maybe energy_read(const struct source *s, size_t i, int64_t *ret_r
 static void energy_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct more *m = &s->more[i];
-	bool seen = m->energy.seen;
+	const bool seen = m->energy.seen, moves = seen && !s->gpus.env->is_still;
 	int64_t before = m->energy.total;
 	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER), energy = energy_read(s, i, &m->energy.range);
 
 	energy = drm_counter_take(&m->energy, energy);
-	if (!power.known && energy.known && seen && now_ns > m->time_ns) {
+	if (!power.known && energy.known && moves && now_ns > m->time_ns) {
 		double watts = (double) (energy.value - before) * 1e3 / (double) (now_ns - m->time_ns);
 
 		power = watts < 5e3 ? known((int64_t) (watts * 1e6)) : UNKNOWN;

@@ -47,7 +47,7 @@ void drm_client_seen(struct drm_clients *c, const struct held *held, const struc
 		client->look = c->look;
 		client->n_rates = 0;
 		if (f)
-			drm_client_take(client, f, is_first, c->now_ns);
+			drm_client_take(client, f, is_first || c->is_still, c->now_ns);
 	} else if (h->start_ticks > client->start_ticks ||
 		   (h->start_ticks == client->start_ticks && h->pid >= client->pid)) {
 		return;
@@ -130,6 +130,11 @@ static int uses_make(struct drm_clients *c)
 }
 
 /* ---- the interface ------------------------------------------------------------------------------------------------ */
+
+void drm_clients_stand_still(struct drm_clients *c)
+{
+	c->is_still = true;
+}
 
 struct drm_clients *drm_clients_new(const struct root *root, const struct drm_cards *cards)
 {

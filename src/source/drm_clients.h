@@ -49,6 +49,8 @@ struct drm_clients;
 
 /* cards: those that clients are looked for on; borrowed, may grow. NULL without memory. */
 struct drm_clients *drm_clients_new(const struct root *root, const struct drm_cards *cards);
+/* They are a captured machine's: nobody knows what they do between two looks. */
+void drm_clients_stand_still(struct drm_clients *c);
 void drm_clients_free(struct drm_clients *c);
 
 /* Looks at all processes. Returns 0 or -errno; then the uses are those of the look before. */

@@ -57,6 +57,7 @@ struct drm_clients {
 	uint64_t look, now_ns;
 	unsigned listed_left, doubts_left;
 	bool refused;
+	bool is_still; /* what clients did between two looks is not known: they are a captured machine's */
 	bool asleep[DRM_CARDS]; /* reading what a client did there could wake the device (xe before Linux 6.13) */
 	struct holder *holders;
 	struct drm_client *clients;

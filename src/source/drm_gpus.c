@@ -43,6 +43,8 @@ int drm_gpus_open(struct drm_gpus *g)
 {
 	g->list = calloc(DRM_CARDS, sizeof(*g->list));
 	g->clients = drm_clients_new(g->env->root, &g->cards);
+	if (g->clients && g->env->is_still)
+		drm_clients_stand_still(g->clients);
 	int r = g->list && g->clients ? scan(g) : -ENOMEM;
 
 	if (r <= 0) {

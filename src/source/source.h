@@ -66,6 +66,7 @@ struct source_env {
 	 * return, else not at all. NULL: nobody asks */
 	void (*so_far)(void *ctx, const struct framebuf *known);
 	void *told_ctx;               /* of both */
+	bool is_still;           /* GPUs: files of a captured machine are read again, which do not move: their differences say nothing */
 	struct source_cost *costs;    /* GPUs: probe writes here what each group took; NULL: nobody asks */
 };
 
