@@ -192,8 +192,7 @@ void gpu_reaped(struct gpu *g, int status)
 	g->status_known = true;
 }
 
-/* True once it is gone. */
-static bool reap(struct gpu *g)
+bool gpu_reap(struct gpu *g)
 {
 	int status = 0;
 	pid_t pid = g->pid > 0 ? waitpid(g->pid, &status, WNOHANG) : 0;
@@ -203,12 +202,6 @@ static bool reap(struct gpu *g)
 	else if (pid < 0) /* somebody else has waited for it */
 		g->pid = 0;
 	return g->pid == 0;
-}
-
-void gpu_reap(struct gpu *g)
-{
-	if (g->fd < 0)
-		(void) reap(g);
 }
 
 /* ---- frames --------------------------------------------------------------------------------------------------------- */
@@ -381,7 +374,7 @@ void gpu_watch(struct gpu *g, struct framebuf *out)
 			watch_slot(g, i, out);
 		watch_start(g, out);
 	} else if (!g->told_end) {
-		if (reap(g))
+		if (gpu_reap(g))
 			watch_end(g, out);
 	} else if (!g->asked_last_ns && gpu_again_is_due(&g->again)) {
 		start_again(g, out);
@@ -432,7 +425,7 @@ bool gpu_end(struct gpu *g)
 	hang_up(g);
 	if (g->pid > 0)
 		(void) kill(g->pid, SIGKILL);
-	while (!reap(g)) {
+	while (!gpu_reap(g)) {
 		if (clock_boot_ns() >= until)
 			return false;
 		(void) ppoll(NULL, 0, &moment, NULL);

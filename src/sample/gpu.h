@@ -73,8 +73,8 @@ unsigned gpu_starts(const struct gpu *g);
 
 /* The helper was waited for by somebody else. */
 void gpu_reaped(struct gpu *g, int status);
-/* Waits for one whose channel is closed, if it has ended. */
-void gpu_reap(struct gpu *g);
+/* Waits for the helper, if it has ended. True once it is gone. */
+bool gpu_reap(struct gpu *g);
 
 /* Asks for a last reading. Then: waits until there is something to take, 40 ms after the question at most; false: nothing
  * more comes in time. */

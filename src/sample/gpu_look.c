@@ -308,8 +308,8 @@ static int tell_none(const struct gpu_look *l, const struct gpus_now *now, struc
 static void reap_ended(struct gpu_look *l)
 {
 	for (unsigned i = 0; i < l->n; i++) {
-		if (l->asked[i].helper)
-			gpu_reap(l->asked[i].helper);
+		if (l->asked[i].helper && gpu_fd(l->asked[i].helper) < 0)
+			(void) gpu_reap(l->asked[i].helper);
 	}
 }
 
