@@ -330,7 +330,7 @@ static int print_report(const struct report *r, const char *machine)
 /* A driver may take its time, and whoever waits should know what for. */
 static void say_waiting(int signal_number)
 {
-	static const char text[] = "hiwater: waiting for a driver of GPUs (10 s at most)\n";
+	static const char text[] = "hiwater: waiting for a driver of GPUs (30 s at most)\n";
 
 	(void) signal_number;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)

@@ -98,7 +98,7 @@ static inline bool gpu_is_fault(int code)
 }
 
 /* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
- * source in a process of its own, all for 10 s at most; then (plan NULL: not) how often a run of that interval would read what.
+ * source in a process of its own, all for 30 s at most, and one that does not answer a call for 10 s; then (plan NULL: not) how often a run of that interval would read what.
  * Returns 0 or -ENOMEM. */
 int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *tell,
 	gpu_planner *plan, void *ctx);

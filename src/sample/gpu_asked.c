@@ -7,10 +7,8 @@
 #include "base/clock.h"
 #include "sample/gpu_shared.h"
 
-const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED])
+const char *gpu_asked_of(const struct source_ops *ops, const struct source_asked *asked, char text[GPU_ASKED])
 {
-	const struct source_asked *asked = &start->shared->slots[i].asked;
-	const struct source_ops *ops = start->vendors[i].ops;
 	const uint32_t device = atomic_load(&asked->device);
 	const char *name = ops->call_name ? ops->call_name(atomic_load(&asked->call)) : NULL;
 
@@ -20,6 +18,11 @@ const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_A
 	else if (name)
 		(void) snprintf(text, GPU_ASKED, "%s", name);
 	return text;
+}
+
+const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED])
+{
+	return gpu_asked_of(start->vendors[i].ops, &start->shared->slots[i].asked, text);
 }
 
 /* Each source has a thread, so several may be in calls: any of them may have done it. */

@@ -20,17 +20,37 @@
 enum {
 	PROBE_WHY = 320
 };
-/* A driver that nobody uses attaches to its cards first, a second or so for each. */
-static const uint64_t patience_ns = UINT64_C(10000000000), end_ns = 40000000;
+#define SECOND UINT64_C(1000000000)
+
+/* A driver that nobody uses attaches to its cards first, a second or so for each: who answers call after call has longer than who
+ * is in a single one. */
+static const uint64_t patience_ns = 30 * SECOND, call_ns = 10 * SECOND, end_ns = 40000000;
+
+/* What became of a process that asks. */
+enum fate {
+	ANSWERED,
+	UNBORN,                  /* there is none */
+	CRASHED,                 /* status says how */
+	STUCK,                   /* in a call, or in what nobody knows */
+	SLOW,                    /* it was answered all the time, and was not done */
+	FATES
+};
 
 struct answer {
 	bool told, available;
 	char how[GPU_WHY], why_not[PROBE_WHY], remedy[PROBE_WHY];
 };
 
-/* Of a source; written by its process, read once that has ended or done is set. */
+/* Of a source; written by its process, read once that has ended or done is set; what is atomic at any time. Fate, status and
+ * silent_ns are the asker's. */
 struct answers {
 	pid_t pid;
+	enum fate fate;
+	int status;              /* CRASHED: as waitpid has it */
+	bool stays;              /* it could not be killed */
+	uint64_t silent_ns;      /* STUCK: for so long */
+	_Atomic uint64_t beat;   /* CLOCK_BOOTTIME when it was answered last, or began */
+	struct source_asked asked;
 	bool opened;             /* there is something for it here */
 	int code;                /* why not, as open returned it */
 	_Atomic bool done;
@@ -60,6 +80,8 @@ static _Noreturn void answer(const struct source_ops *ops, const struct source_e
 
 	gpu_stand_alone(asker, env->root, -1);
 	own.costs = answers->costs;
+	own.beat = &answers->beat;
+	own.asked = &answers->asked;
 	ops->probe(&own, take_down, answers);
 	if (!answers->opened)
 		answers->code = ops->open(&own, &source, NULL);
@@ -70,11 +92,15 @@ static _Noreturn void answer(const struct source_ops *ops, const struct source_e
 
 /* ---- who asks ------------------------------------------------------------------------------------------------------- */
 
+static const struct timespec moment = { .tv_nsec = 2000000 };
+
 static void start_all(const struct gpu_vendor *vendors, unsigned n, const struct source_env *env, struct answers *all)
 {
 	const pid_t asker = getpid();
 
 	for (unsigned i = 0; i < n; i++) {
+		atomic_store(&all[i].beat, clock_boot_ns());
+
 		const pid_t pid = fork();
 
 		if (pid == 0)
@@ -83,10 +109,27 @@ static void start_all(const struct gpu_vendor *vendors, unsigned n, const struct
 	}
 }
 
+/* Over, or given up: what became of it. */
+static bool is_over(struct answers *a, uint64_t until_ns)
+{
+	const uint64_t now = clock_boot_ns(), beat = atomic_load(&a->beat);
+
+	a->silent_ns = now > beat ? now - beat : 0;
+	if (a->pid <= 0)
+		a->fate = UNBORN;
+	else if (waitpid(a->pid, &a->status, WNOHANG) != 0)
+		a->fate = CRASHED;
+	else if (a->silent_ns >= call_ns)
+		a->fate = STUCK;
+	else if (now >= until_ns)
+		a->fate = SLOW;
+	else
+		return false;
+	return true;
+}
+
 static bool is_gone_by(pid_t pid, uint64_t until_ns)
 {
-	static const struct timespec moment = { .tv_nsec = 2000000 };
-
 	while (waitpid(pid, NULL, WNOHANG) == 0) {
 		if (clock_boot_ns() >= until_ns)
 			return false;
@@ -96,13 +139,78 @@ static bool is_gone_by(pid_t pid, uint64_t until_ns)
 }
 
 /* Who cannot be killed, in a driver, is left behind. */
-static void await(const struct answers *answers, uint64_t until_ns)
+static void await(struct answers *a, uint64_t until_ns)
 {
-	if (answers->pid <= 0 || is_gone_by(answers->pid, until_ns))
-		return;
-	(void) kill(answers->pid, SIGKILL);
-	(void) is_gone_by(answers->pid, clock_boot_ns() + end_ns);
+	while (!is_over(a, until_ns))
+		(void) nanosleep(&moment, NULL);
+	if (a->fate == STUCK || a->fate == SLOW) {
+		(void) kill(a->pid, SIGKILL);
+		a->stays = !is_gone_by(a->pid, clock_boot_ns() + end_ns);
+	}
+	if (atomic_load(&a->done))
+		a->fate = ANSWERED;
 }
+
+/* ---- one that did not answer ---------------------------------------------------------------------------------------- */
+
+/* What a person can do about it: NVIDIA's, and any other's. */
+static const char *const remedies[FATES][2] = {
+	[UNBORN] = { "let this user have more processes (ulimit -u, pids.max of the cgroup)",
+		"let this user have more processes (ulimit -u, pids.max of the cgroup)" },
+	[CRASHED] = { "look for \"NVRM\" in the kernel's log (dmesg); install the driver anew, library and kernel module of one version",
+		"look into the kernel's log (dmesg); install its driver anew, or another version of it" },
+	[STUCK] = { "look for \"NVRM\" and \"Xid\" in the kernel's log (dmesg), which say what became of the GPU; nvidia-smi -r resets it, a "
+		    "restart of the machine, too",
+		"look into the kernel's log (dmesg), which says what became of it; a restart of the machine resets it" },
+	[SLOW] = { "nvidia-smi -pm 1, as root, keeps the driver attached to GPUs that nobody uses; a run waits for a driver that is slow, and "
+		   "reads it more rarely",
+		"ask again when the GPUs are less busy; a run waits for a driver that is slow, and reads it more rarely" },
+};
+
+/* "signal 11", "exit status 3": how it came to its end. */
+static void tell_how(const struct answers *a, char *text, size_t size)
+{
+	if (WIFSIGNALED(a->status))
+		(void) snprintf(text, size, "was ended by signal %d", WTERMSIG(a->status));
+	else
+		(void) snprintf(text, size, "ended with exit status %d", WEXITSTATUS(a->status));
+}
+
+static const char *explain(const struct gpu_vendor *vendor, const struct answers *a, char text[PROBE_WHY])
+{
+	const int seconds = (int) (a->silent_ns / SECOND);
+	char asked[GPU_ASKED], how[48], stays[64] = "";
+	const char *in = *gpu_asked_of(vendor->ops, &a->asked, asked) ? " in " : "";
+
+	if (a->stays)
+		(void) snprintf(stays, sizeof(stays), ", and process %d, which asks it, cannot be ended", (int) a->pid);
+	switch (a->fate) {
+	case UNBORN:
+		(void) snprintf(text, PROBE_WHY, "no process could be started to ask %s", vendor->label);
+		break;
+	case CRASHED:
+		tell_how(a, how, sizeof(how));
+		(void) snprintf(text, PROBE_WHY, "the process that asked %s %s%s%s", vendor->label, how, in, asked);
+		break;
+	case STUCK:
+		(void) snprintf(text, PROBE_WHY, "%s has not answered in %d s: it is stuck%s%s%s", vendor->label, seconds, in, asked, stays);
+		break;
+	case SLOW:
+	case ANSWERED:
+	case FATES:
+		(void) snprintf(text, PROBE_WHY, "%s was not done in %d s: its driver answers, and slowly", vendor->label,
+			(int) (patience_ns / SECOND));
+		break;
+	}
+	return text;
+}
+
+static const char *remedy_of(const struct gpu_vendor *vendor, const struct answers *a)
+{
+	return remedies[a->fate][vendor->ops != &source_nvml];
+}
+
+/* ---- what is told of a metric --------------------------------------------------------------------------------------- */
 
 /* Who tells more of a source's devices, and has been asked of this metric; else the source itself. */
 static unsigned who_fills(const struct gpu_vendor *vendors, const struct answers *all, unsigned n, unsigned source,
@@ -161,11 +269,11 @@ static void tell_one(const struct gpu_vendor *vendors, const struct answers *all
 	const unsigned i = most_telling(vendors, all, n, root, metric);
 	const struct answer *a = &all[i].of[metric];
 	struct source_probe probe = { .metric = metric, .how = "", .why_not = "no driver of a GPU here tells it", .remedy = "" };
-	char silent[GPU_WHY];
+	char silent[PROBE_WHY];
 
 	if (!all[i].done) {
-		(void) snprintf(silent, sizeof(silent), "%s does not answer, or crashed when it was asked", vendors[i].label);
-		probe.why_not = silent;
+		probe.why_not = explain(&vendors[i], &all[i], silent);
+		probe.remedy = remedy_of(&vendors[i], &all[i]);
 	} else if (a->told && (all[i].opened || !is_any_here(all, n) || lacks_driver(vendors, all, root, metric))) {
 		probe = (struct source_probe) { metric, a->available, a->how, a->available ? "" : a->why_not, a->remedy };
 	}

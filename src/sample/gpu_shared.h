@@ -103,6 +103,7 @@ size_t gpu_so_far_take(struct gpu_so_far *page, uint32_t *taken, void *ret);
 /* gpu_asked.c: what the i-th source's driver is being asked, "nvmlDeviceGetUUID of GPU 1"; "" unknown. And in which call a helper
  * has ended, " in a call of NVML (nvmlDeviceGetUUID of GPU 1)"; "" in none; where several went on, " in a call of NVML or of DRM". */
 const char *gpu_asked(const struct gpu_start *start, unsigned i, char text[GPU_ASKED]);
+const char *gpu_asked_of(const struct source_ops *ops, const struct source_asked *asked, char text[GPU_ASKED]);
 const char *gpu_culprit(const struct gpu_start *start, char text[GPU_CULPRIT]);
 
 /* Since when it is waited for, and for what: the answer to a call, or its helper, that does not wake up. 0: it is not. s is its. */

@@ -134,7 +134,8 @@ struct source_ops {
 uint64_t source_rest_ns(const struct source_group *group, const struct source_cost *cost, double share);
 
 /* source_try.c, for probe: reads all groups one after the other into out, and writes down what each took; a second time but
- * for lists of processes that one reading tells, since the first reading finds its symbols and its memory. */
+ * for lists of processes that one reading tells, and for what took more than a second, since the first reading finds its symbols and
+ * its memory. */
 void source_try(const struct source_ops *ops, const struct source_env *env, struct source *source, struct framebuf *out);
 
 extern const struct source_ops source_host;   /* host.c: groups fast (meminfo), pages (vmstat), slow (the rest) */

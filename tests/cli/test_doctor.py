@@ -17,7 +17,8 @@ from stress_jobs import BUILD
 
 TREES = sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir())
 GOLDEN = ROOT / "tests" / "golden"
-WAITING = "hiwater: waiting for a driver of GPUs (10 s at most)\n"  # said where it takes more than 2 s
+CARD = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
+WAITING = "hiwater: waiting for a driver of GPUs (30 s at most)\n"  # said where it takes more than 2 s
 
 
 def report(tool, *args, prefix=(), **options):
@@ -151,8 +152,7 @@ def test_every_promise_is_kept(tool, recorded):
 def gpu_env(tool, more="", level=550):
     """A fake driver with a GPU."""
     scenario = tool.folder / "gpu.conf"
-    card = ROOT / "tests" / "fake" / "scenarios" / "cards" / "h100.conf"
-    scenario.write_text(f"[driver]\nlevel = {level}\n[gpu 0]\ninclude = {card}\n{more}", encoding="utf-8")
+    scenario.write_text(f"[driver]\nlevel = {level}\n[gpu 0]\ninclude = {CARD}\n{more}", encoding="utf-8")
     tool.env.update(LD_LIBRARY_PATH=str(BUILD / "tests" / "fake" / "drivers" / str(level)), HIWATER_FAKE_NVML=str(scenario))
 
 
@@ -170,15 +170,27 @@ def test_a_gpu(tool):
     assert all(why_not(found)[name] for name in of_gpus(why_not(found)))
 
 
-@pytest.mark.parametrize("ill", ["hang", "crash"])
-def test_a_driver_that_does_not_answer(tool, ill):
-    gpu_env(tool, f"[call nvmlDeviceGetMemoryInfo*]\n{ill} = 1\n")
+@pytest.mark.parametrize("ill, call, why, remedy", [
+    ("hang", "nvmlDeviceGetMemoryInfo_v2", r"NVML has not answered in 1\d s: it is stuck in {call} of GPU 0", "Xid"),
+    ("hang", "nvmlInitWithFlags", r"NVML has not answered in 1\d s: it is stuck in {call}", "Xid"),
+    ("crash", "nvmlDeviceGetPowerUsage", "the process that asked NVML was ended by signal (6|11) in {call} of GPU 0", "NVRM")])
+def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
+    """Which of both it was, in which call, and what to do about it."""
+    gpu_env(tool, f"[call {call}]\n{ill} = 1\n")
     found = report(tool)
-    if ill == "hang":
-        assert subprocess.run([HIWATER, "doctor"], env=tool.env, capture_output=True, text=True, timeout=60, check=True).stderr == WAITING
     assert not of_gpus(available(found))
-    assert why_not(found)["gpu.mem"] == why_not(found)["job.gpu_mem"] == "NVML does not answer, or crashed when it was asked"
+    assert re.fullmatch(why.format(call=call), why_not(found)["gpu.mem"]), why_not(found)["gpu.mem"]
+    assert why_not(found)["job.gpu_mem"] == why_not(found)["gpu.mem"]
+    assert all(remedy in m["remedy"] for m in found["metrics"] if f"{m['entity']}.{m['metric']}" in ("gpu.mem", "job.gpu_mem"))
     assert "process.rss" in available(found)
+
+
+def test_a_driver_that_is_slow_is_waited_for(tool):
+    """It takes more than ten seconds in all and answers call after call, as one does that attaches to its cards first."""
+    gpu_env(tool, "".join(f"[gpu {i}]\ninclude = {CARD}\n" for i in range(1, 8)) + "[call nvmlDeviceGetHandleByIndex*]\ndelay = 1.4\n")
+    done = subprocess.run([HIWATER, "doctor", "--json"], env=tool.env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == WAITING
+    assert {"gpu.mem", "gpu.power", "gpu_process.mem", "job.gpu_mem"} <= set(available(json.loads(done.stdout)))
 
 
 @pytest.mark.parametrize("code, why, remedy", [
