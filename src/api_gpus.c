@@ -311,7 +311,7 @@ static int find_lost(const struct gpus_now *now, struct err *err)
 
 int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 {
-	struct err err = { "" };
+	struct err err = { "" }, why = { "" };
 	char host[256];
 	int r = gpu_look(g->look, g->patience_ns, &g->now, &err), chosen = 0;
 
@@ -325,9 +325,11 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 		describe(g, &g->now.users[i]);
 	}
 	if (g->ids && r != -ENODEV && r != -ENXIO && r != -ENOMEM)
-		chosen = choose(g, r == 0 ? &err : NULL);
-	if (r == 0)
-		r = chosen;
+		chosen = choose(g, &why);
+	if (chosen == -ENODEV)
+		gpus_now_look_note(&g->now, why.text);
+	if (r == 0 && chosen < 0)
+		r = err_set(&err, chosen, "%s", why.text);
 	for (size_t i = 0; i < g->now.n_notes; i++)
 		g->now.notes[i].is_warned |= strcmp(g->now.notes[i].why, err.text) == 0;
 	const int lost = find_lost(&g->now, &err);

@@ -313,6 +313,18 @@ static void reap_ended(struct gpu_look *l)
 	}
 }
 
+/* Who reads no stderr has the reason beside the empty list, unless a note says it already. */
+static int note_none(const struct gpu_look *l, struct gpus_now *now, struct err *err)
+{
+	struct err why = { "" };
+	const bool is_noted = now->n_notes > 0;
+	const int r = tell_none(l, now, &why);
+
+	if (!is_noted)
+		gpus_now_look_note(now, why.text);
+	return err_set(err, r, "%s", why.text);
+}
+
 static void ask(struct asked *a)
 {
 	a->is_new = false;
@@ -352,6 +364,6 @@ int gpu_look(struct gpu_look *l, uint64_t patience_ns, struct gpus_now *now, str
 	reap_ended(l);
 	gpus_now_sort(now);
 	if (r == 0 && now->n_gpus == 0)
-		r = tell_none(l, now, err);
+		r = note_none(l, now, err);
 	return now->error ? err_set(err, now->error, "out of memory") : r;
 }

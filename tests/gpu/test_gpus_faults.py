@@ -21,7 +21,22 @@ def test_no_gpu(tmp_path):
     done = subprocess.run([HIWATER, "gpus", "--root", empty], capture_output=True, text=True, check=False)
     assert done.returncode == NO_GPU and "no GPU is here" in done.stderr and done.stdout == ""
     done = subprocess.run([HIWATER, "gpus", "--json", "--root", empty], capture_output=True, text=True, check=False)
-    assert done.returncode == NO_GPU and json.loads(done.stdout)["devices"] == []
+    shown = json.loads(done.stdout)
+    assert done.returncode == NO_GPU and shown["devices"] == [] and ["no GPU is here" in n["why"] for n in shown["notes"]] == [True]
+
+
+@pytest.mark.parametrize("scenario, options, status, why", [
+    ("[driver]\nlevel = 550\n", (), NO_GPU, "knows no GPU"),
+    ("[gpu 0]\nname = some\n", ("--id=7",), NO_GPU, "no GPU here is 7"),
+    ("[call nvmlInit*]\nerror = 9\n", (), NO_DRIVER, "kernel module is not loaded"),
+    ("[call nvmlInit*]\nerror = 12\n", (), NO_DRIVER, "lacks a library")])
+def test_json_says_why_it_has_no_device(tmp_path, scenario, options, status, why):
+    """Once, and on stderr once, too."""
+    done = run(Fake(tmp_path, scenario), "--json", *options, status=status)
+    shown = json.loads(done.stdout)
+    jsonschema.validate(shown, SCHEMA)
+    assert shown["devices"] == [] and [n["about"] for n in shown["notes"] if why in n["why"]] == ["gpu"], shown["notes"]
+    assert done.stderr.count(why) == 1, done.stderr
 
 
 @pytest.mark.parametrize("code, why", [(9, "kernel module is not loaded"), (12, "lacks a library"), (18, "different versions"),
