@@ -134,18 +134,21 @@ static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t
 	return known((int64_t) g->total_bytes[i]);
 }
 
-/* Why a mean is of less than the run: a profiler may have the counters. Of what was never had only an error that says
- * nothing is worth a word. */
+/* Why a mean is of less than the run: a profiler may have the counters. Of what was never had only a refusal and an error that
+ * says nothing are worth a word. */
 static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
 {
 	const struct nvml_code *meant = nvml_code(code);
-	char text[160];
+	const bool was_had = d->told[M_GPU_SM_ACTIVE] == TOLD_KNOWN, is_refusal = meant->meaning == NVML_FORBIDDEN;
+	char text[256];
 
-	if (d->gpm.noted || (d->told[M_GPU_SM_ACTIVE] != TOLD_KNOWN && meant->code != NVML_UNKNOWN))
+	if (d->gpm.noted || !(was_had || is_refusal || meant->code == NVML_UNKNOWN))
 		return;
 	d->gpm.noted = true;
-	(void) snprintf(text, sizeof(text), "missing from then on: GPM: %s (NVML's code %d)%s", meant->why, code,
-		meant->meaning == NVML_ABSENT || meant->meaning == NVML_FORBIDDEN ? "" : "; it is asked again");
+	(void) snprintf(text, sizeof(text), "missing%s: GPM: %s (NVML's code %d)%s%s", was_had || !is_refusal ? " from then on" : "", meant->why,
+		code, is_refusal ? ": " : meant->meaning == NVML_ABSENT ? ""
+									: "; it is asked again",
+		is_refusal ? meant->remedy : "");
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
 
@@ -169,8 +172,8 @@ static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *
 	buf_done(&names);
 }
 
-/* Not a number is how GPM says that it has none; behind a value that is worth a word, as what is less than nothing or more than
- * all is. */
+/* Not a number is how GPM says that it has none; behind a value that is as little as what is less than nothing or more than
+ * all. */
 static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
 	struct framebuf *out)
 {
@@ -184,6 +187,8 @@ static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_
 		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
 	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->told[list[i].metric] == TOLD_KNOWN))
 		nvml_refuse(d, list[i].metric, NVML_REFUSED_FIGURE);
+	else if (m->code == NVML_SUCCESS && !value.known)
+		nvml_bare(d, list[i].metric);
 	else if (m->code != NVML_SUCCESS && list[i].metric == M_GPU_SM_ACTIVE)
 		note_missing(s, d, (int) m->code, out);
 	nvml_tell_value(d, out, list[i].metric, value);
@@ -220,6 +225,7 @@ static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 		}
 	}
 	note_refused(s, d, out);
+	nvml_note_bare(s, d, "GPM", out);
 	return code;
 }
 
@@ -233,6 +239,7 @@ static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *o
 	if (!g->supported) {
 		if (g->code != NVML_SUCCESS)
 			tell_all_unknown(d, out);
+		note_missing(s, d, g->code, out);
 		return;
 	}
 	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS)

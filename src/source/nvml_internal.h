@@ -96,6 +96,7 @@ struct nvml_gpu {
 	bool state_noted;  /* it was told that it is asleep, closed or away */
 	bool refusal_noted; /* that this user may not have all of its figures */
 	bool list_noted[NVML_LISTS]; /* that it failed */
+	bool use_noted;     /* that its samples of processes failed */
 	bool silence_noted; /* that nobody says what who is on it holds */
 	uint64_t retry_ns, wait_ns; /* AWAY: when to ask again, and how long that is from the last answer */
 	uint64_t awake_ns; /* since when it answers */
@@ -105,6 +106,7 @@ struct nvml_gpu {
 	struct nvml_notes notes[NVML_MAX_ROWS];
 	enum nvml_told told[METRIC_COUNT];
 	uint8_t refused[METRIC_COUNT], refused_noted[METRIC_COUNT]; /* bits of NVML_REFUSED_* */
+	bool bare[METRIC_COUNT], bare_noted[METRIC_COUNT]; /* the first answer had no figure */
 	struct nvml_counter counters[METRIC_COUNT];
 	struct nvml_fields fields;
 	struct nvml_reasons reasons;
@@ -204,6 +206,9 @@ void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out,
 /* A figure that d gave cannot be so; and the notes on all that were refused since, of each metric and kind once. */
 void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind);
 void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out);
+/* d's first answer had no figure; and the note on all of them since, each once: "GPM answers without a figure for ...". */
+void nvml_bare(struct nvml_gpu *d, enum metric metric);
+void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out);
 /* What was read does not wait for the next group or device, over which the driver may hang or crash. */
 void nvml_show(struct source *s, const struct framebuf *out);
 /* Reads the groups whose bits are set, as far as they are rows or lists that nobody has to save: all of one device, then all of

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "nvml_internal.h"
 
@@ -50,7 +51,7 @@ void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
 void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
 	const char *text)
 {
-	char words[320], instance[48] = "";
+	char words[640], instance[48] = "";
 	const struct event event = {
 		.time_ns = counter_delta(s->env->start_boot_ns, s->now_ns),
 		.kind = EVENT_NOTE,
@@ -140,6 +141,28 @@ void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *
 	}
 }
 
+void nvml_bare(struct nvml_gpu *d, enum metric metric)
+{
+	d->bare[metric] |= d->told[metric] == TOLD_NEVER;
+}
+
+void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out)
+{
+	struct buf names = BUF_INIT(512);
+	char text[576];
+
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (!d->bare[m] || d->bare_noted[m])
+			continue;
+		d->bare_noted[m] = true;
+		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[m].name);
+	}
+	(void) snprintf(text, sizeof(text), "%s answers without a figure for %s", who, names.data);
+	if (names.len)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+	buf_done(&names);
+}
+
 /* Its value cannot be so, which is told as such. */
 static bool is_refused(const struct nvml_gpu *d, enum metric metric)
 {
@@ -207,6 +230,23 @@ static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row
 
 /* ---- one row of one device ------------------------------------------------------------------------------------------ */
 
+/* All ones is how a driver says that it has none; of a field, which has a type, that is no data. Means by time and what came with
+ * memory have none at first. */
+static bool is_bare(const struct nvml_row *row, const struct nvml_try *t)
+{
+	const enum metric metric = row->metrics[0];
+
+	return t->code == NVML_SUCCESS || (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
+}
+
+static void see_bare(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
+{
+	for (unsigned i = 0; is_bare(row, t) && !r[0].known && i < row->n; i++) {
+		if (!r[i].known && !is_refused(d, row->metrics[i]))
+			nvml_bare(d, row->metrics[i]);
+	}
+}
+
 /* Asks the way in use, and the next ones where it is not here. Returns what the last answer means. */
 static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
 	struct reading *r, struct framebuf *out)
@@ -253,6 +293,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	else if (meaning != NVML_FINE || !r[0].known)
 		note_ceased(s, d, row, t, meaning, out);
 	nvml_note_refused(s, d, row->metrics, row->n, out);
+	see_bare(d, row, t, r);
 	for (unsigned i = 0; i < row->n; i++) {
 		r[i].known &= meaning == NVML_FINE;
 		nvml_tell(d, out, &r[i]);
@@ -293,6 +334,7 @@ static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, str
 		read_group(s, d, by_rows[i], out);
 		nvml_show(s, out);
 	}
+	nvml_note_bare(s, d, "the driver", out);
 	if (s->env->credit || !(what & 1u << NVML_GROUP_PROCESSES))
 		return;
 	nvml_processes_list(s, d, out);

@@ -4,6 +4,7 @@
  * one process: this is sampling, and its sum is not the device's utilisation. A process without a row had no sample: that
  * is no zero that anybody read, so nothing is told of it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,20 @@ static void tell_use(struct nvml_gpu *d, struct use_list *list, struct framebuf 
 	}
 }
 
+/* Of a device that has no such samples doctor says it; here an error does, once. */
+static void note_error(struct source *s, struct nvml_gpu *d, enum nvml_meaning meaning, struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(d->processes.use_code);
+	char text[224];
+
+	if (d->use_noted || !(meaning == NVML_FORBIDDEN || meaning == NVML_GROW || code->code == NVML_UNKNOWN))
+		return;
+	d->use_noted = true;
+	(void) snprintf(text, sizeof(text), "the driver does not say which processes had the SMs and other engines: %s (NVML's code %d)", code->why,
+		d->processes.use_code);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
 void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct nvml_processes *p = &d->processes;
@@ -190,6 +205,7 @@ void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	enum nvml_meaning meaning = nvml_judge(s, d, p->use_code, out);
 
 	p->use_absent = meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
+	note_error(s, d, meaning, out);
 	if (meaning != NVML_FINE)
 		return;
 	refuse_garbage(d, &list);

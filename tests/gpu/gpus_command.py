@@ -14,6 +14,7 @@ TREES = ROOT / "tests" / "trees"
 SCHEMA = json.loads((ROOT / "docs" / "gpus.schema.json").read_text())
 MIB = 1 << 20
 NO_GPU, NO_DRIVER, LOST, SILENT = 6, 9, 15, 124
+NO_GPM = "[call nvmlGpm*]\nerror = 3\n"  # which has no figure where time stands still
 CARDS = """
 [driver]
 version = {level}.1

@@ -17,7 +17,7 @@ import time
 import jsonschema
 import pytest
 from fake_gpu import LEVELS, ROOT, SCENARIOS, Fake, level_of
-from gpus_command import HIWATER, LOST, MIB, SCHEMA, TREES, as_json, run
+from gpus_command import HIWATER, LOST, NO_GPM, MIB, SCHEMA, TREES, as_json, run
 
 BIN = pathlib.Path(sys.executable).parent
 
@@ -162,7 +162,7 @@ WITHHELD = "GPU 0: gpu.busy is missing: NVIDIA's driver does not tell it of a GP
 def test_why_a_divided_gpu_does_not_say_how_busy_it_is(tmp_path, level):
     """Nor do its instances where the driver has no GPM."""
     text = "\n".join(line for line in (SCENARIOS / "mig.conf").read_text().splitlines() if level == "550" or not line.startswith("gpm"))
-    fake = Fake(tmp_path, text.replace("include = cards", f"include = {SCENARIOS}/cards").replace("level = 550", f"level = {level}") + "\n", level)
+    fake = Fake(tmp_path, text.replace("include = cards", f"include = {SCENARIOS}/cards").replace("level = 550", f"level = {level}") + "\n" + NO_GPM, level)
     shown = as_json(fake)
     assert [d["utilization"]["gpu"] for d in shown["devices"]] == [None, None, None, None, 0]
     assert [n["why"] for n in shown["notes"]] == [WITHHELD]

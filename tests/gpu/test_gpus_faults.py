@@ -11,7 +11,7 @@ import time
 import jsonschema
 import pytest
 from fake_gpu import BUILD, SCENARIOS, Fake, level_of
-from gpus_command import HIWATER, LOST, MIB, NO_DRIVER, NO_GPU, SCHEMA, SILENT, TREES, as_json, run
+from gpus_command import HIWATER, LOST, MIB, NO_DRIVER, NO_GPM, NO_GPU, SCHEMA, SILENT, TREES, as_json, run
 
 
 def test_no_gpu(tmp_path):
@@ -244,7 +244,7 @@ def test_after_a_crash_it_is_asked_again(cards):
 
 def test_a_crash_is_noted_in_its_look_alone(cards):
     """What answers again has no note of it; meanwhile there is one that nobody is asked."""
-    fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n")
+    fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n" + NO_GPM)
     clock = pathlib.Path(fake.scenario).parent / "time"
     clock.write_text("15")
     env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
@@ -275,7 +275,7 @@ def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, optio
 @pytest.mark.parametrize("options", [["--query-gpu=index"], ["--csv"], ["--line={gpu}\\n"], ["-L"], ["--query-compute-apps=pid"], ["--csv=processes"]])
 def test_a_gpu_that_cannot_be_opened_is_said_on_stderr(cards, options):
     """It has no row; once, also where it goes on. Who asks for another one alone misses nothing."""
-    fake = cards(more="[call nvmlDeviceGetHandleByIndex*]\ngpu = 1\nerror = 4\n")
+    fake = cards(more="[call nvmlDeviceGetHandleByIndex*]\ngpu = 1\nerror = 4\n" + NO_GPM)
     told = run(fake, *options).stderr
     assert told.startswith("hiwater: warning: GPU 1: closed: no permission") and told.count("\n") == 1
     assert not run(fake, *options, "-i", "0").stderr and not run(fake).stderr
@@ -328,12 +328,23 @@ def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
 @pytest.mark.parametrize("options, told", [(["--csv"], True), (["-L"], False), (["--query-gpu=index"], False), (["--csv=processes"], False)])
 def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
     """As the table has it, where all figures are asked for."""
-    fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n")
+    fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n" + NO_GPM)
     refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses figures, gpu.power first: no permission",
                                                                          "1: what the driver says for gpu.busy cannot be so: it is left out"))
     lines = run(fake, *options).stderr.splitlines()
     assert [line for line in lines if line.startswith(refused)] == lines[:1] * told and (nonsense in lines) == told and len(lines) == 2 * told, lines
     assert refused[18:] in " ".join(run(fake, COLUMNS="200").stdout.split())
+
+
+def test_figures_that_a_driver_answers_without_are_named(cards):
+    """All ones and, of GPM, not a number: a note for each GPU and each of both."""
+    figures = ("memory_used", "util", "power", "temperature")
+    shown = as_json(cards(more="[gpu 1]\n" + "".join(f"{name} = unknown\n" for name in figures) + "gpm 2 = nan\n[call nvmlGpmSampleGet]\ngpu = 0\nerror = 4\n"))
+    assert shown["devices"][1]["power_w"]["now"] is None
+    words = [n["why"] for n in shown["notes"]]
+    assert [w for w in words if "the driver answers without a figure for gpu.mem, " in w and "gpu.busy, gpu.power, gpu.temp" in w] == words[:1], words
+    assert [w for w in words if "GPU 1: GPM answers without a figure for " in w and "gpu.sm_active" in w] == words[2:], words
+    assert words[1].startswith("GPU 0: missing: GPM: no permission (NVML's code 4)") and len(words) == 3
 
 
 @pytest.mark.parametrize("level, refusal, used, reserved", [("580", "", 1, 7), ("580", "error = 3\n", 8, None), ("580", "error = 25\n", 8, None),

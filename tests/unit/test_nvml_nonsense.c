@@ -12,6 +12,15 @@ static void read_next_pair(struct nvml_rig *rig, int at)
 	rig_read(rig, ALL_GROUPS);
 }
 
+static size_t count_notes(const struct framebuf *b, const char *words)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		n += b->events[i].kind == EVENT_NOTE && strstr(b->events[i].text, words) != NULL;
+	return n;
+}
+
 CHILD_TEST(all_ones_and_nonsense_are_absent)
 {
 	(void) state;
@@ -26,9 +35,15 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 		"gpm 1 = nan\ngpm 2 = nan\ngpm 20 = nan\n[process 0]\npid = 4100001\nmemory = 0\nsm = 140\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 0: the driver answers without a figure for gpu.mem, gpu.mem_free, gpu.mem_reserved, gpu.mem_busy, gpu.enc_busy, gpu.power, "
+		"gpu.power_limit, gpu.energy, gpu.temp_mem, gpu.clock_sm, gpu.clock_mem, gpu.pstate, gpu.fan, gpu.ecc_corrected"));
+	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
 	rig_wait_gpm();
 	rig_at(&rig, 1);
 	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM answers without a figure for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
+	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
 		const struct reading *r = &rig.out.readings[i];
 
@@ -39,8 +54,8 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_done(&rig);
 }
 
-/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told, also where it never was
- * otherwise. */
+/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told as what it is, also where it never
+ * was otherwise. */
 static void check_what_cannot_be(const char *level)
 {
 	struct nvml_rig rig;
@@ -57,7 +72,8 @@ static void check_what_cannot_be(const char *level)
 	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
 	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
 	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
-	assert_int_equal(rig.out.n_events, 2);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver answers without a figure for gpu.temp"));
+	assert_int_equal(rig.out.n_events, 3);
 	check_value(&rig.out, M_GPU_MEM, 2, GIB);
 	rig_at(&rig, 3);
 	rig_read(&rig, MEMORY | STATE);
@@ -166,15 +182,6 @@ CHILD_TEST(what_nobody_should_believe)
 	rig_done(&rig);
 }
 
-static size_t count_notes(const struct framebuf *b, const char *words)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < b->n_events; i++)
-		n += b->events[i].kind == EVENT_NOTE && strstr(b->events[i].text, words) != NULL;
-	return n;
-}
-
 /* More than all of the time, from the first look on and of whatever: a note each, once; the other card has none. */
 CHILD_TEST(what_is_refused_is_told_once)
 {
@@ -230,6 +237,41 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	read_next_pair(&rig, 5);
 	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
+	rig_done(&rig);
+}
+
+/* What a divided GPU's own part of GPM or its samples of processes are refused by is said, once. */
+CHILD_TEST(a_refusal_of_gpm_is_told)
+{
+	struct nvml_rig rig;
+	char text[512];
+
+	(void) state;
+	snprintf(text, sizeof(text), "include = %s/fake/scenarios/gpm.conf\n[call nvmlGpmSampleGet]\nerror = 4\ngpu = 0\n", TESTS_DIR);
+	rig_scenario(&rig, "550", text);
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing: GPM: no permission (NVML's code 4): root may; with MIG, whoever"));
+	read_next_pair(&rig, 2);
+	assert_int_equal(count_notes(&rig.out, "missing: GPM"), 0);
+	rig_done(&rig);
+}
+
+CHILD_TEST(samples_of_processes_that_fail_are_told)
+{
+	struct nvml_rig rig;
+
+	(void) state;
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 8Gi\n"
+		"[process 0]\npid = 4100001\nmemory = 1Mi\nsm = 40\n[call nvmlDeviceGetProcess*Utilization*]\nerror = 7\ngpu = 0\n");
+	rig_open(&rig);
+	rig_read(&rig, ALL_GROUPS);
+	assert_true(has_mere_note(&rig.out, "gpu",
+		"GPU 0: the driver does not say which processes had the SMs and other engines: the list is too long (NVML's code 7)"));
+	rig_at(&rig, 2);
+	rig_read(&rig, ALL_GROUPS);
+	assert_int_equal(count_notes(&rig.out, "had the SMs"), 0);
 	rig_done(&rig);
 }
 
@@ -347,6 +389,8 @@ int main(void)
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
 		cmocka_unit_test(what_is_refused_is_told_once),
 		cmocka_unit_test(what_gpm_says_is_refused_once),
+		cmocka_unit_test(a_refusal_of_gpm_is_told),
+		cmocka_unit_test(samples_of_processes_that_fail_are_told),
 		cmocka_unit_test(samples_that_are_refused_are_told_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
 		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
