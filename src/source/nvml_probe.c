@@ -38,14 +38,14 @@ static void explain_open(int error, struct source_probe *ret)
 
 /* ---- one metric of one device --------------------------------------------------------------------------------------- */
 
-/* Codes of hiwater's own, for what is known without an answer. */
+/* Codes of hiwater's own, for what is known without an answer: none of those that readers have (NVML_NONSENSE, NVML_ELSEWHERE). */
 enum {
-	ASLEEP = -2,
-	IN_WSL = -3,
-	DIVIDED = -4,
-	ACCOUNTING_OFF = -5,
-	UNTOLD = -6,
-	WITHHELD = -7,
+	ASLEEP = -100,
+	IN_WSL = -101,
+	DIVIDED = -102,
+	ACCOUNTING_OFF = -103,
+	UNTOLD = -104,
+	WITHHELD = -105,
 };
 
 static const struct {
@@ -87,6 +87,8 @@ static int of_row(const struct source *s, const struct nvml_gpu *d, enum metric 
 		return NVML_SUCCESS;
 	if (nvml_is_withheld(d, metric, code))
 		return WITHHELD;
+	if (d->refused[metric] & 1u << NVML_REFUSED_FIGURE)
+		return NVML_NONSENSE;
 	return code == NVML_SUCCESS || code == NVML_ELSEWHERE ? UNTOLD : code;
 }
 

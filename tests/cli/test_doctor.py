@@ -219,6 +219,14 @@ def test_device_memory_is_missing_for_the_reason_that_the_driver_gives(tool, cod
     assert {missing[f"gpu.{name}"] for name in ("mem", "mem_free", "mem_reserved")} == {why}
 
 
+def test_a_figure_that_cannot_be_so_is_told_as_that(tool):
+    """It was answered by a GPU that is awake."""
+    gpu_env(tool, "temperature = 0\nutil = 255\nfan = unknown\n")
+    missing = why_not(report(tool))
+    assert missing["gpu.temp"] == missing["gpu.busy"] == "what the driver says cannot be so"
+    assert missing["gpu.fan"] == "the driver answers without a figure"
+
+
 def test_a_gpu_that_is_divided(tool):
     gpu_env(tool, "mig_mode = 1\n" + "".join(f"{name} = absent\n" for name in ("util", "util_memory", "util_encoder", "fan")))
     missing = why_not(report(tool))
