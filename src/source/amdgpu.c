@@ -57,6 +57,8 @@ static int amdgpu_open(const struct source_env *env, struct source **ret, struct
 	return 0;
 }
 
+#define KFD_FOREIGN "KFD lists them by pids of the machine, and this is another pid namespace"
+
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
 static int use_add(struct source *s, const struct drm_use *use)
@@ -109,8 +111,24 @@ static int uses_gather(struct source *s, uint64_t now_ns)
 	return r;
 }
 
+/* Who computes by ROCm may hold more than fdinfo shows, or be seen by KFD alone. */
+static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
+{
+	static const char unseen[] = "may have processes of ROCm that cannot be told here: " KFD_FOREIGN
+				     "; what DRM's fdinfo does not show of them is in nobody's figure";
+
+	if (s->kfd_error != -EXDEV || s->kfd_noted)
+		return;
+	s->kfd_noted = true;
+	for (size_t i = 0; i < s->gpus.cards.n; i++) {
+		if (kfd_has(&s->kfd, i))
+			drm_gpu_note(&s->gpus, i, "gpu.memory", CAUSE_DEVICE, unseen, now_ns, out);
+	}
+}
+
 static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
+	note_kfd(s, now_ns, out);
 	if (uses_gather(s, now_ns) == 0)
 		drm_gpus_tell_users(&s->gpus, s->uses, s->n_uses, out);
 	else
@@ -182,6 +200,26 @@ static const struct {
 	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 };
 
+/* What is had by fdinfo alone where KFD names nobody that can be found; and what of it may be missing for that. */
+static const struct {
+	enum metric metric;
+	const char *how;
+} without_kfd[] = {
+	{ M_GPU_PROCESSES, "DRM fdinfo alone: " KFD_FOREIGN },
+	{ M_GPROC_MEM, "DRM fdinfo alone, which may be less than is held: " KFD_FOREIGN },
+};
+
+static void explain_kfd(const struct source *s, struct source_probe *probe)
+{
+	for (size_t i = 0; s && s->kfd_error == -EXDEV && i < sizeof(without_kfd) / sizeof(without_kfd[0]); i++) {
+		if (without_kfd[i].metric != probe->metric)
+			continue;
+		probe->how = without_kfd[i].how;
+		probe->why_not = probe->available ? "" : "no process on the GPU shows it by fdinfo; " KFD_FOREIGN;
+		probe->remedy = probe->available ? "" : "run hiwater outside of the container, or in the machine's pid namespace (--pid=host)";
+	}
+}
+
 static void amdgpu_probe(const struct source_env *env, source_prober *tell, void *ctx)
 {
 	struct framebuf out = { 0 };
@@ -204,6 +242,7 @@ static void amdgpu_probe(const struct source_env *env, source_prober *tell, void
 			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver" : drm_gpus_sleep(&s->gpus, told[i].why_not);
 			probe.remedy = r < 0 ? "" : told[i].remedy;
 		}
+		explain_kfd(s, &probe);
 		tell(ctx, &probe);
 	}
 	framebuf_done(&out);

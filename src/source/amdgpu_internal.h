@@ -36,7 +36,8 @@ struct source {
 	struct drm_gpus gpus;
 	struct amdgpu_more more[DRM_CARDS];
 	struct kfd kfd;
-	int kfd_error;               /* 0, or why it cannot be used */
+	int kfd_error;               /* 0, or why it cannot be used; -EXDEV: from another pid namespace */
+	bool kfd_noted;
 	struct drm_use *uses;        /* of fdinfo and KFD together */
 	size_t n_uses, cap_uses;
 };

@@ -80,11 +80,20 @@ int kfd_open(const struct root *root, const struct drm_cards *cards, struct kfd 
 
 	if (r == 0 && ret->n_nodes == 0)
 		r = -ENOENT;
-	if (r == 0 && !machine_first_pids(root)) /* it lists processes by their first numbers */
-		r = -EXDEV;
 	if (r < 0)
 		kfd_done(ret);
+	else if (!machine_first_pids(root)) /* it lists processes by their first numbers */
+		r = -EXDEV;
 	return r;
+}
+
+bool kfd_has(const struct kfd *kfd, size_t card)
+{
+	for (size_t i = 0; i < kfd->n_nodes; i++) {
+		if (kfd->nodes[i].card == (int) card)
+			return true;
+	}
+	return false;
 }
 
 /* ---- who holds how much ------------------------------------------------------------------------------------------- */

@@ -33,6 +33,9 @@ struct kfd {
  * namespace and mean nothing here, or -errno. */
 int kfd_open(const struct root *root, const struct drm_cards *cards, struct kfd *ret);
 
+/* Does it show that card, whether or not it can be read? */
+bool kfd_has(const struct kfd *kfd, size_t card);
+
 /* Reads who holds how much; a process that is gone meanwhile is left out. Returns 0 or -errno. */
 int kfd_read(const struct root *root, struct kfd *kfd);
 

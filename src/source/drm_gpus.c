@@ -69,7 +69,7 @@ void drm_gpus_close(struct drm_gpus *g)
 /* ---- births and losses -------------------------------------------------------------------------------------------- */
 
 /* By what people call it. The kernel has no number for it, and cards of one product stand in different places. */
-static void note_about(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
 	char text[256];
@@ -88,7 +88,7 @@ static void note_about(struct drm_gpus *g, size_t i, const char *about, enum not
 
 static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
 {
-	note_about(g, i, "gpu", cause, what, now_ns, out);
+	drm_gpu_note(g, i, "gpu", cause, what, now_ns, out);
 }
 
 static void birth_tell(const struct drm_gpus *g, size_t i, struct framebuf *out)
@@ -272,7 +272,7 @@ void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
 		if (!g->list[i].no_users_noted)
-			note_about(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
+			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
 		g->list[i].no_users_noted = true;
 	}
 	drm_users_unknown(&g->users, out);

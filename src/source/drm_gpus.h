@@ -48,6 +48,10 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
  * lost and not asked again until it is found anew. */
 bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
 
+/* A note on GPU i, "gpu.memory: <its name> <what>". */
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns,
+	struct framebuf *out);
+
 /* Tells the figures of the rows of group, each metric once. */
 void drm_gpus_tell_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
 

@@ -339,7 +339,8 @@ def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
 def test_figures_that_a_driver_answers_without_are_named(cards):
     """All ones and, of GPM, not a number: a note for each GPU and each of both."""
     figures = ("memory_used", "util", "power", "temperature")
-    shown = as_json(cards(more="[gpu 1]\n" + "".join(f"{name} = unknown\n" for name in figures) + "gpm 2 = nan\n[call nvmlGpmSampleGet]\ngpu = 0\nerror = 4\n"))
+    unknown = "".join(f"{name} = unknown\n" for name in figures)
+    shown = as_json(cards(more=f"[gpu 1]\n{unknown}gpm 2 = nan\n[call nvmlGpmSampleGet]\ngpu = 0\nerror = 4\n"))
     assert shown["devices"][1]["power_w"]["now"] is None
     words = [n["why"] for n in shown["notes"]]
     assert [w for w in words if "the driver answers without a figure for gpu.mem, " in w and "gpu.busy, gpu.power, gpu.temp" in w] == words[:1], words

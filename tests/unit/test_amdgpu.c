@@ -229,7 +229,25 @@ static void rocm_by_kfd(void **state)
 	gpu_rig_done(&rig);
 }
 
-/* Inside a pid namespace, KFD's numbers are other processes'. */
+static void take_how(void *ctx, const struct source_probe *probe)
+{
+	if (probe->metric == M_GPROC_MEM)
+		snprintf(ctx, 256, "%s", probe->how);
+}
+
+/* How doctor says that memory of processes is had. */
+static void check_how(struct root root, const char *wanted)
+{
+	const struct source_env env = { .root = &root };
+	char how[256] = "";
+
+	source_amdgpu.probe(&env, take_how, how);
+	if (strncmp(how, wanted, strlen(wanted)) != 0)
+		fail_msg("%s", how);
+	root_done(&root);
+}
+
+/* Inside a pid namespace, KFD's numbers are other processes': that is said. */
 static void pids_of_another_namespace_are_refused(void **state)
 {
 	(void) state;
@@ -257,7 +275,13 @@ static void pids_of_another_namespace_are_refused(void **state)
 		gpu_rig_new(&rig, &source_amdgpu, temp_tree_root(&t));
 		gpu_rig_read(&rig);
 		check_value(&rig.out, M_GPU_PROCESSES, 1, first);
+		assert_int_equal(rig.out.n_events, !first);
+		if (!first)
+			assert_non_null(strstr(rig.out.events[0].text, "may have processes of ROCm that cannot be told here: KFD lists them by pids of the machine"));
+		gpu_rig_read(&rig);
+		assert_int_equal(rig.out.n_events, 0);
 		gpu_rig_done(&rig);
+		check_how(temp_tree_root(&t), first ? "KFD vram, or DRM fdinfo if that says more" : "DRM fdinfo alone, which may be less than is held: KFD");
 	}
 	temp_tree_done(&t);
 }
