@@ -107,11 +107,13 @@ int run_summarise(struct hiw_run *run, bool with_findings)
 	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
 
 	earlier.ranks = ranks;
-	r = findings_make(&run->summary, &earlier);
+	r = run_tell(run); /* out-of-memory tells of the growth that the story found */
+	if (r == 0)
+		r = findings_make(&run->summary, &earlier);
 	free(ranks);
 	if (r == 0)
 		r = findings_switch_off(&run->summary, getenv("HIWATER_FINDINGS_OFF"));
-	return r < 0 ? r : run_tell(run);
+	return r;
 }
 
 int hiw_find(const char *run, char **ret_path, struct hiw_err *ret_err)

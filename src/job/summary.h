@@ -74,6 +74,7 @@ struct story {
 	struct maybe held;       /* by the job at that moment; bytes */
 	struct maybe limit, asked;
 	struct maybe foreign;    /* by others on the job's GPUs at the most */
+	bool looked;             /* a recording says how it went until then */
 	struct maybe since_ns, from_bytes; /* since when it had been growing, and from how much */
 	double growth_per_s;     /* if it had */
 	struct story_holder {

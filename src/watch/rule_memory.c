@@ -7,13 +7,13 @@
 
 #include "base/units.h"
 #include "watch/figures_of.h"
+#include "watch/growth.h"
 #include "watch/rules.h"
 
 enum {
 	OOM_PERCENT = 95,
 	NEAR_PERCENT = 90,
-	PRESSURE_PERCENT = 10,
-	FLAT_PARTS = 50 /* what is within 2 % of the rise has not begun to rise */
+	PRESSURE_PERCENT = 10
 };
 
 static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
@@ -87,73 +87,22 @@ static struct victim victim_of(const struct summary *s)
 	return named.process || named_nobody(s) ? named : killed_one(s);
 }
 
-/* Of the last bucket its highest: the rest of it may be what a victim left behind. */
-static double level_at(const struct course *c, int place, int top)
-{
-	return place == top ? (double) c->buckets[place].max : course_mean(&c->buckets[place]);
-}
-
-/* Where it held the most, the latest of them; -1: nothing is known. */
-static int top_of(const struct course *c)
-{
-	int top = -1;
-
-	for (int i = 0; c && i < COURSE_BUCKETS; i++) {
-		if (c->buckets[i].cover_ns > 0 && (top < 0 || c->buckets[i].max >= c->buckets[top].max))
-			top = i;
-	}
-	return top;
-}
-
-/* From where on it only grew. What was nearly flat before is no growth. */
-static int foot_of(const struct course *c, int top, double *ret_flat)
-{
-	int first = top;
-
-	while (first > 0 && c->buckets[first - 1].cover_ns > 0 && level_at(c, first - 1, top) < level_at(c, first, top))
-		first--;
-	*ret_flat = (level_at(c, top, top) - level_at(c, first, top)) / FLAT_PARTS;
-	const double flat = level_at(c, first, top) + *ret_flat;
-
-	while (first + 1 < top && level_at(c, first + 1, top) <= flat)
-		first++;
-	return first;
-}
-
-/* The last stretch over which the job's anonymous memory only grew, in buckets of its course: how fast, since when. */
-static double last_growth(const struct job *job, int64_t *ret_since_ns)
-{
-	const struct course *c = job ? job_course(job, M_JOB_ANON, 0) : NULL;
-	const double span_s = job ? (double) job_course_span(job) / 1e9 : 0;
-	const int top = top_of(c);
-	double flat = 0;
-	const int first = top > 0 ? foot_of(c, top, &flat) : top;
-
-	if (first >= top)
-		return 0;
-	/* A bucket that was flat itself: it began to grow behind it. */
-	const bool is_flat = (double) (c->buckets[first].max - c->buckets[first].min) <= flat;
-
-	*ret_since_ns = (int64_t) ((uint64_t) (first + is_flat) * job_course_span(job));
-	return (level_at(c, top, top) - level_at(c, first, top)) / (span_s * (top - first));
-}
-
-/* How fast it grew at the last; where it came too fast for that to be known, on the way to its peak. */
+/* How fast it grew at the last; where nobody looked on the way, on the way to its peak. */
 static void growth(const struct summary *s, struct finding *f, struct buf *text)
 {
 	const struct ram_figure *all = &s->combined;
+	const struct growth last = growth_of_run(s);
 	char rate[UNITS_LEN], time[UNITS_LEN];
-	int64_t since_ns = 0;
-	const double last = last_growth(s->job, &since_ns);
 
-	if (last > 0) {
-		finding_evidence(f, "growth_bytes_per_s", last);
-		finding_evidence(f, "growing_since_s", (double) since_ns / 1e9);
-		buf_printf(text, " It had been growing %s/s since %s.", units_bytes((int64_t) last, UNITS_IEC, rate),
-			units_duration(since_ns, time));
+	if (last.known) {
+		finding_evidence(f, "growth_bytes_per_s", last.per_s);
+		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
+		buf_printf(text, " It had been growing %s/s since %s.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
+			units_duration(last.since_ns, time));
 		return;
 	}
-	if (!all->peak.known || !all->at_ns.known || all->at_ns.value < 1000000000)
+	if (s->story.looked || (s->job && job_course(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||
+		all->at_ns.value < 1000000000)
 		return;
 	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
 

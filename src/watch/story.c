@@ -11,13 +11,12 @@
 #include "base/units.h"
 #include "watch/figures_of.h"
 #include "watch/gpus.h"
+#include "watch/growth.h"
 #include "watch/rules.h"
 
 enum {
 	LIMIT_PERCENT = 95, /* of the limit: what held so much, or was about to, may have run into it */
-	NEAR_PERCENT = 80,  /* likewise, where a larger one is worth asking for */
-	GROWTH_PARTS = 20, /* growth that is told of is 5 % of what was held at the end of it, at least */
-	FLAT_PARTS = 50    /* what is within 2 % of the rise has not begun to rise */
+	NEAR_PERCENT = 80   /* likewise, where a larger one is worth asking for */
 };
 
 /* What events say, by how they begin. The highest rank is told; of equals the first. */
@@ -211,47 +210,16 @@ static int take_holders(struct story *story, const struct job *job, const struct
 
 /* ---- how it grew ------------------------------------------------------------------------------------------------------ */
 
-/* The last looks may be at what a victim left behind. */
-static size_t until_the_fall(const struct story_moment *moment)
+static void take_growth(struct story *story, const struct story_moment *moment, const struct process *victim)
 {
-	static const uint64_t near_ns = 1500000000;
-	const struct story_level *levels = moment->levels;
-	size_t n = moment->n_levels, highest = n;
+	const struct growth growth = growth_of_levels(moment, victim);
 
-	for (size_t i = n; i-- > 0 && levels[i].time_ns + near_ns >= moment->at_ns;) {
-		if (highest == n || levels[i].bytes > levels[highest].bytes)
-			highest = i;
-	}
-	return highest < n ? highest + 1 : n;
-}
-
-/* From the last valley to the end; a fall of less than a twentieth of what it rises by is no valley, and what was flat
- * before is no growth. */
-static void take_growth(struct story *story, const struct story_moment *moment, bool is_killed)
-{
-	const struct story_level *levels = moment->levels;
-	const size_t n = is_killed ? until_the_fall(moment) : moment->n_levels;
-	int64_t top, low;
-	size_t first = n;
-
-	if (n < 2)
+	story->looked = moment->n_levels > 0;
+	if (!growth.known)
 		return;
-	top = low = levels[n - 1].bytes;
-	while (first > 0 && levels[first - 1].bytes <= low + (top - low) / GROWTH_PARTS + top / GROWTH_PARTS) {
-		first--;
-		low = levels[first].bytes < low ? levels[first].bytes : low;
-		top = levels[first].bytes > top ? levels[first].bytes : top;
-	}
-	for (size_t i = first; i < n; i++) {
-		if (levels[i].bytes <= low + (top - low) / FLAT_PARTS)
-			first = i;
-	}
-	if (levels[n - 1].bytes - low <= levels[n - 1].bytes / GROWTH_PARTS || levels[n - 1].time_ns <= levels[first].time_ns)
-		return;
-	story->since_ns = known((int64_t) levels[first].time_ns);
-	story->from_bytes = known(levels[first].bytes);
-	story->growth_per_s = (double) (levels[n - 1].bytes - levels[first].bytes) /
-			      ((double) (levels[n - 1].time_ns - levels[first].time_ns) / 1e9);
+	story->since_ns = known(growth.since_ns);
+	story->from_bytes = known(growth.from_bytes);
+	story->growth_per_s = growth.per_s;
 }
 
 /* ---- what to try ------------------------------------------------------------------------------------------------------ */
@@ -446,7 +414,7 @@ int story_make(struct summary *s, const struct story_moment *moment)
 
 	if (r < 0)
 		return r;
-	take_growth(&story, moment, victim != NULL);
+	take_growth(&story, moment, victim);
 	story.held = held_at(s, moment, victim);
 	if (!e && !ended_at_limit(&story))
 		return 0;

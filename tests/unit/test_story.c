@@ -166,6 +166,54 @@ static void test_growth_until_the_kill(void **state)
 	made_done(&m);
 }
 
+/* 80 MiB for 2 s, 2 MiB for 1 s; then it ran into 100 MiB, at 3.1 s, faster than looks saw. */
+static size_t freed_before(struct story_level levels[31])
+{
+	for (int i = 0; i < 31; i++)
+		levels[i] = (struct story_level) { (uint64_t) SECONDS(i / 10.0), i > 0 && i < 20 ? MIB(80) : MIB(2) };
+	return 31;
+}
+
+static void assert_jump(const struct story *s)
+{
+	assert_in_range(s->since_ns.value, SECONDS(2.9), SECONDS(3));
+	assert_int_equal(s->from_bytes.value, MIB(2));
+	assert_true(s->growth_per_s > (double) MIB(500));
+	assert_null(strstr(s->advice, "never freed"));
+}
+
+/* Who falls back has ended a growth, whoever it was that gave its memory back. */
+static void test_what_was_freed_before_is_no_growth(void **state)
+{
+	const struct story_held held[] = { { 2, MIB(2) } };
+	struct story_level levels[31];
+	struct made m;
+
+	(void) state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		struct process victim = { .id = 2, .pid = 5002, .start_ns = 2, .name = "hold", .ended = true, .peak_bytes = MIB(98) };
+
+		victim.born_ns = is_old ? 1 : (uint64_t) SECONDS(3.05);
+		victim.ended_ns = (uint64_t) SECONDS(3.1);
+		victim.status_known = true;
+		victim.status = SIGKILL;
+		made_new(&m);
+		m.f->limit_bytes = known(MIB(100));
+		m.s.wall_ns = known(SECONDS(3.2));
+		assert_int_equal(job_restore_process(m.job, &victim), 0);
+		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
+		assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(3.1), false, held, (size_t) is_old, levels, freed_before(levels) }), 0);
+		assert_jump(&m.s.story);
+		/* The finding says the same. */
+		m.s.oom_killed = true;
+		const struct finding *f = judged(&m, "out-of-memory", NULL);
+
+		assert_true(evidence_of(f, "growing_since_s") == (double) m.s.story.since_ns.value / 1e9);
+		assert_true(evidence_of(f, "growth_bytes_per_s") == m.s.story.growth_per_s);
+		made_done(&m);
+	}
+}
+
 /* One that no look found: the kernel's mark is all there is. */
 static void test_a_short_life(void **state)
 {
@@ -361,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_flat_is_no_growth),
 		cmocka_unit_test(test_a_device),
 		cmocka_unit_test(test_growth_until_the_kill),
+		cmocka_unit_test(test_what_was_freed_before_is_no_growth),
 		cmocka_unit_test(test_a_short_life),
 		cmocka_unit_test(test_many_processes),
 		cmocka_unit_test(test_which_event_is_told),
