@@ -353,6 +353,22 @@ class Story:
 
 
 @dataclass(frozen=True)
+class MarkSummary:
+    """A mark: when, since the start, and its text."""
+
+    time_s: float = 0.0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """seen: how many marks there were; list: the last of them, 50 at most."""
+
+    seen: int = 0
+    list: List[MarkSummary] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Finding:
     """A piece of advice with its evidence. severity: "hint", "warn" or "error"."""
 
@@ -391,6 +407,7 @@ class Summary:
     processes    how many, and the largest
     phases       a list, in the order of their beginning
     series       what was logged, by name: n, first, last, min, max, sum
+    marks        how many were set, and the last of them: time_s, text
     sampling     how often was looked, and what that cost
     story        of the moment at which memory ran out or a trigger came; None: there was none
     findings, notes    what to do better; what could not be measured, and why
@@ -411,6 +428,7 @@ class Summary:
     processes: Processes = field(default_factory=Processes)
     phases: List[PhaseSummary] = field(default_factory=list)
     series: Dict[str, Series] = field(default_factory=dict)
+    marks: Marks = field(default_factory=Marks)
     sampling: Sampling = field(default_factory=Sampling)
     story: Optional[Story] = None
     findings: List[Finding] = field(default_factory=list)

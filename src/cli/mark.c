@@ -34,6 +34,7 @@ static const struct opt opts[] = { { 0 } };
 static const char *const prose[] = {
 	"Writes TEXT, its words joined by blanks, into the recording of the run that this process belongs to, at this instant. "
 	"It is for scripts that hiwater run measures; it returns at once.",
+	"The summary (hiwater run, hiwater show) has the last ten marks, --json the last fifty under \"marks\", the report and exports all that the recording has.",
 	"A text has 4096 bytes at most, which is what a recording keeps of one.",
 	"The exit status is 0, 1 if no run encloses this process, or another user's, or the text is too long, 2 for a command line that makes no sense.",
 	NULL,

@@ -272,6 +272,18 @@ const char *series_time(const char *name, enum series_time time); /* NULL, or wh
 size_t job_series_count(const struct job *job);
 const struct series *job_series(const struct job *job, size_t i);
 int64_t job_oom_events(const struct job *job);                    /* how many there were */
+/* A mark that the job set. */
+struct mark {
+	uint64_t time_ns;
+	char *text;
+};
+
+enum {
+	MARKS_KEPT = 50 /* the last of them: what a summary tells, and what thinning leaves */
+};
+
+size_t job_mark_count(const struct job *job);                     /* MARKS_KEPT at most; all: the fact marks_seen */
+const struct mark *job_mark(const struct job *job, size_t i);     /* in the order in which they were set */
 size_t job_event_count(const struct job *job);                    /* the last 1000 are kept */
 const struct event *job_event(const struct job *job, size_t i);
 uint64_t job_now(const struct job *job);                          /* time of the last frame */

@@ -206,17 +206,19 @@ unsigned job_phase_depth(const struct job *job, const struct phase *phase)
 int event_take(struct job *job, const struct event *event)
 {
 	int r = event_keep(job, event);
-	int begun = 0;
+	int more = 0;
 
 	if (event->kind == EVENT_PHASE_BEGIN)
-		begun = phase_begin(job, event);
+		more = phase_begin(job, event);
 	else if (event->kind == EVENT_PHASE_END)
 		phase_end(job, phase_find(job, event->phase), event->time_ns);
 	else if (event->kind == EVENT_OOM)
 		job->oom_events++;
+	else if (event->kind == EVENT_MARK)
+		more = mark_take(job, event);
 	else if (event->kind == EVENT_NOTE)
 		gpu_note_take(job, event);
-	return r < 0 ? r : begun;
+	return r < 0 ? r : more;
 }
 
 /* ---- series --------------------------------------------------------------------------------------------------------- */
@@ -300,6 +302,7 @@ int job_restore_series(struct job *job, const struct series *series)
 
 void events_done(struct job *job)
 {
+	marks_done(job);
 	for (size_t i = 0; i < job->n_events; i++)
 		free((char *) (uintptr_t) job->events[i].text);
 	for (size_t i = 0; i < job->n_phases; i++)

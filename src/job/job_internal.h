@@ -296,6 +296,8 @@ struct job {
 	struct event *events;  /* a ring of the last MAX_EVENTS */
 	size_t n_events, cap_events, first_event;
 	int64_t oom_events;
+	struct mark marks[MARKS_KEPT]; /* a ring */
+	size_t n_marks;        /* all that were taken */
 	struct phase *phases;
 	size_t n_phases, cap_phases, n_open;
 	struct map phase_places; /* by number */
@@ -383,6 +385,12 @@ void mark_proves(struct job *job, struct member *m, int64_t value);
 /* job_events.c */
 
 int event_take(struct job *job, const struct event *event);
+
+/* job_marks.c */
+
+int mark_take(struct job *job, const struct event *event);
+void marks_done(struct job *job);
+
 int series_take(struct job *job, const struct series_value *value);
 struct phase *phase_find(const struct job *job, uint32_t number);
 /* Adds one that is open, of a number that none has yet, and takes its texts. Returns 0, -ENOMEM or -EFBIG. */

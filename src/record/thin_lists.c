@@ -135,12 +135,14 @@ int thin_series(struct thin *t, struct store *s)
 	return r < 0 ? r : n > 1;
 }
 
-/* The oldest quarter; where all of that has to stay, the oldest half and so on. What the kernel killed for stays, what a GPU's
+/* The oldest quarter; where all of that has to stay, the oldest half and so on. What the kernel killed for stays, the marks
+ * that a summary tells (MARKS_KEPT), what a GPU's
  * energy is, which nothing else tells, and a phase goes only as a whole. */
 int thin_events(struct thin *t, struct store *s)
 {
 	static const char sql[] =
-		"DELETE FROM event WHERE rowid <= ?1 AND kind <> 'oom' AND NOT (kind = 'note' AND text GLOB 'gpu.energy: *') AND"
+		"DELETE FROM event WHERE rowid <= ?1 AND kind <> 'oom' AND NOT (kind = 'mark' AND rowid >="
+		" (SELECT min(rowid) FROM (SELECT rowid FROM event WHERE kind = 'mark' ORDER BY rowid DESC LIMIT 50))) AND NOT (kind = 'note' AND text GLOB 'gpu.energy: *') AND"
 		" (phase = 0 OR phase IN (SELECT phase FROM event WHERE rowid <= ?1 AND kind = 'phase-end'))";
 
 	(void) t;

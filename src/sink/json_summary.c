@@ -319,6 +319,24 @@ static void phases_and_series(struct json *j, const struct summary *s)
 	json_end(j);
 }
 
+static void marks(struct json *j, const struct summary *s)
+{
+	const size_t n = s->job ? job_mark_count(s->job) : 0;
+
+	key_object(j, "marks");
+	key_maybe(j, "seen", s->facts->marks_seen.known ? s->facts->marks_seen : known((int64_t) n));
+	json_key(j, "list");
+	json_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		key_seconds(j, "time_s", known((int64_t) job_mark(s->job, i)->time_ns));
+		key_str(j, "text", job_mark(s->job, i)->text);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
 /* ---- what hiwater says of it ---------------------------------------------------------------------------------------- */
 
 static void sampling(struct json *j, const struct facts *f)
@@ -454,6 +472,7 @@ static int json_write(const struct summary *s, const struct sink_options *o, str
 	if (code < 0)
 		return code;
 	phases_and_series(&j, s);
+	marks(&j, s);
 	sampling(&j, s->facts);
 	story(&j, &s->story);
 	findings(&j, s, o->why);

@@ -357,6 +357,7 @@ static void (*const rows[])(struct text *t) = {
 	row_energy,
 	text_phases,
 	text_series,
+	text_marks,
 	row_sampling,
 	text_notes,
 	text_story,

@@ -25,6 +25,7 @@ void text_largest(struct text *t);
 void text_gpus(struct text *t);
 void text_phases(struct text *t);
 void text_series(struct text *t);
+void text_marks(struct text *t);
 void text_notes(struct text *t);
 void text_story(struct text *t);
 void text_findings(struct text *t);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The story of what happened, in a screen.
+ * The story of what happened, in a screen; and the marks that the job set.
  */
 #include <string.h>
 
 #include "sink/text.h"
 #include "base/textwidth.h"
+
+enum {
+	MARKS_SHOWN = 10,
+	MARK_WIDTH = 200 /* columns: of a longer one the beginning and the end */
+};
 
 static void row(struct text *t, const char *label)
 {
@@ -69,6 +74,39 @@ static void holders(struct text *t, const struct story *story)
 			keep_together(units_bytes(story->others_bytes, t->o->units, number)));
 	if (story->foreign.known && story->foreign.value > 0)
 		layout_part(&t->l, "not" NB "the" NB "job's" NB "%s", keep_together(units_bytes(story->foreign.value, t->o->units, number)));
+	layout_end(&t->l);
+}
+
+static void mark(struct text *t, const char *title, const struct mark *mark)
+{
+	struct buf clean = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
+	char at[UNITS_LEN];
+
+	row(t, title);
+	layout_part(&t->l, "at" NB "%s:", keep_together(units_duration((int64_t) mark->time_ns, at)));
+	text_clean(mark->text, t->o->utf8, &clean);
+	text_shorten(clean.data, MARK_WIDTH, t->o->utf8, &text);
+	layout_words(&t->l, text.data);
+	layout_end(&t->l);
+	if (clean.error || text.error)
+		t->l.out->error = clean.error ? clean.error : text.error;
+	buf_done(&clean);
+	buf_done(&text);
+}
+
+/* The last ones: what was being done when it ended. */
+void text_marks(struct text *t)
+{
+	const size_t kept = t->s->job ? job_mark_count(t->s->job) : 0;
+	const size_t shown = kept < MARKS_SHOWN ? kept : MARKS_SHOWN;
+	const long long before = (long long) maybe_max(t->f->marks_seen, known((int64_t) kept)).value - (long long) shown;
+
+	for (size_t i = 0; i < shown; i++)
+		mark(t, i == 0 ? "Marks" : "", job_mark(t->s->job, kept - shown + i));
+	if (shown == 0 || before <= 0)
+		return;
+	row(t, "");
+	layout_part(&t->l, "and" NB "%lld" NB "more before them", before);
 	layout_end(&t->l);
 }
 

@@ -98,7 +98,7 @@ def accumulators(path, entity="job"):
 def figures(summary):
     """Every peak, mean and total of a summary: what must not depend on who asks, and when."""
     whole = {key: summary[key] for key in ("command", "host", "started", "exit", "time", "ram", "gpu", "io", "energy",
-                                           "swap", "processes", "phases", "series")}
+                                           "swap", "processes", "phases", "series", "marks")}
     return dict(whole, sampling={k: summary["sampling"][k] for k in ("interval_s", "ticks", "late_ticks", "longest_gap_s")})
 
 

@@ -396,3 +396,27 @@ def test_a_mark_from_within(stress, tool):
     assert 0.3e9 <= marks[0][0] < value(tool.folder / "x.hiw", "SELECT value FROM meta WHERE key = 'ended_ns'") - 0.9e9
     # A mark asks for a look at once.
     assert value(tool.folder / "x.hiw", "SELECT min(abs(t - ?)) FROM job_recent", marks[0][0]) < 20_000_000
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_marks_are_in_every_summary(tool, killed):
+    """run, show, and show of what was cut off: the last ten as text, the last fifty in JSON, and how many there were."""
+    script = f"for i in $(seq 1 57); do {HIWATER} mark step $i || exit 9; done; sleep 1.5; echo ready; read x"
+    process = subprocess.Popen([HIWATER, "run", "-o", "x.hiw", "--json", "at-end.json", "--", "sh", "-c", script], env=tool.env, cwd=tool.folder,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    tool.started.append(process)
+    assert line_of(process.stdout) == b"ready\n"
+    if killed:
+        process.kill()
+        process.wait(30)
+    else:
+        _, said = process.communicate(b"\n", timeout=30)
+        assert "step 57" in said.decode()
+        assert json.loads((tool.folder / "at-end.json").read_text())["marks"] == shown(tool, "x.hiw")["marks"]
+    marks = shown(tool, "x.hiw")["marks"]
+    assert marks["seen"] == 57
+    assert [m["text"] for m in marks["list"]] == [f"step {i}" for i in range(8, 58)]
+    assert marks["list"] == sorted(marks["list"], key=lambda m: m["time_s"])
+    text = tool.run("show", "x.hiw").stdout
+    assert [int(n) for n in re.findall(r"at [\d.]+ .?s: step (\d+)", text)] == list(range(48, 58))
+    assert "and 47 more before them" in text.replace("\u00a0", " ")

@@ -573,7 +573,9 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 		const uint64_t now = sim_time(&o.s, o.s.k);
 
 		for (unsigned i = 0; i < 8; i++)
-			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = "a mark of some length, to fill the table" });
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_ALERT, .entity = ENTITY_JOB, .text = "an alert of some length, to fill the table" });
+		for (unsigned i = 0; k == 5 && i < 60; i++)
+			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_MARK, .entity = ENTITY_JOB, .text = i < 10 ? "early" : "late" });
 		framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = k % 2 ? EVENT_PHASE_END : EVENT_PHASE_BEGIN, .entity = ENTITY_JOB, .phase = 1 + (uint32_t) k / 2, .text = "phase" });
 		if (k == 10)
 			framebuf_event(&o.b, &(struct event) { .time_ns = now, .kind = EVENT_OOM, .entity = ENTITY_JOB, .text = "killed" });
@@ -588,6 +590,8 @@ static void events_are_bounded_and_a_kill_stays(void **state)
 	flood_end(&o);
 	assert_true(sql_int(o.f.file, "SELECT count(*) FROM event") < 20000);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'oom'"), 1);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark'"), MARKS_KEPT);
+	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'mark' AND text = 'late'"), MARKS_KEPT);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note' AND text = 'gpu.energy: summed'"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE kind = 'note'"), 1);
 	assert_int_equal(sql_int(o.f.file, "SELECT count(*) FROM event WHERE phase = 100000"), 1); /* it is still open */
