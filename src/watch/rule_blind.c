@@ -33,6 +33,7 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 		return;
 	finding_evidence(f, "srun", 1);
 	f->severity = SEVERITY_WARN;
+	next(text);
 	buf_str(text, "Tasks that srun or mpirun started on other nodes, or outside this process tree, were not seen: put "
 		      "hiwater inside (srun hiwater run -- ...).");
 }
@@ -143,9 +144,25 @@ static void lost_frames(const struct summary *s, struct finding *f, struct buf *
 		(long long) s->facts->frames_dropped.value);
 }
 
+/* What was measured ends before the run does. On another host it may go on. */
+static void cut_off(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const char *why = s->facts->recording_stopped;
+	char until[UNITS_LEN];
+
+	if (s->complete || s->elsewhere || !(s->lost || why) || !s->wall_ns.known)
+		return;
+	finding_evidence(f, "recorded_until_s", (double) s->wall_ns.value / 1e9);
+	f->severity = SEVERITY_WARN;
+	next(text);
+	buf_printf(text, "%s%s after %s: what came then was not seen, all figures are of the time before.",
+		s->lost ? "The recorder was lost" : "The recording stopped, ", s->lost ? "" : why, units_duration(s->wall_ns.value, until));
+}
+
 bool rule_blind_spots(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	static void (*const looks[])(const struct summary *s, struct finding *f, struct buf *text) = {
+		cut_off,
 		tasks_elsewhere,
 		too_few_looks,
 		hidden,

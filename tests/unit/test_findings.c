@@ -522,6 +522,21 @@ static void test_blind_spots(void **state)
 	assert_true(fires(&m, "blind-spots"));
 	m.f->frames_dropped = known(0);
 
+	/* A run that ended is not judged by what it was until then. */
+	m.s.complete = false;
+	m.s.lost = true;
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "The recorder was lost after 41.2 s: what came then was not seen");
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
+	m.s.elsewhere = true; /* it may go on there */
+	assert_false(fires(&m, "blind-spots"));
+	m.s.lost = m.s.elsewhere = false; /* it still runs */
+	assert_false(fires(&m, "blind-spots"));
+	set_text(&m.f->recording_stopped, "no space left on device");
+	assert_true(fires(&m, "blind-spots"));
+	m.s.complete = true; /* its own recorder saw all of it */
+	assert_false(fires(&m, "blind-spots"));
+
 	/* Where bounds say enough, what could not be read does not matter. */
 	m.f->processes_hidden = known(8);
 	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(303));
