@@ -159,6 +159,14 @@ static void amount(struct text *t, const char *name, struct maybe bytes)
 		layout_part(&t->l, "%s" NB "%s", name, keep_together(units_bytes(bytes.value, t->o->units, text)));
 }
 
+/* What looks saw is less than what is known otherwise: the kernel killed there, or the job held more. */
+static bool is_cgroup_peak_missed(const struct summary *s)
+{
+	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
+
+	return s->cgroup_method == METHOD_SAMPLED && (killed || (s->combined.low.known && s->combined.low.value > s->cgroup_peak.value));
+}
+
 static void cgroup(struct text *t)
 {
 	const struct summary *s = t->s;
@@ -166,13 +174,15 @@ static void cgroup(struct text *t)
 
 	if (!s->cgroup_peak.known || s->cgroup_peak.value == 0)
 		return;
+	const char *least = is_cgroup_peak_missed(s) ? "at" NB "least" NB : "";
+
 	(void) keep_together(units_bytes(s->cgroup_peak.value, t->o->units, peak));
 	(void) figure_sampled(s->cgroup_method, t->f, how);
 	(void) units_bytes_like(s->cgroup_file_at_peak.value, s->cgroup_peak.value, t->o->units, file);
 	if (s->cgroup_file_at_peak.known && s->cgroup_file_at_peak.value > 0)
-		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s, file cache" NB "%s", peak, how, keep_together(file));
+		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s%s, file cache" NB "%s", least, peak, how, keep_together(file));
 	else
-		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s", peak, how);
+		layout_part(&t->l, "cgroup" NB "peak" NB "%s%s%s", least, peak, how);
 }
 
 /* How the figure was had, and what it is made of. */

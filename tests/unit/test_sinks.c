@@ -317,6 +317,42 @@ static void test_line(void **state)
 	made_done(&m);
 }
 
+static bool text_has(struct made *m, const char *part)
+{
+	struct buf out = BUF_INIT(1 << 20);
+
+	assert_int_equal(sink_summary(SINK_TEXT, &m->s, &usual, &out), 0);
+	for (char *p = strstr(out.data, "\xC2\xA0"); p; p = strstr(p, "\xC2\xA0")) {
+		memmove(p, p + 1, strlen(p));
+		*p = ' ';
+	}
+	const bool has = strstr(out.data, part) != NULL;
+
+	buf_done(&out);
+	return has;
+}
+
+/* Looks missed the peak at which the kernel killed: what they saw is the least that it was. */
+static void test_a_sampled_peak_of_a_cgroup(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.s.cgroup_peak = known(MIB(500));
+	m.s.cgroup_method = METHOD_SAMPLED;
+	m.s.cgroup_oom_kills = known(0);
+	assert_true(text_has(&m, "cgroup peak 500 MiB"));
+	m.s.cgroup_oom_kills = known(1);
+	assert_true(text_has(&m, "cgroup peak at least 500 MiB"));
+	m.s.cgroup_oom_kills = known(0);
+	m.s.cgroup_peak = known(MIB(300)); /* the job held 413 */
+	assert_true(text_has(&m, "cgroup peak at least 300 MiB"));
+	m.s.cgroup_method = METHOD_EXACT;
+	assert_true(text_has(&m, "cgroup peak 300 MiB"));
+	made_done(&m);
+}
+
 static void test_progress(void **state)
 {
 	struct sink_progress progress = { 0 };
@@ -821,6 +857,7 @@ int main(void)
 		cmocka_unit_test(test_every_width),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_a_sampled_peak_of_a_cgroup),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),
