@@ -487,6 +487,9 @@ void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
 	struct job *job = sampler_job(r->sampler);
 
 	job_facts(job)->stopped_by = known(124);
-	(void) job_set_text(&job_facts(job)->stopped_why, why);
-	(void) hiw_recorder_mark(r, why);
+	char told[800];
+
+	limit_in_the_past(why, told, sizeof(told));
+	(void) job_set_text(&job_facts(job)->stopped_why, told);
+	(void) hiw_recorder_mark(r, told);
 }

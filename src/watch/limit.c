@@ -166,3 +166,23 @@ bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret)
 	}
 	return false;
 }
+
+void limit_in_the_past(const char *why, char *ret, size_t size)
+{
+	static const struct {
+		const char *now, *then;
+	} words[] = {
+		{ " is told to end, and killed if it lives on after ", " was told to end; its grace was " },
+		{ " is killed", " was killed" },
+	};
+
+	(void) snprintf(ret, size, "%s", why);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const char *at = strstr(why, words[i].now);
+
+		if (!at)
+			continue;
+		(void) snprintf(ret, size, "%.*s%s%s", (int) (at - why), why, words[i].then, at + strlen(words[i].now));
+		return;
+	}
+}

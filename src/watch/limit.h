@@ -58,5 +58,8 @@ bool limits_wait(const struct limits *l, const struct job *job);
 /* The grace of everybody who was told to end is over now. */
 void limits_cut(struct limits *l);
 
+/* What an alert of a limit says while it is done, as it is told afterwards. */
+void limit_in_the_past(const char *why, char *ret, size_t size);
+
 /* Whose grace is over: true with an alert to be told like the others, once each. */
 bool limits_due(struct limits *l, uint64_t now_ns, struct alert *ret);
