@@ -130,6 +130,7 @@ static int wait_for_room(int fd, int patience_ms)
 /* The name that an open file has below root's proc. Returns 0 or -errno; the caller does root_done() in either case. */
 static int open_root_of(int fd, struct root *ret_root, char ret_link[static LINK_LEN])
 {
+	*ret_root = (struct root) { .proc = -1, .sys = -1, .top = -1 };
 	(void) snprintf(ret_link, LINK_LEN, "self/fd/%d", fd);
 	return root_open("/", ret_root, NULL);
 }
@@ -339,6 +340,17 @@ static int open_nameless(const char *path)
 	return n < 0 || (size_t) n >= sizeof(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+/* A nameless file gets its name by way of its link in proc, which may not be mounted. */
+static bool can_be_named(int fd)
+{
+	char link[LINK_LEN];
+	struct root root;
+	const bool can = open_root_of(fd, &root, link) == 0 && faccessat(root.proc, link, F_OK, 0) == 0;
+
+	root_done(&root);
+	return can;
+}
+
 static int begin_special(struct file_aside *file)
 {
 	file->fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_APPEND);
@@ -356,6 +368,10 @@ int file_begin(struct file_aside *file, const char *path)
 	if (n < 0 || (size_t) n >= sizeof(file->name))
 		return -ENAMETOOLONG;
 	file->fd = open_nameless(path);
+	if (file->fd >= 0 && !can_be_named(file->fd)) {
+		(void) close(file->fd);
+		file->fd = -1;
+	}
 	file->has_name = file->fd < 0;
 	if (file->fd < 0)
 		file->fd = mkostemp(file->name, O_CLOEXEC);

@@ -44,7 +44,7 @@ int file_write(const char *path, const char *text, size_t len);
 int file_add(const char *path, const char *text, size_t len);
 
 /* The same for what comes in pieces: a file in path's folder that takes its name if all went well. It has no name until
- * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files it is
+ * then, so that one that is cut off leaves nothing, also after SIGKILL; where the file system has no such files, or no proc is mounted, it is
  * called path.XXXXXX, and removed if something goes wrong. What is there and no file (a device, a pipe, /dev/stdout) is
  * written straight into. */
 struct file_aside {

@@ -75,7 +75,8 @@ static int note_processes(struct summary *s)
 {
 	if (!s->facts->processes_why || !*s->facts->processes_why)
 		return 0;
-	return summary_note(s, "processes", "none was read, so of the job as a whole only wall, exit and what was waited for are known: %s",
+	return summary_note(s, "processes", "none was read, so of the job as a whole only wall, exit%s what was waited for%s are known: %s",
+		s->facts->taskstats.value ? "," : " and", s->facts->taskstats.value ? " and the kernel's exit records" : "",
 		s->facts->processes_why);
 }
 

@@ -115,8 +115,8 @@ void summary_main(const struct job *job, struct ram_figure *figure)
 	} else if (m.maxrss.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, m.seen.known ? source : "ru_maxrss", m.seen.known ? m.seen.value : 0,
 			maybe_min(m.maxrss, f->main_most_bytes).value);
-		if (!m.seen.known)
-			figure->peak = m.maxrss;
+		if (!m.seen.known) /* where nobody can be read, ru_maxrss may as well be a child's */
+			figure->peak = f->processes_why && *f->processes_why ? UNKNOWN : m.maxrss;
 		main_likely(f, &m, figure);
 	} else if (is_under_mark && m.seen.known) {
 		ram_figure_set(figure, METHOD_BOUNDED, source, m.seen.value, mark.value);

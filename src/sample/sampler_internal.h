@@ -73,7 +73,7 @@ struct sampler {
 	pid_t ignored[SAMPLER_IGNORED];  /* told of before there was anything to leave them out of */
 	size_t n_ignored;
 	struct pid_list elders;          /* who was there before the job */
-	const char *foreign;             /* why no process can be read; NULL: they can */
+	const struct proc_lack *foreign;             /* why no process can be read; NULL: they can */
 	int timer;
 	uint64_t forking_boot_ns; /* just before the fork of the job that is ours; 0: not told of it */
 	uint64_t start_boot_ns;

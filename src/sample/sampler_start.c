@@ -199,6 +199,15 @@ void sampler_forking(struct sampler *s)
 	s->forking_boot_ns = clock_boot_ns();
 }
 
+static void tell_foreign(struct sampler *s)
+{
+	struct buf why = BUF_INIT(512);
+
+	(void) buf_printf(&why, "%s: %s", s->foreign->why, s->foreign->remedy);
+	(void) job_set_text(&job_facts(s->job)->processes_why, why.data);
+	buf_done(&why);
+}
+
 static int start_first(struct sampler *s, pid_t pid, struct err *err)
 {
 	int r;
@@ -213,7 +222,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 	};
 	s->foreign = s->options.everyone ? NULL : processes_foreign(s->options.root);
 	if (s->foreign && !s->options.ours)
-		return err_set(err, -EXDEV, "no process can be attached to: %s", s->foreign);
+		return err_set(err, -EXDEV, "no process can be attached to: %s: %s", s->foreign->why, s->foreign->remedy);
 	r = processes_new(&s->env, s->options.ours, &s->processes, err);
 	if (r < 0)
 		return r;
@@ -221,7 +230,7 @@ static int start_first(struct sampler *s, pid_t pid, struct err *err)
 		processes_take_all(s->processes);
 	set_start_facts(s, pid);
 	if (s->foreign)
-		(void) job_set_text(&job_facts(s->job)->processes_why, s->foreign);
+		tell_foreign(s);
 	listen_to_ends(s);
 	job_facts(s->job)->taskstats = known(s->taskstats != NULL);
 	s->pss.credit_ns = 100000000;

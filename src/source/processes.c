@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,9 +24,12 @@ static const uint64_t sure_ns = 1000000000;
 
 /* A proc of a namespace above shows this process by another number, with all that it has from there down to here. One of
  * a namespace aside or below does not show it at all. */
-const char *processes_foreign(const struct root *root)
+const struct proc_lack *processes_foreign(const struct root *root)
 {
-	static const char why[] = "what is mounted at /proc is of another pid namespace: mount it anew (unshare --mount-proc)";
+	static const struct proc_lack
+		other = { "what is mounted at /proc is of another pid namespace", "mount it anew (unshare --mount-proc, mount -t proc proc /proc)" },
+		none = { "no proc file system is mounted at /proc", "mount it (mount -t proc proc /proc)" };
+	struct statfs fs;
 	char text[16384];
 	const char *at;
 	uint64_t pid;
@@ -32,12 +37,12 @@ const char *processes_foreign(const struct root *root)
 	if (!root->live || root->proc < 0)
 		return NULL;
 	if (smallfile_read(root->proc, "self/status", text, sizeof(text)) < 0)
-		return why;
+		return fstatfs(root->proc, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC ? &none : &other;
 	at = strstr(text, "\nNSpid:"); /* Linux 4.1 */
 	if (!at)
 		return NULL;
 	at += strcspn(at, "0123456789");
-	return parse_u64(&at, &pid) == 0 && *at == '\n' ? NULL : why;
+	return parse_u64(&at, &pid) == 0 && *at == '\n' ? NULL : &other;
 }
 
 int processes_new(const struct source_env *env, bool ours, struct processes **ret, struct err *err)
@@ -73,6 +78,7 @@ void processes_free(struct processes *p)
 	map_done(&p->by_id);
 	map_done(&p->ignored);
 	map_done(&p->ignored_at);
+	map_done(&p->ignored_until);
 	map_done(&p->sessions);
 	pid_list_done(&p->elders);
 	map_done(&p->zombies);
@@ -106,13 +112,23 @@ int32_t processes_of_thread(struct processes *p, pid_t pid)
 	return (int32_t) tgid;
 }
 
+/* Nothing can be read of it; the kernel's exit record may yet tell of main. */
+static int foreign_adopt(struct processes *p, pid_t pid, bool is_main)
+{
+	if (!p->ours)
+		return -EXDEV;
+	if (is_main)
+		p->main_unread = pid;
+	return 0;
+}
+
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out)
 {
 	struct procfs_stat st;
 	int r;
 
 	if (p->foreign)
-		return p->ours ? 0 : -EXDEV;
+		return foreign_adopt(p, pid, is_main);
 	if (member_of_pid(p, pid))
 		return 0;
 	r = process_stat(p, pid, &st);
@@ -235,6 +251,24 @@ bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out)
 	return id != 0;
 }
 
+/* Where no start can be read, a number is its owner's until it is reaped. Its exit record may still wait to be read. */
+static void forget_unread(struct processes *p, pid_t pid)
+{
+	uint32_t start;
+
+	if (!map_get(&p->ignored, (uint64_t) pid, &start))
+		return;
+	map_remove(&p->ignored, (uint64_t) pid);
+	(void) map_put(&p->ignored_until, (uint64_t) pid, (uint32_t) (clock_boot_ns() / 1000000000));
+}
+
+bool processes_ignored_since(const struct processes *p, pid_t pid, int64_t start_boot_s)
+{
+	uint32_t until;
+
+	return map_get(&p->ignored_until, (uint64_t) pid, &until) && start_boot_s <= (int64_t) until;
+}
+
 bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, struct framebuf *out)
 {
 	uint64_t start;
@@ -242,7 +276,7 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 
 	map_remove(&p->zombies, (uint64_t) pid);
 	if (p->foreign)
-		map_remove(&p->ignored, (uint64_t) pid);
+		forget_unread(p, pid);
 	if (map_get(&p->by_pid, (uint64_t) pid, &i)) {
 		member_end(p, i, END_REAPED, facts, out);
 		return true;

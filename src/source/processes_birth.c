@@ -233,11 +233,14 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 	const struct member *found = member_of_pid(p, ppid);
 	const uint32_t parent_id = parent ? parent : found ? found->id
 							   : ended_parent(p, ppid);
-	bool orphan = p->ours && ppid == p->env.recorder_pid;
+	const bool orphan = p->ours && ppid == p->env.recorder_pid;
+	const bool is_main = orphan && pid == p->main_unread;
 
 	/* Of one that no look found its name is all there is: a recorder's first process, a canary. */
 	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan) || strcmp(name, HIWATER) == 0)
 		return 0;
+	if (is_main)
+		p->main_unread = 0;
 	framebuf_birth(out, &(struct birth) {
 				    .entity = ENTITY_PROCESS,
 				    .id = ++p->last_id,
@@ -248,6 +251,7 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 					    .uid = uid,
 					    .name = name,
 					    .command = "",
+					    .is_main = is_main,
 				    },
 			    });
 	return p->last_id;

@@ -101,6 +101,7 @@ struct processes {
 	struct map by_pid, by_id;/* indices of members */
 	struct map ignored;      /* pids, to their start in ticks, cut to 32 bits */
 	struct map ignored_at;   /* and to when they were last seen to be who is ignored, in seconds */
+	struct map ignored_until; /* pids of those who are reaped, to when, in seconds; only where foreign */
 	struct pid_list elders;  /* who was below the recorder before the job, and whom they start; each ignored */
 	uint64_t main_start_ticks; /* children of the recorder that are older are none of the job's; 0: no main yet */
 	struct map sessions;     /* pid of a session whose leader is or was a member, to its start in ticks, cut to 32 bits */
@@ -118,6 +119,7 @@ struct processes {
 	bool took_over;          /* somebody may have waited for a child, whose I/O it has now, in this call */
 	size_t unwaited;         /* members, living and ended, seen to ignore SIGCHLD */
 	bool foreign;            /* see processes_foreign */
+	int32_t main_unread;     /* main's pid where foreign, until its exit record tells of it; 0: told, or not foreign */
 	bool all;                /* whoever has memory is a member */
 	int children;            /* children files: 1 there, -1 missing, 0 not known yet */
 	unsigned looks, scans;   /* full looks that could be left out; scans of all of proc */
@@ -130,6 +132,8 @@ struct processes {
 
 /* processes.c */
 
+/* Was the process of that pid, which began then, one that is ignored and reaped? Only where foreign: else starts tell. */
+bool processes_ignored_since(const struct processes *p, pid_t pid, int64_t start_boot_s);
 /* Processor time of this thread. */
 uint64_t thread_cpu_ns(void);
 

@@ -179,7 +179,7 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 void processes_probe(const struct source_env *env, source_prober *tell, void *ctx)
 {
 	struct probe p = { .env = env };
-	const char *const foreign = processes_foreign(env->root);
+	const struct proc_lack *const foreign = processes_foreign(env->root);
 	int result[FILE_COUNT];
 
 	for (enum probe_file file = 0; file < FILE_COUNT; file++)
@@ -189,8 +189,8 @@ void processes_probe(const struct source_env *env, source_prober *tell, void *ct
 
 		if (foreign) {
 			probe.available = false;
-			probe.why_not = "what is mounted at /proc is of another pid namespace";
-			probe.remedy = "mount it anew: unshare --mount-proc, mount -t proc proc /proc";
+			probe.why_not = foreign->why;
+			probe.remedy = foreign->remedy;
 		}
 		tell(ctx, &probe);
 	}

@@ -230,8 +230,12 @@ int processes_new(const struct source_env *env, bool ours, struct processes **re
 void processes_free(struct processes *p);
 
 /* Why no process can be told by its pid: what lies at proc is of another pid namespace, where our pids are other
- * processes' or nobody's. NULL: it is ours. Nobody is looked for then, nobody read, and nobody becomes a member. */
-const char *processes_foreign(const struct root *root);
+ * processes' or nobody's, or no proc file system is mounted. NULL: it is ours. Nobody is looked for then, nobody read, and who
+ * becomes a member is known by the kernel's exit records alone. */
+struct proc_lack {
+	const char *why, *remedy;
+};
+const struct proc_lack *processes_foreign(const struct root *root);
 
 /* From now on every process of the machine is a member, but for the kernel's threads and the recorder. */
 void processes_take_all(struct processes *p);

@@ -252,11 +252,13 @@ static bool is_of_parents_time(const struct processes *p, const struct taskstats
  * was one, too. */
 static uint32_t late_missed(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
 {
+	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
 	uint64_t ticks;
 	uint32_t parent = 0;
 
 	/* One of that pid is known, and it is not sure whether it is this one: rather none than one twice. */
-	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks))
+	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks) ||
+		processes_ignored_since(p, (int32_t) r->tgid, (int64_t) r->start_wall_s - (wall - boot)))
 		return 0;
 	if (!map_get(&t->late_ids, r->ppid, &parent) && !is_of_parents_time(p, r))
 		return 0;

@@ -173,6 +173,29 @@ def test_proc_of_another_pid_namespace(tool):
     assert "another pid namespace" in " ".join(doctor.stdout.split())
 
 
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
+@pytest.mark.parametrize("rights", [[], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]])
+def test_no_proc_is_mounted(tool, rights):
+    """What is written aside gets its name all the same, the helper that reads GPUs is nobody of the job's, and main's peak is its own."""
+    tool.folder.chmod(0o777)
+    job = f"{sys.executable} -c 'import time; held = bytearray(40_000_000); time.sleep(1.3)'; exit 3"
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *rights,
+                           HIWATER, "run", "--no-record", "--json", "run.json", "--summary-file", "run.txt", "--", "sh", "-c", job],
+                          cwd=tool.folder, env=tool.env, capture_output=True, text=True, timeout=60)
+    if "unshare:" in done.stderr or "umount:" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 3, done.stderr
+    assert "not written" not in done.stderr and "mount it (mount -t proc proc /proc)" in " ".join(done.stderr.split())
+    assert "exit 3" in (tool.folder / "run.txt").read_text()
+    run = json.loads((tool.folder / "run.json").read_text())
+    assert len(list(tool.folder.glob("run.*"))) == 2
+    assert "hiwater-gpu" not in [p["name"] for p in run["processes"]["list"]]
+    assert run["ram"]["main"]["peak_bytes"] is None or run["ram"]["main"]["peak_bytes"] < 20_000_000
+    assert run["ram"]["main"]["high_bytes"] > 0
+    if run["processes"]["list"]:  # by exit records
+        assert run["ram"]["main"]["method"] == "exact" and run["processes"]["seen"] == 2, run["processes"]
+
+
 def in_pids_of_its_own(tool, before=""):
     """Summary of a run in a pid namespace of its own, whose shell does something before it becomes hiwater."""
     line = f"{before}exec {HIWATER} run --no-record --json run.json --summary none -- sh -c 'sleep 0.3; exit 7'"
