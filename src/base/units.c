@@ -160,6 +160,24 @@ static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 	(void) snprintf(buf, room, "%" PRIu64 " %s%s", n, unit, n == 1 ? "" : "s");
 }
 
+/* "1.57 seconds": the three digits that units_duration() tells, without zeros behind them. */
+static void spoken(uint64_t ns, char *buf, size_t room)
+{
+	static const struct scale units[] = {
+		{ "", 1 },
+		{ "millisecond", 1000000 },
+		{ "second", NS_PER_S },
+		{ NULL, 0 },
+	};
+	char text[UNITS_LEN];
+	size_t len = strcspn(scaled((int64_t) ns, units, text, sizeof(text)), " ");
+	const char *unit = text + len + 1;
+
+	while (memchr(text, '.', len) && (text[len - 1] == '0' || text[len - 1] == '.'))
+		len--;
+	(void) snprintf(buf, room, "%.*s %s%s", (int) len, text, unit, len == 1 && text[0] == '1' ? "" : "s");
+}
+
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 {
 	static const struct scale words[] = {
@@ -177,10 +195,9 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6];
 	const char *sign = ns < 0 ? "minus " : "";
 
-	if (size != 0 && size < NS_PER_S - 500000) {
-		counted(rounded(size, 1000000, 1), "millisecond", larger, sizeof(larger));
-		(void) snprintf(buf, ROOM, "%s%s", sign,
-			size < 500000 ? "less than a millisecond" : larger);
+	if (size != 0 && rounded(size, NS_PER_S, 10) < MINUTE * 10) {
+		spoken(size, larger, sizeof(larger));
+		(void) snprintf(buf, ROOM, "%s%s", sign, size < 999500 ? "less than a millisecond" : larger);
 		return buf;
 	}
 	while (word[1].name && s < word->size)

@@ -40,6 +40,13 @@ void text_plain(struct text *t);
 /* A process as "python[41219]", cleaned, into out. */
 void text_process(const struct text *t, const struct process *p, struct buf *out);
 
+/* Its name alone, cleaned, into out. */
+void text_name(const struct text *t, const struct process *p, struct buf *out);
+
+/* The processes with the largest peaks, as many as are shown; none where there is but one. *ret is the caller's to free(), NULL
+ * if there are none. Returns 0 or -ENOMEM. */
+int text_largest_of(const struct text *t, const struct process ***ret, size_t *ret_n);
+
 /* What stands before a peak that was only sampled: the least that it was. */
 const char *text_at_least(const struct text *t);
 

@@ -114,6 +114,17 @@ static void ram_of(struct text *t, const char *name, const struct ram_figure *r)
 	buf_done(&how);
 }
 
+/* What all had to themselves at their peak, and what several of them shared. */
+static void private_and_shared(struct text *t)
+{
+	const struct ram_figure *all = &t->s->combined;
+	char private[UNITS_LEN], shared[UNITS_LEN];
+
+	if (all->private_bytes.known && all->shared_bytes.known)
+		fact(t, "RAM at its peak: private %s, shared %s", units_bytes(all->private_bytes.value, t->o->units, private),
+			units_bytes(all->shared_bytes.value, t->o->units, shared));
+}
+
 static void ram(struct text *t)
 {
 	const struct ram_figure *all = &t->s->combined;
@@ -138,6 +149,7 @@ static void ram(struct text *t)
 	if (t->s->descendants.peak.known && t->s->descendants.peak.value > 0) {
 		ram_of(t, "RAM peak of the main process", &t->s->main);
 		ram_of(t, "RAM peak of the descendants", &t->s->descendants);
+		private_and_shared(t);
 	}
 	if (t->s->swap_peak.known && t->s->swap_peak.value > 0)
 		fact(t, "swap peak: %s", units_bytes(t->s->swap_peak.value, t->o->units, text));
@@ -146,6 +158,25 @@ static void ram(struct text *t)
 	if (t->s->cgroup_peak.known && t->s->cgroup_peak.value > 0)
 		fact(t, "cgroup peak, page cache included: %s%s", units_bytes(t->s->cgroup_peak.value, t->o->units, text),
 			figure_sampled(t->s->cgroup_method, t->f, rate));
+}
+
+static void largest(struct text *t)
+{
+	const struct process **list;
+	size_t n;
+
+	if (text_largest_of(t, &list, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct buf name = BUF_INIT(256);
+		char amount[UNITS_LEN];
+
+		text_name(t, list[i], &name);
+		fact(t, "RAM peak of %s, process %d: %s%s", name.data, (int) list[i]->pid, list[i]->peak_exact ? "" : "at least ",
+			units_bytes(list[i]->peak_bytes, t->o->units, amount));
+		buf_done(&name);
+	}
+	free(list);
 }
 
 static void work(struct text *t)
@@ -330,6 +361,7 @@ static void (*const facts[])(struct text *t) = {
 	result,
 	times,
 	ram,
+	largest,
 	gpus,
 	work,
 	phases,

@@ -2,6 +2,7 @@
  *
  * What is a list: the largest processes, the phases, the series.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +23,38 @@ const char *text_at_least(const struct text *t)
 	return t->o->utf8 ? "\xE2\x89\xA5" : ">=";
 }
 
-void text_process(const struct text *t, const struct process *p, struct buf *out)
+void text_name(const struct text *t, const struct process *p, struct buf *out)
 {
 	char name[sizeof(p->name) + 1];
 
 	memcpy(name, p->name, sizeof(p->name));
 	name[sizeof(p->name)] = '\0';
 	text_clean(name[0] ? name : "?", t->o->utf8, out);
+}
+
+void text_process(const struct text *t, const struct process *p, struct buf *out)
+{
+	text_name(t, p, out);
 	buf_printf(out, "[%" PRId32 "]", p->pid);
+}
+
+int text_largest_of(const struct text *t, const struct process ***ret, size_t *ret_n)
+{
+	const struct process **list;
+	size_t n;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (!t->s->job || job_process_count(t->s->job) < 2)
+		return 0;
+	if (figure_processes(t->s->job, &list, &n) < 0)
+		return -ENOMEM;
+	/* They come last of whom nobody knows how large they were. */
+	while (n > 0 && list[n - 1]->peak_bytes <= 0)
+		n--;
+	*ret = list;
+	*ret_n = n < LARGEST_SHOWN ? n : LARGEST_SHOWN;
+	return 0;
 }
 
 void text_largest(struct text *t)
@@ -37,14 +62,11 @@ void text_largest(struct text *t)
 	const struct process **list;
 	size_t n;
 
-	if (!t->s->job || job_process_count(t->s->job) < 2 || figure_processes(t->s->job, &list, &n) < 0)
+	if (text_largest_of(t, &list, &n) < 0)
 		return;
-	/* They come last of whom nobody knows how large they were. */
-	while (n > 0 && list[n - 1]->peak_bytes <= 0)
-		n--;
 	if (n > 0)
 		layout_row(&t->l, TONE_LABEL, "Largest", TEXT_INDENT);
-	for (size_t i = 0; i < n && i < LARGEST_SHOWN; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct buf name = BUF_INIT(256);
 		char amount[UNITS_LEN];
 
