@@ -209,6 +209,35 @@ static int prepare_file(const char **name, const char *option)
 	return r;
 }
 
+/* What a RUN that is written like this name means instead (history_find() decides it); NULL: the name. */
+static const char *other_meaning(const char *name)
+{
+	const size_t len = strlen(name);
+	const char *p = name;
+	uint64_t number;
+
+	if (strncmp(name, "name:", 5) == 0)
+		return "the name behind the colon";
+	if (strchr(name, '/') || (len >= 4 && strcmp(name + len - 4, ".hiw") == 0))
+		return "a path";
+	if (strncmp(name, "slurm:", 6) == 0)
+		return "a job of Slurm's";
+	if (parse_word(&p, "last") && (!*p || (*p++ == '-' && parse_u64(&p, &number) == 0 && !*p)))
+		return "one of the latest runs, whatever they are called";
+	p = name;
+	return parse_u64(&p, &number) == 0 && !*p ? "the run of that number" : NULL;
+}
+
+/* The name is as good as any, so the job goes on; who looks for the run must know how. */
+static void warn_of_name(const struct measure *m)
+{
+	const char *name = m->recorder.name;
+	const char *other = name ? other_meaning(name) : NULL;
+
+	if (other && !m->quiet && !m->recorder.no_record)
+		complain("warning: -n %.80s: as a RUN, '%.80s' is %s; what this run is called is found by 'name:%.80s'", name, name, other, name);
+}
+
 int measure_prepare(struct measure *m)
 {
 	int r;
@@ -227,7 +256,11 @@ int measure_prepare(struct measure *m)
 		return -EINVAL;
 	}
 	r = prepare_file(&m->json_file, "--json");
-	return r < 0 ? r : prepare_file(&m->summary_file, "--summary-file");
+	if (r == 0)
+		r = prepare_file(&m->summary_file, "--summary-file");
+	if (r == 0)
+		warn_of_name(m);
+	return r;
 }
 
 int measure_timer(const struct measure *m)

@@ -75,6 +75,24 @@ def test_a_run_is_kept_shown_and_removed(tool):
     assert tool.run("show", f"name:{number}").stdout == tool.run("show").stdout != ""
 
 
+@pytest.mark.parametrize("name, meaning", [("5", "that number"), ("last", "latest runs"), ("last-1", "latest runs"), ("a/b", "a path"),
+                                           ("x.hiw", "a path"), ("slurm:1", "Slurm"), ("name:x", "the name")])
+def test_a_name_that_means_another_run_is_warned_of(tool, name, meaning):
+    """Before the job, which runs all the same and is found as the warning says."""
+    done = tool.run("run", "-n", name, "--", "sh", "-c", f"echo begun >&2; {LONGER}; exit 3")
+    first, second = done.stderr.splitlines()[:2]
+    assert done.returncode == 3 and first.startswith(f"hiwater: warning: -n {name}: ") and second == "begun"
+    assert meaning in first and f"'name:{name}'" in first
+    assert json.loads(tool.run("show", "--json", f"name:{name}").stdout)["exit"]["code"] == 3
+
+
+@pytest.mark.parametrize("name", ["base", "5x", "lasting", "last-", "last-x", "slurm"])
+def test_any_other_name_is_not(tool, name):
+    assert "warning" not in tool.run("run", "-n", name, "--", "true").stderr
+    assert "warning" not in tool.run("run", "-n", "5", "--", "true", env={"HIWATER_QUIET": "1"}).stderr
+    assert "warning" not in tool.run("run", "-n", "5", "--no-record", "--", "true").stderr
+
+
 def test_show_agrees_with_run(tool):
     tool.run("run", "-o", "x.hiw", "--json", "run.json", "--", sys.executable, "-c",
              "import time; x = bytearray(50_000_000); time.sleep(1.5)")
