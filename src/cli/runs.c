@@ -6,12 +6,15 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/json.h"
+#include "base/textwidth.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/measure.h"
@@ -235,6 +238,86 @@ static int list(void)
 	return r;
 }
 
+/* What is told of a run that is removed: a name has several, and its newest goes. */
+struct removal {
+	const char *path;
+	struct buf text; /* empty where its file is damaged */
+	char *name;
+	size_t of_name;  /* runs that have its name */
+};
+
+static void put_cleaned(const char *text, struct buf *out)
+{
+	enum {
+		COMMAND_COLUMNS = 60
+	};
+	struct buf clean = BUF_INIT(1 << 20);
+
+	(void) text_clean(text, terminal_is_utf8(), &clean);
+	(void) text_shorten(clean.data, COMMAND_COLUMNS, terminal_is_utf8(), out);
+	buf_done(&clean);
+}
+
+static bool see_removed(void *ctx, const struct hiw_entry *e)
+{
+	struct removal *m = ctx;
+
+	if (strcmp(e->path, m->path) != 0)
+		return true;
+	(void) buf_printf(&m->text, "%" PRIu64, e->number);
+	if (e->name && *e->name) {
+		m->name = strdup(e->name);
+		(void) buf_str(&m->text, " (");
+		put_cleaned(e->name, &m->text);
+		(void) buf_str(&m->text, ")");
+	}
+	(void) buf_str(&m->text, ": ");
+	put_cleaned(e->command ? e->command : "unknown command", &m->text);
+	return false;
+}
+
+static bool see_name(void *ctx, const struct hiw_entry *e)
+{
+	struct removal *m = ctx;
+
+	m->of_name += e->name && strcmp(e->name, m->name) == 0;
+	return true;
+}
+
+static int tell_removed(struct removal *m)
+{
+	struct buf line = BUF_INIT(1 << 20);
+	int r;
+
+	(void) buf_printf(&line, "removed run %s", m->text.len > 0 ? m->text.data : m->path);
+	if (m->name && hiw_history(see_name, m, NULL) == 0)
+		(void) buf_printf(&line, m->of_name == 1 ? "; %zu more has that name" : "; %zu more have that name", m->of_name);
+	(void) buf_str(&line, "\n");
+	r = print_out(line.data, line.len);
+	buf_done(&line);
+	return r;
+}
+
+static int remove_run(const char *run)
+{
+	autofree char *path = NULL;
+	struct removal m = { .text = BUF_INIT(1 << 20) };
+	struct hiw_err err = { "" };
+	int r = hiw_find(run, &path, &err);
+
+	m.path = path;
+	if (r == 0)
+		(void) hiw_history(see_removed, &m, NULL);
+	if (r == 0)
+		r = hiw_history_remove(path, &err);
+	if (r < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+	r = r < 0 ? EXIT_FAILED : tell_removed(&m);
+	buf_done(&m.text);
+	free(m.name);
+	return r;
+}
+
 static int remove_runs(int argc, char **argv)
 {
 	int status = 0;
@@ -244,13 +327,8 @@ static int remove_runs(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	for (int i = 0; i < argc; i++) {
-		struct hiw_err err = { "" };
-		int r = hiw_history_remove(argv[i], &err);
-
-		if (r < 0) {
-			complain("%s", err.text[0] ? err.text : strerror(-r));
+		if (remove_run(argv[i]) != 0)
 			status = EXIT_FAILED;
-		}
 	}
 	return status;
 }
@@ -268,7 +346,7 @@ static int runs_main(int argc, char **argv)
 
 static const struct opt opts[] = {
 	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units", opt_flag, &arg_runs.json },
-	{ 0, "rm", OPT_NONE, NULL, "remove each RUN given", opt_flag, &arg_runs.rm },
+	{ 0, "rm", OPT_NONE, NULL, "remove each RUN given, and say which it was", opt_flag, &arg_runs.rm },
 	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_runs.units },
 	{ 0 },
 };
@@ -276,6 +354,8 @@ static const struct opt opts[] = {
 static const char *const prose[] = {
 	"Lists the runs that the history keeps, the oldest first: in HIWATER_DIR, or else in hiwater below XDG_STATE_HOME "
 	"(~/.local/state). Up to 200 runs and 1 GiB are kept; then the oldest finished ones go.",
+	"With --rm a line tells of each run that is removed: its number, its name and command, and how many of that name are left. "
+	"Of a name the latest run is removed.",
 	"EXIT is the exit status, the signal that killed the command, running, or lost where the recorder was killed: what was "
 	"recorded until then is there.",
 	"The exit status is 0, 1 if a run could not be removed or the history not be read, 2 for a command line that makes no "

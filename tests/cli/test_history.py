@@ -66,7 +66,8 @@ def test_a_run_is_kept_shown_and_removed(tool):
     summary = json.loads(tool.run("show", "--json", number).stdout)
     jsonschema.validate(summary, schema())
     assert summary["exit"]["code"] == 3
-    assert tool.run("runs", "--rm", number).returncode == 0
+    removed = tool.run("runs", "--rm", number)
+    assert removed.returncode == 0 and removed.stdout == f"removed run 1 (base): sh -c {LONGER}; exit 3; 0 more have that name\n"
     assert runs(tool) == []
     assert tool.run("runs", "--rm", number).returncode == 1
     assert tool.run("run", "-n", number, "--", "sleep", "1.1").returncode == 0  # the number is nobody else's, and a name

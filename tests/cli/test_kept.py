@@ -78,7 +78,10 @@ def test_names_numbers_and_last(tool, recorded):
     for run, status in (("alpha", 9), ("beta", 6), ("last", 9), ("3", 7), (tool.history / "4.hiw", 8), ("5", 9)):
         assert shown(tool, run)["exit"]["code"] == status, run
     assert shown(tool)["exit"]["code"] == 9
-    assert tool.run("runs", "--rm", "5", "beta").returncode == 0
+    removed = tool.run("runs", "--rm", "alpha", "beta")
+    assert removed.returncode == 0 and removed.stderr == ""
+    assert removed.stdout.splitlines()[0] == "removed run 5 (alpha): sh -c sleep 1.05; exit 9; 2 more have that name"
+    assert re.fullmatch(r"removed run 2 \(beta\): .+; 0 more have that name", removed.stdout.splitlines()[1])
     assert [r["number"] for r in listed(tool)] == [1, 3, 4]
     assert shown(tool, "last")["exit"]["code"] == 8 and shown(tool, "alpha")["exit"]["code"] == 7
     assert sorted(p.name for p in tool.history.glob("[25].hiw*")) == []
