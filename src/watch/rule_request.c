@@ -96,7 +96,7 @@ bool rule_time_request(const struct known_of_run *k, struct finding *f, struct b
 	if (a.mem_bytes.known && k->s->wall_ns.value > INT64_C(300000000000))
 		a.cpus = UNKNOWN;
 	time_evidence(k, &a, f);
-	buf_printf(text, "Ask for %s, not %s: it may start sooner (took %s + 25 %%",
+	buf_printf(text, "Ask for %s, not %s: it may start sooner (took %s + 25 %%, rounded up to 5 minutes",
 		units_duration(a.time_ns.value, enough), units_duration(k->s->facts->request_time_ns.value, of),
 		units_duration(a.wall_ns.value, took));
 	of_runs(k, &a, false, text);
