@@ -21,7 +21,7 @@ enum units {
 char *units_bytes(int64_t bytes, enum units units,
 	char buf[UNITS_LEN]); /* "22.4 GiB", "24.1 GB", "24054000000 bytes" */
 /* For figures side by side: in the unit that units_bytes gives to like, and without its name: "64.0", "0.512"; by
- * itself with a unit of its own where that would be under a hundredth or over four digits. */
+ * itself with a unit of its own where that would be under a hundredth or a thousand and more: 8 GiB beside 101 MiB are no 8192. */
 char *units_bytes_like(int64_t bytes, int64_t like, enum units units, char buf[UNITS_LEN]);
 char *units_duration(
 	int64_t ns, char buf[UNITS_LEN]); /* "12.3 ms", "41.2 s", "0:12:40", "1 d 2:03:04" */

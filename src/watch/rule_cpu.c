@@ -3,6 +3,7 @@
  * Rules about processors: too many threads, a quota, a request that is too large.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/units.h"
 #include "watch/figures_of.h"
@@ -180,13 +181,23 @@ struct maybe cpus_enough(const struct summary *s)
 	return known((int64_t) ceil(fmax(fmax(wanted, u.most), 1)));
 }
 
+/* "2.0", "0.25", "0.012": what is far below one core still has digits. */
+static const char *cores_text(double cores, char buf[UNITS_LEN])
+{
+	const int decimals = cores == 0 || cores >= 0.95 ? 1 : cores >= 0.095 ? 2
+									      : 3;
+
+	(void) snprintf(buf, UNITS_LEN, "%.*f", decimals, cores);
+	return cores > 0 && cores < 0.0005 ? "under 0.001" : buf;
+}
+
 bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct buf *text)
 {
 	const struct summary *s = k->s;
 	const struct maybe asked = s->facts->request_cpus, enough = cpus_enough(s);
 	const struct use u = use_of(s->job);
 	const bool earlier_more = k->earlier->cores_ppm.known && (double) k->earlier->cores_ppm.value / 1e6 > u.mean + 2 * u.sigma;
-	char at[UNITS_LEN];
+	char at[UNITS_LEN], mean[UNITS_LEN], most[UNITS_LEN];
 
 	if (!asked.known || u.n < FEW_BUCKETS || !run_succeeded(s)) {
 		buf_str(text, !asked.known ? "no processors were requested (--request cpus=.. or a scheduler)" : u.n < FEW_BUCKETS ? "how many processors it used over time is unknown"
@@ -194,9 +205,9 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 		return false;
 	}
 	if (!enough.known || enough.value >= asked.value || earlier_more) {
-		buf_printf(text, "it used %.1f cores on average, %.1f at its busiest, of %lld requested%s; it takes less than %d %% "
+		buf_printf(text, "it used %s cores on average, %s at its busiest, of %lld requested%s; it takes less than %d %% "
 				 "for mean + 2 sigma, and no stretch above %d %%",
-			u.mean, u.most, (long long) asked.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
+			cores_text(u.mean, mean), cores_text(u.most, most), (long long) asked.value, earlier_more ? ", and more in an earlier run" : "", WANTED_PERCENT,
 			STRETCH_PERCENT);
 		return false;
 	}
@@ -206,8 +217,8 @@ bool rule_cpu_request(const struct known_of_run *k, struct finding *f, struct bu
 	finding_evidence(f, "most_at_s", (double) u.most_at_ns / 1e9);
 	finding_evidence(f, "cores_requested", (double) asked.value);
 	finding_evidence(f, "advice_cores", (double) enough.value);
-	buf_printf(text, "Ask for %lld processor%s, not %lld: it used %.1f on average, %.1f at its busiest (from %s on).",
-		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) asked.value, u.mean, u.most,
+	buf_printf(text, "Ask for %lld processor%s, not %lld: it used %s on average, %s at its busiest (from %s on).",
+		(long long) enough.value, enough.value == 1 ? "" : "s", (long long) asked.value, cores_text(u.mean, mean), cores_text(u.most, most),
 		units_duration(u.most_at_ns, at));
 	return true;
 }

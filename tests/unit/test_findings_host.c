@@ -132,6 +132,11 @@ static double steady(int bucket)
 	return bucket % 2 ? 1.9 : 2.1;
 }
 
+static double nearly_idle(int bucket)
+{
+	return bucket == 50 ? 0.26 : 0.01;
+}
+
 static double stretch_of_13(int bucket)
 {
 	return bucket == 50 ? 12.9 : 2;
@@ -172,6 +177,20 @@ static void test_cpu_request(void **state)
 	assert_false(judged(&m, "cpu-request", &(struct earlier_runs) { .n = 1, .cores_ppm = known(2300000) })->fired);
 	m.f->exit_status = known(256);
 	assert_false(fires(&m, "cpu-request"));
+	made_done(&m);
+}
+
+static void test_cpu_request_tells_of_little_use(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_hour(&m, 2);
+	made_use(&m, nearly_idle);
+	m.f->request_cpus = known(4);
+	assert_says(judged(&m, "cpu-request", NULL)->message, "it used 0.013 on average, 0.26 at its busiest");
+	m.f->request_cpus = known(1);
+	assert_says(judged(&m, "cpu-request", NULL)->why_not, "it used 0.013 cores on average, 0.26 at its busiest, of 1 requested");
 	made_done(&m);
 }
 
@@ -440,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_oversubscribed),
 		cmocka_unit_test(test_cpu_request),
+		cmocka_unit_test(test_cpu_request_tells_of_little_use),
 		cmocka_unit_test(test_cpu_request_looks_at_stretches),
 		cmocka_unit_test(test_foreign_load),
 		cmocka_unit_test(test_swap),

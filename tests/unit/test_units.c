@@ -109,6 +109,27 @@ static void test_durations(void **state)
 	}
 }
 
+static void test_side_by_side(void **state)
+{
+	static const struct {
+		int64_t bytes, like;
+		const char *text;
+	} rows[] = {
+		{ INT64_C(64) << 30, INT64_C(24054000000), "64.0" },
+		{ INT64_C(512) << 20, INT64_C(24054000000), "0.500" },
+		{ INT64_C(900) << 20, INT64_C(101) << 20, "900" },
+		{ INT64_C(8) << 30, INT64_C(101) << 20, "8.00 GiB" },
+		{ INT64_C(1) << 30, INT64_C(101) << 20, "1.00 GiB" },
+		{ INT64_C(4) << 10, INT64_C(64) << 30, "4.00 KiB" },
+		{ 0, INT64_C(64) << 30, "0" },
+	};
+	char buf[UNITS_LEN];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_string_equal(units_bytes_like(rows[i].bytes, rows[i].like, UNITS_IEC, buf), rows[i].text);
+}
+
 static void test_percent(void **state)
 {
 	char buf[UNITS_LEN];
@@ -236,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_dates),
 		cmocka_unit_test(test_parsing),
