@@ -296,14 +296,17 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 	(void) buf_str(out, "\n");
 }
 
-/* What was left out of this build. */
+/* What is not installed with it, or was left out of its build. */
 static void add_programs(struct buf *out)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], where[LOOKED_FOR_LEN];
 
-	if (program_find("hiwater-top", path, sizeof(path)) < 0)
-		(void) buf_str(out, "\nhiwater top is not here: this hiwater was built without ncursesw. Debian: apt-get install "
-				    "libncurses-dev, and build again.\n");
+	if (program_find("hiwater-top", path, sizeof(path)) == 0)
+		return;
+	program_looked_for("hiwater-top", where, sizeof(where));
+	(void) buf_printf(out, "\nhiwater top is not here: %s. To have it: copy it there with hiwater, or, where it was built without "
+			       "ncursesw, install that (Debian: apt-get install libncurses-dev) and build again.\n",
+		where);
 }
 
 /* ---- the command ---- */

@@ -23,9 +23,10 @@ static void own_folder(char folder[PATH_MAX])
 		*strrchr(folder, '/') = '\0';
 }
 
+static const char *const places[] = { "", "../libexec/hiwater/" };
+
 int program_find(const char *name, char *path, size_t size)
 {
-	static const char *const places[] = { "", "../libexec/hiwater/" };
 	char folder[PATH_MAX];
 
 	own_folder(folder);
@@ -36,4 +37,15 @@ int program_find(const char *name, char *path, size_t size)
 			return 0;
 	}
 	return -ENOENT;
+}
+
+void program_looked_for(const char *name, char *text, size_t size)
+{
+	char folder[PATH_MAX];
+
+	own_folder(folder);
+	if (*folder)
+		(void) snprintf(text, size, "there is no %s in %s or %s/../libexec/hiwater", name, folder, folder);
+	else
+		(void) snprintf(text, size, "where %s lies cannot be told without /proc", name);
 }

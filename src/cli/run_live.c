@@ -60,7 +60,10 @@ int live_prepare(struct live *l, const struct hiw_options *recorder)
 		return -EINVAL;
 	}
 	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
-		complain("--live: this hiwater was built without ncursesw; leave --live out, or see hiwater doctor");
+		char where[LOOKED_FOR_LEN];
+
+		program_looked_for("hiwater-top", where, sizeof(where));
+		complain("--live: %s; leave --live out, or see hiwater doctor", where);
 		return -ENOENT;
 	}
 	l->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);

@@ -188,8 +188,12 @@ static int become(const struct target *target)
 	char path[PATH_MAX];
 
 	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
-		complain("the live view is not here: this hiwater was built without ncursesw; install its headers (Debian: "
-			 "libncurses-dev) and build again; hiwater show and hiwater attach --progress work without it");
+		char where[LOOKED_FOR_LEN];
+
+		program_looked_for("hiwater-top", where, sizeof(where));
+		complain("the live view is not here: %s; a build without the headers of ncursesw (Debian: libncurses-dev) has none; "
+			 "hiwater show and hiwater attach --progress work without it",
+			where);
 		return EXIT_FAILED;
 	}
 	word(&words, "hiwater-top");

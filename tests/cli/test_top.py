@@ -132,14 +132,15 @@ def test_what_is_not_there(tool):
 
 
 def test_without_the_view(tool):
-    """Where it was built without ncursesw, the command says so."""
+    """Where there is none beside the command, it says where it looked, and that it may have been built without ncursesw."""
     alone = tool.folder / "alone" / "hiwater"
     alone.parent.mkdir()
     shutil.copy(HIWATER, alone)
     done = subprocess.run([str(alone), "top"], env=tool.env, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "ncursesw" in done.stderr and "libncurses-dev" in done.stderr
+    assert f"there is no hiwater-top in {alone.parent} or {alone.parent}/../libexec/hiwater" in done.stderr
     text = subprocess.run([str(alone), "doctor"], env=tool.env, capture_output=True, text=True, check=False).stdout
-    assert "hiwater top" in text and "libncurses-dev" in text
+    assert "hiwater top" in text and "libncurses-dev" in text and f"no hiwater-top in {alone.parent}" in text
     assert "hiwater top" not in tool.run("doctor").stdout
 
 
