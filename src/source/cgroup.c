@@ -369,9 +369,17 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 	}
 }
 
-#define OWN_GROUP "--cgroup=new, or hiwater as the first process of a container or of a Slurm step"
+#define FIRST_PROCESS "hiwater as the first process of a container or of a Slurm step"
 
-static void tell_row_probe(const struct source *s, size_t i, bool shared, const struct framebuf *out,
+/* What gives the job a cgroup to itself; of a captured machine nobody knows who asks. */
+static const char *own_group(const struct root *root)
+{
+	if (!root->live || cgroup_may_make(root))
+		return "--cgroup=new, or " FIRST_PROCESS;
+	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone is refused here), or " FIRST_PROCESS;
+}
+
+static void tell_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
 	source_prober *tell, void *ctx)
 {
 	const struct row *row = s->rows[i];
@@ -385,10 +393,10 @@ static void tell_row_probe(const struct source *s, size_t i, bool shared, const 
 
 	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown now only says that it did not rise yet */
 		probe.available = s->errors[i] == 0;
-	if (shared && !(row->group & (EVENTS | QUOTA))) {
+	if (env->cgroup_shared && !(row->group & (EVENTS | QUOTA))) {
 		probe.available = false;
 		probe.why_not = "other processes are in this cgroup, and would be counted";
-		probe.remedy = OWN_GROUP;
+		probe.remedy = own_group(env->root);
 	} else if (!probe.available)
 		explain(s->errors[i], row, &probe);
 	tell(ctx, &probe);
@@ -402,7 +410,7 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	if (cgroup_open(env, &s, NULL) == 0) {
 		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
 		for (size_t i = 0; i < ROWS; i++)
-			tell_row_probe(s, i, env->cgroup_shared, &out, tell, ctx);
+			tell_row_probe(s, i, env, &out, tell, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
 			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
@@ -410,7 +418,7 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 				.metric = row->metric,
 				.how = row->how,
 				.why_not = "no cgroup that charges memory, or none of its files can be read",
-				.remedy = OWN_GROUP,
+				.remedy = own_group(env->root),
 			};
 
 			tell(ctx, &probe);

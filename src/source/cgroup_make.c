@@ -19,7 +19,7 @@
 /* Only groups with such a name are ever removed. */
 #define NAME_PREFIX "hiwater-"
 
-static const char remedy[] = "start it in a delegated group, for example with systemd-run --user --scope -p Delegate=yes";
+static const char remedy[] = "start it in a delegated group, for example with " CGROUP_DELEGATED;
 
 /* Is word among the words of a cgroup file? */
 static bool lists_word(int dir, const char *file, const char *word)
@@ -151,8 +151,8 @@ static int make_child(int parent, char *path, size_t size)
 	return -EEXIST;
 }
 
-/* Returns the new group's folder, its path in path, or -errno. */
-static int make_group(const struct root *root, char path[CGROUP_PATH])
+/* Returns the folder that a new group would lie in, its path in path, or -errno. */
+static int find_parent(const struct root *root, char path[CGROUP_PATH])
 {
 	struct cgroup_mounts mounts;
 	int r = cgroup_mounts_read(root, &mounts);
@@ -166,12 +166,26 @@ static int make_group(const struct root *root, char path[CGROUP_PATH])
 	r = cgroup_own_path(root, &mounts, hierarchy, path);
 	if (r < 0)
 		return r;
-	autoclose int parent = v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);
+	return v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);
+}
+
+/* Returns the new group's folder, its path in path, or -errno. */
+static int make_group(const struct root *root, char path[CGROUP_PATH])
+{
+	autoclose int parent = find_parent(root, path);
 
 	if (parent < 0)
 		return parent;
 	remove_abandoned(parent);
 	return make_child(parent, path, CGROUP_PATH);
+}
+
+bool cgroup_may_make(const struct root *root)
+{
+	char path[CGROUP_PATH];
+	autoclose int parent = find_parent(root, path);
+
+	return parent >= 0 && faccessat(parent, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 /* What a failure of make_group means. */

@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* What gives a user's command a group below which it may make others. */
+#define CGROUP_DELEGATED "systemd-run --user --scope -p Delegate=yes"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>

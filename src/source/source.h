@@ -203,6 +203,8 @@ ssize_t cgroup_pids(const struct root *root, const char *path, pid_t *pids, size
  * folder, kept open as long as the group is in use. The caller closes both. Groups there that nobody has in use and nobody
  * lives in, those of recorders that were killed, are removed. Returns 0 or -errno with text. */
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err);
+/* Would it make one? It tries nothing. */
+bool cgroup_may_make(const struct root *root);
 /* Removes a group that cgroup_make made, if it is empty; any other is left alone. */
 int cgroup_remove(const struct root *root, const char *path);
 

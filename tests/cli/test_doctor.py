@@ -330,6 +330,20 @@ def test_a_falsified_loadavg_turns_the_gate_off(tool):
     assert "gate is off: a process was started and loadavg did not tell its pid" in report(tool, prefix=enter)["machine"]["new processes"]
 
 
+@pytest.mark.parametrize("user", ["as it is", "nobody"])
+def test_a_cgroup_of_its_own_is_had_as_doctor_says(tool, user):
+    """--cgroup=new is no remedy where it is refused: then what the refusal names is."""
+    prefix = as_nobody(tool.folder) if user == "nobody" else []
+    remedies = {m["remedy"] for m in report(tool, prefix=prefix)["metrics"] if "--cgroup=new" in (m["remedy"] or "")}
+    tried = subprocess.run([*prefix, HIWATER, "run", "--cgroup=new", "--no-record", "--", "true"], cwd=tool.folder, env=tool.env,
+                           capture_output=True, text=True, check=False)
+    if not remedies:
+        pytest.skip("the cgroup is the job's own, or there is none")
+    assert all(r.startswith("--cgroup=new, or ") == (tried.returncode == 0) for r in remedies), (remedies, tried.stderr)
+    if tried.returncode == 125 and "systemd-run" in tried.stderr:
+        assert all(re.search("systemd-run .*Delegate=yes", tried.stderr)[0].split(";")[0] in r for r in remedies)
+
+
 # ---- the text ----
 
 def paragraphs(text):
