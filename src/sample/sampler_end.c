@@ -229,6 +229,8 @@ void sampler_cost(struct sampler *s)
 	if (s->processes) {
 		facts->gate = known(processes_gate_works(s->processes, &why_not));
 		facts->processes_hidden = known((int64_t) processes_hidden(s->processes));
+		if (facts->processes_hidden.value > 0 && s->options.root->live)
+			facts->refused_with_ptrace = known(self_has_ptrace(s->options.root));
 	}
 	if (self_memory(s->options.root, &rss, &hwm) == 0)
 		facts->own_rss_bytes = known((int64_t) hwm + facts->gpu_helper_rss_bytes.value);

@@ -4,6 +4,7 @@
  * is started for its number alone.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +65,15 @@ int pending_signals(const struct root *root, pid_t pid, uint64_t *ret_mask)
 		return -EBADMSG;
 	*ret_mask = own | shared;
 	return 0;
+}
+
+bool self_has_ptrace(const struct root *root)
+{
+	autolongfile struct longfile file = { 0 };
+	uint64_t caps;
+
+	return longfile_read(&file, root->proc, "self/status") >= 0 && mask_of(file.data, "\nCapEff:", &caps) == 0 &&
+	       (caps & (UINT64_C(1) << CAP_SYS_PTRACE)) != 0;
 }
 
 int process_owner(const struct root *root, pid_t pid, char ret_name[16], uint32_t *ret_uid)

@@ -420,6 +420,7 @@ int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm);
 /* Whose process pid is, and its name (procfs comm). Returns 0 or -errno: nobody of that number can be seen. */
 int process_owner(const struct root *root, pid_t pid, char ret_name[16], uint32_t *ret_uid);
 /* Has this process a child besides that one? -errno: it cannot be told. */
+bool self_has_ptrace(const struct root *root); /* CAP_SYS_PTRACE is in effect: it may look into processes of others */
 int self_has_children(const struct root *root, pid_t but);
 /* The pid of a process that was started and has ended already, for processes_test_gate; 0: none could be started. Nobody
  * is told of its end. */

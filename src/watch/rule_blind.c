@@ -75,8 +75,11 @@ static void hidden(const struct summary *s, struct finding *f, struct buf *text)
 	finding_evidence(f, "processes_hidden", (double) n.value);
 	next(text);
 	buf_printf(text, "%lld process%s another user's rights (setuid) or hid from others (prctl): what %s with others is told by names alone, "
-			 "and some memory may be counted more than once; with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it.",
-		(long long) n.value, n.value == 1 ? " has" : "es have", n.value == 1 ? "it shares" : "they share");
+			 "and some memory may be counted more than once; %s.",
+		(long long) n.value, n.value == 1 ? " has" : "es have", n.value == 1 ? "it shares" : "they share",
+		is_set(s->facts->refused_with_ptrace)
+			? "hiwater has CAP_SYS_PTRACE, and the kernel refuses it all the same, as a sandbox or a security module may"
+			: "with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it");
 }
 
 static void late_looks(const struct summary *s, struct finding *f, struct buf *text)

@@ -547,6 +547,10 @@ static void test_blind_spots(void **state)
 	m.f->processes_hidden = known(1);
 	assert_true(fires(&m, "blind-spots")); /* its parent may be seen */
 	assert_says(finding_of(&m, "blind-spots")->message, "1 process has another user's rights");
+	assert_says(finding_of(&m, "blind-spots")->message, "with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it.");
+	m.f->refused_with_ptrace = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "hiwater has CAP_SYS_PTRACE, and the kernel refuses it all the same");
 	m.f->processes_hidden = known(0);
 	assert_false(fires(&m, "blind-spots"));
 
