@@ -161,32 +161,25 @@ static void counted(uint64_t n, const char *unit, char *buf, size_t room)
 }
 
 /* "1.57 seconds": the three digits that units_duration() tells, without zeros behind them. */
-static void spoken(uint64_t ns, char *buf, size_t room)
+static char *spoken(uint64_t ns, const char *sign, char buf[UNITS_LEN * 2])
 {
-	static const struct scale units[] = {
-		{ "", 1 },
-		{ "millisecond", 1000000 },
-		{ "second", NS_PER_S },
-		{ NULL, 0 },
-	};
+	static const struct scale units[] = { { "", 1 }, { "millisecond", 1000000 }, { "second", NS_PER_S }, { NULL, 0 } };
 	char text[UNITS_LEN];
 	size_t len = strcspn(scaled((int64_t) ns, units, text, sizeof(text)), " ");
 	const char *unit = text + len + 1;
 
 	while (memchr(text, '.', len) && (text[len - 1] == '0' || text[len - 1] == '.'))
 		len--;
-	(void) snprintf(buf, room, "%.*s %s%s", (int) len, text, unit, len == 1 && text[0] == '1' ? "" : "s");
+	if (ns < 999500)
+		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%sless than a millisecond", sign);
+	else
+		(void) snprintf(buf, (size_t) UNITS_LEN * 2, "%s%.*s %s%s", sign, (int) len, text, unit, len == 1 && text[0] == '1' ? "" : "s");
+	return buf;
 }
 
 char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 {
-	static const struct scale words[] = {
-		{ "day", DAY },
-		{ "hour", HOUR },
-		{ "minute", MINUTE },
-		{ "second", 1 },
-		{ NULL, 1 },
-	};
+	static const struct scale words[] = { { "day", DAY }, { "hour", HOUR }, { "minute", MINUTE }, { "second", 1 }, { NULL, 1 } };
 	enum {
 		ROOM = UNITS_LEN * 2
 	};
@@ -195,11 +188,8 @@ char *units_words(int64_t ns, char buf[UNITS_LEN * 2])
 	char larger[UNITS_LEN - 6], smaller[UNITS_LEN - 6];
 	const char *sign = ns < 0 ? "minus " : "";
 
-	if (size != 0 && rounded(size, NS_PER_S, 10) < MINUTE * 10) {
-		spoken(size, larger, sizeof(larger));
-		(void) snprintf(buf, ROOM, "%s%s", sign, size < 999500 ? "less than a millisecond" : larger);
-		return buf;
-	}
+	if (size != 0 && rounded(size, NS_PER_S, 10) < MINUTE * 10)
+		return spoken(size, sign, buf);
 	while (word[1].name && s < word->size)
 		word++;
 	/* Two neighbouring units tell enough: the second one takes the rounding, which may carry into the first. */
