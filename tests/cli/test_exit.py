@@ -173,6 +173,7 @@ def test_proc_of_another_pid_namespace(tool):
     assert "another pid namespace" in " ".join(doctor.stdout.split())
 
 
+@pytest.mark.release  # a sanitizer's library reads /proc itself
 @pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs unshare and root")
 @pytest.mark.parametrize("rights", [[], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]])
 def test_no_proc_is_mounted(tool, rights):
