@@ -419,7 +419,8 @@ static void finish_record(struct hiw_recorder *r)
 	struct job *job = sampler_job(r->sampler);
 	struct facts *f = job_facts(job);
 	const bool is_long = f->ended_ns.known && (uint64_t) f->ended_ns.value >= r->options.window_ns;
-	const bool keep = r->output || is_long || job_oom_events(job) > 0; /* a short one, too, if it ran out of memory */
+	const bool is_asked_for = job_oom_events(job) > 0 || f->stopped_by.known; /* a short one, too: somebody will want to know why */
+	const bool keep = r->output || is_long || is_asked_for;
 	struct err err = { "" };
 	autofree char *path = NULL;
 

@@ -491,5 +491,5 @@ void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
 
 	limit_in_the_past(why, told, sizeof(told));
 	(void) job_set_text(&job_facts(job)->stopped_why, told);
-	(void) hiw_recorder_mark(r, told);
+	sampler_now(r->sampler);
 }

@@ -10,7 +10,10 @@
 
 enum {
 	TEXT_INDENT = 10, /* columns of the labels */
-	PHASES_SHOWN = 12
+	PHASES_SHOWN = 12,
+	SERIES_SHOWN = 6,
+	MARKS_SHOWN = 10, /* the last ones */
+	MARK_WIDTH = 200  /* columns: of a longer one the beginning and the end */
 };
 
 struct text {
@@ -46,6 +49,9 @@ void text_name(const struct text *t, const struct process *p, struct buf *out);
 /* The processes with the largest peaks, as many as are shown; none where there is but one. *ret is the caller's to free(), NULL
  * if there are none. Returns 0 or -ENOMEM. */
 int text_largest_of(const struct text *t, const struct process ***ret, size_t *ret_n);
+
+/* A value of a series: a time where its name says seconds (series_is_seconds), in words for SINK_TEXT's plain form. Returns buf. */
+char *text_series_value(const struct text *t, const struct series *v, double value, char buf[UNITS_LEN * 2]);
 
 /* What stands before a peak that was only sampled: the least that it was. */
 const char *text_at_least(const struct text *t);

@@ -7,11 +7,6 @@
 #include "sink/text.h"
 #include "base/textwidth.h"
 
-enum {
-	MARKS_SHOWN = 10,
-	MARK_WIDTH = 200 /* columns: of a longer one the beginning and the end */
-};
-
 static void row(struct text *t, const char *label)
 {
 	layout_row(&t->l, TONE_LABEL, label, TEXT_INDENT);

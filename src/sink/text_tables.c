@@ -14,7 +14,6 @@
 
 enum {
 	LARGEST_SHOWN = 4,
-	SERIES_SHOWN = 6,
 	NAME_LEAST = 14
 };
 
@@ -277,24 +276,26 @@ void text_phases(struct text *t)
 
 /* ---- series -------------------------------------------------------------------------------------------------------- */
 
-static char *series_value(const struct series *v, double value, char buf[UNITS_LEN])
+char *text_series_value(const struct text *t, const struct series *v, double value, char buf[UNITS_LEN * 2])
 {
 	const double most_s = 1e9;
 
-	return series_is_seconds(v->name) && value >= 0 && value < most_s ? units_duration((int64_t) (value * 1e9), buf) : figure_any(value, buf);
+	if (!series_is_seconds(v->name) || value < 0 || value >= most_s)
+		return figure_any(value, buf);
+	return t->o->plain ? units_words((int64_t) (value * 1e9), buf) : units_duration((int64_t) (value * 1e9), buf);
 }
 
 static void series(struct text *t, const struct series *v)
 {
 	const char *arrow = t->o->utf8 ? "\xE2\x86\x92" : "->";
 	struct buf name = BUF_INIT(1 << 16), fitted = BUF_INIT(1 << 16);
-	char first[UNITS_LEN], last[UNITS_LEN], low[UNITS_LEN], high[UNITS_LEN];
+	char first[UNITS_LEN * 2], last[UNITS_LEN * 2], low[UNITS_LEN * 2], high[UNITS_LEN * 2];
 
 	text_clean(v->name, t->o->utf8, &name);
 	text_shorten(name.data, (t->o->width - TEXT_INDENT) / 2, t->o->utf8, &fitted);
-	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), series_value(v, v->first, first), arrow,
-		series_value(v, v->last, last));
-	layout_part(&t->l, "from %s to %s, %llu value%s", series_value(v, v->min, low), series_value(v, v->max, high),
+	layout_part(&t->l, "%s" NB "%s" NB "%s" NB "%s", keep_together(fitted.data), text_series_value(t, v, v->first, first), arrow,
+		text_series_value(t, v, v->last, last));
+	layout_part(&t->l, "from %s to %s, %llu value%s", text_series_value(t, v, v->min, low), text_series_value(t, v, v->max, high),
 		(unsigned long long) v->n, v->n == 1 ? "" : "s");
 	buf_done(&name);
 	buf_done(&fitted);

@@ -420,3 +420,6 @@ def test_marks_are_in_every_summary(tool, killed):
     text = tool.run("show", "x.hiw").stdout
     assert [int(n) for n in re.findall(r"at [\d.]+ .?s: step (\d+)", text)] == list(range(48, 58))
     assert "and 47 more before them" in text.replace("\u00a0", " ")
+    text = tool.run("show", "--plain", "x.hiw").stdout
+    assert [int(n) for n in re.findall(r"^mark after [\d.]+ \w+: step (\d+)$", text, re.M)] == list(range(48, 58))
+    assert "marks: 57, the last 10 follow\n" in text
