@@ -53,24 +53,39 @@ static void say_why(struct writer *w, const char *why)
 		(void) store_commit(w->store);
 }
 
+/* A file with something in it is kept as far as it goes; one that holds nothing of the run helps nobody. */
+static void end_file(struct writer *w, int r, const char *why)
+{
+	const char *name = w->beside ? w->target : w->file;
+	const bool is_empty = w->commits == 0;
+
+	store_rollback(w->store);
+	if (is_empty) {
+		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run goes on", name, why);
+	} else {
+		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on", name, why,
+			(double) w->committed_ns / 1e9);
+		say_why(w, why);
+	}
+	(void) store_close(w->store, false);
+	w->store = NULL;
+	if (is_empty) {
+		store_unlink(w->file);
+		writer_remove(w, false);
+	}
+}
+
 int writer_fail(struct writer *w, int r, const char *why)
 {
-	const double at = (double) w->committed_ns / 1e9;
-
 	if (w->failed)
 		return r;
+	why = why && *why ? why : strerror(-r);
 	w->failed = true;
 	w->result = r;
-	if (w->store) {
-		store_rollback(w->store);
-		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on",
-			w->beside ? w->target : w->file, why && *why ? why : strerror(-r), at);
-		say_why(w, why && *why ? why : strerror(-r));
-		(void) store_close(w->store, false);
-		w->store = NULL;
-	} else if (!w->trouble.text[0]) {
-		(void) err_set(&w->trouble, r, "no recording: %s. The run goes on", why && *why ? why : strerror(-r));
-	}
+	if (w->store)
+		end_file(w, r, why);
+	else if (!w->trouble.text[0])
+		(void) err_set(&w->trouble, r, "no recording: %s. The run goes on", why);
 	return r;
 }
 

@@ -69,11 +69,16 @@ def all_at_once(tool, runs):
 # ---- where nothing can be written ----
 
 def test_disk_full_from_the_start(tool, small_disk):
-    disks = {size: small_disk(size) for size in ("4k", "64k", "160k")}
+    """A file that holds nothing of the run is not left behind."""
+    disks = {size: small_disk(size) for size in ("4k", "64k", "160k", "176k", "200k")}
     runs = {size: ({}, ["-i", "5ms", "-o", disk / "x.hiw"], []) for size, disk in disks.items()}
     for size, done in all_at_once(tool, runs).items():
         unaffected(done)
         assert str(disks[size]) in done.stderr or "space" in done.stderr
+        if "no recording" in done.stderr:
+            assert not list(disks[size].iterdir()), size
+        else:
+            assert shown(tool, disks[size] / "x.hiw")["ram"]["main"]["peak_bytes"] > 0, size
 
 
 def test_disk_that_fills_up(stress, tool, small_disk):
