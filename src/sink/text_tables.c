@@ -280,7 +280,7 @@ char *text_series_value(const struct text *t, const struct series *v, double val
 {
 	const double most_s = 1e9;
 
-	if (!series_is_seconds(v->name) || value < 0 || value >= most_s)
+	if (!(series_is_seconds(v->name) && value >= 0 && value < most_s)) /* not a number is none of it */
 		return figure_any(value, buf);
 	return t->o->plain ? units_words((int64_t) (value * 1e9), buf) : units_duration((int64_t) (value * 1e9), buf);
 }
