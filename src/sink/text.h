@@ -53,6 +53,16 @@ int text_largest_of(const struct text *t, const struct process ***ret, size_t *r
 /* A value of a series: a time where its name says seconds (series_is_seconds), in words for SINK_TEXT's plain form. Returns buf. */
 char *text_series_value(const struct text *t, const struct series *v, double value, char buf[UNITS_LEN * 2]);
 
+/* The series that are shown, in list, which has SERIES_SHOWN; what frameworks say stands with the GPU. Returns how many there are in all. */
+size_t text_series_of(const struct text *t, const struct series **list);
+
+/* How many marks are shown, the last ones of those that are kept; *ret_before: how many there were before them. */
+size_t text_marks_shown(const struct text *t, size_t *ret_before);
+/* The i-th of so many that are shown. */
+const struct mark *text_mark_of(const struct text *t, size_t shown, size_t i);
+/* What it says, cleaned and shortened, into out. */
+void text_mark(const struct text *t, const struct mark *mark, struct buf *out);
+
 /* What stands before a peak that was only sampled: the least that it was. */
 const char *text_at_least(const struct text *t);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/framework.h"
 #include "sink/text.h"
 #include "base/textwidth.h"
 
@@ -263,17 +262,15 @@ static void phases(struct text *t)
 	}
 }
 
-/* What frameworks say stands with the GPU. */
 static void series(struct text *t)
 {
-	size_t n = 0;
+	const struct series *list[SERIES_SHOWN];
+	const size_t n = text_series_of(t, list);
 
-	for (size_t i = 0; t->s->job && i < job_series_count(t->s->job); i++) {
-		const struct series *v = job_series(t->s->job, i);
+	for (size_t i = 0; i < n && i < SERIES_SHOWN; i++) {
+		const struct series *v = list[i];
 		char first[UNITS_LEN * 2], last[UNITS_LEN * 2], low[UNITS_LEN * 2], high[UNITS_LEN * 2];
 
-		if (framework_has(v->name) || n++ >= SERIES_SHOWN)
-			continue;
 		fact(t, "series %s: first %s, last %s, lowest %s, highest %s, %llu value%s", v->name, text_series_value(t, v, v->first, first),
 			text_series_value(t, v, v->last, last), text_series_value(t, v, v->min, low), text_series_value(t, v, v->max, high),
 			(unsigned long long) v->n, v->n == 1 ? "" : "s");
@@ -284,28 +281,25 @@ static void series(struct text *t)
 
 static void mark(struct text *t, const struct mark *mark)
 {
-	struct buf clean = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
+	struct buf text = BUF_INIT(1 << 16);
 	char words[UNITS_LEN * 2];
 
-	text_clean(mark->text, t->o->utf8, &clean);
-	text_shorten(clean.data, MARK_WIDTH, t->o->utf8, &text);
+	text_mark(t, mark, &text);
 	fact(t, "mark after %s: %s", units_words((int64_t) mark->time_ns, words), text.data);
-	if (clean.error || text.error)
-		t->l.out->error = clean.error ? clean.error : text.error;
-	buf_done(&clean);
+	if (text.error)
+		t->l.out->error = text.error;
 	buf_done(&text);
 }
 
 static void marks(struct text *t)
 {
-	const size_t kept = t->s->job ? job_mark_count(t->s->job) : 0;
-	const size_t shown = kept < MARKS_SHOWN ? kept : MARKS_SHOWN;
-	const long long seen = (long long) maybe_max(t->f->marks_seen, known((int64_t) kept)).value;
+	size_t before;
+	const size_t shown = text_marks_shown(t, &before);
 
-	if (seen > (long long) shown)
-		fact(t, "marks: %lld, the last %zu follow", seen, shown);
+	if (before > 0)
+		fact(t, "marks: %zu, the last %zu follow", before + shown, shown);
 	for (size_t i = 0; i < shown; i++)
-		mark(t, job_mark(t->s->job, kept - shown + i));
+		mark(t, text_mark_of(t, shown, i));
 }
 
 static void notes(struct text *t)

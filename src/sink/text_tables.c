@@ -301,24 +301,35 @@ static void series(struct text *t, const struct series *v)
 	buf_done(&fitted);
 }
 
-/* What frameworks say stands with the GPU. */
-void text_series(struct text *t)
+size_t text_series_of(const struct text *t, const struct series **list)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; t->s->job && i < job_series_count(t->s->job); i++) {
 		const struct series *v = job_series(t->s->job, i);
 
-		if (framework_has(v->name) || n++ >= SERIES_SHOWN)
+		if (framework_has(v->name))
 			continue;
-		if (n == 1)
-			layout_row(&t->l, TONE_LABEL, "Series", TEXT_INDENT);
-		else
-			layout_break(&t->l);
-		series(t, v);
+		if (n < SERIES_SHOWN)
+			list[n] = v;
+		n++;
 	}
+	return n;
+}
+
+void text_series(struct text *t)
+{
+	const struct series *list[SERIES_SHOWN];
+	const size_t n = text_series_of(t, list);
+
 	if (n == 0)
 		return;
+	layout_row(&t->l, TONE_LABEL, "Series", TEXT_INDENT);
+	for (size_t i = 0; i < n && i < SERIES_SHOWN; i++) {
+		if (i > 0)
+			layout_break(&t->l);
+		series(t, list[i]);
+	}
 	if (n > SERIES_SHOWN) {
 		layout_break(&t->l);
 		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);
