@@ -18,7 +18,7 @@
 #include "base/smallfile.h"
 #include "sample/gpu_look.h"
 #include "sink/gpus_sink.h"
-#include "source/cuda_order.h"
+#include "source/nvidia/cuda/order.h"
 
 enum {
 	COMMAND_MOST = 4096,

@@ -13,8 +13,8 @@
 #include "record/replay.h"
 #include "sample/sampler.h"
 #include "sink/sink.h"
-#include "source/pushed.h"
-#include "source/scheduler.h"
+#include "source/process/pushed.h"
+#include "source/host/scheduler.h"
 #include "watch/engine.h"
 #include "watch/limit.h"
 

@@ -12,7 +12,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/smallfile.h"
-#include "source/procfs_stat.h"
+#include "source/process/procfs_stat.h"
 #include "watch/usual.h"
 
 static const uint64_t default_grace_ns = UINT64_C(30000000000);

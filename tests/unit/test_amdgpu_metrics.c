@@ -4,7 +4,7 @@
  */
 #include "tree_helper.h"
 
-#include "source/amdgpu_metrics.h"
+#include "source/drm/amdgpu/metrics.h"
 
 #define NONE INT64_MIN
 

@@ -2,7 +2,7 @@
 #include "tree_helper.h"
 
 #include "base/maybe.h"
-#include "source/cgroup_path.h"
+#include "source/cgroup/path.h"
 
 enum {
 	MEMORY = 1,

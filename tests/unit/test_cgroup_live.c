@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "source/cgroup_path.h"
+#include "source/cgroup/path.h"
 
 enum {
 	MEMORY = 1,

@@ -5,7 +5,7 @@
  */
 #include "nvml_rig.h"
 
-#include "source/dcgm_internal.h"
+#include "source/nvidia/dcgm/internal.h"
 
 #define PROFILING 1u
 #define ENGINE    2u

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tree_helper.h"
 
-#include "source/drm_card.h"
-#include "source/drm_figures.h"
-#include "source/drm_query.h"
+#include "source/drm/card.h"
+#include "source/drm/figures.h"
+#include "source/drm/query.h"
 
 static bool all(const struct drm_card *card)
 {

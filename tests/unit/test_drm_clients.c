@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tree_helper.h"
 
-#include "source/drm_clients.h"
+#include "source/drm/clients.h"
 
 #define S UINT64_C(1000000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tree_helper.h"
 
-#include "source/drm_fdinfo.h"
+#include "source/drm/fdinfo.h"
 
 static struct drm_fdinfo parsed(const char *text)
 {

@@ -4,7 +4,7 @@
  */
 #include "tree_helper.h"
 
-#include "source/kmsg.h"
+#include "source/host/kmsg.h"
 
 #define HEAD "3,1212,6963728056,-;"
 

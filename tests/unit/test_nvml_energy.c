@@ -3,7 +3,7 @@
  * The NVML source where the counter of energy is none, ends, stands still or comes back: power over time stands for it.
  */
 #include "nvml_rig.h"
-#include "source/nvml_internal.h"
+#include "source/nvidia/nvml/internal.h"
 
 enum {
 	DRAWN_W = 250

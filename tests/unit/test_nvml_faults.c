@@ -3,7 +3,7 @@
  * The NVML source where it has nothing to open and where calls fail, and what doctor is told can be had.
  */
 #include "nvml_rig.h"
-#include "source/nvml_internal.h"
+#include "source/nvidia/nvml/internal.h"
 
 /* ---- nothing to open ------------------------------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * The NVML source on GPUs that are lost, closed or asleep, those that come back, and the others meanwhile.
  */
 #include "nvml_rig.h"
-#include "source/nvml_internal.h"
+#include "source/nvidia/nvml/internal.h"
 
 CHILD_TEST(a_lost_gpu_leaves_the_other)
 {

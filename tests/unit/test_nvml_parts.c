@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-#include "source/cuda_order.h"
-#include "source/nvml_code.h"
-#include "source/nvml_fields.h"
-#include "source/nvml_gpm.h"
-#include "source/nvml_integrals.h"
-#include "source/nvml_list.h"
-#include "source/nvml_samples.h"
-#include "source/nvml_spec.h"
-#include "source/nvml_xid.h"
+#include "source/nvidia/cuda/order.h"
+#include "source/nvidia/nvml/code.h"
+#include "source/nvidia/nvml/fields.h"
+#include "source/nvidia/nvml/gpm.h"
+#include "source/nvidia/nvml/integrals.h"
+#include "source/nvidia/nvml/list.h"
+#include "source/nvidia/nvml/samples.h"
+#include "source/nvidia/nvml/spec.h"
+#include "source/nvidia/nvml/xid.h"
 
 #define NONE NVML_NONE_U32
 

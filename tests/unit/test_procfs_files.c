@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "source/procfs_files.h"
+#include "source/process/procfs_files.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

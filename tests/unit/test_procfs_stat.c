@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "source/procfs_stat.h"
+#include "source/process/procfs_stat.h"
 
 /* Fields 3 to 52 as a kernel wrote them, apart from the numbers that name their own field. */
 #define REST " S 4 5 6 0 -1 4194304 10 11 12 13 14 15 16 17 20 0 20 0 22 23 24 18446744073709551615 26 27 28 0 0 0 0 " \

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "source/procfs_status.h"
+#include "source/process/procfs_status.h"
 
 static const char whole[] =
 	"Name:\tpy\\n(x)\n"

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "source/pushed.h"
+#include "source/process/pushed.h"
 
 enum {
 	AT = 1234

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "source/scheduler.h"
+#include "source/host/scheduler.h"
 
 #define MIB (INT64_C(1) << 20)
 #define S   INT64_C(1000000000)

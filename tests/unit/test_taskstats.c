@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "source/processes_internal.h"
-#include "source/taskstats_record.h"
+#include "source/process/processes_internal.h"
+#include "source/process/taskstats_record.h"
 
 /* ---- real ends ---------------------------------------------------------------------------------------------------- */
 
