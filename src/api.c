@@ -14,7 +14,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/history.h"
+#include "record/history/history.h"
 
 #define SECOND UINT64_C(1000000000)
 

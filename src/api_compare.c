@@ -11,7 +11,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "job/comparison.h"
-#include "record/history.h"
+#include "record/history/history.h"
 #include "sink/compare_runs.h"
 #include "watch/verdict.h"
 

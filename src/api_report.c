@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api_internal.h"
-#include "record/history.h"
+#include "record/history/history.h"
 #include "sink/html.h"
 
 /* One run of a page: its job anew, since a redacted one is no longer what the caller's handle holds. */

@@ -11,7 +11,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/history.h"
+#include "record/history/history.h"
 #include "sink/sink.h"
 #include "watch/findings.h"
 

@@ -395,7 +395,7 @@ const char *hiw_recorder_path(const struct hiw_recorder *r)
 
 /* ---- signals ------------------------------------------------------------------------------------------------------- */
 
-/* When a process began, as its birth says it (processes_birth.c). */
+/* When a process began, as its birth says it (source/process/birth.c). */
 static uint64_t start_ns_of(const struct procfs_stat *st)
 {
 	const long a_second = sysconf(_SC_CLK_TCK);

@@ -88,7 +88,7 @@ bool note_is_about(const struct event *event, const char *about)
 	return event->kind == EVENT_NOTE && strncmp(event->text, about, n) == 0 && event->text[n] == ':' && event->text[n + 1] == ' ';
 }
 
-/* "Intel NPU 8086:7d1d": drm_card.c calls them so. */
+/* "Intel NPU 8086:7d1d": source/drm/card.c calls them so. */
 bool gpu_is_npu(const struct gpu_birth *gpu)
 {
 	return strstr(gpu->name, " NPU ") != NULL;

@@ -22,8 +22,8 @@
 
 #include "framebuf.h"
 #include "job/job.h"
-#include "record/record.h"
-#include "record/replay.h"
+#include "record/write/record.h"
+#include "record/read/replay.h"
 
 #define MS  UINT64_C(1000000)
 #define SEC (1000 * MS)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "framebuf.h"
-#include "record/fold.h"
+#include "record/write/fold.h"
 
 #define MS UINT64_C(1000000)
 #define S  (1000 * MS)

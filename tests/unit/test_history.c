@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
-#include "record/history.h"
+#include "record/history/history.h"
 
 static struct rig_folder folder;
 

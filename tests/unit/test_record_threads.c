@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "record/queue.h"
+#include "record/write/queue.h"
 
 /* ---- the queue ------------------------------------------------------------------------------------------------------ */
 

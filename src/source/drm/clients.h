@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who uses which GPU, by the fdinfo of DRM clients (drm_fdinfo.h). A client is one opened file: forks, dup and programs
+ * Who uses which GPU, by the fdinfo of DRM clients (fdinfo.h). A client is one opened file: forks, dup and programs
  * started from its holder share it, so it counts once, for the process that began first of those that hold it.
  *
  * All processes that may be looked at are. A known process costs 2 us a look; where it is listed 10 us, 1 us more a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What drm_clients.c (clients, and what their holders have of them), drm_holders.c (processes and their descriptors) and
- * drm_client.c (one client between two looks) share.
+ * What clients.c (clients, and what their holders have of them), holders.c (processes and their descriptors) and
+ * client.c (one client between two looks) share.
  */
 #pragma once
 

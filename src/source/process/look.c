@@ -96,7 +96,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 	return (!processes_is_ignored(p, st->ppid) && is_in_session(p, st->session)) || is_lost_fork(p, st);
 }
 
-/* A child that the recorder had before it started the job, where nobody has listed them (processes_elders.c). */
+/* A child that the recorder had before it started the job, where nobody has listed them (elders.c). */
 static bool is_older(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;

@@ -125,7 +125,7 @@ struct processes {
 	unsigned looks, scans;   /* full looks that could be left out; scans of all of proc */
 	struct gate gate;
 	uint64_t tick_ns, page_bytes;
-	struct files *files;     /* processes_files.c; NULL until first used */
+	struct files *files;     /* files.c; NULL until first used */
 	char text[TEXT_MAX];     /* the file that is being read */
 	char command[COMMAND_MAX + 1];
 };
@@ -137,7 +137,7 @@ bool processes_ignored_since(const struct processes *p, pid_t pid, int64_t start
 /* Processor time of this thread. */
 uint64_t thread_cpu_ns(void);
 
-/* processes_member.c */
+/* member.c */
 
 /* A path below /proc, in the caller's buffer: "PID/name", or "PID/task/TID/name" where tid is not pid. Returns buf. */
 #define PATH_LEN 64
@@ -200,7 +200,7 @@ void ended_remember(struct processes *p, const struct member *m);
 uint64_t ended_when(const struct processes *p, int32_t pid);
 bool ended_is_hiwater(const struct processes *p, int32_t pid); /* by its name at the last look; false: there is none */
 
-/* processes_birth.c */
+/* birth.c */
 
 /* Makes the process that st speaks of a member; its birth goes to out. Returns 1, 0 if it is a thread or gone, or
  * -errno. */
@@ -215,7 +215,7 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 /* Sends its birth again with what st says: an exec or a new name. */
 void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
 
-/* processes_gate.c */
+/* gate.c */
 
 void gate_init(struct processes *p);
 /* Whether the last pid can be read; *ret is it. */
@@ -227,16 +227,16 @@ uint32_t gate_pids_between(const struct gate *g, uint32_t from, uint32_t to);
 /* Turns the gate off if it has not told of the members whose ids are above before_id. */
 void gate_doubt(struct processes *p, uint32_t before_id);
 
-/* processes_look.c */
+/* look.c */
 
 /* Whether each of the pids handed out since the last look is no member's child. *ret_vanished: of some nobody knows. */
 bool gate_quiet(struct processes *p, bool *ret_vanished);
 
-/* processes_elders.c */
+/* elders.c */
 
 /* Whom elders have started since is none of the job's either, also once its parent is gone and it is the recorder's. */
 void elders_look(struct processes *p);
 
-/* processes_files.c */
+/* files.c */
 
 void files_free(struct files *f);

@@ -42,7 +42,7 @@ struct source {
 	size_t n_uses, cap_uses;
 };
 
-/* amdgpu_sensors.c: files of one number each. */
+/* sensors.c: files of one number each. */
 extern const struct drm_figure amdgpu_rows[];
 extern const size_t amdgpu_n_rows;
 
@@ -56,6 +56,6 @@ void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct fra
 /* The way by which a metric is had of GPU i; static. */
 const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
 
-/* ---- amdgpu_facts.c ------------------------------------------------------------------------------------------------ */
+/* ---- facts.c ------------------------------------------------------------------------------------------------ */
 
 void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);

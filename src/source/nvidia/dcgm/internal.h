@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the DCGM source share: dcgm.c is the source, dcgm_engine.c talks to the host engine.
+ * What the files of the DCGM source share: dcgm.c is the source, engine.c talks to the host engine.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ struct source {
 	struct dcgm_value values[DCGM_READ];
 };
 
-/* ---- dcgm_engine.c -------------------------------------------------------------------------------------------------- */
+/* ---- engine.c -------------------------------------------------------------------------------------------------- */
 
 /* Learns which GPUs there are. Returns DCGM's code. */
 int dcgm_engine_meet(struct source *s);

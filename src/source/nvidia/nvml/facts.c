@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Facts of NVIDIA's GPUs: a row a call. What a multiprocessor has comes from the table of compute capabilities, and
- * where CUDA's driver is there, from that (cuda_facts.c).
+ * where CUDA's driver is there, from that (source/nvidia/cuda/facts.c).
  */
 #include <stdio.h>
 #include <string.h>

@@ -52,7 +52,7 @@ bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading
 /* The device was away: what it drew meanwhile nobody knows. */
 void nvml_power_again(const struct source *s, struct nvml_gpu *d);
 
-/* Readers of nvml_rows.c. */
+/* Readers of rows.c. */
 int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r);
 int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the NVML source share. nvml.c is the source, nvml_gpus.c finds devices, nvml_rows.c says what is
- * read and nvml_read.c how, nvml_processes.c, nvml_gpm.c and nvml_events.c have ways of their own.
+ * What the files of the NVML source share. nvml.c is the source, gpus.c finds devices, rows.c says what is
+ * read and read.c how, processes.c, nvml_gpm.c and events.c have ways of their own.
  *
  * A device is a GPU or a MIG instance. Every call may fail for one device alone: what it gave is remembered per device,
  * and one that is lost or asleep keeps the others as they are.
@@ -154,7 +154,7 @@ static inline void nvml_turn_to(const struct source *s, const struct nvml_gpu *d
 	asked_turn_to(s->env, gpu ? known(gpu->index) : UNKNOWN);
 }
 
-/* ---- nvml_gpus.c ---------------------------------------------------------------------------------------------------- */
+/* ---- gpus.c ---------------------------------------------------------------------------------------------------- */
 
 /* Finds the devices. Returns 0, -ENODEV or -ENOMEM with text. */
 int nvml_gpus_find(struct source *s, struct err *err);
@@ -168,7 +168,7 @@ void nvml_gpus_free(struct source *s);
 /* A device more, all zero; NULL without memory. */
 struct nvml_gpu *nvml_gpu_add(struct source *s);
 
-/* ---- nvml_identity.c ------------------------------------------------------------------------------------------------ */
+/* ---- identity.c ------------------------------------------------------------------------------------------------ */
 
 /* Reads what does not change of a device with a handle: name, uuid, place, memory. Returns NVML's code. */
 int nvml_identify(struct source *s, struct nvml_gpu *d);
@@ -180,7 +180,7 @@ void nvml_tell_births(struct source *s, struct framebuf *out);
  * one of them (NULL: about none), with the note that stands if it does not answer, to whoever may have to do without. */
 void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note);
 
-/* ---- nvml_sleep.c --------------------------------------------------------------------------------------------------- */
+/* ---- sleep.c --------------------------------------------------------------------------------------------------- */
 
 /* NVIDIA's GPUs as sysfs lists them. Returns how many there are; at most n are stored. */
 struct nvml_pci_gpu {
@@ -191,12 +191,12 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 /* The same of one; false if there is none. */
 bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret);
 
-/* ---- nvml_instances.c ----------------------------------------------------------------------------------------------- */
+/* ---- instances.c ----------------------------------------------------------------------------------------------- */
 
 /* Finds the instances of d; those that are gone end. */
 void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 
-/* ---- nvml_read.c ---------------------------------------------------------------------------------------------------- */
+/* ---- read.c ---------------------------------------------------------------------------------------------------- */
 
 /* Tells of a metric of d: a value always, unknown once. */
 void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading);
@@ -217,22 +217,22 @@ void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out);
 /* The devices' calls outside of rows: lost and stale ones are dealt with. Returns what the code means. */
 enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out);
 
-/* ---- nvml_events.c -------------------------------------------------------------------------------------------------- */
+/* ---- events.c -------------------------------------------------------------------------------------------------- */
 
 /* Registers for Xids; takes what waits, without waiting. */
 void nvml_events_open(struct source *s);
 void nvml_events_read(struct source *s, struct framebuf *out);
 void nvml_events_close(struct source *s);
 
-/* ---- nvml_facts.c --------------------------------------------------------------------------------------------------- */
+/* ---- facts.c --------------------------------------------------------------------------------------------------- */
 
 void nvml_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
 
-/* ---- nvml_probe.c --------------------------------------------------------------------------------------------------- */
+/* ---- probe.c --------------------------------------------------------------------------------------------------- */
 
 void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx);
 
-/* ---- nvml_rows.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rows.c ---------------------------------------------------------------------------------------------------- */
 
 /* Fills the readings of a row, which are unknown before; r[i] is for metrics[i]. Returns NVML's code. */
 typedef int nvml_reader(struct source *s, struct nvml_gpu *d, struct reading *r);

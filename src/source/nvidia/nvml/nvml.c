@@ -25,7 +25,7 @@ static const struct source_group groups[NVML_GROUPS] = {
 	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
 	[NVML_GROUP_STATE] = { .name = "state", .holds = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
 	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
-	 * moving, and then the lists of those devices alone; slower where they are dear and nothing moves (nvml_turns.c). */
+	 * moving, and then the lists of those devices alone; slower where they are dear and nothing moves (turns.c). */
 	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "who is on the GPUs, and with how much", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
 	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
 	[NVML_GROUP_GPM] = { .name = "gpm", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },

@@ -70,7 +70,7 @@ struct nvml_room {
 /* Reads lists and samples of every device that it is worth it for; births, ends, readings go to out. */
 void nvml_processes_read(struct source *s, struct framebuf *out);
 
-/* ---- nvml_turns.c --------------------------------------------------------------------------------------------------- */
+/* ---- turns.c --------------------------------------------------------------------------------------------------- */
 
 enum {
 	NVML_CREDIT_SPARE = 50 /* hundredths that must be there for what can wait */
@@ -93,7 +93,7 @@ void nvml_processes_watch(struct source *s, struct framebuf *out);
 /* Whether a list of d that can wait may be read: a share of what can be saved up is there, in hundredths. */
 bool nvml_may_list(const struct source *s, int hundredths);
 
-/* ---- nvml_processes.c ----------------------------------------------------------------------------------------------- */
+/* ---- processes.c ----------------------------------------------------------------------------------------------- */
 
 /* All processes of d are gone, or nobody can tell any more. */
 void nvml_processes_end(struct nvml_gpu *d, struct framebuf *out);
@@ -102,10 +102,10 @@ void nvml_processes_free(struct nvml_gpu *d);
 /* The process of that pid; NULL. */
 struct nvml_process *nvml_process_find(const struct nvml_processes *p, uint32_t pid);
 
-/* nvml_use.c: which processes had the engines, by the driver's samples since the last look. */
+/* use.c: which processes had the engines, by the driver's samples since the last look. */
 void nvml_use_read(struct source *s, struct nvml_gpu *d, struct framebuf *out);
 
-/* nvml_lists.c: fills s->room with who is on d, merged. Returns NVML's code: that of the compute list, or that d is lost. */
+/* lists.c: fills s->room with who is on d, merged. Returns NVML's code: that of the compute list, or that d is lost. */
 int nvml_lists_read(struct source *s, struct nvml_gpu *d);
 /* Are processes missing because that list failed? */
 bool nvml_list_lacks(const struct nvml_processes *p, enum nvml_list which);

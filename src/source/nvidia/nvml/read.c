@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a row is read: the first way that works is kept, what a device does not give is asked for once, and what it does
- * not tell is said to be unknown once. Codes and what they mean: nvml_code.c.
+ * not tell is said to be unknown once. Codes and what they mean: code.c.
  */
 #include <stdio.h>
 #include <string.h>

@@ -88,7 +88,7 @@ static int read_memory_early(struct source *s, struct nvml_gpu *d, struct readin
 	return s->nvml.memory_v2 ? NVML_FUNCTION_NOT_FOUND : read_memory(s, d, r);
 }
 
-/* nvml_processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
+/* processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
 static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
 {
 	(void) s;
