@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "framebuf.h"
-#include "watch/engine.h"
+#include "rules/engine.h"
 
 enum {
 	ROUNDS = 15,

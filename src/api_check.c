@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "api_internal.h"
-#include "watch/verdict.h"
+#include "rules/verdict.h"
 
 /* The rules in their order: where each is judged. */
 struct checking {

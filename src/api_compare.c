@@ -13,7 +13,7 @@
 #include "job/comparison.h"
 #include "record/history/history.h"
 #include "sink/compare_runs.h"
-#include "watch/verdict.h"
+#include "rules/verdict.h"
 
 /* A recording that is to be compared. */
 struct candidate {

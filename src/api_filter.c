@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "api_internal.h"
-#include "watch/rule.h"
+#include "rules/rule.h"
 
 struct hiw_filter {
 	struct rule rule;

@@ -15,8 +15,8 @@
 #include "sink/sink.h"
 #include "source/process/pushed.h"
 #include "source/host/scheduler.h"
-#include "watch/engine.h"
-#include "watch/limit.h"
+#include "rules/engine.h"
+#include "rules/limit.h"
 
 /* Frames as hiwater.h has them. */
 struct public_frames {
@@ -68,7 +68,7 @@ struct hiw_recorder {
 	void *on_alert_ctx;
 	bool is_telling;           /* within on_alert */
 	uint64_t alerts_lost;
-	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (watch/usual.h) */
+	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (rules/usual.h) */
 	bool told_lost;            /* alerts that nobody could take were warned of */
 	uint64_t warned_rules;     /* bit n: that rule n has nothing to look at was warned of */
 	struct public_frames *seer; /* who watches; NULL: nobody */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over watch/pushes.h, with a lock around it.
+ * hiwater.h over rules/pushes.h, with a lock around it.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "api_internal.h"
 #include "base/clock.h"
-#include "watch/pushes.h"
+#include "rules/pushes.h"
 
 _Static_assert((int) HIW_PUSH_SERIES == (int) PUSH_SERIES && (int) HIW_PUSH_RATIOS == (int) PUSH_RATIOS &&
 		       (int) HIW_PUSH_RULES == (int) PUSH_RULES && (int) HIW_PUSH_OWN == (int) PUSH_OWN &&

@@ -9,7 +9,7 @@
 
 #include "api_internal.h"
 #include "base/clock.h"
-#include "watch/findings.h"
+#include "findings/findings.h"
 
 /* The end of a job does not wait for many files; who looks at it later may. */
 static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);

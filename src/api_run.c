@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "record/history/history.h"
 #include "sink/sink.h"
-#include "watch/findings.h"
+#include "findings/findings.h"
 
 /* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
 static const int64_t earlier_matters_ns = INT64_C(60000000000);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * The black box: triggers, and the story of a run in which something happened, gathered from its recording, told by
- * watch/.
+ * findings/.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "api_internal.h"
 #include "base/buf.h"
-#include "watch/story.h"
+#include "findings/story.h"
 
 enum {
 	MOST = 4000000

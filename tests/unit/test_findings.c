@@ -3,7 +3,7 @@
  * Each rule fires on one side of its threshold and is silent, with a reason, on the other.
  */
 #include "findings_rig.h"
-#include "watch/rules.h"
+#include "findings/finding.h"
 
 static void test_a_good_run_has_none(void **state)
 {

@@ -9,7 +9,7 @@
 #include "record_rig.h"
 
 #include "job/summary.h"
-#include "watch/findings.h"
+#include "findings/findings.h"
 
 enum {
 	RUNS = 100,

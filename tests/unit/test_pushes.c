@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/pushes.h"
-#include "watch/rule.h"
+#include "rules/pushes.h"
+#include "rules/rule.h"
 
 #define MS  UINT64_C(1000000)
 #define S   UINT64_C(1000000000)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/rule.h"
+#include "rules/rule.h"
 
 #define SECOND UINT64_C(1000000000)
 #define GIB    0x1p30

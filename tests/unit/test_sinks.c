@@ -12,7 +12,7 @@
 
 #include "job/gpus_now.h"
 #include "sink/sink.h"
-#include "watch/gpus.h"
+#include "findings/gpus.h"
 
 static const struct sink_options usual = { .width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater" };
 

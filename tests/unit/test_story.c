@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "watch/story.h"
+#include "findings/story.h"
 
 static void made_event(struct made *m, enum event_kind kind, double at_s, uint32_t id, const char *text)
 {

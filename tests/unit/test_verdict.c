@@ -5,8 +5,8 @@
 #include "findings_rig.h"
 
 #include "framebuf.h"
-#include "watch/verdict.h"
-#include "watch/whole.h"
+#include "rules/verdict.h"
+#include "rules/whole.h"
 
 static struct rule read_rule(const char *text, enum rule_kind kind)
 {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "framebuf.h"
-#include "watch/engine.h"
+#include "rules/engine.h"
 
 #define MS  UINT64_C(1000000)
 #define S   UINT64_C(1000000000)

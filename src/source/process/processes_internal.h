@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the process source (processes*.c, taskstats.c) share; nobody else includes this.
+ * What the files of the process source (processes.c, birth.c and so on, taskstats.c) share; nobody else includes this.
  *
  * A member's files are kept open and read with pread: a descriptor below /proc/PID belongs to that one process for
  * ever, so it answers ESRCH when the process is gone and never speaks of another with the same pid. What is read by
