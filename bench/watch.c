@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "rules/engine.h"
 
 enum {

@@ -24,7 +24,7 @@ static const struct hiw_metric public_metrics[METRIC_COUNT] = {
 		.kind = (enum hiw_kind) KIND_##kind_, \
 		.name = #column, \
 		.sentence = text },
-#include "metric.def"
+#include "model/metric.def"
 #undef X
 };
 

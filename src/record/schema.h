@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "frame.h"
+#include "model/frame.h"
 #include "job/job.h"
 #include "record/rows.h"
 

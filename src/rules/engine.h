@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "frame.h"
+#include "model/frame.h"
 #include "job/job.h"
 #include "rules/rule.h"
 

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "metric.h"
+#include "model/metric.h"
 
 enum {
 	RULE_TEXT = 256,   /* with its NUL */

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "job/job.h"
 #include "record/write/record.h"
 #include "record/read/replay.h"

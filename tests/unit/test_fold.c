@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "record/write/fold.h"
 
 #define MS UINT64_C(1000000)

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 #define GOLDEN TESTS_DIR "/golden/frames.txt"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 static void test_an_empty_one(void **state)
 {

@@ -68,7 +68,7 @@ static void expect_same_job(const struct job *a, const struct job *b)
 			assert_string_equal(f->name, g->name); \
 	}
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

@@ -187,7 +187,7 @@ static void copy_facts(struct facts *to, const struct facts *from)
 #define F_INT(name)             to->name = from->name;
 #define F_TEXT(name)            assert_int_equal(job_set_text(&to->name, from->name), 0);
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

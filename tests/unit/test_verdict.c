@@ -4,7 +4,7 @@
  */
 #include "findings_rig.h"
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "rules/verdict.h"
 #include "rules/whole.h"
 

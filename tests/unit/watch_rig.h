@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "rules/engine.h"
 
 #define MS  UINT64_C(1000000)

@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 
 #include "base/err.h"
-#include "frame.h"
+#include "model/frame.h"
 #include "record/read/replay.h"
 #include "record/rows.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "frame.h"
+#include "model/frame.h"
 #include "job/job.h"
 
 struct replay;

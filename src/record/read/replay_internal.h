@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "record/read/reader.h"
 
 /* An entity with births and ends, between the two. */

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frame.h"
+#include "model/frame.h"
 #include "record/rows.h"
 
 struct fold_options {

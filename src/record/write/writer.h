@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the writer thread does: from messages (record/wire.h) to a file. No locks, no threads here: everything belongs
+ * What the writer thread does: from messages (model/wire.h) to a file. No locks, no threads here: everything belongs
  * to whoever calls. After the first failure nothing more is written; what was committed stays readable.
  */
 #pragma once

@@ -11,7 +11,7 @@
 
 #include "base/maybe.h"
 #include "base/root.h"
-#include "frame.h"
+#include "model/frame.h"
 
 enum {
 	DRM_CARDS = 256 /* most that are looked at */

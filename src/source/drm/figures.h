@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/maybe.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "source/drm/card.h"
 
 enum drm_place {

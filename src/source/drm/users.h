@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "source/drm/clients.h"
 
 struct drm_users {

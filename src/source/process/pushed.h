@@ -14,7 +14,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 #define PUSHED_MESSAGE 8192  /* bytes of one message at most */
 #define PUSHED_MARK    4096  /* of a mark's text, which is what a recording keeps of one */

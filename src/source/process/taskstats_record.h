@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame.h"
+#include "model/frame.h"
 
 /* include/uapi/linux/taskstats.h */
 enum {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu_fact.h"
+#include "model/gpu_fact.h"
 
 /* Is one of those wanted that it can tell? */
 bool cuda_facts_any(const struct gpu_fact_set *wanted);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "source/nvidia/nvml/abi.h"
 
 struct source;

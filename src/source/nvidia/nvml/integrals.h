@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/maybe.h"
-#include "frame.h"
+#include "model/frame.h"
 
 struct source;
 struct nvml_gpu;

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "source/nvidia/nvml/list.h"
 
 struct source;

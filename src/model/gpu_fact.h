@@ -10,7 +10,7 @@
 
 enum gpu_fact {
 #define X(id, kind, most, sentence) GF_##id,
-#include "gpu_fact.def"
+#include "model/gpu_fact.def"
 #undef X
 	GPU_FACT_COUNT
 };

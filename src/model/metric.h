@@ -41,7 +41,7 @@ enum adds {
 
 enum metric {
 #define X(id, ...) M_##id,
-#include "metric.def"
+#include "model/metric.def"
 #undef X
 	METRIC_COUNT,
 };

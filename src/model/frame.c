@@ -2,7 +2,7 @@
  *
  * What the enumerators of frame.h are called, in recordings and in what is exported.
  */
-#include "frame.h"
+#include "model/frame.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gpu_fact.h"
+#include "model/gpu_fact.h"
 
 #define ANY   INT64_MAX
 #define POWER GPU_POWER_MOST
@@ -8,6 +8,6 @@
 
 const struct gpu_fact_row gpu_facts[GPU_FACT_COUNT] = {
 #define X(id, kind, most, sentence) [GF_##id] = { #id, FACT_##kind, most, sentence },
-#include "gpu_fact.def"
+#include "model/gpu_fact.def"
 #undef X
 };

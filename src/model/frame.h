@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/maybe.h"
-#include "metric.h"
+#include "model/metric.h"
 
 /* Who made a frame. Sources tick at their own rates; a stale source sends nothing. */
 enum frame_source {

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "frame.h"
+#include "model/frame.h"
 #include "job/job.h"
 
 enum wire_kind {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/wire.h"
+#include "model/wire.h"
 
 #include <string.h>
 
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 enum {
 	TEXT_MOST = 16 << 10

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "frame.h"
+#include "model/frame.h"
 
 struct framebuf {
 	struct birth *births;

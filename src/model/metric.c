@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "metric.h"
+#include "model/metric.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ const struct metric_info metrics[METRIC_COUNT] = {
 		.origin = orig, \
 		.sentence = sent, \
 	},
-#include "metric.def"
+#include "model/metric.def"
 #undef X
 };
 
