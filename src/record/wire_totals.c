@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/wire.h"
+#include "record/wire_totals.h"
 
 enum {
 	TEXT_MOST = 16 << 10,  /* longer texts are cut, */

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "record/write/queue.h"
-#include "model/wire.h"
+#include "record/wire_totals.h"
 #include "record/write/writer.h"
 
 struct writer_rig {

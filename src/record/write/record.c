@@ -12,7 +12,7 @@
 #include "record/write/queue.h"
 #include "record/write/record_check.h"
 #include "record/share.h"
-#include "model/wire.h"
+#include "record/wire_totals.h"
 #include "record/write/writer.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/wire.h"
+#include "record/wire_totals.h"
 #include "record/write/writer_file.h"
 
 enum {
