@@ -5,7 +5,7 @@
  * rule.h, judged by the engine; they name the series, the ratios and, for what the first series rose by since the last
  * push, "change". Nothing is allocated by a push.
  *
- * Threads: one at a time a list (api_pushes.c has a lock around it).
+ * Threads: one at a time a list (api/pushes.c has a lock around it).
  */
 #pragma once
 
