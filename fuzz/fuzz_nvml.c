@@ -11,7 +11,6 @@
 #include "source/nvidia/dcgm/value.h"
 #include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/list.h"
-#include "source/nvidia/nvml/samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

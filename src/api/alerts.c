@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/smallfile.h"
 #include "source/process/procfs_stat.h"
-#include "rules/usual.h"
+#include "rules/engine.h"
 
 static const uint64_t default_grace_ns = UINT64_C(30000000000);
 

@@ -68,7 +68,7 @@ struct hiw_recorder {
 	void *on_alert_ctx;
 	bool is_telling;           /* within on_alert */
 	uint64_t alerts_lost;
-	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (rules/usual.h) */
+	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (rules/engine.h) */
 	bool told_lost;            /* alerts that nobody could take were warned of */
 	uint64_t warned_rules;     /* bit n: that rule n has nothing to look at was warned of */
 	struct public_frames *seer; /* who watches; NULL: nobody */

@@ -14,6 +14,8 @@
 #include "api/handles.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
+#include "base/mask.h"
 #include "record/history/history.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -477,4 +479,36 @@ int hiw_recorder_end(struct hiw_recorder *r, struct hiw_err *err)
 struct hiw_run *hiw_recorder_run(struct hiw_recorder *r)
 {
 	return &r->run;
+}
+
+/* ---- a command as text, secrets masked ----------------------------------------------------------------------------- */
+
+int command_texts(const char *const *argv, char **ret_text, char **ret_json, size_t *ret_cut)
+{
+	enum {
+		ARGUMENT_SIZE = 4096,
+		COMMAND_MOST = 1 << 16
+	};
+	struct buf text = BUF_INIT(COMMAND_MOST), array = BUF_INIT(4 * COMMAND_MOST);
+	struct mask mask = { 0 };
+	struct json json;
+
+	json_init(&json, &array, true);
+	json_array(&json);
+	*ret_cut = 0;
+	for (size_t i = 0; argv[i]; i++) {
+		const size_t len = strlen(argv[i]);
+		char word[ARGUMENT_SIZE];
+
+		(void) mask_argument(&mask, argv[i], len, word, sizeof(word));
+		if (buf_printf(&text, "%s%s", i ? " " : "", word) == 0)
+			json_str(&json, word);
+		*ret_cut += len >= sizeof(word) || text.error || array.error;
+	}
+	json_end(&json);
+	*ret_text = strdup(text.data);
+	*ret_json = strdup(array.error ? "[]" : array.data);
+	buf_done(&text);
+	buf_done(&array);
+	return *ret_text && *ret_json ? 0 : -ENOMEM;
 }

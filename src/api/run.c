@@ -2,6 +2,7 @@
  *
  * hiwater.h over the folders: runs, live and read back, and the history.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,15 @@
 #include <unistd.h>
 
 #include "api/handles.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/history/history.h"
-#include "sink/sink.h"
 #include "findings/findings.h"
+#include "findings/story.h"
+#include "record/history/history.h"
+#include "rules/verdict.h"
+#include "sink/exporter.h"
+#include "sink/sink.h"
 
 /* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
 static const int64_t earlier_matters_ns = INT64_C(60000000000);
@@ -334,4 +339,278 @@ int hiw_history_remove(const char *run, struct hiw_err *ret_err)
 	struct err err = { "" };
 
 	return api_err(ret_err, &err, history_remove(run, &err));
+}
+
+/* ---- rules about a run that is over -------------------------------------------------------------------------------- */
+
+/* The rules in their order: where each is judged. */
+struct checking {
+	struct watch *watch;
+	size_t n, n_watched;
+	struct {
+		enum check_by by;
+		struct rule rule;   /* by the summary */
+		size_t watched;     /* else its number in the watch */
+	} *rules;
+};
+
+static int add_rule(struct checking *c, const char *text, struct err *err)
+{
+	struct rule rule;
+	int r = rule_parse(text, RULE_CHECK, &rule, err);
+
+	if (r < 0)
+		return r;
+	const enum check_by by = check_by(&rule);
+
+	c->rules[c->n].by = by;
+	if (by == CHECK_SUMMARY) {
+		c->rules[c->n++].rule = rule;
+		return 0;
+	}
+	r = watch_add(c->watch, &rule);
+	if (r == -E2BIG)
+		return err_set(err, -EINVAL, "there are more than %d rules; ask in two goes", WATCH_RULES);
+	if (r < 0)
+		return r;
+	c->rules[c->n++].watched = (size_t) r;
+	c->n_watched++;
+	return 0;
+}
+
+static void checking_done(struct checking *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		rule_done(&c->rules[i].rule);
+	free(c->rules);
+	watch_free(c->watch);
+}
+
+static bool see_frame(void *ctx, const struct frame *frame)
+{
+	struct checking *c = ctx;
+	struct alert alert;
+
+	watch_see(c->watch, frame);
+	while (watch_next(c->watch, &alert))
+		; /* what counts is the story */
+	return true;
+}
+
+static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verdict *ret)
+{
+	const enum check_by by = c->rules[i].by;
+	const struct rule *rule = by == CHECK_SUMMARY ? &c->rules[i].rule : watch_rule(c->watch, c->rules[i].watched);
+
+	if (by == CHECK_SUMMARY)
+		check_final(rule, &run->summary, ret);
+	else if (by == CHECK_END)
+		check_end(c->watch, c->rules[i].watched, ret);
+	else
+		check_story(c->watch, c->rules[i].watched, ret);
+	if (!run->summary.complete)
+		check_unfinished(rule, ret);
+}
+
+static void tell(struct hiw_run *run, struct checking *c, const char *const *rules,
+	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx)
+{
+	static const enum hiw_verdict verdicts[] = { [VERDICT_PASS] = HIW_PASS, [VERDICT_FAIL] = HIW_FAIL, [VERDICT_INCOMPLETE] = HIW_INCOMPLETE };
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct verdict v;
+
+		judge(run, c, i, &v);
+		const struct hiw_checked checked = {
+			.verdict = verdicts[v.kind],
+			.rule = rules[i],
+			.text = v.text,
+			.value = v.number,
+			.at_ns = api_maybe(v.at_ns),
+		};
+
+		see(ctx, &checked);
+	}
+}
+
+int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
+	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *ret_err)
+{
+	struct checking c = { .rules = calloc(n + 1, sizeof(*c.rules)), .watch = watch_new(job_facts_const(run->job)) };
+	struct err err = { "" };
+	int r = c.rules && c.watch ? 0 : -ENOMEM;
+
+	if (r == 0 && !run->replay)
+		r = err_set(&err, -EINVAL, "a live run is checked by its alerts, not by this");
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add_rule(&c, rules[i], &err);
+	if (r == 0 && c.n_watched)
+		r = replay_frames(run->replay, true, see_frame, &c, &err);
+	if (r == 0)
+		r = run_summarise(run, false);
+	if (r == 0)
+		tell(run, &c, rules, see, ctx);
+	checking_done(&c);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- a recording in other programs' formats ------------------------------------------------------------------------ */
+
+static bool export_frame(void *ctx, const struct frame *frame)
+{
+	return export_see(ctx, frame);
+}
+
+int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *ret_err)
+{
+	struct hiw_export given = { .size = sizeof(given) };
+	struct err err = { "" }, end_err = { "" };
+	struct export *e = NULL;
+	int r, end;
+
+	memcpy(&given, what, what->size < sizeof(given) ? what->size : sizeof(given));
+	const struct export_options options = {
+		.to = given.to ? given.to : "",
+		.table = given.entity,
+		.redact = given.redact,
+		.write = given.write,
+		.ctx = given.ctx,
+	};
+
+	r = run->replay ? export_new(run->job, &options, &e, &err) : err_set(&err, -EINVAL, "a live run is exported from its file, not from its recorder");
+	if (r < 0)
+		return api_err(ret_err, &err, r);
+	r = replay_frames(run->replay, given.recent, export_frame, e, &err);
+	end = export_end(e, r == 0, &end_err);
+	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
+}
+
+/* ---- what happened, from the run's recording, worded by findings/ -------------------------------------------------- */
+
+enum {
+	MOST = 4000000
+};
+
+struct gathering {
+	struct story_held *held;
+	struct story_level *levels;
+	size_t n_held, cap_held, n_levels, cap_levels;
+	int error;
+};
+
+static void take_held(void *ctx, uint32_t id, int64_t bytes)
+{
+	struct gathering *g = ctx;
+
+	if (g->error == 0)
+		g->error = vec_room(&g->held, &g->cap_held, g->n_held, sizeof(*g->held), MOST);
+	if (g->error == 0)
+		g->held[g->n_held++] = (struct story_held) { id, bytes };
+}
+
+static void take_level(void *ctx, uint64_t time_ns, int64_t bytes)
+{
+	struct gathering *g = ctx;
+
+	if (g->error == 0)
+		g->error = vec_room(&g->levels, &g->cap_levels, g->n_levels, sizeof(*g->levels), MOST);
+	if (g->error == 0)
+		g->levels[g->n_levels++] = (struct story_level) { time_ns, bytes };
+}
+
+/* The recording of a run that was just measured is read back; without one the summary is all there is. */
+static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
+{
+	const struct replay_seer seer = { take_held, take_level, g };
+	const char *path = job_facts_const(run->job)->recording;
+	struct replay *opened = NULL;
+
+	if (run->replay)
+		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, &seer);
+	else if (path && replay_open(path, &opened, NULL) == 0)
+		g->error = replay_moment(opened, of->at_ns, of->on_gpu, &seer);
+	replay_close(opened);
+}
+
+int run_tell(struct hiw_run *run)
+{
+	struct gathering g = { 0 };
+	struct story_moment moment;
+	int r;
+
+	if (!story_when(&run->summary, &moment))
+		return 0;
+	gather(run, &moment, &g);
+	moment.held = g.held;
+	moment.n_held = g.n_held;
+	moment.levels = g.levels;
+	moment.n_levels = g.n_levels;
+	r = story_make(&run->summary, &moment);
+	free(g.held);
+	free(g.levels);
+	return r < 0 ? r : g.error == -ENOMEM ? g.error
+					      : 0;
+}
+
+void hiw_recorder_trigger(struct hiw_recorder *r, const char *why)
+{
+	sampler_now(r->sampler);
+	sampler_trigger(r->sampler, why);
+}
+
+/* ---- the other ranks of a run's job, by their recordings in the same folder ---------------------------------------- */
+
+/* The end of a job does not wait for many files; who looks at it later may. */
+static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
+
+/* Adds the recording's rank, if it is another one of the same job. */
+static void take_rank(const struct facts *own, const char *path, struct other_rank *ranks, size_t *n)
+{
+	struct replay *replay = NULL;
+	struct job *job = NULL;
+
+	if (replay_open(path, &replay, NULL) == 0 && replay_job(replay, &job, NULL) == 0) {
+		const struct facts *f = job_facts_const(job);
+		const double step_s = findings_step_s(job);
+
+		if (is_same(own->scheduler_job, f->scheduler_job) && f->rank.known && f->rank.value != own->rank.value && step_s >= 0)
+			ranks[(*n)++] = (struct other_rank) { f->rank.value, step_s };
+	}
+	job_free(job);
+	replay_close(replay);
+}
+
+static void read_folder(const struct facts *own, const char *folder, uint64_t until_ns, struct other_rank *ranks, size_t *n)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	char path[4096];
+
+	while (dir && *n < RANKS_MOST && clock_boot_ns() < until_ns && (entry = readdir(dir))) {
+		const size_t len = strlen(entry->d_name);
+		const int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+
+		if (len > 4 && strcmp(entry->d_name + len - 4, ".hiw") == 0 && size > 0 && (size_t) size < sizeof(path))
+			take_rank(own, path, ranks, n);
+	}
+	if (dir)
+		(void) closedir(dir);
+}
+
+struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n)
+{
+	const struct facts *f = job_facts_const(run->job);
+	const char *slash = f->recording ? strrchr(f->recording, '/') : NULL;
+	const uint64_t until = clock_boot_ns() + (run->replay ? later_patience_ns : live_patience_ns);
+	struct other_rank *ranks;
+	char folder[4096];
+
+	*ret_n = 0;
+	if (!f->recording || !f->rank.known || !f->ranks.known || f->ranks.value < 2 || findings_step_s(run->job) < 0)
+		return NULL;
+	ranks = calloc(RANKS_MOST, sizeof(*ranks));
+	(void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - f->recording) : 1, slash ? f->recording : ".");
+	if (ranks)
+		read_folder(f, *folder ? folder : "/", until, ranks, ret_n);
+	return ranks;
 }

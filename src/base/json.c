@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "base/utf8.h"
+#include "base/textwidth.h"
 
 void json_init(struct json *j, struct buf *out, bool compact)
 {

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/beside.h"
+#include "cli/columns.h"
 #include "cli/cli.h"
 #include "cli/doctor_rates.h"
 #include "cli/programs.h"

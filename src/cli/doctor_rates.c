@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/beside.h"
+#include "cli/columns.h"
 
 enum {
 	RATES_MOST = 256,

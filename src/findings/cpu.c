@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "findings/figures_of.h"
 #include "findings/finding.h"
 
 enum {

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "findings/findings.h"
+#include "job/summary.h"
 
 /* What is known when rules are judged. */
 struct known_of_run {
@@ -69,3 +70,11 @@ double foreign_cores(const struct summary *s);
 
 /* True if main ended with status 0, by itself. */
 bool run_succeeded(const struct summary *s);
+
+/* ---- figures from the job's accumulators --------------------------------------------------------------------------- */
+
+/* What a counter of the host or the job rose by during the run. */
+struct maybe figures_rise(const struct summary *s, enum metric metric);
+/* A gauge's largest value, and its mean over the time it is known for; negative if it is unknown. */
+struct maybe figures_most(const struct summary *s, enum metric metric, uint32_t id);
+double figures_mean(const struct summary *s, enum metric metric, uint32_t id);

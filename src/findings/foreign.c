@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "findings/figures_of.h"
-#include "findings/gpus.h"
 #include "findings/finding.h"
+#include "findings/gpus.h"
 
 enum {
 	FOREIGN_PERCENT = 10,

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
-#include "findings/figures_of.h"
 #include "findings/finding.h"
 
 #define MIB INT64_C(1048576)

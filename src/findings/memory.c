@@ -6,9 +6,8 @@
 #include <sys/wait.h>
 
 #include "base/units.h"
-#include "findings/figures_of.h"
-#include "findings/growth.h"
 #include "findings/finding.h"
+#include "findings/growth.h"
 
 enum {
 	OOM_PERCENT = 95,

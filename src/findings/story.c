@@ -9,10 +9,9 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "findings/figures_of.h"
+#include "findings/finding.h"
 #include "findings/gpus.h"
 #include "findings/growth.h"
-#include "findings/finding.h"
 
 enum {
 	LIMIT_PERCENT = 95, /* of the limit: what held so much, or was about to, may have run into it */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "model/gpu_fact.h"
+
 const struct metric_info metrics[METRIC_COUNT] = {
 #define X(id, ent, nam, uni, kin, add, o, labels, js, orig, sent) \
 	[M_##id] = { \
@@ -51,3 +53,16 @@ int entity_find(const char *name)
 	}
 	return -1;
 }
+
+/* ---- facts of GPUs ------------------------------------------------------------------------------------------------- */
+
+#define ANY   INT64_MAX
+#define POWER GPU_POWER_MOST
+#define CLOCK GPU_CLOCK_MOST
+#define TEMP  GPU_TEMP_MOST
+
+const struct gpu_fact_row gpu_facts[GPU_FACT_COUNT] = {
+#define X(id, kind, most, sentence) [GF_##id] = { #id, FACT_##kind, most, sentence },
+#include "model/gpu_fact.def"
+#undef X
+};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/engine_internal.h"
+#include "rules/engine.h"
 
 bool watch_next(struct watch *w, struct alert *ret)
 {
@@ -145,4 +146,61 @@ void alert_tell(struct judging *j, bool raised, const struct rule_seen *seen)
 		w->lost++;
 	else
 		w->n_waiting++;
+}
+
+/* ---- the largest user of a GPU's memory, for limits on it ---------------------------------------------------------- */
+
+int watch_keep_holders(struct watch *w)
+{
+	const struct rule_term held = { .name = { .what = RULE_METRIC, .entity = ENTITY_GPU_PROCESS, .metric = M_GPROC_MEM, .also = -1 } };
+
+	w->entities |= 1U << ENTITY_GPU_PROCESS | 1U << ENTITY_GPU;
+	w->holders = cells_slot(&w->cells, &held);
+	w->has_holders = true;
+	return 0;
+}
+
+int32_t watch_holder(const struct watch *w, uint32_t gpu)
+{
+	const struct crowd *crowd = &w->cells.crowds[ENTITY_GPU_PROCESS];
+	double most = 0;
+	int32_t pid = 0;
+
+	for (size_t i = 0; w->has_holders && i < crowd->n; i++) {
+		const struct place *p = &crowd->places[i];
+		const struct cell *cell = &w->cells.slots[w->holders].cells[i];
+
+		if (!p->id || p->gpu != gpu || !p->ours || p->pid == 0 || !cell->known || cell->value <= most)
+			continue;
+		most = cell->value;
+		pid = p->pid;
+	}
+	return pid;
+}
+
+int32_t watch_holder_of_index(const struct watch *w, uint32_t index)
+{
+	const int place = cells_gpu(&w->cells, index);
+
+	return place < 0 ? 0 : watch_holder(w, w->cells.crowds[ENTITY_GPU].places[place].id);
+}
+
+/* ---- the preset of common alerts ----------------------------------------------------------------------------------- */
+
+const char *const usual_alerts[] = {
+	"ram > 90%",
+	"gpu.mem > 95%",
+	"gpu.job_mem > 0B and gpu.busy < 5% for 10m",
+	"gpu.throttle_thermal > 5% for 1m",
+	"host.disk_free < 1GiB",
+	"host.shm > 80%",
+	"no step for 5x median and no step for 1m",
+	"error: loss is nan or loss is inf",
+	"error: exit != 0",
+	NULL,
+};
+
+bool usual_is(const char *text)
+{
+	return strcmp(text, "usual") == 0;
 }

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "rules/engine_internal.h"
-#include "rules/whole.h"
 
 static const uint64_t least_quiet_ns = UINT64_C(1000000000); /* before a rule without a span is cleared */
 
@@ -476,4 +475,78 @@ bool watch_about_memory(const struct watch *w)
 const struct watch_story *watch_story(const struct watch *w, size_t number)
 {
 	return &w->rules[number].story;
+}
+
+/* ---- counts over members and GPUs, for rules about a run that is over ---------------------------------------------- */
+
+/* Is a, of two for whom the rule came to the same, closer to what it asks about, or further beyond it? Without ever, always
+ * or never that is to break it. */
+static bool is_nearer(const struct rule *rule, const struct rule_seen *a, const struct rule_seen *b)
+{
+	const struct rule_term *t = a->term;
+
+	if (t != b->term || t->test != TEST_COMPARE || !a->value.known || !b->value.known)
+		return false;
+	return ((t->op == OP_GT || t->op == OP_GE) != (rule->quantifier == RULE_BARE)) == (a->value.value > b->value.value);
+}
+
+void tally_count(struct judging *j, struct tally *tally)
+{
+	const struct rule *rule = &j->watched->rule;
+	struct rule_seen seen;
+	const bool holds = rule_holds(rule, judging_look, j, &seen);
+	struct tallied *t = &tally->of[holds ? TALLY_HOLDS : seen.missing ? TALLY_UNKNOWN
+									  : TALLY_HOLDS_NOT];
+
+	seen.value.text = NULL; /* its owner may go */
+	if (t->n++ > 0 && !is_nearer(rule, &seen, &t->seen))
+		return;
+	t->seen = seen;
+	alert_who(j, t->who, sizeof(t->who));
+}
+
+void watch_tally(struct watch *w, size_t number, struct tally *ret)
+{
+	struct watched *r = &w->rules[number];
+	const struct crowd *crowd = &w->cells.crowds[r->rule.subject];
+	struct judging j = { .w = w, .watched = r, .number = number, .subject = r->rule.subject, .now = w->now_ns };
+
+	*ret = r->ended;
+	for (j.place = 0; j.place < crowd->n; j.place++) {
+		if (crowd->places[j.place].id)
+			tally_count(&j, ret);
+	}
+}
+
+/* ---- the base of a percentage -------------------------------------------------------------------------------------- */
+
+static struct maybe cores_of(const struct facts *f, enum entity entity)
+{
+	const struct maybe cpus = f->cpus.known ? known(f->cpus.value * INT64_C(1000000000)) : UNKNOWN;
+	const struct maybe quota = f->limit_cpu_ppm.known ? known(f->limit_cpu_ppm.value * 1000) : UNKNOWN;
+
+	return entity == ENTITY_HOST ? cpus : maybe_min(quota, cpus);
+}
+
+struct maybe whole_of(const struct facts *f, const struct rule_term *t, struct maybe gpu_bytes)
+{
+	const struct maybe limit = f->limit_bytes.known ? f->limit_bytes : f->request_bytes;
+
+	switch (t->whole) {
+	case WHOLE_RAM:
+		return limit.known ? limit : f->capacity_bytes;
+	case WHOLE_LIMIT:
+		return limit;
+	case WHOLE_CAPACITY:
+		return f->capacity_bytes;
+	case WHOLE_GPU:
+		return gpu_bytes;
+	case WHOLE_CORES:
+		return cores_of(f, t->name.entity);
+	case WHOLE_NONE:
+	case WHOLE_BASE:
+	case WHOLE_MEDIAN:
+		break;
+	}
+	return UNKNOWN;
 }

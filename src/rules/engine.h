@@ -12,8 +12,10 @@
  */
 #pragma once
 
-#include "model/frame.h"
+#include <stdbool.h>
+
 #include "job/job.h"
+#include "model/frame.h"
 #include "rules/rule.h"
 
 enum {
@@ -100,3 +102,17 @@ int watch_keep_holders(struct watch *w);
 int32_t watch_holder(const struct watch *w, uint32_t gpu);
 int32_t watch_holder_of_index(const struct watch *w, uint32_t index);
 const struct watch_story *watch_story(const struct watch *w, size_t number);
+
+/* ---- the base of a percentage: the same for alerts, limits and checks ---------------------------------------------- */
+
+/* In the metric's unit; of processors in ns a second: of the machine's metrics those that the job may run on, else the
+ * quota where it is less. gpu_bytes: the memory of the GPU that the term looks at. Unknown: nothing to take a part of. */
+struct maybe whole_of(const struct facts *facts, const struct rule_term *term, struct maybe gpu_bytes);
+
+/* ---- the preset of common alerts: --alert usual -------------------------------------------------------------------- */
+
+/* Does text stand for them? */
+bool usual_is(const char *text);
+
+/* The rules, NULL-terminated. The manual has them, too (cli/measure.h). */
+extern const char *const usual_alerts[];

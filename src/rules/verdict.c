@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "rules/whole.h"
+#include "rules/engine.h"
 
 /* It has a value of the whole run. */
 static bool is_of_run(const struct rule_term *t)

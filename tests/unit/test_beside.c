@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/beside.h"
+#include "cli/columns.h"
 
 static void assert_beside(const char *left, size_t at, const char *right, size_t width, const char *expected)
 {

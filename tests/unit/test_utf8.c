@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/utf8.h"
+#include "base/textwidth.h"
 
 static void test_lengths(void **state)
 {

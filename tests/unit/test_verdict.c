@@ -6,7 +6,7 @@
 
 #include "model/framebuf.h"
 #include "rules/verdict.h"
-#include "rules/whole.h"
+#include "rules/engine.h"
 
 static struct rule read_rule(const char *text, enum rule_kind kind)
 {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
+#include "base/smallfile.h"
 #include "cli/cli.h"
 #include "cli/run/run.h"
 #include "cli/run/child.h"

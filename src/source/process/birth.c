@@ -10,9 +10,8 @@
 #include <sys/resource.h>
 
 #include "base/buf.h"
-#include "base/descriptors.h"
-#include "base/mask.h"
 #include "base/smallfile.h"
+#include "base/mask.h"
 #include "source/process/procfs_status.h"
 
 static bool is_named(const struct member *m, const struct procfs_stat *st)

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/smallfile.h"
 
 static const char *const keep_names[KEEP_COUNT] = { "statm", "stat", "status", "io" };

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/smallfile.h"
 #include "source/process/procfs_status.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "source/library.h"
+#include "source/nvidia/library.h"
 
 /* CUdevice_attribute of cuda.h. */
 static const struct {

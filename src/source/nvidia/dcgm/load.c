@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "source/library.h"
+#include "source/nvidia/library.h"
 
 enum {
 	PORT = 5555,

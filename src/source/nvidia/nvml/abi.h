@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a call returns. More codes exist and will come: code.h says what each means here. */
+/* What a call returns. More codes exist and will come: tables.h says what each means here. */
 enum nvml_return {
 	NVML_SUCCESS = 0,
 	NVML_UNINITIALIZED = 1,

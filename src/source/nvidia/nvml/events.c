@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "source/nvidia/nvml/internal.h"
-#include "source/nvidia/nvml/xid.h"
+#include "source/nvidia/nvml/tables.h"
 
 enum {
 	MOST = 64 /* events a look: a storm must not hold up the rest */

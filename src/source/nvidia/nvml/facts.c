@@ -8,7 +8,7 @@
 
 #include "source/nvidia/cuda/facts.h"
 #include "source/nvidia/nvml/internal.h"
-#include "source/nvidia/nvml/spec.h"
+#include "source/nvidia/nvml/tables.h"
 
 enum {
 	MOST = 2, /* facts of a call */

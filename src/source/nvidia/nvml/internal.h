@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "source/nvidia/nvml/code.h"
+#include "source/nvidia/nvml/tables.h"
 #include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/gpm.h"
 #include "source/nvidia/nvml/integrals.h"
@@ -180,7 +180,7 @@ void nvml_tell_births(struct source *s, struct framebuf *out);
  * one of them (NULL: about none), with the note that stands if it does not answer, to whoever may have to do without. */
 void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note);
 
-/* ---- sleep.c --------------------------------------------------------------------------------------------------- */
+/* ---- gpus.c, sleeping GPUs --------------------------------------------------------------------------------------------------- */
 
 /* NVIDIA's GPUs as sysfs lists them. Returns how many there are; at most n are stored. */
 struct nvml_pci_gpu {

@@ -7,7 +7,7 @@
 
 #include "source/nvidia/nvml/integrals.h"
 #include "source/nvidia/nvml/internal.h"
-#include "source/nvidia/nvml/samples.h"
+#include "source/nvidia/nvml/fields.h"
 
 enum {
 	PCT = 10000, /* of millionths */
