@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: rules while a job runs, and what they ask for.
+ * The public interface: rules while a job runs, and what they ask for.
  */
 #include <errno.h>
 #include <signal.h>
@@ -152,7 +152,7 @@ static void call_back(struct hiw_recorder *r)
 	if (!r->on_alert || r->is_telling)
 		return;
 	r->is_telling = true;
-	while (r->on_alert && hiw_recorder_alert(r, &alert))
+	while (r->on_alert && hwi_recorder_alert(r, &alert))
 		r->on_alert(r->on_alert_ctx, &alert);
 	r->is_telling = false;
 }
@@ -351,7 +351,7 @@ void hiw_recorder_on_alert(struct hiw_recorder *r, void (*see)(void *ctx, const 
 	r->on_alert_ctx = ctx;
 }
 
-bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
+bool hwi_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 {
 	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
 
@@ -378,7 +378,7 @@ bool hiw_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 	return true;
 }
 
-uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *r)
+uint64_t hwi_recorder_alerts_lost(const struct hiw_recorder *r)
 {
 	return r->alerts_lost + (r->watch ? watch_lost(r->watch) : 0);
 }
@@ -476,7 +476,7 @@ bool hiw_recorder_ending(const struct hiw_recorder *r)
 	return limits_wait(&r->limits, sampler_job(r->sampler));
 }
 
-void hiw_recorder_cut_grace(struct hiw_recorder *r)
+void hwi_recorder_cut_grace(struct hiw_recorder *r)
 {
 	limits_cut(&r->limits);
 	take_alerts(r);

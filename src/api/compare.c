@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: runs beside each other.
+ * The public interface: runs beside each other.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: frames, of a recorder and of a recording.
+ * The public interface: frames, of a recorder and of a recording.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -249,13 +249,13 @@ int hiw_player_seek(struct hiw_player *p, uint64_t from_ns, struct hiw_err *ret_
 
 /* ---- rules that pick processes ------------------------------------------------------------------------------------- */
 
-struct hiw_filter {
+struct hwi_filter {
 	struct rule rule;
 };
 
-int hiw_filter_new(const char *text, struct hiw_filter **ret, struct hiw_err *ret_err)
+int hwi_filter_new(const char *text, struct hwi_filter **ret, struct hiw_err *ret_err)
 {
-	struct hiw_filter *filter = calloc(1, sizeof(*filter));
+	struct hwi_filter *filter = calloc(1, sizeof(*filter));
 	struct err err = { "" };
 	int r = filter ? rule_parse(text, RULE_FILTER, &filter->rule, &err) : -ENOMEM;
 
@@ -266,7 +266,7 @@ int hiw_filter_new(const char *text, struct hiw_filter **ret, struct hiw_err *re
 	return api_err(ret_err, &err, r);
 }
 
-void hiw_filter_free(struct hiw_filter *filter)
+void hwi_filter_free(struct hwi_filter *filter)
 {
 	if (!filter)
 		return;
@@ -276,7 +276,7 @@ void hiw_filter_free(struct hiw_filter *filter)
 
 /* Who answers. */
 struct asking {
-	void (*look)(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret);
+	void (*look)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret);
 	void *ctx;
 };
 
@@ -290,7 +290,7 @@ static void look(void *ctx, const struct rule *rule, size_t i, struct rule_value
 	};
 	const struct asking *asking = ctx;
 	const struct rule_term *term = &rule->terms[i];
-	const struct hiw_asked asked = {
+	const struct hwi_asked asked = {
 		.field = term->name.what == RULE_FIELD ? fields[term->name.field] : NULL,
 		.entity = (enum hiw_entity) term->name.entity,
 		.gpu_index = { term->name.index, term->name.indexed },
@@ -299,7 +299,7 @@ static void look(void *ctx, const struct rule *rule, size_t i, struct rule_value
 		.rate = term->rate,
 		.peak = term->name.part == PART_PEAK,
 	};
-	struct hiw_answer answer = { .known = false };
+	struct hwi_answer answer = { .known = false };
 
 	if (term->name.what == RULE_FIELD || term->name.what == RULE_METRIC)
 		asking->look(asking->ctx, &asked, &answer);
@@ -310,8 +310,8 @@ static void look(void *ctx, const struct rule *rule, size_t i, struct rule_value
 	ret->text = answer.text;
 }
 
-bool hiw_filter_picks(const struct hiw_filter *filter,
-	void (*see)(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret), void *ctx)
+bool hwi_filter_picks(const struct hwi_filter *filter,
+	void (*see)(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret), void *ctx)
 {
 	struct asking asking = { see, ctx };
 

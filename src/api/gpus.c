@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: the GPUs of this machine.
+ * The interface of our own programs: the GPUs of this machine.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ enum {
 	DEVICES_MOST = 512,
 };
 
-struct hiw_gpus {
+struct hwi_gpus {
 	struct root root;
 	struct source_env env;
 	struct gpus_options options;
@@ -38,17 +38,17 @@ struct hiw_gpus {
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
 
-static void take_options(struct hiw_gpus *g, const struct hiw_gpus_options *o)
+static void take_options(struct hwi_gpus *g, const struct hwi_gpus_options *o)
 {
 	static const enum gpus_kind kinds[] = {
-		[HIW_GPUS_TEXT] = GPUS_TEXT,
-		[HIW_GPUS_JSON] = GPUS_JSON,
-		[HIW_GPUS_CSV] = GPUS_CSV,
-		[HIW_GPUS_CSV_PROCESSES] = GPUS_CSV_PROCESSES,
-		[HIW_GPUS_LINE] = GPUS_LINE,
-		[HIW_GPUS_LIST] = GPUS_LIST,
-		[HIW_GPUS_QUERY] = GPUS_QUERY,
-		[HIW_GPUS_QUERY_APPS] = GPUS_QUERY_APPS,
+		[HWI_GPUS_TEXT] = GPUS_TEXT,
+		[HWI_GPUS_JSON] = GPUS_JSON,
+		[HWI_GPUS_CSV] = GPUS_CSV,
+		[HWI_GPUS_CSV_PROCESSES] = GPUS_CSV_PROCESSES,
+		[HWI_GPUS_LINE] = GPUS_LINE,
+		[HWI_GPUS_LIST] = GPUS_LIST,
+		[HWI_GPUS_QUERY] = GPUS_QUERY,
+		[HWI_GPUS_QUERY_APPS] = GPUS_QUERY_APPS,
 	};
 
 	g->options = (struct gpus_options) {
@@ -61,14 +61,14 @@ static void take_options(struct hiw_gpus *g, const struct hiw_gpus_options *o)
 	g->patience_ns = o->patience_ns;
 }
 
-static int copy_texts(struct hiw_gpus *g, const struct hiw_gpus_options *o)
+static int copy_texts(struct hwi_gpus *g, const struct hwi_gpus_options *o)
 {
 	g->what = strdup(o->fields ? o->fields : "");
 	g->ids = o->ids ? strdup(o->ids) : NULL;
 	return g->what && (g->ids || !o->ids) ? 0 : -ENOMEM;
 }
 
-static int start(struct hiw_gpus *g, const struct hiw_gpus_options *o, struct err *err)
+static int start(struct hwi_gpus *g, const struct hwi_gpus_options *o, struct err *err)
 {
 	const struct gpu_vendor *vendors = gpu_vendors;
 	struct gpus_needs needs;
@@ -86,28 +86,28 @@ static int start(struct hiw_gpus *g, const struct hiw_gpus_options *o, struct er
 	return g->look ? 0 : -ENOMEM;
 }
 
-int hiw_gpus_open(const struct hiw_gpus_options *options, struct hiw_gpus **ret, struct hiw_err *ret_err)
+int hwi_gpus_open(const struct hwi_gpus_options *options, struct hwi_gpus **ret, struct hiw_err *ret_err)
 {
-	struct hiw_gpus *g = calloc(1, sizeof(*g));
+	struct hwi_gpus *g = calloc(1, sizeof(*g));
 	struct err err = { "" };
 	int r;
 
 	if (!g)
 		return -ENOMEM;
-	r = options->size == sizeof(*options) && (unsigned) options->format <= HIW_GPUS_QUERY_APPS ? copy_texts(g, options) : -EINVAL;
+	r = options->size == sizeof(*options) && (unsigned) options->format <= HWI_GPUS_QUERY_APPS ? copy_texts(g, options) : -EINVAL;
 	if (r == 0) {
 		take_options(g, options);
 		r = start(g, options, &err);
 	}
 	if (r < 0) {
-		hiw_gpus_close(g);
+		hwi_gpus_close(g);
 		return api_err(ret_err, &err, r);
 	}
 	*ret = g;
 	return 0;
 }
 
-void hiw_gpus_close(struct hiw_gpus *g)
+void hwi_gpus_close(struct hwi_gpus *g)
 {
 	if (!g)
 		return;
@@ -144,7 +144,7 @@ static void name_user(struct gpus_now *now, struct gpu_user_now *u)
 	replace(now, &u->user, found ? found->pw_name : number);
 }
 
-static void describe(struct hiw_gpus *g, struct gpu_user_now *u)
+static void describe(struct hwi_gpus *g, struct gpu_user_now *u)
 {
 	struct gpus_now *now = &g->now;
 	char path[64], block[COMMAND_MOST], command[COMMAND_MOST];
@@ -241,7 +241,7 @@ static bool is_named(const struct gpu_now *d, const char *word)
 }
 
 /* An instance is chosen with its GPU. Returns 0, or -ENODEV with text where a word names none. */
-static int choose(struct hiw_gpus *g, struct err *err)
+static int choose(struct hwi_gpus *g, struct err *err)
 {
 	char *words = strdup(g->ids), *rest = words, *word;
 	int r = words ? 0 : -ENOMEM;
@@ -309,7 +309,7 @@ static int find_lost(const struct gpus_now *now, struct err *err)
 	return r;
 }
 
-int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
+int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
 {
 	struct err err = { "" }, why = { "" };
 	char host[256];
@@ -342,7 +342,7 @@ int hiw_gpus_look(struct hiw_gpus *g, struct hiw_err *ret_err)
 /* ---- what is missing where no note has a place ------------------------------------------------------------------------- */
 
 /* Of all devices, or of one that was asked for. */
-static bool is_of_chosen(const struct hiw_gpus *g, const struct gpu_note_now *note)
+static bool is_of_chosen(const struct hwi_gpus *g, const struct gpu_note_now *note)
 {
 	for (size_t i = 0; i < g->now.n_gpus; i++) {
 		if (g->now.gpus[i].id == note->gpu)
@@ -353,7 +353,7 @@ static bool is_of_chosen(const struct hiw_gpus *g, const struct gpu_note_now *no
 
 /* Why a device says nothing is for all who have no notes; why a figure is missing for who has all figures, why nobody is on it
  * for who lists processes. */
-static bool explains(const struct hiw_gpus *g, const struct gpu_note_now *note)
+static bool explains(const struct hwi_gpus *g, const struct gpu_note_now *note)
 {
 	static const struct {
 		bool has_notes, of_processes, of_figures;
@@ -376,7 +376,7 @@ static bool explains(const struct hiw_gpus *g, const struct gpu_note_now *note)
 	return of_device || kinds[g->options.kind].of_processes;
 }
 
-bool hiw_gpus_warning(struct hiw_gpus *g, struct hiw_err *ret)
+bool hwi_gpus_warning(struct hwi_gpus *g, struct hiw_err *ret)
 {
 	for (size_t i = 0; i < g->now.n_notes; i++) {
 		struct gpu_note_now *note = &g->now.notes[i];
@@ -394,14 +394,14 @@ bool hiw_gpus_warning(struct hiw_gpus *g, struct hiw_err *ret)
 
 /* ---- what it was ---------------------------------------------------------------------------------------------------- */
 
-bool hiw_gpus_device(const struct hiw_gpus *g, size_t i, struct hiw_gpu_device *ret)
+bool hwi_gpus_device(const struct hwi_gpus *g, size_t i, struct hwi_gpu_device *ret)
 {
 	if (i >= g->now.n_gpus || ret->size != sizeof(*ret))
 		return false;
 	const struct gpu_now *d = &g->now.gpus[i];
 	const struct maybe *m = d->metrics;
 
-	*ret = (struct hiw_gpu_device) {
+	*ret = (struct hwi_gpu_device) {
 		.size = ret->size,
 		.uuid = d->uuid,
 		.name = d->name,
@@ -433,13 +433,13 @@ bool hiw_gpus_device(const struct hiw_gpus *g, size_t i, struct hiw_gpu_device *
 	return true;
 }
 
-bool hiw_gpus_user(const struct hiw_gpus *g, size_t i, struct hiw_gpu_user *ret)
+bool hwi_gpus_user(const struct hwi_gpus *g, size_t i, struct hwi_gpu_user *ret)
 {
 	if (i >= g->now.n_users || ret->size != sizeof(*ret))
 		return false;
 	const struct gpu_user_now *u = &g->now.users[i];
 
-	*ret = (struct hiw_gpu_user) {
+	*ret = (struct hwi_gpu_user) {
 		.size = ret->size,
 		.pid = api_maybe(u->pid),
 		.uid = api_maybe(u->uid),
@@ -458,7 +458,7 @@ bool hiw_gpus_user(const struct hiw_gpus *g, size_t i, struct hiw_gpu_user *ret)
 	return true;
 }
 
-int hiw_gpus_text(struct hiw_gpus *g, const struct hiw_style *style, char **ret, size_t *ret_len)
+int hwi_gpus_text(struct hwi_gpus *g, const struct hiw_style *style, char **ret, size_t *ret_len)
 {
 	static const enum units units[] = { [HIW_IEC] = UNITS_IEC, [HIW_SI] = UNITS_SI, [HIW_BYTES] = UNITS_BYTES };
 	const struct sink_options o = {
@@ -476,11 +476,11 @@ int hiw_gpus_text(struct hiw_gpus *g, const struct hiw_style *style, char **ret,
 	return r == 0 && !*ret ? -ENOMEM : r;
 }
 
-int hiw_gpus_fields(enum hiw_gpus_format format, char **ret)
+int hwi_gpus_fields(enum hwi_gpus_format format, char **ret)
 {
 	struct buf out = BUF_INIT(1 << 20);
 
-	gpus_fields_help(format == HIW_GPUS_QUERY ? GPUS_QUERY : format == HIW_GPUS_QUERY_APPS ? GPUS_QUERY_APPS
+	gpus_fields_help(format == HWI_GPUS_QUERY ? GPUS_QUERY : format == HWI_GPUS_QUERY_APPS ? GPUS_QUERY_APPS
 											       : GPUS_LINE,
 		&out);
 	*ret = out.error ? NULL : strdup(out.data);

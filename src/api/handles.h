@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private to api*.c: what the public handles hold.
+ * Private to api/: what the handles hold.
  */
 #pragma once
 
-#include <hiwater.h>
-
+#include "api/internal.h"
 #include "base/err.h"
 #include "base/root.h"
 #include "job/summary.h"
@@ -62,7 +61,7 @@ struct hiw_recorder {
 	struct told_alert {
 		struct alert alert;
 		enum hiw_act act;
-	} alerts[64], alert;       /* those that wait for hiw_recorder_alert, a ring; the one given out last */
+	} alerts[64], alert;       /* those that wait for hwi_recorder_alert, a ring; the one given out last */
 	size_t first_alert, n_alerts;
 	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: they wait to be asked for */
 	void *on_alert_ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: what the machine offers, what to attach to, and the way in from inside a job.
+ * The public interface: what the machine offers, what to attach to, and the way in from inside a job.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ int hiw_mark(const char *text, struct hiw_err *ret_err)
 /* ---- doctor ------------------------------------------------------------------------------------------------------------ */
 
 struct doctor {
-	void (*see)(void *ctx, const struct hiw_check *check);
-	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading);
+	void (*see)(void *ctx, const struct hwi_check *check);
+	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading);
 	void *ctx;
 	bool told[METRIC_COUNT], available[METRIC_COUNT];
 	char no_lists[512], lists_remedy[512]; /* why processes on GPUs cannot be listed, in words of gpu_probe */
@@ -46,7 +46,7 @@ static void tell(void *ctx, const struct source_probe *probe)
 {
 	struct doctor *doctor = ctx;
 	const struct metric_info *metric = &metrics[probe->metric];
-	const struct hiw_check check = {
+	const struct hwi_check check = {
 		.entity = entity_name(metric->entity),
 		.metric = metric->name,
 		.sentence = metric->sentence,
@@ -123,7 +123,7 @@ static bool is_shared(const struct root *root, const char *path)
 static void tell_reading(void *ctx, const struct gpu_plan *plan)
 {
 	const struct doctor *doctor = ctx;
-	const struct hiw_gpu_rate reading = {
+	const struct hwi_gpu_rate reading = {
 		.source = plan->source,
 		.group = plan->group,
 		.holds = plan->holds,
@@ -141,8 +141,8 @@ static void tell_reading(void *ctx, const struct gpu_plan *plan)
 	doctor->see_reading(doctor->ctx, &reading);
 }
 
-int hiw_doctor(const char *path, void (*see)(void *ctx, const struct hiw_check *check),
-	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading), void *ctx, struct hiw_err *err)
+int hwi_doctor(const char *path, void (*see)(void *ctx, const struct hwi_check *check),
+	void (*see_reading)(void *ctx, const struct hwi_gpu_rate *reading), void *ctx, struct hiw_err *err)
 {
 	const struct hiw_options usual = HIW_OPTIONS_INIT;
 	static const struct source_ops *const sources[] = { &source_host, &source_energy, &source_cgroup };
@@ -243,7 +243,7 @@ static void write_exit_records(const struct root *root, struct buf *out)
 	taskstats_close(taskstats);
 }
 
-int hiw_doctor_machine(const char *path, char **ret, struct hiw_err *err)
+int hwi_doctor_machine(const char *path, char **ret, struct hiw_err *err)
 {
 	struct machine machine;
 	struct buf out = BUF_INIT(1 << 16);
@@ -277,7 +277,7 @@ static int finish_pids(ssize_t found, size_t *ret_n, const char *what, const cha
 	return 0;
 }
 
-int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
+int hwi_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct root root = { 0 };
@@ -290,7 +290,7 @@ int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, st
 	return api_err(ret_err, &err, r);
 }
 
-int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
+int hwi_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct root root = { 0 };
@@ -305,7 +305,7 @@ int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, s
 
 /* ---- small things that the command needs ------------------------------------------------------------------------------- */
 
-int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
+int hwi_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct root root = { 0 };
@@ -318,7 +318,7 @@ int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, s
 	return api_err(ret_err, &err, r);
 }
 
-int hiw_cgroup_remove(const char *path)
+int hwi_cgroup_remove(const char *path)
 {
 	struct root root = { 0 };
 	int r = root_open("/", &root, NULL);
@@ -329,7 +329,7 @@ int hiw_cgroup_remove(const char *path)
 	return r;
 }
 
-int hiw_pending_signals(pid_t pid, uint64_t *ret_mask)
+int hwi_pending_signals(pid_t pid, uint64_t *ret_mask)
 {
 	struct root root = { 0 };
 	int r = root_open("/", &root, NULL);
@@ -340,7 +340,7 @@ int hiw_pending_signals(pid_t pid, uint64_t *ret_mask)
 	return r;
 }
 
-int64_t hiw_own_rss(void)
+int64_t hwi_own_rss(void)
 {
 	struct root root = { 0 };
 	uint64_t rss, hwm = 0;
@@ -388,7 +388,7 @@ int expand_rank(const char *pattern, const struct scheduler *scheduler, char **r
 	return *ret ? 0 : -ENOMEM;
 }
 
-int hiw_expand(const char *pattern, char **ret)
+int hwi_expand(const char *pattern, char **ret)
 {
 	struct scheduler scheduler;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: what the job or its user tells the recorder.
+ * The public interface: what the job or its user tells the recorder.
  */
 #include <errno.h>
 
@@ -59,7 +59,7 @@ int hiw_recorder_push(struct hiw_recorder *r, const char *message, bool exact, s
 	return api_err(ret_err, &err, error);
 }
 
-int hiw_recorder_read_mark(struct hiw_recorder *r)
+int hwi_recorder_read_mark(struct hiw_recorder *r)
 {
 	return sampler_read_main(r->sampler) ? 0 : -ESRCH;
 }

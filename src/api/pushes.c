@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over rules/pushes.h, with a lock around it.
+ * The list of pushed values for the Python package (api/internal.h): rules/pushes.h with a lock around it.
  */
 #include <errno.h>
 #include <math.h>
@@ -8,23 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <hiwater.h>
-
+#include "api/internal.h"
 #include "api/handles.h"
 #include "base/clock.h"
 #include "rules/pushes.h"
 
-_Static_assert((int) HIW_PUSH_SERIES == (int) PUSH_SERIES && (int) HIW_PUSH_RATIOS == (int) PUSH_RATIOS &&
-		       (int) HIW_PUSH_RULES == (int) PUSH_RULES && (int) HIW_PUSH_OWN == (int) PUSH_OWN &&
-		       (int) HIW_PUSH_CLEARED == (int) PUSH_CLEARED && (int) HIW_ERROR == (int) RULE_ERROR,
+_Static_assert((int) HWI_PUSH_SERIES == (int) PUSH_SERIES && (int) HWI_PUSH_RATIOS == (int) PUSH_RATIOS &&
+		       (int) HWI_PUSH_RULES == (int) PUSH_RULES && (int) HWI_PUSH_OWN == (int) PUSH_OWN &&
+		       (int) HWI_PUSH_CLEARED == (int) PUSH_CLEARED && (int) HIW_ERROR == (int) RULE_ERROR,
 	"what is public has the numbers of what it stands for");
 
-struct hiw_pushes {
+struct hwi_pushes {
 	pthread_mutex_t lock;
 	struct pushes *pushes;
 };
 
-int hiw_pushes_new(const struct hiw_pushes_options *o, struct hiw_pushes **ret, struct hiw_err *ret_err)
+int hwi_pushes_new(const struct hwi_pushes_options *o, struct hwi_pushes **ret, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	struct push_ratio ratios[PUSH_RATIOS];
@@ -38,7 +37,7 @@ int hiw_pushes_new(const struct hiw_pushes_options *o, struct hiw_pushes **ret, 
 		.samples = o->samples,
 		.every = o->every,
 	};
-	struct hiw_pushes *p = calloc(1, sizeof(*p));
+	struct hwi_pushes *p = calloc(1, sizeof(*p));
 	int r = p ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < o->n_ratios && i < PUSH_RATIOS; i++)
@@ -54,7 +53,7 @@ int hiw_pushes_new(const struct hiw_pushes_options *o, struct hiw_pushes **ret, 
 	return 0;
 }
 
-void hiw_pushes_free(struct hiw_pushes *p)
+void hwi_pushes_free(struct hwi_pushes *p)
 {
 	if (!p)
 		return;
@@ -63,18 +62,18 @@ void hiw_pushes_free(struct hiw_pushes *p)
 	free(p);
 }
 
-static struct pushes *locked(struct hiw_pushes *p)
+static struct pushes *locked(struct hwi_pushes *p)
 {
 	(void) pthread_mutex_lock(&p->lock);
 	return p->pushes;
 }
 
-static void unlock(struct hiw_pushes *p)
+static void unlock(struct hwi_pushes *p)
 {
 	(void) pthread_mutex_unlock(&p->lock);
 }
 
-int hiw_pushes_rules(struct hiw_pushes *p, const char *const *rules, size_t n, struct hiw_err *ret_err)
+int hwi_pushes_rules(struct hwi_pushes *p, const char *const *rules, size_t n, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	const int r = pushes_rules(locked(p), rules, n, clock_boot_ns(), &err);
@@ -93,7 +92,7 @@ static struct push push_of(const struct pushes *pushes, const double *values, do
 	return push;
 }
 
-void hiw_pushes_begin(struct hiw_pushes *p, const double *values, double mark)
+void hwi_pushes_begin(struct hwi_pushes *p, const double *values, double mark)
 {
 	struct pushes *pushes = locked(p);
 	const struct push push = push_of(pushes, values, mark);
@@ -102,13 +101,13 @@ void hiw_pushes_begin(struct hiw_pushes *p, const double *values, double mark)
 	unlock(p);
 }
 
-void hiw_pushes_end(struct hiw_pushes *p)
+void hwi_pushes_end(struct hwi_pushes *p)
 {
 	pushes_end(locked(p), clock_boot_ns());
 	unlock(p);
 }
 
-void hiw_pushes_push(struct hiw_pushes *p, const double *values, double mark, struct hiw_pushed *ret)
+void hwi_pushes_push(struct hwi_pushes *p, const double *values, double mark, struct hwi_pushed *ret)
 {
 	struct pushes *pushes = locked(p);
 	const struct push push = push_of(pushes, values, mark);
@@ -117,10 +116,10 @@ void hiw_pushes_push(struct hiw_pushes *p, const double *values, double mark, st
 	pushes_push(pushes, &push, &made);
 	unlock(p);
 	if (ret)
-		*ret = (struct hiw_pushed) { made.first, made.end, made.rules };
+		*ret = (struct hwi_pushed) { made.first, made.end, made.rules };
 }
 
-int hiw_pushes_note(struct hiw_pushes *p, unsigned kind, uint32_t tag, const char *text, const double *values)
+int hwi_pushes_note(struct hwi_pushes *p, unsigned kind, uint32_t tag, const char *text, const double *values)
 {
 	struct pushes *pushes = locked(p);
 	const struct push push = push_of(pushes, values, (double) NAN);
@@ -132,9 +131,9 @@ int hiw_pushes_note(struct hiw_pushes *p, unsigned kind, uint32_t tag, const cha
 
 /* ---- what is asked for --------------------------------------------------------------------------------------------- */
 
-static struct hiw_push_event public_event(const struct push_event *e)
+static struct hwi_push_event public_event(const struct push_event *e)
 {
-	struct hiw_push_event event = {
+	struct hwi_push_event event = {
 		.time_ns = e->time_ns,
 		.kind = e->kind,
 		.rule = e->rule,
@@ -150,9 +149,9 @@ static struct hiw_push_event public_event(const struct push_event *e)
 }
 
 /* The same in public, with the texts behind it. events is given up. */
-static int publish(struct push_event *events, size_t n, struct hiw_push_event **ret, size_t *ret_n)
+static int publish(struct push_event *events, size_t n, struct hwi_push_event **ret, size_t *ret_n)
 {
-	struct hiw_push_event *to;
+	struct hwi_push_event *to;
 	size_t texts_size = 0;
 	char *texts;
 
@@ -175,7 +174,7 @@ static int publish(struct push_event *events, size_t n, struct hiw_push_event **
 	return 0;
 }
 
-int hiw_pushes_read(struct hiw_pushes *p, const struct hiw_push_filter *f, struct hiw_push_event **ret, size_t *ret_n)
+int hwi_pushes_read(struct hwi_pushes *p, const struct hwi_push_filter *f, struct hwi_push_event **ret, size_t *ret_n)
 {
 	const struct push_filter filter = f ? (struct push_filter) { f->kinds, f->since_ns, f->from, f->last } : (struct push_filter) { 0 };
 	struct push_event *events;
@@ -186,7 +185,7 @@ int hiw_pushes_read(struct hiw_pushes *p, const struct hiw_push_filter *f, struc
 	return r < 0 ? r : publish(events, n, ret, ret_n);
 }
 
-int hiw_pushes_timeline(struct hiw_pushes *p, uint64_t interval_ns, struct hiw_push_event **ret, size_t *ret_n)
+int hwi_pushes_timeline(struct hwi_pushes *p, uint64_t interval_ns, struct hwi_push_event **ret, size_t *ret_n)
 {
 	struct push_event *events;
 	size_t n;
@@ -196,7 +195,7 @@ int hiw_pushes_timeline(struct hiw_pushes *p, uint64_t interval_ns, struct hiw_p
 	return r < 0 ? r : publish(events, n, ret, ret_n);
 }
 
-void hiw_pushes_stats(struct hiw_pushes *p, struct hiw_push_stats *ret)
+void hwi_pushes_stats(struct hwi_pushes *p, struct hwi_push_stats *ret)
 {
 	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
 	struct push_stats s;
@@ -204,7 +203,7 @@ void hiw_pushes_stats(struct hiw_pushes *p, struct hiw_push_stats *ret)
 	pushes_stats(locked(p), clock_boot_ns(), &s);
 	unlock(p);
 	const double seconds = s.active_ns > 0 ? (double) s.active_ns / 1e9 : (double) NAN;
-	struct hiw_push_stats stats = {
+	struct hwi_push_stats stats = {
 		.size = ret->size,
 		.events = s.events,
 		.kept = s.kept,
@@ -221,7 +220,7 @@ void hiw_pushes_stats(struct hiw_pushes *p, struct hiw_push_stats *ret)
 	memcpy(ret, &stats, size);
 }
 
-void hiw_pushes_clear(struct hiw_pushes *p)
+void hwi_pushes_clear(struct hwi_pushes *p)
 {
 	pushes_clear(locked(p));
 	unlock(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: the recorder. It wires the sampler's frames to the recording.
+ * The public interface: the recorder. It wires the sampler's frames to the recording.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -331,7 +331,7 @@ void hiw_recorder_step(struct hiw_recorder *r)
 	record_totals(r->record, sampler_job(r->sampler));
 }
 
-int hiw_recorder_pace(struct hiw_recorder *r, uint64_t interval_ns)
+int hwi_recorder_pace(struct hiw_recorder *r, uint64_t interval_ns)
 {
 	if (interval_ns < least_interval_ns || interval_ns > most_interval_ns)
 		return -EINVAL;
@@ -348,7 +348,7 @@ pid_t hiw_recorder_helper(const struct hiw_recorder *r)
 	return sampler_helper(r->sampler);
 }
 
-bool hiw_recorder_has_children(const struct hiw_recorder *r)
+bool hwi_recorder_has_children(const struct hiw_recorder *r)
 {
 	const int has = sampler_has_elders(r->sampler) ? -1 : self_has_children(&r->root, sampler_helper(r->sampler));
 
@@ -428,7 +428,7 @@ static void finish_record(struct hiw_recorder *r)
 
 	f->frames_dropped = known((int64_t) record_dropped(r->record));
 	if (!keep && !record_has_begun(r->record))
-		return; /* hiw_recorder_spare may want it; else it goes with r */
+		return; /* hwi_recorder_spare may want it; else it goes with r */
 	const int error = record_finish(r->record, job, keep, finish_wait_ns, &path, &err);
 
 	if (error < 0)
@@ -443,7 +443,7 @@ static void finish_record(struct hiw_recorder *r)
 		(void) history_trim(HISTORY_RUNS, history_bytes, NULL);
 }
 
-int hiw_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err *ret_err)
+int hwi_recorder_spare(struct hiw_recorder *r, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	autofree char *file = NULL;

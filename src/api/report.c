@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: reports.
+ * The public interface: reports.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,11 +90,6 @@ static int write_page(const struct reported *reported, size_t n, const struct hi
 	for (size_t i = 0; i < n; i++)
 		pages[i] = (struct html_run) { &reported[i].run.summary, &reported[i].gather, replay_growing(reported[i].run.replay) };
 	return html_page(pages, n, &options, what->write, what->ctx);
-}
-
-bool hiw_has_report(void)
-{
-	return html_is_built();
 }
 
 int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *ret_err)

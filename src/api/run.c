@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hiwater.h over the folders: runs, live and read back, and the history.
+ * The public interface: runs, live and read back, and the history.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -191,7 +191,7 @@ void hiw_run_close(struct hiw_run *run)
 	free(run);
 }
 
-int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
+int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 	int r = run->replay ? replay_copy(run->replay, path, &err) : err_set(&err, -EINVAL, "a live run is copied from its file, not from its recorder");
@@ -291,7 +291,7 @@ int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_s
 	return api_err(ret_err, &err, r);
 }
 
-bool hiw_run_is_leader(struct hiw_run *run)
+bool hwi_run_is_leader(struct hiw_run *run)
 {
 	const struct facts *f = job_facts_const(run->job);
 
@@ -334,7 +334,7 @@ int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx
 	return api_err(ret_err, &err, r);
 }
 
-int hiw_history_remove(const char *run, struct hiw_err *ret_err)
+int hwi_history_remove(const char *run, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
 

@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include <hiwater.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/internal.h"
 #include "base/opt.h"
 
 enum {

@@ -94,7 +94,7 @@ static int take_patience(const char *value, void *dest, struct err *err)
 }
 
 /* "csv,noheader,nounits". Returns 0, or EXIT_USAGE after a complaint. */
-static int read_format(struct hiw_gpus_options *o)
+static int read_format(struct hwi_gpus_options *o)
 {
 	char words[128], *rest = words, *word;
 	bool csv = false;
@@ -118,19 +118,19 @@ static int read_format(struct hiw_gpus_options *o)
 }
 
 /* What is asked for. Returns 0, or EXIT_USAGE after a complaint. */
-static int read_options(struct hiw_gpus_options *o)
+static int read_options(struct hwi_gpus_options *o)
 {
 	const struct {
 		bool asked;
-		enum hiw_gpus_format format;
+		enum hwi_gpus_format format;
 		const char *option, *fields;
 	} kinds[] = {
-		{ arg_gpus.json, HIW_GPUS_JSON, "--json", NULL },
-		{ arg_gpus.csv, arg_gpus.csv && *arg_gpus.csv == 'p' ? HIW_GPUS_CSV_PROCESSES : HIW_GPUS_CSV, "--csv", NULL },
-		{ arg_gpus.line, HIW_GPUS_LINE, "--line", arg_gpus.line },
-		{ arg_gpus.list, HIW_GPUS_LIST, "--list-gpus", NULL },
-		{ arg_gpus.query, HIW_GPUS_QUERY, "--query-gpu", arg_gpus.query },
-		{ arg_gpus.apps, HIW_GPUS_QUERY_APPS, "--query-compute-apps", arg_gpus.apps },
+		{ arg_gpus.json, HWI_GPUS_JSON, "--json", NULL },
+		{ arg_gpus.csv, arg_gpus.csv && *arg_gpus.csv == 'p' ? HWI_GPUS_CSV_PROCESSES : HWI_GPUS_CSV, "--csv", NULL },
+		{ arg_gpus.line, HWI_GPUS_LINE, "--line", arg_gpus.line },
+		{ arg_gpus.list, HWI_GPUS_LIST, "--list-gpus", NULL },
+		{ arg_gpus.query, HWI_GPUS_QUERY, "--query-gpu", arg_gpus.query },
+		{ arg_gpus.apps, HWI_GPUS_QUERY_APPS, "--query-compute-apps", arg_gpus.apps },
 	};
 	const char *first = NULL;
 
@@ -183,11 +183,11 @@ static int status_of(int error)
 }
 
 /* Nothing was had; else there is something to show beside the error. */
-static bool is_empty(const struct hiw_gpus *gpus, int error)
+static bool is_empty(const struct hwi_gpus *gpus, int error)
 {
-	struct hiw_gpu_device any = { .size = sizeof(any) };
+	struct hwi_gpu_device any = { .size = sizeof(any) };
 
-	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hiw_gpus_device(gpus, 0, &any);
+	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hwi_gpus_device(gpus, 0, &any);
 }
 
 /* A table that goes on has its header once, as nvidia-smi's and whatever reads such a file want it. */
@@ -199,12 +199,12 @@ static const char *without_header(const char *text)
 	return end ? end + 1 : text;
 }
 
-static int show(struct hiw_gpus *gpus, FILE *file, bool first)
+static int show(struct hwi_gpus *gpus, FILE *file, bool first)
 {
 	const struct hiw_style style = terminal_style(file ? -1 : STDOUT_FILENO, arg_gpus.units, false);
 	autofree char *whole = NULL;
 	size_t len = 0;
-	int r = hiw_gpus_text(gpus, &style, &whole, &len);
+	int r = hwi_gpus_text(gpus, &style, &whole, &len);
 
 	if (r < 0) {
 		complain("%s", strerror(-r));
@@ -222,15 +222,15 @@ static int show(struct hiw_gpus *gpus, FILE *file, bool first)
 }
 
 /* One look, shown. *ret_go_on: another one may follow. */
-static int look(struct hiw_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
+static int look(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
 {
 	struct hiw_err err = { "" };
-	const int r = hiw_gpus_look(gpus, &err);
+	const int r = hwi_gpus_look(gpus, &err);
 
 	*ret_go_on = !is_empty(gpus, r);
 	if (r < 0)
 		complain("%s", err.text);
-	while (*ret_go_on && hiw_gpus_warning(gpus, &err))
+	while (*ret_go_on && hwi_gpus_warning(gpus, &err))
 		complain("warning: %s", err.text);
 	if (!*ret_go_on && !arg_gpus.json)
 		return status_of(r);
@@ -258,7 +258,7 @@ static void rest_until(struct timespec *next)
 		;
 }
 
-static int look_on(struct hiw_gpus *gpus, FILE *file)
+static int look_on(struct hwi_gpus *gpus, FILE *file)
 {
 	struct timespec next;
 	bool go_on;
@@ -272,11 +272,11 @@ static int look_on(struct hiw_gpus *gpus, FILE *file)
 	return status;
 }
 
-static int help(enum hiw_gpus_format format)
+static int help(enum hwi_gpus_format format)
 {
 	autofree char *text = NULL;
 
-	if (hiw_gpus_fields(format, &text) < 0)
+	if (hwi_gpus_fields(format, &text) < 0)
 		return EXIT_FAILED;
 	return print_out(text, strlen(text));
 }
@@ -323,20 +323,20 @@ static int read_operands(int argc, char **argv)
 
 static int ask(FILE *file)
 {
-	struct hiw_gpus_options options = HIW_GPUS_OPTIONS_INIT;
-	struct hiw_gpus *gpus = NULL;
+	struct hwi_gpus_options options = HWI_GPUS_OPTIONS_INIT;
+	struct hwi_gpus *gpus = NULL;
 	struct hiw_err err = { "" };
 	int status = read_options(&options), r;
 
 	if (status)
 		return status;
-	r = hiw_gpus_open(&options, &gpus, &err);
+	r = hwi_gpus_open(&options, &gpus, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	status = look_on(gpus, file);
-	hiw_gpus_close(gpus);
+	hwi_gpus_close(gpus);
 	return status;
 }
 
@@ -348,8 +348,8 @@ static int gpus_main(int argc, char **argv)
 	if (status)
 		return status;
 	if (arg_gpus.help_gpu || arg_gpus.help_apps || arg_gpus.help_line)
-		return help(arg_gpus.help_gpu ? HIW_GPUS_QUERY : arg_gpus.help_apps ? HIW_GPUS_QUERY_APPS
-										    : HIW_GPUS_LINE);
+		return help(arg_gpus.help_gpu ? HWI_GPUS_QUERY : arg_gpus.help_apps ? HWI_GPUS_QUERY_APPS
+										    : HWI_GPUS_LINE);
 	if (arg_gpus.file) {
 		file = fopen(arg_gpus.file, "we");
 		if (!file) {

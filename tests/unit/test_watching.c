@@ -2,9 +2,9 @@
  *
  * hiwater.h for who looks on: frames of a recorder, of all of the machine, and rules that pick processes.
  */
+#include "api/internal.h"
 #include "children.h"
 
-#include <hiwater.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static void metrics_have_names(void **state)
 
 /* ---- filters -------------------------------------------------------------------------------------------------------- */
 
-static void look(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret)
+static void look(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	(void) ctx;
 	if (asked->field && strcmp(asked->field, "name") == 0) {
@@ -197,20 +197,20 @@ static void look(void *ctx, const struct hiw_asked *asked, struct hiw_answer *re
 
 static bool picks(const char *rule)
 {
-	struct hiw_filter *filter = NULL;
+	struct hwi_filter *filter = NULL;
 	struct hiw_err err = { "" };
 	bool holds;
 
-	if (hiw_filter_new(rule, &filter, &err) < 0)
+	if (hwi_filter_new(rule, &filter, &err) < 0)
 		fail_msg("%s: %s", rule, err.text);
-	holds = hiw_filter_picks(filter, look, NULL);
-	hiw_filter_free(filter);
+	holds = hwi_filter_picks(filter, look, NULL);
+	hwi_filter_free(filter);
 	return holds;
 }
 
 static void filters_pick(void **state)
 {
-	struct hiw_filter *filter = NULL;
+	struct hwi_filter *filter = NULL;
 	struct hiw_err err = { "" };
 
 	(void) state;
@@ -223,9 +223,9 @@ static void filters_pick(void **state)
 	assert_false(picks("not name ~ ^py"));
 	assert_false(picks("swap > 0")); /* not known */
 	assert_true(picks("swap is absent or rss < 1B"));
-	assert_int_equal(hiw_filter_new("rss >", &filter, &err), -EINVAL);
+	assert_int_equal(hwi_filter_new("rss >", &filter, &err), -EINVAL);
 	assert_non_null(strchr(err.text, '^'));
-	hiw_filter_free(NULL);
+	hwi_filter_free(NULL);
 }
 
 int main(void)

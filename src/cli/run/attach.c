@@ -94,9 +94,9 @@ static int find_pids(struct pids *ret)
 	int r;
 
 	if (arg_attach.name)
-		r = hiw_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, &err);
+		r = hwi_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, &err);
 	else
-		r = hiw_pids_by_cgroup(arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, &err);
+		r = hwi_pids_by_cgroup(arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, &err);
 	if (r < 0) {
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

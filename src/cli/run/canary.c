@@ -2,13 +2,14 @@
 #include "cli/run/canary.h"
 
 #include <errno.h>
-#include <hiwater.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "api/internal.h"
 
 /* Holds nothing open: the job's pipes must not see it. */
 static void close_everything(void)
@@ -67,5 +68,5 @@ uint64_t canary_pending(const struct canary *c)
 {
 	uint64_t mask;
 
-	return c->pid > 0 && hiw_pending_signals(c->pid, &mask) == 0 ? mask : 0;
+	return c->pid > 0 && hwi_pending_signals(c->pid, &mask) == 0 ? mask : 0;
 }

@@ -26,7 +26,7 @@ struct launch {
 	char *const *argv;
 	const struct inherited *inherited;
 	const int *streams;               /* three descriptors that it gets instead of 0, 1, 2; -1 and NULL: as they are */
-	int cgroup_procs, cgroup_dir;     /* a group to be born into (hiw_cgroup_make); -1: none */
+	int cgroup_procs, cgroup_dir;     /* a group to be born into (hwi_cgroup_make); -1: none */
 };
 
 /* Starts the job and waits until it is the command that was asked for; all signals are blocked. Returns 0 with

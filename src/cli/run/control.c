@@ -199,7 +199,7 @@ static void push(const struct asked *a)
 static void read_mark(const struct asked *a, enum hiw_format unused)
 {
 	(void) unused;
-	done(a, hiw_recorder_read_mark(a->recorder), &(struct hiw_err) { "the mark cannot be read" });
+	done(a, hwi_recorder_read_mark(a->recorder), &(struct hiw_err) { "the mark cannot be read" });
 }
 
 static void tell(const struct asked *a, enum hiw_format format)
@@ -240,7 +240,7 @@ static void take(const struct asked *a)
 	if (strncmp(a->request->text, spare_word, sizeof(spare_word) - 1) == 0) {
 		struct hiw_err err = { "" };
 
-		done(a, hiw_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err), &err);
+		done(a, hwi_recorder_spare(a->recorder, a->request->text + sizeof(spare_word) - 1, &err), &err);
 		a->control->spared = a->control->over;
 		return;
 	}

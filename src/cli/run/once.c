@@ -58,7 +58,7 @@ static int make_cgroup(struct run *r, struct hiw_options *o)
 		o->cgroup = HIW_CGROUP_NONE;
 	if (r->options->cgroup != RUN_CGROUP_NEW)
 		return 0;
-	error = hiw_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
+	error = hwi_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
 	if (error < 0) {
 		r->cgroup[0] = '\0';
 		(void) no_job(r, error, "", err.text);
@@ -176,7 +176,7 @@ static bool nobody_is_left(const struct run *r)
 {
 	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
 
-	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hiw_recorder_has_children(r->recorder))))
+	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
 		return true;
 	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
 }
@@ -282,15 +282,15 @@ static void remove_cgroup(const struct run *r)
 		TRIES = 50
 	};
 	static const struct timespec moment = { .tv_nsec = 1000000 };
-	int error = hiw_cgroup_remove(r->cgroup);
+	int error = hwi_cgroup_remove(r->cgroup);
 	size_t left = 0;
 	pid_t pid;
 
 	for (int i = 0; i < TRIES && error == -EBUSY; i++) {
-		if (hiw_pids_by_cgroup(r->cgroup, &pid, 1, &left, NULL) == 0)
+		if (hwi_pids_by_cgroup(r->cgroup, &pid, 1, &left, NULL) == 0)
 			break;
 		(void) ppoll(NULL, 0, &moment, NULL);
-		error = hiw_cgroup_remove(r->cgroup);
+		error = hwi_cgroup_remove(r->cgroup);
 	}
 	if (left)
 		complain("warning: the cgroup %s stays: %zu of the job's processes still live in it", r->cgroup, left);

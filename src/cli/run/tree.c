@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/internal.h"
 #include "base/clock.h"
 
 /* How long after a Ctrl-Z a stop of main still is its consequence. */
@@ -59,7 +60,7 @@ void tree_reap(struct tree *t, struct signals *signals)
 		}
 		if (info.si_pid == 0) {
 			if (t->main_ended && t->recorder && hiw_recorder_helper(t->recorder) > 0)
-				t->childless = !hiw_recorder_has_children(t->recorder);
+				t->childless = !hwi_recorder_has_children(t->recorder);
 			return;
 		}
 		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
