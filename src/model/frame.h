@@ -9,7 +9,7 @@
  *
  * Ownership: a frame borrows everything it points to. What a callback is given is valid until the callback returns.
  * Threads: a frame belongs to one thread at a time; nothing here is shared.
- * tests/unit/test_frame.c holds one recorded example of each kind (readings, births, ends, events, series, a slow
+ * tests/unit/model/test_frame.c holds one recorded example of each kind (readings, births, ends, events, series, a slow
  * source) and fails when this file changes their meaning: the format is frozen.
  */
 #pragma once
