@@ -9,8 +9,8 @@
 
 #include "base/parse.h"
 #include "source/cgroup/path.h"
-#include "source/host/parse.h"
 #include "source/host/mountinfo.h"
+#include "source/host/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,8 +12,8 @@
 #include "api/handles.h"
 #include "base/cleanup.h"
 #include "base/smallfile.h"
-#include "source/process/procfs_stat.h"
 #include "rules/engine.h"
+#include "source/process/procfs_stat.h"
 
 static const uint64_t default_grace_ns = UINT64_C(30000000000);
 

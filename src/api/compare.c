@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "job/comparison.h"
 #include "record/history/history.h"
-#include "sink/compare_runs.h"
 #include "rules/verdict.h"
+#include "sink/compare_runs.h"
 
 /* A recording that is to be compared. */
 struct candidate {

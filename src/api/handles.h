@@ -8,14 +8,14 @@
 #include "base/err.h"
 #include "base/root.h"
 #include "job/summary.h"
-#include "record/write/record.h"
 #include "record/read/replay.h"
-#include "sample/sampler.h"
-#include "sink/sink.h"
-#include "source/process/pushed.h"
-#include "source/host/scheduler.h"
+#include "record/write/record.h"
 #include "rules/engine.h"
 #include "rules/limit.h"
+#include "sample/sampler.h"
+#include "sink/sink.h"
+#include "source/host/scheduler.h"
+#include "source/process/pushed.h"
 
 /* Frames as hiwater.h has them. */
 struct public_frames {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/internal.h"
 #include "api/handles.h"
+#include "api/internal.h"
 #include "base/clock.h"
 #include "rules/pushes.h"
 

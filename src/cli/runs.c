@@ -17,8 +17,8 @@
 #include "base/textwidth.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/measure.h"
 #include "cli/columns.h"
+#include "cli/measure.h"
 #include "cli/terminal.h"
 
 enum {

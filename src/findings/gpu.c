@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "findings/gpus.h"
 #include "findings/finding.h"
+#include "findings/gpus.h"
 
 enum {
 	IDLE_PERCENT = 5,

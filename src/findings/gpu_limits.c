@@ -3,8 +3,8 @@
  * Rules about what GPUs allow: memory to spare, clocks held back, memory that fails.
  */
 #include "base/units.h"
-#include "findings/gpus.h"
 #include "findings/finding.h"
+#include "findings/gpus.h"
 
 enum {
 	MEMORY_PERCENT = 70,

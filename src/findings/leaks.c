@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "findings/leak.h"
 #include "findings/finding.h"
+#include "findings/leak.h"
 
 static const double least_per_s = 2.0 * 1048576 / 60; /* 2 MiB a minute */
 static const double least_of_peak_per_s = 0.01 / 3600; /* 1 % an hour */

@@ -4,8 +4,8 @@
  * process that does, while its loaders work all the time or the disk does.
  */
 #include "base/units.h"
-#include "findings/gpus.h"
 #include "findings/finding.h"
+#include "findings/gpus.h"
 
 enum {
 	WAIT_PERCENT = 30,      /* of a step */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/engine_internal.h"
 #include "rules/engine.h"
+#include "rules/engine_internal.h"
 
 bool watch_next(struct watch *w, struct alert *ret)
 {

@@ -7,8 +7,8 @@
 #include "record_rig.h"
 
 #include "base/buf.h"
-#include "record/write/queue.h"
 #include "record/wire_totals.h"
+#include "record/write/queue.h"
 #include "record/write/writer.h"
 
 struct writer_rig {

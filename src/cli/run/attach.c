@@ -15,8 +15,8 @@
 #include "base/parse.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/run/control.h"
 #include "cli/measure.h"
+#include "cli/run/control.h"
 
 enum {
 	PIDS_MOST = 4096

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/smallfile.h"
 #include "cli/cli.h"
-#include "cli/run/run.h"
 #include "cli/run/child.h"
 #include "cli/run/live.h"
+#include "cli/run/run.h"
 #include "cli/run/signals.h"
 #include "cli/run/tree.h"
 

@@ -12,8 +12,8 @@
 #include "base/textwidth.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/run/run.h"
 #include "cli/columns.h"
+#include "cli/run/run.h"
 #include "cli/terminal.h"
 
 /* One figure over the runs: Welford's running mean and sum of squared differences. */

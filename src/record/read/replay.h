@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/frame.h"
 #include "job/job.h"
+#include "model/frame.h"
 
 struct replay;
 

@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "record/write/queue.h"
-#include "record/write/record_check.h"
 #include "record/share.h"
 #include "record/wire_totals.h"
+#include "record/write/queue.h"
+#include "record/write/record_check.h"
 #include "record/write/writer.h"
 
 enum {

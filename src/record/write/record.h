@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/frame.h"
 #include "job/job.h"
+#include "model/frame.h"
 
 struct record_options {
 	const char *path;         /* NULL: a new file in the history (record/history/history.h), made when the first window closes */

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "record/write/fold.h"
-#include "record/write/queue.h"
 #include "record/store.h"
 #include "record/thin/thin.h"
+#include "record/write/fold.h"
+#include "record/write/queue.h"
 
 struct writer_options {
 	const char *path;        /* absolute; NULL: the history. Borrowed */

@@ -2,8 +2,8 @@
  *
  * Each rule fires on one side of its threshold and is silent, with a reason, on the other.
  */
-#include "findings_rig.h"
 #include "findings/finding.h"
+#include "findings_rig.h"
 
 static void test_a_good_run_has_none(void **state)
 {

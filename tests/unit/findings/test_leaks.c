@@ -8,8 +8,8 @@
 
 #include "record_rig.h"
 
-#include "job/summary.h"
 #include "findings/findings.h"
+#include "job/summary.h"
 
 enum {
 	RUNS = 100,

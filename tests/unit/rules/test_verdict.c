@@ -5,8 +5,8 @@
 #include "findings_rig.h"
 
 #include "model/framebuf.h"
-#include "rules/verdict.h"
 #include "rules/engine.h"
+#include "rules/verdict.h"
 
 static struct rule read_rule(const char *text, enum rule_kind kind)
 {

@@ -8,12 +8,12 @@
  */
 #pragma once
 
-#include "source/nvidia/nvml/tables.h"
 #include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/gpm.h"
 #include "source/nvidia/nvml/integrals.h"
 #include "source/nvidia/nvml/load.h"
 #include "source/nvidia/nvml/processes.h"
+#include "source/nvidia/nvml/tables.h"
 #include "source/source.h"
 
 enum nvml_group {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/smallfile.h"
-#include "source/nvidia/nvml/tables.h"
 #include "source/nvidia/library.h"
+#include "source/nvidia/nvml/tables.h"
 
 /* The name without a number may be CUDA's stub for linking, whose init fails: the numbered one comes first. Then WSL,
  * folders that no loader cache knows, NixOS, GKE. */

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "source/nvidia/asked.h"
 #include "base/err.h"
 #include "base/root.h"
+#include "source/nvidia/asked.h"
 #include "source/nvidia/nvml/abi.h"
 #include "source/source.h"
 

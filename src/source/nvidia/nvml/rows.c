@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
+#include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/integrals.h"
 #include "source/nvidia/nvml/internal.h"
-#include "source/nvidia/nvml/fields.h"
 
 enum {
 	PCT = 10000, /* of millionths */

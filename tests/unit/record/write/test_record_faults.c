@@ -2,8 +2,8 @@
  *
  * Disks that fill up or fail: one text, the recording ends, what was committed can be read, the caller goes on.
  */
-#include "writer_rig.h"
 #include "record/read/reader.h"
+#include "writer_rig.h"
 
 #include <errno.h>
 #include <sys/mount.h>

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "source/host/parse.h"
 #include "source/host/mountinfo.h"
+#include "source/host/parse.h"
 
 enum {
 	FAST = 1,

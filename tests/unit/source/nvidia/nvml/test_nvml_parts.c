@@ -7,11 +7,11 @@
 #include <math.h>
 
 #include "source/nvidia/cuda/order.h"
-#include "source/nvidia/nvml/tables.h"
 #include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/gpm.h"
 #include "source/nvidia/nvml/integrals.h"
 #include "source/nvidia/nvml/list.h"
+#include "source/nvidia/nvml/tables.h"
 
 #define NONE NVML_NONE_U32
 
