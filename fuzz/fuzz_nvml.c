@@ -10,7 +10,7 @@
 #include "source/nvidia/cuda/order.h"
 #include "source/nvidia/dcgm/value.h"
 #include "source/nvidia/nvml/fields.h"
-#include "source/nvidia/nvml/list.h"
+#include "source/nvidia/nvml/processes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

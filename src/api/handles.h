@@ -80,7 +80,7 @@ void take_alerts(struct hiw_recorder *r);
 /* The next rule that has nothing to look at: one about GPUs once that is known, others at the end. False: there is no (more). */
 bool watch_warning(struct hiw_recorder *r, struct err *ret);
 
-/* messages.c: takes some of the messages that wait; all that were sent before the end. */
+/* recorder.c: takes some of the messages that wait; all that were sent before the end. */
 void take_messages(struct hiw_recorder *r);
 void take_last_messages(struct hiw_recorder *r);
 

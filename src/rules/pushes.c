@@ -11,7 +11,41 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "rules/pushes_internal.h"
+#include "rules/engine.h"
+
+enum {
+	CHANGE = PUSH_SERIES + PUSH_RATIOS,  /* what rules may name: series, ratios, "change" */
+	NAMES,
+};
+
+struct pushes {
+	struct pushes_options options;
+	char names[NAMES][PUSH_NAME];
+	struct push_ratio ratios[PUSH_RATIOS];
+	struct push_event *ring;
+	uint64_t first, end;               /* numbers of the events that are there */
+	struct push_event last;            /* values of the last push */
+	bool has_last;                     /* since begin */
+	double mark;                       /* of the last push; NaN: not known */
+	struct push_stats stats;
+	bool is_active;
+	uint64_t active_since_ns;
+	struct watch *watch;               /* NULL: no rules */
+	uint64_t watch_began_ns;
+	size_t n_rules;
+	uint32_t needs[PUSH_RULES];        /* bit n: the rule names names[n] */
+	uint32_t needed;                   /* by any of them */
+};
+
+static bool is_known(const struct push_event *e, unsigned i)
+{
+	return e->known >> i & 1;
+}
+
+static const struct push_event *event_at(const struct pushes *p, uint64_t number)
+{
+	return &p->ring[number % p->options.max_events];
+}
 
 static const struct facts no_facts;        /* what is pushed has no percentage of a machine */
 
@@ -398,4 +432,96 @@ void pushes_clear(struct pushes *p)
 {
 	forget_events(p);
 	p->stats = (struct push_stats) { .active_ns = p->stats.active_ns };
+}
+
+/* ---- queries: copies of events, at an interval, their sums --------------------------------------------------------- */
+
+static bool passes(const struct push_event *e, const struct push_filter *f)
+{
+	return (f->kinds == 0 || f->kinds >> e->kind & 1) && e->time_ns >= f->since_ns;
+}
+
+/* From which number on to look, how many pass, and how long their texts are. */
+static uint64_t survey(const struct pushes *p, const struct push_filter *f, size_t *ret_n, size_t *ret_texts)
+{
+	const uint64_t from = f->from > p->first ? f->from : p->first;
+	uint64_t begin = p->end;
+
+	*ret_n = *ret_texts = 0;
+	while (begin > from && (f->last == 0 || *ret_n < f->last)) {
+		const struct push_event *e = event_at(p, --begin);
+
+		if (!passes(e, f))
+			continue;
+		++*ret_n;
+		*ret_texts += e->text ? strlen(e->text) + 1 : 0;
+	}
+	return begin;
+}
+
+static void copy_event(struct push_event *to, const struct push_event *e, char **texts)
+{
+	*to = *e;
+	if (!e->text)
+		return;
+	const size_t size = strlen(e->text) + 1;
+
+	to->text = memcpy(*texts, e->text, size);
+	*texts += size;
+}
+
+int pushes_read(const struct pushes *p, const struct push_filter *filter, struct push_event **ret, size_t *ret_n)
+{
+	size_t n, texts_size, i = 0;
+	const uint64_t begin = survey(p, filter, &n, &texts_size);
+	struct push_event *events = malloc(n * sizeof(*events) + texts_size + 1);
+	char *texts = (char *) (events + n);
+
+	if (!events)
+		return -ENOMEM;
+	for (uint64_t number = begin; number < p->end && i < n; number++) {
+		const struct push_event *e = event_at(p, number);
+
+		if (passes(e, filter))
+			copy_event(&events[i++], e, &texts);
+	}
+	*ret = events;
+	*ret_n = n;
+	return 0;
+}
+
+int pushes_timeline(const struct pushes *p, uint64_t interval_ns, struct push_event **ret, size_t *ret_n)
+{
+	const size_t n = (size_t) (p->end - p->first);
+	struct push_event *points = malloc((n + 1) * sizeof(*points));
+	size_t i = 0;
+	uint64_t interval = 0;
+
+	if (!points || interval_ns == 0) {
+		free(points);
+		return points ? -EINVAL : -ENOMEM;
+	}
+	for (uint64_t number = p->first; number < p->end; number++) {
+		const struct push_event *e = event_at(p, number);
+		const uint64_t begin_ns = event_at(p, p->first)->time_ns;
+		const uint64_t here = counter_delta(begin_ns, e->time_ns) / interval_ns;
+
+		if (i == 0 || here > interval) /* the wall clock may go back */
+			i++;
+		interval = here > interval ? here : interval;
+		points[i - 1] = *e;
+		points[i - 1].time_ns = begin_ns + interval * interval_ns;
+		points[i - 1].text = NULL;
+	}
+	*ret = points;
+	*ret_n = i;
+	return 0;
+}
+
+void pushes_stats(const struct pushes *p, uint64_t now_ns, struct push_stats *ret)
+{
+	*ret = p->stats;
+	ret->kept = p->end - p->first;
+	if (p->is_active)
+		ret->active_ns += counter_delta(p->active_since_ns, now_ns);
 }

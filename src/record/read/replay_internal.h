@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What frames.c (the order of time), player.c (in stretches), living.c (who lives) and job.c
+ * What frames.c (the order of time), player.c (in stretches), living.c (who lives, and births) and job.c
  * (what became of it) share. Nobody else includes it.
  */
 #pragma once
@@ -35,7 +35,7 @@ enum {
 	BIRTH_COLUMNS = 16
 };
 
-/* births.c: where births are kept. */
+/* living.c: where births are kept. */
 struct birth_table {
 	enum entity entity;
 	const char *table;

@@ -191,7 +191,7 @@ size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n
 /* The same of one; false if there is none. */
 bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret);
 
-/* ---- instances.c ----------------------------------------------------------------------------------------------- */
+/* ---- gpus.c, MIG instances ----------------------------------------------------------------------------------------------- */
 
 /* Finds the instances of d; those that are gone end. */
 void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *out);

@@ -10,7 +10,7 @@
 #include "source/nvidia/nvml/fields.h"
 #include "source/nvidia/nvml/gpm.h"
 #include "source/nvidia/nvml/integrals.h"
-#include "source/nvidia/nvml/list.h"
+#include "source/nvidia/nvml/processes.h"
 #include "source/nvidia/nvml/tables.h"
 
 #define NONE NVML_NONE_U32
