@@ -97,14 +97,10 @@ static void keep(struct hiw_recorder *r, const struct alert *alert, enum hiw_act
 	};
 
 	/* What must be done is not lost to what is only told. */
-	if (r->n_alerts == MOST && act == HIW_ACT_NONE) {
-		r->alerts_lost++;
+	if (r->n_alerts == MOST && act == HIW_ACT_NONE)
 		return;
-	}
-	if (r->n_alerts == MOST) {
-		r->alerts_lost++;
+	if (r->n_alerts == MOST)
 		r->n_alerts--;
-	}
 	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct told_alert) { *alert, act };
 }
 
@@ -376,11 +372,6 @@ bool hwi_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
 
 	memcpy(ret, &alert, size);
 	return true;
-}
-
-uint64_t hwi_recorder_alerts_lost(const struct hiw_recorder *r)
-{
-	return r->alerts_lost + (r->watch ? watch_lost(r->watch) : 0);
 }
 
 const char *hiw_recorder_path(const struct hiw_recorder *r)

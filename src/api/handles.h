@@ -66,7 +66,6 @@ struct hiw_recorder {
 	void (*on_alert)(void *ctx, const struct hiw_alert *alert); /* NULL: they wait to be asked for */
 	void *on_alert_ctx;
 	bool is_telling;           /* within on_alert */
-	uint64_t alerts_lost;
 	uint64_t usual_rules;      /* bit n: rule n is one of those that nobody wrote (rules/engine.h) */
 	bool told_lost;            /* alerts that nobody could take were warned of */
 	uint64_t warned_rules;     /* bit n: that rule n has nothing to look at was warned of */

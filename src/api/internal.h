@@ -26,11 +26,9 @@ int hwi_recorder_read_mark(struct hiw_recorder *recorder);
  * is recorded elsewhere, none was wanted, or it has not ended. */
 int hwi_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
-/* The next alert, each once; false: there is none. To be asked after each step and after the end. Has
- * none where hiw_recorder_on_alert is used. */
+/* The next alert, each once; false: there is none. To be asked after each step and after the end. Has none where
+ * hiw_recorder_on_alert is used. At most 64 wait; beyond that those that ask for nothing are left out. */
 bool hwi_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
-/* How many alerts were left out because there were too many at once. */
-uint64_t hwi_recorder_alerts_lost(const struct hiw_recorder *recorder);
 
 /* The grace of all of them is over now: alerts with HIW_ACT_KILL follow. */
 void hwi_recorder_cut_grace(struct hiw_recorder *recorder);
