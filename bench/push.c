@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include <hiwater.h>
+#include "api/internal.h"
 
 enum {
 	ROUNDS = 15,
@@ -24,7 +24,7 @@ static double cpu_ns(void)
 	return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
 }
 
-static double round_of(struct hiw_pushes *p)
+static double round_of(struct hwi_pushes *p)
 {
 	const double before = cpu_ns();
 
@@ -32,7 +32,7 @@ static double round_of(struct hiw_pushes *p)
 		const double allocated = (double) ((i * 7919) % 1000) * (1 << 20), total = 2000.0 * (1 << 20);
 		const double values[] = { allocated, allocated + (1 << 24), allocated, 1 << 20, allocated, total - allocated, total };
 
-		hiw_pushes_push(p, values, (double) NAN, NULL);
+		hwi_pushes_push(p, values, (double) NAN, NULL);
 	}
 	return (cpu_ns() - before) / PUSHES;
 }
@@ -41,8 +41,8 @@ int main(void)
 {
 	static const char *const series[] = { "allocated", "reserved", "active", "inactive", "used", "free", "total" };
 	static const char *const rules[] = { "error: usage >= 0.95", "warn: usage >= 0.8 and usage < 0.95", "warn: change > 1e9", "warn: fragmentation > 0.3" };
-	static const struct hiw_push_ratio ratios[] = { { "usage", 0, 6 }, { "fragmentation", 3, 1 } };
-	const struct hiw_pushes_options options = {
+	static const struct hwi_push_ratio ratios[] = { { "usage", 0, 6 }, { "fragmentation", 3, 1 } };
+	const struct hwi_pushes_options options = {
 		.size = sizeof(options),
 		.max_events = EVENTS,
 		.series = series,
@@ -53,17 +53,17 @@ int main(void)
 		.samples = true,
 		.every = true,
 	};
-	struct hiw_pushes *p;
-	const int64_t rss = hiw_own_rss();
+	struct hwi_pushes *p;
+	const int64_t rss = hwi_own_rss();
 
-	if (hiw_pushes_new(&options, &p, NULL) < 0 || hiw_pushes_rules(p, rules, 4, NULL) < 0)
+	if (hwi_pushes_new(&options, &p, NULL) < 0 || hwi_pushes_rules(p, rules, 4, NULL) < 0)
 		return 1;
-	hiw_pushes_begin(p, NULL, (double) NAN);
+	hwi_pushes_begin(p, NULL, (double) NAN);
 	for (int r = 0; r < ROUNDS; r++) {
 		const double push = round_of(p);
 
-		printf("%.1f %.1f\n", push, (double) (hiw_own_rss() - rss) / EVENTS);
+		printf("%.1f %.1f\n", push, (double) (hwi_own_rss() - rss) / EVENTS);
 	}
-	hiw_pushes_free(p);
+	hwi_pushes_free(p);
 	return 0;
 }

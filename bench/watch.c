@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "framebuf.h"
-#include "watch/engine.h"
+#include "model/framebuf.h"
+#include "rules/engine.h"
 
 enum {
 	ROUNDS = 15,

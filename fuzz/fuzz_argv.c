@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/argv.h"
 #include "base/textwidth.h"
+#include "sink/argv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/amdgpu_kfd.h"
-#include "source/amdgpu_metrics.h"
-#include "source/drm_clients_internal.h"
-#include "source/drm_fdinfo.h"
-#include "source/drm_query.h"
+#include "source/drm/amdgpu/kfd.h"
+#include "source/drm/amdgpu/metrics.h"
+#include "source/drm/clients_internal.h"
+#include "source/drm/fdinfo.h"
+#include "source/drm/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

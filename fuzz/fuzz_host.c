@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "source/cgroup_path.h"
-#include "source/host_parse.h"
-#include "source/mountinfo.h"
+#include "source/cgroup/path.h"
+#include "source/host/mountinfo.h"
+#include "source/host/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

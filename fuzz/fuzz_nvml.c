@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/cuda_order.h"
-#include "source/dcgm_value.h"
-#include "source/nvml_fields.h"
-#include "source/nvml_list.h"
-#include "source/nvml_samples.h"
+#include "source/nvidia/cuda/order.h"
+#include "source/nvidia/dcgm/value.h"
+#include "source/nvidia/nvml/fields.h"
+#include "source/nvidia/nvml/processes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

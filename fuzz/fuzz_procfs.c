@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/mask.h"
-#include "source/procfs_files.h"
-#include "source/procfs_stat.h"
-#include "source/procfs_status.h"
-#include "source/taskstats_record.h"
+#include "source/process/procfs_files.h"
+#include "source/process/procfs_stat.h"
+#include "source/process/procfs_status.h"
+#include "source/process/taskstats_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/pushed.h"
+#include "source/process/pushed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "job/summary.h"
-#include "record/replay.h"
+#include "record/read/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * watch/rule: what is read is read the same again from its own text, means something of any values, and what is
+ * rules/rule: what is read is read the same again from its own text, means something of any values, and what is
  * refused is explained and leaves nothing behind.
  */
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/rule.h"
+#include "rules/rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

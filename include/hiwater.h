@@ -71,8 +71,9 @@ struct hiw_options {
 	bool pss;                    /* read PSS of large processes too (over 1.5 GiB: holds their memory lock for 20 ms) */
 	enum hiw_cgroup cgroup;
 	const char *cgroup_made;     /* a cgroup that was made for this job; NULL */
-	int64_t fork_rss_bytes;      /* hiw_own_rss() before the job was forked: a floor of its ru_maxrss; 0: unknown */
-	const char *cgroup_path;     /* attached to all of this cgroup (hiw_pids_by_cgroup); NULL: use that of the first process */
+	int64_t fork_rss_bytes;      /* VmHWM of this process before it forked the job: a floor of the job's ru_maxrss;
+	                              * 0: unknown, or hiw_recorder_forking reads it */
+	const char *cgroup_path;     /* attached to all of this cgroup; NULL: use that of the first process */
 	struct hiw_maybe request_bytes, request_cpus, request_time_ns; /* what was asked for; unknown: the scheduler's */
 	enum hiw_gpu gpu;
 	const char *const *alerts;   /* rules, NULL-terminated: "ram > 90% for 30s", "usual" (hiwater-run(1)); NULL: none */
@@ -117,9 +118,6 @@ HIW_API void hiw_recorder_ignore(struct hiw_recorder *recorder, pid_t pid);
 /* The recorder's own child that reads GPUs; 0: none (any more). Whoever waits for all children meets it, and may reap it
  * (hiw_recorder_reaped). hiw_recorder_end ends it; where it is stuck in a driver it stays behind, and the summary says so. */
 HIW_API pid_t hiw_recorder_helper(const struct hiw_recorder *recorder);
-/* Has the caller a child besides that one? Where the kernel does not tell, or it had children before the job: does a process of
- * the job live, by the last look? */
-HIW_API bool hiw_recorder_has_children(const struct hiw_recorder *recorder);
 
 /* The caller saw (waitid WNOWAIT) that a child, main or an orphan, is a zombie: its last facts are read. Call before
  * reaping it. */
@@ -142,14 +140,6 @@ HIW_API void hiw_recorder_trigger(struct hiw_recorder *recorder, const char *why
  * at a phase's edges main's mark of its largest size is read and, where it begins, set back (clear_refs), which makes the
  * phase's peak exact: the sender must stand still until this returns. Returns 0, -EBADMSG with text, or -ESRCH. */
 HIW_API int hiw_recorder_push(struct hiw_recorder *recorder, const char *message, bool exact, struct hiw_err *err);
-
-/* Reads main's memory and its mark now: for who is about to set the mark back. Returns 0, or -ESRCH: it cannot be read. */
-HIW_API int hiw_recorder_read_mark(struct hiw_recorder *recorder);
-
-/* After hiw_recorder_end: the recording of a run that was too short for the history is written into this file (a name that
- * is free), the caller's to remove; the run itself says nothing of it. Returns 0, or -errno with text: -ENOENT where the run
- * is recorded elsewhere, none was wanted, or it has not ended. */
-HIW_API int hiw_recorder_spare(struct hiw_recorder *recorder, const char *path, struct hiw_err *err);
 
 /* True when every process asked for has ended (attach). */
 HIW_API bool hiw_recorder_over(const struct hiw_recorder *recorder);
@@ -203,21 +193,10 @@ struct hiw_alert {
 	enum hiw_alert_about about;        /* whose memory the rule looks at, if any */
 };
 
-/* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end, in place of hiw_recorder_alert, which then
- * has none; NULL: no longer. The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
+/* Calls see with each alert from within hiw_recorder_step and hiw_recorder_end; NULL: no longer. The alert and its texts are borrowed until see returns. see may call hiw_recorder_signal,
  * _stopped, _mark and _trigger; what takes long in it holds up the measuring, not the job. examples/alerts.c is a whole
  * program. */
 HIW_API void hiw_recorder_on_alert(struct hiw_recorder *recorder, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx);
-
-/* The next alert, each once; false: there is none. To be asked after each step and after the end. */
-HIW_API bool hiw_recorder_alert(struct hiw_recorder *recorder, struct hiw_alert *ret);
-/* How many alerts were left out because there were too many at once. */
-HIW_API uint64_t hiw_recorder_alerts_lost(const struct hiw_recorder *recorder);
-
-/* Looks at another interval from now on, ns, from 1 ms to 1 h. For recorders that keep no recording (no_record), which has one
- * interval; windows are as long, a second at least. Returns 0, -EINVAL (out of range), -EBUSY (it records), -ESRCH (it has not
- * begun, or has ended). */
-HIW_API int hiw_recorder_pace(struct hiw_recorder *recorder, uint64_t interval_ns);
 
 /* Sends signal to a living member of the job, or with pid 0 to each, main first, and to who is born meanwhile. Nobody else is hit, also where numbers
  * were given out again. Returns how many got it, or -ESRCH. */
@@ -227,8 +206,6 @@ HIW_API int hiw_recorder_signal(struct hiw_recorder *recorder, pid_t pid, int si
  * enforces limits goes on with hiw_recorder_step while one does, also beyond main's end. Of the whole job it stays true, also
  * when nobody is left: go on until hiw_recorder_over or, with a child of one's own, until there is no child any more. */
 HIW_API bool hiw_recorder_ending(const struct hiw_recorder *recorder);
-/* The grace of all of them is over now: alerts with HIW_ACT_KILL follow. */
-HIW_API void hiw_recorder_cut_grace(struct hiw_recorder *recorder);
 
 /* The recording's file; "" if there is none, or none yet. */
 HIW_API const char *hiw_recorder_path(const struct hiw_recorder *recorder);
@@ -358,31 +335,6 @@ typedef void hiw_seer(void *ctx, const struct hiw_frame *frame);
  * who is new, but not from within see. To be asked for before _start; once. Returns 0 or -ENOMEM. */
 HIW_API int hiw_recorder_watch(struct hiw_recorder *recorder, hiw_seer *see, void *ctx);
 
-/* A rule that picks processes (HIW_RULE_FILTER). */
-struct hiw_filter;
-HIW_API int hiw_filter_new(const char *rule, struct hiw_filter **ret, struct hiw_err *err);
-HIW_API void hiw_filter_free(struct hiw_filter *filter);
-
-/* What a filter asks of a process. */
-struct hiw_asked {
-	const char *field;           /* "name", "command", "pid", "uid"; NULL: a metric */
-	enum hiw_entity entity;      /* of the metric: HIW_PROCESS, or what the process is part of or on */
-	struct hiw_maybe gpu_index;  /* the driver's number of a certain GPU */
-	int metric, also;            /* numbers; also: is added to it, -1: nothing */
-	bool rate;                   /* the counter's rise a second is meant */
-	bool peak;                   /* the largest so far is meant */
-};
-/* What it is told: known false, a text of name and command, a value (in the metric's unit) of everything else. whole is
- * what a percentage would be of: the memory of the machine or the GPU, the number of processors times 1e9; 0: unknown. */
-struct hiw_answer {
-	bool known;
-	double value, whole;
-	const char *text;
-};
-/* Does it pick the process of which look tells? *ret is all zero when look is called. */
-HIW_API bool hiw_filter_picks(const struct hiw_filter *filter,
-	void (*look)(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret), void *ctx);
-
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 /* What came of measuring a job: the live run of a recorder, or one read back from a file. */
@@ -419,9 +371,6 @@ HIW_API int hiw_player_to(struct hiw_player *player, uint64_t until_ns, struct h
 /* Goes on from from_ns, forwards or back: whoever lives then is born anew, processes with what they held last. Returns
  * likewise. */
 HIW_API int hiw_player_seek(struct hiw_player *player, uint64_t from_ns, struct hiw_err *err);
-
-/* Writes one file without a journal beside it. */
-HIW_API int hiw_run_copy(struct hiw_run *run, const char *path, struct hiw_err *err);
 
 enum hiw_method {
 	HIW_UNKNOWN, /* not had; a note says why */
@@ -511,11 +460,8 @@ enum {
 	HIW_REPORT_RUNS = 16         /* on a page at most */
 };
 
-/* Was the page's program there when this was built? Without it there are no reports. */
-HIW_API bool hiw_has_report(void);
-
 /* Writes the page of runs that were opened from files, finished or not, the first at the top. Memory and size of the page do
- * not grow with their length. Returns 0; -ENOTSUP with text: !hiw_has_report(); -EINVAL with text: too many runs, or a
+ * not grow with their length. Returns 0; -ENOTSUP with text: this library was built without the page's program; -EINVAL with text: too many runs, or a
  * recorder's; what write returned; or -errno with text. */
 HIW_API int hiw_report(struct hiw_run *const *runs, size_t n, const struct hiw_report *what, struct hiw_err *err);
 
@@ -538,9 +484,6 @@ struct hiw_style {
 
 /* The summary as text. style NULL: plain ASCII, 80 columns. *ret is the caller's to free(). -EINVAL: no such format. */
 HIW_API int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret, size_t *ret_len, struct hiw_err *err);
-
-/* One sentence of the summary that a parallel job's rank above 0 prints; "" for others. */
-HIW_API bool hiw_run_is_leader(struct hiw_run *run);
 
 /* What hiw_compare writes. */
 enum hiw_compare_format {
@@ -581,259 +524,12 @@ struct hiw_entry {
 };
 /* Calls see for each kept run, oldest first; see returns false to stop. */
 HIW_API int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *err);
-/* Removes a run; a running one is refused. */
-HIW_API int hiw_history_remove(const char *run, struct hiw_err *err);
 
 /* ---- from inside a job ------------------------------------------------------------------------------------------- */
 
 /* A mark in the enclosing run ($HIWATER_SOCKET). Returns 0, -ENOENT (no run encloses this process), -EPERM (another
  * user's does), -EMSGSIZE (text is longer than 4096 bytes), or -errno. */
 HIW_API int hiw_mark(const char *text, struct hiw_err *err);
-
-/* ---- what a program tells of itself ------------------------------------------------------------------------------- */
-
-/* A bounded list of what a program pushes, reading by reading: its framework's allocator, a loss, a step. The list makes
- * events of what changes, of new peaks, and of rules that hold; the program adds its own. An event takes 88 bytes in it, a
- * push well under a microsecond. Unlike other handles, a list may be used by several threads at once. */
-struct hiw_pushes;
-
-/* Bounds of a list: how many series, ratios and rules it has at most. */
-enum {
-	HIW_PUSH_SERIES = 7,         /* series of a list, at most */
-	HIW_PUSH_RATIOS = 4,
-	HIW_PUSH_RULES = 16,
-};
-
-enum hiw_push_kind {
-	HIW_PUSH_SAMPLE,             /* a push */
-	HIW_PUSH_ALLOCATION,         /* the first series rose since the push before */
-	HIW_PUSH_DEALLOCATION,       /* it fell */
-	HIW_PUSH_PEAK,               /* it was never higher; values[0] is the peak, which may have been between two pushes */
-	HIW_PUSH_ALERT,              /* a rule holds */
-	HIW_PUSH_CLEARED,            /* it ceased to */
-	HIW_PUSH_OWN = 8,            /* from here on to 31: the program's own */
-};
-
-/* The quotient of two series, for rules. */
-struct hiw_push_ratio {
-	const char *name;
-	unsigned of, by;             /* numbers of series: of / by */
-};
-
-/* What a list keeps, and of what it makes events. */
-struct hiw_pushes_options {
-	size_t size;                 /* of this struct */
-	size_t max_events;           /* 1 to 2^24; the oldest are dropped */
-	const char *const *series;   /* names, which rules use; allocation, deallocation and peak are about the first one */
-	size_t n_series;
-	const struct hiw_push_ratio *ratios;
-	size_t n_ratios;
-	bool changes;                /* make events of allocation, deallocation, peak */
-	bool samples;                /* make one of each push */
-	bool every;                  /* an alert at each push while its rule holds; false: once, and when it ceases to */
-};
-
-/* *ret is the caller's. -EINVAL with text, or -ENOMEM. */
-HIW_API int hiw_pushes_new(const struct hiw_pushes_options *options, struct hiw_pushes **ret, struct hiw_err *err);
-HIW_API void hiw_pushes_free(struct hiw_pushes *pushes);
-
-/* From now on these rules (HIW_RULE_ALERT) instead of those before. They name series, ratios, and "change": by how much the
- * first series rose since the push before. -EINVAL with text; then those before stay. */
-HIW_API int hiw_pushes_rules(struct hiw_pushes *pushes, const char *const *rules, size_t n, struct hiw_err *err);
-
-/* Statistics count the time from begin to end. Changes, and what mark says, are measured from this reading, which makes no
- * event; values NULL: from the next push. */
-HIW_API void hiw_pushes_begin(struct hiw_pushes *pushes, const double *values, double mark);
-HIW_API void hiw_pushes_end(struct hiw_pushes *pushes);
-
-/* What a push made: the events with the numbers [first, end), and bit n of rules if rule n has an alert among them. */
-struct hiw_pushed {
-	uint64_t first, end;
-	uint32_t rules;
-};
-
-/* A reading of now: one value a series (NaN: unknown). mark: the largest that the first series ever was, by the mark of
- * whoever keeps one (NaN: unknown); where it rose since the push before, that counts as a peak. ret may be NULL. */
-HIW_API void hiw_pushes_push(struct hiw_pushes *pushes, const double *values, double mark, struct hiw_pushed *ret);
-
-/* An event of the program's own: kind HIW_PUSH_OWN to 31 (else -EINVAL), a number and a text (NULL: none; 16 KiB at most,
- * the rest is cut) that come back with it, and a reading of now; values NULL: that of the last push. */
-HIW_API int hiw_pushes_note(struct hiw_pushes *pushes, unsigned kind, uint32_t tag, const char *text, const double *values);
-
-/* An event of a list. */
-struct hiw_push_event {
-	uint64_t time_ns;            /* since 1970 */
-	unsigned kind;               /* enum hiw_push_kind */
-	unsigned rule;               /* of an alert: its number */
-	enum hiw_level level;        /* likewise */
-	uint32_t tag;
-	double change;               /* of the first series since the push before; NaN: unknown */
-	double values[HIW_PUSH_SERIES]; /* NaN: unknown */
-	const char *text;            /* of a note, of alerts unless options.every; "" without one */
-};
-
-/* Which events are wanted. */
-struct hiw_push_filter {
-	uint32_t kinds;              /* bit n: kind n; 0: all */
-	uint64_t since_ns;           /* not before this time */
-	uint64_t from;               /* not before the event of this number */
-	size_t last;                 /* of those the last so many; 0: all */
-};
-
-/* Events in their order, as they were at one instant. free(*ret), which holds their texts, too. filter NULL: all.
- * 0 or -ENOMEM. */
-HIW_API int hiw_pushes_read(struct hiw_pushes *pushes, const struct hiw_push_filter *filter, struct hiw_push_event **ret, size_t *ret_n);
-/* One event for each interval (not 0) in which there was one: the last, at the time at which the interval began. Likewise. */
-HIW_API int hiw_pushes_timeline(struct hiw_pushes *pushes, uint64_t interval_ns, struct hiw_push_event **ret, size_t *ret_n);
-
-/* Statistics of a list. */
-struct hiw_push_stats {
-	size_t size;                 /* in: sizeof of the caller's struct */
-	uint64_t events, kept;       /* ever, and still there */
-	uint64_t counts[32];         /* ever, by kind */
-	double risen, fallen;        /* sums of the first series' changes */
-	double peaks[HIW_PUSH_SERIES]; /* NaN: unknown */
-	uint64_t active_ns;          /* between begin and end */
-	double rises_per_s, risen_per_s; /* allocations and their bytes by that time; NaN: none has passed */
-};
-/* Fills in the statistics up to now. */
-HIW_API void hiw_pushes_stats(struct hiw_pushes *pushes, struct hiw_push_stats *ret);
-/* Forgets events and statistics, not the time. */
-HIW_API void hiw_pushes_clear(struct hiw_pushes *pushes);
-
-/* ---- this machine ------------------------------------------------------------------------------------------------ */
-
-/* What can be measured: one call a metric. */
-struct hiw_check {
-	const char *entity, *metric; /* "process", "rss" */
-	const char *sentence, *origin;
-	bool available;
-	const char *how, *why_not, *remedy; /* "" where there is nothing to say */
-};
-/* How often a run at the usual interval would read what of GPUs: one call a group of readings of a driver that answers here. */
-struct hiw_gpu_rate {
-	const char *source, *group, *holds; /* "NVML", "memory", "device memory in use" */
-	uint64_t planned_ns;         /* the period as planned */
-	uint64_t moving_ns;          /* while device memory moves; 0: the same */
-	uint64_t lasting_ns;         /* what is kept up where a reading takes what it took here: planned_ns or longer */
-	const char *why;             /* it is longer; "" */
-	uint64_t cpu_ns, wall_ns;    /* one reading, when it was tried; on all GPUs */
-	bool tried;                  /* false: it was not, and those two are 0 */
-	double share_most;           /* of a core, that all readings together may take */
-	uint64_t resting_ns;         /* while device memory does not move, for lists that are dear here; 0: lasting_ns */
-};
-/* root: a folder of captured files, or NULL for this machine. see_reading may be NULL. */
-HIW_API int hiw_doctor(const char *root, void (*see)(void *ctx, const struct hiw_check *check),
-	void (*see_reading)(void *ctx, const struct hiw_gpu_rate *reading), void *ctx, struct hiw_err *err);
-
-/* Facts of the machine for people, "key: value" lines. *ret is the caller's to free(). */
-HIW_API int hiw_doctor_machine(const char *root, char **ret, struct hiw_err *err);
-
-/* ---- the GPUs of this machine ------------------------------------------------------------------------------------ */
-
-enum hiw_gpus_format {
-	HIW_GPUS_TEXT,          /* a line a GPU, then who is on it */
-	HIW_GPUS_JSON,          /* docs/gpus.schema.json */
-	HIW_GPUS_CSV,           /* a row a GPU, base units */
-	HIW_GPUS_CSV_PROCESSES, /* a row a process and GPU */
-	HIW_GPUS_LINE,          /* hiw_gpus_options.fields is a format: "{gpu}: {busy}%" (hiwater-gpus(1)) */
-	HIW_GPUS_LIST,          /* name and uuid, as nvidia-smi -L has them */
-	HIW_GPUS_QUERY,         /* fields are those of nvidia-smi's --query-gpu, with commas between */
-	HIW_GPUS_QUERY_APPS,    /* fields are those of its --query-compute-apps */
-};
-
-/* Fill with HIW_GPUS_OPTIONS_INIT, then set what differs. All strings are copied. Only what the format needs is read. */
-struct hiw_gpus_options {
-	size_t size;                 /* of this struct, for later versions */
-	enum hiw_gpus_format format;
-	const char *fields;          /* of the formats that have some */
-	const char *ids;             /* "0,GPU-8a56...,0000:3b:00.0": these alone; NULL: all */
-	const char *root;            /* a folder of captured files; NULL: this machine */
-	uint64_t patience_ns;        /* how long a driver may take to answer */
-	bool spec;                   /* of text and JSON: what the GPUs are made of */
-	bool no_header, no_units;    /* of text, CSV and queries */
-};
-
-#define HIW_GPUS_OPTIONS_INIT { .size = sizeof(struct hiw_gpus_options), .patience_ns = 30000000000 }
-
-/* The GPUs of a machine at one time, whoever made them. Processes of its own ask the drivers: one that hangs takes patience_ns
- * and nothing else. GPUs that sleep are not woken. */
-struct hiw_gpus;
-
-/* Checks the options and starts to ask. Returns 0; -EINVAL with text: fields or a format that cannot be read; or -errno. */
-HIW_API int hiw_gpus_open(const struct hiw_gpus_options *options, struct hiw_gpus **ret, struct hiw_err *err);
-/* Ends the processes that ask; NULL is fine. */
-HIW_API void hiw_gpus_close(struct hiw_gpus *gpus);
-
-/* Takes a look, each time a new one: waits for the drivers, patience_ns at most. Returns 0, or with text: -ENODEV: the machine
- * shows no GPU, or none of those asked for; -ENXIO: it shows one, and no driver can be asked; -ETIMEDOUT, -EIO: a driver did not answer
- * in time, or crashed; -EREMOTEIO: a GPU is lost. After the last three what was answered is there. */
-HIW_API int hiw_gpus_look(struct hiw_gpus *gpus, struct hiw_err *err);
-/* Why rows are missing from a format that has no place for notes (any but text and JSON). A reason that lasts is told once, after
- * the look that it came up in and after no later one; one of a single look, such as a driver that did not answer in time, after
- * each look that has it. What a look gave as its error is not told. Returns false when there is no further one. */
-HIW_API bool hiw_gpus_warning(struct hiw_gpus *gpus, struct hiw_err *ret);
-
-/* A GPU, or a MIG instance, which is a device of its own. */
-struct hiw_gpu_device {
-	size_t size;                 /* in: sizeof of the caller's struct */
-	const char *uuid, *name, *vendor, *pci, *driver; /* "" where not known */
-	const char *parent;          /* of an instance: uuid of its GPU; else "" */
-	struct hiw_maybe number;     /* by which people call it: the driver's index where it has one */
-	struct hiw_maybe index;      /* the driver's; of an instance the one in its GPU */
-	struct hiw_maybe cuda_index; /* CUDA's, where the environment selects nothing, in PCI order */
-	struct hiw_maybe cuda_visible; /* CUDA's in this process's environment; unknown: hidden, or nobody knows */
-	bool cuda_hidden;
-	bool lost;                   /* it does not answer any more */
-	bool unified;                /* its memory is the host's */
-	struct hiw_maybe memory_total, memory_used, memory_free, memory_reserved, memory_unattributed;
-	struct hiw_maybe busy_ppm;   /* time in which some kernel ran */
-	struct hiw_maybe sm_active_ppm, sm_occupancy_ppm; /* where the driver tells them */
-	struct hiw_maybe power_uw, power_limit_uw, temperature_mc, clock_sm_hz, processes;
-};
-/* A process on a device. */
-struct hiw_gpu_user {
-	size_t size;                 /* in: sizeof of the caller's struct */
-	size_t device;               /* number in hiw_gpus_device */
-	struct hiw_maybe pid, uid;   /* uid unknown: the process cannot be seen here */
-	const char *user, *name, *command; /* "" where not known; secrets in it are masked */
-	bool compute, graphics;
-	struct hiw_maybe memory, sm_busy_ppm;
-};
-/* The i-th device, or process, of the last look; false: there is no such. */
-HIW_API bool hiw_gpus_device(const struct hiw_gpus *gpus, size_t i, struct hiw_gpu_device *ret);
-HIW_API bool hiw_gpus_user(const struct hiw_gpus *gpus, size_t i, struct hiw_gpu_user *ret);
-
-/* The last look in the format of the options. style NULL: plain ASCII, 80 columns. *ret is the caller's to free(). Returns
- * 0 or -errno. */
-HIW_API int hiw_gpus_text(struct hiw_gpus *gpus, const struct hiw_style *style, char **ret, size_t *ret_len);
-
-/* The fields of a format that has some, for people. *ret is the caller's to free(). */
-HIW_API int hiw_gpus_fields(enum hiw_gpus_format format, char **ret);
-
-/* ---- what the command needs -------------------------------------------------------------------------------------- */
-
-/* Processes to attach to: by extended regular expression on name and command line, or those of a cgroup ("/a/b"
- * below the hierarchy, or a path of the mounted tree). At most n pids are stored; *ret_n is how many there are. This
- * process and its parents are never among them. -ENOENT if there are none, -EINVAL for a bad expression. */
-HIW_API int hiw_pids_by_name(const char *regex, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
-HIW_API int hiw_pids_by_cgroup(const char *path, pid_t *pids, size_t n, size_t *ret_n, struct hiw_err *err);
-
-/* Makes a cgroup for a job about to start. ret_path is its name for hiw_options.cgroup_made. The child writes "0" to
- * *ret_procs before exec. *ret_dir is the group's folder: what is open tells other runs that it is in use, where they
- * remove what killed ones have left. The caller closes them. */
-HIW_API int hiw_cgroup_make(char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct hiw_err *err);
-/* Removes it. Returns 0, -EBUSY while processes are in it (and for a moment after the last has ended), -EINVAL for a group
- * that was not made by this function's twin, or another -errno. */
-HIW_API int hiw_cgroup_remove(const char *path);
-
-/* Signals that wait for a process (ShdPnd and SigPnd of its status), as a mask with bit n - 1 for signal n. */
-HIW_API int hiw_pending_signals(pid_t pid, uint64_t *ret_mask);
-/* The largest resident size that this process had (VmHWM), in bytes; 0: unknown. What it starts by vfork, as posix_spawn does,
- * has that in its ru_maxrss. */
-HIW_API int64_t hiw_own_rss(void);
-/* pattern with each %r replaced by this process's rank ("0" without one). *ret is the caller's to free(). */
-HIW_API int hiw_expand(const char *pattern, char **ret);
 
 #ifdef __cplusplus
 }

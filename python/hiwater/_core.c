@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * hiwater._core: the package's only bridge to C, on the limited API of CPython 3.9. Types and their meaning stand in
- * _core.pyi; everything in this file is hiwater.h, with Python's objects around it. Py_LIMITED_API comes from meson.build.
+ * _core.pyi; everything in this file is api/internal.h, with Python's objects around it. Py_LIMITED_API comes from meson.build.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,17 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <hiwater.h>
 
+#include "api/internal.h"
 #include "_core_columns.h"
 
 enum {
-	KINDS = sizeof(((struct hiw_push_stats *) 0)->counts) / sizeof(((struct hiw_push_stats *) 0)->counts[0]),
+	KINDS = sizeof(((struct hwi_push_stats *) 0)->counts) / sizeof(((struct hwi_push_stats *) 0)->counts[0]),
 };
 
 /* A list of pushes. */
 struct list {
-	PyObject_HEAD struct hiw_pushes *pushes;
+	PyObject_HEAD struct hwi_pushes *pushes;
 	Py_ssize_t n_series;
 	int whole;              /* values are whole numbers */
 };
@@ -75,14 +75,14 @@ static bool number_of(PyObject *object, double *ret)
 	return !PyErr_Occurred();
 }
 
-static bool ratios_of(PyObject *sequence, struct hiw_push_ratio *ratios, size_t *ret_n)
+static bool ratios_of(PyObject *sequence, struct hwi_push_ratio *ratios, size_t *ret_n)
 {
 	const Py_ssize_t n = is_list(sequence) ? PySequence_Size(sequence) : -1;
 
 	if (n < 0)
 		return false;
-	if (n > HIW_PUSH_RATIOS) {
-		PyErr_Format(PyExc_ValueError, "there are more than %d ratios", HIW_PUSH_RATIOS);
+	if (n > HWI_PUSH_RATIOS) {
+		PyErr_Format(PyExc_ValueError, "there are more than %d ratios", HWI_PUSH_RATIOS);
 		return false;
 	}
 	for (Py_ssize_t i = 0; i < n; i++) {
@@ -105,8 +105,8 @@ static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *keywords
 		    samples_name[] = "samples", every_name[] = "every", whole_name[] = "whole";
 	static char *names[] = { series_name, max_name, ratios_name, changes_name, samples_name, every_name, whole_name, NULL };
 	const allocfunc alloc = (allocfunc) PyType_GetSlot(type, Py_tp_alloc);
-	struct hiw_push_ratio ratios[HIW_PUSH_RATIOS];
-	struct hiw_pushes_options options = { .size = sizeof(options), .ratios = ratios };
+	struct hwi_push_ratio ratios[HWI_PUSH_RATIOS];
+	struct hwi_pushes_options options = { .size = sizeof(options), .ratios = ratios };
 	struct hiw_err err = { "" };
 	PyObject *series, *ratios_given = NULL;
 	Py_ssize_t max_events, n_series;
@@ -128,7 +128,7 @@ static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *keywords
 	options.samples = samples;
 	options.every = every;
 	self = (struct list *) alloc(type, 0);
-	r = self ? hiw_pushes_new(&options, &self->pushes, &err) : 0;
+	r = self ? hwi_pushes_new(&options, &self->pushes, &err) : 0;
 	PyMem_Free(texts);
 	if (!self || r < 0) {
 		Py_XDECREF((PyObject *) self);
@@ -144,12 +144,12 @@ static void list_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 	const freefunc tp_free = (freefunc) PyType_GetSlot(type, Py_tp_free);
 
-	hiw_pushes_free(((struct list *) object)->pushes);
+	hwi_pushes_free(((struct list *) object)->pushes);
 	tp_free(object);
 	Py_DECREF((PyObject *) type);
 }
 
-static struct hiw_pushes *pushes_of(PyObject *object)
+static struct hwi_pushes *pushes_of(PyObject *object)
 {
 	return ((struct list *) object)->pushes;
 }
@@ -157,7 +157,7 @@ static struct hiw_pushes *pushes_of(PyObject *object)
 /* ---- what is pushed ------------------------------------------------------------------------------------------------ */
 
 /* False: an error is set. */
-static bool reading_of(const struct list *self, PyObject *given, double values[HIW_PUSH_SERIES])
+static bool reading_of(const struct list *self, PyObject *given, double values[HWI_PUSH_SERIES])
 {
 	if (PySequence_Size(given) != self->n_series) {
 		if (!PyErr_Occurred())
@@ -176,7 +176,7 @@ static bool reading_of(const struct list *self, PyObject *given, double values[H
 }
 
 /* Arguments: a reading, and the mark. */
-static bool marked_reading_of(const struct list *self, PyObject *args, double values[HIW_PUSH_SERIES], double *ret_mark)
+static bool marked_reading_of(const struct list *self, PyObject *args, double values[HWI_PUSH_SERIES], double *ret_mark)
 {
 	PyObject *given, *mark = Py_None;
 
@@ -186,19 +186,19 @@ static bool marked_reading_of(const struct list *self, PyObject *args, double va
 static PyObject *list_push(PyObject *object, PyObject *args)
 {
 	const struct list *self = (const struct list *) object;
-	double values[HIW_PUSH_SERIES], mark;
-	struct hiw_pushed made;
+	double values[HWI_PUSH_SERIES], mark;
+	struct hwi_pushed made;
 
 	if (!marked_reading_of(self, args, values, &mark))
 		return NULL;
-	hiw_pushes_push(self->pushes, values, mark, &made);
+	hwi_pushes_push(self->pushes, values, mark, &made);
 	return Py_BuildValue("KI", (unsigned long long) made.first, (unsigned) made.rules);
 }
 
 static PyObject *list_note(PyObject *object, PyObject *args)
 {
 	const struct list *self = (const struct list *) object;
-	double values[HIW_PUSH_SERIES];
+	double values[HWI_PUSH_SERIES];
 	PyObject *given = Py_None;
 	unsigned kind, tag = 0;
 	const char *text = NULL;
@@ -208,7 +208,7 @@ static PyObject *list_note(PyObject *object, PyObject *args)
 		return NULL;
 	if (given != Py_None && !reading_of(self, given, values))
 		return NULL;
-	r = hiw_pushes_note(self->pushes, kind, tag, text, given == Py_None ? NULL : values);
+	r = hwi_pushes_note(self->pushes, kind, tag, text, given == Py_None ? NULL : values);
 	if (r < 0)
 		return raise_error(r, &(struct hiw_err) { "a note's kind is 8 to 31" });
 	Py_RETURN_NONE;
@@ -223,7 +223,7 @@ static PyObject *list_rules(PyObject *object, PyObject *given)
 
 	if (!texts)
 		return NULL;
-	r = hiw_pushes_rules(pushes_of(object), texts, (size_t) n, &err);
+	r = hwi_pushes_rules(pushes_of(object), texts, (size_t) n, &err);
 	PyMem_Free(texts);
 	if (r < 0)
 		return raise_error(r, &err);
@@ -233,25 +233,25 @@ static PyObject *list_rules(PyObject *object, PyObject *given)
 static PyObject *list_begin(PyObject *object, PyObject *args)
 {
 	const struct list *self = (const struct list *) object;
-	double values[HIW_PUSH_SERIES], mark;
+	double values[HWI_PUSH_SERIES], mark;
 
 	if (!marked_reading_of(self, args, values, &mark))
 		return NULL;
-	hiw_pushes_begin(self->pushes, values, mark);
+	hwi_pushes_begin(self->pushes, values, mark);
 	Py_RETURN_NONE;
 }
 
 static PyObject *list_end(PyObject *object, PyObject *unused)
 {
 	(void) unused;
-	hiw_pushes_end(pushes_of(object));
+	hwi_pushes_end(pushes_of(object));
 	Py_RETURN_NONE;
 }
 
 static PyObject *list_clear(PyObject *object, PyObject *unused)
 {
 	(void) unused;
-	hiw_pushes_clear(pushes_of(object));
+	hwi_pushes_clear(pushes_of(object));
 	Py_RETURN_NONE;
 }
 
@@ -281,7 +281,7 @@ static PyObject *values_of(const struct list *self, const double *values)
 	return tuple;
 }
 
-static PyObject *event_of(const struct list *self, const struct hiw_push_event *e)
+static PyObject *event_of(const struct list *self, const struct hwi_push_event *e)
 {
 	PyObject *values = values_of(self, e->values), *change = object_of(e->change, self->whole), *text;
 
@@ -296,7 +296,7 @@ static PyObject *event_of(const struct list *self, const struct hiw_push_event *
 }
 
 /* A list of tuples; events is given up. */
-static PyObject *events_of(const struct list *self, struct hiw_push_event *events, size_t n)
+static PyObject *events_of(const struct list *self, struct hwi_push_event *events, size_t n)
 {
 	PyObject *made = PyList_New((Py_ssize_t) n);
 
@@ -318,28 +318,28 @@ static PyObject *list_read(PyObject *object, PyObject *args, PyObject *keywords)
 	static char *names[] = { kinds_name, since_name, first_name, last_name, NULL };
 	unsigned kinds = 0;
 	unsigned long long since = 0, first = 0, last = 0;
-	struct hiw_push_filter filter;
-	struct hiw_push_event *events;
+	struct hwi_push_filter filter;
+	struct hwi_push_event *events;
 	size_t n;
 	int r;
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|IKKK", names, &kinds, &since, &first, &last))
 		return NULL;
-	filter = (struct hiw_push_filter) { .kinds = kinds, .since_ns = since, .from = first, .last = (size_t) last };
-	r = hiw_pushes_read(pushes_of(object), &filter, &events, &n);
+	filter = (struct hwi_push_filter) { .kinds = kinds, .since_ns = since, .from = first, .last = (size_t) last };
+	r = hwi_pushes_read(pushes_of(object), &filter, &events, &n);
 	return r < 0 ? PyErr_NoMemory() : events_of((const struct list *) object, events, n);
 }
 
 static PyObject *list_timeline(PyObject *object, PyObject *args)
 {
 	unsigned long long interval;
-	struct hiw_push_event *events;
+	struct hwi_push_event *events;
 	size_t n;
 	int r;
 
 	if (!PyArg_ParseTuple(args, "K", &interval))
 		return NULL;
-	r = hiw_pushes_timeline(pushes_of(object), interval, &events, &n);
+	r = hwi_pushes_timeline(pushes_of(object), interval, &events, &n);
 	if (r < 0)
 		return raise_error(r, &(struct hiw_err) { "an interval is longer than 0" });
 	return events_of((const struct list *) object, events, n);
@@ -348,11 +348,11 @@ static PyObject *list_timeline(PyObject *object, PyObject *args)
 static PyObject *list_stats(PyObject *object, PyObject *unused)
 {
 	const struct list *self = (const struct list *) object;
-	struct hiw_push_stats s = { .size = sizeof(s) };
+	struct hwi_push_stats s = { .size = sizeof(s) };
 	PyObject *counts = PyTuple_New(KINDS), *peaks;
 
 	(void) unused;
-	hiw_pushes_stats(self->pushes, &s);
+	hwi_pushes_stats(self->pushes, &s);
 	for (Py_ssize_t i = 0; counts && i < KINDS; i++) {
 		PyObject *count = PyLong_FromUnsignedLongLong(s.counts[i]);
 

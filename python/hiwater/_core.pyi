@@ -5,7 +5,7 @@ _Number = Optional[float]
 _Event = Tuple[int, int, int, int, int, Optional[int], Tuple[Optional[int], ...], Optional[str]]
 
 class Pushes:
-    """A bounded list of what a program tells of itself (hiw_pushes in hiwater.h). whole: values come back as whole numbers.
+    """A bounded list of what a program tells of itself (hwi_pushes in src/api/internal.h). whole: values come back as whole numbers.
     Raises ValueError for what makes no sense, rules included."""
 
     def __new__(cls, series: Sequence[str], max_events: int, *, ratios: Sequence[Tuple[str, int, int]] = ...,

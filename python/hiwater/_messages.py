@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a recorder is told, in messages that are no longer than it takes (src/source/pushed.h has them)."""
+"""What a recorder is told, in messages that are no longer than it takes (src/source/process/pushed.h has them)."""
 from __future__ import annotations
 
 from ._errors import Error

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/textwidth.h"
 #include "base/units.h"
-#include "base/utf8.h"
 
 void json_init(struct json *j, struct buf *out, bool compact)
 {

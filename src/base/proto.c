@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/textwidth.h"
 
 enum {
 	WIRE_VARINT = 0,

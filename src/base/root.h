@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/longfile.h"
 
-/* A text that is kept together with its file, so that whoever reads it (source/mountinfo.c) need not read it anew. */
+/* A text that is kept together with its file, so that whoever reads it (source/host/mountinfo.c) need not read it anew. */
 struct root_text {
 	int fd; /* -1: not read yet */
 	struct longfile text;
@@ -20,7 +20,7 @@ struct root {
 	int proc; /* directory descriptors, O_PATH; -1 if the machine has none */
 	int sys;
 	int top;
-	struct root_text *mounts; /* by source/mountinfo.c, one thread at a time */
+	struct root_text *mounts; /* by source/host/mountinfo.c, one thread at a time */
 	bool live; /* this machine, not a captured one: pids may be signalled, system calls tell of it */
 };
 

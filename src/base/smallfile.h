@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,3 +22,11 @@ int smallfile_open(int dirfd, const char *path);
 
 /* Writes text into an existing file (a /proc or cgroup knob). Returns 0 or -errno. */
 int smallfile_write(int dirfd, const char *path, const char *text);
+
+/* ---- how many files may still be opened (ulimit -n) ---------------------------------------------------------------- */
+
+/* May n more files be open at once? It tries, a microsecond each: what was inherited counts, wherever it lies. */
+bool descriptors_are_left(size_t n);
+
+/* Does error (-errno) say that no further file may be opened? */
+bool descriptors_were_lacking(int error);

@@ -196,7 +196,7 @@ static void set_streams(int tell)
 	close_from(TELL + 1);
 }
 
-/* In the keeper's session, by which it and its children are known should the keeper be killed (source/processes_look.c),
+/* In the keeper's session, by which it and its children are known should the keeper be killed (source/process/look.c),
  * but a group of its own. */
 static _Noreturn void become_command(struct environment *e)
 {

@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include <hiwater.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/internal.h"
 #include "base/opt.h"
 
 enum {
@@ -19,7 +19,7 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
-/* For --help and man pages of whoever takes a RUN (src/record/history.c finds it). */
+/* For --help and man pages of whoever takes a RUN (src/record/history/history.c finds it). */
 #define WHAT_A_RUN_IS \
 	"A RUN is a number of the history (hiwater runs lists them), last, last-1 and so on, a name (its latest run; " \
 	"name:3 where it would be read as something else), the path of a recording, or slurm:JOB."

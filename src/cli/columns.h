@@ -39,3 +39,8 @@ void table_cell(struct table *t, const char *text);
 int table_put(struct table *t, unsigned width, struct buf *out);
 
 void table_done(struct table *t);
+
+/* ---- two texts in two columns, for doctor -------------------------------------------------------------------------- */
+
+/* left and right beside each other, each broken into lines of width: left from column indent on, right from column at on. */
+void beside_add(struct buf *out, size_t indent, const char *left, size_t at, const char *right, size_t width);

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/beside.h"
 #include "cli/cli.h"
+#include "cli/columns.h"
 #include "cli/doctor_rates.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
@@ -35,9 +35,9 @@ static struct {
 
 /* ---- gathering ---- */
 
-/* Copies of what hiw_doctor told. */
+/* Copies of what hwi_doctor told. */
 struct report {
-	struct hiw_check *checks;
+	struct hwi_check *checks;
 	size_t n, cap;
 	struct doctor_rates rates;
 	int error;
@@ -52,7 +52,7 @@ static char *copy(struct report *r, const char *text)
 	return copied;
 }
 
-static void see(void *ctx, const struct hiw_check *check)
+static void see(void *ctx, const struct hwi_check *check)
 {
 	struct report *r = ctx;
 
@@ -60,7 +60,7 @@ static void see(void *ctx, const struct hiw_check *check)
 		r->error = vec_room(&r->checks, &r->cap, r->n, sizeof(*r->checks), CHECKS_MOST);
 	if (r->error < 0)
 		return;
-	r->checks[r->n++] = (struct hiw_check) {
+	r->checks[r->n++] = (struct hwi_check) {
 		.entity = copy(r, check->entity),
 		.metric = copy(r, check->metric),
 		.sentence = copy(r, check->sentence),
@@ -72,7 +72,7 @@ static void see(void *ctx, const struct hiw_check *check)
 	};
 }
 
-static void see_rate(void *ctx, const struct hiw_gpu_rate *rate)
+static void see_rate(void *ctx, const struct hwi_gpu_rate *rate)
 {
 	struct report *r = ctx;
 
@@ -82,7 +82,7 @@ static void see_rate(void *ctx, const struct hiw_gpu_rate *rate)
 static void report_done(struct report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		const struct hiw_check *c = &r->checks[i];
+		const struct hwi_check *c = &r->checks[i];
 		const char *const texts[] = { c->entity, c->metric, c->sentence, c->origin, c->how, c->why_not, c->remedy };
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
@@ -94,13 +94,13 @@ static void report_done(struct report *r)
 
 /* ---- text ---- */
 
-static const char *how_of(const struct hiw_check *c)
+static const char *how_of(const struct hwi_check *c)
 {
 	return *c->how ? c->how : c->origin;
 }
 
 /* May both stand in one paragraph? What can be had goes by entity, what cannot by the reason alone. */
-static bool is_alike(const struct hiw_check *a, const struct hiw_check *b)
+static bool is_alike(const struct hwi_check *a, const struct hwi_check *b)
 {
 	if (a->available != b->available)
 		return false;
@@ -110,7 +110,7 @@ static bool is_alike(const struct hiw_check *a, const struct hiw_check *b)
 }
 
 /* Is all of c's entity missing for the one reason? */
-static bool is_all_missing(const struct report *r, const struct hiw_check *c)
+static bool is_all_missing(const struct report *r, const struct hwi_check *c)
 {
 	for (size_t k = 0; k < r->n; k++) {
 		if (strcmp(r->checks[k].entity, c->entity) == 0 && !is_alike(c, &r->checks[k]))
@@ -132,10 +132,10 @@ static size_t first_of_entity(const struct report *r, size_t i)
  * in front, "gpu.*" where that is all of it. */
 static bool names_alike(const struct report *r, size_t i, struct buf *names)
 {
-	const struct hiw_check *c = &r->checks[i];
+	const struct hwi_check *c = &r->checks[i];
 
 	for (size_t k = 0; k < r->n; k++) {
-		const struct hiw_check *other = &r->checks[k];
+		const struct hwi_check *other = &r->checks[k];
 		const bool whole = is_alike(c, other) && is_all_missing(r, other);
 
 		if (!is_alike(c, other))
@@ -150,7 +150,7 @@ static bool names_alike(const struct report *r, size_t i, struct buf *names)
 	return true;
 }
 
-static void add_missing(struct buf *out, const struct hiw_check *c, const char *names, size_t width)
+static void add_missing(struct buf *out, const struct hwi_check *c, const char *names, size_t width)
 {
 	struct buf remedy = BUF_INIT(4096);
 
@@ -168,7 +168,7 @@ static void add_group(struct buf *out, const struct report *r, const char *entit
 	const size_t names_end = 2 + NAMES_COLUMNS;
 
 	for (size_t i = 0; i < r->n; i++) {
-		const struct hiw_check *c = &r->checks[i];
+		const struct hwi_check *c = &r->checks[i];
 		struct buf names = BUF_INIT(1 << 16);
 
 		if (entity && c->available && strcmp(entity, c->entity) == 0 && names_alike(r, i, &names))
@@ -277,7 +277,7 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 	json_key(j, "metrics");
 	json_array(j);
 	for (size_t i = 0; i < r->n; i++) {
-		const struct hiw_check *c = &r->checks[i];
+		const struct hwi_check *c = &r->checks[i];
 
 		json_object(j);
 		json_key_text(j, "entity", c->entity);
@@ -348,7 +348,7 @@ static int ask(struct report *report, struct hiw_err *err)
 
 	(void) sigaction(SIGALRM, &say, &before);
 	(void) alarm(PATIENCE_S);
-	r = hiw_doctor(arg_doctor.root, see, see_rate, report, err);
+	r = hwi_doctor(arg_doctor.root, see, see_rate, report, err);
 	(void) alarm(0);
 	(void) sigaction(SIGALRM, &before, NULL);
 	return r;
@@ -365,7 +365,7 @@ static int doctor_main(int argc, char **argv)
 		complain("'%s' is too much; see hiwater doctor --help", argv[0]);
 		return EXIT_USAGE;
 	}
-	r = hiw_doctor_machine(arg_doctor.root, &machine, &err);
+	r = hwi_doctor_machine(arg_doctor.root, &machine, &err);
 	if (r == 0)
 		r = ask(&report, &err);
 	if (r == 0)

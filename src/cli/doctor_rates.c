@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/beside.h"
+#include "cli/columns.h"
 
 enum {
 	RATES_MOST = 256,
@@ -26,13 +26,13 @@ static const char *copy(struct doctor_rates *rates, const char *text)
 	return copied;
 }
 
-void doctor_rates_add(struct doctor_rates *rates, const struct hiw_gpu_rate *rate)
+void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate)
 {
 	if (rates->error == 0)
 		rates->error = vec_room(&rates->list, &rates->cap, rates->n, sizeof(*rates->list), RATES_MOST);
 	if (rates->error < 0)
 		return;
-	struct hiw_gpu_rate *mine = &rates->list[rates->n++];
+	struct hwi_gpu_rate *mine = &rates->list[rates->n++];
 
 	*mine = *rate;
 	mine->source = copy(rates, rate->source);
@@ -44,7 +44,7 @@ void doctor_rates_add(struct doctor_rates *rates, const struct hiw_gpu_rate *rat
 void doctor_rates_done(struct doctor_rates *rates)
 {
 	for (size_t i = 0; i < rates->n; i++) {
-		const struct hiw_gpu_rate *r = &rates->list[i];
+		const struct hwi_gpu_rate *r = &rates->list[i];
 		const char *const texts[] = { r->source, r->group, r->holds, r->why };
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
@@ -64,7 +64,7 @@ static void add_period(struct buf *out, uint64_t ns)
 }
 
 /* "NVML processes, 1/s (4/s while memory moves), here once in 24 s" */
-static void add_rate(struct buf *out, const struct hiw_gpu_rate *r)
+static void add_rate(struct buf *out, const struct hwi_gpu_rate *r)
 {
 	(void) buf_printf(out, "%s %s, ", r->source, r->group);
 	add_period(out, r->planned_ns);
@@ -86,7 +86,7 @@ static void add_rate(struct buf *out, const struct hiw_gpu_rate *r)
 }
 
 /* said: the reason of the one before it, which stands there. */
-static void add_reading(struct buf *out, const struct hiw_gpu_rate *r, const char *said, size_t width)
+static void add_reading(struct buf *out, const struct hwi_gpu_rate *r, const char *said, size_t width)
 {
 	struct buf rate = BUF_INIT(4096), holds = BUF_INIT(4096);
 	char took[UNITS_LEN];
@@ -131,7 +131,7 @@ void doctor_rates_json(const struct doctor_rates *rates, struct json *j)
 	json_key(j, "gpu_readings");
 	json_array(j);
 	for (size_t i = 0; i < rates->n; i++) {
-		const struct hiw_gpu_rate *r = &rates->list[i];
+		const struct hwi_gpu_rate *r = &rates->list[i];
 
 		json_object(j);
 		json_key_text(j, "source", r->source);

@@ -6,18 +6,18 @@
 
 #include <stddef.h>
 
+#include "api/internal.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "hiwater.h"
 
-/* Copies of what hiw_doctor told. */
+/* Copies of what hwi_doctor told. */
 struct doctor_rates {
-	struct hiw_gpu_rate *list;
+	struct hwi_gpu_rate *list;
 	size_t n, cap;
 	int error;
 };
 
-void doctor_rates_add(struct doctor_rates *rates, const struct hiw_gpu_rate *rate);
+void doctor_rates_add(struct doctor_rates *rates, const struct hwi_gpu_rate *rate);
 void doctor_rates_done(struct doctor_rates *rates);
 void doctor_rates_text(const struct doctor_rates *rates, size_t width, struct buf *out); /* nothing where there are none */
 void doctor_rates_json(const struct doctor_rates *rates, struct json *j);                /* key and value */

@@ -199,7 +199,7 @@ static int prepare_file(const char **name, const char *option)
 
 	if (!*name)
 		return 0;
-	r = hiw_expand(*name, &expanded);
+	r = hwi_expand(*name, &expanded);
 	if (r == 0) {
 		*name = expanded;
 		r = file_check(expanded);
@@ -361,7 +361,7 @@ bool measure_alerts(struct measure *m, struct hiw_recorder *recorder, pid_t main
 	struct hiw_alert a = { .size = sizeof(a) };
 	bool ended = false;
 
-	while (hiw_recorder_alert(recorder, &a)) {
+	while (hwi_recorder_alert(recorder, &a)) {
 		say_alert(m, &a);
 		actions_run(&m->actions, &a, recorder, main, m->quiet);
 		ended |= enforce(m, recorder, &a);
@@ -384,7 +384,7 @@ bool measure_cut_grace(const struct measure *m, struct hiw_recorder *recorder)
 {
 	if (m->killed.since_ns || !measure_limit_waits(m, recorder))
 		return false;
-	hiw_recorder_cut_grace(recorder);
+	hwi_recorder_cut_grace(recorder);
 	return true;
 }
 
@@ -437,7 +437,7 @@ void measure_report(const struct measure *m, struct hiw_run *run)
 
 	/* Of a parallel job one rank speaks for all; the others say a line. */
 	if (kind == SUMMARY_DEFAULT)
-		kind = hiw_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;
+		kind = hwi_run_is_leader(run) ? SUMMARY_FULL : SUMMARY_LINE;
 	if (kind != SUMMARY_NONE)
 		print_summary(m, run, kind == SUMMARY_LINE ? HIW_LINE : HIW_TEXT);
 	if (m->summary_file)

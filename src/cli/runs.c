@@ -17,8 +17,8 @@
 #include "base/textwidth.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/measure.h"
 #include "cli/columns.h"
+#include "cli/measure.h"
 #include "cli/terminal.h"
 
 enum {
@@ -309,7 +309,7 @@ static int remove_run(const char *run)
 	if (r == 0)
 		(void) hiw_history(see_removed, &m, NULL);
 	if (r == 0)
-		r = hiw_history_remove(path, &err);
+		r = hwi_history_remove(path, &err);
 	if (r < 0)
 		complain("%s", err.text[0] ? err.text : strerror(-r));
 	r = r < 0 ? EXIT_FAILED : tell_removed(&m);

@@ -62,7 +62,7 @@ static int show_run(const char *name)
 	if (r == 0)
 		r = hiw_run_open(path, &run, &err);
 	if (r == 0 && arg_show.copy)
-		r = hiw_run_copy(run, arg_show.copy, &err);
+		r = hwi_run_copy(run, arg_show.copy, &err);
 	if (r < 0)
 		r = fail(r, &err);
 	else if (!arg_show.copy)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "metric.h"
+#include "model/metric.h"
 
 enum {
 	COURSE_BUCKETS = 128

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "frame.h"
-#include "gpu_fact.h"
+#include "model/frame.h"
+#include "model/gpu_fact.h"
 
 struct gpu_now {
 	uint32_t id;

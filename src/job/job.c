@@ -48,7 +48,7 @@ void job_free(struct job *job)
 #define F_INT(name)
 #define F_TEXT(name)            free(job->facts.name);
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

@@ -14,8 +14,8 @@
 #include "base/buf.h"
 #include "base/maybe.h"
 #include "base/units.h"
-#include "framebuf.h"
-#include "frame.h"
+#include "model/framebuf.h"
+#include "model/frame.h"
 #include "job/course.h"
 #include "job/lows.h"
 
@@ -38,7 +38,7 @@ struct facts {
 #define F_INT(name)             struct maybe name;
 #define F_TEXT(name)            char *name; /* NULL: unknown; owned by the job */
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

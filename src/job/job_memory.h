@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/maybe.h"
-#include "frame.h"
+#include "model/frame.h"
 
 /* A figure over all members, and one over all but main. */
 enum set {

@@ -13,34 +13,34 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "frame.h"
-#include "metric.h"
+#include "model/frame.h"
+#include "model/metric.h"
 
 enum {
 #define X(id, ent, ...) +(ENTITY_##ent == ENTITY_HOST)
 	ROW_HOST = 0
-#include "metric.def"
+#include "model/metric.def"
 		,
 #undef X
 #define X(id, ent, ...) +(ENTITY_##ent == ENTITY_JOB)
 	ROW_JOB = 0
-#include "metric.def"
+#include "model/metric.def"
 		,
 #undef X
 #define X(id, ent, ...) +(ENTITY_##ent == ENTITY_PROCESS)
 	ROW_PROCESS = 0
-#include "metric.def"
+#include "model/metric.def"
 		,
 #undef X
 	/* The GPU entities have fewer or more; the bound must hold for all. */
 #define X(id, ent, ...) +(ENTITY_##ent == ENTITY_GPU)
 	ROW_GPU = 0
-#include "metric.def"
+#include "model/metric.def"
 		,
 #undef X
 #define X(id, ent, ...) +(ENTITY_##ent == ENTITY_GPU_PROCESS)
 	ROW_GPU_PROCESS = 0
-#include "metric.def"
+#include "model/metric.def"
 		,
 #undef X
 	ROW_CELLS = 64, /* most metrics of an entity */

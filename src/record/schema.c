@@ -7,7 +7,7 @@ const struct fact_info fact_infos[] = {
 #define F_INT(name)             { #name, false, offsetof(struct facts, name) },
 #define F_TEXT(name)            { #name, true, offsetof(struct facts, name) },
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

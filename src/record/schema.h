@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "frame.h"
 #include "job/job.h"
+#include "model/frame.h"
 #include "record/rows.h"
 
 /* 'HiWa' in the header's application id; the format's number is in user_version and in meta. */

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "record/rows.h"
-#include "record/wire.h"
+#include "record/wire_totals.h"
 
 /* What kinds of rows take how much room, roughly: decides what is thinned. */
 enum store_class {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record/wire.h"
+#include "record/wire_totals.h"
 
 enum {
 	TEXT_MOST = 16 << 10,  /* longer texts are cut, */
@@ -220,7 +220,7 @@ static void put_texts(struct buf *out, const struct wire_totals *t, size_t proce
 #define F_INT(name)
 #define F_TEXT(name)            add_text(out, t->facts.name, FACT_MOST);
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT
@@ -307,7 +307,7 @@ struct wire_totals *wire_totals_get(void *where)
 		t->facts.name = t->facts.name ? text : NULL; \
 	}
 #define F(kind, name, sentence) F_##kind(name)
-#include "job/facts.def"
+#include "model/facts.def"
 #undef F
 #undef F_INT
 #undef F_TEXT

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "frame.h"
-#include "framebuf.h"
+#include "model/frame.h"
+#include "model/framebuf.h"
 #include "sample/gpu_plan.h"
 #include "source/source.h"
 

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "record/wire.h"
+#include "model/wire.h"
 #include "sample/gpu_pace.h"
 #include "sample/gpu_shared.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "job/job.h"
 #include "source/source.h"
 

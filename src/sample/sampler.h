@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/root.h"
-#include "frame.h"
+#include "model/frame.h"
 #include "job/job.h"
 #include "source/source.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/descriptors.h"
+#include "base/smallfile.h"
 #include "sample/sampler_internal.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording for other programs, in their formats: from its job and its frames (record/replay.h) to bytes, which go out
+ * A recording for other programs, in their formats: from its job and its frames (record/read/replay.h) to bytes, which go out
  * as they come. A format is a file export_NAME.c and a row in exporter.c's table; docs/export.md says what each holds.
  * Threads: one at a time.
  */

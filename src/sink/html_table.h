@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "metric.h"
+#include "model/metric.h"
 
 enum html_kind {
 	CELL_NONE,    /* nothing was read in that row */

@@ -17,9 +17,9 @@
 
 #include "base/err.h"
 #include "base/root.h"
-#include "frame.h"
-#include "framebuf.h"
-#include "gpu_fact.h"
+#include "model/frame.h"
+#include "model/framebuf.h"
+#include "model/gpu_fact.h"
 
 /* Processor time for lists of processes, which are dear: they are made of what is left and saved up. The reader keeps ns,
  * most_ns, share, last and debts_only, the source the rest. */

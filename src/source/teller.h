@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/maybe.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 
 /* Which metrics were last told to be unknown: said once, then silence until they can be had again. */
 struct teller {

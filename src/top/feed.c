@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "api/internal.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/textwidth.h"
@@ -217,7 +218,7 @@ int feed_pace(struct feed *f, uint64_t interval_ns)
 	int r = 0;
 
 	if (f->recorder)
-		r = hiw_recorder_pace(f->recorder, interval_ns);
+		r = hwi_recorder_pace(f->recorder, interval_ns);
 	else if (f->kind == FEED_FOLLOW)
 		r = set_timer(f, interval_ns);
 	if (r == 0)

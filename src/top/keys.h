@@ -16,7 +16,7 @@ typedef void key_action(struct top *t, int key);
 /* A line at the bottom, until the next key. */
 void key_say(struct top *t, const char *text);
 
-/* key_view.c: sorting is by another column now. */
+/* Sorting is by another column now. */
 void key_sorted(struct top *t);
 
 /* questions.c: a key, while the line at the bottom asks for something. */

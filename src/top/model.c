@@ -464,3 +464,111 @@ void model_raise_ram(struct model *m, int64_t bytes)
 	if (f && f->peak < bytes)
 		f->peak = bytes;
 }
+
+/* ---- GPUs: their names, whether they are used, what processes do on all of them ------------------------------------ */
+
+bool model_uses(const struct model *m, const struct thing *gpu)
+{
+	const struct figure *f = model_figure(m, gpu, GPU_JOB_MEM);
+
+	return m->machine || (f && f->peak > 0);
+}
+
+static bool is_instance(const struct thing *gpu)
+{
+	return gpu->instance_of && *gpu->instance_of;
+}
+
+void model_gpu_name(const struct model *m, size_t place, const char *whole, const char *instance, char buf[GPU_NAME])
+{
+	const struct thing *gpu = m->gpus[place];
+	const long long number = gpu->index.known ? (long long) gpu->index.value : (long long) place;
+	size_t of = 0;
+
+	while (of < m->n_gpus && !(is_instance(gpu) && m->gpus[of]->uuid && strcmp(m->gpus[of]->uuid, gpu->instance_of) == 0))
+		of++;
+	if (of < m->n_gpus && m->gpus[of]->index.known)
+		(void) snprintf(buf, GPU_NAME, "%s%lld.%lld", instance, (long long) m->gpus[of]->index.value, number);
+	else
+		(void) snprintf(buf, GPU_NAME, "%s%lld", is_instance(gpu) ? instance : whole, number);
+}
+
+static void add(struct hiw_maybe *sum, const struct figure *f)
+{
+	if (f)
+		*sum = (struct hiw_maybe) { sum->value + f->value, true };
+}
+
+void model_settle(struct model *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		m->things[i]->gpu_mem = m->things[i]->gpu_busy_ppm = (struct hiw_maybe) { 0, false };
+	for (size_t i = 0; i < m->n; i++) {
+		const struct thing *t = m->things[i];
+		struct thing *process = t->entity == HIW_GPU_PROCESS ? model_find(m, HIW_PROCESS, t->process) : NULL;
+
+		if (!process)
+			continue;
+		add(&process->gpu_mem, model_figure(m, t, ON_GPU_MEM));
+		add(&process->gpu_busy_ppm, model_figure(m, t, ON_GPU_BUSY));
+	}
+}
+
+/* ---- series that the job logs: newest values and their history ----------------------------------------------------- */
+
+/* Is it a figure of a framework's allocator, "torch/gpu0/allocated_bytes"? */
+static bool is_allocator_name(const char *name)
+{
+	static const char *const devices[] = { "gpu", "GPU-", "MIG-" };
+	const char *slash = strchr(name, '/');
+
+	if (!slash || !strchr(slash + 1, '/'))
+		return false;
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+		if (strncmp(slash + 1, devices[i], strlen(devices[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Those of the program first: what a framework's allocators say of each device may be many. */
+static struct series_line *series_of(struct model *m, const char *name)
+{
+	const bool is_allocator = is_allocator_name(name);
+	struct series_line *line;
+	char clean[sizeof(m->series[0]->name)];
+
+	model_clean(m, name, clean, sizeof(clean));
+	for (size_t i = 0; i < m->n_series; i++) {
+		if (strcmp(m->series[i]->name, clean) == 0)
+			return m->series[i];
+	}
+	size_t place = m->n_series;
+
+	if (!is_allocator) {
+		while (place > 0 && m->series[place - 1]->is_allocator)
+			place--;
+	}
+	if (place == SERIES_KEPT || !(line = calloc(1, sizeof(*line))))
+		return NULL;
+	if (m->n_series == SERIES_KEPT)
+		free(m->series[--m->n_series]);
+	memmove(&m->series[place + 1], &m->series[place], (m->n_series++ - place) * sizeof(line));
+	line->is_allocator = is_allocator;
+	line->is_bytes = text_ends(name, "bytes");
+	memcpy(line->name, clean, sizeof(clean));
+	return m->series[place] = line;
+}
+
+void model_take_value(struct model *m, const struct hiw_value *v, uint64_t time_ns)
+{
+	struct series_line *line = series_of(m, v->name);
+
+	if (!line)
+		return;
+	line->value = v->value;
+	line->has_step = v->has_step;
+	line->step = v->step;
+	if (v->value - v->value == 0) /* neither NaN nor infinite */
+		trail_add(&line->trail, time_ns, UINT64_MAX, v->value, v->value); /* until the next one */
+}

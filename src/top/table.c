@@ -182,7 +182,7 @@ struct looking {
 };
 
 /* The process's part of a GPU's figures: the sum over the GPUs that are meant. */
-static void look_on_gpus(const struct looking *l, const struct hiw_asked *asked, struct hiw_answer *ret)
+static void look_on_gpus(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	for (size_t i = 0; i < l->m->n; i++) {
 		const struct thing *t = l->m->things[i];
@@ -196,7 +196,7 @@ static void look_on_gpus(const struct looking *l, const struct hiw_asked *asked,
 	}
 }
 
-static void look_at_field(const struct looking *l, const struct hiw_asked *asked, struct hiw_answer *ret)
+static void look_at_field(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct thing *t = l->process;
 
@@ -213,7 +213,7 @@ static void look_at_field(const struct looking *l, const struct hiw_asked *asked
 		ret->known = t->uid.known;
 }
 
-static void look_at_metric(const struct looking *l, const struct hiw_asked *asked, struct hiw_answer *ret)
+static void look_at_metric(const struct looking *l, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct figure *f = model_metric(l->m, l->process, asked->metric);
 	const struct figure *g = asked->also >= 0 ? model_metric(l->m, l->process, asked->also) : NULL;
@@ -228,7 +228,7 @@ static void look_at_metric(const struct looking *l, const struct hiw_asked *aske
 	ret->whole = asked->rate ? (double) l->v->cpus_ns : (double) l->v->capacity_bytes;
 }
 
-static void look(void *ctx, const struct hiw_asked *asked, struct hiw_answer *ret)
+static void look(void *ctx, const struct hwi_asked *asked, struct hwi_answer *ret)
 {
 	const struct looking *l = ctx;
 
@@ -242,16 +242,16 @@ static void look(void *ctx, const struct hiw_asked *asked, struct hiw_answer *re
 
 int view_filter(struct view *v, const char *text)
 {
-	struct hiw_filter *filter = NULL;
+	struct hwi_filter *filter = NULL;
 	struct hiw_err err = { "" };
-	int r = *text ? hiw_filter_new(text, &filter, &err) : 0;
+	int r = *text ? hwi_filter_new(text, &filter, &err) : 0;
 
 	v->trouble[0] = '\0';
 	if (r < 0) {
 		(void) snprintf(v->trouble, sizeof(v->trouble), "%.*s", (int) strcspn(err.text, "\n"), err.text);
 		return r;
 	}
-	hiw_filter_free(v->filter);
+	hwi_filter_free(v->filter);
 	v->filter = filter;
 	(void) snprintf(v->filter_text, sizeof(v->filter_text), "%s", text);
 	return 0;
@@ -261,7 +261,7 @@ static bool is_picked(const struct view *v, const struct model *m, const struct 
 {
 	struct looking l = { v, m, process };
 
-	return !v->filter || hiw_filter_picks(v->filter, look, &l);
+	return !v->filter || hwi_filter_picks(v->filter, look, &l);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */

@@ -48,10 +48,10 @@ struct top {
 	uint64_t drag_from_ns;
 };
 
-/* keys.c: what a key, or the mouse (mouse.c), asks for. */
+/* keys.c: what a key, or the mouse, asks for. */
 void top_key(struct top *t, struct press press);
 void top_mouse(struct top *t, struct press press);
-/* key_time.c */
+/* keys.c */
 void top_zoom(struct top *t, int key);           /* '[' or ']' */
 void top_go(struct top *t, uint64_t time_ns);    /* replay: stands still there */
 

@@ -29,7 +29,7 @@ void view_init(struct view *v, enum units units, bool color)
 
 void view_done(struct view *v)
 {
-	hiw_filter_free(v->filter);
+	hwi_filter_free(v->filter);
 	free(v->rows);
 }
 

@@ -4,11 +4,11 @@
  */
 #pragma once
 
-#include <hiwater.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/internal.h"
 #include "base/units.h"
 #include "top/model.h"
 
@@ -74,7 +74,7 @@ struct view {
 	bool color;
 	unsigned zoom;         /* into zooms[] */
 	uint64_t from_ns, to_ns; /* a span that was drawn with the mouse; to 0: none */
-	struct hiw_filter *filter;
+	struct hwi_filter *filter;
 	char filter_text[INPUT_LEN], search[INPUT_LEN];
 	uint32_t picked;       /* a process's id; 0: none */
 	size_t top;            /* first row shown */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "hiwater.h"
-#include "record/record.h"
+#include "record/write/record.h"
 
 int __real_record_new(const struct record_options *options, struct record **ret, struct err *err);
 int __wrap_record_new(const struct record_options *options, struct record **ret, struct err *err);

@@ -160,7 +160,7 @@ def test_every_rule_of_the_manual_can_be_read(tool, command):
 
 def test_the_usual(tool):
     """What the manual says it stands for; what was never there is not complained of."""
-    source = (ROOT / "src" / "watch" / "usual.c").read_text()
+    source = (ROOT / "src" / "rules" / "alert.c").read_text()
     usual = re.findall(r'^\t"(.*)",$', source, re.M)
     assert len(usual) > 5 and set(usual) <= quoted(tool, "run")
     told = tool.folder / "told"

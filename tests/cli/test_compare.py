@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hiwater compare on recordings made by hand: real ones whose figures were set by SQL. The values of p are those of SciPy
-1.17.1's mannwhitneyu(method="exact") on the same samples, as in tests/unit/test_stats.c."""
+1.17.1's mannwhitneyu(method="exact") on the same samples, as in tests/unit/base/test_stats.c."""
 import json
 import re
 import sqlite3

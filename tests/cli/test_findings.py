@@ -12,7 +12,7 @@ BY_SINK = {"devices", "from_s", "to_s"}  # src/sink/json_summary.c
 def emitted():
     """Keys in the calls of all rules. None is made while it runs: what is no literal is the parameter of a helper."""
     keys = set()
-    for path in sorted((ROOT / "src" / "watch").glob("*.c")):
+    for path in sorted((ROOT / "src" / "findings").glob("*.c")):
         for _, _, key in ADDS.findall(path.read_text(encoding="utf-8")):
             assert key in ("key", "const char *key") or re.fullmatch(r'"[a-z_]+"', key), f"{path.name}: {key}"
             keys |= set(re.findall(r'"(\w+)"', key))

@@ -27,7 +27,7 @@ def test_every_function_and_type_of_the_header():
     for kind, name in re.findall(r"^(struct|enum) (\w+) \{", HEADER, re.M):
         assert f".. c:{kind}:: {name}\n" in page
     assert ".. c:enumerator:: HIW_REPORT_RUNS" in page and ".. c:member:: enum hiw_act act" in page
-    assert len(re.findall(r"c:member::", page)) > 150
+    assert len(re.findall(r"c:member::", page)) > 100
 
 
 @pytest.mark.parametrize("comment, name", [

@@ -20,10 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "framebuf.h"
 #include "job/job.h"
-#include "record/record.h"
-#include "record/replay.h"
+#include "model/framebuf.h"
+#include "record/read/replay.h"
+#include "record/write/record.h"
 
 #define MS  UINT64_C(1000000)
 #define SEC (1000 * MS)

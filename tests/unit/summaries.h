@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "findings/findings.h"
 #include "job/summary.h"
-#include "watch/findings.h"
 
 #define MIB(n)     ((int64_t) ((n) * 1048576.0))
 #define GIB(n)     ((int64_t) ((n) * 1073741824.0))

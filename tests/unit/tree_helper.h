@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/root.h"
-#include "framebuf.h"
+#include "model/framebuf.h"
 #include "source/source.h"
 
 static inline struct root tree_open(const char *name)

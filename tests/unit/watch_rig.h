@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "framebuf.h"
-#include "watch/engine.h"
+#include "model/framebuf.h"
+#include "rules/engine.h"
 
 #define MS  UINT64_C(1000000)
 #define S   UINT64_C(1000000000)

@@ -7,9 +7,9 @@
 #include "record_rig.h"
 
 #include "base/buf.h"
-#include "record/queue.h"
-#include "record/wire.h"
-#include "record/writer.h"
+#include "record/wire_totals.h"
+#include "record/write/queue.h"
+#include "record/write/writer.h"
 
 struct writer_rig {
 	struct writer writer;

@@ -2,7 +2,7 @@
 """gpumemprof's MemoryTracker and what belongs to it, kept by hiwater: `from hiwater.compat.gpumemprof import MemoryTracker`
 instead of `from gpumemprof import MemoryTracker`, and nothing else. Modules have the names that they have there.
 
-Events, rules on thresholds, statistics and timelines are hiwater's own (hiw_pushes), and a recorder beside the interpreter
+Events, rules on thresholds, statistics and timelines are hiwater's own (hwi_pushes), and a recorder beside the interpreter
 keeps what happened even if this process is killed. docs/compat.md says what differs from gpu-memory-profiler 0.2.2 and its
 successor stormlog 0.4.3, and why. Out of scope: their profilers, views, queries and inference tools.
 """

@@ -23,7 +23,7 @@ T = TypeVar("T")
 SERIES = ("allocated", "reserved", "active", "inactive", "used", "free", "total")
 ALLOCATED, RESERVED, ACTIVE, INACTIVE, USED, FREE, TOTAL = range(7)
 
-# Kinds of the list (hiw_push_kind), then our own.
+# Kinds of the list (hwi_push_kind), then our own.
 SAMPLE, ALLOCATION, DEALLOCATION, PEAK, ALERT = range(5)
 START, STOP, ERROR, CLEANUP, PHASE_ENTER, PHASE_EXIT, DEGRADED, RECOVERED, OTHER = range(8, 17)
 KINDS = {

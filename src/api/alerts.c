@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The public interface: rules while a job runs, and what they ask for.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "api/handles.h"
+#include "base/cleanup.h"
+#include "base/smallfile.h"
+#include "rules/engine.h"
+#include "source/process/procfs_stat.h"
+
+static const uint64_t default_grace_ns = UINT64_C(30000000000);
+
+int hiw_rule_check(const char *text, enum hiw_rule_kind kind, struct hiw_err *ret_err)
+{
+	static const enum rule_kind kinds[] = {
+		[HIW_RULE_ALERT] = RULE_ALERT,
+		[HIW_RULE_LIMIT] = RULE_LIMIT,
+		[HIW_RULE_CHECK] = RULE_CHECK,
+		[HIW_RULE_COMPARE] = RULE_COMPARE,
+		[HIW_RULE_FILTER] = RULE_FILTER,
+	};
+	struct err err = { "" };
+	struct rule rule;
+	if (kind == HIW_RULE_ALERT && usual_is(text))
+		return 0;
+	int r = (unsigned) kind < sizeof(kinds) / sizeof(kinds[0]) ? rule_parse(text, kinds[kind], &rule, &err) : err_set(&err, -EINVAL, "no such kind of rule");
+
+	if (r == 0)
+		rule_done(&rule);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- before -------------------------------------------------------------------------------------------------------- */
+
+/* Returns the rule's number. */
+static int add_rule(struct hiw_recorder *r, const char *text, struct err *err)
+{
+	struct rule rule;
+	int error = rule_parse(text, RULE_ALERT, &rule, err);
+
+	if (error < 0)
+		return error;
+	error = watch_add(r->watch, &rule);
+	return error == -E2BIG ? err_set(err, error, "there are more than %d rules; leave some out", WATCH_RULES) : error;
+}
+
+static int add_usual(struct hiw_recorder *r, struct err *err)
+{
+	int n = 0;
+
+	for (size_t i = 0; n >= 0 && usual_alerts[i]; i++) {
+		n = add_rule(r, usual_alerts[i], err);
+		if (n >= 0)
+			r->usual_rules |= UINT64_C(1) << n;
+	}
+	return n;
+}
+
+static int add_alert(struct hiw_recorder *r, const char *text, struct err *err)
+{
+	const int n = usual_is(text) ? add_usual(r, err) : add_rule(r, text, err);
+
+	return n < 0 ? n : 0;
+}
+
+int open_watch(struct hiw_recorder *r, struct err *err)
+{
+	const struct hiw_options *o = &r->options;
+	int error = 0;
+
+	if (!(o->alerts && *o->alerts) && !(o->limits && *o->limits))
+		return 0;
+	r->watch = watch_new(job_facts_const(sampler_job(r->sampler)));
+	if (!r->watch)
+		return -ENOMEM;
+	r->limits.grace_ns = o->grace_ns ? o->grace_ns : default_grace_ns;
+	for (const char *const *p = o->alerts; error == 0 && p && *p; p++)
+		error = add_alert(r, *p, err);
+	for (const char *const *p = o->limits; error == 0 && p && *p; p++)
+		error = limits_add(&r->limits, r->watch, *p, err);
+	return error;
+}
+
+/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+
+static void keep(struct hiw_recorder *r, const struct alert *alert, enum hiw_act act)
+{
+	enum {
+		MOST = sizeof(r->alerts) / sizeof(r->alerts[0])
+	};
+
+	/* What must be done is not lost to what is only told. */
+	if (r->n_alerts == MOST && act == HIW_ACT_NONE)
+		return;
+	if (r->n_alerts == MOST)
+		r->n_alerts--;
+	r->alerts[(r->first_alert + r->n_alerts++) % MOST] = (struct told_alert) { *alert, act };
+}
+
+/* An event of the recording. */
+static void push_event(struct hiw_recorder *r, const struct alert *a)
+{
+	const struct event event = {
+		.time_ns = a->time_ns,
+		.kind = a->raised ? EVENT_ALERT : EVENT_CLEARED,
+		.entity = a->entity,
+		.id = a->id,
+		.text = a->text,
+	};
+	const struct frame frame = {
+		.time_ns = sampler_time(r->sampler),
+		.source = FRAME_RECORDER,
+		.live = true,
+		.n_events = 1,
+		.events = &event,
+	};
+
+	sampler_push(r->sampler, &frame);
+}
+
+static enum hiw_act act_of(enum limit_act act)
+{
+	return act == LIMIT_END ? HIW_ACT_END : act == LIMIT_KILL ? HIW_ACT_KILL
+								  : HIW_ACT_NONE;
+}
+
+/* While a rule about memory is raised, what is known must be on the disk before the kernel kills (record.h). */
+static void hurry(struct hiw_recorder *r)
+{
+	const bool now = watch_about_memory(r->watch);
+
+	if (now != r->hurries && r->record)
+		record_hurry(r->record, now);
+	r->hurries = now;
+}
+
+static void call_back(struct hiw_recorder *r)
+{
+	struct hiw_alert alert = { .size = sizeof(alert) };
+
+	if (!r->on_alert || r->is_telling)
+		return;
+	r->is_telling = true;
+	while (r->on_alert && hwi_recorder_alert(r, &alert))
+		r->on_alert(r->on_alert_ctx, &alert);
+	r->is_telling = false;
+}
+
+void take_alerts(struct hiw_recorder *r)
+{
+	const uint64_t now = sampler_time(r->sampler);
+	struct alert alert;
+
+	if (!r->watch)
+		return;
+	watch_tick(r->watch, now);
+	while (watch_next(r->watch, &alert)) {
+		const enum limit_act act = limits_take(&r->limits, r->watch, &alert);
+
+		if (act == LIMIT_SILENT)
+			continue;
+		push_event(r, &alert);
+		keep(r, &alert, act_of(act));
+	}
+	limits_settle(&r->limits, sampler_job(r->sampler));
+	while (limits_due(&r->limits, now, &alert)) {
+		push_event(r, &alert);
+		keep(r, &alert, HIW_ACT_KILL);
+	}
+	hurry(r);
+	call_back(r);
+}
+
+/* The two rules of a limit have one text. */
+static bool is_said(const struct hiw_recorder *r, size_t number)
+{
+	return number > 0 && strcmp(watch_rule(r->watch, number)->text, watch_rule(r->watch, number - 1)->text) == 0;
+}
+
+/* ---- what could not be judged -------------------------------------------------------------------------------------- */
+
+static bool is_of_gpus(const struct rule_name *name)
+{
+	const bool of_job = name->metric == M_JOB_GPU_MEM || name->metric == M_JOB_GPU_MEM_MAIN || name->metric == M_JOB_GPU_MEM_REST;
+
+	return name->what == RULE_METRIC && (name->entity == ENTITY_GPU || name->entity == ENTITY_GPU_PROCESS || of_job);
+}
+
+/* The first of its names that is about GPUs; NULL: none is. */
+static const struct rule_name *gpu_name(const struct rule *rule)
+{
+	for (size_t i = 0; i < rule->n_terms; i++) {
+		if (is_of_gpus(&rule->terms[i].name))
+			return &rule->terms[i].name;
+	}
+	return NULL;
+}
+
+static bool is_named(const struct rule_name *name, const struct gpu_birth *gpu)
+{
+	const bool is_whole = !(gpu->parent && *gpu->parent);
+
+	return !name->indexed || (is_whole && gpu->index.known && gpu->index.value == name->index);
+}
+
+static bool has_named(const struct job *job, const struct rule_name *name)
+{
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		if (is_named(name, &job_gpu(job, i)->birth.gpu))
+			return true;
+	}
+	return false;
+}
+
+/* Of a run that goes on, only what will stay so. */
+static bool why_none(const struct hiw_recorder *r, char *buf, size_t size)
+{
+	static const struct {
+		const char *text;
+		bool stays;
+	} whys[GPU_ABSENCES] = {
+		[GPUS_UNWANTED] = { "GPUs are not asked for (--gpu=none)", true },
+		[GPUS_REFUSED] = { "no GPU can be read: ", true },
+		[GPUS_HELPER_ENDED] = { "no GPU was read: the helper ended before it told of one", false },
+		[GPUS_UNREADABLE] = { "none of the GPUs on this machine could be read", false },
+		[GPUS_NONE_HERE] = { "there is no GPU on this machine", false },
+	};
+	const struct job *job = sampler_job(r->sampler);
+	const enum gpu_absence absence = job_gpu_absence(job);
+
+	if (!whys[absence].text || !(r->ended || whys[absence].stays))
+		return false;
+	(void) snprintf(buf, size, "%s%s", whys[absence].text, absence == GPUS_REFUSED ? job_facts_const(job)->gpu_why : "");
+	return true;
+}
+
+/* False: no reason is known, or not yet. */
+static bool why_no_gpu(const struct hiw_recorder *r, const struct rule_name *name, char *buf, size_t size)
+{
+	const struct job *job = sampler_job(r->sampler);
+
+	if (job_gpu_count(job) == 0)
+		return why_none(r, buf, size);
+	if (!r->ended || has_named(job, name))
+		return false;
+	(void) snprintf(buf, size, "there is no GPU %u", (unsigned) name->index);
+	return true;
+}
+
+/* What is read once a window need not be there in less than two. */
+static bool is_short(const struct hiw_recorder *r)
+{
+	const struct maybe ended_ns = job_facts_const(sampler_job(r->sampler))->ended_ns;
+
+	return !ended_ns.known || (uint64_t) ended_ns.value < 2 * r->options.window_ns;
+}
+
+/* The run ended too early for it; what a long one never had is review_rule's to tell. */
+static const char *why_unread(const struct hiw_recorder *r, size_t number)
+{
+	if (!r->ended || !watch_never_had(r->watch, number))
+		return NULL;
+	if (!job_facts_const(sampler_job(r->sampler))->gpu_asked.known)
+		return "no driver had answered before the end";
+	return is_short(r) ? "the run was over before that was read" : NULL;
+}
+
+/* Does it look at what members hold, where a driver has not told it of all of them? */
+static bool is_partial(const struct job *job, const struct rule_name *name)
+{
+	if (name->metric != M_GPU_JOB_MEM)
+		return name->entity == ENTITY_JOB && job_gpu_untold(job, 0, name->metric != M_JOB_GPU_MEM_REST, name->metric != M_JOB_GPU_MEM_MAIN);
+	for (size_t i = 0; i < job_gpu_count(job); i++) {
+		const struct birth *b = &job_gpu(job, i)->birth;
+
+		if (is_named(name, &b->gpu) && job_gpu_untold(job, b->id, true, true))
+			return true;
+	}
+	return false;
+}
+
+/* Where it is known that a rule about GPUs says nothing; of one whose terms may hold without, only at the end. */
+static bool review_gpus(const struct hiw_recorder *r, size_t number, struct err *ret)
+{
+	const struct rule *rule = watch_rule(r->watch, number);
+	const struct rule_name *name = gpu_name(rule);
+	const struct watch_story *story = watch_story(r->watch, number);
+	const bool is_plain = rule->n_terms == 1 && (rule->terms[0].test == TEST_COMPARE || rule->terms[0].test == TEST_GROWTH);
+	const char *what = rule->kind == RULE_LIMIT ? "limit" : "alert", *unread = why_unread(r, number);
+	char why[sizeof(ret->text) / 2];
+
+	if (!name || story->raised || !(r->ended || is_plain))
+		return false;
+	if (!story->had && why_no_gpu(r, name, why, sizeof(why)))
+		(void) err_set(ret, -ENODATA, "the %s '%s' %s judged: %s", what, rule->text, r->ended ? "was never" : "cannot be", why);
+	else if (r->ended && is_partial(sampler_job(r->sampler), name))
+		(void) err_set(ret, -ENODATA, "the %s '%s' was not judged in full: what the job held on GPUs is not all known", what, rule->text);
+	else if (unread)
+		(void) err_set(ret, -ENODATA, "the %s '%s' was never judged: %s", what, rule->text, unread);
+	else
+		return false;
+	return true;
+}
+
+static bool review_rule(const struct hiw_recorder *r, size_t number, struct err *ret)
+{
+	const struct rule_name *name = watch_never_had(r->watch, number);
+	char text[RULE_NAME];
+
+	if (!name || !r->ended || is_short(r))
+		return false;
+	(void) err_set(ret, -ENODATA, "the rule '%s' had nothing to look at: '%s' was never %s",
+		watch_rule(r->watch, number)->text, rule_name_text(name, text), name->what == RULE_SERIES ? "pushed" : "measured");
+	return true;
+}
+
+bool watch_warning(struct hiw_recorder *r, struct err *ret)
+{
+	if (r->watch && r->ended && watch_lost(r->watch) && !r->told_lost) {
+		r->told_lost = true;
+		(void) err_set(ret, -EOVERFLOW, "%llu alerts came too fast to be told or recorded", (unsigned long long) watch_lost(r->watch));
+		return true;
+	}
+	for (size_t i = 0; r->watch && watch_rule(r->watch, i); i++) {
+		const uint64_t bit = UINT64_C(1) << i;
+
+		if (((r->usual_rules | r->warned_rules) & bit) || is_said(r, i))
+			continue;
+		if (review_gpus(r, i, ret) || review_rule(r, i, ret)) {
+			r->warned_rules |= bit;
+			return true;
+		}
+	}
+	return false;
+}
+
+void hiw_recorder_on_alert(struct hiw_recorder *r, void (*see)(void *ctx, const struct hiw_alert *alert), void *ctx)
+{
+	r->on_alert = see;
+	r->on_alert_ctx = ctx;
+}
+
+bool hwi_recorder_alert(struct hiw_recorder *r, struct hiw_alert *ret)
+{
+	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
+
+	if (r->n_alerts == 0)
+		return false;
+	r->alert = r->alerts[r->first_alert];
+	r->first_alert = (r->first_alert + 1) % (sizeof(r->alerts) / sizeof(r->alerts[0]));
+	r->n_alerts--;
+	const struct alert *a = &r->alert.alert;
+	const struct hiw_alert alert = {
+		.size = ret->size,
+		.raised = a->raised,
+		.level = (enum hiw_level) a->level,
+		.act = r->alert.act,
+		.pid = a->pid,
+		.time_ns = a->time_ns,
+		.value = a->number,
+		.rule = watch_rule(r->watch, a->rule)->text,
+		.text = a->text,
+		.about = (enum hiw_alert_about) rule_memory(watch_rule(r->watch, a->rule)),
+	};
+
+	memcpy(ret, &alert, size);
+	return true;
+}
+
+const char *hiw_recorder_path(const struct hiw_recorder *r)
+{
+	const char *path = r->record ? record_path(r->record) : r->ended ? job_facts_const(r->run.job)->recording
+									 : NULL;
+
+	if (!path && r->record)
+		path = r->output; /* it is made when the first window closes */
+	return path ? path : "";
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------------------- */
+
+/* When a process began, as its birth says it (source/process/birth.c). */
+static uint64_t start_ns_of(const struct procfs_stat *st)
+{
+	const long a_second = sysconf(_SC_CLK_TCK);
+
+	return a_second > 0 ? st->start_ticks * (UINT64_C(1000000000) / (uint64_t) a_second) : 0;
+}
+
+/* pidfd_open(2), then a look whether it still is the one that was measured: from then on nobody else can be hit. */
+static int signal_one(const struct hiw_recorder *r, const struct process *p, int signal)
+{
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+	autoclose int fd = (int) syscall(SYS_pidfd_open, p->pid, 0U);
+#else
+	autoclose int fd = -1;
+#endif
+	char path[40], text[1024];
+	struct procfs_stat st;
+
+	if (fd < 0 && errno == ESRCH)
+		return -ESRCH;
+	(void) snprintf(path, sizeof(path), "%d/stat", (int) p->pid);
+	if (smallfile_read(r->root.proc, path, text, sizeof(text)) <= 0 || procfs_stat_parse(text, &st) < 0 ||
+		start_ns_of(&st) != p->start_ns)
+		return -ESRCH;
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+	if (fd >= 0)
+		return syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0U) < 0 ? -errno : 0;
+#endif
+	return kill(p->pid, signal) < 0 ? -errno : 0; /* Linux before 5.3 */
+}
+
+/* Main first: who cares for its children must not see them fall before. told: the last that was told before. */
+static int signal_members(const struct hiw_recorder *r, uint32_t told, pid_t pid, int signal)
+{
+	const struct job *job = sampler_job(r->sampler);
+	int n = 0;
+
+	for (int rest = 0; rest <= 1; rest++) {
+		for (size_t i = job_process_behind(job, told); i < job_process_count(job); i++) {
+			const struct process *p = job_process(job, i);
+
+			if (p->ended || p->is_main == (rest == 1) || (pid != 0 && p->pid != pid))
+				continue;
+			n += signal_one(r, p, signal) == 0;
+		}
+	}
+	return n;
+}
+
+/* Who was born while the others were told is told as well: who is killed starts nobody any more, so that of a job that forks
+ * without end fewer are left with each look. */
+int hiw_recorder_signal(struct hiw_recorder *r, pid_t pid, int signal)
+{
+	enum {
+		LOOKS = 8
+	};
+	const struct job *job = sampler_job(r->sampler);
+	uint32_t told = 0;
+	int n = 0;
+
+	for (int look = 0; look < LOOKS; look++) {
+		if (pid == 0)
+			sampler_find(r->sampler);
+		const size_t count = job_process_count(job);
+
+		if (job_process_behind(job, told) == count)
+			break;
+		n += signal_members(r, told, pid, signal);
+		told = job_process(job, count - 1)->id;
+		if (pid != 0)
+			break;
+	}
+	return n > 0 ? n : -ESRCH;
+}
+
+bool hiw_recorder_ending(const struct hiw_recorder *r)
+{
+	return limits_wait(&r->limits, sampler_job(r->sampler));
+}
+
+void hwi_recorder_cut_grace(struct hiw_recorder *r)
+{
+	limits_cut(&r->limits);
+	take_alerts(r);
+}
+
+void hiw_recorder_stopped(struct hiw_recorder *r, const char *why)
+{
+	struct job *job = sampler_job(r->sampler);
+
+	job_facts(job)->stopped_by = known(124);
+	char told[800];
+
+	limit_in_the_past(why, told, sizeof(told));
+	(void) job_set_text(&job_facts(job)->stopped_why, told);
+	sampler_now(r->sampler);
+}

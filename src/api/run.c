@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The public interface: runs, live and read back, and the history.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/handles.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "findings/findings.h"
+#include "findings/story.h"
+#include "record/history/history.h"
+#include "rules/verdict.h"
+#include "sink/exporter.h"
+#include "sink/sink.h"
+
+/* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
+static const int64_t earlier_matters_ns = INT64_C(60000000000);
+static const uint64_t earlier_patience_ns = 50000000;
+
+/* ---- earlier runs of the same name or command ---------------------------------------------------------------------- */
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && *a && b && strcmp(a, b) == 0;
+}
+
+static bool is_earlier(const struct history_entry *entry, const struct facts *f)
+{
+	if (!entry->complete || entry->running || is_same(entry->path, f->recording))
+		return false;
+	return f->name && *f->name ? is_same(f->name, entry->name) : is_same(f->command, entry->command);
+}
+
+static void add_earlier(struct earlier_runs *sum, const struct history_entry *entry)
+{
+	sum->n++;
+	if (entry->peak_bytes.known && (!sum->peak_bytes.known || entry->peak_bytes.value > sum->peak_bytes.value))
+		(void) snprintf(sum->peak_run, sizeof(sum->peak_run), "%llu", (unsigned long long) entry->number);
+	sum->peak_bytes = maybe_max(sum->peak_bytes, entry->peak_bytes);
+	sum->wall_ns = maybe_max(sum->wall_ns, known(entry->wall_ns));
+	sum->cores_ppm = maybe_max(sum->cores_ppm, entry->cores_ppm);
+}
+
+struct reading_earlier {
+	struct earlier_runs *sum;
+	const struct facts *facts;
+	uint64_t until_ns;
+};
+
+static bool see_earlier(void *ctx, const struct history_entry *entry)
+{
+	struct reading_earlier *r = ctx;
+
+	if (is_earlier(entry, r->facts))
+		add_earlier(r->sum, entry);
+	return clock_boot_ns() < r->until_ns;
+}
+
+/* The latest of them tell the most; the end of a job does not wait for a slow disk. */
+static void read_earlier(const struct summary *summary, struct earlier_runs *ret)
+{
+	struct reading_earlier reading = { ret, summary->facts, clock_boot_ns() + earlier_patience_ns };
+
+	*ret = (struct earlier_runs) { 0 };
+	if (summary->wall_ns.known && summary->wall_ns.value >= earlier_matters_ns)
+		(void) history_newest(see_earlier, &reading, NULL);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+
+void run_clear(struct hiw_run *run)
+{
+	if (run->made)
+		summary_done(&run->summary);
+	run->made = false;
+}
+
+/* The file of a job on another host lies on a disk that both have. */
+static bool is_of_another_host(const struct facts *f)
+{
+	char host[256] = "";
+
+	return f->host && *f->host && gethostname(host, sizeof(host) - 1) == 0 && strcmp(host, f->host) != 0;
+}
+
+/* A line about the present needs no advice. */
+int run_summarise(struct hiw_run *run, bool with_findings)
+{
+	struct earlier_runs earlier;
+	int r;
+
+	run_clear(run);
+	if (run->sampler)
+		sampler_cost(run->sampler);
+	r = summary_make(run->job, &run->summary);
+	if (r < 0)
+		return r;
+	run->made = true;
+	run->summary.lost = run->replay && !run->summary.complete && !replay_growing(run->replay) &&
+			    !job_facts_const(run->job)->recording_stopped;
+	run->summary.elsewhere = run->summary.lost && is_of_another_host(job_facts_const(run->job));
+	if (!with_findings)
+		return 0;
+	read_earlier(&run->summary, &earlier);
+	struct other_rank *ranks = read_ranks(run, &earlier.n_ranks);
+
+	earlier.ranks = ranks;
+	r = run_tell(run); /* out-of-memory tells of the growth that the story found */
+	if (r == 0)
+		r = findings_make(&run->summary, &earlier);
+	free(ranks);
+	if (r == 0)
+		r = findings_switch_off(&run->summary, getenv("HIWATER_FINDINGS_OFF"));
+	return r;
+}
+
+int hiw_find(const char *run, char **ret_path, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, history_find(run, ret_path, &err));
+}
+
+int hiw_run_open(const char *path, struct hiw_run **ret, struct hiw_err *ret_err)
+{
+	struct hiw_run *run = calloc(1, sizeof(*run));
+	struct err err = { "" };
+	int r = run ? replay_open(path, &run->replay, &err) : -ENOMEM;
+
+	if (r == 0)
+		r = replay_job(run->replay, &run->job, &err);
+	if (r == 0) {
+		run->owns_job = true;
+		(void) job_set_text(&job_facts(run->job)->recording, path);
+		*ret = run;
+		return 0;
+	}
+	hiw_run_close(run);
+	return api_err(ret_err, &err, r);
+}
+
+static const char *text_of(const char *text)
+{
+	return text ? text : "";
+}
+
+/* What a caller built against an older header does not know is not written. */
+int hiw_run_about(struct hiw_run *run, struct hiw_about *ret)
+{
+	const struct facts *f = job_facts_const(run->job);
+	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
+	const struct hiw_about about = {
+		.size = ret->size,
+		.command = text_of(f->command),
+		.name = text_of(f->name),
+		.host = text_of(f->host),
+		.user = text_of(f->user),
+		.gpu_why = text_of(f->gpu_why),
+		.main_pid = api_maybe(f->main_pid),
+		.started_wall_ns = api_maybe(f->started_wall_ns),
+		.ended_ns = api_maybe(f->ended_ns),
+		.cpus = api_maybe(f->cpus),
+		.cpu_limit_ppm = api_maybe(f->limit_cpu_ppm),
+		.capacity_bytes = api_maybe(f->capacity_bytes),
+		.limit_bytes = api_maybe(f->limit_bytes),
+		.interval_ns = api_maybe(f->interval_ns),
+		.window_ns = api_maybe(f->window_ns),
+		.last_ns = job_now(run->job),
+		.growing = run->replay && replay_growing(run->replay),
+	};
+
+	memcpy(ret, &about, size);
+	return 0;
+}
+
+void hiw_run_close(struct hiw_run *run)
+{
+	if (!run)
+		return;
+	run_clear(run);
+	if (run->owns_job)
+		job_free(run->job);
+	replay_close(run->replay);
+	free(run);
+}
+
+int hwi_run_copy(struct hiw_run *run, const char *path, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	int r = run->replay ? replay_copy(run->replay, path, &err) : err_set(&err, -EINVAL, "a live run is copied from its file, not from its recorder");
+
+	return api_err(ret_err, &err, r);
+}
+
+static struct hiw_ram ram_of(const struct ram_figure *f)
+{
+	return (struct hiw_ram) {
+		.peak = api_maybe(f->peak),
+		.low = api_maybe(f->low),
+		.high = api_maybe(f->high),
+		.mean = api_maybe(f->mean),
+		.private_bytes = api_maybe(f->private_bytes),
+		.shared_bytes = api_maybe(f->shared_bytes),
+		.at_ns = api_maybe(f->at_ns),
+		.method = (enum hiw_method) f->method,
+		.source = f->source,
+	};
+}
+
+/* What a caller built against an older header does not know is not written. */
+int hiw_run_figures(struct hiw_run *run, struct hiw_figures *ret)
+{
+	const size_t size = ret->size < sizeof(*ret) ? ret->size : sizeof(*ret);
+	int r = run_summarise(run, false);
+	const struct summary *s = &run->summary;
+
+	if (r < 0)
+		return r;
+	const struct hiw_figures figures = {
+		.size = ret->size,
+		.complete = s->complete,
+		.oom_killed = s->oom_killed,
+		.cpu_exact = s->cpu_exact,
+		.exit_status = api_maybe(s->facts->exit_status),
+		.wall_ns = api_maybe(s->wall_ns),
+		.user_ns = api_maybe(s->user_ns),
+		.system_ns = api_maybe(s->system_ns),
+		.main = ram_of(&s->main),
+		.descendants = ram_of(&s->descendants),
+		.combined = ram_of(&s->combined),
+		.swap_peak = api_maybe(s->swap_peak),
+		.read_bytes = api_maybe(s->read_bytes),
+		.write_bytes = api_maybe(s->write_bytes),
+		.cpu_energy_uj = api_maybe(s->cpu_energy_uj),
+		.processes_seen = api_maybe(s->facts->processes_seen),
+		.peak_alive = api_maybe(s->peak_alive),
+		.processes_left = api_maybe(s->facts->processes_left),
+	};
+	memcpy(ret, &figures, size);
+	return 0;
+}
+
+static const enum sink_kind kinds[] = {
+	[HIW_TEXT] = SINK_TEXT,
+	[HIW_LINE] = SINK_LINE,
+	[HIW_JSON] = SINK_JSON,
+	[HIW_PROGRESS] = SINK_PROGRESS,
+	[HIW_JSON_LINE] = SINK_JSON_LINE,
+};
+
+int hiw_run_text(struct hiw_run *run, enum hiw_format format, const struct hiw_style *style, char **ret,
+	size_t *ret_len, struct hiw_err *ret_err)
+{
+	static const struct hiw_style plain_style = { .size = sizeof(plain_style) };
+	char history[4096];
+
+	style = style ? style : &plain_style;
+	const struct sink_options options = {
+		.units = (enum units) style->units,
+		.width = style->width ? style->width : 80,
+		.color = style->color,
+		.utf8 = style->utf8,
+		.plain = style->plain,
+		.why = style->why,
+		.progress = &run->progress,
+		.history = history_dir(history, sizeof(history), NULL) == 0 ? history : NULL,
+	};
+	struct buf out = BUF_INIT(64 << 20);
+	struct err err = { "" };
+	int r = (unsigned) format < sizeof(kinds) / sizeof(kinds[0]) ? 0 : err_set(&err, -EINVAL, "no format has the number %d", (int) format);
+
+	if (r == 0)
+		r = run_summarise(run, format != HIW_PROGRESS);
+
+	if (r == 0)
+		r = sink_summary(kinds[format], &run->summary, &options, &out);
+	if (r == 0) {
+		if (ret_len)
+			*ret_len = out.len;
+		*ret = strdup(out.data);
+		r = *ret ? 0 : -ENOMEM;
+	}
+	buf_done(&out);
+	return api_err(ret_err, &err, r);
+}
+
+bool hwi_run_is_leader(struct hiw_run *run)
+{
+	const struct facts *f = job_facts_const(run->job);
+
+	return !f->rank.known || f->rank.value == 0;
+}
+
+/* ---- the history ------------------------------------------------------------------------------------------------------ */
+
+static struct hiw_entry entry_of(const struct history_entry *e)
+{
+	return (struct hiw_entry) {
+		.number = e->number,
+		.path = e->path,
+		.name = e->name,
+		.command = e->command,
+		.started_wall_ns = e->started_wall_ns,
+		.wall_ns = e->wall_ns,
+		.exit_status = { e->status.value, e->complete && e->status.known },
+		.complete = e->complete,
+		.running = e->running,
+		.pinned = e->pinned,
+		.peak_bytes = api_maybe(e->peak_bytes),
+		.file_bytes = e->file_bytes,
+	};
+}
+
+int hiw_history(bool (*see)(void *ctx, const struct hiw_entry *entry), void *ctx, struct hiw_err *ret_err)
+{
+	struct history history = { 0 };
+	struct err err = { "" };
+	int r = history_read(&history, &err);
+	bool more = r == 0;
+
+	for (size_t i = 0; more && i < history.n; i++) {
+		const struct hiw_entry entry = entry_of(&history.entries[i]);
+
+		more = see(ctx, &entry);
+	}
+	history_done(&history);
+	return api_err(ret_err, &err, r);
+}
+
+int hwi_history_remove(const char *run, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+
+	return api_err(ret_err, &err, history_remove(run, &err));
+}
+
+/* ---- rules about a run that is over -------------------------------------------------------------------------------- */
+
+/* The rules in their order: where each is judged. */
+struct checking {
+	struct watch *watch;
+	size_t n, n_watched;
+	struct {
+		enum check_by by;
+		struct rule rule;   /* by the summary */
+		size_t watched;     /* else its number in the watch */
+	} *rules;
+};
+
+static int add_rule(struct checking *c, const char *text, struct err *err)
+{
+	struct rule rule;
+	int r = rule_parse(text, RULE_CHECK, &rule, err);
+
+	if (r < 0)
+		return r;
+	const enum check_by by = check_by(&rule);
+
+	c->rules[c->n].by = by;
+	if (by == CHECK_SUMMARY) {
+		c->rules[c->n++].rule = rule;
+		return 0;
+	}
+	r = watch_add(c->watch, &rule);
+	if (r == -E2BIG)
+		return err_set(err, -EINVAL, "there are more than %d rules; ask in two goes", WATCH_RULES);
+	if (r < 0)
+		return r;
+	c->rules[c->n++].watched = (size_t) r;
+	c->n_watched++;
+	return 0;
+}
+
+static void checking_done(struct checking *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		rule_done(&c->rules[i].rule);
+	free(c->rules);
+	watch_free(c->watch);
+}
+
+static bool see_frame(void *ctx, const struct frame *frame)
+{
+	struct checking *c = ctx;
+	struct alert alert;
+
+	watch_see(c->watch, frame);
+	while (watch_next(c->watch, &alert))
+		; /* what counts is the story */
+	return true;
+}
+
+static void judge(struct hiw_run *run, struct checking *c, size_t i, struct verdict *ret)
+{
+	const enum check_by by = c->rules[i].by;
+	const struct rule *rule = by == CHECK_SUMMARY ? &c->rules[i].rule : watch_rule(c->watch, c->rules[i].watched);
+
+	if (by == CHECK_SUMMARY)
+		check_final(rule, &run->summary, ret);
+	else if (by == CHECK_END)
+		check_end(c->watch, c->rules[i].watched, ret);
+	else
+		check_story(c->watch, c->rules[i].watched, ret);
+	if (!run->summary.complete)
+		check_unfinished(rule, ret);
+}
+
+static void tell(struct hiw_run *run, struct checking *c, const char *const *rules,
+	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx)
+{
+	static const enum hiw_verdict verdicts[] = { [VERDICT_PASS] = HIW_PASS, [VERDICT_FAIL] = HIW_FAIL, [VERDICT_INCOMPLETE] = HIW_INCOMPLETE };
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct verdict v;
+
+		judge(run, c, i, &v);
+		const struct hiw_checked checked = {
+			.verdict = verdicts[v.kind],
+			.rule = rules[i],
+			.text = v.text,
+			.value = v.number,
+			.at_ns = api_maybe(v.at_ns),
+		};
+
+		see(ctx, &checked);
+	}
+}
+
+int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t n,
+	void (*see)(void *ctx, const struct hiw_checked *checked), void *ctx, struct hiw_err *ret_err)
+{
+	struct checking c = { .rules = calloc(n + 1, sizeof(*c.rules)), .watch = watch_new(job_facts_const(run->job)) };
+	struct err err = { "" };
+	int r = c.rules && c.watch ? 0 : -ENOMEM;
+
+	if (r == 0 && !run->replay)
+		r = err_set(&err, -EINVAL, "a live run is checked by its alerts, not by this");
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add_rule(&c, rules[i], &err);
+	if (r == 0 && c.n_watched)
+		r = replay_frames(run->replay, true, see_frame, &c, &err);
+	if (r == 0)
+		r = run_summarise(run, false);
+	if (r == 0)
+		tell(run, &c, rules, see, ctx);
+	checking_done(&c);
+	return api_err(ret_err, &err, r);
+}
+
+/* ---- a recording in other programs' formats ------------------------------------------------------------------------ */
+
+static bool export_frame(void *ctx, const struct frame *frame)
+{
+	return export_see(ctx, frame);
+}
+
+int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hiw_err *ret_err)
+{
+	struct hiw_export given = { .size = sizeof(given) };
+	struct err err = { "" }, end_err = { "" };
+	struct export *e = NULL;
+	int r, end;
+
+	memcpy(&given, what, what->size < sizeof(given) ? what->size : sizeof(given));
+	const struct export_options options = {
+		.to = given.to ? given.to : "",
+		.table = given.entity,
+		.redact = given.redact,
+		.write = given.write,
+		.ctx = given.ctx,
+	};
+
+	r = run->replay ? export_new(run->job, &options, &e, &err) : err_set(&err, -EINVAL, "a live run is exported from its file, not from its recorder");
+	if (r < 0)
+		return api_err(ret_err, &err, r);
+	r = replay_frames(run->replay, given.recent, export_frame, e, &err);
+	end = export_end(e, r == 0, &end_err);
+	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
+}
+
+/* ---- what happened, from the run's recording, worded by findings/ -------------------------------------------------- */
+
+enum {
+	MOST = 4000000
+};
+
+struct gathering {
+	struct story_held *held;
+	struct story_level *levels;
+	size_t n_held, cap_held, n_levels, cap_levels;
+	int error;
+};
+
+static void take_held(void *ctx, uint32_t id, int64_t bytes)
+{
+	struct gathering *g = ctx;
+
+	if (g->error == 0)
+		g->error = vec_room(&g->held, &g->cap_held, g->n_held, sizeof(*g->held), MOST);
+	if (g->error == 0)
+		g->held[g->n_held++] = (struct story_held) { id, bytes };
+}
+
+static void take_level(void *ctx, uint64_t time_ns, int64_t bytes)
+{
+	struct gathering *g = ctx;
+
+	if (g->error == 0)
+		g->error = vec_room(&g->levels, &g->cap_levels, g->n_levels, sizeof(*g->levels), MOST);
+	if (g->error == 0)
+		g->levels[g->n_levels++] = (struct story_level) { time_ns, bytes };
+}
+
+/* The recording of a run that was just measured is read back; without one the summary is all there is. */
+static void gather(struct hiw_run *run, const struct story_moment *of, struct gathering *g)
+{
+	const struct replay_seer seer = { take_held, take_level, g };
+	const char *path = job_facts_const(run->job)->recording;
+	struct replay *opened = NULL;
+
+	if (run->replay)
+		g->error = replay_moment(run->replay, of->at_ns, of->on_gpu, &seer);
+	else if (path && replay_open(path, &opened, NULL) == 0)
+		g->error = replay_moment(opened, of->at_ns, of->on_gpu, &seer);
+	replay_close(opened);
+}
+
+int run_tell(struct hiw_run *run)
+{
+	struct gathering g = { 0 };
+	struct story_moment moment;
+	int r;
+
+	if (!story_when(&run->summary, &moment))
+		return 0;
+	gather(run, &moment, &g);
+	moment.held = g.held;
+	moment.n_held = g.n_held;
+	moment.levels = g.levels;
+	moment.n_levels = g.n_levels;
+	r = story_make(&run->summary, &moment);
+	free(g.held);
+	free(g.levels);
+	return r < 0 ? r : g.error == -ENOMEM ? g.error
+					      : 0;
+}
+
+void hiw_recorder_trigger(struct hiw_recorder *r, const char *why)
+{
+	sampler_now(r->sampler);
+	sampler_trigger(r->sampler, why);
+}
+
+/* ---- the other ranks of a run's job, by their recordings in the same folder ---------------------------------------- */
+
+/* The end of a job does not wait for many files; who looks at it later may. */
+static const uint64_t live_patience_ns = 50000000, later_patience_ns = UINT64_C(2000000000);
+
+/* Adds the recording's rank, if it is another one of the same job. */
+static void take_rank(const struct facts *own, const char *path, struct other_rank *ranks, size_t *n)
+{
+	struct replay *replay = NULL;
+	struct job *job = NULL;
+
+	if (replay_open(path, &replay, NULL) == 0 && replay_job(replay, &job, NULL) == 0) {
+		const struct facts *f = job_facts_const(job);
+		const double step_s = findings_step_s(job);
+
+		if (is_same(own->scheduler_job, f->scheduler_job) && f->rank.known && f->rank.value != own->rank.value && step_s >= 0)
+			ranks[(*n)++] = (struct other_rank) { f->rank.value, step_s };
+	}
+	job_free(job);
+	replay_close(replay);
+}
+
+static void read_folder(const struct facts *own, const char *folder, uint64_t until_ns, struct other_rank *ranks, size_t *n)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	char path[4096];
+
+	while (dir && *n < RANKS_MOST && clock_boot_ns() < until_ns && (entry = readdir(dir))) {
+		const size_t len = strlen(entry->d_name);
+		const int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+
+		if (len > 4 && strcmp(entry->d_name + len - 4, ".hiw") == 0 && size > 0 && (size_t) size < sizeof(path))
+			take_rank(own, path, ranks, n);
+	}
+	if (dir)
+		(void) closedir(dir);
+}
+
+struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n)
+{
+	const struct facts *f = job_facts_const(run->job);
+	const char *slash = f->recording ? strrchr(f->recording, '/') : NULL;
+	const uint64_t until = clock_boot_ns() + (run->replay ? later_patience_ns : live_patience_ns);
+	struct other_rank *ranks;
+	char folder[4096];
+
+	*ret_n = 0;
+	if (!f->recording || !f->rank.known || !f->ranks.known || f->ranks.value < 2 || findings_step_s(run->job) < 0)
+		return NULL;
+	ranks = calloc(RANKS_MOST, sizeof(*ranks));
+	(void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - f->recording) : 1, slash ? f->recording : ".");
+	if (ranks)
+		read_folder(f, *folder ? folder : "/", until, ranks, ret_n);
+	return ranks;
+}

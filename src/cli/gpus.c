@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater gpus: the GPUs and who is on them, once or again and again; in place of nvidia-smi for scripts.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/terminal.h"
+
+/* Exit statuses; where nvidia-smi has one for the same, it is that. */
+enum {
+	GPUS_NONE = 6,      /* no GPU is here, or none of those asked for */
+	GPUS_NO_DRIVER = 9, /* there is one, and nobody to ask */
+	GPUS_LOST = 15,     /* one does not answer any more */
+	GPUS_SILENT = 124,  /* a driver did not answer in time */
+};
+
+static struct {
+	bool json, list, spec, no_header, help_gpu, help_apps, help_line;
+	const char *csv;    /* NULL: not asked for; "gpus", "processes" */
+	const char *line, *query, *apps, *format, *ids, *root, *file;
+	enum hiw_units units;
+	const struct loop_unit *loop_unit; /* NULL: once */
+	const char *loop_word; /* the number of these; NULL or "": the next word is, as in "-l 1", "-lms 500" */
+	uint64_t loop_ns;   /* 0: once */
+	uint64_t patience_ns;
+} arg_gpus = { .patience_ns = UINT64_C(30000000000) };
+
+/* ---- options -------------------------------------------------------------------------------------------------------- */
+
+static int take_csv(const char *value, void *dest, struct err *err)
+{
+	static const char *const kinds[] = { "gpus", "processes" };
+	const int i = value ? opt_choice(value, "gpus|processes", err) : 0;
+
+	if (i < 0)
+		return i;
+	*(const char **) dest = kinds[i];
+	return 0;
+}
+
+/* How often it is looked, as the options have it. */
+struct loop_unit {
+	const char *option, *unit, *example, *usual;
+	uint64_t ns;
+};
+static const struct loop_unit loop_seconds = { "-l (--loop)", "seconds", "-l 0.5", "5", 1000000000 }; /* 5 as nvidia-smi's */
+static const struct loop_unit loop_short_ms = { "-lms", "milliseconds", "-lms 500", NULL, 1000000 };
+static const struct loop_unit loop_ms = { "--loop-ms", "milliseconds", "--loop-ms=500", NULL, 1000000 };
+
+/* nvidia-smi's -lms is the letter l with a value that begins with "ms". What the number is may only be known with the
+ * operands (read_loop). */
+static int take_loop(const char *value, void *dest, struct err *err)
+{
+	const bool is_ms = value && strncmp(value, "ms", 2) == 0;
+
+	(void) dest;
+	(void) err;
+	arg_gpus.loop_unit = is_ms ? &loop_short_ms : &loop_seconds;
+	arg_gpus.loop_word = is_ms ? value + 2 + (value[2] == '=') : value;
+	return 0;
+}
+
+static int take_loop_ms(const char *value, void *dest, struct err *err)
+{
+	(void) dest;
+	(void) err;
+	arg_gpus.loop_unit = &loop_ms;
+	arg_gpus.loop_word = value;
+	return 0;
+}
+
+static int take_patience(const char *value, void *dest, struct err *err)
+{
+	int64_t ns = 0;
+	int r = units_parse_duration(value, &ns, err);
+
+	if (r == 0 && (ns < 1000000 || ns > INT64_C(3600000000000)))
+		r = err_set(err, -EINVAL, "'%.40s' is not between 1ms and 1h", value);
+	if (r == 0)
+		*(uint64_t *) dest = (uint64_t) ns;
+	return r;
+}
+
+/* "csv,noheader,nounits". Returns 0, or EXIT_USAGE after a complaint. */
+static int read_format(struct hwi_gpus_options *o)
+{
+	char words[128], *rest = words, *word;
+	bool csv = false;
+
+	(void) snprintf(words, sizeof(words), "%s", arg_gpus.format ? arg_gpus.format : "csv");
+	while ((word = strsep(&rest, ", "))) {
+		if (strcmp(word, "csv") == 0)
+			csv = true;
+		else if (strcmp(word, "noheader") == 0)
+			o->no_header = arg_gpus.no_header = true;
+		else if (strcmp(word, "nounits") == 0)
+			o->no_units = true;
+		else if (*word) {
+			complain("--format knows csv, noheader and nounits, not '%.40s'", word);
+			return EXIT_USAGE;
+		}
+	}
+	if (!csv)
+		complain("--format must have csv in it: --format=csv,%.100s", arg_gpus.format);
+	return csv ? 0 : EXIT_USAGE;
+}
+
+/* What is asked for. Returns 0, or EXIT_USAGE after a complaint. */
+static int read_options(struct hwi_gpus_options *o)
+{
+	const struct {
+		bool asked;
+		enum hwi_gpus_format format;
+		const char *option, *fields;
+	} kinds[] = {
+		{ arg_gpus.json, HWI_GPUS_JSON, "--json", NULL },
+		{ arg_gpus.csv, arg_gpus.csv && *arg_gpus.csv == 'p' ? HWI_GPUS_CSV_PROCESSES : HWI_GPUS_CSV, "--csv", NULL },
+		{ arg_gpus.line, HWI_GPUS_LINE, "--line", arg_gpus.line },
+		{ arg_gpus.list, HWI_GPUS_LIST, "--list-gpus", NULL },
+		{ arg_gpus.query, HWI_GPUS_QUERY, "--query-gpu", arg_gpus.query },
+		{ arg_gpus.apps, HWI_GPUS_QUERY_APPS, "--query-compute-apps", arg_gpus.apps },
+	};
+	const char *first = NULL;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!kinds[i].asked)
+			continue;
+		if (first) {
+			complain("%s and %s: one of them", first, kinds[i].option);
+			return EXIT_USAGE;
+		}
+		first = kinds[i].option;
+		o->format = kinds[i].format;
+		o->fields = kinds[i].fields;
+	}
+	if (arg_gpus.spec && first && !arg_gpus.json) {
+		complain("--spec is text or, with --json, JSON: not %s", first);
+		return EXIT_USAGE;
+	}
+	if (arg_gpus.format && !arg_gpus.query && !arg_gpus.apps) {
+		complain("--format is of --query-gpu and --query-compute-apps");
+		return EXIT_USAGE;
+	}
+	o->ids = arg_gpus.ids;
+	o->root = arg_gpus.root;
+	o->spec = arg_gpus.spec;
+	o->no_header = arg_gpus.no_header;
+	o->patience_ns = arg_gpus.patience_ns;
+	return arg_gpus.query || arg_gpus.apps ? read_format(o) : 0;
+}
+
+/* ---- looks ---------------------------------------------------------------------------------------------------------- */
+
+static int status_of(int error)
+{
+	static const struct {
+		int error, status;
+	} statuses[] = {
+		{ 0, 0 },
+		{ -ENODEV, GPUS_NONE },
+		{ -ENXIO, GPUS_NO_DRIVER },
+		{ -EREMOTEIO, GPUS_LOST },
+		{ -ETIMEDOUT, GPUS_SILENT },
+	};
+
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		if (statuses[i].error == error)
+			return statuses[i].status;
+	}
+	return EXIT_FAILED;
+}
+
+/* Nothing was had; else there is something to show beside the error. */
+static bool is_empty(const struct hwi_gpus *gpus, int error)
+{
+	struct hwi_gpu_device any = { .size = sizeof(any) };
+
+	return error == -ENODEV || error == -ENXIO || error == -ENOMEM || !hwi_gpus_device(gpus, 0, &any);
+}
+
+/* A table that goes on has its header once, as nvidia-smi's and whatever reads such a file want it. */
+static const char *without_header(const char *text)
+{
+	const bool has = (arg_gpus.csv || arg_gpus.query || arg_gpus.apps) && !arg_gpus.no_header;
+	const char *end = has ? strchr(text, '\n') : NULL;
+
+	return end ? end + 1 : text;
+}
+
+static int show(struct hwi_gpus *gpus, FILE *file, bool first)
+{
+	const struct hiw_style style = terminal_style(file ? -1 : STDOUT_FILENO, arg_gpus.units, false);
+	autofree char *whole = NULL;
+	size_t len = 0;
+	int r = hwi_gpus_text(gpus, &style, &whole, &len);
+
+	if (r < 0) {
+		complain("%s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	const char *text = first ? whole : without_header(whole);
+
+	len -= (size_t) (text - whole);
+	if (!file)
+		return print_out(text, len);
+	if (fwrite(text, 1, len, file) == len && fflush(file) == 0)
+		return 0;
+	complain("cannot write to %s: %s", arg_gpus.file, strerror(errno));
+	return EXIT_FAILED;
+}
+
+/* One look, shown. *ret_go_on: another one may follow. */
+static int look(struct hwi_gpus *gpus, FILE *file, bool first, bool *ret_go_on)
+{
+	struct hiw_err err = { "" };
+	const int r = hwi_gpus_look(gpus, &err);
+
+	*ret_go_on = !is_empty(gpus, r);
+	if (r < 0)
+		complain("%s", err.text);
+	while (*ret_go_on && hwi_gpus_warning(gpus, &err))
+		complain("warning: %s", err.text);
+	if (!*ret_go_on && !arg_gpus.json)
+		return status_of(r);
+	const int shown = show(gpus, file, first);
+
+	*ret_go_on = *ret_go_on && shown == 0;
+	return shown ? shown : status_of(r);
+}
+
+/* After a look that took longer than that there are none to make up for. */
+static void rest_until(struct timespec *next)
+{
+	struct timespec now;
+
+	next->tv_sec += (time_t) (arg_gpus.loop_ns / 1000000000);
+	next->tv_nsec += (long) (arg_gpus.loop_ns % 1000000000);
+	if (next->tv_nsec >= 1000000000) {
+		next->tv_nsec -= 1000000000;
+		next->tv_sec++;
+	}
+	(void) clock_gettime(CLOCK_MONOTONIC, &now);
+	if (next->tv_sec < now.tv_sec || (next->tv_sec == now.tv_sec && next->tv_nsec < now.tv_nsec))
+		*next = now;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL) == EINTR)
+		;
+}
+
+static int look_on(struct hwi_gpus *gpus, FILE *file)
+{
+	struct timespec next;
+	bool go_on;
+	int status = look(gpus, file, true, &go_on);
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &next);
+	while (arg_gpus.loop_ns && go_on) {
+		rest_until(&next);
+		status = look(gpus, file, false, &go_on);
+	}
+	return status;
+}
+
+static int help(enum hwi_gpus_format format)
+{
+	autofree char *text = NULL;
+
+	if (hwi_gpus_fields(format, &text) < 0)
+		return EXIT_FAILED;
+	return print_out(text, strlen(text));
+}
+
+/* "-l 1" and "-lms 500" leave their number as an operand. Returns how many operands it took, or -1 after a complaint. */
+static int read_loop(int argc, char **argv)
+{
+	const struct loop_unit *u = arg_gpus.loop_unit;
+	const bool is_next = u && (!arg_gpus.loop_word || !*arg_gpus.loop_word) && argc > 0;
+	const char *word = is_next ? argv[0] : arg_gpus.loop_word;
+	char *end;
+
+	if (!u)
+		return 0;
+	word = word && *word ? word : u->usual;
+	if (!word) {
+		complain("%s needs a number of %s: %s", u->option, u->unit, u->example);
+		return -1;
+	}
+	const double number = strtod(word, &end), ns = number * (double) u->ns;
+
+	if (end == word || *end || !(ns >= 1e6) || number > 1e6) {
+		complain("%s: '%.40s' is no interval: give a number of %s from 1 ms on and up to 1000000, such as %s", u->option, word, u->unit,
+			u->example);
+		return -1;
+	}
+	arg_gpus.loop_ns = (uint64_t) ns;
+	return is_next;
+}
+
+/* Returns 0, or EXIT_USAGE after a complaint. */
+static int read_operands(int argc, char **argv)
+{
+	const int taken = read_loop(argc, argv);
+
+	if (taken < 0)
+		return EXIT_USAGE;
+	if (argc > taken) {
+		complain("gpus takes no operand, '%.80s' was given; which GPU: --id", argv[taken]);
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+static int ask(FILE *file)
+{
+	struct hwi_gpus_options options = HWI_GPUS_OPTIONS_INIT;
+	struct hwi_gpus *gpus = NULL;
+	struct hiw_err err = { "" };
+	int status = read_options(&options), r;
+
+	if (status)
+		return status;
+	r = hwi_gpus_open(&options, &gpus, &err);
+	if (r < 0) {
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	status = look_on(gpus, file);
+	hwi_gpus_close(gpus);
+	return status;
+}
+
+static int gpus_main(int argc, char **argv)
+{
+	FILE *file = NULL;
+	int status = read_operands(argc, argv);
+
+	if (status)
+		return status;
+	if (arg_gpus.help_gpu || arg_gpus.help_apps || arg_gpus.help_line)
+		return help(arg_gpus.help_gpu ? HWI_GPUS_QUERY : arg_gpus.help_apps ? HWI_GPUS_QUERY_APPS
+										    : HWI_GPUS_LINE);
+	if (arg_gpus.file) {
+		file = fopen(arg_gpus.file, "we");
+		if (!file) {
+			complain("cannot write to %s: %s", arg_gpus.file, strerror(errno));
+			return EXIT_FAILED;
+		}
+	}
+	status = ask(file);
+	if (file && fclose(file) != 0 && status == 0) {
+		complain("cannot write to %s: %s", arg_gpus.file, strerror(errno));
+		status = EXIT_FAILED;
+	}
+	return status;
+}
+
+/* ---- the tables ----------------------------------------------------------------------------------------------------- */
+
+static const struct opt opts[] = {
+	{ 0, "json", OPT_NONE, NULL, "as JSON, in base units (docs/gpus.schema.json)", opt_flag, &arg_gpus.json },
+	{ 0, "csv", OPT_OPTIONAL, "gpus|processes", "a row a GPU, or a row a process, in base units (gpus)", take_csv, &arg_gpus.csv },
+	{ 0, "line", OPT_TEXT, "FORMAT", "one line for status bars: '{gpu}: {busy}% {mem} of {mem_total}'", opt_text,
+		(void *) &arg_gpus.line },
+	{ 0, "spec", OPT_NONE, NULL, "what the GPUs are made of: SMs, cores, shared memory, registers, limits", opt_flag, &arg_gpus.spec },
+	{ 'L', "list-gpus", OPT_NONE, NULL, "names and UUIDs alone", opt_flag, &arg_gpus.list },
+	{ 0, "query-gpu", OPT_TEXT, "FIELDS", "a table of fields with commas between, named as nvidia-smi's", opt_text,
+		(void *) &arg_gpus.query },
+	{ 0, "query-compute-apps", OPT_TEXT, "FIELDS", "the same of the processes that compute", opt_text, (void *) &arg_gpus.apps },
+	{ 0, "format", OPT_TEXT, "csv[,noheader][,nounits]", "how such a table is written (csv)", opt_text, (void *) &arg_gpus.format },
+	{ 'i', "id", OPT_TEXT, "IDS", "these GPUs alone: numbers (of a MIG instance 0.1), UUIDs or PCI addresses, with commas between", opt_text,
+		(void *) &arg_gpus.ids },
+	{ 'l', "loop", OPT_OPTIONAL, "SECONDS", "look again each so many seconds, until Ctrl-C (5)", take_loop, NULL },
+	{ 0, "loop-ms", OPT_TEXT, "MS", "the same in milliseconds; also: -lms MS", take_loop_ms, NULL },
+	{ 'f', "filename", OPT_FILE, "FILE", "write into FILE instead of to stdout", opt_text, (void *) &arg_gpus.file },
+	{ 0, "no-header", OPT_NONE, NULL, "without the lines above the first GPU", opt_flag, &arg_gpus.no_header },
+	{ 0, "units", OPT_CHOICE, UNITS_CHOICES, "units of amounts: GiB, GB, or bytes (iec)", take_units, &arg_gpus.units },
+	{ 0, "timeout", OPT_TEXT, "SPAN", "how long a driver may take to answer (30s)", take_patience, &arg_gpus.patience_ns },
+	{ 0, "root", OPT_FILE, "DIR", "of a captured machine: a folder with its proc and sys", opt_text, (void *) &arg_gpus.root },
+	{ 0, "help-query-gpu", OPT_NONE, NULL, "list the fields of --query-gpu", opt_flag, &arg_gpus.help_gpu },
+	{ 0, "help-query-compute-apps", OPT_NONE, NULL, "list the fields of --query-compute-apps", opt_flag, &arg_gpus.help_apps },
+	{ 0, "help-line", OPT_NONE, NULL, "list the fields of --line", opt_flag, &arg_gpus.help_line },
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Shows each GPU in a line, and below it who is on it: NVIDIA's by their driver's library, AMD's, Intel's and others by what "
+	"the kernel shows. GPU is the driver's number, CUDA the one that a CUDA program has for it where CUDA_VISIBLE_DEVICES and "
+	"CUDA_DEVICE_ORDER are as they are here: - is hidden, ? is not known to anybody but CUDA. MIG instances stand below their GPU.",
+	"BUSY is the share of time in which some kernel ran, were it one thread on one SM; SM ACTIVE, where the driver tells it, "
+	"the share in which an SM had work, mean over all SMs: that is how full the GPU was. Behind a process stands its share of the "
+	"driver's samples. Memory that belongs to nobody who can be seen here is a line of its own, unattributed.",
+	"--query-gpu and --query-compute-apps take the names of nvidia-smi's fields and answer with its header, units and "
+	"[N/A], so that a script needs only another program's name. --line is for status bars and prompts: {field} stands for a "
+	"figure, once for each GPU; {{ and }} stand for braces, \\n for a new line, which then separates the GPUs.",
+	"A GPU that sleeps is not woken, it is named in a note. Formats without notes have on stderr why rows are missing: a GPU that "
+	"cannot be opened or is lost, processes that a driver does not list; --csv also why figures are. Drivers are asked by a process of their own: one that "
+	"hangs is given up after --timeout, what the others said is shown.",
+	"The exit status is 0; 1 where something failed; 2 for a command line that makes no sense; 6 where there is no GPU, or "
+	"none of those asked for; 9 where there is one and no driver to ask; 15 where a GPU is lost; 124 where a driver did not "
+	"answer in time. nvidia-smi has 2, 6, 9 and 15 for the same.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater gpus",
+	"the GPUs and who is on them",
+	"hiwater gpus --query-gpu=index,memory.used --format=csv,noheader,nounits",
+	"what a script would ask nvidia-smi for",
+	"hiwater gpus --line '{gpu}: {busy}% {mem}'",
+	"for a status bar",
+	"hiwater gpus --spec -i 0",
+	"what GPU 0 is made of",
+	NULL,
+};
+
+const struct command command_gpus = {
+	.name = "gpus",
+	.usage = "[options]",
+	.sentence = "the GPUs and who is on them, once",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = gpus_main,
+};

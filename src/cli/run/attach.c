@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hiwater attach: measures what already runs, until it ends, the time is up or a signal says so.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/run/control.h"
+
+enum {
+	PIDS_MOST = 4096
+};
+
+static struct {
+	struct measure measure;
+	const char *name, *cgroup;
+	int64_t for_ns;  /* 0: to the end */
+	struct control control;
+} arg_attach = { .measure = MEASURE_INIT, .control = CONTROL_INIT };
+
+static int take_for(const char *value, void *dest, struct err *err)
+{
+	int64_t ns;
+	int r = units_parse_duration(value, &ns, err);
+
+	if (r < 0)
+		return r;
+	if (ns <= 0)
+		return err_set(err, -EINVAL, "'%.80s' is no time at all", value);
+	*(int64_t *) dest = ns;
+	return 0;
+}
+
+static int take_cgroup(const char *value, void *dest, struct err *err)
+{
+	if (strchr(value, '/')) {
+		*(const char **) dest = value;
+		return 0;
+	}
+	int i = opt_choice(value, "auto|none", err);
+
+	if (i < 0)
+		return i;
+	arg_attach.measure.recorder.cgroup = i == 0 ? HIW_CGROUP_AUTO : HIW_CGROUP_NONE;
+	return 0;
+}
+
+/* ---- whom ---- */
+
+struct pids {
+	pid_t pid[PIDS_MOST];
+	size_t n;
+};
+
+/* Returns 0 or an exit status, after a complaint. */
+static int read_pids(int argc, char **argv, struct pids *ret)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *p = argv[i];
+		uint64_t pid;
+
+		if (parse_u64(&p, &pid) < 0 || *p || pid < 1 || pid > INT32_MAX) {
+			complain("'%s' is no process number; to find processes by name: hiwater attach --name '%s'", argv[i],
+				argv[i]);
+			return EXIT_USAGE;
+		}
+		if (pid == (uint64_t) getpid()) {
+			complain("%s is hiwater itself", argv[i]);
+			return EXIT_USAGE;
+		}
+		if (ret->n == PIDS_MOST) {
+			complain("more than %d processes cannot be attached to", PIDS_MOST);
+			return EXIT_USAGE;
+		}
+		ret->pid[ret->n++] = (pid_t) pid;
+	}
+	return 0;
+}
+
+static int find_pids(struct pids *ret)
+{
+	struct hiw_err err = { "" };
+	int r;
+
+	if (arg_attach.name)
+		r = hwi_pids_by_name(arg_attach.name, ret->pid, PIDS_MOST, &ret->n, &err);
+	else
+		r = hwi_pids_by_cgroup(arg_attach.cgroup, ret->pid, PIDS_MOST, &ret->n, &err);
+	if (r < 0) {
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (ret->n > PIDS_MOST) {
+		complain("warning: of %zu processes the first %d are measured%s", ret->n, PIDS_MOST,
+			arg_attach.cgroup ? " from the start, the others of the group a moment later" : "");
+		ret->n = PIDS_MOST;
+	}
+	return 0;
+}
+
+/* Returns 0 or an exit status. */
+static int choose(int argc, char **argv, struct pids *ret)
+{
+	const int ways = (argc > 0) + (arg_attach.name != NULL) + (arg_attach.cgroup != NULL);
+
+	if (ways != 1) {
+		complain("%s: give process numbers, --name RE or --cgroup PATH; see hiwater attach --help",
+			ways ? "one way to say whom is enough" : "attach to what?");
+		return EXIT_USAGE;
+	}
+	return argc > 0 ? read_pids(argc, argv, ret) : find_pids(ret);
+}
+
+/* ---- measuring ---- */
+
+struct attach {
+	struct measure *measure;
+	pid_t main;
+	bool limited;                  /* a limit ended it */
+	struct hiw_recorder *recorder;
+	bool is_due;                   /* the deadline has passed */
+	int signals, deadline, timer;  /* descriptors; -1: none */
+};
+
+static int open_signals(void)
+{
+	static const int heard[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
+	sigset_t set, blocked;
+
+	(void) sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(heard) / sizeof(*heard); i++)
+		(void) sigaddset(&set, heard[i]);
+	blocked = set;
+	(void) sigaddset(&blocked, SIGPIPE); /* nobody reads the progress any more: measuring goes on */
+	(void) sigprocmask(SIG_BLOCK, &blocked, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_deadline(int64_t ns)
+{
+	const struct itimerspec timer = { .it_value = { ns / 1000000000, ns % 1000000000 } };
+	int fd = ns > 0 ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		(void) timerfd_settime(fd, 0, &timer, NULL);
+	return fd;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Those that ended in the meantime are no reason to stop. Returns 0, or an exit status if none is left. */
+static int start(struct attach *a, const struct pids *pids)
+{
+	size_t started = 0;
+
+	for (size_t i = 0; i < pids->n; i++) {
+		struct hiw_err err = { "" };
+		int r = hiw_recorder_start(a->recorder, pids->pid[i], &err);
+
+		if (r < 0)
+			complain("cannot attach to %d: %s", (int) pids->pid[i], err.text[0] ? err.text : strerror(-r));
+		else
+			a->main = started++ ? a->main : pids->pid[i];
+	}
+	return started ? 0 : EXIT_FAILED;
+}
+
+static void take_alerts(struct attach *a)
+{
+	a->limited |= measure_alerts(a->measure, a->recorder, a->main);
+}
+
+/* Who was told to end by a limit is waited for, whatever ends the measuring. */
+static bool is_over(const struct attach *a)
+{
+	if (hiw_recorder_over(a->recorder))
+		return true;
+	return a->is_due && !(a->limited && measure_limit_waits(a->measure, a->recorder));
+}
+
+/* False while there is somebody whom a limit gave a grace, which is over now. */
+static bool ends_by_signal(struct attach *a)
+{
+	if (!a->limited || !measure_cut_grace(a->measure, a->recorder))
+		return true;
+	take_alerts(a);
+	return false;
+}
+
+/* SIGUSR2 asks for what happened until now to be kept; every other signal ends it. */
+static bool is_end(struct attach *a)
+{
+	struct signalfd_siginfo info;
+
+	while (read(a->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGUSR2)
+			return ends_by_signal(a);
+		hiw_recorder_trigger(a->recorder, "SIGUSR2");
+	}
+	return false;
+}
+
+static void follow(struct attach *a)
+{
+	enum {
+		STEP,
+		SIGNAL,
+		DEADLINE,
+		TIMER,
+		CONTROL,
+		OWNER,
+		N
+	};
+	struct control *control = &arg_attach.control;
+	struct pollfd fds[N] = {
+		[STEP] = { .fd = hiw_recorder_fd(a->recorder), .events = POLLIN },
+		[SIGNAL] = { .fd = a->signals, .events = POLLIN },
+		[DEADLINE] = { .fd = a->deadline, .events = POLLIN },
+		[TIMER] = { .fd = a->timer, .events = POLLIN },
+		[CONTROL] = { .fd = control->fd, .events = POLLIN },
+		[OWNER] = { .fd = control->owner, .events = POLLIN },
+	};
+
+	while (!is_over(a)) {
+		uint64_t expirations;
+
+		if (poll(fds, N, -1) < 0)
+			continue;
+		if (fds[DEADLINE].revents) {
+			a->is_due = true;
+			fds[DEADLINE].fd = -1;
+		}
+		if (fds[SIGNAL].revents && is_end(a))
+			return;
+		if (fds[STEP].revents) {
+			hiw_recorder_step(a->recorder);
+			take_alerts(a);
+			measure_warnings(a->measure, a->recorder);
+		}
+		if (control->fd >= 0 && control_step(control, a->measure, a->recorder) == CONTROL_END)
+			return;
+		if (fds[TIMER].revents && read(a->timer, &expirations, sizeof(expirations)) > 0)
+			measure_progress(a->measure, a->recorder);
+	}
+}
+
+static void finish(struct attach *a)
+{
+	struct hiw_err err = { "" };
+	int r = hiw_recorder_end(a->recorder, &err);
+
+	if (r < 0 && !a->measure->quiet)
+		complain("warning: %s", err.text[0] ? err.text : strerror(-r));
+	take_alerts(a);
+	measure_warnings(a->measure, a->recorder);
+	measure_report(a->measure, hiw_recorder_run(a->recorder));
+	if (arg_attach.control.fd >= 0)
+		control_finish(&arg_attach.control, a->measure, a->recorder);
+}
+
+static int measure_them(struct attach *a, const struct pids *pids)
+{
+	autoclose int signals = open_signals();
+	autoclose int deadline = open_deadline(arg_attach.for_ns);
+	autoclose int timer = measure_timer(&arg_attach.measure);
+	int r;
+
+	a->signals = signals;
+	a->deadline = deadline;
+	a->timer = timer;
+	actions_begin(&a->measure->actions);
+	a->measure->actions.reaps = true;
+	raise_file_limit();
+	r = start(a, pids);
+	if (r == 0) {
+		if (arg_attach.control.fd >= 0)
+			control_began(&arg_attach.control, a->recorder);
+		follow(a);
+		finish(a);
+	}
+	return r == 0 && a->limited ? EXIT_LIMIT : r;
+}
+
+/* The owner wakes up while the recorder is made, to say that it may begin. Returns 0 or an exit status. */
+static int prepare(struct attach *a)
+{
+	struct hiw_err err = { "" };
+	int r;
+
+	if (measure_prepare(a->measure) < 0)
+		return EXIT_USAGE;
+	r = hiw_recorder_new(&a->measure->recorder, &a->recorder, &err);
+	if (r < 0)
+		complain("%s", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? EXIT_FAILED : 0;
+}
+
+static int attach_main(int argc, char **argv)
+{
+	struct attach a = { .measure = &arg_attach.measure };
+	struct pids pids = { .n = 0 };
+	int r = choose(argc, argv, &pids);
+
+	if (r)
+		return r;
+	if (arg_attach.measure.recorder.output && arg_attach.measure.recorder.no_record) {
+		complain("-o and --no-record contradict each other: give one of them; see hiwater attach --help");
+		return EXIT_USAGE;
+	}
+	if (arg_attach.control.fd >= 0 && control_leave(&arg_attach.control) < 0)
+		return EXIT_FAILED;
+	arg_attach.measure.recorder.attached = true;
+	arg_attach.measure.recorder.cgroup_path = arg_attach.cgroup;
+	r = prepare(&a);
+	/* Who has not said yet that it may begin would not hear why it did not. */
+	if (arg_attach.control.fd >= 0 && control_wait(&arg_attach.control) < 0)
+		r = EXIT_FAILED;
+	if (r == 0)
+		r = measure_them(&a, &pids);
+	hiw_recorder_free(a.recorder);
+	return r;
+}
+
+/* ---- the table ---- */
+
+static const struct opt opts[] = {
+	{ 0, "control", OPT_TEXT, "FD", NULL, take_control, &arg_attach.control },
+	{ 0, "by-cell", OPT_NONE, NULL, NULL, opt_flag, &arg_attach.measure.recorder.by_cell },
+	{ 0, "name", OPT_TEXT, "RE", "measure the processes whose name or command line the extended regular expression RE fits",
+		opt_text, (void *) &arg_attach.name },
+	{ 0, "cgroup", OPT_TEXT, "PATH|auto|none", "measure the processes of a cgroup (a value with a /), or: whether to use the "
+						   "cgroup that those have to themselves (auto)",
+		take_cgroup, (void *) &arg_attach.cgroup },
+	{ 0, "for", OPT_TEXT, "SPAN", "end after this long, for example 10m", take_for, &arg_attach.for_ns },
+	{ 0, "exact", OPT_NONE, NULL,
+		"set the kernel's mark of the first process's largest size (VmHWM) back now, which makes its peak exact; "
+		"getrusage of that process tells less then, too",
+		opt_flag, &arg_attach.measure.recorder.reset_mark },
+	MEASURE_ROWS(arg_attach.measure),
+	{ 0 },
+};
+
+static const char *const prose[] = {
+	"Measures processes that already run, and all that they start from now on, without touching them; with --cgroup "
+	"also whoever comes into the group meanwhile. It ends when the "
+	"last of them has ended, after --for, or with Ctrl-C; then the summary is printed. The processes go on.",
+	"SIGUSR2 keeps the last five minutes at full rate, and the run in the history: hiwater show then tells who held what.",
+	"The kernel's own mark of the largest size of a process is older than the measuring: a peak before it is not taken for "
+	"one of now. With --exact it is set back first.",
+	RULE_PROSE,
+	"The exit status is 0, 1 if nothing could be measured, 124 if a limit ended the processes, 2 for a command line that makes no sense.",
+	NULL,
+};
+
+static const char *const examples[] = {
+	"hiwater attach 4711",
+	"what does process 4711 use from now on?",
+	"hiwater attach --name 'python .*train' --for 10m",
+	"all of that command, for ten minutes",
+	"hiwater attach 4711 --alert 'growth(ram) > 10MiB/min' --on-alert ./tell-me",
+	"be told when it leaks",
+	"hiwater attach --cgroup /user.slice/job.scope --progress",
+	"a whole cgroup, a line each ten seconds",
+	NULL,
+};
+
+const struct command command_attach = {
+	.name = "attach",
+	.usage = "[options] PID... | --name RE | --cgroup PATH",
+	.sentence = "measure what already runs",
+	.prose = prose,
+	.examples = examples,
+	.opts = opts,
+	.main = attach_main,
+};

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/programs.h"
+#include "cli/terminal.h"
+
+enum {
+	VIEW_PATIENCE_MS = 3000, /* for the view to give the terminal back */
+	VIEW_LOOK_MS = 10
+};
+
+/* ---- before ------------------------------------------------------------------------------------------------------- */
+
+static int open_spool(struct live *l)
+{
+	const char *folder = getenv("TMPDIR");
+	const int len = snprintf(l->name, sizeof(l->name), "%s/hiwater-live-XXXXXX", folder && *folder ? folder : "/tmp");
+
+	if (len < 0 || (size_t) len >= sizeof(l->name))
+		return -ENAMETOOLONG;
+	l->spool = mkostemp(l->name, O_APPEND | O_CLOEXEC);
+	return l->spool < 0 ? -errno : 0;
+}
+
+/* What would go into the terminal. Keys are the view's, so a job that reads them gets nothing. */
+static int choose_streams(struct live *l)
+{
+	if (isatty(STDIN_FILENO))
+		l->streams[STDIN_FILENO] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO))
+		return 0;
+	const int r = open_spool(l);
+
+	for (int fd = STDOUT_FILENO; r == 0 && fd <= STDERR_FILENO; fd++)
+		l->streams[fd] = isatty(fd) ? l->spool : -1;
+	return r;
+}
+
+int live_prepare(struct live *l, const struct hiw_options *recorder)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (recorder->no_record) {
+		complain("--live shows the recording: leave --no-record out");
+		return -EINVAL;
+	}
+	if (program_find("hiwater-top", path, sizeof(path)) < 0) {
+		char where[LOOKED_FOR_LEN];
+
+		program_looked_for("hiwater-top", where, sizeof(where));
+		complain("--live: %s; leave --live out, or see hiwater doctor", where);
+		return -ENOENT;
+	}
+	l->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (l->terminal < 0 || tcgetattr(l->terminal, &l->before) < 0) {
+		complain("warning: --live: there is no terminal, so there is no view; --progress prints lines");
+		return 0;
+	}
+	r = choose_streams(l);
+	if (r < 0)
+		complain("--live: no file for the command's output: %s (TMPDIR says where)", strerror(-r));
+	return r;
+}
+
+void live_begin(struct live *l)
+{
+	if (l->terminal < 0 || l->spool < 0 || !isatty(STDERR_FILENO))
+		return;
+	l->own_err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (l->own_err >= 0)
+		(void) dup2(l->spool, STDERR_FILENO);
+}
+
+/* ---- the view ------------------------------------------------------------------------------------------------------ */
+
+static _Noreturn void become_view(const struct live *l, const char *recording, const struct inherited *inherited)
+{
+	char path[PATH_MAX], file[PATH_MAX + 8], hiwater[PATH_MAX + 8], utf8[16], color[16];
+	char terminal[] = "terminal=0", live[] = "live=1", mouse[] = "mouse=1", name[] = "hiwater-top", interval[] = "interval=1000000000";
+	char *argv[] = { name, file, live, terminal, mouse, interval, utf8, color, hiwater, NULL };
+
+	(void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* a view of nothing gives the terminal back */
+	for (int fd = 0; fd <= 2; fd++)
+		(void) dup2(l->terminal, fd);
+	(void) snprintf(file, sizeof(file), "file=%s", recording);
+	(void) snprintf(hiwater, sizeof(hiwater), "hiwater=%s", program_find("hiwater", path, sizeof(path)) == 0 ? path : "");
+	(void) snprintf(utf8, sizeof(utf8), "utf8=%d", terminal_is_utf8());
+	(void) snprintf(color, sizeof(color), "color=%d", terminal_has_color(STDOUT_FILENO));
+	(void) setrlimit(RLIMIT_NOFILE, &inherited->files);
+	(void) sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+	if (program_find("hiwater-top", path, sizeof(path)) == 0)
+		(void) execv(path, argv);
+	_exit(127);
+}
+
+/* Who changes the terminal from the background is stopped, and with him his group: the job. */
+static bool in_foreground(const struct live *l)
+{
+	return tcgetpgrp(l->terminal) == getpgrp();
+}
+
+static void start_view(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
+{
+	const char *recording = hiw_recorder_path(recorder);
+	struct stat st;
+	pid_t pid;
+
+	if (!*recording || stat(recording, &st) < 0 || st.st_size == 0)
+		return;
+	if (!in_foreground(l) || tcgetattr(l->terminal, &l->before) < 0)
+		return;
+	l->started = true;
+	pid = fork();
+	if (pid == 0)
+		become_view(l, recording, inherited);
+	if (pid < 0)
+		return;
+	hiw_recorder_ignore(recorder, pid);
+	l->view = pid;
+}
+
+/* ---- what was meant for the terminal -------------------------------------------------------------------------------- */
+
+static void own_err_back(struct live *l)
+{
+	if (l->own_err < 0)
+		return;
+	(void) dup2(l->own_err, STDERR_FILENO);
+	(void) close(l->own_err);
+	l->own_err = -1;
+}
+
+static void pass_on(struct live *l, int patience_ms)
+{
+	char bytes[1 << 15];
+	ssize_t n;
+
+	while (l->spool >= 0 && (n = pread(l->spool, bytes, sizeof(bytes), l->passed_on)) > 0) {
+		size_t written;
+		const int r = terminal_write_part(l->terminal, bytes, (size_t) n, patience_ms, &written);
+
+		l->passed_on += (off_t) written;
+		if (r < 0)
+			return;
+	}
+}
+
+/* The modes tell: who restores the terminal does them last. */
+static bool is_as_before(const struct live *l)
+{
+	struct termios now;
+
+	return tcgetattr(l->terminal, &now) < 0 || now.c_lflag == l->before.c_lflag;
+}
+
+/* Who is killed restores nothing. */
+static void put_right(struct live *l)
+{
+	static const char leave[] = "\033[?1006l\033[?1002l\033[?1000l\033[0m\033[?25h\033[?1049l";
+
+	if (!in_foreground(l) || is_as_before(l))
+		return;
+	(void) terminal_write(l->terminal, leave, sizeof(leave) - 1, PATIENCE_SHORT_MS);
+	(void) tcsetattr(l->terminal, TCSANOW, &l->before);
+}
+
+void live_left(struct live *l, int status)
+{
+	l->view = 0;
+	if (WIFSIGNALED(status))
+		put_right(l);
+	own_err_back(l);
+	pass_on(l, PATIENCE_SHORT_MS);
+}
+
+void live_step(struct live *l, struct hiw_recorder *recorder, const struct inherited *inherited)
+{
+	if (l->terminal < 0)
+		return;
+	if (!l->started)
+		start_view(l, recorder, inherited);
+	else if (!l->view)
+		pass_on(l, PATIENCE_NONE_MS);
+}
+
+/* ---- stopping --------------------------------------------------------------------------------------------------------- */
+
+/* The terminal's Ctrl-Z reached the view, too; a stop that the job alone met did not. */
+void live_step_back(struct live *l)
+{
+	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
+
+	for (int ms = 0; l->view && in_foreground(l) && !is_as_before(l) && ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+		(void) kill(l->view, SIGTSTP);
+		(void) nanosleep(&moment, NULL);
+	}
+}
+
+void live_come_back(struct live *l)
+{
+	if (l->view)
+		(void) kill(l->view, SIGCONT);
+}
+
+/* ---- after ---------------------------------------------------------------------------------------------------------- */
+
+static bool has_ended(const struct live *l, int *ret_status)
+{
+	const struct timespec moment = { .tv_nsec = VIEW_LOOK_MS * 1000000 };
+
+	for (int ms = 0; ms < VIEW_PATIENCE_MS; ms += VIEW_LOOK_MS) {
+		if (waitpid(l->view, ret_status, WNOHANG) != 0)
+			return true;
+		(void) nanosleep(&moment, NULL);
+	}
+	return false;
+}
+
+/* It ends when it is told to; where it does not, it is killed. */
+static void end_view(struct live *l)
+{
+	int status = 0;
+
+	(void) kill(l->view, SIGCONT);
+	(void) kill(l->view, SIGTERM);
+	if (!has_ended(l, &status)) {
+		(void) kill(l->view, SIGKILL);
+		(void) waitpid(l->view, &status, 0);
+	}
+	live_left(l, status);
+}
+
+/* What the terminal did not take is kept: nobody else has it. */
+static void end_spool(struct live *l)
+{
+	struct stat st;
+
+	if (fstat(l->spool, &st) == 0 && st.st_size > l->passed_on)
+		complain("warning: --live: the terminal did not take all that was printed; it is in %s", l->name);
+	else
+		(void) unlink(l->name);
+	(void) close(l->spool);
+}
+
+void live_end(struct live *l)
+{
+	if (l->terminal < 0)
+		return;
+	if (l->view)
+		end_view(l);
+	own_err_back(l);
+	pass_on(l, PATIENCE_END_MS);
+	if (l->spool >= 0)
+		end_spool(l);
+	if (l->streams[STDIN_FILENO] >= 0)
+		(void) close(l->streams[STDIN_FILENO]);
+	(void) close(l->terminal);
+	*l = (struct live) LIVE_NONE;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One run of the job: start it, follow it, report.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/smallfile.h"
+#include "cli/cli.h"
+#include "cli/run/child.h"
+#include "cli/run/live.h"
+#include "cli/run/run.h"
+#include "cli/run/signals.h"
+#include "cli/run/tree.h"
+
+/* All that one run needs. */
+struct run {
+	const struct run_options *options;
+	char *const *argv;
+	const char *outer_socket;  /* of a run that encloses this one; NULL: none */
+	int was_subreaper;         /* hiwater, before it became one */
+	struct hiw_recorder *recorder;
+	bool crowded;              /* there were too few descriptors to begin with */
+	bool measuring;            /* the recorder was started */
+	char cgroup[4096];         /* made for this run; "" none */
+	int cgroup_procs, cgroup_dir;
+	struct signals signals;
+	struct tree tree;
+	int timer;
+	struct measure watching;   /* a copy: what alerts were said, which commands run */
+	bool limited;              /* a limit ended it */
+	struct live live;
+};
+
+/* ---- before ---- */
+
+/* Says why there is no job, unless it begins all the same, without hiwater. Returns EXIT_BEFORE_JOB. */
+static int no_job(struct run *r, int error, const char *what, const char *why)
+{
+	r->crowded = descriptors_were_lacking(error) && run_may_be_alone(r->options);
+	if (!r->crowded)
+		complain("%s%s; the job was not started", what, why[0] ? why : strerror(-error));
+	return EXIT_BEFORE_JOB;
+}
+
+static int make_cgroup(struct run *r, struct hiw_options *o)
+{
+	struct hiw_err err = { "" };
+	int error;
+
+	if (r->options->cgroup == RUN_CGROUP_NONE)
+		o->cgroup = HIW_CGROUP_NONE;
+	if (r->options->cgroup != RUN_CGROUP_NEW)
+		return 0;
+	error = hwi_cgroup_make(r->cgroup, sizeof(r->cgroup), &r->cgroup_procs, &r->cgroup_dir, &err);
+	if (error < 0) {
+		r->cgroup[0] = '\0';
+		(void) no_job(r, error, "", err.text);
+		return error;
+	}
+	o->cgroup_made = r->cgroup;
+	return 0;
+}
+
+static void close_if_open(int *fd)
+{
+	if (*fd >= 0)
+		(void) close(*fd);
+	*fd = -1;
+}
+
+/* Everything that can fail before there is a job. Returns 0, or -errno after a complaint. */
+static int prepare(struct run *r)
+{
+	struct hiw_options o = r->options->measure.recorder;
+	struct hiw_err err = { "" };
+	int error = make_cgroup(r, &o);
+
+	if (error < 0)
+		return error;
+	o.argv = (const char *const *) r->argv;
+	error = hiw_recorder_new(&o, &r->recorder, &err);
+	if (error < 0) {
+		(void) no_job(r, error, "", err.text);
+		return error;
+	}
+	const char *socket = hiw_recorder_socket(r->recorder);
+
+	if (*socket && setenv("HIWATER_SOCKET", socket, 1) < 0) {
+		complain("cannot set HIWATER_SOCKET: %s; the job was not started", strerror(errno));
+		return -ENOMEM;
+	}
+	(void) prctl(PR_SET_CHILD_SUBREAPER, r->options->no_subreaper ? 0UL : 1UL);
+	return r->options->live ? live_prepare(&r->live, &o) : 0;
+}
+
+/* Returns 0 or the exit status that says why there is no job. */
+static int start_job(struct run *r)
+{
+	const struct launch launch = {
+		.argv = r->argv,
+		.inherited = &r->options->inherited,
+		.streams = r->live.streams,
+		.cgroup_procs = r->cgroup_procs,
+		.cgroup_dir = r->cgroup_dir,
+	};
+	bool forked;
+	int error = signals_block(&r->signals);
+
+	if (error < 0)
+		return no_job(r, error, "cannot read signals: ", "");
+	hiw_recorder_forking(r->recorder);
+	error = child_start(&launch, &r->tree.main, &forked);
+	close_if_open(&r->cgroup_procs);
+	if (error == 0)
+		return 0;
+	if (!forked)
+		return no_job(r, error, "cannot start a process: ", "");
+	return run_cannot(r->argv[0], error);
+}
+
+/* ---- while it runs ---- */
+
+/* Whatever happens here, the job goes on. */
+static void begin_measuring(struct run *r)
+{
+	struct hiw_err err = { "" };
+	int error;
+
+	live_begin(&r->live);
+	signals_begin(&r->signals, r->tree.main, r->recorder);
+	error = hiw_recorder_start(r->recorder, r->tree.main, &err);
+	r->measuring = error == 0;
+	if (error < 0 && !r->options->measure.quiet)
+		complain("warning: the job is not measured: %s", err.text[0] ? err.text : strerror(-error));
+	r->tree.recorder = r->measuring ? r->recorder : NULL;
+	r->timer = r->measuring ? measure_timer(&r->options->measure) : -1;
+}
+
+static void drain(int fd)
+{
+	char bytes[4096];
+
+	while (read(fd, bytes, sizeof(bytes)) > 0)
+		;
+}
+
+static void take_alerts(struct run *r)
+{
+	r->limited |= measure_alerts(&r->watching, r->recorder, r->tree.main_ended ? 0 : r->tree.main);
+}
+
+static void take_step(struct run *r)
+{
+	hiw_recorder_step(r->recorder);
+	take_alerts(r);
+	measure_warnings(&r->options->measure, r->recorder);
+	if (!r->tree.main_ended)
+		live_step(&r->live, r->recorder, &r->options->inherited);
+}
+
+static void take_progress_line(struct run *r)
+{
+	drain(r->timer);
+	measure_progress(&r->options->measure, r->recorder);
+}
+
+/* What --on-alert started are children, too, as who was there before the job, and orphans may be init's: then the last look says it. */
+static bool nobody_is_left(const struct run *r)
+{
+	const bool has_others = r->watching.actions.n > 0 || r->options->no_subreaper;
+
+	if (!r->options->no_subreaper && (r->tree.childless || (r->measuring && !hwi_recorder_has_children(r->recorder))))
+		return true;
+	return has_others && (!r->measuring || hiw_recorder_over(r->recorder));
+}
+
+/* Main has ended by a limit, and somebody else who was told to end may not have. */
+static bool is_ending(const struct run *r)
+{
+	return r->tree.main_ended && r->limited && !nobody_is_left(r) && measure_limit_waits(&r->watching, r->recorder);
+}
+
+/* An end that is asked for when main is gone means those who are left. */
+static void cut_grace(struct run *r)
+{
+	if (r->signals.end_asked_late && is_ending(r) && measure_cut_grace(&r->watching, r->recorder))
+		take_alerts(r);
+}
+
+static bool is_over(const struct run *r)
+{
+	if (!r->tree.main_ended || is_ending(r))
+		return false;
+	return !r->options->wait || nobody_is_left(r) || r->signals.end_asked;
+}
+
+/* Stops where the job stopped in a way that the shell should know of. */
+static void follow_stop(struct run *r)
+{
+	if (r->signals.due_ns || is_over(r) || !tree_wants_stop(&r->tree, &r->signals))
+		return;
+	if (r->measuring)
+		hiw_recorder_step(r->recorder);
+	live_step_back(&r->live);
+	signals_stop_self(&r->signals);
+	live_come_back(&r->live);
+	r->tree.stop_signal = 0;
+}
+
+static void follow(struct run *r)
+{
+	enum {
+		CHILD,
+		SIGNAL,
+		STEP,
+		TIMER,
+		N
+	};
+	struct pollfd fds[N] = {
+		[CHILD] = { .fd = r->signals.child_fd, .events = POLLIN },
+		[SIGNAL] = { .events = POLLIN },
+		[STEP] = { .fd = r->measuring ? hiw_recorder_fd(r->recorder) : -1, .events = POLLIN },
+		[TIMER] = { .fd = r->timer, .events = POLLIN },
+	};
+
+	r->tree.live = &r->live;
+	tree_reap(&r->tree, &r->signals);
+	while (!is_over(r)) {
+		struct timespec until_answer;
+
+		fds[SIGNAL].fd = r->signals.due_ns ? -1 : r->signals.fd;
+		if (ppoll(fds, N, signals_timeout(&r->signals, &until_answer), NULL) < 0)
+			continue;
+		if (fds[CHILD].revents) {
+			drain(r->signals.child_fd);
+			tree_reap(&r->tree, &r->signals);
+		}
+		if (fds[SIGNAL].revents)
+			signals_take(&r->signals);
+		cut_grace(r);
+		signals_answer(&r->signals, clock_boot_ns());
+		follow_stop(r);
+		if (fds[STEP].revents && !is_over(r)) /* a tick would measure beyond main */
+			take_step(r);
+		if (fds[TIMER].revents)
+			take_progress_line(r);
+		if (r->tree.main_ended)
+			live_end(&r->live);
+	}
+}
+
+/* ---- after ---- */
+
+static void report(struct run *r, struct outcome *ret)
+{
+	const struct measure *m = &r->options->measure;
+	struct hiw_err err = { "" };
+	int error = hiw_recorder_end(r->recorder, &err);
+
+	if (error < 0 && !m->quiet)
+		complain("warning: %s", err.text[0] ? err.text : strerror(-error));
+	take_alerts(r);
+	measure_warnings(m, r->recorder);
+	measure_report(m, hiw_recorder_run(r->recorder));
+	if (r->options->repeat == 1)
+		return;
+	ret->figures.size = sizeof(ret->figures);
+	ret->measured = hiw_run_figures(hiw_recorder_run(r->recorder), &ret->figures) == 0;
+}
+
+/* The kernel takes a process out of its group a moment after its end. Who lives on keeps the group. */
+static void remove_cgroup(const struct run *r)
+{
+	enum {
+		TRIES = 50
+	};
+	static const struct timespec moment = { .tv_nsec = 1000000 };
+	int error = hwi_cgroup_remove(r->cgroup);
+	size_t left = 0;
+	pid_t pid;
+
+	for (int i = 0; i < TRIES && error == -EBUSY; i++) {
+		if (hwi_pids_by_cgroup(r->cgroup, &pid, 1, &left, NULL) == 0)
+			break;
+		(void) ppoll(NULL, 0, &moment, NULL);
+		error = hwi_cgroup_remove(r->cgroup);
+	}
+	if (left)
+		complain("warning: the cgroup %s stays: %zu of the job's processes still live in it", r->cgroup, left);
+	else if (error < 0 && error != -ENOENT)
+		complain("warning: the cgroup %s stays: %s", r->cgroup, strerror(-error));
+}
+
+static void clean_up(struct run *r)
+{
+	signals_end(&r->signals);
+	signals_close(&r->signals);
+	live_end(&r->live); /* where there never was a job */
+	hiw_recorder_free(r->recorder);
+	close_if_open(&r->cgroup_procs);
+	close_if_open(&r->cgroup_dir);
+	if (r->timer >= 0)
+		(void) close(r->timer);
+	if (r->cgroup[0])
+		remove_cgroup(r);
+}
+
+/* All that was prepared for measuring is gone by now, and the job finds what there was before. */
+static int go_alone(const struct run *r)
+{
+	(void) prctl(PR_SET_CHILD_SUBREAPER, (unsigned long) r->was_subreaper);
+	(void) (r->outer_socket ? setenv("HIWATER_SOCKET", r->outer_socket, 1) : unsetenv("HIWATER_SOCKET"));
+	return run_alone(r->options, r->argv);
+}
+
+void run_once(const struct run_options *options, char *const *argv, struct outcome *ret)
+{
+	struct run r = {
+		.options = options,
+		.argv = argv,
+		.outer_socket = getenv("HIWATER_SOCKET"),
+		.cgroup_procs = -1,
+		.cgroup_dir = -1,
+		.timer = -1,
+		.watching = options->measure,
+		.signals = { .fd = -1, .child_fd = -1 },
+		.live = LIVE_NONE,
+	};
+
+	*ret = (struct outcome) { 0 };
+	(void) prctl(PR_GET_CHILD_SUBREAPER, &r.was_subreaper);
+	ret->own = prepare(&r) < 0 ? EXIT_BEFORE_JOB : start_job(&r);
+	if (ret->own == 0) {
+		begin_measuring(&r);
+		follow(&r);
+		ret->status = r.tree.status;
+		ret->end_asked = r.signals.end_asked;
+		signals_end(&r.signals);
+		live_end(&r.live);
+		if (r.measuring)
+			report(&r, ret);
+	}
+	ret->limited = r.limited;
+	clean_up(&r);
+	if (r.crowded)
+		ret->own = go_alone(&r);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/signals.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Long enough for who sends it to one process after the other to come to the canary, also where every processor is busy
+ * with the job. A canary that has it before ends the question. */
+static const uint64_t question_ns = 10000000;
+
+static uint64_t bit(int signal)
+{
+	return UINT64_C(1) << (signal - 1);
+}
+
+/* The signals whose default action is to stop. SIGCONT takes back those that wait, and each of them a SIGCONT. */
+static uint64_t stop_bits(void)
+{
+	return bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+}
+
+/* ---- taking signals over and giving them back ---- */
+
+int signals_block(struct signals *s)
+{
+	const struct sigaction normal = { .sa_handler = SIG_DFL };
+	sigset_t all, child, before;
+
+	s->fd = s->child_fd = -1;
+	(void) sigfillset(&all);
+	(void) sigemptyset(&child);
+	(void) sigaddset(&child, SIGCHLD);
+	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
+		return -errno;
+	/* Where SIGCHLD is ignored, the kernel throws exit statuses away. */
+	(void) sigaction(SIGCHLD, &normal, NULL);
+	(void) sigdelset(&all, SIGCHLD);
+	s->fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->fd >= 0 && s->child_fd >= 0)
+		return 0;
+	int r = -errno;
+
+	signals_close(s);
+	(void) sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+static void make_canary(struct signals *s, struct canary *c)
+{
+	canary_make(c);
+	if (c->pid > 0 && s->recorder)
+		hiw_recorder_ignore(s->recorder, c->pid);
+}
+
+static void end_canaries(struct canary c[2])
+{
+	canary_end(&c[0]);
+	canary_end(&c[1]);
+}
+
+void signals_begin(struct signals *s, pid_t main, struct hiw_recorder *recorder)
+{
+	s->main = main;
+	s->recorder = recorder;
+	make_canary(s, &s->now[0]);
+}
+
+void signals_end(struct signals *s)
+{
+	s->main = 0;
+	s->due_ns = s->stop_asked_ns = 0;
+	s->n = 0;
+	for (size_t i = 0; i < 2; i++) {
+		canary_dismiss(&s->now[i]);
+		canary_dismiss(&s->asked[i]);
+	}
+}
+
+void signals_close(struct signals *s)
+{
+	end_canaries(s->now);
+	end_canaries(s->asked);
+	if (s->fd >= 0)
+		(void) close(s->fd);
+	if (s->child_fd >= 0)
+		(void) close(s->child_fd);
+	s->fd = s->child_fd = -1;
+}
+
+bool signals_lost_canary(struct signals *s, pid_t pid)
+{
+	struct canary *const all[] = { &s->now[0], &s->now[1], &s->asked[0], &s->asked[1] };
+	struct canary lost[2] = { { 0 } };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (all[i]->pid != pid)
+			continue;
+		lost[0] = *all[i];
+		*all[i] = (struct canary) { 0 };
+		end_canaries(lost);
+		if (i == 0 && s->main > 0)
+			make_canary(s, &s->now[0]);
+		return true;
+	}
+	return false;
+}
+
+/* ---- what is to be done with a signal ---- */
+
+/* The kernel's and the terminal's signals go to everybody whom they concern, with three exceptions: a hang-up is told
+ * to the session's leader alone, and a timer set before the exec rings here instead of in the job. */
+static bool is_settled(const struct signalfd_siginfo *info)
+{
+	const int signal = (int) info->ssi_signo;
+
+	if (info->ssi_code <= 0)
+		return info->ssi_pid == (uint32_t) getpid(); /* SIGPIPE, SIGXFSZ of our own writing */
+	if (signal == SIGALRM)
+		return false;
+	return !((signal == SIGHUP || signal == SIGCONT) && getsid(0) == getpid());
+}
+
+/* nohup, or a background job of a shell without job control. */
+static bool is_ignored(int signal)
+{
+	struct sigaction action;
+
+	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+static void note_end(struct signals *s, int signal)
+{
+	if (is_ignored(signal))
+		return;
+	s->end_asked = true;
+	s->end_asked_late = s->main <= 0;
+}
+
+static void note(struct signals *s, int signal)
+{
+	if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+		note_end(s, signal);
+	else if (bit(signal) & stop_bits())
+		s->stop_asked_ns = clock_boot_ns();
+	else if (signal == SIGCONT)
+		s->stop_asked_ns = 0;
+}
+
+/* With the value, where sigqueue sent one. */
+static void forward(const struct signals *s, const struct signalfd_siginfo *from)
+{
+	const int signal = (int) from->ssi_signo;
+
+	if (s->main <= 0)
+		return;
+	if (from->ssi_code == SI_QUEUE) {
+		siginfo_t info;
+
+		memset(&info, 0, sizeof(info));
+		info.si_signo = signal;
+		info.si_code = SI_QUEUE;
+		info.si_pid = (pid_t) from->ssi_pid;
+		info.si_uid = from->ssi_uid;
+		info.si_value.sival_ptr = (void *) (uintptr_t) from->ssi_ptr; /* an integer is its first half */
+		if (syscall(SYS_rt_sigqueueinfo, s->main, signal, &info) == 0)
+			return;
+	}
+	(void) kill(s->main, signal);
+}
+
+/* Whether the group got it. A stop and a SIGCONT that followed each other closely have taken each other back. */
+static bool group_got(uint64_t group, int signal)
+{
+	if (group & bit(signal))
+		return true;
+	if (bit(signal) & stop_bits())
+		return group & bit(SIGCONT);
+	return signal == SIGCONT && (group & stop_bits());
+}
+
+/* ---- questions ---- */
+
+static uint64_t ask(const struct canary *c)
+{
+	return canary_pending(c) & ~c->stale;
+}
+
+/* What waits for hiwater itself right now. */
+static uint64_t own_pending(void)
+{
+	uint64_t mask = 0;
+	sigset_t set;
+
+	if (sigpending(&set) < 0)
+		return 0;
+	for (int i = 1; i <= 64; i++) {
+		if (sigismember(&set, i) == 1)
+			mask |= bit(i);
+	}
+	return mask;
+}
+
+/* Reads what waits. The next canary is made before: then a signal that comes a second time waits either here, and is
+ * one with the first, or for the next canary. What came to it in between and is read now is stale; since it hides a
+ * second one, there is another canary then. */
+static unsigned read_batch(struct signals *s)
+{
+	uint64_t before, after;
+	ssize_t n;
+
+	make_canary(s, &s->now[0]);
+	before = canary_pending(&s->now[0]);
+	n = read(s->fd, s->batch, sizeof(s->batch));
+	after = canary_pending(&s->now[0]);
+	s->now[0].stale = before | (after & ~own_pending());
+	if (s->now[0].stale)
+		make_canary(s, &s->now[1]);
+	return n > 0 ? (unsigned) ((size_t) n / sizeof(s->batch[0])) : 0;
+}
+
+void signals_take(struct signals *s)
+{
+	unsigned taken, open = 0;
+
+	if (s->due_ns)
+		return;
+	if (s->main <= 0) { /* nobody to ask for */
+		ssize_t n = read(s->fd, s->batch, sizeof(s->batch));
+
+		for (size_t i = 0; n > 0 && i < (size_t) n / sizeof(s->batch[0]); i++)
+			note(s, (int) s->batch[i].ssi_signo);
+		return;
+	}
+	memcpy(s->asked, s->now, sizeof(s->asked));
+	memset(s->now, 0, sizeof(s->now));
+	taken = read_batch(s);
+	for (unsigned i = 0; i < taken; i++) {
+		note(s, (int) s->batch[i].ssi_signo);
+		if (!is_settled(&s->batch[i]))
+			s->batch[open++] = s->batch[i];
+	}
+	s->n = open;
+	s->due_ns = clock_boot_ns() + question_ns;
+	signals_answer(s, 0);
+}
+
+void signals_answer(struct signals *s, uint64_t now_ns)
+{
+	const bool is_time = now_ns >= s->due_ns;
+	uint64_t group;
+	unsigned open = 0;
+
+	if (!s->due_ns)
+		return;
+	group = s->n ? ask(&s->asked[0]) | ask(&s->asked[1]) : 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		if (group_got(group, (int) s->batch[i].ssi_signo))
+			continue;
+		if (is_time)
+			forward(s, &s->batch[i]);
+		else
+			s->batch[open++] = s->batch[i];
+	}
+	s->n = open;
+	if (open)
+		return;
+	s->due_ns = 0;
+	end_canaries(s->asked);
+}
+
+const struct timespec *signals_timeout(const struct signals *s, struct timespec *room)
+{
+	const uint64_t now = clock_boot_ns();
+
+	if (!s->due_ns)
+		return NULL;
+	*room = (struct timespec) { .tv_nsec = s->due_ns > now ? (long) (s->due_ns - now) : 0 };
+	return room;
+}
+
+/* ---- stopping and ending like the job ---- */
+
+static bool has_changed(pid_t main)
+{
+	siginfo_t info = { 0 };
+
+	return main > 0 && waitid(P_PID, (id_t) main, &info, WCONTINUED | WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0;
+}
+
+/* A SIGTSTP is made to wait, then let through: a SIGCONT that comes at any time in between takes it away, so that
+ * hiwater is never left behind stopped. */
+void signals_stop_self(struct signals *s)
+{
+	const struct sigaction normal = { .sa_handler = SIG_DFL };
+	const struct timespec none = { 0 };
+	struct sigaction before;
+	sigset_t stop;
+
+	s->stop_asked_ns = 0;
+	if (own_pending() & bit(SIGCONT))
+		return;
+	(void) sigemptyset(&stop);
+	(void) sigaddset(&stop, SIGTSTP);
+	(void) sigaction(SIGTSTP, &normal, &before);
+	(void) kill(getpid(), SIGTSTP);
+	if (has_changed(s->main)) {
+		(void) sigtimedwait(&stop, NULL, &none);
+	} else {
+		(void) sigprocmask(SIG_UNBLOCK, &stop, NULL);
+		(void) sigprocmask(SIG_BLOCK, &stop, NULL);
+	}
+	(void) sigaction(SIGTSTP, &before, NULL);
+}
+
+void signals_die(int signal)
+{
+	const struct rlimit no_core = { 0, 0 };
+	const struct sigaction normal = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	/* A pipe in core_pattern does not ask for the limit. */
+	(void) setrlimit(RLIMIT_CORE, &no_core);
+	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void) sigaction(signal, &normal, NULL);
+	(void) sigemptyset(&set);
+	(void) sigaddset(&set, signal);
+	(void) kill(getpid(), signal);
+	(void) sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/tree.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/internal.h"
+#include "base/clock.h"
+
+/* How long after a Ctrl-Z a stop of main still is its consequence. */
+static const uint64_t stop_patience_ns = UINT64_C(30000000000);
+
+static void reap_ended(struct tree *t, struct signals *signals, pid_t pid)
+{
+	const bool is_main = pid == t->main && !t->main_ended;
+	struct rusage usage;
+	int status;
+
+	if (signals_lost_canary(signals, pid))
+		return;
+	if (t->recorder)
+		hiw_recorder_zombie(t->recorder, pid);
+	if (wait4(pid, &status, __WALL | WNOHANG, &usage) != pid)
+		return;
+	if (t->live && pid == t->live->view)
+		live_left(t->live, status); /* its number is anybody's from here on */
+	if (t->recorder)
+		hiw_recorder_reaped(t->recorder, pid, status, &usage);
+	if (!is_main)
+		return;
+	t->main_ended = true;
+	t->status = status;
+	t->stop_signal = 0;
+	signals_end(signals);
+}
+
+/* Stops and continuations are taken off, those of orphans unseen. */
+static void take_change(struct tree *t, pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t) pid, &info, WSTOPPED | WCONTINUED | WNOHANG | __WALL) < 0 || info.si_pid != t->main)
+		return;
+	t->stop_signal = info.si_code == CLD_STOPPED ? info.si_status : 0;
+}
+
+void tree_reap(struct tree *t, struct signals *signals)
+{
+	const int all = WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL;
+
+	for (;;) {
+		siginfo_t info = { 0 };
+
+		if (waitid(P_ALL, 0, &info, all) < 0) {
+			t->childless = errno == ECHILD;
+			return;
+		}
+		if (info.si_pid == 0) {
+			if (t->main_ended && t->recorder && hiw_recorder_helper(t->recorder) > 0)
+				t->childless = !hwi_recorder_has_children(t->recorder);
+			return;
+		}
+		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+			reap_ended(t, signals, info.si_pid);
+		else
+			take_change(t, info.si_pid);
+	}
+}
+
+/* A shell with job control gives each command a process group, and the one in the foreground the terminal. */
+static bool is_foreground_job(void)
+{
+	if (getpgrp() != getpid())
+		return false;
+	for (int fd = 0; fd <= 2; fd++) {
+		if (tcgetpgrp(fd) == getpgrp())
+			return true;
+	}
+	return false;
+}
+
+bool tree_wants_stop(const struct tree *t, const struct signals *signals)
+{
+	const bool asked = signals->stop_asked_ns && clock_boot_ns() - signals->stop_asked_ns < stop_patience_ns;
+
+	if (t->main_ended)
+		return asked;
+	if (!t->stop_signal)
+		return false;
+	return asked || (t->stop_signal != SIGSTOP && is_foreground_job());
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of rules, and what runs it. A new rule is a row here and a pure function in a file of its topic.
+ */
+#include "findings/findings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "findings/finding.h"
+
+#define SECONDS(n) (INT64_C(1000000000) * (n))
+
+/* In the order in which those of one severity are shown. */
+static const struct finding_rule rules[] = {
+	{ "out-of-memory", SEVERITY_ERROR, 0, rule_out_of_memory },
+	{ "gpu-ecc", SEVERITY_ERROR, 0, rule_gpu_ecc },
+	{ "shm-full", SEVERITY_WARN, 0, rule_shm_full },
+	{ "memory-near-limit", SEVERITY_WARN, 0, rule_memory_near_limit },
+	{ "host-leak", SEVERITY_WARN, SECONDS(600), rule_host_leak },
+	{ "gpu-leak", SEVERITY_WARN, SECONDS(600), rule_gpu_leak },
+	{ "data-starved", SEVERITY_WARN, SECONDS(60), rule_data_starved },
+	{ "rank-skew", SEVERITY_WARN, SECONDS(60), rule_rank_skew },
+	{ "gpu-idle", SEVERITY_WARN, SECONDS(300), rule_gpu_idle },
+	{ "gpu-throttle", SEVERITY_WARN, SECONDS(60), rule_gpu_throttle },
+	{ "gpu-low-use", SEVERITY_WARN, SECONDS(60), rule_gpu_low_use },
+	{ "cpu-throttled", SEVERITY_WARN, SECONDS(10), rule_cpu_throttled },
+	{ "swap", SEVERITY_WARN, SECONDS(10), rule_swap },
+	{ "cpu-oversubscribed", SEVERITY_WARN, SECONDS(120), rule_cpu_oversubscribed },
+	{ "io-bound", SEVERITY_WARN, SECONDS(60), rule_io_bound },
+	{ "memory-request", SEVERITY_HINT, SECONDS(300), rule_memory_request },
+	{ "cpu-request", SEVERITY_HINT, SECONDS(300), rule_cpu_request },
+	{ "time-request", SEVERITY_HINT, SECONDS(60), rule_time_request },
+	{ "gpu-memory", SEVERITY_HINT, SECONDS(300), rule_gpu_memory },
+	{ "alloc-gap", SEVERITY_HINT, SECONDS(60), rule_alloc_gap },
+	{ "gpu-bound-by", SEVERITY_HINT, SECONDS(60), rule_gpu_bound_by },
+	{ "foreign-load", SEVERITY_HINT, SECONDS(30), rule_foreign_load },
+	{ "blind-spots", SEVERITY_HINT, 0, rule_blind_spots },
+};
+
+enum {
+	RULES = sizeof(rules) / sizeof(*rules)
+};
+
+static void add(struct finding *f, struct evidence evidence)
+{
+	evidence.device = f->n_devices;
+	if (f->n_evidence < EVIDENCE_MOST)
+		f->evidence[f->n_evidence++] = evidence;
+}
+
+void finding_evidence(struct finding *f, const char *key, double value)
+{
+	add(f, (struct evidence) { .key = key, .value = value });
+}
+
+void finding_text(struct finding *f, const char *key, const char *text)
+{
+	add(f, (struct evidence) { .key = key, .text = text });
+}
+
+void finding_device(struct finding *f)
+{
+	f->n_devices++;
+}
+
+void finding_interval(struct finding *f, int64_t from_ns, int64_t to_ns)
+{
+	f->from_ns = (uint64_t) (from_ns > 0 ? from_ns : 0);
+	f->to_ns = (uint64_t) (to_ns > from_ns ? to_ns : from_ns);
+}
+
+bool run_succeeded(const struct summary *s)
+{
+	return s->complete && s->facts->exit_status.known && s->facts->exit_status.value == 0 &&
+	       !s->facts->stopped_by.known;
+}
+
+/* False, with the reason in text, if the run was too short for the rule. */
+static bool is_long_enough(const struct finding_rule *rule, const struct summary *s, struct buf *text)
+{
+	char wall[UNITS_LEN], least[UNITS_LEN];
+
+	if (rule->min_wall_ns == 0)
+		return true;
+	if (!s->wall_ns.known) {
+		buf_str(text, "how long the run took is unknown");
+		return false;
+	}
+	if (s->wall_ns.value > rule->min_wall_ns)
+		return true;
+	buf_printf(text, "the run took %s; this is judged from %s on", units_duration(s->wall_ns.value, wall),
+		units_duration(rule->min_wall_ns, least));
+	return false;
+}
+
+static int judge(const struct finding_rule *rule, const struct known_of_run *k, struct finding *f)
+{
+	struct buf text = BUF_INIT(1 << 16);
+	char *copy;
+
+	*f = (struct finding) { .code = rule->code, .severity = rule->severity };
+	finding_interval(f, 0, k->s->wall_ns.known ? k->s->wall_ns.value : 0);
+	f->is_unjudged = !is_long_enough(rule, k->s, &text);
+	f->fired = !f->is_unjudged && rule->judge(k, f, &text);
+	copy = text.error ? NULL : strdup(text.data);
+	buf_done(&text);
+	if (f->fired)
+		f->message = copy;
+	else
+		f->why_not = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+int findings_make(struct summary *summary, const struct earlier_runs *earlier)
+{
+	static const struct earlier_runs none;
+	const struct known_of_run k = { .s = summary, .earlier = earlier ? earlier : &none };
+	struct finding *list = calloc(RULES, sizeof(*list));
+	int code = list ? 0 : -ENOMEM;
+	size_t n = 0;
+
+	while (code == 0 && n < RULES) {
+		code = judge(&rules[n], &k, &list[n]);
+		n++;
+	}
+	/* summary_done frees what is there, so half a list would be freed as well as a whole one. */
+	if (list) {
+		summary->findings = list;
+		summary->n_findings = n;
+	}
+	return code;
+}
+
+static bool is_in(const char *list, const char *code)
+{
+	const size_t len = strlen(code);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+		at += strspn(at, " ");
+		if (strncmp(at, code, len) == 0 && strchr(", ", at[len]))
+			return true;
+	}
+	return false;
+}
+
+int findings_switch_off(struct summary *summary, const char *list)
+{
+	for (size_t i = 0; i < summary->n_findings; i++) {
+		struct finding *f = &summary->findings[i];
+		char *why_not = f->fired && is_in(list, f->code) ? strdup("it is switched off by HIWATER_FINDINGS_OFF") : NULL;
+
+		if (!f->fired || !is_in(list, f->code))
+			continue;
+		if (!why_not)
+			return -ENOMEM;
+		free(f->message);
+		f->message = NULL;
+		f->why_not = why_not;
+		f->fired = false;
+	}
+	return 0;
+}
+
+/* ---- figures from the job's accumulators --------------------------------------------------------------------------- */
+
+static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
+{
+	return s->job ? job_acc(s->job, metric, id) : NULL;
+}
+
+struct maybe figures_rise(const struct summary *s, enum metric metric)
+{
+	const struct acc *acc = acc_of(s, metric, 0);
+
+	return acc ? known(acc->last > acc->min ? acc->last - acc->min : 0) : UNKNOWN;
+}
+
+struct maybe figures_most(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc ? known(acc->max) : UNKNOWN;
+}
+
+double figures_mean(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc && acc->span_ns > 0 ? acc->sum / (double) acc->span_ns : -1;
+}

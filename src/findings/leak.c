@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory that only ever grows. A leak is told from a warm-up, a cache that fills, a sawtooth, a step and bumps by the valleys of
+ * its course, since what a job gives back again is no leak.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "findings/finding.h"
+
+struct leak {
+	double per_s;            /* how fast the valleys rise, in units a second */
+	double grown;            /* by how much from from_ns to to_ns */
+	int64_t from_ns, to_ns;
+};
+
+enum {
+	WARM_UP_PERCENT = 20,  /* of the run: not looked at */
+	ENDING_BUCKETS = 2,    /* nor these, where all was given back: who ends leaves no valley */
+	MOST_WINDOWS = 12,
+	BUCKETS_A_WINDOW = 3,  /* at least; the lowest of four or more is left out: a single dip is no valley */
+	FEW_BUCKETS = 4,
+	RISING_PERCENT = 85,   /* of all pairs of windows */
+};
+/* A leak goes on as it was: it does not slow down, and it did not begin late. */
+static const double least_second_half = 0.7, least_first_half = 0.5, least_r_squared = 0.9;
+
+/* One for each window; t in s. */
+struct valleys {
+	int n;
+	double t[MOST_WINDOWS], v[MOST_WINDOWS];
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Is the last one below all before it? */
+static bool is_lowest(const struct course *c, const int *places, int n)
+{
+	for (int i = 0; i < n - 1; i++) {
+		if (c->buckets[places[i]].min <= c->buckets[places[n - 1]].min)
+			return false;
+	}
+	return true;
+}
+
+/* The run's known buckets from the warm-up's end to where it ends. Returns how many. */
+static int after_warm_up(const struct course *c, int places[COURSE_BUCKETS])
+{
+	int first = -1, last = -1, n = 0;
+
+	for (int i = 0; i < COURSE_BUCKETS; i++) {
+		if (c->buckets[i].cover_ns == 0)
+			continue;
+		first = first < 0 ? i : first;
+		last = i;
+	}
+	for (int i = first + (last - first + 1) * WARM_UP_PERCENT / 100; first >= 0 && i <= last; i++) {
+		if (c->buckets[i].cover_ns > 0)
+			places[n++] = i;
+	}
+	for (int given = 0; given < ENDING_BUCKETS && n > 1 && is_lowest(c, places, n); given++)
+		n--;
+	return n;
+}
+
+/* places in windows of as many buckets each. */
+static struct valleys valleys_of(const struct course *c, uint64_t span_ns, const int *places, int n, int windows)
+{
+	struct valleys v = { .n = windows };
+
+	for (int w = 0; w < windows; w++) {
+		const int from = n * w / windows, to = n * (w + 1) / windows;
+		double lows[COURSE_BUCKETS], t = 0;
+
+		for (int i = from; i < to; i++) {
+			lows[i - from] = (double) c->buckets[places[i]].min;
+			t += ((double) places[i] + 0.5) * (double) span_ns / 1e9;
+		}
+		qsort(lows, (size_t) (to - from), sizeof(lows[0]), by_value);
+		v.v[w] = lows[to - from >= FEW_BUCKETS ? 1 : 0];
+		v.t[w] = t / (to - from);
+	}
+	return v;
+}
+
+/* Theil and Sen: the median of the slopes of all pairs. *ret_rising: how many in a hundred rise. */
+static double slope(const double *t, const double *v, int n, double *ret_rising)
+{
+	double slopes[MOST_WINDOWS * (MOST_WINDOWS - 1) / 2];
+	int k = 0, rising = 0;
+
+	for (int i = 0; i < n; i++) {
+		for (int j = i + 1; j < n; j++) {
+			slopes[k] = (v[j] - v[i]) / (t[j] - t[i]);
+			rising += slopes[k++] > 0;
+		}
+	}
+	qsort(slopes, (size_t) k, sizeof(slopes[0]), by_value);
+	if (ret_rising)
+		*ret_rising = 100.0 * rising / k;
+	return k % 2 ? slopes[k / 2] : (slopes[k / 2 - 1] + slopes[k / 2]) / 2;
+}
+
+/* How much of the valleys' variation a straight line explains. */
+static double r_squared(const struct valleys *v)
+{
+	double t = 0, y = 0, tt = 0, ty = 0, yy = 0;
+
+	for (int i = 0; i < v->n; i++) {
+		t += v->t[i] / v->n;
+		y += v->v[i] / v->n;
+	}
+	for (int i = 0; i < v->n; i++) {
+		tt += (v->t[i] - t) * (v->t[i] - t);
+		ty += (v->t[i] - t) * (v->v[i] - y);
+		yy += (v->v[i] - y) * (v->v[i] - y);
+	}
+	return tt > 0 && yy > 0 ? ty * ty / (tt * yy) : 0;
+}
+
+/* NULL if it is a leak's line, else what speaks against it. */
+static const char *objection(const struct valleys *v, double *ret_slope)
+{
+	const int half = v->n / 2;
+	double rising;
+	const double all = slope(v->t, v->v, v->n, &rising);
+	const double first = slope(v->t, v->v, half, NULL), second = slope(v->t + half, v->v + half, v->n - half, NULL);
+
+	*ret_slope = all;
+	if (all <= 0 || rising < RISING_PERCENT)
+		return "what it held at the least did not rise throughout";
+	if (second < least_second_half * first)
+		return "it grew less towards the end";
+	if (first < least_first_half * all)
+		return "it grew late or in steps";
+	if (r_squared(v) <= least_r_squared)
+		return "it did not grow steadily";
+	return NULL;
+}
+
+/* True if the course of a gauge, whose buckets are span_ns wide, is a leak's; else why_not says what it was like. */
+static bool leak_find(const struct course *course, uint64_t span_ns, struct leak *ret, struct buf *why_not)
+{
+	static const int windows[] = { 6, 8, MOST_WINDOWS };
+	int places[COURSE_BUCKETS];
+	const int n = after_warm_up(course, places);
+	const char *no = "it was looked at too seldom";
+
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && n >= windows[i] * BUCKETS_A_WINDOW; i++) {
+		const struct valleys v = valleys_of(course, span_ns, places, n, windows[i]);
+
+		no = objection(&v, &ret->per_s);
+		if (no)
+			continue;
+		ret->from_ns = (int64_t) ((uint64_t) places[0] * span_ns);
+		ret->to_ns = (int64_t) ((uint64_t) (places[n - 1] + 1) * span_ns);
+		ret->grown = ret->per_s * (double) (ret->to_ns - ret->from_ns) / 1e9;
+		return true;
+	}
+	buf_str(why_not, no);
+	return false;
+}
+
+/* ---- findings ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Memory that only ever grows: of the host (anonymous memory alone: the page cache grows by design), and of GPUs.
+ */
+
+static const double least_per_s = 2.0 * 1048576 / 60; /* 2 MiB a minute */
+static const double least_of_peak_per_s = 0.01 / 3600; /* 1 % an hour */
+
+/* What has grown the most of all members, if it has more than half of it; NULL if it is spread. */
+static const struct process *grower(const struct job *job, double grown)
+{
+	const struct process *most = NULL;
+
+	for (size_t i = 0; i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (!most || p->grown_bytes > most->grown_bytes)
+			most = p;
+	}
+	return most && (double) most->grown_bytes > grown / 4 ? most : NULL;
+}
+
+static void name_grower(const struct summary *s, const struct leak *leak, struct finding *f, struct buf *text)
+{
+	const struct process *p = grower(s->job, leak->grown);
+	char by[UNITS_LEN], since[UNITS_LEN];
+
+	if (!p)
+		return;
+	finding_evidence(f, "process_pid", p->pid);
+	finding_text(f, "process", p->name);
+	finding_evidence(f, "process_growth_bytes", (double) p->grown_bytes);
+	if (job_process_count(s->job) > 1)
+		buf_printf(text, " pid %d (%.15s) grew by %s since %s.", p->pid, p->name,
+			units_bytes(p->grown_bytes, UNITS_IEC, by), units_duration((int64_t) p->grown_since_ns, since));
+}
+
+/* "64.0 GiB would last 59 h more." */
+static void time_left(double room, double per_s, struct maybe limit, struct finding *f, struct buf *text)
+{
+	const double most_s = 365 * 86400.0, left_s = room / per_s;
+	char of[UNITS_LEN], left[UNITS_LEN];
+
+	if (!limit.known || room <= 0 || left_s > most_s)
+		return;
+	finding_evidence(f, "time_left_s", left_s);
+	buf_printf(text, " At that rate %s are full in %s more.", units_bytes(limit.value, UNITS_IEC, of),
+		units_duration((int64_t) (left_s * 1e9), left));
+}
+
+/* What stands in a recording may be any number. */
+static int64_t whole(double value)
+{
+	return value < 9e18 ? (int64_t) value : INT64_MAX;
+}
+
+static void grew(const char *what, const struct leak *leak, struct finding *f, struct buf *text)
+{
+	char rate[UNITS_LEN], time[UNITS_LEN], by[UNITS_LEN];
+
+	finding_interval(f, leak->from_ns, leak->to_ns);
+	finding_evidence(f, "growth_bytes_per_s", leak->per_s);
+	finding_evidence(f, "growth_bytes", leak->grown);
+	buf_printf(text, "%s grew %s/min, steadily for %s (+%s): a leak is suspected.", what,
+		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate), units_duration(leak->to_ns - leak->from_ns, time),
+		units_bytes(whole(leak->grown), UNITS_IEC, by));
+}
+
+/* Is it a leak, and one that matters? Else text says why not. most: the most that it ever was. */
+static bool leaks(const struct course *course, uint64_t span_ns, double most, struct leak *leak, struct buf *text)
+{
+	char rate[UNITS_LEN];
+
+	if (!leak_find(course, span_ns, leak, text))
+		return false;
+	if (leak->per_s > least_per_s && leak->per_s > least_of_peak_per_s * most)
+		return true;
+	buf_printf(text, "it grew %s/min; it takes more than 2 MiB/min and 1 %% of the peak an hour",
+		units_bytes(whole(leak->per_s * 60), UNITS_IEC, rate));
+	return false;
+}
+
+static bool metric_leaks(const struct job *job, enum metric metric, struct leak *leak, struct buf *text)
+{
+	const struct course *course = job_course(job, metric, 0);
+	const struct acc *acc = job_acc(job, metric, 0);
+
+	if (!course || !acc) {
+		buf_str(text, "how it went over time is unknown");
+		return false;
+	}
+	return leaks(course, job_course_span(job), (double) acc->max, leak, text);
+}
+
+/* What an allocator has given out is lowest between two steps: its lows as a course. */
+static bool allocator_leaks(const struct summary *s, const struct series *series, struct leak *leak, struct buf *text)
+{
+	const struct lows *lows = &series->lows;
+	const double span_ns = (double) s->wall_ns.value * (double) lows->each / (double) series->n;
+	struct course course = { 0 };
+
+	for (unsigned i = 0; i < lows->n && i < COURSE_BUCKETS; i++) {
+		if (isfinite(lows->low[i]) && fabs(lows->low[i]) < 9e18)
+			course.buckets[i] = (struct course_bucket) { .known = true, .cover_ns = 1, .min = (int64_t) lows->low[i] };
+	}
+	return span_ns >= 1e6 && span_ns < 1e16 && leaks(&course, (uint64_t) span_ns, series->max, leak, text);
+}
+
+/* "torch/gpu0/allocated_bytes": "What torch has given out on gpu0 ". */
+static void grew_on(const struct series *series, const struct leak *leak, struct finding *f, struct buf *text)
+{
+	const char *slash = strchr(series->name, '/'), *last = strrchr(series->name, '/');
+	char what[160];
+
+	finding_text(f, "series", series->name);
+	if (slash && last > slash)
+		(void) snprintf(what, sizeof(what), "What %.*s has given out on %.*s", (int) (slash - series->name), series->name,
+			(int) (last - slash - 1), slash + 1);
+	else
+		(void) snprintf(what, sizeof(what), "'%.100s'", series->name);
+	grew(what, leak, f, text);
+}
+
+static const char keeps_tensors[] = " Look for tensors that are kept (losses summed up with their graphs, lists of outputs).";
+
+/* The driver's figure grows only where the allocator's cache is used up; its own tells earlier. */
+bool rule_gpu_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct job *job = k->s->job;
+	struct buf why_not = BUF_INIT(4096);
+	struct leak leak;
+	bool fires = false;
+
+	if (!job_acc(job, M_JOB_GPU_MEM, 0)) {
+		buf_str(&why_not, "no GPU was used, or the driver does not tell whose memory is whose");
+	} else if (metric_leaks(job, M_JOB_GPU_MEM, &leak, &why_not)) {
+		grew("The job's GPU memory", &leak, f, text);
+		fires = true;
+	}
+	for (size_t i = 0; !fires && i < job_series_count(job); i++) {
+		const struct series *series = job_series(job, i);
+
+		if (series->lows.n == 0)
+			continue;
+		buf_clear(&why_not);
+		fires = allocator_leaks(k->s, series, &leak, &why_not);
+		if (fires)
+			grew_on(series, &leak, f, text);
+	}
+	buf_str(text, fires ? keeps_tensors : why_not.len > 0 ? why_not.data
+							      : "it was looked at too seldom");
+	buf_done(&why_not);
+	return fires;
+}
+
+bool rule_host_leak(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	const struct maybe limit = memory_limit(s);
+	struct leak leak;
+
+	if (!metric_leaks(s->job, M_JOB_ANON, &leak, text))
+		return false;
+	grew("Anonymous RAM", &leak, f, text);
+	name_grower(s, &leak, f, text);
+	if (limit.known && s->combined.peak.known)
+		time_left((double) limit.value - (double) s->combined.peak.value, leak.per_s, limit, f, text);
+	return true;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rules about memory that ran out, or nearly did.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/units.h"
+#include "findings/finding.h"
+#include "findings/growth.h"
+
+enum {
+	OOM_PERCENT = 95,
+	NEAR_PERCENT = 90,
+	PRESSURE_PERCENT = 10
+};
+
+static const int64_t pressure_least_ns = 10000000000; /* in a shorter run, a tenth of it is nothing */
+static const int64_t before_end_ns = 10000000000;     /* the last stretch before the peak is what to look at */
+
+struct maybe memory_limit(const struct summary *s)
+{
+	return maybe_min(maybe_min(s->facts->limit_bytes, s->cgroup_limit), s->facts->capacity_bytes);
+}
+
+/* -1 if either is unknown: it reaches no threshold. */
+static double percent_of(struct maybe part, struct maybe whole)
+{
+	return part.known && whole.known && whole.value > 0 ? (double) part.value * 100 / (double) whole.value : -1;
+}
+
+static bool was_killed(int64_t status)
+{
+	return WIFSIGNALED((int) status) && WTERMSIG((int) status) == SIGKILL;
+}
+
+struct victim {
+	const struct process *process; /* NULL: nobody knows */
+	const char *name;              /* as the kernel had it, else as it was seen last */
+};
+
+/* Whom the kernel says that it killed, main before others. */
+static struct victim named_victim(const struct summary *s)
+{
+	struct victim found = { NULL, NULL };
+
+	for (size_t i = s->job ? job_event_count(s->job) : 0; i-- > 0;) {
+		const struct event *e = job_event(s->job, i);
+		const struct process *p = NULL;
+
+		if (e->kind == EVENT_OOM && e->entity == ENTITY_PROCESS)
+			p = job_process_by_id(s->job, e->id);
+		if (p && (!found.process || p->is_main))
+			found = (struct victim) { p, *e->text ? e->text : p->name };
+	}
+	return found;
+}
+
+/* The kernel's log was read, and of those whom it names none is known as the job's. */
+static bool named_nobody(const struct summary *s)
+{
+	return s->facts->oom_log.value == 1 && !named_victim(s).process;
+}
+
+/* One that SIGKILL ended, main before others. */
+static struct victim killed_one(const struct summary *s)
+{
+	const struct process *main = s->job ? job_main(s->job) : NULL;
+
+	if (main && main->status_known && was_killed(main->status))
+		return (struct victim) { main, main->name };
+	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+
+		if (p->status_known && was_killed(p->status))
+			return (struct victim) { p, p->name };
+	}
+	return (struct victim) { NULL, NULL };
+}
+
+/* Where the log could not be read, whom SIGKILL ended. */
+static struct victim victim_of(const struct summary *s)
+{
+	const struct victim named = named_victim(s);
+
+	return named.process || named_nobody(s) ? named : killed_one(s);
+}
+
+/* How fast it grew at the last; where nobody looked on the way, on the way to its peak. */
+static void growth(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const struct ram_figure *all = &s->combined;
+	const struct growth last = growth_of_run(s);
+	char rate[UNITS_LEN], time[UNITS_LEN];
+
+	if (last.known) {
+		finding_evidence(f, "growth_bytes_per_s", last.per_s);
+		finding_evidence(f, "growing_since_s", (double) last.since_ns / 1e9);
+		buf_printf(text, " It had been growing %s/s since %s.", units_bytes((int64_t) last.per_s, UNITS_IEC, rate),
+			units_duration(last.since_ns, time));
+		return;
+	}
+	if (s->story.looked || (s->job && job_course(s->job, M_JOB_ANON, 0)) || !all->peak.known || !all->at_ns.known ||
+		all->at_ns.value < 1000000000)
+		return;
+	const double per_s = (double) all->peak.value / ((double) all->at_ns.value / 1e9);
+
+	finding_evidence(f, "growth_bytes_per_s", per_s);
+	buf_printf(text, " It got there in %s, %s/s on average.", units_duration(all->at_ns.value, time),
+		units_bytes((int64_t) per_s, UNITS_IEC, rate));
+}
+
+static void memory_evidence(const struct summary *s, struct finding *f)
+{
+	const struct maybe limit = memory_limit(s);
+
+	if (limit.known)
+		finding_evidence(f, "limit_bytes", (double) limit.value);
+	if (s->combined.peak.known)
+		finding_evidence(f, "peak_bytes", (double) s->combined.peak.value);
+}
+
+/* "peak 31.9 GiB of 32.0 (100 %)" */
+static void peak_of_limit(const struct summary *s, const char *before, struct buf *text)
+{
+	const struct maybe peak = s->combined.peak, limit = memory_limit(s);
+	char number[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+
+	if (!peak.known)
+		return;
+	buf_printf(text, "%speak %s", before, units_bytes(peak.value, UNITS_IEC, number));
+	if (limit.known)
+		buf_printf(text, " of %s (%s)", units_bytes_like(limit.value, peak.value, UNITS_IEC, of),
+			units_percent(peak.value, limit.value, percent));
+}
+
+/* How sure it is that memory ran out. */
+enum verdict {
+	NO_SIGN,
+	SUSPECTED, /* SIGKILL ended main, and the kernel killed somebody on this machine, or the peak was at the limit */
+	NEARBY,    /* the kernel killed somebody in the job's cgroup, where others are, too, and named nobody of the job */
+	COUNTED,   /* the kernel killed a process of the job */
+};
+
+static bool main_was_killed(const struct summary *s)
+{
+	return s->facts->exit_status.known && was_killed(s->facts->exit_status.value);
+}
+
+/* What the machine counted says something only where neither the job's own cgroup nor the log does. */
+static bool machine_ran_out(const struct summary *s)
+{
+	return !s->oom_kills.known && s->host_oom_kills.known && s->host_oom_kills.value > 0 && !named_nobody(s);
+}
+
+static enum verdict verdict_of(const struct summary *s)
+{
+	if (s->oom_killed)
+		return COUNTED;
+	if (s->oom_kills.known && s->oom_kills.value > 0)
+		return NEARBY;
+	if (!main_was_killed(s))
+		return NO_SIGN;
+	return machine_ran_out(s) || percent_of(s->combined.peak, memory_limit(s)) >= OOM_PERCENT ? SUSPECTED : NO_SIGN;
+}
+
+bool memory_may_have_ended_it(const struct summary *s)
+{
+	const enum verdict verdict = verdict_of(s);
+
+	return verdict != NO_SIGN && !(verdict == NEARBY && named_nobody(s));
+}
+
+static void machine_count(const struct summary *s, struct buf *text)
+{
+	const int64_t n = s->host_oom_kills.value;
+
+	buf_printf(text, "the kernel killed %lld process%s on this machine for lack of memory during the run", (long long) n,
+		n == 1 ? "" : "es");
+}
+
+static bool oom_quiet(const struct summary *s, struct buf *text)
+{
+	if (machine_ran_out(s))
+		machine_count(s, text);
+	else if (s->oom_kills.known || s->host_oom_kills.known)
+		buf_str(text, "the kernel counted no OOM kill");
+	else
+		buf_str(text, "OOM kills could not be counted");
+	buf_str(text, main_was_killed(s) ? ", SIGKILL ended it" : ", SIGKILL did not end it");
+	peak_of_limit(s, ", ", text);
+	buf_printf(text, "; it takes a count, or SIGKILL at %d %% or more", OOM_PERCENT);
+	return false;
+}
+
+/* "pid 5123 (solver)", as evidence, too. */
+static void name_victim(const struct summary *s, struct finding *f, const char *unknown, struct buf *text)
+{
+	const struct victim victim = victim_of(s);
+
+	if (!victim.process) {
+		buf_str(text, unknown);
+		return;
+	}
+	finding_evidence(f, "victim_pid", victim.process->pid);
+	finding_text(f, "victim", victim.name);
+	buf_printf(text, "pid %d (%.15s)", victim.process->pid, victim.name);
+}
+
+/* In a cgroup of others, too, the count alone does not say whose they were. */
+static void killed_nearby(const struct summary *s, struct finding *f, struct buf *text)
+{
+	const long long n = s->oom_kills.value;
+	const struct victim killed = killed_one(s);
+
+	if (n == 1)
+		buf_str(text, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too");
+	else
+		buf_printf(text, "The kernel killed %lld processes for lack of memory in the job's cgroup, where others are, too", n);
+	if (!killed.process)
+		return;
+	if (named_nobody(s)) {
+		buf_printf(text, "; its log does not name pid %d (%.15s), which SIGKILL ended", killed.process->pid, killed.name);
+		return;
+	}
+	buf_str(text, n == 1 ? "; it may have been " : "; one of them may have been ");
+	name_victim(s, f, "", text);
+	buf_str(text, ", which SIGKILL ended");
+}
+
+/* "The kernel killed pid 5123 (solver) for lack of memory" */
+static void who_died(const struct summary *s, enum verdict verdict, struct finding *f, struct buf *text)
+{
+	if (verdict == COUNTED) {
+		buf_str(text, "The kernel killed ");
+		name_victim(s, f, "a process of the job", text);
+		if (s->oom_kills.known && s->oom_kills.value > 1)
+			buf_printf(text, " and %lld more", (long long) s->oom_kills.value - 1);
+		buf_str(text, " for lack of memory");
+	} else if (verdict == NEARBY) {
+		killed_nearby(s, f, text);
+	} else {
+		buf_str(text, "SIGKILL ended ");
+		name_victim(s, f, "the job", text);
+		buf_str(text, ": out of memory is suspected");
+	}
+	if (verdict == SUSPECTED && machine_ran_out(s)) {
+		finding_evidence(f, "host_oom_kills", (double) s->host_oom_kills.value);
+		buf_str(text, ", ");
+		machine_count(s, text);
+	}
+}
+
+bool rule_out_of_memory(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	const enum verdict verdict = verdict_of(s);
+
+	if (verdict == NO_SIGN)
+		return oom_quiet(s, text);
+	if (s->oom_kills.known)
+		finding_evidence(f, "oom_kills", (double) s->oom_kills.value);
+	memory_evidence(s, f);
+	who_died(s, verdict, f, text);
+	peak_of_limit(s, ", ", text);
+	buf_str(text, ".");
+	growth(s, f, text);
+	buf_str(text, " Give it more, or make it use less.");
+	if (s->combined.at_ns.known)
+		finding_interval(f, s->combined.at_ns.value - before_end_ns, (int64_t) f->to_ns);
+	return true;
+}
+
+/* Millionths of the wall time in which some task of the machine waited for memory. */
+static struct maybe pressure_ppm(const struct summary *s)
+{
+	const struct maybe waited = figures_rise(s, M_HOST_PSI_MEM);
+
+	if (!waited.known || !s->wall_ns.known || s->wall_ns.value <= 0)
+		return UNKNOWN;
+	return known((int64_t) ((double) waited.value * 1e6 / (double) s->wall_ns.value));
+}
+
+static bool near_quiet(const struct summary *s, bool is_oom, struct maybe pressure, struct buf *text)
+{
+	char share[UNITS_LEN];
+
+	if (is_oom) {
+		buf_str(text, "out-of-memory says it");
+		return false;
+	}
+	peak_of_limit(s, "", text);
+	buf_printf(text, "%sit takes more than %d %%", text->len > 0 ? "; " : "the peak is unknown; ", NEAR_PERCENT);
+	if (pressure.known)
+		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+	else
+		buf_str(text, "; how long tasks waited for memory is unknown");
+	buf_printf(text, ", it takes more than %d %%", PRESSURE_PERCENT);
+	if (pressure.known && s->wall_ns.value < pressure_least_ns)
+		buf_str(text, " of ten seconds and more");
+	return false;
+}
+
+bool rule_memory_near_limit(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct summary *s = k->s;
+	const struct maybe pressure = pressure_ppm(s);
+	const bool near = percent_of(s->combined.peak, memory_limit(s)) > NEAR_PERCENT;
+	const bool pressed = pressure.known && s->wall_ns.value >= pressure_least_ns && pressure.value > PRESSURE_PERCENT * 10000;
+	const bool is_oom = verdict_of(s) != NO_SIGN;
+	char share[UNITS_LEN];
+
+	if (is_oom || (!near && !pressed))
+		return near_quiet(s, is_oom, pressure, text);
+	memory_evidence(s, f);
+	if (pressure.known)
+		finding_evidence(f, "pressure_ratio", (double) pressure.value / 1e6);
+	if (near && s->combined.at_ns.known)
+		finding_interval(f, s->combined.at_ns.value, s->combined.at_ns.value);
+	buf_str(text, near ? "RAM came close to the limit" : "Memory was short on this machine");
+	peak_of_limit(s, ", ", text);
+	if (pressed)
+		buf_printf(text, "; tasks waited for memory %s of the time", units_percent(pressure.value, 1000000, share));
+	buf_str(text, ". A larger input may end it: ask for more, or use less.");
+	return true;
+}

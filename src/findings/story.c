@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+#include "findings/story.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "findings/finding.h"
+#include "findings/gpus.h"
+#include "findings/growth.h"
+
+enum {
+	LIMIT_PERCENT = 95, /* of the limit: what held so much, or was about to, may have run into it */
+	NEAR_PERCENT = 80   /* likewise, where a larger one is worth asking for */
+};
+
+/* What events say, by how they begin. The highest rank is told; of equals the first. */
+static const struct telling {
+	const char *begins;
+	int rank;
+	bool memory;
+} tellings[] = {
+	{ "out of memory", 4, true },
+	{ "signal ", 3, false },
+	{ "RAM alert", 2, true },
+	{ "GPU memory alert", 2, true },
+	{ "", 1, false },
+};
+static const struct telling kill_told = { "", 5, true };
+
+/* ---- when ------------------------------------------------------------------------------------------------------------- */
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_kill(const struct event *e)
+{
+	return e->kind == EVENT_OOM;
+}
+
+static const struct telling *telling_of(const struct event *e)
+{
+	size_t i = 0;
+
+	while (!begins(e->text, tellings[i].begins))
+		i++;
+	return is_kill(e) ? &kill_told : &tellings[i];
+}
+
+static const struct event *event_of(const struct job *job)
+{
+	const struct event *found = NULL;
+
+	for (size_t i = 0; job && i < job_event_count(job); i++) {
+		const struct event *e = job_event(job, i);
+
+		if (!is_kill(e) && e->kind != EVENT_TRIGGER)
+			continue;
+		if (!found || telling_of(e)->rank > telling_of(found)->rank)
+			found = e;
+	}
+	return found;
+}
+
+/* Nobody but the kernel kills for lack of the host's memory; what a program says itself is of its device, unless it says that it
+ * is of the host. */
+static bool kernel_killed(const struct event *e)
+{
+	return is_kill(e) || (begins(e->text, "out of memory") && strstr(e->text, "the kernel killed"));
+}
+
+static bool is_on_gpu(const struct event *e)
+{
+	return begins(e->text, "GPU memory alert") || strstr(e->text, ": Xid ") || (begins(e->text, "out of memory") && !kernel_killed(e) && !begins(e->text, "out of memory: host: "));
+}
+
+/* SIGKILL at a time when memory was short. */
+static bool is_suspected(const struct summary *s, const struct event *e)
+{
+	return begins(e->text, "signal 9 ") && memory_may_have_ended_it(s);
+}
+
+static bool was_killed(const struct process *p)
+{
+	return p->ended && p->status_known && WIFSIGNALED(p->status) && WTERMSIG(p->status) == SIGKILL;
+}
+
+/* Whom the kernel named, else the first that SIGKILL ended; NULL if that is unknown. */
+static const struct process *victim_of(const struct job *job, const struct event *e)
+{
+	if (is_kill(e) && e->entity == ENTITY_PROCESS)
+		return job_process_by_id(job, e->id);
+	for (size_t i = 0; kernel_killed(e) && i < job_process_count(job); i++) {
+		const struct process *p = job_process(job, i);
+
+		if (was_killed(p) && p->ended_ns <= e->time_ns + 2000000000)
+			return p;
+	}
+	return NULL;
+}
+
+/* A kill is told of after it happened: the victim's end is nearer to it. */
+bool story_when(const struct summary *s, struct story_moment *ret)
+{
+	const struct event *e = event_of(s->job);
+	const struct process *victim = e ? victim_of(s->job, e) : NULL;
+
+	*ret = (struct story_moment) { .at_ns = e ? e->time_ns : s->wall_ns.known ? (uint64_t) s->wall_ns.value
+										  : 0 };
+	if (!e)
+		return s->lost;
+	ret->on_gpu = is_on_gpu(e);
+	if (!victim)
+		victim = job_main(s->job); /* its end, too, is told of afterwards */
+	if (victim && victim->ended && victim->ended_ns < e->time_ns)
+		ret->at_ns = victim->ended_ns;
+	return true;
+}
+
+/* ---- who held what ---------------------------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+	const struct story_held *x = a, *y = b;
+
+	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* The victim held its peak when it was killed: it was still growing. */
+static int64_t bytes_of(const struct process *p, const struct process *victim, int64_t bytes)
+{
+	return p == victim && p->peak_bytes > bytes ? p->peak_bytes : bytes;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct story_held *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Somebody who was first seen when the victim was found gone, or later, may be what was started instead of it. */
+static bool came_after(const struct process *p, const struct process *victim)
+{
+	return victim && p != victim && victim->ended && p->born_ns >= victim->ended_ns;
+}
+
+/* Those that are known to have lived then, each once. */
+static size_t add_up(const struct job *job, const struct story_moment *moment, const struct process *victim,
+	struct story_held *list)
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < moment->n_held; i++) {
+		const struct process *p = job_process_by_id(job, moment->held[i].id);
+
+		if (p && !came_after(p, victim))
+			list[n++] = moment->held[i];
+	}
+	qsort(list, n, sizeof(list[0]), by_id);
+	for (size_t i = 0; i < n; i++) {
+		if (kept > 0 && list[kept - 1].id == list[i].id)
+			list[kept - 1].bytes += list[i].bytes;
+		else
+			list[kept++] = list[i];
+	}
+	return kept;
+}
+
+static int take_holders(struct story *story, const struct job *job, const struct story_moment *moment,
+	const struct process *victim)
+{
+	struct story_held *list = calloc(moment->n_held + 1, sizeof(*list));
+	size_t n;
+	bool has_victim = false;
+
+	if (!list)
+		return -ENOMEM;
+	n = add_up(job, moment, victim, list);
+	for (size_t i = 0; i < n; i++) {
+		const struct process *p = job_process_by_id(job, list[i].id);
+
+		has_victim = has_victim || p == victim;
+		list[i].bytes = bytes_of(p, victim, list[i].bytes);
+	}
+	/* Too short for a look: the kernel's mark is all that is known. */
+	if (victim && !has_victim && victim->peak_bytes > 0)
+		list[n++] = (struct story_held) { victim->id, victim->peak_bytes };
+	qsort(list, n, sizeof(list[0]), by_size);
+	for (size_t i = 0; i < n; i++) {
+		if (i < STORY_HOLDERS) {
+			const struct process *p = job_process_by_id(job, list[i].id);
+
+			story->holders[story->n_holders++] = (struct story_holder) { p, list[i].bytes, p == victim };
+		} else {
+			story->others++;
+			story->others_bytes += list[i].bytes;
+		}
+	}
+	free(list);
+	return 0;
+}
+
+/* ---- how it grew ------------------------------------------------------------------------------------------------------ */
+
+static void take_growth(struct story *story, const struct story_moment *moment, const struct process *victim)
+{
+	const struct growth growth = growth_of_levels(moment, victim);
+
+	story->looked = moment->n_levels > 0;
+	if (!growth.known)
+		return;
+	story->since_ns = known(growth.since_ns);
+	story->from_bytes = known(growth.from_bytes);
+	story->growth_per_s = growth.per_s;
+}
+
+/* ---- what to try ------------------------------------------------------------------------------------------------------ */
+
+static const char keeps_growing[] = "look for what is kept and never freed: it grew for most of the run; ";
+
+static bool grew_for_long(const struct summary *s, const struct story *story)
+{
+	return story->since_ns.known && story->growth_per_s > 0 && s->wall_ns.known &&
+	       (int64_t) story->at_ns - story->since_ns.value > s->wall_ns.value / 2;
+}
+
+static void put_advice_on_gpu(const struct summary *s, const struct story *story, struct buf *out)
+{
+	char number[UNITS_LEN];
+
+	if (story->foreign.known && story->limit.known && story->foreign.value > story->limit.value / 10)
+		buf_printf(out, "a GPU of its own: others held %s there; ", units_bytes(story->foreign.value, UNITS_IEC, number));
+	if (grew_for_long(s, story))
+		buf_str(out, keeps_growing);
+	buf_str(out, "a smaller batch, lower precision, or freeing what is kept on the device; fragmentation may be it where much "
+		     "is reserved and little allocated");
+}
+
+static bool somebody_was_killed(const struct story *story)
+{
+	bool killed = false;
+
+	for (size_t i = 0; i < story->n_holders; i++)
+		killed |= story->holders[i].killed;
+	return killed;
+}
+
+/* Is value far below what limits it? */
+static bool is_far_below(struct maybe value, struct maybe limit)
+{
+	return value.known && limit.known && (double) value.value < (double) limit.value * NEAR_PERCENT / 100;
+}
+
+/* The kernel killed somebody while neither the job nor the machine was near the machine's memory, and no other limit is known:
+ * the job has moved into a cgroup since it began (or hiwater was told to read none). */
+static bool ran_into_unseen_limit(const struct summary *s, const struct story *story)
+{
+	const struct maybe capacity = s->facts->capacity_bytes;
+
+	return !story->on_gpu && somebody_was_killed(story) && capacity.known && story->limit.known && story->limit.value == capacity.value &&
+	       is_far_below(story->held, capacity) && is_far_below(figures_most(s, M_HOST_MEM_USED, 0), capacity);
+}
+
+/* An alert may be told long before the limit. */
+static bool ran_into_limit(const struct story *story)
+{
+	const bool killed = somebody_was_killed(story);
+
+	return story->limit.known && (killed || !story->held.known ||
+					     (double) story->held.value >= (double) story->limit.value * NEAR_PERCENT / 100);
+}
+
+static void put_advice(const struct summary *s, const struct story *story, struct buf *out)
+{
+	const struct story_holder *most = story->n_holders > 0 ? &story->holders[0] : NULL;
+	const struct maybe asked = s->facts->request_bytes;
+	char number[UNITS_LEN];
+
+	if (!story->limit.known && somebody_was_killed(story))
+		buf_printf(out, "a larger limit of the cgroup that it was moved into: it is about %s, and hiwater did not see it; ",
+			units_bytes(story->held.value, UNITS_IEC, number));
+	else if (ran_into_limit(story) && asked.known && llabs(story->limit.value - asked.value) <= asked.value / 20)
+		buf_printf(out, "ask for more than the %s requested; ", units_bytes(asked.value, UNITS_IEC, number));
+	else if (ran_into_limit(story))
+		buf_printf(out, s->facts->capacity_bytes.known && story->limit.value == s->facts->capacity_bytes.value ? "a machine with more than %s; " : "a larger limit than %s; ",
+			units_bytes(story->limit.value, UNITS_IEC, number));
+	if (story->n_holders + story->others > 2 && most && most->bytes < story->held.value / 2)
+		buf_str(out, "fewer processes at a time (workers, -j); ");
+	if (grew_for_long(s, story))
+		buf_str(out, keeps_growing);
+	buf_str(out, "smaller pieces of data at a time");
+}
+
+/* ---- the story -------------------------------------------------------------------------------------------------------- */
+
+/* By the last look, by the peak if that was just then, and by what the victim alone held. */
+static struct maybe held_at(const struct summary *s, const struct story_moment *moment, const struct process *victim)
+{
+	static const int64_t near_ns = 1000000000;
+	const struct ram_figure *all = &s->combined;
+	const int64_t at_ns = (int64_t) moment->at_ns;
+	int64_t all_held = 0;
+	struct maybe held = moment->n_levels > 0 ? known(moment->levels[moment->n_levels - 1].bytes) : UNKNOWN;
+
+	/* What is held on GPUs is shared by nobody. */
+	for (size_t i = 0; moment->on_gpu && i < moment->n_held; i++)
+		all_held += moment->held[i].bytes;
+	if (all_held > 0)
+		held = maybe_max(held, known(all_held));
+	if (victim)
+		held = maybe_max(held, known(victim->peak_bytes));
+	if (!moment->on_gpu && all->at_ns.known && all->at_ns.value <= at_ns && all->at_ns.value + near_ns >= at_ns)
+		held = maybe_max(held, all->peak);
+	return held;
+}
+
+/* What could be held: of GPUs that of the only one it used. */
+static struct maybe limit_of(const struct summary *s, bool on_gpu)
+{
+	const struct gpus used = gpus_used(s->job);
+	const double bytes = used.n == 1 ? gpu_memory(s->job, used.ids[0]) : -1;
+
+	if (!on_gpu)
+		return memory_limit(s);
+	return bytes > 0 ? known((int64_t) bytes) : UNKNOWN;
+}
+
+static struct maybe foreign_on_gpus(const struct summary *s)
+{
+	const struct gpus used = gpus_used(s->job);
+	struct maybe most = UNKNOWN;
+
+	for (size_t i = 0; i < used.n; i++)
+		most = maybe_max(most, figures_most(s, M_GPU_FOREIGN_MEM, used.ids[i]));
+	return most;
+}
+
+/* Would what it held, growing on, have reached the limit before the next commit? */
+static bool ended_at_limit(const struct story *story)
+{
+	const double soon_s = 2;
+
+	return story->held.known && story->limit.known &&
+	       (double) story->held.value + story->growth_per_s * soon_s >= (double) story->limit.value * LIMIT_PERCENT / 100;
+}
+
+static void put_what(const struct summary *s, const struct event *e, const struct process *victim, const struct story *story,
+	struct buf *out)
+{
+	if (!e)
+		buf_str(out, "the recording stops here without an end, close to the memory limit: the kernel may have killed the job "
+			     "and hiwater for lack of memory");
+	else if (victim && story->memory)
+		buf_printf(out, "out of memory: the kernel killed %.15s[%d]", victim->name, victim->pid);
+	else
+		buf_printf(out, "%s%s", *e->text ? e->text : tellings[0].begins, is_suspected(s, e) ? ": out of memory is suspected" : "");
+}
+
+static void put_try(const struct summary *s, const struct story *story, struct buf *out)
+{
+	if (!story->memory && !s->facts->recording)
+		buf_str(out, "nothing of this run was kept; -o FILE.hiw keeps the last minutes whole");
+	else if (!story->memory)
+		buf_str(out, "look at the last minutes: hiwater show, the tables *_recent of the recording");
+	else if (story->on_gpu)
+		put_advice_on_gpu(s, story, out);
+	else
+		put_advice(s, story, out);
+}
+
+/* Texts go where the story is kept. Returns 0 or -ENOMEM. */
+static int keep(struct summary *s, struct story *story, const struct event *e, const struct process *victim)
+{
+	struct buf what = BUF_INIT(4096), advice = BUF_INIT(4096);
+
+	put_what(s, e, victim, story, &what);
+	put_try(s, story, &advice);
+	story->what = what.error ? NULL : strdup(what.data);
+	story->advice = advice.error ? NULL : strdup(advice.data);
+	buf_done(&what);
+	buf_done(&advice);
+	if (!story->what || !story->advice) {
+		free(story->what);
+		free(story->advice);
+		return -ENOMEM;
+	}
+	free(s->story.what);
+	free(s->story.advice);
+	s->story = *story;
+	return 0;
+}
+
+int story_make(struct summary *s, const struct story_moment *moment)
+{
+	const struct event *e = event_of(s->job);
+	const struct process *victim = e ? victim_of(s->job, e) : NULL;
+	struct story story = {
+		.at_ns = moment->at_ns,
+		.on_gpu = moment->on_gpu,
+		.memory = !e || telling_of(e)->memory || is_suspected(s, e),
+		.limit = limit_of(s, moment->on_gpu),
+		.asked = s->facts->request_bytes,
+		.foreign = moment->on_gpu ? foreign_on_gpus(s) : UNKNOWN,
+	};
+	const int r = take_holders(&story, s->job, moment, victim);
+
+	if (r < 0)
+		return r;
+	take_growth(&story, moment, victim);
+	story.held = held_at(s, moment, victim);
+	if (!e && !ended_at_limit(&story))
+		return 0;
+	if (ran_into_unseen_limit(s, &story))
+		story.limit = UNKNOWN;
+	return keep(s, &story, e, victim);
+}

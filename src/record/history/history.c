@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/history/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "record/history/history_run.h"
+#include "record/share.h"
+#include "record/store.h"
+
+enum {
+	MOST_RUNS = 1 << 20,
+	MOST_TRIES = 1000,
+	NEW_S = 60
+};
+
+/* ---- the folder ------------------------------------------------------------------------------------------------------ */
+
+/* A relative one would be another folder in each working directory; the XDG base directories have it ignored. */
+static const char *absolute(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value == '/' ? value : NULL;
+}
+
+int history_dir(char *ret, size_t size, struct err *err)
+{
+	const char *own = getenv("HIWATER_DIR"), *state = absolute("XDG_STATE_HOME"), *home = absolute("HOME");
+	autofree char *here = NULL;
+	char folder[PATH_MAX];
+	int n;
+
+	if (own && *own)
+		n = snprintf(folder, sizeof(folder), "%s", own);
+	else if (state)
+		n = snprintf(folder, sizeof(folder), "%s/hiwater", state);
+	else if (home)
+		n = snprintf(folder, sizeof(folder), "%s/.local/state/hiwater", home);
+	else
+		return err_set(err, -ENOENT, "no place for the history: HOME is %s; set HIWATER_DIR, or use -o FILE", getenv("HOME") ? "no absolute path" : "not set");
+	if (n < 0 || (size_t) n >= sizeof(folder))
+		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+	if (folder[0] != '/')
+		here = getcwd(NULL, 0);
+	n = snprintf(ret, size, "%s%s%s", here ? here : "", here ? "/" : "", folder);
+	if (n < 0 || (size_t) n >= size)
+		return err_set(err, -ENAMETOOLONG, "the history's folder has too long a name");
+	return 0;
+}
+
+/* Makes the folder and what is missing above it, for this user alone. */
+static int make_folder(const char *path)
+{
+	char part[PATH_MAX];
+
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		(void) snprintf(part, sizeof(part), "%.*s", (int) (slash - path), path);
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* "17.hiw" */
+static bool read_number(const char *name, uint64_t *ret)
+{
+	const char *p = name;
+
+	return *p != '0' && parse_u64(&p, ret) == 0 && strcmp(p, ".hiw") == 0;
+}
+
+struct listed {
+	uint64_t number, bytes;
+	int64_t mtime_s;
+};
+
+struct listing {
+	char folder[PATH_MAX - NAME_MAX - 1];
+	struct listed *runs; /* oldest first */
+	size_t n, cap;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void list_done(struct listing *list)
+{
+	free(list->runs);
+}
+
+#define autolist __attribute__((cleanup(list_done)))
+
+static int list_add(struct listing *list, int folder, const char *name)
+{
+	struct listed run;
+	struct stat st;
+	char journal[NAME_MAX + 8];
+
+	if (!read_number(name, &run.number) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	run.bytes = (uint64_t) st.st_size;
+	run.mtime_s = st.st_mtime;
+	(void) snprintf(journal, sizeof(journal), "%s-wal", name);
+	if (fstatat(folder, journal, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		run.bytes += (uint64_t) st.st_size;
+	if (vec_room(&list->runs, &list->cap, list->n, sizeof(run), MOST_RUNS) < 0)
+		return -ENOMEM;
+	list->runs[list->n++] = run;
+	return 0;
+}
+
+/* A folder that is not there has no runs. */
+static int list_read(struct listing *list, struct err *err)
+{
+	autoclosedir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	memset(list, 0, sizeof(*list));
+	r = history_dir(list->folder, sizeof(list->folder), err);
+	if (r < 0)
+		return r;
+	dir = opendir(list->folder);
+	if (!dir && errno == ENOENT)
+		return 0;
+	if (!dir)
+		return err_set(err, -errno, "the history %s: %s", list->folder, strerror(errno));
+	while (r == 0 && (entry = readdir(dir)))
+		r = list_add(list, dirfd(dir), entry->d_name);
+	if (list->n > 0)
+		qsort(list->runs, list->n, sizeof(list->runs[0]), by_number);
+	return r < 0 ? err_set(err, r, "the history %s: out of memory", list->folder) : 0;
+}
+
+static void path_of(const struct listing *list, uint64_t number, char *ret, size_t size)
+{
+	(void) snprintf(ret, size, "%s/%" PRIu64 ".hiw", list->folder, number);
+}
+
+/* Where the newest run was removed, its number is kept: numbers are in people's notes. */
+#define NEWEST "newest-removed"
+
+static uint64_t newest_removed(const char *folder)
+{
+	char path[PATH_MAX], text[32];
+	const char *p = text;
+	uint64_t number;
+	ssize_t n;
+
+	if ((size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
+		return 0;
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return parse_u64(&p, &number) == 0 && number <= INT64_MAX ? number : 0; /* what is larger is damage, and would wrap */
+}
+
+/* True if it is noted. Numbers only get longer: they are written over what is there, which a full disk then leaves as it is. */
+static bool note_removed(const char *folder, uint64_t number)
+{
+	char path[PATH_MAX], text[32];
+	const int len = snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
+
+	if (number <= newest_removed(folder))
+		return true;
+	if ((size_t) snprintf(path, sizeof(path), "%s/" NEWEST, folder) >= sizeof(path))
+		return false;
+	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd >= 0 && write(fd, text, (size_t) len) == len;
+}
+
+int history_reserve(char **ret_path, uint64_t *ret_number, struct err *err)
+{
+	autolist struct listing list;
+	char path[PATH_MAX];
+	uint64_t number;
+	int r = list_read(&list, err);
+
+	if (r == 0 && (r = make_folder(list.folder)) < 0)
+		(void) err_set(err, r, "cannot make the history's folder %s: %s", list.folder, strerror(-r));
+	if (r < 0)
+		return r;
+	number = newest_removed(list.folder);
+	if (list.n > 0 && list.runs[list.n - 1].number > number)
+		number = list.runs[list.n - 1].number;
+	number++;
+	for (int i = 0; i < MOST_TRIES; i++, number++) {
+		int fd;
+
+		path_of(&list, number, path, sizeof(path));
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 && errno == EEXIST)
+			continue; /* another run was faster */
+		if (fd < 0)
+			return err_set(err, -errno, "cannot write %s: %s", path, strerror(errno));
+		(void) close(fd);
+		*ret_path = strdup(path);
+		*ret_number = number;
+		return *ret_path ? 0 : err_set(err, -ENOMEM, "out of memory");
+	}
+	return err_set(err, -EEXIST, "no free number in %s", list.folder);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------------- */
+
+void history_done(struct history *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		history_entry_done(&h->entries[i]);
+	free(h->entries);
+	*h = (struct history) { 0 };
+}
+
+/* False: it has only begun, or is none of ours. */
+static bool entry_of(const struct listing *list, size_t i, struct history_entry *ret)
+{
+	const struct listed *run = &list->runs[i];
+	char path[PATH_MAX];
+
+	path_of(list, run->number, path, sizeof(path));
+	if (run->bytes == 0 || history_entry_read(path, ret) < 0)
+		return false;
+	ret->number = run->number;
+	ret->file_bytes = run->bytes;
+	return true;
+}
+
+int history_newest(bool (*see)(void *ctx, const struct history_entry *entry), void *ctx, struct err *err)
+{
+	autolist struct listing list;
+	bool more = true;
+	int r = list_read(&list, err);
+
+	for (size_t i = r < 0 ? 0 : list.n; more && i > 0; i--) {
+		struct history_entry entry = { 0 };
+
+		if (!entry_of(&list, i - 1, &entry))
+			continue;
+		more = see(ctx, &entry);
+		history_entry_done(&entry);
+	}
+	return r;
+}
+
+int history_read(struct history *ret, struct err *err)
+{
+	autolist struct listing list;
+	struct history h = { 0 };
+	int r = list_read(&list, err);
+
+	if (r < 0)
+		return r;
+	h.entries = calloc(list.n ? list.n : 1, sizeof(*h.entries));
+	if (!h.entries)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < list.n; i++)
+		h.n += entry_of(&list, i, &h.entries[h.n]);
+	*ret = h;
+	return 0;
+}
+
+/* ---- finding --------------------------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static int found(const char *path, char **ret_path, struct err *err)
+{
+	*ret_path = strdup(path);
+	return *ret_path ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int find_path(const char *run, char **ret_path, struct err *err)
+{
+	if (access(run, F_OK) < 0)
+		return err_set(err, -errno, "no recording %s: %s", run, strerror(errno));
+	return found(run, ret_path, err);
+}
+
+static int find_number(const struct listing *list, uint64_t number, char **ret_path, struct err *err)
+{
+	char path[PATH_MAX];
+
+	path_of(list, number, path, sizeof(path));
+	if (access(path, F_OK) < 0)
+		return err_set(err, -ENOENT, "no run %" PRIu64 " in %s; \"hiwater runs\" lists those there are", number,
+			list->folder);
+	return found(path, ret_path, err);
+}
+
+/* The run that is back places before the last one. */
+static int find_last(const struct listing *list, uint64_t back, char **ret_path, struct err *err)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = list->n; i > 0; i--) {
+		if (list->runs[i - 1].bytes == 0 || back-- > 0)
+			continue; /* reserved by a run that has only begun */
+		path_of(list, list->runs[i - 1].number, path, sizeof(path));
+		return found(path, ret_path, err);
+	}
+	return err_set(err, -ENOENT, list->n ? "there are not so many runs in %s" : "there is no run in %s yet", list->folder);
+}
+
+/* The latest run of which is says that it is the one. */
+static int find_latest(const struct listing *list, bool (*is)(const struct history_run *run, const char *what),
+	const char *what, char **ret_path)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = list->n; i > 0; i--) {
+		struct history_run run = { 0 };
+		bool yes;
+
+		path_of(list, list->runs[i - 1].number, path, sizeof(path));
+		if (list->runs[i - 1].bytes == 0 || history_run_read(path, &run) < 0)
+			continue;
+		yes = is(&run, what);
+		history_run_done(&run);
+		if (yes)
+			return found(path, ret_path, NULL);
+	}
+	return -ENOENT;
+}
+
+static bool is_name(const struct history_run *run, const char *what)
+{
+	return run->name && strcmp(run->name, what) == 0;
+}
+
+/* "4711" is also the job of its step "4711.0", and of its array's tasks "4711_7". */
+static bool is_slurm(const struct history_run *run, const char *what)
+{
+	size_t n = strlen(what);
+
+	return run->scheduler && strcmp(run->scheduler, "slurm") == 0 && run->scheduler_job &&
+	       n > 0 && strncmp(run->scheduler_job, what, n) == 0 && strchr("._", run->scheduler_job[n]);
+}
+
+static bool is_last(const char *run, uint64_t *ret_back)
+{
+	const char *p = run;
+
+	*ret_back = 0;
+	if (!parse_word(&p, "last"))
+		return false;
+	return *p == '\0' || (*p++ == '-' && parse_u64(&p, ret_back) == 0 && *p == '\0');
+}
+
+int history_find(const char *run, char **ret_path, struct err *err)
+{
+	static const char slurm[] = "slurm:", name[] = "name:";
+	autolist struct listing list = { .n = 0 };
+	const char *p = run;
+	uint64_t number;
+	int r;
+
+	if (*run == '\0')
+		return err_set(err, -EINVAL, "an empty RUN; give a number, \"last\", a name, name:NAME, a path or slurm:JOB");
+	if (strncmp(run, name, strlen(name)) == 0) {
+		r = list_read(&list, err);
+		r = r < 0 ? r : find_latest(&list, is_name, run + strlen(name), ret_path);
+		return r == -ENOENT ? err_set(err, r, "no run named %s in %s", run + strlen(name), list.folder) : r;
+	}
+	if (strchr(run, '/') || ends_in(run, ".hiw"))
+		return find_path(run, ret_path, err);
+	r = list_read(&list, err);
+	if (r < 0)
+		return r;
+	if (is_last(run, &number))
+		return find_last(&list, number, ret_path, err);
+	if (parse_u64(&p, &number) == 0 && *p == '\0')
+		return find_number(&list, number, ret_path, err);
+	if (strncmp(run, slurm, strlen(slurm)) == 0) {
+		r = find_latest(&list, is_slurm, run + strlen(slurm), ret_path);
+		return r < 0 ? err_set(err, r, "no run of Slurm's job %s in %s", run + strlen(slurm), list.folder) : 0;
+	}
+	r = find_latest(&list, is_name, run, ret_path);
+	if (r == -ENOENT && access(run, F_OK) == 0)
+		return found(run, ret_path, err);
+	return r < 0 ? err_set(err, r, "no run named %s in %s, and no such file", run, list.folder) : 0;
+}
+
+/* ---- removing -------------------------------------------------------------------------------------------------------- */
+
+/* A reserved file has no bytes until its first window closes. */
+static bool is_beginning(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_size == 0 && time(NULL) - st.st_mtime < NEW_S;
+}
+
+int history_remove(const char *run, struct err *err)
+{
+	struct history_entry entry = { 0 };
+	autofree char *path = NULL;
+	char folder[PATH_MAX];
+	uint64_t number;
+	int r = history_find(run, &path, err);
+
+	if (r == 0)
+		r = history_dir(folder, sizeof(folder), err);
+	if (r < 0)
+		return r;
+	if (strncmp(path, folder, strlen(folder)) != 0 || path[strlen(folder)] != '/' ||
+		!read_number(path + strlen(folder) + 1, &number))
+		return err_set(err, -EINVAL, "%s is not in the history; remove it like any file", path);
+	if (history_entry_read(path, &entry) == 0) {
+		bool running = entry.running;
+
+		history_entry_done(&entry);
+		if (running)
+			return err_set(err, -EBUSY, "run %" PRIu64 " is still running", number);
+	} else if (is_beginning(path)) {
+		return err_set(err, -EBUSY, "run %" PRIu64 " has only begun", number);
+	}
+	const bool is_noted = note_removed(folder, number);
+
+	store_unlink(path);
+	if (!is_noted)
+		(void) note_removed(folder, number); /* on a full disk the run has made room */
+	return 0;
+}
+
+/* Removes the run unless it has to stay. hard: what a trigger pinned goes, too. One that another program has removed
+ * since it was listed is gone as well: a newer one would go in its place. */
+static bool let_go(const struct listing *list, const struct listed *run, bool hard)
+{
+	struct history_entry entry = { 0 };
+	char path[PATH_MAX];
+	bool stays;
+
+	path_of(list, run->number, path, sizeof(path));
+	if (history_entry_read(path, &entry) < 0)
+		return access(path, F_OK) < 0 && errno == ENOENT;
+	stays = entry.running || (entry.pinned && !(hard && entry.by_trigger));
+	history_entry_done(&entry);
+	if (!stays)
+		store_unlink(path);
+	return !stays;
+}
+
+int history_trim(unsigned max_runs, uint64_t max_bytes, struct err *err)
+{
+	char folder[PATH_MAX];
+	int r = history_dir(folder, sizeof(folder), err);
+	autoclose int turn = r < 0 ? -1 : share_await_turn(folder); /* lists that others change meanwhile are no ground to remove */
+	autolist struct listing list = { .n = 0 };
+	uint64_t bytes = 0;
+	size_t left = 0;
+
+	(void) turn; /* it is only held */
+	r = r < 0 ? r : list_read(&list, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.n; i++) {
+		bytes += list.runs[i].bytes;
+		left += list.runs[i].bytes > 0; /* what has only begun may come to nothing */
+	}
+	/* Oldest first; the last one is what somebody has just waited for. */
+	for (int hard = 0; hard < 2; hard++) {
+		for (size_t i = 0; i + 1 < list.n && (left > max_runs || bytes > max_bytes); i++) {
+			if (list.runs[i].bytes == 0 || !let_go(&list, &list.runs[i], hard == 1))
+				continue;
+			left--;
+			bytes -= list.runs[i].bytes;
+			list.runs[i].bytes = 0;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/history/history_run.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/read/reader.h"
+
+/* What a listing needs of meta. */
+struct listed {
+	char *name, *command, *scheduler, *scheduler_job;
+	struct maybe started_wall_ns, ended_ns, last_ns, exit_status, pinned, reaped_user_ns, reaped_system_ns;
+};
+
+static const struct {
+	const char *key;
+	bool is_text;
+	size_t offset; /* in struct listed */
+} keys[] = {
+	{ "name", true, offsetof(struct listed, name) },
+	{ "command", true, offsetof(struct listed, command) },
+	{ "scheduler", true, offsetof(struct listed, scheduler) },
+	{ "scheduler_job", true, offsetof(struct listed, scheduler_job) },
+	{ "started_wall_ns", false, offsetof(struct listed, started_wall_ns) },
+	{ "ended_ns", false, offsetof(struct listed, ended_ns) },
+	{ "last_ns", false, offsetof(struct listed, last_ns) },
+	{ "exit_status", false, offsetof(struct listed, exit_status) },
+	{ "pinned", false, offsetof(struct listed, pinned) },
+	{ "reaped_user_ns", false, offsetof(struct listed, reaped_user_ns) },
+	{ "reaped_system_ns", false, offsetof(struct listed, reaped_system_ns) },
+};
+
+static void take_fact(sqlite3_stmt *st, struct listed *ret)
+{
+	const char *key = reader_text(st, 0);
+	struct maybe number = UNKNOWN;
+	char *text;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		char *at = (char *) ret + keys[i].offset;
+
+		if (strcmp(keys[i].key, key) != 0)
+			continue;
+		if (keys[i].is_text) {
+			text = strdup(reader_text(st, 1));
+			free(*(char **) (void *) at);
+			memcpy(at, &text, sizeof(text));
+		} else {
+			number.known = reader_int(st, 1, &number.value);
+			memcpy(at, &number, sizeof(number));
+		}
+		return;
+	}
+}
+
+/* One pass over the table: 200 runs are listed at a time. */
+static void read_facts(struct replay *replay, struct listed *ret)
+{
+	enum {
+		MOST = 1000
+	};
+	sqlite3_stmt *st = reader_prepare(replay, "SELECT key, value FROM meta");
+
+	*ret = (struct listed) { 0 };
+	for (int i = 0; st && i < MOST && sqlite3_step(st) == SQLITE_ROW; i++)
+		take_fact(st, ret);
+	(void) sqlite3_finalize(st);
+}
+
+int history_run_read(const char *path, struct history_run *ret)
+{
+	struct listed facts;
+	struct replay *replay;
+	int r = replay_open(path, &replay, NULL);
+
+	if (r < 0)
+		return r;
+	reader_allow(replay);
+	read_facts(replay, &facts);
+	replay_close(replay);
+	free(facts.command);
+	*ret = (struct history_run) {
+		.name = facts.name,
+		.scheduler = facts.scheduler,
+		.scheduler_job = facts.scheduler_job,
+	};
+	return 0;
+}
+
+void history_run_done(struct history_run *run)
+{
+	free(run->name);
+	free(run->scheduler);
+	free(run->scheduler_job);
+}
+
+struct largest {
+	struct maybe ram, cpu_user, cpu_system;
+};
+
+static void read_largest(struct replay *replay, struct largest *ret)
+{
+	sqlite3_stmt *st = reader_prepare(replay, "SELECT metric, max FROM summary WHERE entity = 'job' AND id = 0 AND"
+						  " metric IN ('ram', 'cpu_user', 'cpu_system') AND n > 0");
+
+	*ret = (struct largest) { UNKNOWN, UNKNOWN, UNKNOWN };
+	for (int i = 0; st && i < 3 && sqlite3_step(st) == SQLITE_ROW; i++) {
+		const char *metric = reader_text(st, 0);
+		struct maybe *to = strcmp(metric, "ram") == 0 ? &ret->ram : strcmp(metric, "cpu_user") == 0 ? &ret->cpu_user
+													    : &ret->cpu_system;
+
+		to->known = reader_int(st, 1, &to->value);
+	}
+	(void) sqlite3_finalize(st);
+}
+
+/* What the kernel told when everything was waited for, or what was seen: neither is ever too much. */
+static struct maybe cores(const struct listed *facts, const struct largest *l, int64_t wall_ns)
+{
+	struct maybe used = maybe_max(maybe_sum(l->cpu_user, l->cpu_system),
+		maybe_sum(facts->reaped_user_ns, facts->reaped_system_ns));
+
+	if (!used.known || wall_ns <= 0 || used.value < 0)
+		return UNKNOWN;
+	return known((int64_t) ((__int128) used.value * 1000000 / wall_ns));
+}
+
+static void fill(struct replay *replay, struct listed *facts, struct history_entry *e)
+{
+	struct largest l;
+
+	read_largest(replay, &l);
+	e->name = facts->name ? facts->name : strdup("");
+	e->command = facts->command ? facts->command : strdup("");
+	e->complete = facts->ended_ns.known;
+	e->wall_ns = e->complete ? facts->ended_ns.value : facts->last_ns.value;
+	if (facts->started_wall_ns.value > 0)
+		e->started_wall_ns = (uint64_t) facts->started_wall_ns.value;
+	e->status = facts->exit_status;
+	e->pinned = facts->pinned.value != 0;
+	e->by_trigger = facts->pinned.value == JOB_PINNED_BY_TRIGGER;
+	e->peak_bytes = l.ram;
+	e->cores_ppm = cores(facts, &l, e->wall_ns);
+	e->running = !e->complete && replay_growing(replay);
+}
+
+int history_entry_read(const char *path, struct history_entry *ret)
+{
+	struct history_entry e = { 0 };
+	struct listed facts;
+	struct replay *replay;
+	int r = replay_open(path, &replay, NULL);
+
+	if (r < 0)
+		return r;
+	reader_allow(replay);
+	read_facts(replay, &facts);
+	fill(replay, &facts, &e);
+	replay_close(replay);
+	free(facts.scheduler);
+	free(facts.scheduler_job);
+	e.path = strdup(path);
+	if (!e.path || !e.name || !e.command) {
+		history_entry_done(&e);
+		return -ENOMEM;
+	}
+	*ret = e;
+	return 0;
+}
+
+void history_entry_done(struct history_entry *entry)
+{
+	free(entry->path);
+	free(entry->name);
+	free(entry->command);
+	*entry = (struct history_entry) { 0 };
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/read/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "record/schema.h"
+
+enum {
+	STEPS_LEAST = 2000000,
+	STEPS_A_BYTE = 16, /* a row of a recording takes about two for each of its bytes */
+};
+
+void reader_allow(struct replay *r)
+{
+	r->steps = (int64_t) ((STEPS_LEAST + r->file_bytes * STEPS_A_BYTE) / READER_STEPS);
+}
+
+int reader_error(struct replay *r, int rc, struct err *err)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_NOTADB:
+		return err_set(err, -EBADMSG, "%s is not a recording of hiwater", r->path);
+	case SQLITE_INTERRUPT:
+		return err_set(err, -EBADMSG, "%s is damaged: a table has no end", r->path);
+	case SQLITE_NOMEM:
+		return err_set(err, -ENOMEM, "%s: out of memory", r->path);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return err_set(err, -EBUSY, "%s is locked by another program", r->path);
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+	case SQLITE_READONLY: {
+		int code = r->db ? sqlite3_system_errno(r->db) : 0;
+
+		return err_set(err, code > 0 ? -code : -EIO, "%s cannot be read: %s", r->path,
+			code > 0 ? strerror(code) : sqlite3_errstr(rc));
+	}
+	default:
+		return err_set(err, -EBADMSG, "%s is damaged: %s", r->path, sqlite3_errstr(rc));
+	}
+}
+
+sqlite3_stmt *reader_prepare(struct replay *r, const char *sql)
+{
+	sqlite3_stmt *st = NULL;
+
+	if (sqlite3_prepare_v2(r->db, sql, -1, &st, NULL) != SQLITE_OK)
+		return NULL;
+	return st;
+}
+
+bool reader_has_table(struct replay *r, const char *name)
+{
+	sqlite3_stmt *st = reader_prepare(r, "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0");
+	bool has = false;
+
+	if (st) {
+		(void) sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+		has = sqlite3_step(st) == SQLITE_ROW;
+	}
+	(void) sqlite3_finalize(st);
+	return has;
+}
+
+/* ---- rows of windows ------------------------------------------------------------------------------------------------ */
+
+struct select {
+	struct buf sql;
+	struct buf have; /* the table's columns, each between two blanks */
+	bool started;
+};
+
+/* table_info leaves out columns that are computed, which could compute anything. */
+static int read_columns(struct replay *r, struct select *s, const char *table)
+{
+	sqlite3_stmt *st = reader_prepare(r, "SELECT name FROM pragma_table_info(?)");
+	int rc = SQLITE_DONE;
+
+	if (!st)
+		return -EBADMSG;
+	(void) sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW && !s->have.error)
+		(void) buf_printf(&s->have, " %.64s ", reader_text(st, 0));
+	(void) sqlite3_finalize(st);
+	return s->have.error ? s->have.error : reader_error(r, rc, NULL);
+}
+
+static int add_column(void *ctx, const char *column)
+{
+	struct select *s = ctx;
+	char word[96];
+
+	(void) snprintf(word, sizeof(word), " %s ", column);
+	(void) buf_printf(&s->sql, "%s%s", s->started ? "," : "", strstr(s->have.data, word) || strcmp(column, "rowid") == 0 ? column : "NULL");
+	s->started = true;
+	return s->sql.error;
+}
+
+sqlite3_stmt *reader_rows(struct replay *r, enum entity entity, bool recent, const char *where)
+{
+	struct select s = { .sql = BUF_INIT(1 << 16), .have = BUF_INIT(1 << 16) };
+	struct buf table = BUF_INIT(128);
+	sqlite3_stmt *st = NULL;
+
+	if (schema_name(&table, entity, recent) == 0 && reader_has_table(r, table.data) &&
+		read_columns(r, &s, table.data) == 0) {
+		(void) buf_str(&s.sql, "SELECT ");
+		(void) schema_columns(&r->layout, entity, recent, add_column, &s);
+		(void) buf_printf(&s.sql, " FROM %s %s ORDER BY t%s", table.data, where, entity_has_id(entity) ? ", id" : "");
+		if (!s.sql.error)
+			st = reader_prepare(r, s.sql.data);
+	}
+	buf_done(&table);
+	buf_done(&s.sql);
+	buf_done(&s.have);
+	return st;
+}
+
+sqlite3_stmt *reader_table(struct replay *r, const char *table, const char *const *columns, const char *behind)
+{
+	struct select s = { .sql = BUF_INIT(1 << 12), .have = BUF_INIT(1 << 16) };
+	sqlite3_stmt *st = NULL;
+
+	if (reader_has_table(r, table) && read_columns(r, &s, table) == 0) {
+		(void) buf_str(&s.sql, "SELECT ");
+		for (; *columns; columns++)
+			(void) add_column(&s, *columns);
+		(void) buf_printf(&s.sql, " FROM %s %s", table, behind);
+		if (!s.sql.error)
+			st = reader_prepare(r, s.sql.data);
+	}
+	buf_done(&s.sql);
+	buf_done(&s.have);
+	return st;
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------------- */
+
+bool reader_int(sqlite3_stmt *st, int column, int64_t *ret)
+{
+	if (sqlite3_column_type(st, column) != SQLITE_INTEGER)
+		return false;
+	*ret = sqlite3_column_int64(st, column);
+	return true;
+}
+
+int64_t reader_int_or(sqlite3_stmt *st, int column, int64_t otherwise)
+{
+	(void) reader_int(st, column, &otherwise);
+	return otherwise;
+}
+
+bool reader_time(sqlite3_stmt *st, int column, uint64_t *ret)
+{
+	int64_t value;
+
+	if (!reader_int(st, column, &value) || value < 0)
+		return false;
+	*ret = (uint64_t) value;
+	return true;
+}
+
+bool reader_id(sqlite3_stmt *st, int column, uint32_t *ret)
+{
+	int64_t value;
+
+	if (!reader_int(st, column, &value) || value < 0 || value > UINT32_MAX)
+		return false;
+	*ret = (uint32_t) value;
+	return true;
+}
+
+const char *reader_text(sqlite3_stmt *st, int column)
+{
+	int type = sqlite3_column_type(st, column);
+	const unsigned char *text = NULL;
+
+	/* Text that is no UTF-8 is stored as a blob; asked for as text it comes with a NUL behind it. */
+	if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+		text = sqlite3_column_text(st, column);
+	return text ? (const char *) text : "";
+}
+
+static sqlite3_stmt *find_meta(struct replay *r, const char *key)
+{
+	sqlite3_stmt *st = reader_prepare(r, "SELECT value FROM meta WHERE key = ?");
+
+	if (!st)
+		return NULL;
+	(void) sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		return st;
+	(void) sqlite3_finalize(st);
+	return NULL;
+}
+
+bool reader_meta_int(struct replay *r, const char *key, int64_t *ret)
+{
+	sqlite3_stmt *st = find_meta(r, key);
+	bool found = st && reader_int(st, 0, ret);
+
+	(void) sqlite3_finalize(st);
+	return found;
+}
+
+char *reader_meta_text(struct replay *r, const char *key)
+{
+	sqlite3_stmt *st = find_meta(r, key);
+	char *text = st ? strdup(reader_text(st, 0)) : NULL;
+
+	(void) sqlite3_finalize(st);
+	return text;
+}
+
+bool reader_number(struct replay *r, const char *sql, int64_t *ret)
+{
+	sqlite3_stmt *st = reader_prepare(r, sql);
+	bool found = st && sqlite3_step(st) == SQLITE_ROW && reader_int(st, 0, ret);
+
+	(void) sqlite3_finalize(st);
+	return found;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/write/record.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "record/share.h"
+#include "record/wire_totals.h"
+#include "record/write/queue.h"
+#include "record/write/record_check.h"
+#include "record/write/writer.h"
+
+enum {
+	STACK_BYTES = 512 << 10,
+	TOTALS_MOST = 256 << 20,
+	DEFAULT_OTHERS = 200,
+};
+#define SECOND UINT64_C(1000000000)
+static const uint64_t default_recent_ns = 300 * SECOND, default_bytes = 64000000;
+static const uint64_t blocked_wait_ns = 100000000;
+static const uint64_t forget_wait_ns = 2 * SECOND;
+
+struct record {
+	struct record_options options;
+	char *path;              /* absolute; NULL: the history */
+	char note[256];
+	pid_t pid;               /* of the process that made it */
+	struct queue queue;
+	/* of the recorder's thread */
+	struct wire_memory memory;
+	struct buf totals;       /* scratch */
+	bool started, hurry;
+	pthread_t thread;
+	uint64_t dropped;
+	uint64_t woken_window;
+	/* under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t done_cond;
+	bool done, abandoned, keep, discard, told;
+	int result;
+	struct err trouble;
+	char *file;              /* the recording, once there is one */
+	/* of the writer's thread */
+	struct writer writer;
+};
+
+/* ---- the writer's thread -------------------------------------------------------------------------------------------- */
+
+static void free_record(struct record *r)
+{
+	writer_done(&r->writer);
+	queue_done(&r->queue);
+	wire_memory_done(&r->memory);
+	buf_done(&r->totals);
+	(void) pthread_mutex_destroy(&r->lock);
+	(void) pthread_cond_destroy(&r->done_cond);
+	free(r->path);
+	free(r->file);
+	free(r);
+}
+
+static bool is_busy(void *ctx)
+{
+	struct record *r = ctx;
+
+	return queue_is_waiting(&r->queue);
+}
+
+/* Lets the recorder's thread know of a file and of trouble. */
+static void publish(struct record *r)
+{
+	(void) pthread_mutex_lock(&r->lock);
+	if (!r->file && r->writer.target && !r->writer.failed)
+		r->file = strdup(r->writer.target);
+	if (!r->trouble.text[0] && r->writer.trouble.text[0])
+		r->trouble = r->writer.trouble;
+	(void) pthread_mutex_unlock(&r->lock);
+}
+
+/* Returns the chunks that have to wait. */
+static struct chunk *take_all(struct record *r, struct chunk *chunk, bool hurry)
+{
+	while (chunk && writer_take(&r->writer, chunk, hurry && !chunk->next)) {
+		struct chunk *next = chunk->next;
+
+		queue_emptied(&r->queue, chunk);
+		chunk = next;
+	}
+	return chunk;
+}
+
+/* Returns the rest of the chunks, to be taken by the caller, when it is time to finish. */
+static struct chunk *work(struct record *r)
+{
+	struct queue_state state = { 0 };
+	struct chunk *waiting = NULL, **end;
+
+	for (;;) {
+		for (end = &waiting; *end;)
+			end = &(*end)->next;
+		/* While chunks have to wait, the queue fills up; what does not fit is dropped and counted. */
+		*end = queue_take(&r->queue, waiting ? blocked_wait_ns : 0, &state);
+		if (state.finish)
+			return waiting;
+		waiting = take_all(r, waiting, state.hurry);
+		publish(r);
+	}
+}
+
+static void *write_thread(void *arg)
+{
+	struct record *r = arg;
+	struct chunk *rest = work(r);
+	bool keep, discard, abandoned;
+
+	(void) pthread_mutex_lock(&r->lock);
+	keep = r->keep;
+	discard = r->discard;
+	(void) pthread_mutex_unlock(&r->lock);
+	if (discard) {
+		(void) store_close(r->writer.store, false);
+		r->writer.store = NULL;
+		r->writer.failed = true;
+		(void) take_all(r, rest, false);
+	} else {
+		writer_finishing(&r->writer, keep);
+		(void) take_all(r, rest, false);
+		writer_finish(&r->writer, keep);
+		publish(r);
+	}
+	(void) pthread_mutex_lock(&r->lock);
+	r->result = r->writer.result;
+	r->done = true;
+	abandoned = r->abandoned;
+	(void) pthread_cond_signal(&r->done_cond);
+	(void) pthread_mutex_unlock(&r->lock);
+	if (abandoned)
+		free_record(r);
+	return NULL;
+}
+
+/* The thread begins when there is something for it to do: a short run that is not kept never has one. */
+static void start(struct record *r)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int code;
+
+	if (r->started || r->trouble.text[0])
+		return;
+	(void) sigfillset(&all);
+	(void) pthread_attr_init(&attr);
+	(void) pthread_attr_setstacksize(&attr, STACK_BYTES);
+	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&r->thread, &attr, write_thread, r);
+	(void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void) pthread_attr_destroy(&attr);
+	r->started = code == 0;
+	if (code != 0)
+		(void) err_set(&r->trouble, -code, "no recording: no thread for it: %s. The run goes on", strerror(code));
+}
+
+/* ---- the recorder's thread ------------------------------------------------------------------------------------------ */
+
+static void set_defaults(struct record_options *o)
+{
+	if (o->window_ns == 0)
+		o->window_ns = SECOND;
+	if (o->recent_ns == 0)
+		o->recent_ns = default_recent_ns;
+	if (o->max_bytes == 0)
+		o->max_bytes = default_bytes;
+	if (o->queue_bytes == 0)
+		o->queue_bytes = 8 << 20;
+	if (o->others_after == 0)
+		o->others_after = DEFAULT_OTHERS;
+}
+
+static void look_where(struct record *r, const char *where, struct writer_options *o)
+{
+	const char *kind = share_kind(where);
+
+	o->elsewhere = kind || r->options.force_snapshot;
+	if (o->elsewhere)
+		(void) snprintf(r->note, sizeof(r->note),
+			"the recording is written in /tmp and copied to its place every 10 to 60 s: that is on %.32s",
+			kind ? kind : "a share");
+}
+
+static int init_locks(struct record *r)
+{
+	pthread_condattr_t attr;
+	int code = queue_init(&r->queue, r->options.queue_bytes);
+
+	if (code < 0)
+		return code;
+	(void) pthread_mutex_init(&r->lock, NULL);
+	(void) pthread_condattr_init(&attr);
+	(void) pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void) pthread_cond_init(&r->done_cond, &attr);
+	(void) pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+int record_new(const struct record_options *options, struct record **ret, struct err *err)
+{
+	struct writer_options writer = { 0 };
+	struct record *r = calloc(1, sizeof(*r));
+	char where[PATH_MAX];
+	int error;
+
+	if (!r)
+		return err_set(err, -ENOMEM, "no recording: out of memory");
+	r->options = *options;
+	r->pid = getpid();
+	r->totals = BUF_INIT(TOTALS_MOST);
+	set_defaults(&r->options);
+	error = init_locks(r);
+	if (error < 0) {
+		free(r);
+		return err_set(err, error, "no recording: %s", strerror(-error));
+	}
+	error = record_check(r->options.path, r->options.overwrite, &r->path, where, sizeof(where), err);
+	if (error == 0) {
+		writer.path = r->path;
+		writer.overwrite = r->options.overwrite;
+		writer.window_ns = r->options.window_ns;
+		writer.recent_ns = r->options.recent_ns;
+		writer.max_bytes = r->options.max_bytes;
+		writer.others_after = r->options.others_after;
+		look_where(r, where, &writer);
+		error = writer_init(&r->writer, &writer);
+		r->writer.busy = is_busy;
+		r->writer.busy_ctx = r;
+	}
+	if (error < 0) {
+		free_record(r);
+		return error;
+	}
+	r->options.path = NULL; /* borrowed until here */
+	*ret = r;
+	return 0;
+}
+
+/* Where no totals come, a new window wakes the writer, one window late. */
+static bool is_time(struct record *r, uint64_t time_ns)
+{
+	const uint64_t window = time_ns / r->options.window_ns;
+
+	if (!r->hurry && window < r->woken_window + 2)
+		return false;
+	r->woken_window = window;
+	return true;
+}
+
+void record_frame(struct record *r, const struct frame *frame)
+{
+	void *room = queue_room(&r->queue, wire_frame_size(frame), false);
+
+	if (!room) {
+		r->dropped++;
+		return;
+	}
+	wire_frame_put(room, frame);
+	if (is_time(r, frame->time_ns)) {
+		start(r);
+		queue_push(&r->queue, true);
+	} else if (!r->started && queue_is_waiting(&r->queue)) {
+		start(r); /* half full within the first window */
+	}
+}
+
+/* Returns whether there was room. */
+static bool put_totals(struct record *r, const struct job *job, bool force)
+{
+	void *room = NULL;
+
+	if (wire_totals_put(&r->totals, &r->memory, job) == 0)
+		room = queue_room(&r->queue, r->totals.len, force);
+	if (room) {
+		memcpy(room, r->totals.data, r->totals.len);
+		return true;
+	}
+	/* What was not handed over is handed over the next time. */
+	wire_memory_done(&r->memory);
+	r->memory = (struct wire_memory) { 0 };
+	return false;
+}
+
+void record_totals(struct record *r, const struct job *job)
+{
+	if (!put_totals(r, job, false))
+		r->dropped++;
+	r->woken_window = job_now(job) / r->options.window_ns;
+	start(r);
+	queue_push(&r->queue, true);
+}
+
+void record_hurry(struct record *r, bool hurry)
+{
+	r->hurry = hurry;
+	queue_set(&r->queue, hurry, false);
+}
+
+bool record_trouble(struct record *r, struct err *ret)
+{
+	bool is_news;
+
+	(void) pthread_mutex_lock(&r->lock);
+	is_news = r->trouble.text[0] && !r->told;
+	if (is_news)
+		*ret = r->trouble;
+	r->told = r->told || is_news;
+	(void) pthread_mutex_unlock(&r->lock);
+	return is_news;
+}
+
+const char *record_note(const struct record *r)
+{
+	return r->note[0] ? r->note : NULL;
+}
+
+uint64_t record_dropped(const struct record *r)
+{
+	return r->dropped;
+}
+
+const char *record_path(const struct record *r)
+{
+	struct record *mine = (struct record *) (uintptr_t) r; /* the lock is no part of what it is */
+	const char *file;
+
+	(void) pthread_mutex_lock(&mine->lock);
+	file = mine->file; /* never changed again */
+	(void) pthread_mutex_unlock(&mine->lock);
+	return file;
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+/* Waits for the thread, at most wait_ns. False: it goes on alone, and r is its own. */
+static bool join(struct record *r, uint64_t wait_ns)
+{
+	struct timespec until;
+	bool done;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &until);
+	wait_ns += (uint64_t) until.tv_nsec;
+	until.tv_sec += (time_t) (wait_ns / SECOND);
+	until.tv_nsec = (long) (wait_ns % SECOND);
+	(void) pthread_mutex_lock(&r->lock);
+	while (!r->done && pthread_cond_timedwait(&r->done_cond, &r->lock, &until) == 0)
+		;
+	done = r->done;
+	r->abandoned = !done;
+	if (!done)
+		(void) pthread_detach(r->thread);
+	(void) pthread_mutex_unlock(&r->lock);
+	if (done)
+		(void) pthread_join(r->thread, NULL);
+	return done;
+}
+
+bool record_has_begun(const struct record *r)
+{
+	return r->started;
+}
+
+int record_divert(struct record *r, const char *path)
+{
+	if (r->started || r->path)
+		return 0;
+	r->path = strdup(path);
+	r->writer.options.path = r->path;
+	return r->path ? 0 : -ENOMEM;
+}
+
+static int finish_alone(struct record *r, struct err *err)
+{
+	int error = 0;
+
+	if (r->trouble.text[0])
+		error = err_set(err, -EAGAIN, "%s", r->trouble.text);
+	free_record(r);
+	return error;
+}
+
+int record_finish(struct record *r, const struct job *job, bool keep, uint64_t wait_ns, char **ret_path, struct err *err)
+{
+	const bool wanted = keep || r->path;
+	int error;
+
+	if (ret_path)
+		*ret_path = NULL;
+	if (!r->started && !wanted)
+		return finish_alone(r, err);
+	if (job && wanted)
+		(void) put_totals(r, job, true);
+	start(r);
+	if (!r->started)
+		return finish_alone(r, err);
+	(void) pthread_mutex_lock(&r->lock);
+	r->keep = keep;
+	(void) pthread_mutex_unlock(&r->lock);
+	queue_push(&r->queue, true);
+	queue_set(&r->queue, false, true);
+	if (!join(r, wait_ns))
+		return err_set(err, -ETIMEDOUT, "the recording may lack its end: the disk did not answer in %.1f s",
+			(double) wait_ns / 1e9);
+	error = r->result;
+	if (error < 0 && !r->told)
+		(void) err_set(err, error, "%s", r->writer.trouble.text);
+	if (ret_path && wanted && r->file && access(r->file, F_OK) == 0)
+		*ret_path = strdup(r->file);
+	free_record(r);
+	return error;
+}
+
+void record_forget(struct record *r)
+{
+	if (!r || r->pid != getpid())
+		return; /* the memory of a forked child goes with it; the thread and the file are its parent's */
+	if (!r->started) {
+		free_record(r);
+		return;
+	}
+	(void) pthread_mutex_lock(&r->lock);
+	r->discard = true;
+	(void) pthread_mutex_unlock(&r->lock);
+	queue_set(&r->queue, false, true);
+	if (join(r, forget_wait_ns))
+		free_record(r);
+}

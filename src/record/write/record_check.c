@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/write/record_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "record/history/history.h"
+#include "record/read/replay.h"
+
+static bool may_write_in(const char *folder)
+{
+	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+/* The folder of path, or where it exists only in part, the part that does, has to be writable. */
+static int check_folder(const char *path, bool may_be_made, struct err *err)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+	char *slash;
+
+	(void) snprintf(folder, sizeof(folder), "%s", path);
+	do {
+		slash = strrchr(folder, '/');
+		if (!slash)
+			return -EINVAL;
+		slash[slash == folder] = '\0';
+	} while (may_be_made && stat(folder, &st) < 0 && errno == ENOENT && folder[1]);
+	if (stat(folder, &st) < 0)
+		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "cannot write %s: %s is no folder", path, folder);
+	if (!may_write_in(folder))
+		return err_set(err, -errno, "cannot write %s: the folder %s: %s", path, folder, strerror(errno));
+	return 0;
+}
+
+static int check_existing(const char *path, bool overwrite, struct err *err)
+{
+	struct replay *replay;
+	struct stat st;
+	bool growing;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	if (!overwrite)
+		return err_set(err, -EEXIST, "%s exists already; give another name, or remove it", path);
+	if (S_ISDIR(st.st_mode) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
+		return err_set(err, -EINVAL, "%s is not a file; give another name", path);
+	if (replay_open(path, &replay, NULL) < 0)
+		return 0;
+	growing = replay_growing(replay);
+	replay_close(replay);
+	return growing ? err_set(err, -EBUSY, "%s is being recorded by another run; give another name", path) : 0;
+}
+
+static int absolute(const char *path, char **ret)
+{
+	autofree char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+
+	if (path[0] != '/' && !here)
+		return -errno;
+	return asprintf(ret, "%s%s%s", here ? here : "", here ? "/" : "", path) < 0 ? -ENOMEM : 0;
+}
+
+static int check_history(char *where, size_t size, struct err *err)
+{
+	char folder[PATH_MAX - 16];
+	int r = history_dir(folder, sizeof(folder), err);
+
+	if (r < 0)
+		return r;
+	(void) snprintf(where, size, "%s/0.hiw", folder);
+	return check_folder(where, true, err);
+}
+
+int record_check(const char *path, bool overwrite, char **ret_path, char *where, size_t size, struct err *err)
+{
+	autofree char *whole = NULL;
+	int r;
+
+	if (!path)
+		return check_history(where, size, err);
+	r = absolute(path, &whole);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	if (strlen(whole) >= size || whole[strlen(whole) - 1] == '/')
+		return err_set(err, -EINVAL, "\"%s\" is no name for a file", path);
+	(void) snprintf(where, size, "%s", whole);
+	r = check_existing(whole, overwrite, err);
+	if (r == 0)
+		r = check_folder(whole, false, err);
+	if (r == 0)
+		*ret_path = take_ptr(whole);
+	return r;
+}

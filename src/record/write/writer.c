@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/write/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "record/wire_totals.h"
+#include "record/write/writer_file.h"
+
+enum {
+	THIN_ROUNDS = 4,      /* between two commits, unless the limit itself is near */
+	MOST_ROUNDS = 1000,
+};
+static const uint64_t thin_ns = 6000000; /* of a round: with its commit it stays under 10 ms */
+
+static int write_row(void *ctx, enum entity entity, bool recent, const struct row *row)
+{
+	struct writer *w = ctx;
+
+	w->row_written = w->row_written || !recent;
+	return store_row(w->store, entity, recent, row);
+}
+
+int writer_init(struct writer *w, const struct writer_options *options)
+{
+	const struct fold_options fold = {
+		.window_ns = options->window_ns,
+		.others_after = options->others_after,
+		.layout = &w->layout,
+		.row = write_row,
+		.ctx = w,
+	};
+	const struct thin_options thin = {
+		.window_ns = options->window_ns,
+		.recent_ns = options->recent_ns,
+		.max_bytes = options->max_bytes,
+	};
+
+	*w = (struct writer) { .options = *options, .spare = -1 };
+	row_layout_init(&w->layout);
+	w->fold = fold_new(&fold);
+	w->thin = thin_new(&thin);
+	return w->fold && w->thin ? 0 : -ENOMEM;
+}
+
+void writer_done(struct writer *w)
+{
+	(void) store_close(w->store, false);
+	fold_free(w->fold);
+	thin_free(w->thin);
+	free(w->target);
+	free(w->file);
+	free(w->folder);
+	spare_free(w);
+	*w = (struct writer) { .result = w->result, .spare = -1 };
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------------- */
+
+static void count_windows(struct writer *w, uint64_t before)
+{
+	if (fold_windows(w->fold) == before || !w->row_written)
+		return;
+	thin_window(w->thin);
+	w->row_written = false;
+}
+
+static int commit(struct writer *w)
+{
+	const uint64_t before = fold_windows(w->fold);
+	int r;
+
+	if (!w->store || !w->store->in_transaction)
+		return 0;
+	r = fold_flush(w->fold);
+	count_windows(w, before);
+	if (r == 0)
+		r = thin_prune(w->thin, w->store, w->last_ns);
+	if (r == 0)
+		r = store_meta_int(w->store, "last_ns", (int64_t) w->last_ns);
+	if (r == 0)
+		r = store_commit(w->store);
+	w->committed_windows = fold_windows(w->fold);
+	w->commits += r == 0;
+	w->committed_ns = r == 0 ? w->last_ns : w->committed_ns;
+	return r;
+}
+
+static void keep_around(struct writer *w, const struct frame *frame)
+{
+	for (size_t i = 0; i < frame->n_events; i++) {
+		if (frame->events[i].kind == EVENT_TRIGGER || frame->events[i].kind == EVENT_OOM)
+			thin_keep(w->thin, frame->events[i].time_ns);
+	}
+}
+
+static int take_frame(struct writer *w, const struct frame *frame)
+{
+	const uint64_t before = fold_windows(w->fold);
+	int r = store_frame(w->store, frame);
+
+	keep_around(w, frame);
+	if (r == 0)
+		r = fold_frame(w->fold, frame);
+	count_windows(w, before);
+	if (frame->time_ns > w->last_ns)
+		w->last_ns = frame->time_ns;
+	return r;
+}
+
+static int take_totals(struct writer *w, const struct wire_totals *totals)
+{
+	const uint64_t before = fold_windows(w->fold);
+	int r = store_totals(w->store, totals);
+
+	fold_settle(w->fold);
+	count_windows(w, before);
+	if (totals->time_ns > w->last_ns)
+		w->last_ns = totals->time_ns;
+	return r < 0 || !w->store->wal ? r : commit(w); /* else it is one transaction */
+}
+
+static int take_message(struct writer *w, struct wire_head *head)
+{
+	int r = store_begin(w->store);
+
+	if (r < 0)
+		return r;
+	return head->kind == WIRE_FRAME ? take_frame(w, wire_frame_get(head)) : take_totals(w, wire_totals_get(head));
+}
+
+/* ---- care ----------------------------------------------------------------------------------------------------------- */
+
+/* A little thinning, as one transaction. Returns 1 if there may be more to do, 0, or -errno. */
+static int thin_round(struct writer *w)
+{
+	const uint64_t until = clock_boot_ns() + thin_ns;
+	int r = store_begin(w->store), done = 0;
+
+	/* One step at least: on a machine that is so busy that the time is over before it, the file would grow and grow. */
+	for (unsigned i = thin_steps(w->thin); i > 0 && r == 0 && (!done || clock_boot_ns() < until); i--) {
+		if (!thin_is_due(w->thin, w->store))
+			break;
+		r = thin_step(w->thin, w->store, fold_begin(w->fold));
+		if (r <= 0)
+			break;
+		done = 1;
+		r = 0;
+	}
+	if (r == 0)
+		r = store_commit(w->store);
+	return r < 0 ? r : done;
+}
+
+static bool is_busy(const struct writer *w)
+{
+	return w->busy && w->busy(w->busy_ctx);
+}
+
+/* Between two transactions. */
+static int care(struct writer *w)
+{
+	int r = 1;
+
+	w->cared = w->commits;
+	for (int i = 0; i < MOST_ROUNDS && r > 0; i++) {
+		if (i > 0 && (is_busy(w) || i >= THIN_ROUNDS) && !thin_is_urgent(w->thin, w->store))
+			break;
+		r = thin_is_due(w->thin, w->store) ? thin_round(w) : 0;
+	}
+	if (r == 0)
+		writer_snapshot(w, false);
+	return r < 0 ? r : 0;
+}
+
+/* A journal that is short shows that no reader is in the way: nothing has to be looked at on the disk. */
+static bool is_blocked(struct writer *w)
+{
+	if (w->store->in_transaction || w->store->wal_pages < 2 * w->store->checkpoint_pages ||
+		store_disk_bytes(w->store) <= w->options.max_bytes)
+		return false;
+	(void) store_checkpoint(w->store);
+	return store_disk_bytes(w->store) > w->options.max_bytes;
+}
+
+/* ---- chunks --------------------------------------------------------------------------------------------------------- */
+
+static int take_next(struct writer *w, struct chunk *chunk)
+{
+	struct wire_head *head = (struct wire_head *) (void *) (chunk->data + chunk->done);
+	int r;
+
+	chunk->done += head->size;
+	r = take_message(w, head);
+	if (r == 0 && w->cared != w->commits)
+		r = care(w);
+	return r;
+}
+
+bool writer_take(struct writer *w, struct chunk *chunk, bool hurry)
+{
+	int r = 0;
+
+	if (w->failed || (!w->store && writer_open(w, w->finishing) < 0))
+		return true;
+	while (chunk->done < chunk->len && r == 0) {
+		if (!w->finishing && is_blocked(w))
+			return false;
+		r = take_next(w, chunk);
+	}
+	/* Where nobody hands over totals, windows are committed all the same. */
+	if (r == 0 && w->store->wal && (hurry || fold_windows(w->fold) > w->committed_windows + 1)) {
+		r = commit(w);
+		if (r == 0)
+			r = care(w);
+	}
+	if (r < 0)
+		(void) writer_fail(w, r, store_why(w->store));
+	return true;
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+void writer_finishing(struct writer *w, bool keep)
+{
+	w->finishing = true;
+	if (!keep && !w->options.path && !w->store && !w->failed) {
+		w->failed = true; /* nothing is to be made, and nothing went wrong */
+		w->result = 0;
+	}
+}
+
+static int finish_store(struct writer *w)
+{
+	int r = store_begin(w->store);
+
+	if (r == 0)
+		r = fold_end(w->fold, w->last_ns);
+	if (r == 0)
+		r = commit(w);
+	if (r < 0)
+		return writer_fail(w, r, store_why(w->store));
+	r = store_close(w->store, true);
+	w->store = NULL;
+	return r;
+}
+
+void writer_finish(struct writer *w, bool keep)
+{
+	int r;
+
+	if (!w->failed && !w->store)
+		(void) writer_open(w, true);
+	if (w->failed) {
+		writer_abandon(w, keep);
+		return;
+	}
+	keep = keep || w->options.path;
+	if (!keep) {
+		(void) store_close(w->store, false);
+		w->store = NULL;
+		writer_remove(w, false);
+		return;
+	}
+	r = finish_store(w);
+	if (r < 0) {
+		writer_abandon(w, true);
+	} else {
+		r = writer_place(w);
+		if (r < 0)
+			(void) err_set(&w->trouble, r, "the recording cannot be put at %s: %s%s%s", w->target, strerror(-r),
+				w->folder ? "; it is left at " : "", w->folder ? w->file : "");
+		w->result = r;
+	}
+	if (r == 0)
+		writer_remove(w, true);
+}

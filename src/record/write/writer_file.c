@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/write/writer_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "record/history/history.h"
+#include "record/recorder_id.h"
+#include "record/share.h"
+
+static const uint64_t copy_first_ns = UINT64_C(10000000000), copy_last_ns = UINT64_C(60000000000);
+
+/* ---- room for the last words ---------------------------------------------------------------------------------------- */
+
+void spare_free(struct writer *w)
+{
+	if (w->spare >= 0)
+		(void) close(w->spare);
+	w->spare = -1;
+}
+
+/* A file without a name beside the recording, which is gone with this process: what it takes of the disk is there when
+ * nothing else is. Some file systems have none; then the last words may be missing. */
+static void spare_keep(struct writer *w)
+{
+	enum {
+		ROOM = 32768 /* a transaction on one row, twice */
+	};
+	autofree char *folder = strdup(w->file);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+
+	if (!folder)
+		return;
+	if (slash)
+		slash[1] = '\0';
+	w->spare = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (w->spare >= 0 && posix_fallocate(w->spare, 0, ROOM) != 0)
+		spare_free(w);
+}
+
+/* Whoever reads it later must not take the recorder for lost. */
+static void say_why(struct writer *w, const char *why)
+{
+	char text[sizeof(w->store->why)];
+
+	(void) snprintf(text, sizeof(text), "%s", why);
+	spare_free(w);
+	if (w->store->wal && store_begin(w->store) == 0 && store_meta_text(w->store, "recording_stopped", text) == 0)
+		(void) store_commit(w->store);
+}
+
+/* A file with something in it is kept as far as it goes; one that holds nothing of the run helps nobody. */
+static void end_file(struct writer *w, int r, const char *why)
+{
+	const char *name = w->beside ? w->target : w->file;
+	const bool is_empty = w->commits == 0;
+
+	store_rollback(w->store);
+	if (is_empty) {
+		(void) err_set(&w->trouble, r, "no recording: cannot write %s: %s. The run goes on", name, why);
+	} else {
+		(void) err_set(&w->trouble, r, "%s cannot be written any further: %s. It ends %.1f s into the run; the run goes on", name, why,
+			(double) w->committed_ns / 1e9);
+		say_why(w, why);
+	}
+	(void) store_close(w->store, false);
+	w->store = NULL;
+	if (is_empty) {
+		store_unlink(w->file);
+		writer_remove(w, false);
+	}
+}
+
+int writer_fail(struct writer *w, int r, const char *why)
+{
+	if (w->failed)
+		return r;
+	why = why && *why ? why : strerror(-r);
+	w->failed = true;
+	w->result = r;
+	if (w->store)
+		end_file(w, r, why);
+	else if (!w->trouble.text[0])
+		(void) err_set(&w->trouble, r, "no recording: %s. The run goes on", why);
+	return r;
+}
+
+/* ---- making it ------------------------------------------------------------------------------------------------------ */
+
+static int choose_target(struct writer *w)
+{
+	uint64_t number;
+
+	if (w->options.path) {
+		w->target = strdup(w->options.path);
+		return w->target ? 0 : -ENOMEM;
+	}
+	w->reserved = true;
+	return history_reserve(&w->target, &number, &w->trouble);
+}
+
+/* What lies there is replaced only at the end where the file is made whole; a growing one has to have its name now. */
+static int clear_target(struct writer *w)
+{
+	struct stat st;
+
+	if (w->reserved || lstat(w->target, &st) < 0)
+		return 0;
+	if (!w->options.overwrite)
+		return err_set(&w->trouble, -EEXIST, "no recording: %s exists by now", w->target);
+	store_unlink(w->target);
+	return 0;
+}
+
+static int choose_elsewhere(struct writer *w)
+{
+	const char *name = strrchr(w->target, '/');
+	char path[PATH_MAX];
+	int r;
+
+	r = share_folder(path, sizeof(path) - NAME_MAX - 2, &w->trouble);
+	if (r < 0)
+		return r;
+	w->folder = strdup(path);
+	(void) snprintf(path + strlen(path), NAME_MAX + 2, "%s", name ? name : "/run.hiw");
+	w->file = strdup(path);
+	return w->folder && w->file ? 0 : -ENOMEM;
+}
+
+static int choose_file(struct writer *w, bool whole)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	if (w->options.elsewhere)
+		return choose_elsewhere(w);
+	if (!whole) {
+		r = clear_target(w);
+		w->file = r == 0 ? strdup(w->target) : NULL;
+		return r < 0 ? r : w->file ? 0
+					   : -ENOMEM;
+	}
+	r = share_temporary(w->target, path, sizeof(path));
+	if (r < 0)
+		return r;
+	w->beside = true;
+	(void) unlink(path); /* of a process that had our pid */
+	w->file = strdup(path);
+	return w->file ? 0 : -ENOMEM;
+}
+
+static int sign(struct store *s)
+{
+	struct recorder_id id;
+	int r = 0;
+
+	if (recorder_id_self(&id) < 0)
+		return 0; /* readers will take it for one whose recorder is gone */
+	r = store_meta_int(s, "recorder_pid", id.pid);
+	if (r == 0)
+		r = store_meta_int(s, "recorder_start", (int64_t) id.start_ticks);
+	return r == 0 ? store_meta_text(s, "boot_id", id.boot) : r;
+}
+
+int writer_open(struct writer *w, bool whole)
+{
+	struct store_options options = {
+		.wal = !whole,
+		.max_bytes = w->options.max_bytes,
+		.wal_pages = thin_wal_pages(w->options.max_bytes),
+	};
+	int r = choose_target(w);
+
+	if (r == 0)
+		r = choose_file(w, whole);
+	if (r == 0) {
+		options.path = w->file;
+		options.name = w->beside ? w->target : w->file;
+		options.reserved = w->reserved && !w->beside && !w->folder;
+		r = store_create(&options, &w->store, &w->trouble);
+	}
+	if (r == 0)
+		r = store_begin(w->store);
+	if (r == 0)
+		r = sign(w->store);
+	if (r == 0 && !whole)
+		spare_keep(w);
+	if (r < 0) {
+		char why[sizeof(w->trouble.text)];
+
+		memcpy(why, w->trouble.text, sizeof(why));
+		w->trouble.text[0] = '\0';
+		(void) writer_fail(w, r, w->store ? store_why(w->store) : why);
+		if (w->reserved && w->target)
+			(void) unlink(w->target);
+	}
+	return r;
+}
+
+/* ---- copies --------------------------------------------------------------------------------------------------------- */
+
+static int copy_to(struct writer *w, const char *temporary)
+{
+	int fd, r;
+
+	(void) unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = store_copy(w->store, fd);
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r < 0)
+		(void) unlink(temporary);
+	return r;
+}
+
+static bool may_replace(const struct writer *w)
+{
+	return w->reserved || w->copied || w->options.overwrite;
+}
+
+/* A copy that fails is tried again; what matters is the one at the end. */
+void writer_snapshot(struct writer *w, bool now)
+{
+	char temporary[PATH_MAX];
+
+	if (!w->folder || !w->store || w->failed)
+		return;
+	if (w->copy_every_ns == 0)
+		w->copy_every_ns = copy_first_ns;
+	if (!now && w->last_ns < w->copied_ns + w->copy_every_ns)
+		return;
+	w->copied_ns = w->last_ns;
+	w->copy_every_ns += w->copy_every_ns / 2;
+	if (w->copy_every_ns > copy_last_ns)
+		w->copy_every_ns = copy_last_ns;
+	if (share_temporary(w->target, temporary, sizeof(temporary)) < 0 || copy_to(w, temporary) < 0)
+		return;
+	if (share_rename(temporary, w->target, may_replace(w)) == 0)
+		w->copied = true;
+	else
+		(void) unlink(temporary);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+int writer_place(struct writer *w)
+{
+	char temporary[PATH_MAX];
+	int r;
+
+	if (w->beside) {
+		r = share_rename(w->file, w->target, may_replace(w));
+		if (r < 0)
+			(void) unlink(w->file);
+		return r;
+	}
+	if (!w->folder) /* it may have been removed while it was written */
+		return access(w->file, F_OK) < 0 ? -errno : 0;
+	r = share_temporary(w->target, temporary, sizeof(temporary));
+	if (r == 0) {
+		(void) unlink(temporary);
+		r = share_copy(w->file, temporary);
+	}
+	if (r == 0) {
+		r = share_rename(temporary, w->target, may_replace(w));
+		if (r < 0)
+			(void) unlink(temporary);
+	}
+	return r;
+}
+
+void writer_remove(struct writer *w, bool keep)
+{
+	if (w->folder && w->file)
+		store_unlink(w->file);
+	if (w->folder)
+		(void) rmdir(w->folder);
+	if (!keep && w->reserved && w->target)
+		store_unlink(w->target);
+}
+
+void writer_abandon(struct writer *w, bool keep)
+{
+	if (w->beside && w->file) {
+		(void) unlink(w->file); /* it was to be one transaction */
+		keep = false;
+	}
+	if (!keep)
+		writer_remove(w, false);
+}

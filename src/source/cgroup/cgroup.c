@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kernel charges to the job's cgroup. Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst,
+ * cgroup-v1/cpuacct.rst. Which numbers, from which file, is the tables' matter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "source/cgroup/path.h"
+#include "source/source.h"
+#include "source/teller.h"
+
+enum {
+	MEMORY = 1 << 0,
+	DETAIL = 1 << 1,
+	EVENTS = 1 << 2,
+	QUOTA = 1 << 3
+};
+
+static const struct source_group groups[] = {
+	{ .name = "memory" },
+	{ .name = "detail", .period_ns = 1000000000 },
+	{ .name = "events", .period_ns = 1000000000, .for_all = true },
+	{ .name = "quota", .period_ns = 1000000000, .for_all = true }, /* who is in the group is held back with it */
+};
+
+/* One metric of a group. Rows with the same file stand together: it is read once for all of them. */
+struct row {
+	enum metric metric;
+	enum cgroup_hierarchy hierarchy;
+	unsigned group;
+	const char *file, *other_file; /* other_file: taken where file is not there; NULL if there is none */
+	const char *key;               /* NULL: the file is the number */
+	uint64_t scale;
+	const char *how, *missing, *remedy;
+};
+
+#define NO_TWIN "no cpuacct group has just these processes"
+
+static const struct row rows_v2[] = {
+	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1, "cgroup v2 memory.current",
+		"the memory controller is not enabled for this group", "enable it in the group above" },
+	{ M_JOB_CGROUP_PEAK, CGROUP_UNIFIED, MEMORY, "memory.peak", NULL, NULL, 1,
+		"cgroup v2 memory.peak, once it is of this run", "no memory.peak", "Linux 5.19 or newer" },
+	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1, "cgroup v2 memory.stat anon",
+		"the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1, "cgroup v2 memory.stat file",
+		"the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
+		"cgroup v2 memory.stat kernel", "memory.stat has no line for it", "Linux 5.18 or newer" },
+	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
+		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
+	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
+		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
+};
+
+/* total_*: with the groups below. memory.oom_control counts the kills in this group alone; so does the kernel. */
+static const struct row rows_v1[] = {
+	{ M_JOB_CGROUP_MEM, CGROUP_MEMORY, MEMORY, "memory.usage_in_bytes", NULL, NULL, 1,
+		"cgroup v1 memory.usage_in_bytes", "no memory.usage_in_bytes", "" },
+	{ M_JOB_CGROUP_PEAK, CGROUP_MEMORY, MEMORY, "memory.max_usage_in_bytes", NULL, NULL, 1,
+		"cgroup v1 memory.max_usage_in_bytes, once it is of this run", "no memory.max_usage_in_bytes", "" },
+	{ M_JOB_CGROUP_ANON, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_rss", 1,
+		"cgroup v1 memory.stat total_rss", "no memory.stat", "" },
+	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache", 1,
+		"cgroup v1 memory.stat total_cache", "no memory.stat", "" },
+	{ M_JOB_CGROUP_KERNEL, CGROUP_MEMORY, DETAIL, "memory.kmem.usage_in_bytes", NULL, NULL, 1,
+		"cgroup v1 memory.kmem.usage_in_bytes", "this kernel does not account for kernel memory", "" },
+	{ M_JOB_OOM_KILLS, CGROUP_MEMORY, EVENTS, "memory.oom_control", NULL, "oom_kill", 1,
+		"cgroup v1 memory.oom_control oom_kill, this group alone", "memory.oom_control does not count kills",
+		"Linux 4.13 or newer" },
+	{ M_JOB_CGROUP_CPU, CGROUP_CPUACCT, DETAIL, "cpuacct.usage", NULL, NULL, 1, "cgroup v1 cpuacct.usage", NO_TWIN,
+		"" },
+};
+
+#define NO_CPU_V2 "the cpu controller is not enabled for this group"
+#define NO_CPU_V1 "no cpu group has just these processes, and none of its own is known"
+
+static const struct row quota_v2[] = {
+	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "throttled_usec", 1000,
+		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
+		NO_CPU_V2, "enable it in the group above" },
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
+		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the group above" },
+};
+
+static const struct row quota_v1[] = {
+	{ M_JOB_CGROUP_THROTTLED, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "throttled_time", 1,
+		"cgroup v1 cpu.stat throttled_time", NO_CPU_V1, "" },
+	{ M_JOB_CGROUP_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v1 cpu.stat nr_periods",
+		NO_CPU_V1, "" },
+	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_CPU, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
+		"cgroup v1 cpu.stat nr_throttled", NO_CPU_V1, "" },
+};
+
+#define LENGTH(rows) (sizeof(rows) / sizeof((rows)[0]))
+
+enum {
+	CHARGED = LENGTH(rows_v1),
+	ROWS = CHARGED + LENGTH(quota_v1)
+};
+_Static_assert(LENGTH(rows_v1) == LENGTH(rows_v2), "the same metrics in both");
+_Static_assert(LENGTH(quota_v1) == LENGTH(quota_v2), "likewise");
+
+struct source {
+	const struct row *rows[ROWS]; /* what is charged, and the quota, which may be in another hierarchy */
+	int fds[ROWS];         /* -1: could not be opened; of rows with the same file the first has it */
+	int errors[ROWS];      /* 0, or why it cannot be read */
+	bool peak_is_ours;     /* nothing before this run is in the mark */
+	int64_t peak_before;   /* the mark when it was first read */
+	struct teller teller;
+};
+
+/* ---- opening ------------------------------------------------------------------------------------------------------ */
+
+/* The group that has the quota may be another than the one that is charged: each reads its own cpu.stat. */
+static bool shares_file(const struct source *s, size_t i)
+{
+	const struct row *row = s->rows[i], *before = i > 0 ? s->rows[i - 1] : NULL;
+
+	return before && row->hierarchy == before->hierarchy && row->group == before->group &&
+	       strcmp(row->file, before->file) == 0;
+}
+
+/* The folders that the rows' files lie in; -errno where there is none. */
+struct dirs {
+	int fd[CGROUP_HIERARCHIES];
+	int quota;
+};
+
+static void dirs_done(const struct dirs *dirs)
+{
+	for (int i = 0; i < CGROUP_HIERARCHIES; i++) {
+		if (dirs->fd[i] >= 0)
+			(void) close(dirs->fd[i]);
+	}
+	if (dirs->quota >= 0)
+		(void) close(dirs->quota);
+}
+
+static int open_twin(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy)
+{
+	char twin[CGROUP_PATH];
+	int r = env->cgroup_shared ? -ENOENT : cgroup_twin(env->root, mounts, env->cgroup, hierarchy, twin);
+
+	return r < 0 ? r : cgroup_open_dir(env->root, &mounts->of[hierarchy], twin);
+}
+
+/* Where it is not known which group's quota holds the job back, it is that of the group which is charged. */
+static int open_quota(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
+{
+	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu : charging == hierarchy ? env->cgroup
+													   : NULL;
+
+	return path ? cgroup_open_dir(env->root, &mounts->of[hierarchy], path) : open_twin(env, mounts, hierarchy);
+}
+
+/* Returns 0 if the group that charges memory was found, or -errno; in *ret, then, which rows there are. */
+static int open_dirs(const struct source_env *env, struct dirs *dirs, struct source *ret)
+{
+	struct cgroup_mounts mounts;
+
+	for (int i = 0; i < CGROUP_HIERARCHIES; i++)
+		dirs->fd[i] = -ENOENT;
+	dirs->quota = -ENOENT;
+	int r = env->cgroup && env->cgroup[0] ? cgroup_mounts_read(env->root, &mounts) : -ENOENT;
+
+	if (r < 0)
+		return r;
+	const enum cgroup_hierarchy charging = cgroup_charging(&mounts);
+	const struct row *charged = charging == CGROUP_UNIFIED ? rows_v2 : rows_v1;
+	const struct row *quota = cgroup_holding_back(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
+
+	for (size_t i = 0; i < ROWS; i++)
+		ret->rows[i] = i < CHARGED ? &charged[i] : &quota[i - CHARGED];
+	dirs->fd[charging] = cgroup_open_dir(env->root, &mounts.of[charging], env->cgroup);
+	if (dirs->fd[charging] < 0)
+		return dirs->fd[charging];
+	if (charging == CGROUP_MEMORY)
+		dirs->fd[CGROUP_CPUACCT] = open_twin(env, &mounts, CGROUP_CPUACCT);
+	dirs->quota = open_quota(env, &mounts, charging);
+	return 0;
+}
+
+/* Since Linux 6.12 a write to memory.peak begins the mark anew for this descriptor and for nobody else. Returns the
+ * descriptor, or -errno where the kernel is older or the file not ours to write. */
+static int open_own_peak(int dir, const char *file)
+{
+	autoclose int fd = openat(dir, file, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "reset\n", 6) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+static void open_row(struct source *s, size_t i, const struct source_env *env, const struct dirs *dirs)
+{
+	const struct row *row = s->rows[i];
+	int dir = row->group == QUOTA ? dirs->quota : dirs->fd[row->hierarchy];
+
+	if (shares_file(s, i)) {
+		s->fds[i] = -1;
+		return;
+	}
+	int fd = -1;
+
+	if (dir >= 0 && row->metric == M_JOB_CGROUP_PEAK && row->hierarchy == CGROUP_UNIFIED && env->root->live) {
+		fd = open_own_peak(dir, row->file);
+		s->peak_is_ours = fd >= 0;
+	}
+	if (fd < 0)
+		fd = dir < 0 ? dir : smallfile_open(dir, row->file);
+	if (fd == -ENOENT && dir >= 0 && row->other_file)
+		fd = smallfile_open(dir, row->other_file);
+	s->fds[i] = fd;
+	s->errors[i] = fd < 0 ? fd : 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+static int whole_number(const char *text, uint64_t *ret)
+{
+	uint64_t value;
+	int r = parse_u64(&text, &value);
+
+	if (r < 0 || *text != '\n')
+		return r < 0 ? r : -EBADMSG;
+	*ret = value;
+	return 0;
+}
+
+static struct maybe row_value(const struct row *row, const char *text)
+{
+	uint64_t value = 0;
+	int r = row->key ? parse_flat(text, row->key, &value) : whole_number(text, &value);
+
+	return maybe_count(r, value, row->scale);
+}
+
+/* A mark from before this run says nothing about it until it rises. */
+static struct maybe own_peak(const struct source *s, struct maybe mark)
+{
+	return mark.known && (s->peak_is_ours || mark.value > s->peak_before) ? mark : UNKNOWN;
+}
+
+static void tell_row(struct source *s, size_t i, const char *text, struct framebuf *out)
+{
+	struct maybe value = row_value(s->rows[i], text);
+
+	if (s->rows[i]->metric == M_JOB_CGROUP_PEAK)
+		value = own_peak(s, value);
+	teller_tell(&s->teller, out, s->rows[i]->metric, value);
+}
+
+static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
+{
+	char text[8192]; /* memory.stat has some 2 KiB today */
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!(s->rows[i]->group & what))
+			continue;
+		if (!shares_file(s, i)) {
+			ssize_t n = s->fds[i] < 0 ? s->fds[i] : smallfile_pread(s->fds[i], text, sizeof(text));
+
+			s->errors[i] = n < 0 ? (int) n : 0;
+			text[n < 0 ? 0 : n] = '\0';
+		} else {
+			s->errors[i] = s->errors[i - 1];
+		}
+		tell_row(s, i, text, out);
+	}
+	return 0;
+}
+
+/* The value of a metric now, aside from the ticks. */
+static struct maybe peek(const struct source *s, enum metric metric)
+{
+	char text[64];
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (s->rows[i]->metric == metric && s->fds[i] >= 0 &&
+			smallfile_pread(s->fds[i], text, sizeof(text)) > 0)
+			return row_value(s->rows[i], text);
+	}
+	return UNKNOWN;
+}
+
+/* The mark is of this run from the start where it was begun anew, and where the group holds as much as it ever did:
+ * one just made, for example. The mark is read first: it cannot rise unseen in between. */
+static void judge_peak(struct source *s)
+{
+	struct maybe mark = peek(s, M_JOB_CGROUP_PEAK), now = peek(s, M_JOB_CGROUP_MEM);
+
+	s->peak_before = mark.known ? mark.value : 0;
+	if (mark.known && now.known && now.value >= mark.value)
+		s->peak_is_ours = true;
+}
+
+/* ---- the source --------------------------------------------------------------------------------------------------- */
+
+static void cgroup_close(struct source *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < ROWS; i++) {
+		if (s->fds[i] >= 0)
+			(void) close(s->fds[i]);
+	}
+	free(s);
+}
+
+static int cgroup_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	struct source *s = calloc(1, sizeof(*s));
+	struct dirs dirs;
+	bool any = false;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "cgroup %s: out of memory", env->cgroup ? env->cgroup : "(none)");
+	int r = open_dirs(env, &dirs, s);
+
+	if (r < 0) {
+		free(s);
+		return err_set(err, r, "cgroup %s: %s", env->cgroup ? env->cgroup : "(none)", strerror(-r));
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		open_row(s, i, env, &dirs);
+		any |= s->fds[i] >= 0;
+	}
+	dirs_done(&dirs);
+	if (!any) {
+		cgroup_close(s);
+		return err_set(err, -ENOENT, "cgroup %s: none of its files can be read", env->cgroup);
+	}
+	judge_peak(s);
+	*ret = s;
+	return 0;
+}
+
+/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+
+static bool was_known(const struct framebuf *out, enum metric metric)
+{
+	for (size_t i = 0; i < out->n_readings; i++) {
+		if (out->readings[i].metric == metric)
+			return out->readings[i].known;
+	}
+	return false;
+}
+
+static void explain(int error, const struct row *row, struct source_probe *ret)
+{
+	ret->why_not = row->missing;
+	ret->remedy = row->remedy;
+	if (error == -EACCES || error == -EPERM) {
+		ret->why_not = "no permission to read it";
+		ret->remedy = "a container may mask it: run outside of it";
+	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
+		ret->why_not = "its file cannot be read";
+		ret->remedy = "";
+	}
+}
+
+#define FIRST_PROCESS "hiwater as the first process of a container or of a Slurm step"
+
+/* What gives the job a cgroup to itself; of a captured machine nobody knows who asks. */
+static const char *own_group(const struct root *root)
+{
+	if (!root->live || cgroup_may_make(root))
+		return "--cgroup=new, or " FIRST_PROCESS;
+	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone is refused here), or " FIRST_PROCESS;
+}
+
+static void tell_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
+	source_prober *tell, void *ctx)
+{
+	const struct row *row = s->rows[i];
+	struct source_probe probe = {
+		.metric = row->metric,
+		.available = was_known(out, row->metric),
+		.how = row->how,
+		.why_not = "",
+		.remedy = "",
+	};
+
+	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown now only says that it did not rise yet */
+		probe.available = s->errors[i] == 0;
+	if (env->cgroup_shared && !(row->group & (EVENTS | QUOTA))) {
+		probe.available = false;
+		probe.why_not = "other processes are in this cgroup, and would be counted";
+		probe.remedy = own_group(env->root);
+	} else if (!probe.available)
+		explain(s->errors[i], row, &probe);
+	tell(ctx, &probe);
+}
+
+static void cgroup_probe(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+
+	if (cgroup_open(env, &s, NULL) == 0) {
+		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
+		for (size_t i = 0; i < ROWS; i++)
+			tell_row_probe(s, i, env, &out, tell, ctx);
+	} else {
+		for (size_t i = 0; i < ROWS; i++) {
+			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
+			struct source_probe probe = {
+				.metric = row->metric,
+				.how = row->how,
+				.why_not = "no cgroup that charges memory, or none of its files can be read",
+				.remedy = own_group(env->root),
+			};
+
+			tell(ctx, &probe);
+		}
+	}
+	framebuf_done(&out);
+	cgroup_close(s);
+}
+
+const struct source_ops source_cgroup = {
+	.name = "cgroup",
+	.frame = FRAME_CGROUP,
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.open = cgroup_open,
+	.read = cgroup_read,
+	.probe = cgroup_probe,
+	.close = cgroup_close,
+};

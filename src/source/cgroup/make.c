@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A cgroup of the job's own (--cgroup=new), and its removal.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "source/cgroup/path.h"
+
+/* Only groups with such a name are ever removed. */
+#define NAME_PREFIX "hiwater-"
+
+static const char remedy[] = "start it in a delegated group, for example with " CGROUP_DELEGATED;
+
+/* Is word among the words of a cgroup file? */
+static bool lists_word(int dir, const char *file, const char *word)
+{
+	char text[512];
+	size_t want = strlen(word);
+
+	if (smallfile_read(dir, file, text, sizeof(text)) < 0)
+		return false;
+	for (const char *p = text; *p;) {
+		size_t len = strcspn(p, " \n");
+
+		if (len == want && memcmp(p, word, len) == 0)
+			return true;
+		p += len + strspn(p + len, " \n");
+	}
+	return false;
+}
+
+/* The folder above: "/a/b" becomes "/a", "/a" becomes "/". False at the top. */
+static bool path_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || strcmp(path, "/") == 0)
+		return false;
+	slash[slash == path] = '\0';
+	return true;
+}
+
+/* May the job leave this group for one beside it without escaping a limit? */
+static bool is_unlimited(int dir)
+{
+	char text[64];
+
+	if (smallfile_read(dir, "memory.max", text, sizeof(text)) > 0 && strcmp(text, "max\n") != 0)
+		return false;
+	return smallfile_read(dir, "cpu.max", text, sizeof(text)) <= 0 || strncmp(text, "max ", 4) == 0;
+}
+
+/* Where a v2 group that charges memory can be made: below this process's group if that hands the memory controller
+ * down. A group with processes in it may not (the "no internal process" rule), so else beside it, as long as that
+ * escapes no limit (else -EDQUOT). Changes path. Returns the parent's folder or -errno. */
+static int find_v2_parent(const struct root *root, const struct cgroup_mount *mount, char *path)
+{
+	autoclose int own = cgroup_open_dir(root, mount, path);
+
+	if (own < 0)
+		return own;
+	if (lists_word(own, "cgroup.subtree_control", "memory"))
+		return take_fd(own);
+	if (!is_unlimited(own))
+		return -EDQUOT;
+	if (!path_up(path))
+		return -EOPNOTSUPP;
+	autoclose int above = cgroup_open_dir(root, mount, path);
+
+	if (above < 0)
+		return above;
+	return lists_word(above, "cgroup.subtree_control", "memory") ? take_fd(above) : -EOPNOTSUPP;
+}
+
+/* "hiwater-4711-0" */
+static bool is_made_name(const char *name)
+{
+	uint64_t number;
+
+	return parse_word(&name, NAME_PREFIX) && parse_u64(&name, &number) == 0 && parse_word(&name, "-") &&
+	       parse_u64(&name, &number) == 0 && *name == '\0';
+}
+
+/* Groups of recorders that were killed. Each has its group's folder locked while it lives, in whatever pid namespace, so who
+ * gets the lock is alone; where some of the job still live in it, the kernel keeps the group. */
+static void remove_abandoned(int parent)
+{
+	const int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclosedir DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+
+	if (!folder && fd >= 0)
+		(void) close(fd);
+	while (folder && (entry = readdir(folder))) {
+		autoclose int dir = is_made_name(entry->d_name) ? openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+			(void) unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+	}
+}
+
+/* Returns a descriptor that has the group locked as long as it is open, or -errno: -ENOENT where another run took it for
+ * abandoned before it was. */
+static int open_locked(int parent, const char *name)
+{
+	autoclose int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (dir < 0)
+		return -errno;
+	(void) flock(dir, LOCK_SH);
+	return fstatat(parent, name, &st, 0) < 0 ? -errno : take_fd(dir);
+}
+
+/* Makes a folder with a name that is not taken and appends it to path. Returns a descriptor of it or -errno. */
+static int make_child(int parent, char *path, size_t size)
+{
+	char name[64];
+	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), NAME_PREFIX "%d-%d", (int) getpid(), i);
+		if (len + 1 + strlen(name) >= size)
+			return -ENAMETOOLONG;
+		if (mkdirat(parent, name, 0755) < 0) {
+			if (errno == EEXIST)
+				continue;
+			return -errno;
+		}
+		int dir = open_locked(parent, name);
+
+		if (dir == -ENOENT)
+			continue;
+		if (dir < 0) {
+			(void) unlinkat(parent, name, AT_REMOVEDIR);
+			return dir;
+		}
+		snprintf(path + len, size - len, "/%s", name);
+		return dir;
+	}
+	return -EEXIST;
+}
+
+/* Returns the folder that a new group would lie in, its path in path, or -errno. */
+static int find_parent(const struct root *root, char path[CGROUP_PATH])
+{
+	struct cgroup_mounts mounts;
+	int r = cgroup_mounts_read(root, &mounts);
+
+	if (r < 0)
+		return r;
+	enum cgroup_hierarchy hierarchy = cgroup_charging(&mounts);
+	const struct cgroup_mount *mount = &mounts.of[hierarchy];
+	bool v2 = hierarchy == CGROUP_UNIFIED;
+
+	r = cgroup_own_path(root, &mounts, hierarchy, path);
+	if (r < 0)
+		return r;
+	return v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);
+}
+
+/* Returns the new group's folder, its path in path, or -errno. */
+static int make_group(const struct root *root, char path[CGROUP_PATH])
+{
+	autoclose int parent = find_parent(root, path);
+
+	if (parent < 0)
+		return parent;
+	remove_abandoned(parent);
+	return make_child(parent, path, CGROUP_PATH);
+}
+
+bool cgroup_may_make(const struct root *root)
+{
+	char path[CGROUP_PATH];
+	autoclose int parent = find_parent(root, path);
+
+	return parent >= 0 && faccessat(parent, ".", W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+/* What a failure of make_group means. */
+static int explain(int error, struct err *err)
+{
+	if (error == -ENOENT)
+		return err_set(err, error, "--cgroup=new: this machine shows no cgroups");
+	if (error == -EOPNOTSUPP)
+		return err_set(err, error, "--cgroup=new: this group does not hand the memory controller down: %s", remedy);
+	if (error == -EDQUOT)
+		return err_set(err, error, "--cgroup=new: this group has a limit that a group beside it would escape: "
+					   "set it on the group above");
+	if (error == -EACCES || error == -EPERM || error == -EROFS)
+		return err_set(err, error, "--cgroup=new: no permission to make a group: %s", remedy);
+	return err_set(err, error, "--cgroup=new: cannot make a group: %s", strerror(-error));
+}
+
+int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
+{
+	char path[CGROUP_PATH];
+
+	if (!root->live)
+		return err_set(err, -EROFS, "--cgroup=new: a captured machine starts no jobs");
+	autoclose int dir = make_group(root, path);
+
+	if (dir < 0)
+		return explain(dir, err);
+	autoclose int procs = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	int r = procs < 0 ? -errno : 0;
+
+	if (r == 0 && strlen(path) >= size)
+		r = -ENAMETOOLONG;
+	if (r < 0) {
+		(void) cgroup_remove(root, path);
+		return explain(r, err);
+	}
+	memcpy(ret_path, path, strlen(path) + 1);
+	*ret_procs = take_fd(procs);
+	*ret_dir = take_fd(dir);
+	return 0;
+}
+
+int cgroup_remove(const struct root *root, const char *path)
+{
+	struct cgroup_mounts mounts;
+	const char *name = strrchr(path, '/');
+	char above[CGROUP_PATH];
+
+	if (!root->live || !name || strncmp(name + 1, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
+		return -EINVAL;
+	if (strlen(path) >= sizeof(above) || cgroup_mounts_read(root, &mounts) < 0)
+		return -ENOENT;
+	memcpy(above, path, strlen(path) + 1);
+	(void) path_up(above);
+	autoclose int parent = cgroup_open_dir(root, &mounts.of[cgroup_charging(&mounts)], above);
+
+	if (parent < 0)
+		return parent;
+	return unlinkat(parent, name + 1, AT_REMOVEDIR) < 0 ? -errno : 0;
+}

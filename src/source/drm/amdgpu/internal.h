@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the amdgpu source share.
+ */
+#pragma once
+
+#include "source/drm/amdgpu/kfd.h"
+#include "source/drm/amdgpu/metrics.h"
+#include "source/drm/gpus.h"
+
+/* Bits of the source's groups. */
+enum {
+	AMDGPU_MEMORY = 1 << 0,
+	AMDGPU_SENSORS = 1 << 1,
+	AMDGPU_PROCESSES = 1 << 2,
+};
+
+enum amdgpu_reason {
+	REASON_POWER,
+	REASON_THERMAL,
+	REASON_HW,
+	REASON_OTHER,
+	REASONS
+};
+
+/* What is kept of a GPU besides its files. */
+struct amdgpu_more {
+	bool seen;                   /* there was a table of the firmware's before */
+	uint64_t time_ns;            /* when */
+	struct amdgpu_metrics last;
+	struct drm_counter energy, corrected, uncorrected;
+	int64_t throttled_ns[REASONS];
+};
+
+struct source {
+	struct drm_gpus gpus;
+	struct amdgpu_more more[DRM_CARDS];
+	struct kfd kfd;
+	int kfd_error;               /* 0, or why it cannot be used; -EXDEV: from another pid namespace */
+	bool kfd_noted;
+	struct drm_use *uses;        /* of fdinfo and KFD together */
+	size_t n_uses, cap_uses;
+};
+
+/* sensors.c: files of one number each. */
+extern const struct drm_figure amdgpu_rows[];
+extern const size_t amdgpu_n_rows;
+
+/* Fills what a GPU is known by: an identity that stays, a name, its memory. */
+void amdgpu_describe(const struct source_env *env, const struct drm_card *card, struct drm_gpu *gpu);
+
+/* Tell the figures of GPU i. */
+void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out);
+void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out);
+
+/* The way by which a metric is had of GPU i; static. */
+const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
+
+/* ---- facts.c ------------------------------------------------------------------------------------------------ */
+
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);

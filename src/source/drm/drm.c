@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs (and NPUs) of every driver that has no source of its own: processes by fdinfo, whoever the driver is; clocks,
+ * power and temperature from the files that i915, xe and nouveau have.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/smallfile.h"
+#include "source/drm/gpus.h"
+#include "source/drm/query.h"
+#include "source/host/parse.h"
+
+enum {
+	SENSORS = 1 << 0,
+	PROCESSES = 1 << 1,
+};
+
+static const struct source_group groups[] = {
+	{ .name = "sensors", .holds = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	{ .name = "processes", .holds = "who is on the GPUs, with how much, and how busy they are", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+};
+
+#define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
+#define MICROWATTS 1, 1, 0, INT64_C(5000000000)
+#define DEGREES    1, 1, GPU_TEMP_LEAST, GPU_TEMP_MOST
+
+static const struct drm_figure rows[] = {
+	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_act_freq_mhz", MEGAHERTZ, "sysfs gt_act_freq_mhz" },
+	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_cur_freq_mhz", MEGAHERTZ, "sysfs gt_cur_freq_mhz" },
+	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/act_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/act_freq" },
+	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/cur_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/cur_freq" },
+	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_tell */
+	{ M_GPU_POWER_LIMIT, SENSORS, AT_HWMON, "power1_max", MICROWATTS, "hwmon power1_max" },
+	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp1_input", DEGREES, "hwmon temp1_input" },
+	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp2_input", DEGREES, "hwmon temp2_input (package)" },
+	{ M_GPU_TEMP_MEM, SENSORS, AT_HWMON, "temp3_input", DEGREES, "hwmon temp3_input" },
+	{ M_GPU_FAN, SENSORS, AT_HWMON, "pwm1", 1000000, 255, 0, 1000000, "hwmon pwm1" },
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+_Static_assert(ROWS <= (size_t) DRM_FIGURES, "more rows than files are kept");
+
+/* What else is kept of a GPU. */
+struct more {
+	struct drm_counter energy;
+	uint64_t time_ns; /* of the energy before */
+};
+
+struct source {
+	struct drm_gpus gpus;
+	struct more more[DRM_CARDS];
+};
+
+/* ---- which GPU it is ---------------------------------------------------------------------------------------------- */
+
+/* amdgpu and NVIDIA's own driver have sources that know more; nodes of AMD's partitions belong to a card of amdgpu. */
+static bool is_ours(const struct drm_card *card)
+{
+	static const char *const others[] = { "amdgpu", "amdgpu_xcp", "nvidia", "nvidia-drm" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strcmp(card->driver, others[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Part of the processor or of the board: a GPU of a system on a chip, an NPU, Intel's at its one place. */
+static bool is_integrated(const struct drm_card *card)
+{
+	return card->pci[0] == '\0' || card->accel || strcmp(card->pci, "0000:00:02.0") == 0;
+}
+
+static struct maybe machine_memory(const struct root *root)
+{
+	char text[4096];
+	struct meminfo m = { 0 };
+
+	if (smallfile_read(root->proc, "meminfo", text, sizeof(text)) > 0)
+		meminfo_parse(text, &m);
+	return m.total;
+}
+
+static void describe(const struct source_env *env, const struct drm_card *card, struct drm_gpu *gpu)
+{
+	struct drm_memory memory = { 0 };
+
+	snprintf(gpu->uuid, sizeof(gpu->uuid), "%s%s", card->pci[0] ? "pci-" : "", card->key);
+	drm_card_name(card, gpu->name, sizeof(gpu->name));
+	gpu->unified = gpu->adds_host = is_integrated(card);
+	if (!gpu->unified && !drm_card_sleeps(card))
+		drm_query_memory(env->root, card, &memory);
+	gpu->memory_bytes = gpu->unified ? machine_memory(env->root) : memory.total;
+}
+
+/* ---- energy ------------------------------------------------------------------------------------------------------- */
+
+/* The energy counters of Intel's cards: energy1 is the card or, where a card has two, the card before its package. */
+static const char *const energy_files[] = { "energy1_input", "energy2_input" };
+
+/* RAPL names the graphics part of a processor "uncore", among the domains of its first package. Root alone may read it. */
+static struct maybe uncore_read(const struct root *root, int64_t *ret_range)
+{
+	for (int i = 0; i < 8; i++) {
+		char path[64], name[32];
+		int64_t value;
+
+		snprintf(path, sizeof(path), "class/powercap/intel-rapl:0:%d/name", i);
+		if (smallfile_read(root->sys, path, name, sizeof(name)) < 0 || strcmp(name, "uncore\n") != 0)
+			continue;
+		snprintf(path, sizeof(path), "class/powercap/intel-rapl:0:%d/max_energy_range_uj", i);
+		if (drm_number_read(root->sys, path, ret_range) < 0)
+			*ret_range = 0;
+		snprintf(path, sizeof(path), "class/powercap/intel-rapl:0:%d/energy_uj", i);
+		return drm_number_read(root->sys, path, &value) == 0 ? known(value) : UNKNOWN;
+	}
+	return UNKNOWN;
+}
+
+static struct maybe energy_read(const struct source *s, size_t i, int64_t *ret_range)
+{
+	const struct drm_card *card = &s->gpus.cards.list[i];
+
+	*ret_range = 0;
+	for (size_t k = 0; k < sizeof(energy_files) / sizeof(energy_files[0]) && card->hwmon >= 0; k++) {
+		int64_t value;
+
+		if (drm_number_read(card->hwmon, energy_files[k], &value) == 0 && value >= 0)
+			return known(value);
+	}
+	return s->gpus.list[i].unified && card->vendor == 0x8086 && !card->accel
+		       ? uncore_read(s->gpus.env->root, ret_range)
+		       : UNKNOWN;
+}
+
+/* Power is what the energy rose by since the look before, where no file says it. */
+static void energy_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+{
+	struct more *m = &s->more[i];
+	const bool seen = m->energy.seen, moves = seen && !s->gpus.env->is_still;
+	int64_t before = m->energy.total;
+	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER), energy = energy_read(s, i, &m->energy.range);
+
+	energy = drm_counter_take(&m->energy, energy);
+	if (!power.known && energy.known && moves && now_ns > m->time_ns) {
+		double watts = (double) (energy.value - before) * 1e3 / (double) (now_ns - m->time_ns);
+
+		power = watts < 5e3 ? known((int64_t) (watts * 1e6)) : UNKNOWN;
+	}
+	drm_gpu_tell(&s->gpus, i, out, M_GPU_ENERGY, energy);
+	if (power.known || seen || !energy.known)
+		drm_gpu_tell(&s->gpus, i, out, M_GPU_POWER, power);
+	if (energy.known)
+		m->time_ns = now_ns;
+}
+
+/* ---- the source --------------------------------------------------------------------------------------------------- */
+
+static void drm_close(struct source *s)
+{
+	if (!s)
+		return;
+	drm_gpus_close(&s->gpus);
+	free(s);
+}
+
+static int drm_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	struct source *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "drm: out of memory");
+	s->gpus = (struct drm_gpus) {
+		.env = env,
+		.rows = rows,
+		.n_rows = ROWS,
+		.is_ours = is_ours,
+		.describe = describe,
+	};
+	int r = drm_gpus_open(&s->gpus);
+
+	if (r < 0) {
+		drm_close(s);
+		return err_set(err, r, "no other GPU: %s", r == -ENOENT ? "no driver shows a render node" : strerror(-r));
+	}
+	*ret = s;
+	return 0;
+}
+
+static void sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+{
+	drm_gpus_tell_rows(&s->gpus, i, SENSORS, out);
+	energy_tell(s, i, now_ns, out);
+	if (!s->gpus.list[i].unified) {
+		struct drm_memory memory;
+
+		drm_query_memory(s->gpus.env->root, &s->gpus.cards.list[i], &memory);
+		drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, memory.used);
+	}
+}
+
+/* What the processes that can be seen hold on a GPU that has no memory of its own. */
+static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t card)
+{
+	struct maybe sum = known(0);
+
+	for (size_t i = 0; i < n; i++) {
+		struct maybe bytes = uses[i].card == (int) card ? drm_use_bytes(&uses[i], true) : UNKNOWN;
+
+		if (bytes.known && __builtin_add_overflow(sum.value, bytes.value, &sum.value))
+			return UNKNOWN;
+	}
+	return sum;
+}
+
+static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
+{
+	size_t n;
+	bool listed = drm_clients_look(s->gpus.clients, now_ns) == 0;
+	const struct drm_use *uses = drm_clients_uses(s->gpus.clients, &n);
+
+	if (listed)
+		drm_gpus_tell_users(&s->gpus, uses, n, out);
+	else
+		drm_gpus_tell_no_users(&s->gpus, out);
+	for (size_t i = 0; i < s->gpus.cards.n; i++) {
+		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
+		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		if (s->gpus.list[i].unified)
+			drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? held_by_users(uses, n, i) : UNKNOWN);
+	}
+}
+
+static int drm_read(struct source *s, unsigned what, struct framebuf *out)
+{
+	uint64_t now = clock_boot_ns();
+
+	drm_gpus_refresh(&s->gpus, now, out);
+	for (size_t i = 0; i < s->gpus.cards.n && what & SENSORS; i++) {
+		if (drm_gpus_may_ask(&s->gpus, i, now, out))
+			sensors_tell(s, i, now, out);
+	}
+	if (what & PROCESSES)
+		processes_tell(s, now, out);
+	return 0;
+}
+
+/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+
+#define NO_FILE "this driver has no file for it"
+#define FDINFO  "DRM fdinfo engines, all clients, between two looks"
+#define BLIND   "needs fdinfo of all processes on the GPU (a driver that has it; other users' too)"
+
+static const struct {
+	enum metric metric;
+	const char *how, *why_not, *remedy;
+} told[] = {
+	{ M_GPU_MEM, "DRM fdinfo, what visible processes hold; of Intel's cards i915 and xe queries",
+		"Intel's cards tell it to CAP_PERFMON alone, others' not at all", "sudo setcap cap_perfmon+ep hiwater" },
+	{ M_GPU_PROCESSES, "DRM fdinfo", "processes cannot be listed", "" },
+	{ M_GPU_BUSY, FDINFO, BLIND, "run as root" },
+	{ M_GPU_ENC_BUSY, FDINFO, BLIND, "run as root" },
+	{ M_GPU_DEC_BUSY, FDINFO, BLIND, "run as root" },
+	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two looks", "no energy counter that may be read",
+		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_POWER_LIMIT, "hwmon power1_max", NO_FILE, "" },
+	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter that may be read",
+		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_TEMP, "hwmon temp1_input, temp2_input", NO_FILE, "" },
+	{ M_GPU_TEMP_MEM, "hwmon temp3_input", NO_FILE, "" },
+	{ M_GPU_CLOCK_SM, "sysfs act_freq", NO_FILE, "" },
+	{ M_GPU_FAN, "hwmon pwm1", NO_FILE, "" },
+	{ M_GPROC_MEM, "DRM fdinfo resident memory", "no process is on the GPU", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo engines, busiest", "no process is on the GPU, or its driver counts no engine", "" },
+	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
+	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
+};
+
+/* Shares are there from the second look on. */
+static void drm_probe(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+	int r = drm_open(env, &s, NULL);
+
+	for (int look = 0; look < 2 && r == 0; look++)
+		source_try(&source_drm, env, s, &out);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		struct source_probe probe = {
+			.metric = told[i].metric,
+			.available = drm_was_told(&out, told[i].metric),
+			.how = told[i].how,
+			.why_not = "",
+			.remedy = "",
+		};
+
+		if (!probe.available) {
+			probe.why_not = r < 0 ? "no GPU of a driver with a render node" : drm_gpus_sleep(&s->gpus, told[i].why_not);
+			probe.remedy = r < 0 ? "" : told[i].remedy;
+		}
+		tell(ctx, &probe);
+	}
+	framebuf_done(&out);
+	drm_close(s);
+}
+
+static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+{
+	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+}
+
+const struct source_ops source_drm = {
+	.name = "drm",
+	.frame = FRAME_DRM,
+	.groups = groups,
+	.n_groups = sizeof(groups) / sizeof(groups[0]),
+	.open = drm_open,
+	.read = drm_read,
+	.probe = drm_probe,
+	.facts = drm_facts,
+	.close = drm_close,
+};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names as the launchers' manuals have them: sbatch(1) and srun(1) OUTPUT ENVIRONMENT VARIABLES, torchrun's
+ * "Environment Variables", Open MPI's and PMIx' per-process variables, flux-run(1), qsub(1B), bsub(1).
+ */
+#include "source/host/scheduler.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+/* A launcher is known by the first of these variables that is set; earlier rows win. */
+static const struct {
+	const char *sign, *name, *job;
+} launchers[] = {
+	{ "SLURM_JOB_ID", "slurm", "SLURM_JOB_ID" },
+	{ "FLUX_JOB_ID", "flux", "FLUX_JOB_ID" },
+	{ "PBS_JOBID", "pbs", "PBS_JOBID" },
+	{ "LSB_JOBID", "lsf", "LSB_JOBID" },
+	{ "TORCHELASTIC_RUN_ID", "torchrun", "TORCHELASTIC_RUN_ID" },
+	{ "OMPI_COMM_WORLD_RANK", "mpi", "OMPI_MCA_ess_base_jobid" },
+	{ "PMIX_RANK", "mpi", "PMIX_NAMESPACE" },
+	{ "PMI_RANK", "mpi", "PMI_JOBID" },
+	{ "SGE_TASK_ID", "sge", "JOB_ID" },
+};
+
+/* The innermost launcher's word counts: torchrun inside srun numbers its own workers, and so does mpirun inside a batch
+ * script, where every rank inherits the script's SLURM_PROCID=0. */
+static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+	"FLUX_TASK_RANK", NULL };
+static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
+	"SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
+static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+	"SLURM_LOCALID", "FLUX_TASK_LOCAL_ID", NULL };
+/* Those before SLURM_: whoever sets one of them numbers tasks of its own. */
+static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
+
+struct environment {
+	const char *(*look)(void *ctx, const char *name);
+	void *ctx;
+};
+
+static const char *text_of(const struct environment *env, const char *name)
+{
+	const char *value = env->look(env->ctx, name);
+
+	return value && *value ? value : NULL;
+}
+
+static struct maybe number_of(const struct environment *env, const char *name)
+{
+	const char *p = text_of(env, name);
+	uint64_t value;
+
+	if (!p || parse_u64(&p, &value) < 0 || *p != '\0' || value > INT64_MAX)
+		return UNKNOWN;
+	return known((int64_t) value);
+}
+
+static struct maybe first_number(const struct environment *env, const char *const *names)
+{
+	struct maybe value = UNKNOWN;
+
+	for (; *names && !value.known; names++)
+		value = number_of(env, *names);
+	return value;
+}
+
+/* So many MiB for each of n. */
+static bool times(struct maybe mib, struct maybe n, int64_t *ret)
+{
+	return mib.known && n.known && mib.value > 0 && n.value > 0 && !__builtin_mul_overflow(mib.value, n.value, ret) &&
+	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
+}
+
+/* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 asks for the whole node. */
+static struct maybe slurm_memory(const struct environment *env)
+{
+	struct maybe node = number_of(env, "SLURM_MEM_PER_NODE");
+	struct maybe cpu = number_of(env, "SLURM_MEM_PER_CPU");
+	struct maybe cpus = number_of(env, "SLURM_CPUS_ON_NODE");
+	struct maybe gpu = number_of(env, "SLURM_MEM_PER_GPU"), gpus = number_of(env, "SLURM_GPUS_ON_NODE");
+	int64_t bytes;
+
+	if (node.known && node.value > 0 && !__builtin_mul_overflow(node.value, 1 << 20, &bytes))
+		return known(bytes);
+	if (times(cpu, cpus, &bytes) || times(gpu, gpus, &bytes))
+		return known(bytes);
+	return UNKNOWN;
+}
+
+/* SLURM_JOB_START_TIME and SLURM_JOB_END_TIME (since 23.02) are seconds since 1970. */
+static struct maybe slurm_time(const struct environment *env)
+{
+	struct maybe start = number_of(env, "SLURM_JOB_START_TIME");
+	struct maybe end = number_of(env, "SLURM_JOB_END_TIME");
+
+	if (!start.known || !end.known || end.value <= start.value ||
+		end.value - start.value > 100000000)
+		return UNKNOWN;
+	return known((end.value - start.value) * 1000000000);
+}
+
+/* slurm.h: the batch script, an interactive shell and the like have step ids from 0xfffffff0 on; what srun starts from
+ * there is not below them. */
+static const char *step_of(const struct environment *env)
+{
+	const struct maybe number = number_of(env, "SLURM_STEP_ID");
+
+	return number.known && number.value < INT64_C(0xfffffff0) ? text_of(env, "SLURM_STEP_ID") : NULL;
+}
+
+/* In a batch script of several tasks the processors are those of all: they are started below it, or by srun. */
+static struct maybe slurm_cpus(const struct environment *env, bool step)
+{
+	const struct maybe task = number_of(env, "SLURM_CPUS_PER_TASK"), tasks = number_of(env, "SLURM_NTASKS");
+	const struct maybe node = number_of(env, "SLURM_CPUS_ON_NODE");
+
+	if (step || !node.known || (task.known && (!tasks.known || tasks.value <= 1)))
+		return task;
+	return node;
+}
+
+static void read_slurm(const struct environment *env, struct scheduler *s)
+{
+	const char *job = text_of(env, "SLURM_JOB_ID"), *step = step_of(env);
+	const char *array = text_of(env, "SLURM_ARRAY_JOB_ID");
+	const char *task = text_of(env, "SLURM_ARRAY_TASK_ID"), *node = text_of(env, "SLURMD_NODENAME");
+
+	(void) snprintf(s->job, sizeof(s->job), "%s%s%s%s%s", array && task ? array : job,
+		array && task ? "_" : "", array && task ? task : "", step ? "." : "", step ? step : "");
+	(void) snprintf(s->node, sizeof(s->node), "%s", node ? node : "");
+	s->step = step != NULL;
+	s->nodes = number_of(env, "SLURM_NNODES");
+	s->request_bytes = slurm_memory(env);
+	s->request_cpus = slurm_cpus(env, s->step);
+	s->request_time_ns = slurm_time(env);
+	if (!s->step) /* a batch script has SLURM_PROCID=0 and the size of a world that is not its own */
+		s->ranks = first_number(env, own_ranks_names);
+}
+
+void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
+{
+	const struct environment env = { look, ctx };
+	struct scheduler s = { .name = "" };
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		if (!text_of(&env, launchers[i].sign))
+			continue;
+		const char *job = text_of(&env, launchers[i].job);
+
+		s.name = launchers[i].name;
+		(void) snprintf(s.job, sizeof(s.job), "%s", job ? job : "");
+		break;
+	}
+	if (*s.name) {
+		s.rank = first_number(&env, rank_names);
+		s.ranks = first_number(&env, ranks_names);
+		s.local_rank = first_number(&env, local_rank_names);
+	}
+	if (strcmp(s.name, "slurm") == 0)
+		read_slurm(&env, &s);
+	else if (strcmp(s.name, "flux") == 0)
+		s.nodes = number_of(&env, "FLUX_JOB_NNODES");
+	*ret = s;
+}
+
+bool scheduler_is_leader(const struct scheduler *s)
+{
+	if (!s->rank.known || s->rank.value == 0)
+		return true;
+	return s->local_rank.known && s->local_rank.value == 0;
+}

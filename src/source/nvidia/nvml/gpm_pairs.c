@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "source/nvidia/nvml/gpm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "source/nvidia/nvml/internal.h"
+
+/* Samples closer together than this say nothing: the driver's own counters move no faster. */
+#define SHORTEST_NS 100000000ULL
+
+/* Rates come in MiB/s and become counters of bytes; note that 60 is what NVLink receives. */
+static const struct {
+	uint32_t id;
+	enum metric metric;
+	bool is_rate;
+} list[NVML_GPM_METRICS] = {
+	{ 1, M_GPU_GRAPHICS_ACTIVE, false },
+	{ 2, M_GPU_SM_ACTIVE, false },
+	{ 3, M_GPU_SM_OCCUPANCY, false },
+	{ 5, M_GPU_TENSOR_ACTIVE, false },
+	{ 10, M_GPU_DRAM_ACTIVE, false },
+	{ 11, M_GPU_FP64_ACTIVE, false },
+	{ 12, M_GPU_FP32_ACTIVE, false },
+	{ 13, M_GPU_FP16_ACTIVE, false },
+	{ 20, M_GPU_PCIE_TX, true },
+	{ 21, M_GPU_PCIE_RX, true },
+	{ 61, M_GPU_NVLINK_TX, true },
+	{ 60, M_GPU_NVLINK_RX, true },
+};
+
+static int find(enum metric metric)
+{
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		if (list[i].metric == metric)
+			return i;
+	}
+	return -1;
+}
+
+bool nvml_gpm_knows(enum metric metric)
+{
+	return find(metric) >= 0;
+}
+
+struct maybe nvml_gpm_ppm(double pct)
+{
+	if (!isfinite(pct) || pct < 0 || pct > 100.5) /* half a per cent over is rounding */
+		return UNKNOWN;
+	return known(pct >= 100 ? 1000000 : (int64_t) llround(pct * 10000));
+}
+
+/* ---- samples -------------------------------------------------------------------------------------------------------- */
+
+static void *whole_gpu(const struct nvml_gpu *d)
+{
+	return d->parent ? d->parent->handle : d->handle;
+}
+
+/* Asks once whether there is GPM, and makes the two samples. */
+static void begin(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_gpm_support support = { .version = 1 };
+	struct nvml_gpm *g = &d->gpm;
+
+	g->asked = true;
+	g->code = NVML_CALL(&s->nvml, gpm_support, whole_gpu(d), &support);
+	if (g->code == NVML_SUCCESS && !support.supported)
+		g->code = NVML_NOT_SUPPORTED;
+	for (int i = 0; i < 2 && g->code == NVML_SUCCESS; i++)
+		g->code = NVML_CALL(&s->nvml, gpm_alloc, &g->samples[i]);
+	g->supported = g->code == NVML_SUCCESS;
+}
+
+void nvml_gpm_drop(struct source *s, struct nvml_gpu *d)
+{
+	for (int i = 0; i < 2; i++) {
+		if (d->gpm.samples[i])
+			(void) NVML_CALL(&s->nvml, gpm_free, d->gpm.samples[i]);
+	}
+	d->gpm = (struct nvml_gpm) { .noted = d->gpm.noted };
+}
+
+static int take_sample(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_gpm *g = &d->gpm;
+	void *sample = g->samples[g->next];
+	int code = d->parent ? NVML_CALL(&s->nvml, gpm_mig_sample, d->parent->handle, d->gpu_instance, sample)
+			     : NVML_CALL(&s->nvml, gpm_sample, d->handle, sample);
+
+	g->taken_ns[g->next] = code == NVML_SUCCESS ? clock_boot_ns() : 0;
+	g->next ^= 1;
+	return code;
+}
+
+/* ---- what two samples say ------------------------------------------------------------------------------------------- */
+
+static bool is_absent(const struct nvml_gpm *g, int i)
+{
+	enum nvml_meaning meaning = nvml_code(g->codes[i])->meaning;
+
+	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN || g->codes[i] == NVML_INVALID_ARGUMENT;
+}
+
+bool nvml_gpm_gives(struct source *s, struct nvml_gpu *d, enum metric metric)
+{
+	int i = find(metric);
+
+	if (!d->gpm.asked)
+		begin(s, d);
+	return i >= 0 && d->gpm.supported && !is_absent(&d->gpm, i);
+}
+
+/* The fields of NVML may tell of the same counter: one of the two does. */
+static bool is_ours(const struct nvml_gpu *d, int i)
+{
+	const struct nvml_row *row = nvml_row_of(list[i].metric);
+
+	return !row || d->tries[row - nvml_rows].code == NVML_ELSEWHERE;
+}
+
+/* MiB/s over the time between the samples, added up. */
+static struct maybe rate_total(struct nvml_gpm *g, int i, double mib_s, uint64_t span_ns)
+{
+	double bytes = mib_s * 0x1p20 * (double) span_ns / 1e9;
+
+	if (!isfinite(bytes) || bytes < 0 || bytes > 0x1p60)
+		return UNKNOWN;
+	g->total_bytes[i] += (uint64_t) bytes;
+	return known((int64_t) g->total_bytes[i]);
+}
+
+/* Why a mean is of less than the run: a profiler may have the counters. Of what was never had only a refusal and an error that
+ * says nothing are worth a word. */
+static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+{
+	const struct nvml_code *meant = nvml_code(code);
+	const bool was_had = d->told[M_GPU_SM_ACTIVE] == TOLD_KNOWN, is_refusal = meant->meaning == NVML_FORBIDDEN;
+	char text[256];
+
+	if (d->gpm.noted || !(was_had || is_refusal || meant->code == NVML_UNKNOWN))
+		return;
+	d->gpm.noted = true;
+	(void) snprintf(text, sizeof(text), "missing%s: GPM: %s (NVML's code %d)%s%s", was_had || !is_refusal ? " from then on" : "", meant->why,
+		code, is_refusal ? ": " : meant->meaning == NVML_ABSENT ? ""
+									: "; it is asked again",
+		is_refusal ? meant->remedy : "");
+	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
+}
+
+/* What cannot be so, all of one look in one note, each once. */
+static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct buf names = BUF_INIT(256);
+	char text[288];
+
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		const enum metric metric = list[i].metric;
+
+		if (!is_ours(d, i) || !(d->refused[metric] & ~(unsigned) d->refused_noted[metric]))
+			continue;
+		d->refused_noted[metric] = d->refused[metric];
+		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[metric].name);
+	}
+	(void) snprintf(text, sizeof(text), "what GPM says for %s cannot be so: it is left out", names.data);
+	if (names.len)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+	buf_done(&names);
+}
+
+/* Not a number is how GPM says that it has none; behind a value that is as little as what is less than nothing or more than
+ * all. */
+static void tell(struct source *s, struct nvml_gpu *d, int i, const struct nvml_gpm_metric *m, uint64_t span_ns,
+	struct framebuf *out)
+{
+	struct nvml_gpm *g = &d->gpm;
+	struct maybe value = UNKNOWN;
+
+	g->codes[i] = (int) m->code;
+	if (!is_ours(d, i))
+		return;
+	if (m->code == NVML_SUCCESS)
+		value = list[i].is_rate ? rate_total(g, i, m->value, span_ns) : nvml_gpm_ppm(m->value);
+	if (m->code == NVML_SUCCESS && !value.known && (!isnan(m->value) || d->told[list[i].metric] == TOLD_KNOWN))
+		nvml_refuse(d, list[i].metric, NVML_REFUSED_FIGURE);
+	else if (m->code == NVML_SUCCESS && !value.known)
+		nvml_bare(d, list[i].metric);
+	else if (m->code != NVML_SUCCESS && list[i].metric == M_GPU_SM_ACTIVE)
+		note_missing(s, d, (int) m->code, out);
+	nvml_tell_value(d, out, list[i].metric, value);
+}
+
+static void tell_all_unknown(struct nvml_gpu *d, struct framebuf *out)
+{
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		if (is_ours(d, i))
+			nvml_tell_value(d, out, list[i].metric, UNKNOWN);
+	}
+}
+
+static int compare(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_gpm *g = &d->gpm;
+	unsigned newest = g->next ^ 1;
+	struct nvml_gpm_metrics *m = s->gpm_metrics;
+
+	memset(m, 0, sizeof(*m));
+	m->version = 1;
+	m->before = g->samples[g->next];
+	m->after = g->samples[newest];
+	for (int i = 0; i < NVML_GPM_METRICS; i++) {
+		if (!is_absent(g, i))
+			m->metrics[m->count++] = (struct nvml_gpm_metric) { .id = list[i].id, .code = NVML_UNKNOWN };
+	}
+	int code = m->count ? NVML_CALL(&s->nvml, gpm_metrics, m) : NVML_NOT_SUPPORTED;
+
+	for (uint32_t k = 0; code == NVML_SUCCESS && k < m->count && k < NVML_GPM_METRICS; k++) {
+		for (int i = 0; i < NVML_GPM_METRICS; i++) {
+			if (list[i].id == m->metrics[k].id)
+				tell(s, d, i, &m->metrics[k], g->taken_ns[newest] - g->taken_ns[g->next], out);
+		}
+	}
+	note_refused(s, d, out);
+	nvml_note_bare(s, d, "GPM", out);
+	return code;
+}
+
+static void read_device(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_gpm *g = &d->gpm;
+
+	nvml_turn_to(s, d);
+	if (!g->asked)
+		begin(s, d);
+	if (!g->supported) {
+		if (g->code != NVML_SUCCESS)
+			tell_all_unknown(d, out);
+		note_missing(s, d, g->code, out);
+		return;
+	}
+	if (g->taken_ns[g->next ^ 1] && clock_boot_ns() - g->taken_ns[g->next ^ 1] < SHORTEST_NS)
+		return;
+	int code = take_sample(s, d);
+
+	if (code == NVML_SUCCESS && (!g->taken_ns[0] || !g->taken_ns[1]))
+		return; /* the first of two */
+	if (code == NVML_SUCCESS)
+		code = compare(s, d, out);
+	if (code == NVML_SUCCESS)
+		return;
+	enum nvml_meaning meaning = nvml_judge(s, d, code, out);
+
+	if (meaning == NVML_LOST)
+		return;
+	note_missing(s, d, code, out);
+	g->code = code;
+	g->supported = meaning != NVML_ABSENT && meaning != NVML_FORBIDDEN;
+	tell_all_unknown(d, out);
+}
+
+void nvml_gpm_read(struct source *s, struct framebuf *out)
+{
+	if (!s->gpm_metrics)
+		s->gpm_metrics = calloc(1, sizeof(*s->gpm_metrics));
+	if (!s->gpm_metrics)
+		return;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->state != NVML_AWAKE)
+			continue;
+		read_device(s, s->gpus[i], out);
+		nvml_show(s, out);
+	}
+}

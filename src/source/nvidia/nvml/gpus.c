@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finding devices, and what becomes of them: asleep, closed to us, lost and found again. One that cannot be had leaves
+ * the others as they are.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "source/nvidia/nvml/internal.h"
+
+#define RETRY_MOST_NS 30000000000ULL
+
+struct nvml_gpu *nvml_gpu_add(struct source *s)
+{
+	struct nvml_gpu *d = NULL;
+
+	if (vec_room(&s->gpus, &s->cap_gpus, s->n_gpus, sizeof(d), NVML_MAX_DEVICES) == 0)
+		d = calloc(1, sizeof(*d));
+	if (d)
+		s->gpus[s->n_gpus++] = d;
+	return d;
+}
+
+/* The last one that was added. */
+static void take_back(struct source *s, struct nvml_gpu *d)
+{
+	s->n_gpus--;
+	free(d);
+}
+
+void nvml_gpus_free(struct source *s)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		nvml_gpm_drop(s, s->gpus[i]);
+		nvml_processes_free(s->gpus[i]);
+		free(s->gpus[i]);
+	}
+	free(s->gpus);
+	s->gpus = NULL;
+	s->n_gpus = s->cap_gpus = 0;
+}
+
+/* What a driver that hangs has left open. */
+static const char who[] = "its driver did not say who it is when it was asked";
+static const char parts[] = "its driver did not say how it is divided when it was asked";
+
+/* ---- finding -------------------------------------------------------------------------------------------------------- */
+
+/* A GPU that was reset, or whose driver was loaded anew, is back within seconds; to ask one that is lost for good may take
+ * seconds itself. One that is lost again soon after it came back is left alone for longer, too. */
+static void plan_retry(struct source *s, struct nvml_gpu *d)
+{
+	const uint64_t now_ns = clock_boot_ns(); /* behind the call, however long that took */
+	const bool goes_on = d->wait_ns && !(d->state == NVML_AWAKE && counter_delta(d->awake_ns, now_ns) >= RETRY_MOST_NS);
+
+	d->wait_ns = goes_on ? 2 * d->wait_ns : s->retry_first_ns;
+	if (d->wait_ns > RETRY_MOST_NS)
+		d->wait_ns = RETRY_MOST_NS;
+	d->retry_ns = now_ns + d->wait_ns;
+}
+
+/* What became of asking for its handle. */
+static void settle(struct source *s, struct nvml_gpu *d, int code)
+{
+	if (code == NVML_SUCCESS)
+		code = nvml_identify(s, d);
+	d->lost_code = code;
+	d->state = code == NVML_SUCCESS                         ? NVML_AWAKE
+		   : nvml_code(code)->meaning == NVML_FORBIDDEN ? NVML_CLOSED
+								: NVML_AWAY;
+	if (d->state == NVML_AWAY)
+		plan_retry(s, d);
+	else
+		d->awake_ns = clock_boot_ns();
+}
+
+/* Behind the i-th of n, which may not answer, nobody was asked. */
+static const char *who_of(unsigned i, unsigned n, char text[160])
+{
+	if (i + 1 == n)
+		return who;
+	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not asked" : "%s; GPU %u was not asked", who, i + 1, n - 1);
+	return text;
+}
+
+static int find_by_index(struct source *s, unsigned n)
+{
+	char text[160];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct nvml_gpu *d = nvml_gpu_add(s);
+
+		if (!d)
+			return -ENOMEM;
+		d->index = i;
+		nvml_show_so_far(s, d, who_of(i, n, text));
+		settle(s, d, NVML_CALL(&s->nvml, by_index, i, &d->handle));
+	}
+	return 0;
+}
+
+/* The form that NVML writes itself: a domain of eight digits, capitals. */
+static void bus_id_of(const char *pci, char ret[32])
+{
+	(void) snprintf(ret, 32, "0000%.27s", pci);
+	for (char *p = ret; *p; p++)
+		*p = (char) toupper((unsigned char) *p);
+}
+
+/* Where one is asleep, only those that are awake are asked for, by their place: an index would wake it. What sysfs
+ * shows and the driver does not know is another container's. */
+static int find_by_place(struct source *s, const struct nvml_pci_gpu *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct nvml_gpu *d = nvml_gpu_add(s);
+
+		if (!d)
+			return -ENOMEM;
+		d->index = (unsigned) i;
+		(void) snprintf(d->pci, sizeof(d->pci), "%.31s", list[i].id);
+		bus_id_of(list[i].id, d->bus_id);
+		if (list[i].asleep) {
+			d->state = NVML_ASLEEP;
+			continue;
+		}
+		nvml_show_so_far(s, d, who);
+		const int code = NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle);
+
+		if (code == NVML_NOT_FOUND || code == NVML_INVALID_ARGUMENT)
+			take_back(s, d);
+		else
+			settle(s, d, code);
+	}
+	return 0;
+}
+
+static bool any_asleep(const struct nvml_pci_gpu *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].asleep)
+			return true;
+	}
+	return false;
+}
+
+int nvml_gpus_find(struct source *s, struct err *err)
+{
+	struct nvml_pci_gpu list[64];
+	const size_t room = sizeof(list) / sizeof(list[0]);
+	size_t listed = nvml_pci_list(s->env->root, list, room);
+	unsigned n = 0;
+	int r;
+
+	listed = listed < room ? listed : room;
+	if (any_asleep(list, listed)) {
+		r = find_by_place(s, list, listed);
+	} else {
+		int code = NVML_CALL(&s->nvml, count, &n);
+
+		if (code != NVML_SUCCESS)
+			return err_set(err, -EIO, "NVML does not count the GPUs: %s (its code %d)", nvml_code(code)->why, code);
+		r = find_by_index(s, n < NVML_MAX_DEVICES ? n : NVML_MAX_DEVICES);
+	}
+	if (r < 0)
+		return err_set(err, r, "NVML: out of memory");
+	if (s->n_gpus == 0)
+		return err_set(err, -ENODEV, "NVIDIA's driver is loaded and knows no GPU: in a container, NVIDIA_VISIBLE_DEVICES says which it gets");
+	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
+		if (s->gpus[i]->state != NVML_AWAKE)
+			continue;
+		nvml_show_so_far(s, s->gpus[i], parts);
+		nvml_instances_find(s, s->gpus[i], NULL);
+	}
+	nvml_show_so_far(s, NULL, NULL);
+	return 0;
+}
+
+/* ---- what becomes of them ------------------------------------------------------------------------------------------- */
+
+/* Nothing is known of d from here on: said once. The driver goes on to collect its errors. */
+static void fall_silent(struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
+{
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (d->told[m] == TOLD_KNOWN && m != M_GPU_XID)
+			nvml_tell_value(d, out, (enum metric) m, UNKNOWN);
+	}
+	nvml_processes_end(d, out);
+	d->state = state;
+}
+
+static void fall_silent_all(struct source *s, struct nvml_gpu *d, enum nvml_state state, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i] == d || (s->gpus[i]->parent == d && s->gpus[i]->state == NVML_AWAKE))
+			fall_silent(s->gpus[i], state, out);
+	}
+	d->state_noted = false;
+}
+
+static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(d->lost_code);
+	char text[192];
+
+	if (d->state == NVML_ASLEEP)
+		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down, and it is not woken");
+	else
+		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d): what a job holds there is not known", d->state == NVML_CLOSED ? "closed" : "lost",
+			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
+	nvml_note(s, d, out, "gpu", CAUSE_DEVICE, text);
+	d->state_noted = true;
+}
+
+void nvml_gpu_lost(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+{
+	d->lost_code = code;
+	plan_retry(s, d);
+	fall_silent_all(s, d, NVML_AWAY, out);
+	note_state(s, d, out);
+}
+
+/* Nothing of what the device was known to lack or to have seen holds for it any more. */
+static void begin_again(struct source *s, struct nvml_gpu *d)
+{
+	memset(d->tries, 0, sizeof(d->tries));
+	memset(d->samples_seen_us, 0, sizeof(d->samples_seen_us));
+	nvml_fields_restart(&d->fields);
+	nvml_gpm_drop(s, d);
+	nvml_processes_free(d);
+	d->reasons.read_ns = 0;
+	nvml_power_again(s, d);
+	d->has_events = false;
+}
+
+static void come_back(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	char uuid[NVML_NAME];
+	bool was_known = d->id != 0;
+
+	memcpy(uuid, d->uuid, sizeof(uuid));
+	nvml_turn_to(s, d);
+	int code = *d->bus_id ? NVML_CALL(&s->nvml, by_bus_id, d->bus_id, &d->handle) : NVML_CALL(&s->nvml, by_index, d->index, &d->handle);
+
+	if (d->id)
+		begin_again(s, d);
+	d->memory_bytes = UNKNOWN; /* another card may be in its place */
+	settle(s, d, code);
+	if (d->state != NVML_AWAKE)
+		return;
+	if (was_known && strcmp(uuid, d->uuid) != 0) { /* another card in its place, or who it is is known now: born again */
+		framebuf_end(out, &(struct end) { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN });
+		d->id = 0;
+		d->xids = 0;
+		memset(d->told, 0, sizeof(d->told));
+		memset(d->notes, 0, sizeof(d->notes));
+		memset(d->refused, 0, sizeof(d->refused));
+		memset(d->refused_noted, 0, sizeof(d->refused_noted));
+		d->gpm.noted = false;
+		memset(d->list_noted, 0, sizeof(d->list_noted));
+		d->silence_noted = false;
+		memset(d->counters, 0, sizeof(d->counters));
+		d->power = (struct nvml_power) { 0 };
+	} else if (was_known) {
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it answers again");
+	}
+	nvml_instances_find(s, d, out);
+	s->events_stale = true;
+}
+
+/* A library whose driver was unloaded must be initialised again, once for all devices. */
+void nvml_gpus_retry(struct source *s, struct framebuf *out)
+{
+	bool initialised = false;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (d->state != NVML_AWAY || d->parent || clock_boot_ns() < d->retry_ns)
+			continue;
+		if (d->lost_code == NVML_UNINITIALIZED && !initialised) {
+			initialised = true;
+			if (nvml_init_again(&s->nvml) == NVML_SUCCESS)
+				nvml_events_open(s); /* the set went with the driver */
+		}
+		come_back(s, d, out);
+	}
+}
+
+static void check_sleep(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_pci_gpu now;
+
+	if (d->parent || !(d->may_sleep || d->state == NVML_ASLEEP) || !nvml_pci_look(s->env->root, d->pci, &now))
+		return;
+	if (now.asleep && d->state == NVML_AWAKE)
+		fall_silent_all(s, d, NVML_ASLEEP, out);
+	else if (!now.asleep && d->state == NVML_ASLEEP)
+		come_back(s, d, out);
+}
+
+void nvml_gpus_check(struct source *s, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++)
+		check_sleep(s, s->gpus[i], out);
+	for (size_t i = 0, n = s->n_gpus; i < n; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (d->state == NVML_AWAKE && !d->parent)
+			nvml_instances_find(s, d, out);
+	}
+	s->rescan = false;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (d->state != NVML_AWAKE && d->state != NVML_ENDED && !d->state_noted && !d->parent)
+			note_state(s, d, out);
+	}
+}
+
+/* ---- GPUs that the kernel has powered down ------------------------------------------------------------------------- */
+
+/*
+ * GPUs that the kernel has powered down (laptops): taking a handle wakes them, so sysfs is asked first.
+ * Documentation/ABI/testing/sysfs-devices-power.
+ */
+
+#define PCI_DEVICES "bus/pci/devices"
+
+static bool file_begins(const struct root *root, const char *id, const char *file, const char *with)
+{
+	char path[96], text[64];
+	const char *p = text;
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", id, file);
+	return smallfile_read(root->sys, path, text, sizeof(text)) > 0 && parse_word(&p, with);
+}
+
+bool nvml_pci_look(const struct root *root, const char *id, struct nvml_pci_gpu *ret)
+{
+	/* A GPU also has a sound device and a USB port: only displays and 3D controllers count. */
+	if (!*id || !file_begins(root, id, "vendor", "0x10de") || !file_begins(root, id, "class", "0x03"))
+		return false;
+	(void) snprintf(ret->id, sizeof(ret->id), "%s", id);
+	ret->asleep = file_begins(root, id, "power/runtime_status", "suspended");
+	ret->may_sleep = file_begins(root, id, "power/control", "auto");
+	return true;
+}
+
+size_t nvml_pci_list(const struct root *root, struct nvml_pci_gpu *ret, size_t n)
+{
+	autoclose int fd = openat(root->sys, PCI_DEVICES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	size_t found = 0;
+
+	if (!dir)
+		return 0;
+	(void) take_fd(fd); /* dir owns it now */
+	for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		struct nvml_pci_gpu gpu;
+
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(gpu.id) || !nvml_pci_look(root, entry->d_name, &gpu))
+			continue;
+		if (found < n)
+			ret[found] = gpu;
+		found++;
+	}
+	return found;
+}
+
+/* ---- MIG instances ------------------------------------------------------------------------------------------------- */
+
+/*
+ * MIG: instances of a divided GPU are devices of their own. They have uuid, memory, processes and GPM; everything else
+ * is their GPU's. A handle is valid until the GPU is divided anew.
+ */
+
+static struct nvml_gpu *find(struct source *s, const struct nvml_gpu *parent, const char *uuid)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->parent == parent && s->gpus[i]->state != NVML_ENDED && strcmp(s->gpus[i]->uuid, uuid) == 0)
+			return s->gpus[i];
+	}
+	return NULL;
+}
+
+/* The instance behind a handle, found or made; NULL without memory or where it does not tell who it is. */
+static struct nvml_gpu *meet(struct source *s, struct nvml_gpu *parent, void *handle, unsigned index)
+{
+	char uuid[NVML_NAME] = "";
+
+	if (NVML_CALL(&s->nvml, uuid, handle, uuid, sizeof(uuid)) != NVML_SUCCESS)
+		return NULL;
+	struct nvml_gpu *d = find(s, parent, uuid);
+
+	if (!d)
+		d = nvml_gpu_add(s);
+	if (!d)
+		return NULL;
+	bool is_new = !d->parent || d->state != NVML_AWAKE;
+
+	d->parent = parent;
+	d->handle = handle;
+	d->index = index;
+	d->state = NVML_AWAKE;
+	if (NVML_CALL(&s->nvml, gpu_instance, handle, &d->gpu_instance) != NVML_SUCCESS ||
+		NVML_CALL(&s->nvml, compute_instance, handle, &d->compute_instance) != NVML_SUCCESS)
+		d->gpu_instance = d->compute_instance = NVML_NONE_U32;
+	if (is_new)
+		(void) nvml_identify(s, d);
+	return d;
+}
+
+static void end(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	const struct end gone = { .entity = ENTITY_GPU, .id = d->id, .how = END_SEEN };
+
+	if (out) {
+		nvml_processes_end(d, out);
+		framebuf_end(out, &gone);
+	}
+	nvml_gpm_drop(s, d);
+	d->state = NVML_ENDED;
+}
+
+void nvml_instances_find(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	unsigned mode = 0, pending, most = 0;
+	bool was_divided = d->mig;
+
+	nvml_turn_to(s, d);
+	if (NVML_CALL(&s->nvml, mig_mode, d->handle, &mode, &pending) != NVML_SUCCESS || mode != 1)
+		mode = 0;
+	d->mig = mode;
+	if (!d->mig && !was_divided)
+		return;
+	if (d->mig != was_divided)
+		memset(d->tries, 0, sizeof(d->tries)); /* what it gives is another thing now */
+	for (size_t i = 0; i < s->n_gpus; i++)
+		s->gpus[i]->met = false;
+	if (d->mig && NVML_CALL(&s->nvml, mig_count, d->handle, &most) != NVML_SUCCESS)
+		most = 0;
+	for (unsigned i = 0; i < most && i < NVML_MAX_DEVICES; i++) {
+		void *handle = NULL;
+		/* NOT_FOUND is a hole: others may follow. */
+		struct nvml_gpu *instance = NVML_CALL(&s->nvml, mig_by_index, d->handle, i, &handle) == NVML_SUCCESS
+						    ? meet(s, d, handle, i)
+						    : NULL;
+
+		if (instance)
+			instance->met = true;
+	}
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *instance = s->gpus[i];
+
+		if (instance->parent == d && instance->state != NVML_ENDED && !instance->met)
+			end(s, instance, out);
+	}
+}

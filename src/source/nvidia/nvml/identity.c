@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who a device is: what does not change, read once.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "source/nvidia/cuda/order.h"
+#include "source/nvidia/nvml/internal.h"
+
+#define BY_PLACE "pci-" /* and the place: who that is where no UUID is told */
+
+enum {
+	FIELD_POWER_INSTANT = 186,
+	SCOPE_MODULE = 1, /* processor and GPU */
+};
+
+/* "0000000F:3B:00.0" of NVML is "000f:3b:00.0" of sysfs. */
+static void set_pci(struct nvml_gpu *d, const char *bus_id)
+{
+	const char *p = bus_id, *colon = strchr(bus_id, ':');
+	size_t n = 0;
+
+	if (colon && colon - bus_id == 8)
+		p += 4;
+	(void) snprintf(d->bus_id, sizeof(d->bus_id), "%s", bus_id);
+	for (; *p && n + 1 < sizeof(d->pci); p++)
+		d->pci[n++] = (char) tolower((unsigned char) *p);
+	d->pci[n] = '\0';
+}
+
+static void read_pci(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_pci pci = { .bus_id = "" };
+
+	if (NVML_CALL(&s->nvml, pci, d->handle, &pci) != NVML_SUCCESS)
+		return;
+	pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
+	set_pci(d, pci.bus_id);
+}
+
+/* Has another GPU said that this is its UUID? */
+static bool is_taken(const struct source *s, const struct nvml_gpu *d)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		const struct nvml_gpu *other = s->gpus[i];
+
+		if (other != d && other->state != NVML_ENDED && strcmp(other->uuid, d->uuid) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void read_texts(struct source *s, struct nvml_gpu *d)
+{
+	if (NVML_CALL(&s->nvml, name, d->handle, d->name, sizeof(d->name)) != NVML_SUCCESS)
+		d->name[0] = '\0';
+	if (NVML_CALL(&s->nvml, uuid, d->handle, d->uuid, sizeof(d->uuid)) != NVML_SUCCESS)
+		d->uuid[0] = '\0';
+	d->name[sizeof(d->name) - 1] = d->uuid[sizeof(d->uuid) - 1] = '\0';
+	d->is_double = *d->uuid && is_taken(s, d);
+	if (d->uuid[0] == '\0' || d->is_double) /* where it stands tells it from the others at least */
+		(void) snprintf(d->uuid, sizeof(d->uuid), BY_PLACE "%s", d->pci);
+}
+
+static struct maybe host_memory(const struct source *s)
+{
+	char text[4096];
+	uint64_t bytes;
+
+	if (smallfile_read(s->env->root->proc, "meminfo", text, sizeof(text)) <= 0 || parse_key(text, "MemTotal", &bytes) < 0)
+		return UNKNOWN;
+	return known((int64_t) bytes);
+}
+
+/* Does the driver list who is on it? An empty list is one, and so is one that has no room here. */
+static bool has_lists(struct source *s, const struct nvml_gpu *d)
+{
+	unsigned n = 0;
+	int code = NVML_CALL(&s->nvml, compute_v3, d->handle, &n, NULL);
+
+	if (nvml_code(code)->meaning == NVML_ABSENT)
+		code = NVML_CALL(&s->nvml, compute_v2, d->handle, &n, NULL);
+	if (nvml_code(code)->meaning == NVML_ABSENT)
+		code = NVML_CALL(&s->nvml, compute_v1, d->handle, &n, NULL);
+	return code == NVML_SUCCESS || code == NVML_INSUFFICIENT_SIZE;
+}
+
+void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total)
+{
+	if (code == NVML_SUCCESS && total > 0 && total <= INT64_MAX)
+		d->memory_bytes = known((int64_t) total);
+}
+
+/* A device whose memory neither call knows, of a driver that lists its processes, shares the host's (GB10). */
+static int read_memory(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_memory_v2 v2 = { .version = NVML_VERSION(v2, 2), .total = NVML_NONE_U64 };
+	struct nvml_memory v1 = { .total = NVML_NONE_U64 };
+	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &v2);
+	uint64_t total = v2.total;
+
+	if (nvml_code(code)->meaning == NVML_ABSENT) {
+		code = NVML_CALL(&s->nvml, memory, d->handle, &v1);
+		total = v1.total;
+	}
+	nvml_set_total(d, code, total);
+	d->unified = code == NVML_NOT_SUPPORTED && !d->parent && !d->mig && !s->is_wsl && has_lists(s, d);
+	if (d->unified)
+		d->memory_bytes = host_memory(s);
+	return code;
+}
+
+/* A board that can tell the power of a whole module is a part of one. */
+static bool is_of_module(struct source *s, const struct nvml_gpu *d)
+{
+	struct nvml_field_value v = { .id = FIELD_POWER_INSTANT, .scope = SCOPE_MODULE, .code = NVML_UNKNOWN };
+
+	return NVML_CALL(&s->nvml, fields, d->handle, 1, &v) == NVML_SUCCESS && v.code == NVML_SUCCESS;
+}
+
+static void read_modes(struct source *s, struct nvml_gpu *d)
+{
+	unsigned mig = 0, pending;
+	int accounting = 0;
+	struct nvml_pci_gpu pci;
+
+	d->mig = NVML_CALL(&s->nvml, mig_mode, d->handle, &mig, &pending) == NVML_SUCCESS && mig == 1;
+	d->processes.accounting = NVML_CALL(&s->nvml, accounting_mode, d->handle, &accounting) == NVML_SUCCESS && accounting == 1;
+	d->is_module = is_of_module(s, d);
+	d->may_sleep = nvml_pci_look(s->env->root, d->pci, &pci) && pci.may_sleep;
+}
+
+int nvml_identify(struct source *s, struct nvml_gpu *d)
+{
+	if (d->parent) {
+		(void) snprintf(d->pci, sizeof(d->pci), "%s", d->parent->pci);
+	} else {
+		read_pci(s, d);
+		(void) NVML_CALL(&s->nvml, index, d->handle, &d->index);
+		read_modes(s, d);
+	}
+	read_texts(s, d);
+	int code = read_memory(s, d);
+
+	return nvml_code(code)->meaning == NVML_LOST ? code : NVML_SUCCESS;
+}
+
+/* ---- births --------------------------------------------------------------------------------------------------------- */
+
+/* CUDA's number in PCI order, of all that can be opened. */
+static struct maybe cuda_index(const struct source *s, const struct nvml_gpu *d)
+{
+	struct cuda_device list[NVML_MAX_DEVICES];
+	size_t order[NVML_MAX_DEVICES], n = 0, self = SIZE_MAX;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		const struct nvml_gpu *g = s->gpus[i];
+
+		if (g->state == NVML_CLOSED || g->state == NVML_ENDED || !*g->uuid)
+			continue;
+		if (g == d)
+			self = n;
+		list[n++] = (struct cuda_device) {
+			.uuid = g->uuid,
+			.pci = g->pci,
+			.name = g->name,
+			.parent = g->parent ? g->parent->uuid : "",
+			.is_divided = g->mig,
+			.instance = g->parent ? g->index : 0,
+			.gpu_instance = g->gpu_instance,
+			.compute_instance = g->compute_instance,
+		};
+	}
+	ssize_t found = cuda_order(list, n, CUDA_PCI_BUS_ID, order);
+
+	for (ssize_t i = 0; i < found; i++) {
+		if (order[i] == self)
+			return known(i);
+	}
+	return UNKNOWN;
+}
+
+static void put_birth(const struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	const struct birth birth = {
+		.entity = ENTITY_GPU,
+		.id = d->id,
+		.gpu = {
+			.uuid = strcmp(d->uuid, BY_PLACE) != 0 ? d->uuid : "",
+			.name = d->name,
+			.vendor = "nvidia",
+			.pci = d->pci,
+			.parent = d->parent ? d->parent->uuid : "",
+			.driver = s->nvml.driver,
+			.gpu_instance = d->parent && d->gpu_instance != NVML_NONE_U32 ? known(d->gpu_instance) : UNKNOWN,
+			.index = known(d->index),
+			.cuda_index = cuda_index(s, d),
+			.memory_bytes = d->memory_bytes,
+			.unified = d->unified,
+			.is_module = d->is_module,
+		},
+	};
+
+	framebuf_birth(out, &birth);
+	d->memory_told = d->memory_bytes;
+}
+
+static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	d->id = ++s->last_id;
+	put_birth(s, d, out);
+	if (d->is_double)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU: it is known by its place");
+	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
+		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+}
+
+/* One that is lost is told of without figures, by what it says of itself, if only its number: the job may be on it. */
+static bool is_there(const struct nvml_gpu *d)
+{
+	return d->state == NVML_AWAKE || (d->state == NVML_AWAY && !d->parent);
+}
+
+/* One that was lost when it was to tell its memory has told it since, or comes back with another. */
+static bool has_another_total(const struct nvml_gpu *d)
+{
+	return d->memory_bytes.known && (!d->memory_told.known || d->memory_told.value != d->memory_bytes.value);
+}
+
+/* A parent stands before its instances in the list. */
+void nvml_tell_births(struct source *s, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+
+		if (!is_there(d))
+			continue;
+		if (d->id == 0)
+			tell_birth(s, d, out);
+		else if (has_another_total(d))
+			put_birth(s, d, out);
+	}
+}
+
+/* By a copy, which has no place in CUDA's order: that is known once all have answered. */
+static void show_one(struct source *s, const struct nvml_gpu *d, const char *asked, struct framebuf *out)
+{
+	struct nvml_gpu shown = *d;
+
+	shown.id = ++s->last_id;
+	put_birth(s, &shown, out);
+	if (asked || d->state != NVML_AWAKE)
+		framebuf_unknown(out, M_GPU_PROCESSES, shown.id);
+	if (asked)
+		nvml_note(s, &shown, out, "gpu", CAUSE_DEVICE, asked);
+}
+
+void nvml_show_so_far(struct source *s, const struct nvml_gpu *asked, const char *note)
+{
+	struct framebuf known = { 0 };
+
+	nvml_turn_to(s, asked);
+	if (!s->env->so_far)
+		return;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i] == asked || is_there(s->gpus[i]))
+			show_one(s, s->gpus[i], s->gpus[i] == asked ? note : NULL, &known);
+	}
+	s->env->so_far(s->env->told_ctx, &known);
+	framebuf_done(&known);
+	s->last_id = 0; /* nobody was born yet */
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "source/nvidia/nvml/integrals.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "source/nvidia/nvml/internal.h"
+
+/* Between two looks further apart than this nobody knows what was. */
+#define LONGEST_NS 10000000000ULL
+
+/* A counter that rose by nothing in that time, while that much was drawn, stands still. Real ones move each 100 ms. */
+#define STANDS_NS      2000000000ULL
+#define STANDS_LAST_NS 300000000ULL /* where no other reading follows */
+#define STANDS_UJ      1000000
+
+static uint64_t span_of(uint64_t before_ns, uint64_t now_ns)
+{
+	uint64_t span = counter_delta(before_ns, now_ns);
+
+	return before_ns && span < LONGEST_NS ? span : 0;
+}
+
+/* ---- energy --------------------------------------------------------------------------------------------------------- */
+
+/* Cards before Volta and some virtual ones have no counter, on others it ceases or stands still: from where it was, power
+ * goes on. Between two readings power is taken to go in a line. */
+void nvml_power_seen(struct source *s, struct nvml_gpu *d, int code, struct maybe uw)
+{
+	struct nvml_power *p = &d->power;
+
+	p->code = code;
+	if (uw.known && p->uw.known) {
+		__int128 sum = (__int128) (uw.value + p->uw.value) * (int64_t) span_of(p->read_ns, s->now_ns) + p->left;
+
+		p->energy_uj += (int64_t) (sum / 2000000000);
+		p->left = (int64_t) (sum % 2000000000);
+	}
+	p->uw = uw;
+	p->read_ns = s->now_ns;
+}
+
+/* A counter that is below what it was has begun again. One that is not, and yet below what was told, has missed what power
+ * said while it was not there: it goes on from that. So does one that comes after power: what it counted before is of no run. */
+static void set_ahead(struct nvml_power *p, int64_t uj, int64_t told_uj)
+{
+	if (!p->counter.known && p->told)
+		p->ahead_uj = told_uj - uj;
+	else if (p->counter.known && uj < p->counter.value)
+		p->ahead_uj = 0;
+	else if (told_uj - uj > p->ahead_uj)
+		p->ahead_uj = told_uj - uj;
+}
+
+bool nvml_energy_seen(const struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	const bool is_last = s->env->credit && s->env->credit->last;
+	struct nvml_power *p = &d->power;
+	const int64_t uj = r->value;
+
+	if (p->stands)
+		return false;
+	set_ahead(p, uj, d->counters[M_GPU_ENERGY].last);
+	if (__builtin_add_overflow(uj, p->ahead_uj, &r->value))
+		r->value = INT64_MAX;
+	r->min = r->max = r->value;
+	if (!p->counter.known || p->counter.value != uj) {
+		p->counter = known(uj);
+		p->moved_ns = s->now_ns;
+		p->energy_uj = r->value;
+		p->left = 0;
+	}
+	p->stands = counter_delta(p->moved_ns, s->now_ns) >= (is_last ? STANDS_LAST_NS : STANDS_NS) && p->energy_uj - r->value >= STANDS_UJ;
+	return !p->stands;
+}
+
+void nvml_power_again(const struct source *s, struct nvml_gpu *d)
+{
+	d->power.uw = UNKNOWN;
+	d->power.moved_ns = s->now_ns;
+}
+
+/* An error that says nothing was told as power's, whose it is. */
+int nvml_power_integral(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_power *p = &d->power;
+
+	if (p->code == NVML_SUCCESS ? !(p->uw.known && p->read_ns == s->now_ns) : nvml_code(p->code)->code == NVML_UNKNOWN)
+		return NVML_NO_DATA;
+	nvml_set(r, (uint64_t) p->energy_uj, 1);
+	p->told |= p->code == NVML_SUCCESS;
+	return p->code;
+}
+
+/* The same, for other reasons. */
+int nvml_power_instead(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power.stands ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
+}
+
+int nvml_power_onwards(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return d->power.counter.known ? nvml_power_integral(s, d, r) : NVML_NOT_SUPPORTED;
+}
+
+/* ---- throttling ----------------------------------------------------------------------------------------------------- */
+
+/* The hardware's slowdown has this bit whatever the cause is, heat included, which has one of its own. */
+#define HW_SLOWDOWN 0x8ULL
+
+/* Idle (0x1), clocks that somebody chose (0x2) and displays (0x100) are no throttling. */
+static const uint64_t reason_bits[NVML_REASONS] = {
+	[REASON_POWER] = 0x4,          /* software power cap */
+	[REASON_THERMAL] = 0x20 | 0x40, /* software and hardware thermal slowdown */
+	[REASON_HW] = HW_SLOWDOWN | 0x80, /* power brake */
+	[REASON_OTHER] = 0x10 | 0x200 | 0x400, /* sync boost, board limit, reliability */
+};
+
+void nvml_reasons_of(uint64_t mask, bool ret[NVML_REASONS])
+{
+	if (mask & reason_bits[REASON_THERMAL])
+		mask &= ~HW_SLOWDOWN;
+	for (int i = 0; i < NVML_REASONS; i++)
+		ret[i] = mask & reason_bits[i];
+}
+
+/* Once a look. A reason that holds at both ends held all the time between, at one end half of it. */
+static void look(struct source *s, struct nvml_gpu *d)
+{
+	struct nvml_reasons *reasons = &d->reasons;
+	uint64_t mask = NVML_NONE_U64, span = span_of(reasons->read_ns, s->now_ns);
+	bool held[NVML_REASONS];
+
+	reasons->look = s->look;
+	reasons->code = NVML_CALL(&s->nvml, reasons, d->handle, &mask);
+	if (reasons->code == NVML_SUCCESS && mask == NVML_NONE_U64)
+		reasons->code = NVML_NO_DATA;
+	if (reasons->code != NVML_SUCCESS) {
+		reasons->read_ns = 0;
+		return;
+	}
+	nvml_reasons_of(mask, held);
+	for (int i = 0; i < NVML_REASONS; i++)
+		reasons->total_ns[i] += span * (unsigned) (held[i] + reasons->held[i]) / 2;
+	memcpy(reasons->held, held, sizeof(held));
+	reasons->read_ns = s->now_ns;
+}
+
+static int read_reason(struct source *s, struct nvml_gpu *d, enum nvml_reason reason, struct reading *r)
+{
+	if (d->reasons.look != s->look)
+		look(s, d);
+	nvml_set(r, d->reasons.total_ns[reason], 1);
+	return d->reasons.code;
+}
+
+int nvml_reasons_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_POWER, r);
+}
+
+int nvml_reasons_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_THERMAL, r);
+}
+
+int nvml_reasons_hw(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_HW, r);
+}
+
+int nvml_reasons_other(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_reason(s, d, REASON_OTHER, r);
+}
+
+/* The driver's own time, in ns. */
+static int read_field(const struct nvml_gpu *d, enum nvml_field field, struct reading *r)
+{
+	nvml_set(r, d->fields.value[field], 1);
+	return d->fields.code[field];
+}
+
+int nvml_throttle_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	return read_field(d, FIELD_THROTTLE_POWER, r);
+}
+
+int nvml_throttle_thermal(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	return read_field(d, FIELD_THROTTLE_THERMAL, r);
+}
+
+/* All three or none: a sum that lacks one would say less than the mask does. */
+int nvml_throttle_other(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	static const enum nvml_field fields[] = { FIELD_THROTTLE_SYNC_BOOST, FIELD_THROTTLE_BOARD, FIELD_THROTTLE_RELIABILITY };
+	uint64_t sum = 0;
+
+	(void) s;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (d->fields.code[fields[i]] != NVML_SUCCESS)
+			return d->fields.code[fields[i]];
+		sum += d->fields.value[fields[i]];
+	}
+	nvml_set(r, sum, 1);
+	return NVML_SUCCESS;
+}

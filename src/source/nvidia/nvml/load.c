@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "source/nvidia/nvml/load.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/smallfile.h"
+#include "source/nvidia/library.h"
+#include "source/nvidia/nvml/tables.h"
+
+/* The name without a number may be CUDA's stub for linking, whose init fails: the numbered one comes first. Then WSL,
+ * folders that no loader cache knows, NixOS, GKE. */
+static const char *const library_names[] = {
+	"libnvidia-ml.so.1",
+	"libnvidia-ml.so",
+	"/usr/lib/wsl/lib/libnvidia-ml.so.1",
+	"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+	"/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+	"/usr/lib64/libnvidia-ml.so.1",
+	"/usr/lib64/nvidia/libnvidia-ml.so.1",
+	"/usr/lib/nvidia/libnvidia-ml.so.1",
+	"/run/opengl-driver/lib/libnvidia-ml.so.1",
+	"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+};
+
+#define MAX_NAMES 3
+
+static const struct {
+	size_t at; /* of the member in struct nvml */
+	const char *names[MAX_NAMES];
+} symbols[] = {
+#define X(member, parameters, ...) { offsetof(struct nvml, member), { __VA_ARGS__ } },
+	NVML_CALLS(X)
+#undef X
+};
+
+static void find_symbols(struct nvml *nvml)
+{
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void *found = NULL;
+
+		for (int n = 0; !found && n < MAX_NAMES && symbols[i].names[n]; n++)
+			found = dlsym(nvml->library, symbols[i].names[n]);
+		/* POSIX lets an object pointer hold a function; ISO C does not let it be cast. */
+		memcpy((char *) nvml + symbols[i].at, &found, sizeof(found));
+	}
+}
+
+int nvml_init_again(struct nvml *nvml)
+{
+	return nvml->init_with_flags ? NVML_CALL(nvml, init_with_flags, 0) : NVML_CALL(nvml, init);
+}
+
+/* ---- what to say where it fails ------------------------------------------------------------------------------------- */
+
+static bool has_driver(const struct root *root)
+{
+	char version[64];
+
+	return smallfile_read(root->proc, "driver/nvidia/version", version, sizeof(version)) > 0;
+}
+
+static int no_library(const struct root *root, struct err *err)
+{
+	const char *name = getenv("HIWATER_NVML"), *why = dlerror();
+
+	if (name && *name)
+		return err_set(err, -EINVAL, "HIWATER_NVML names no library that can be loaded: %s", why ? why : name);
+	if (has_driver(root))
+		return err_set(err, -ENOENT, "NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
+					     "NVIDIA_DRIVER_CAPABILITIES must contain utility");
+	return err_set(err, -ENOENT, "no NVIDIA driver: libnvidia-ml.so.1 was not found");
+}
+
+/* -ENOENT is for a library that is not here: who has one, or names one, wants to know what is wrong with it. */
+static const struct {
+	int code, error;
+	const char *text;
+} init_texts[] = {
+	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded: modprobe nvidia, or no NVIDIA GPU" },
+	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module are of different versions: the driver was upgraded; reboot or reload the module" },
+	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
+	{ NVML_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
+	{ NVML_NO_PERMISSION, -EPERM, "no permission to talk to NVIDIA's driver: who may open the device nodes nvidiactl and nvidia0 can" },
+	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML" },
+};
+
+static int init_failed(int code, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(init_texts) / sizeof(init_texts[0]); i++) {
+		if (init_texts[i].code == code)
+			return err_set(err, init_texts[i].error, "%s", init_texts[i].text);
+	}
+	return err_set(err, -EIO, "NVML does not start: %s (its code %d)", nvml_code(code)->why, code);
+}
+
+const char *nvml_call_name(unsigned call)
+{
+	return call > 0 && call <= sizeof(symbols) / sizeof(symbols[0]) ? symbols[call - 1].names[0] : NULL;
+}
+
+int nvml_load(const struct source_env *env, struct nvml *ret, struct err *err)
+{
+	struct nvml nvml = {
+		.library = library_open("HIWATER_NVML", library_names, sizeof(library_names) / sizeof(library_names[0])),
+		.env = env,
+	};
+
+	if (!nvml.library)
+		return no_library(env->root, err);
+	find_symbols(&nvml);
+	int code = nvml_init_again(&nvml);
+
+	if (code != NVML_SUCCESS)
+		return init_failed(code, err); /* and it is never closed: who knows what it has begun */
+	if (NVML_CALL(&nvml, driver_version, nvml.driver, sizeof(nvml.driver)) != NVML_SUCCESS)
+		nvml.driver[0] = '\0';
+	nvml.driver[sizeof(nvml.driver) - 1] = '\0';
+	*ret = nvml;
+	return 0;
+}
+
+void nvml_unload(struct nvml *nvml)
+{
+	if (nvml->library)
+		(void) NVML_CALL(nvml, shutdown);
+	nvml->library = NULL;
+}

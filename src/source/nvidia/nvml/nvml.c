@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * NVIDIA's GPUs, by NVML. Every call may block in the driver, so this source lives in a process that nobody waits for.
+ *
+ * Periods. What the driver's shared page answers (utilisation, clocks, power, reasons, temperature, memory) it refreshes
+ * each 100 ms on data-center cards and each 500 ms on others: reading faster repeats values. Everything else takes the
+ * driver's global lock, which the measured program waits for too.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/smallfile.h"
+#include "source/host/container.h"
+#include "source/nvidia/nvml/internal.h"
+
+static const struct source_group groups[NVML_GROUPS] = {
+	/* What a job needs is its peak: as often as the driver's page moves; 12 us a device. */
+	[NVML_GROUP_MEMORY] = { .name = "memory", .holds = "device memory in use", .period_ns = 100000000 },
+	/* Utilisation is a mean of up to 1 s by itself, the driver's own samples tell what came between, energy is a
+	 * counter: twice a second loses nothing. */
+	[NVML_GROUP_ACTIVITY] = { .name = "activity", .holds = "busy, power, energy", .period_ns = 500000000, .rank = 1 },
+	/* Temperature, clocks and counters: nothing of it moves faster than anybody looks. */
+	[NVML_GROUP_STATE] = { .name = "state", .holds = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
+	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
+	 * moving, and then the lists of those devices alone; slower where they are dear and nothing moves (turns.c). */
+	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "who is on the GPUs, and with how much", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
+	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
+	[NVML_GROUP_GPM] = { .name = "gpm", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },
+	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
+	[NVML_GROUP_RARE] = { .name = "rare", .holds = "power limit, fan, ECC, MIG instances, lost GPUs", .period_ns = 5000000000, .rank = 1 },
+	/* Collected by the driver meanwhile. */
+	[NVML_GROUP_EVENTS] = { .name = "events", .holds = "Xid errors", .period_ns = 1000000000, .rank = 1, .gathers = true },
+};
+
+#define RESCAN_NS 1000000000ULL  /* looking for MIG instances again, where a handle is no more */
+#define RETRY_NS  1000000000ULL /* the first time; then each time after twice as long */
+
+static bool is_wsl(const struct root *root)
+{
+	char text[256];
+
+	return smallfile_read(root->proc, "version", text, sizeof(text)) > 0 &&
+	       (strstr(text, "microsoft") || strstr(text, "Microsoft"));
+}
+
+/* Since 535.113.01 the driver tells each caller the pids of its own namespace. */
+static bool translates_pids(const char *driver)
+{
+	uint64_t major = 0, minor = 0;
+
+	if (parse_u64(&driver, &major) < 0 || !parse_word(&driver, ".") || parse_u64(&driver, &minor) < 0)
+		return false;
+	return major > 535 || (major == 535 && minor >= 113);
+}
+
+static void nvml_close(struct source *s)
+{
+	if (!s)
+		return;
+	nvml_events_close(s);
+	nvml_gpus_free(s);
+	free(s->room.bytes);
+	free(s->room.listed);
+	free(s->gpm_metrics);
+	nvml_unload(&s->nvml);
+	free(s);
+}
+
+static int nvml_open(const struct source_env *env, struct source **ret, struct err *err)
+{
+	/* A captured machine has no driver; one that is named stands for it. */
+	if (!env->root->live && !getenv("HIWATER_NVML"))
+		return err_set(err, -ENODEV, "NVML tells of this machine only, not of a captured one");
+	struct source *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "NVML: out of memory");
+	s->env = env;
+	s->now_ns = clock_boot_ns();
+	s->retry_first_ns = RETRY_NS;
+	s->is_wsl = is_wsl(env->root);
+	int r = nvml_load(env, &s->nvml, err);
+
+	if (r == 0) {
+		s->pids_mean_nothing = !translates_pids(s->nvml.driver) && !machine_first_pids(env->root);
+		r = nvml_gpus_find(s, err);
+	}
+	if (r < 0) {
+		nvml_close(s);
+		return r;
+	}
+	nvml_events_open(s);
+	*ret = s;
+	return 0;
+}
+
+static int nvml_read(struct source *s, unsigned what, struct framebuf *out)
+{
+	s->now_ns = clock_boot_ns();
+	s->look++;
+	if (what & 1u << NVML_GROUP_RARE || (s->rescan && counter_delta(s->checked_ns, s->now_ns) > RESCAN_NS)) {
+		s->checked_ns = s->now_ns;
+		nvml_gpus_check(s, out);
+	}
+	nvml_gpus_retry(s, out);
+	nvml_tell_births(s, out);
+	if (what & ~(1u << NVML_GROUP_GPM | 1u << NVML_GROUP_EVENTS))
+		nvml_read_devices(s, what, out);
+	if (what & 1u << NVML_GROUP_PROCESSES)
+		nvml_processes_read(s, out);
+	if (what & (1u << NVML_GROUP_MEMORY | 1u << NVML_GROUP_PROCESSES))
+		nvml_processes_watch(s, out);
+	if (what & 1u << NVML_GROUP_GPM)
+		nvml_gpm_read(s, out);
+	if (what & 1u << NVML_GROUP_EVENTS)
+		nvml_events_read(s, out);
+	nvml_turn_to(s, NULL);
+	return 0;
+}
+
+const struct source_ops source_nvml = {
+	.name = "nvml",
+	.frame = FRAME_NVML,
+	.groups = groups,
+	.n_groups = NVML_GROUPS,
+	.open = nvml_open,
+	.read = nvml_read,
+	.probe = nvml_probe,
+	.facts = nvml_facts,
+	.call_name = nvml_call_name,
+	.close = nvml_close,
+};

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What can be had here of each metric, by having it: of any device.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "source/nvidia/nvml/internal.h"
+
+#define GPM_PAIR_NS 110000000 /* between two samples of GPM */
+
+/* ---- where nothing can be had --------------------------------------------------------------------------------------- */
+
+static const struct {
+	int error;
+	const char *why, *remedy;
+} open_texts[] = {
+	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
+	{ -EINVAL, "HIWATER_NVML names no library that can be loaded", "unset HIWATER_NVML, or let it name NVIDIA's libnvidia-ml.so.1" },
+	{ -ELIBACC, "NVML lacks a library that it needs", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; else install all of NVIDIA's driver" },
+	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML", "install NVIDIA's driver" },
+	{ -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
+	{ -ENODEV, "NVIDIA's driver is loaded and knows no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
+	{ -ELIBBAD, "NVIDIA's library and kernel module are of different versions", "reboot, or reload the kernel module" },
+	{ -EPERM, "no permission to talk to NVIDIA's driver", "the device nodes nvidiactl and nvidia0 must be yours to open" },
+	{ 0, "NVML does not start", "" },
+};
+
+static void explain_open(int error, struct source_probe *ret)
+{
+	size_t i = 0;
+
+	while (open_texts[i].error && open_texts[i].error != error)
+		i++;
+	ret->why_not = open_texts[i].why;
+	ret->remedy = open_texts[i].remedy;
+}
+
+/* ---- one metric of one device --------------------------------------------------------------------------------------- */
+
+/* Codes of hiwater's own, for what is known without an answer: none of those that readers have (NVML_NONSENSE, NVML_ELSEWHERE). */
+enum {
+	ASLEEP = -100,
+	IN_WSL = -101,
+	DIVIDED = -102,
+	ACCOUNTING_OFF = -103,
+	UNTOLD = -104,
+	WITHHELD = -105,
+};
+
+static const struct {
+	int code;
+	const char *why, *remedy;
+} own_texts[] = {
+	{ ASLEEP, "the GPU is asleep", "it is looked at when something wakes it" },
+	{ IN_WSL, "WSL's driver does not tell of processes", "" },
+	{ DIVIDED, "the GPU is divided by MIG: its instances are asked", "" },
+	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
+	{ UNTOLD, "the driver answers without a figure", "" },
+	{ WITHHELD, NVML_WITHHELD, "" },
+};
+
+static void explain(enum metric metric, int code, struct source_probe *ret)
+{
+	ret->why_not = nvml_code(code)->why;
+	ret->remedy = nvml_code(code)->remedy;
+	for (size_t i = 0; i < sizeof(own_texts) / sizeof(own_texts[0]); i++) {
+		if (own_texts[i].code == code) {
+			ret->why_not = own_texts[i].why;
+			ret->remedy = own_texts[i].remedy;
+		}
+	}
+	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_knows(metric) && !nvml_row_of(metric))
+		ret->remedy = "Hopper and newer have it; of older data-center cards a DCGM host engine tells it (nv-hostengine)";
+}
+
+/* How a metric stands on d: NVML_SUCCESS if it can be had, else why not. */
+typedef int standing(const struct source *s, const struct nvml_gpu *d, enum metric metric);
+
+static int of_row(const struct source *s, const struct nvml_gpu *d, enum metric metric)
+{
+	const struct nvml_row *row = nvml_row_of(metric);
+	int code = row ? d->tries[row - nvml_rows].code : d->gpm.code;
+
+	(void) s;
+	if (d->told[metric] == TOLD_KNOWN)
+		return NVML_SUCCESS;
+	if (nvml_is_withheld(d, metric, code))
+		return WITHHELD;
+	if (d->refused[metric] & 1u << NVML_REFUSED_FIGURE)
+		return NVML_NONSENSE;
+	return code == NVML_SUCCESS || code == NVML_ELSEWHERE ? UNTOLD : code;
+}
+
+static int of_lists(const struct source *s, const struct nvml_gpu *d, enum metric metric)
+{
+	(void) metric;
+	return s->is_wsl ? IN_WSL : d->mig ? DIVIDED
+					   : d->processes.list_code;
+}
+
+static int of_use(const struct source *s, const struct nvml_gpu *d, enum metric metric)
+{
+	int code = of_lists(s, d, metric);
+
+	if (code != NVML_SUCCESS)
+		return code;
+	return d->processes.use_absent ? d->processes.use_code : NVML_SUCCESS;
+}
+
+static int of_accounting(const struct source *s, const struct nvml_gpu *d, enum metric metric)
+{
+	(void) s;
+	(void) metric;
+	return d->processes.accounting ? NVML_SUCCESS : ACCOUNTING_OFF;
+}
+
+static int of_events(const struct source *s, const struct nvml_gpu *d, enum metric metric)
+{
+	(void) metric;
+	return s->event_code != NVML_SUCCESS ? s->event_code : d->event_code;
+}
+
+static const struct probed {
+	enum metric metric;
+	standing *stands;
+	const char *how;
+} others[] = {
+	{ M_GPU_GRAPHICS_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_SM_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_SM_OCCUPANCY, of_row, "GPM, between two samples" },
+	{ M_GPU_TENSOR_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_FP64_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_FP32_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_FP16_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_DRAM_ACTIVE, of_row, "GPM, between two samples" },
+	{ M_GPU_PROCESSES, of_lists, "the driver's process lists" },
+	{ M_GPU_XID, of_events, "NVML's event set" },
+	{ M_GPROC_MEM, of_lists, "the driver's process lists, compute, graphics and MPS merged" },
+	{ M_GPROC_MEM_PEAK, of_accounting, "the driver's accounting" },
+	{ M_GPROC_SM_BUSY, of_use, "the driver's samples of processes" },
+	{ M_GPROC_MEM_BUSY, of_use, "the driver's samples of processes" },
+	{ M_GPROC_ENC_BUSY, of_use, "the driver's samples of processes" },
+	{ M_GPROC_DEC_BUSY, of_use, "the driver's samples of processes" },
+};
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+struct prober {
+	const struct source *s; /* NULL: it could not be opened */
+	int error;
+	source_prober *tell;
+	void *ctx;
+};
+
+/* The way in use on the first device that has it; else the best one. */
+static const char *row_how(const struct source *s, const struct nvml_row *row)
+{
+	for (size_t i = 0; s && i < s->n_gpus; i++) {
+		if (s->gpus[i]->told[row->metrics[0]] == TOLD_KNOWN)
+			return row->ways[s->gpus[i]->tries[row - nvml_rows].way].how;
+	}
+	return row->ways[0].how;
+}
+
+static void probe(const struct prober *p, enum metric metric, standing *stands, const char *how)
+{
+	struct source_probe probe = { .metric = metric, .how = how, .why_not = "", .remedy = "" };
+	int code = UNTOLD;
+
+	for (size_t i = 0; p->s && !probe.available && i < p->s->n_gpus; i++) {
+		const struct nvml_gpu *d = p->s->gpus[i];
+		int now = d->state == NVML_AWAKE ? stands(p->s, d, metric) : d->state == NVML_ASLEEP ? ASLEEP
+												     : d->lost_code;
+
+		probe.available = now == NVML_SUCCESS;
+		if (code == UNTOLD)
+			code = now;
+	}
+	if (!p->s)
+		explain_open(p->error, &probe);
+	else if (!probe.available)
+		explain(metric, code, &probe);
+	p->tell(p->ctx, &probe);
+}
+
+static void probe_all(const struct prober *p)
+{
+	for (size_t i = 0; i < nvml_n_rows; i++) {
+		for (unsigned m = 0; m < nvml_rows[i].n; m++)
+			probe(p, nvml_rows[i].metrics[m], of_row, row_how(p->s, &nvml_rows[i]));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		probe(p, others[i].metric, others[i].stands, others[i].how);
+}
+
+static bool any_gpm(const struct source *s)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->gpm.supported)
+			return true;
+	}
+	return false;
+}
+
+void nvml_probe(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	const struct timespec pair = { .tv_nsec = GPM_PAIR_NS };
+	struct prober p = { .tell = tell, .ctx = ctx };
+	struct framebuf out = { 0 };
+	struct source *s = NULL;
+
+	p.error = source_nvml.open(env, &s, NULL);
+	if (p.error == 0) {
+		p.s = s;
+		source_try(&source_nvml, env, s, &out);
+		if (any_gpm(s))
+			(void) nanosleep(&pair, NULL);
+		source_try(&source_nvml, env, s, &out);
+	}
+	probe_all(&p);
+	framebuf_done(&out);
+	source_nvml.close(s);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a row is read: the first way that works is kept, what a device does not give is asked for once, and what it does
+ * not tell is said to be unknown once. Codes and what they mean: code.c.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "source/nvidia/nvml/internal.h"
+
+/* A counter that begins again (a GPU that was reset, a driver that was reloaded) goes on from where it was. */
+static struct reading gone_on(struct nvml_gpu *d, struct reading r)
+{
+	struct nvml_counter *c = &d->counters[r.metric];
+
+	if (r.value < c->last)
+		c->before += c->last;
+	c->last = r.value;
+	return reading_of((enum metric) r.metric, r.id, c->before + r.value);
+}
+
+void nvml_tell(struct nvml_gpu *d, struct framebuf *out, const struct reading *reading)
+{
+	enum nvml_told *told = &d->told[reading->metric];
+
+	if (reading->known)
+		framebuf_reading(out, metrics[reading->metric].kind == KIND_COUNTER ? gone_on(d, *reading) : *reading);
+	else if (*told != TOLD_UNKNOWN)
+		framebuf_unknown(out, (enum metric) reading->metric, d->id);
+	*told = reading->known ? TOLD_KNOWN : TOLD_UNKNOWN;
+}
+
+void nvml_tell_value(struct nvml_gpu *d, struct framebuf *out, enum metric metric, struct maybe value)
+{
+	struct reading r = reading_of(metric, d->id, value.value);
+
+	r.known = value.known;
+	nvml_tell(d, out, &r);
+}
+
+void nvml_set(struct reading *r, uint64_t value, uint64_t scale)
+{
+	int64_t scaled;
+
+	if (!__builtin_mul_overflow(value, scale, &scaled))
+		*r = reading_of((enum metric) r->metric, r->id, scaled);
+}
+
+void nvml_note(struct source *s, const struct nvml_gpu *d, struct framebuf *out, const char *about, enum note_cause cause,
+	const char *text)
+{
+	char words[640], instance[48] = "";
+	const struct event event = {
+		.time_ns = counter_delta(s->env->start_boot_ns, s->now_ns),
+		.kind = EVENT_NOTE,
+		.entity = d->id ? ENTITY_GPU : ENTITY_JOB, /* one that could not be opened has no birth */
+		.id = d->id,
+		.text = words,
+		.cause = cause,
+	};
+
+	if (d->parent)
+		(void) snprintf(instance, sizeof(instance), ", MIG instance %u", d->index);
+	(void) snprintf(words, sizeof(words), "%s: GPU %u%s: %s", about, d->parent ? d->parent->index : d->index, instance, text);
+	framebuf_event(out, &event);
+}
+
+/* ---- what a code asks for ------------------------------------------------------------------------------------------- */
+
+enum nvml_meaning nvml_judge(struct source *s, struct nvml_gpu *d, int code, struct framebuf *out)
+{
+	enum nvml_meaning meaning = nvml_code(code)->meaning;
+
+	if (meaning == NVML_STALE && d->parent) {
+		s->rescan = true; /* a MIG handle is valid until the GPU is divided anew */
+		return NVML_NOT_NOW;
+	}
+	if (meaning == NVML_STALE && code == NVML_INVALID_ARGUMENT)
+		return NVML_NOT_NOW;
+	if (meaning == NVML_LOST || meaning == NVML_STALE) {
+		nvml_gpu_lost(s, d->parent ? d->parent : d, code, out);
+		return NVML_LOST;
+	}
+	return meaning;
+}
+
+static struct nvml_notes *notes_of(struct nvml_gpu *d, const struct nvml_row *row)
+{
+	return &d->notes[row - nvml_rows];
+}
+
+static bool is_not_here(enum nvml_meaning meaning)
+{
+	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
+}
+
+/* An error that says nothing is told once: it may be the first sign of something. */
+static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+{
+	char text[128];
+
+	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->odd)
+		return;
+	notes_of(d, row)->odd = true;
+	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+void nvml_refuse(struct nvml_gpu *d, enum metric metric, enum nvml_refused kind)
+{
+	d->refused[metric] |= (uint8_t) (1u << kind);
+}
+
+static void note_refused(struct source *s, struct nvml_gpu *d, enum metric metric, enum nvml_refused kind, struct framebuf *out)
+{
+	static const struct {
+		const char *of, *instead;
+	} words[NVML_REFUSED] = {
+		[NVML_REFUSED_FIGURE] = { "what the driver says for gpu.", "it is left out" },
+		[NVML_REFUSED_SAMPLES] = { "what the driver has sampled of gpu.", "the value of the moment stands for it" },
+		[NVML_REFUSED_ROW] = { "what the driver says for a process's ", "such samples of processes are left out" },
+	};
+	char text[160];
+
+	(void) snprintf(text, sizeof(text), "%s%s cannot be so: %s", words[kind].of, metrics[metric].name, words[kind].instead);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+void nvml_note_refused(struct source *s, struct nvml_gpu *d, const enum metric *refused, size_t n, struct framebuf *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		const unsigned unsaid = d->refused[refused[i]] & ~(unsigned) d->refused_noted[refused[i]];
+
+		for (int kind = 0; unsaid && kind < NVML_REFUSED; kind++) {
+			if (unsaid & 1u << kind)
+				note_refused(s, d, refused[i], (enum nvml_refused) kind, out);
+		}
+		d->refused_noted[refused[i]] |= (uint8_t) unsaid;
+	}
+}
+
+void nvml_bare(struct nvml_gpu *d, enum metric metric)
+{
+	d->bare[metric] |= d->told[metric] == TOLD_NEVER;
+}
+
+void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struct framebuf *out)
+{
+	struct buf names = BUF_INIT(512);
+	char text[576];
+
+	for (int m = 0; m < METRIC_COUNT; m++) {
+		if (!d->bare[m] || d->bare_noted[m])
+			continue;
+		d->bare_noted[m] = true;
+		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[m].name);
+	}
+	(void) snprintf(text, sizeof(text), "%s answers without a figure for %s", who, names.data);
+	if (names.len)
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+	buf_done(&names);
+}
+
+/* Its value cannot be so, which is told as such. */
+static bool is_refused(const struct nvml_gpu *d, enum metric metric)
+{
+	return d->refused[metric] & 1u << NVML_REFUSED_FIGURE;
+}
+
+/* What a mean is of ends where the driver says no more: told once. It may say so by a value, all ones. */
+static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, enum nvml_meaning meaning,
+	struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(t->code);
+	const bool was_had = d->told[row->metrics[0]] == TOLD_KNOWN;
+	char why[96], text[160];
+
+	if (t->code == NVML_NONSENSE)
+		nvml_refuse(d, row->metrics[0], NVML_REFUSED_FIGURE);
+	if (notes_of(d, row)->ceased || !was_had || is_refused(d, row->metrics[0]) || !(meaning == NVML_FINE || is_not_here(meaning)))
+		return;
+	notes_of(d, row)->ceased = true;
+	if (meaning == NVML_FINE)
+		(void) snprintf(why, sizeof(why), "the driver says that it is not available any more");
+	else
+		(void) snprintf(why, sizeof(why), "%s (NVML's code %d)", code->why, t->code);
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s", metrics[row->metrics[0]].name, why);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+/* Its instances may tell other figures of how busy they are, or none. */
+static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
+{
+	char text[128];
+
+	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
+		return;
+	notes_of(d, row)->divided = true;
+	(void) snprintf(text, sizeof(text), "gpu.%s is missing: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+/* One right is missing for all that takes it: the first figure of a device that is refused is told. */
+static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+{
+	const struct nvml_code *code = nvml_code(t->code);
+	char text[224];
+
+	if (code->meaning != NVML_FORBIDDEN || d->refusal_noted)
+		return;
+	d->refusal_noted = true;
+	(void) snprintf(text, sizeof(text), "the driver refuses figures, gpu.%s first: %s (NVML's code %d): %s", metrics[row->metrics[0]].name,
+		code->why, t->code, code->remedy);
+	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
+}
+
+static void note_way(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, struct framebuf *out)
+{
+	const char *note = row->ways[t->way].note, *colon = note ? strchr(note, ':') : NULL;
+	char about[32];
+
+	if (notes_of(d, row)->way || !colon)
+		return;
+	notes_of(d, row)->way = true;
+	(void) snprintf(about, sizeof(about), "%.*s", (int) (colon - note), note);
+	nvml_note(s, d, out, about, CAUSE_NONE, colon + 2);
+}
+
+/* ---- one row of one device ------------------------------------------------------------------------------------------ */
+
+/* All ones is how a driver says that it has none; of a field, which has a type, that is no data. Means by time and what came with
+ * memory have none at first. */
+static bool is_bare(const struct nvml_row *row, const struct nvml_try *t)
+{
+	const enum metric metric = row->metrics[0];
+
+	return t->code == NVML_SUCCESS || (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
+}
+
+static void see_bare(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
+{
+	for (unsigned i = 0; is_bare(row, t) && !r[0].known && i < row->n; i++) {
+		if (!r[i].known && !is_refused(d, row->metrics[i]))
+			nvml_bare(d, row->metrics[i]);
+	}
+}
+
+/* Asks the way in use, and the next ones where it is not here. Returns what the last answer means. */
+static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
+	struct reading *r, struct framebuf *out)
+{
+	for (;;) {
+		for (unsigned i = 0; i < row->n; i++)
+			r[i] = (struct reading) { .id = d->id, .metric = (uint16_t) row->metrics[i], .n = 1 };
+		t->code = row->ways[t->way].read(s, d, r);
+		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_judge(s, d, t->code, out);
+
+		if (!is_not_here(meaning))
+			return meaning;
+		if (meaning == NVML_FORBIDDEN)
+			t->refusal = t->code;
+		if (t->way + 1 == NVML_MAX_WAYS || !row->ways[t->way + 1].read) {
+			t->absent = true;
+			t->code = t->refusal ? t->refusal : t->code; /* it can be had, but by others */
+			return t->refusal ? NVML_FORBIDDEN : meaning;
+		}
+		t->way++;
+	}
+}
+
+static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct framebuf *out)
+{
+	struct nvml_try *t = &d->tries[row - nvml_rows];
+	struct reading r[NVML_MAX_METRICS];
+
+	if (t->absent || (d->parent && !row->of_instance))
+		return;
+	enum nvml_meaning meaning = ask(s, d, row, t, r, out);
+
+	if (meaning == NVML_LOST)
+		return;
+	if (meaning == NVML_FINE || t->code == NVML_ELSEWHERE)
+		note_way(s, d, row, t, out);
+	else
+		note_odd(s, d, row, t, out);
+	note_refusal(s, d, row, t, out);
+	if (t->code == NVML_ELSEWHERE)
+		return;
+	if (nvml_is_withheld(d, row->metrics[0], t->code))
+		note_divided(s, d, row, out);
+	else if (meaning != NVML_FINE || !r[0].known)
+		note_ceased(s, d, row, t, meaning, out);
+	nvml_note_refused(s, d, row->metrics, row->n, out);
+	see_bare(d, row, t, r);
+	for (unsigned i = 0; i < row->n; i++) {
+		r[i].known &= meaning == NVML_FINE;
+		nvml_tell(d, out, &r[i]);
+	}
+	if (row->metrics[0] == M_GPU_MEM) {
+		d->mem = r[0].known ? known(r[0].value) : UNKNOWN;
+		d->mem_ns = s->now_ns;
+	}
+}
+
+void nvml_show(struct source *s, const struct framebuf *out)
+{
+	if (s->env->told)
+		s->env->told(s->env->told_ctx);
+	else if (s->env->so_far)
+		s->env->so_far(s->env->told_ctx, out);
+}
+
+static void read_group(struct source *s, struct nvml_gpu *d, enum nvml_group group, struct framebuf *out)
+{
+	if (d->state == NVML_AWAKE && !d->parent && group == NVML_GROUP_STATE)
+		(void) nvml_judge(s, d, nvml_fields_read(&s->nvml, d->handle, &d->fields), out);
+	for (size_t i = 0; i < nvml_n_rows && d->state == NVML_AWAKE; i++) {
+		if (nvml_rows[i].group == group)
+			read_row(s, d, &nvml_rows[i], out);
+	}
+}
+
+static const enum nvml_group by_rows[] = { NVML_GROUP_MEMORY, NVML_GROUP_ACTIVITY, NVML_GROUP_STATE, NVML_GROUP_RARE };
+
+/* Who spends credit has lists by turns (nvml_processes_read). */
+static void read_device(struct source *s, struct nvml_gpu *d, unsigned what, struct framebuf *out)
+{
+	nvml_turn_to(s, d);
+	for (size_t i = 0; i < sizeof(by_rows) / sizeof(by_rows[0]); i++) {
+		if (!(what & 1u << by_rows[i]))
+			continue;
+		read_group(s, d, by_rows[i], out);
+		nvml_show(s, out);
+	}
+	nvml_note_bare(s, d, "the driver", out);
+	if (s->env->credit || !(what & 1u << NVML_GROUP_PROCESSES))
+		return;
+	nvml_processes_list(s, d, out);
+	nvml_show(s, out);
+}
+
+void nvml_read_devices(struct source *s, unsigned what, struct framebuf *out)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (s->gpus[i]->parent)
+			continue;
+		read_device(s, s->gpus[i], what, out);
+		for (size_t k = 0; k < s->n_gpus; k++) {
+			if (s->gpus[k]->parent == s->gpus[i])
+				read_device(s, s->gpus[k], what, out);
+		}
+	}
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is read of a device: a row a call, its metrics, and the ways to have them, best first. Units of NVML: bytes, mW,
+ * mJ, MHz, degrees, per cent. nvmlDeviceGetPcieThroughput is never used: it takes 20 ms.
+ */
+#include <string.h>
+
+#include "source/nvidia/nvml/fields.h"
+#include "source/nvidia/nvml/integrals.h"
+#include "source/nvidia/nvml/internal.h"
+
+enum {
+	PCT = 10000, /* of millionths */
+	MILLI = 1000,
+	MEGA = 1000000,
+	KIB = 1024,
+};
+
+/* The most that a figure may be, in the unit of its metric: far above what is built, and far below garbage. */
+#define ANYTHING       0
+#define ALL_TIME       (100 * PCT)
+#define FAN_MOST       (200 * PCT) /* of the intended fastest: over 100 is meant */
+#define HIGHEST_PSTATE (NVML_PSTATES - 1)
+
+/* May a device have that much of it? */
+static bool is_possible(uint32_t metric, uint64_t value, uint64_t scale)
+{
+	const int64_t most = nvml_row_of((enum metric) metric)->most;
+
+	return most == ANYTHING || value <= (uint64_t) most / scale;
+}
+
+/* More than its row allows is garbage, seen in the field; all ones is how a driver says that it has none. */
+static void set_figure(struct nvml_gpu *d, struct reading *r, int code, uint32_t value, uint64_t scale)
+{
+	if (code != NVML_SUCCESS || value == NVML_NONE_U32)
+		return;
+	if (is_possible(r->metric, value, scale))
+		nvml_set(r, value, scale);
+	else
+		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_FIGURE);
+}
+
+static void set_bytes(struct reading *r, uint64_t value)
+{
+	if (value != NVML_NONE_U64)
+		nvml_set(r, value, 1);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+/* No more can be in use than there is, where the same answer says how much that is. It may be the first to say so. */
+static int set_used(struct nvml_gpu *d, struct reading *r, uint64_t used, uint64_t total, int code)
+{
+	const bool told = code == NVML_SUCCESS && used != NVML_NONE_U64 && total && total != NVML_NONE_U64;
+
+	if (told && used > total)
+		return NVML_NONSENSE;
+	if (!d->memory_bytes.known)
+		nvml_set_total(d, code, total);
+	set_bytes(r, used);
+	return code;
+}
+
+static int read_memory_v2(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_memory_v2 m = { .version = NVML_VERSION(m, 2), .total = NVML_NONE_U64, .reserved = NVML_NONE_U64, .free = NVML_NONE_U64, .used = NVML_NONE_U64 };
+	int code = NVML_CALL(&s->nvml, memory_v2, d->handle, &m);
+
+	d->mem_free = known_unsigned(m.free);
+	d->mem_reserved = known_unsigned(m.reserved);
+	return set_used(d, r, m.used, m.total, code);
+}
+
+static int read_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_memory m = { NVML_NONE_U64, NVML_NONE_U64, NVML_NONE_U64 };
+	int code = NVML_CALL(&s->nvml, memory, d->handle, &m);
+
+	d->mem_free = known_unsigned(m.free);
+	d->mem_reserved = UNKNOWN;
+	return set_used(d, r, m.used, m.total, code);
+}
+
+/* As drivers told it that know no other: nothing of it is reserved. */
+static int read_memory_early(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return s->nvml.memory_v2 ? NVML_FUNCTION_NOT_FOUND : read_memory(s, d, r);
+}
+
+/* processes.c tells of it; of any other device it is missing for the reason that the calls gave. */
+static int read_memory_unified(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	(void) r;
+	return d->unified ? NVML_ELSEWHERE : d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows].code;
+}
+
+/* What came with memory, and need not be told as often. */
+static int take_memory_rest(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	const struct nvml_try *t = &d->tries[nvml_row_of(M_GPU_MEM) - nvml_rows];
+
+	(void) s;
+	if (t->absent || d->unified)
+		return t->absent ? t->code : NVML_NOT_SUPPORTED;
+	if (d->mem_free.known)
+		nvml_set(&r[0], (uint64_t) d->mem_free.value, 1);
+	if (d->mem_reserved.known)
+		nvml_set(&r[1], (uint64_t) d->mem_reserved.value, 1);
+	return t->code == NVML_SUCCESS ? NVML_SUCCESS : NVML_NO_DATA;
+}
+
+/* ---- activity ------------------------------------------------------------------------------------------------------- */
+
+/* The driver keeps what it sampled between two looks: mean and extremes of that are told. Without newer samples, the
+ * value of the moment. */
+static void set_samples(struct source *s, struct nvml_gpu *d, int what, uint64_t scale, struct reading *r)
+{
+	struct nvml_samples now;
+	int code = NVML_NOT_FOUND;
+
+	if (r->known && !d->samples_absent[what])
+		code = nvml_samples_read(&s->nvml, d->handle, what, &d->samples_seen_us[what], &now);
+	d->samples_absent[what] |= nvml_code(code)->meaning == NVML_ABSENT;
+	if (code != NVML_SUCCESS)
+		return;
+	if (!is_possible(r->metric, now.max, scale)) {
+		nvml_refuse(d, (enum metric) r->metric, NVML_REFUSED_SAMPLES);
+		return;
+	}
+	r->value = (int64_t) (now.sum * scale / now.n);
+	r->min = (int64_t) (now.min * scale);
+	r->max = (int64_t) (now.max * scale);
+}
+
+static int read_utilization(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_utilization u = { NVML_NONE_U32, NVML_NONE_U32 };
+	int code = NVML_CALL(&s->nvml, utilization, d->handle, &u);
+
+	set_figure(d, &r[0], code, u.gpu, PCT);
+	set_figure(d, &r[1], code, u.memory, PCT);
+	if (code == NVML_SUCCESS) {
+		set_samples(s, d, NVML_SAMPLES_GPU, PCT, &r[0]);
+		set_samples(s, d, NVML_SAMPLES_MEMORY, PCT, &r[1]);
+	}
+	return code;
+}
+
+static int read_power(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t mw = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, power, d->handle, &mw);
+
+	set_figure(d, r, code, mw, MILLI);
+	if (code == NVML_SUCCESS)
+		set_samples(s, d, NVML_SAMPLES_POWER, MILLI, r);
+	nvml_power_seen(s, d, code, code == NVML_SUCCESS && r->known ? known(r->value) : UNKNOWN);
+	return code;
+}
+
+static int read_energy(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint64_t mj = NVML_NONE_U64;
+	int code = NVML_CALL(&s->nvml, energy, d->handle, &mj);
+
+	if (mj != NVML_NONE_U64)
+		nvml_set(r, mj, MILLI);
+	return code == NVML_SUCCESS && r->known && !nvml_energy_seen(s, d, r) ? NVML_NOT_SUPPORTED : code;
+}
+
+/* ---- state ---------------------------------------------------------------------------------------------------------- */
+
+/* All ones is how a driver says that it has none. */
+static int set_celsius(struct reading *r, uint64_t celsius, int code)
+{
+	if (code != NVML_SUCCESS || celsius == NVML_NONE_U32 || celsius == NVML_NONE_U64)
+		return code;
+	if (celsius * MILLI < GPU_TEMP_LEAST || !is_possible(r->metric, celsius, MILLI))
+		return NVML_NONSENSE;
+	nvml_set(r, celsius, MILLI);
+	return code;
+}
+
+static int read_temperature_v(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	struct nvml_temperature t = { .version = NVML_VERSION(t, 1), .sensor = NVML_TEMPERATURE_GPU };
+	int code = NVML_CALL(&s->nvml, temperature_v, d->handle, &t);
+
+	return set_celsius(r, (uint32_t) t.celsius, code);
+}
+
+static int read_temperature(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t celsius = 0;
+	int code = NVML_CALL(&s->nvml, temperature, d->handle, NVML_TEMPERATURE_GPU, &celsius);
+
+	return set_celsius(r, celsius, code);
+}
+
+static int read_temperature_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	return set_celsius(r, d->fields.value[FIELD_TEMP_MEMORY], d->fields.code[FIELD_TEMP_MEMORY]);
+}
+
+static int read_clock(struct source *s, struct nvml_gpu *d, int which, struct reading *r)
+{
+	uint32_t mhz = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, clock, d->handle, which, &mhz);
+
+	set_figure(d, r, code, mhz, MEGA);
+	return code;
+}
+
+static int read_clock_sm(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_clock(s, d, NVML_CLOCK_SM, r);
+}
+
+static int read_clock_memory(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_clock(s, d, NVML_CLOCK_MEMORY, r);
+}
+
+static int read_pstate(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int state = NVML_PSTATE_UNKNOWN;
+	int code = NVML_CALL(&s->nvml, pstate, d->handle, &state);
+
+	set_figure(d, r, code, state == NVML_PSTATE_UNKNOWN ? NVML_NONE_U32 : (uint32_t) state, 1);
+	return code;
+}
+
+/* ---- engines -------------------------------------------------------------------------------------------------------- */
+
+#define READ_ENGINE(member) \
+	static int read_##member(struct source *s, struct nvml_gpu *d, struct reading *r) \
+	{ \
+		uint32_t pct = NVML_NONE_U32, period_us = 0; \
+		int code = NVML_CALL(&s->nvml, member, d->handle, &pct, &period_us); \
+\
+		set_figure(d, r, code, pct, PCT); \
+		return code; \
+	}
+READ_ENGINE(encoder)
+READ_ENGINE(decoder)
+READ_ENGINE(jpeg)
+READ_ENGINE(optical_flow)
+#undef READ_ENGINE
+
+/* ---- traffic -------------------------------------------------------------------------------------------------------- */
+
+static int read_counter(const struct nvml_gpu *d, enum nvml_field field, uint64_t scale, struct reading *r)
+{
+	nvml_set(r, d->fields.value[field], scale);
+	return d->fields.code[field];
+}
+
+/* Where there is GPM, its rates over time are taken: these counters wrap, and nobody says at which width. */
+static int read_pcie(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code;
+
+	(void) s;
+	if (nvml_gpm_gives(s, d, M_GPU_PCIE_TX))
+		return NVML_ELSEWHERE;
+	code = read_counter(d, FIELD_PCIE_RX, 1, &r[0]);
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_PCIE_TX, 1, &r[1]) : code;
+}
+
+static int read_nvlink_kib(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code = read_counter(d, FIELD_NVLINK_RX_KIB, KIB, &r[0]);
+
+	(void) s;
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_NVLINK_TX_KIB, KIB, &r[1]) : code;
+}
+
+static int read_nvlink_bytes(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	int code = read_counter(d, FIELD_NVLINK_RX, 1, &r[0]);
+
+	(void) s;
+	return code == NVML_SUCCESS ? read_counter(d, FIELD_NVLINK_TX, 1, &r[1]) : code;
+}
+
+static int read_nvlink_gpm(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	(void) s;
+	(void) r;
+	return nvml_gpm_gives(s, d, M_GPU_NVLINK_TX) ? NVML_ELSEWHERE : NVML_NOT_SUPPORTED;
+}
+
+/* ---- what seldom changes -------------------------------------------------------------------------------------------- */
+
+static int read_power_limit(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t mw = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, power_limit, d->handle, &mw);
+
+	set_figure(d, r, code, mw, MILLI);
+	return code;
+}
+
+static int read_fan(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	uint32_t pct = NVML_NONE_U32;
+	int code = NVML_CALL(&s->nvml, fan, d->handle, &pct);
+
+	set_figure(d, r, code, pct, PCT);
+	return code;
+}
+
+static int read_ecc(struct source *s, struct nvml_gpu *d, int kind, struct reading *r)
+{
+	uint64_t count = NVML_NONE_U64;
+	int code = NVML_CALL(&s->nvml, ecc, d->handle, kind, NVML_ECC_VOLATILE, &count);
+
+	if (count != NVML_NONE_U64)
+		nvml_set(r, count, 1);
+	return code;
+}
+
+static int read_ecc_corrected(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_ecc(s, d, NVML_ECC_CORRECTED, r);
+}
+
+static int read_ecc_uncorrected(struct source *s, struct nvml_gpu *d, struct reading *r)
+{
+	return read_ecc(s, d, NVML_ECC_UNCORRECTED, r);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+#define ROW_OF(group, of_instance, ...) NVML_GROUP_##group, of_instance, { __VA_ARGS__ }, sizeof((int[]) { __VA_ARGS__ }) / sizeof(int)
+#define GPU(group, ...)                 ROW_OF(group, false, __VA_ARGS__)
+#define ANY(group, ...)                 ROW_OF(group, true, __VA_ARGS__)
+
+const struct nvml_row nvml_rows[] = {
+	{ ANY(MEMORY, M_GPU_MEM), ANYTHING,
+		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
+			{ read_memory_early, "nvmlDeviceGetMemoryInfo", NULL },
+			{ read_memory, "nvmlDeviceGetMemoryInfo, with what the driver keeps to itself",
+				"gpu.memory: what is told as in use contains what the driver keeps to itself: it does not tell that apart" },
+			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
+				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
+	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED), ANYTHING,
+		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; before driver 510 nothing is told as reserved", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME, { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST, { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
+	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
+		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
+			{ nvml_power_instead, "power integrated over time: the counter stands still",
+				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
+			{ nvml_power_onwards, "power integrated over time: the counter ended",
+				"gpu.energy: its energy counter ended: from there power is integrated over time" },
+			{ nvml_power_integral, "power integrated over time",
+				"gpu.energy: no energy counter: power is integrated over time" } } },
+	{ GPU(STATE, M_GPU_TEMP), GPU_TEMP_MOST,
+		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
+	{ GPU(STATE, M_GPU_TEMP_MEM), GPU_TEMP_MOST, { { read_temperature_memory, "NVML field 82", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_SM), GPU_CLOCK_MOST, { { read_clock_sm, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_CLOCK_MEM), GPU_CLOCK_MOST, { { read_clock_memory, "nvmlDeviceGetClockInfo", NULL } } },
+	{ GPU(STATE, M_GPU_PSTATE), HIGHEST_PSTATE, { { read_pstate, "nvmlDeviceGetPerformanceState", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_POWER), ANYTHING,
+		{ { nvml_throttle_power, "NVML field 74", NULL }, { nvml_reasons_power, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_THERMAL), ANYTHING,
+		{ { nvml_throttle_thermal, "NVML field 75", NULL }, { nvml_reasons_thermal, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_HW), ANYTHING, { { nvml_reasons_hw, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_THROTTLE_OTHER), ANYTHING,
+		{ { nvml_throttle_other, "NVML fields 76, 77, 79", NULL }, { nvml_reasons_other, "clock event reasons, over time", NULL } } },
+	{ GPU(STATE, M_GPU_PCIE_RX, M_GPU_PCIE_TX), ANYTHING, { { read_pcie, "NVML fields 197, 198, or GPM over time", NULL } } },
+	{ GPU(STATE, M_GPU_NVLINK_RX, M_GPU_NVLINK_TX), ANYTHING,
+		{ { read_nvlink_kib, "NVML fields 138, 139", NULL },
+			{ read_nvlink_bytes, "NVML fields 202, 204", NULL },
+			{ read_nvlink_gpm, "GPM over time", NULL } } },
+	{ GPU(STATE, M_GPU_ENC_BUSY), ALL_TIME, { { read_encoder, "nvmlDeviceGetEncoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_DEC_BUSY), ALL_TIME, { { read_decoder, "nvmlDeviceGetDecoderUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_JPG_BUSY), ALL_TIME, { { read_jpeg, "nvmlDeviceGetJpgUtilization", NULL } } },
+	{ GPU(STATE, M_GPU_OFA_BUSY), ALL_TIME, { { read_optical_flow, "nvmlDeviceGetOfaUtilization", NULL } } },
+	{ GPU(RARE, M_GPU_POWER_LIMIT), GPU_POWER_MOST, { { read_power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL } } },
+	{ GPU(RARE, M_GPU_FAN), FAN_MOST, { { read_fan, "nvmlDeviceGetFanSpeed", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_CORRECTED), ANYTHING, { { read_ecc_corrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+	{ GPU(RARE, M_GPU_ECC_UNCORRECTED), ANYTHING, { { read_ecc_uncorrected, "nvmlDeviceGetTotalEccErrors, since the driver was loaded", NULL } } },
+};
+
+const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);
+static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu holds a try a row");
+
+const struct nvml_row *nvml_row_of(enum metric metric)
+{
+	for (size_t i = 0; i < nvml_n_rows; i++) {
+		for (unsigned m = 0; m < nvml_rows[i].n; m++) {
+			if (nvml_rows[i].metrics[m] == metric)
+				return &nvml_rows[i];
+		}
+	}
+	return NULL;
+}
+
+bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code)
+{
+	static const enum metric withheld[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_ENC_BUSY, M_GPU_DEC_BUSY, M_GPU_JPG_BUSY, M_GPU_OFA_BUSY };
+
+	for (size_t i = 0; d->mig && i < sizeof(withheld) / sizeof(withheld[0]); i++) {
+		if (withheld[i] == metric)
+			return nvml_code(code)->meaning == NVML_ABSENT;
+	}
+	return false;
+}

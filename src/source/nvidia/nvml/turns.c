@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whose processes are listed next, by how memory has moved since the last list, and whose list does not stand any more.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "source/nvidia/nvml/internal.h"
+
+/* Memory that stands still for so long has come to where it was going. */
+#define SETTLED_NS 1000000000ULL
+/* A list stands for so long after memory has moved: the next one comes sooner, but where there is no credit. */
+#define STALE_NS 1000000000ULL
+/* A move of that, and of one part in FAR, is worth a debt. */
+#define FAR_BYTES (INT64_C(1) << 30)
+
+enum {
+	RISEN = 50,   /* a new high is one by more than one part in so many */
+	MOVING = 128, /* memory is moving: by more than one part in so many; less is noise */
+	FAR = 16,
+	EARLY = 8,    /* a look may come earlier than its time by one part in so many of it */
+};
+
+bool nvml_has_moved(const struct nvml_processes *p)
+{
+	return !p->used.known || !p->listed_used.known || p->used.value != p->listed_used.value;
+}
+
+/* By how much, since the lists were read. */
+static int64_t moved_by(const struct nvml_processes *p)
+{
+	return p->used.known && p->listed_used.known ? llabs(p->used.value - p->listed_used.value) : 0;
+}
+
+static bool has_moved_by_part(const struct nvml_processes *p, int part)
+{
+	return moved_by(p) > p->listed_used.value / part;
+}
+
+/* ---- whose turn it is ----------------------------------------------------------------------------------------------- */
+
+bool nvml_may_list(const struct source *s, int hundredths)
+{
+	const struct source_credit *c = s->env->credit;
+
+	return !c || (c->ns > c->most_ns / 100 * hundredths && (hundredths < 0 || !c->debts_only));
+}
+
+/* How urgent it is to list a device's processes, and what must be saved up for that. */
+enum urgency {
+	NOT_DUE,
+	FORGOTTEN, /* nothing says that there is anything new */
+	MOVED,
+	SETTLED,
+	MOVED_FAR,
+	AT_NEW_HIGH,
+	FAR_AT_NEW_HIGH,
+	NEVER_LISTED,
+};
+
+static const int hundredths[] = {
+	[FORGOTTEN] = NVML_CREDIT_SPARE,
+	[MOVED] = NVML_CREDIT_SPARE,
+	[SETTLED] = 25,
+	[MOVED_FAR] = -25,
+	[AT_NEW_HIGH] = 0,
+	[FAR_AT_NEW_HIGH] = -50,
+	[NEVER_LISTED] = -100,
+};
+
+/* Memory that did not move says that nobody came, went or took more. The lists are read even so, as often as they are wished where
+ * they cost little, and in any case after a while. Whoever waits in the driver spends nothing, but holds its locks. */
+uint64_t nvml_rest_ns(const struct source *s)
+{
+	const struct source_credit *c = s->env->credit;
+	struct source_cost all = { 0 };
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (!nvml_may_be_listed(s, s->gpus[i]))
+			continue;
+		all.cpu_ns += s->gpus[i]->processes.list_cpu_ns;
+		all.wall_ns += s->gpus[i]->processes.list_wall_ns;
+	}
+	return source_rest_ns(&source_nvml.groups[NVML_GROUP_PROCESSES], &all, c ? c->share : 0);
+}
+
+static enum urgency urgency_of(const struct source *s, const struct nvml_processes *p)
+{
+	if (p->listed_ns == 0)
+		return NEVER_LISTED;
+	if (p->listed_ns == s->now_ns)
+		return NOT_DUE;
+	if (p->list_code != NVML_SUCCESS)
+		return AT_NEW_HIGH;
+	const bool far = moved_by(p) >= FAR_BYTES && has_moved_by_part(p, FAR);
+
+	if (p->used.known && p->used.value > p->most_used + p->most_used / RISEN)
+		return far ? FAR_AT_NEW_HIGH : AT_NEW_HIGH;
+	if (far)
+		return MOVED_FAR;
+	if (nvml_has_moved(p))
+		return p->used.known && counter_delta(p->moved_ns, s->now_ns) >= SETTLED_NS ? SETTLED : MOVED;
+	return counter_delta(p->listed_ns, s->now_ns) >= s->rest_ns - s->rest_ns / EARLY ? FORGOTTEN : NOT_DUE;
+}
+
+bool nvml_may_be_listed(const struct source *s, const struct nvml_gpu *d)
+{
+	return d->state == NVML_AWAKE && !s->is_wsl && !d->mig;
+}
+
+/* NOT_DUE also where credit is too short for it. */
+static enum urgency due(const struct source *s, const struct nvml_gpu *d)
+{
+	const enum urgency now = nvml_may_be_listed(s, d) ? urgency_of(s, &d->processes) : NOT_DUE;
+
+	return now != NOT_DUE && nvml_may_list(s, hundredths[now]) ? now : NOT_DUE;
+}
+
+bool nvml_is_to_be_listed(const struct source *s, const struct nvml_gpu *d)
+{
+	return due(s, d) != NOT_DUE;
+}
+
+/* Of those that are as urgent, whose memory has moved most, where that is why; else who has waited longest. */
+static bool is_before(const struct nvml_processes *a, const struct nvml_processes *b, enum urgency urgency)
+{
+	if (urgency == MOVED_FAR || urgency == FAR_AT_NEW_HIGH)
+		return moved_by(a) > moved_by(b);
+	return a->listed_ns < b->listed_ns;
+}
+
+/* The device whose turn it is. NULL: what is left can wait. */
+struct nvml_gpu *nvml_next_to_list(const struct source *s)
+{
+	struct nvml_gpu *best = NULL;
+	enum urgency best_urgency = NOT_DUE;
+
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct nvml_gpu *d = s->gpus[i];
+		const enum urgency now = due(s, d);
+
+		if (now == NOT_DUE)
+			continue;
+		if (now > best_urgency || (now == best_urgency && is_before(&d->processes, &best->processes, now))) {
+			best = d;
+			best_urgency = now;
+		}
+	}
+	return best;
+}
+
+void nvml_see_memory(const struct source *s, struct nvml_processes *p, struct maybe used)
+{
+	if (used.known != p->used.known || used.value != p->used.value)
+		p->moved_ns = s->now_ns;
+	p->used = used;
+}
+
+/* ---- as memory is read ------------------------------------------------------------------------------------------------ */
+
+/* Who holds how much is not known any more. */
+static void forget_list(struct nvml_gpu *d, struct framebuf *out)
+{
+	struct nvml_processes *p = &d->processes;
+
+	if (p->forgotten)
+		return;
+	p->forgotten = true;
+	d->told[M_GPU_PROCESSES] = TOLD_NEVER; /* also where a list failed and it was unknown before */
+	nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
+}
+
+static void watch(struct source *s, struct nvml_gpu *d, struct framebuf *out)
+{
+	struct source_credit *credit = s->env->credit;
+	struct nvml_processes *p = &d->processes;
+
+	if (d->mem_ns == s->now_ns)
+		nvml_see_memory(s, p, d->mem);
+	const int64_t floor_ns = credit->most_ns / 100 * hundredths[urgency_of(s, p)];
+	const bool moved = has_moved_by_part(p, MOVING);
+
+	credit->moving = credit->moving || moved;
+	credit->urgent += floor_ns < 0;
+	credit->floor_ns = floor_ns < credit->floor_ns ? floor_ns : credit->floor_ns;
+	p->forgotten = p->forgotten && moved;
+	p->stale_ns = !moved ? 0 : p->stale_ns ? p->stale_ns
+					       : s->now_ns;
+	if (moved && counter_delta(p->stale_ns, s->now_ns) >= STALE_NS)
+		forget_list(d, out);
+}
+
+void nvml_processes_watch(struct source *s, struct framebuf *out)
+{
+	if (!s->env->credit)
+		return;
+	s->env->credit->moving = false;
+	s->env->credit->floor_ns = 0;
+	s->env->credit->urgent = 0;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (nvml_may_be_listed(s, s->gpus[i]) && s->gpus[i]->processes.listed_ns)
+			watch(s, s->gpus[i], out);
+	}
+}

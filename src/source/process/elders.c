@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who was below the recorder before it started the job, and whom they start.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/smallfile.h"
+#include "source/process/processes_internal.h"
+
+enum {
+	ELDERS_MAX = 1 << 16
+};
+
+void pid_list_done(struct pid_list *l)
+{
+	free(l->pid);
+	*l = (struct pid_list) { 0 };
+}
+
+/* Without memory for it the job has one process more. */
+static int list_add(void *ctx, int32_t pid)
+{
+	struct pid_list *l = ctx;
+
+	if (vec_room(&l->pid, &l->cap, l->n, sizeof(*l->pid), ELDERS_MAX) < 0)
+		return -ENOMEM;
+	l->pid[l->n++] = pid;
+	return 0;
+}
+
+void processes_list_elders(const struct root *root, struct pid_list *ret)
+{
+	const int fd = root->live && root->proc >= 0 ? smallfile_open(root->proc, "thread-self/children") : -1;
+
+	ret->n = 0;
+	if (fd >= 0)
+		(void) numbers_children(fd, list_add, ret);
+}
+
+bool processes_is_elder(const struct processes *p, pid_t pid)
+{
+	for (size_t i = 0; i < p->elders.n; i++) {
+		if (p->elders.pid[i] == pid)
+			return processes_is_ignored(p, pid);
+	}
+	return false;
+}
+
+bool processes_has_elders(const struct processes *p)
+{
+	return p->elders.n > 0;
+}
+
+static int elder_add(void *ctx, int32_t pid)
+{
+	struct processes *p = ctx;
+
+	if (processes_is_ignored(p, pid) || member_of_pid(p, pid)) /* known already; of what hiwater itself starts, too */
+		return 0;
+	processes_ignore(p, pid);
+	return list_add(&p->elders, pid);
+}
+
+void processes_ignore_elders(struct processes *p, const struct pid_list *elders)
+{
+	for (size_t i = 0; i < elders->n; i++)
+		(void) elder_add(p, elders->pid[i]);
+}
+
+struct parent {
+	struct processes *p;
+	int32_t pid;
+};
+
+static int thread_visit(void *ctx, int32_t tid)
+{
+	const struct parent *parent = ctx;
+	char path[PATH_LEN];
+	int fd;
+
+	(void) snprintf(path, sizeof(path), "%d/task/%d/children", parent->pid, tid);
+	fd = smallfile_open(parent->p->env.root->proc, path);
+	return fd < 0 ? 0 : numbers_children(fd, elder_add, parent->p);
+}
+
+/* The list grows under way: what is found is visited too. Who is gone leaves it, and stays ignored as long as its number
+ * is nobody else's. */
+void elders_look(struct processes *p)
+{
+	char path[PATH_LEN];
+
+	for (size_t i = 0; i < p->elders.n;) {
+		struct parent parent = { .p = p, .pid = p->elders.pid[i] };
+
+		if (processes_is_ignored(p, parent.pid) &&
+			numbers_list(p->env.root->proc, process_path(path, parent.pid, parent.pid, "task"), thread_visit, &parent) >= 0)
+			i++;
+		else
+			p->elders.pid[i] = p->elders.pid[--p->elders.n];
+	}
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading the members. All files of a call are read first and told of then, so that a mark that proves a burst can
+ * raise the reading of the same tick.
+ */
+#include "source/process/processes_internal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/smallfile.h"
+#include "source/process/procfs_status.h"
+
+enum {
+	ROUND_SHARE_NS = 1000 * 1000,
+	ROUND_BATCH = 16, /* members between two looks at the clock */
+	SLEPT_MOST = 16,  /* turns in which a sleeper's io and status are left out */
+};
+
+/* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
+static const struct {
+	unsigned what;
+	enum metric metric;
+	size_t from;
+} rows[] = {
+	{ PROCESSES_CPU, M_PROC_THREADS, offsetof(struct member, threads) },
+	{ PROCESSES_CPU, M_PROC_CPU_USER, offsetof(struct member, cpu_user_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_SYSTEM, offsetof(struct member, cpu_system_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_WAITED_USER, offsetof(struct member, cpu_waited_user_ns) },
+	{ PROCESSES_CPU, M_PROC_CPU_WAITED_SYSTEM, offsetof(struct member, cpu_waited_system_ns) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_MINOR, offsetof(struct member, faults_minor) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_MAJOR, offsetof(struct member, faults_major) },
+	{ PROCESSES_CPU, M_PROC_FAULTS_WAITED, offsetof(struct member, faults_waited) },
+	{ PROCESSES_IO, M_PROC_READ_BYTES, offsetof(struct member, io.read_bytes) },
+	{ PROCESSES_IO, M_PROC_WRITE_BYTES, offsetof(struct member, io.write_bytes) },
+	{ PROCESSES_IO, M_PROC_WRITE_CANCELLED, offsetof(struct member, io.write_cancelled) },
+	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, io.read_chars) },
+	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, io.write_chars) },
+	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, mark) },
+	{ PROCESSES_MARKS, M_PROC_SWAP, offsetof(struct member, swap) },
+	{ PROCESSES_MARKS, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
+	{ PROCESSES_MARKS, M_PROC_SWITCHES, offsetof(struct member, switches) },
+	{ PROCESSES_MARKS, M_PROC_PREEMPTIONS, offsetof(struct member, preemptions) },
+};
+
+enum {
+	ROWS = sizeof(rows) / sizeof(rows[0]),
+	MEMORY_BITS = 1 << (M_PROC_RSS - M_PROC_RSS) | 1 << (M_PROC_RSS_FILE - M_PROC_RSS),
+};
+
+/* Says once that a group cannot be read. */
+static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
+{
+	if (what == PROCESSES_MEMORY) {
+		member_tell(m, M_PROC_RSS, UNKNOWN, out);
+		member_tell(m, M_PROC_RSS_FILE, UNKNOWN, out);
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].what == what)
+			member_tell(m, rows[i].metric, UNKNOWN, out);
+	}
+}
+
+/* A file of m could not be read (or not parsed): it is gone, or the group is unknown. */
+static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
+{
+	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
+		return;
+	if (error != -EAGAIN && error != -ESRCH)
+		group_unknown(m, what, out);
+}
+
+/* ---- the groups --------------------------------------------------------------------------------------------------- */
+
+static void memory_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	if (m->lender && member_borrows(p, m))
+		return;
+	int r = member_memory(p, m);
+
+	if (r < 0)
+		group_failed(p, m, PROCESSES_MEMORY, r, out);
+	else
+		m->got |= PROCESSES_MEMORY;
+}
+
+/* Another program, or only another name (prctl)? The kernel lays out stack and code anew in an exec. Where it hides
+ * that, a new name is all there is. A process without memory (vsize 0) shows neither. */
+static void exec_notice(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
+{
+	bool renamed = strncmp(st->name, m->name, sizeof(m->name) - 1) != 0;
+	bool moved = st->startstack != m->startstack || st->startcode != m->startcode || st->endcode != m->endcode;
+	bool hidden = st->startstack == 0 || m->startstack == 0;
+	uint64_t now = clock_boot_ns();
+	enum recorder recorder;
+
+	if (!renamed && !moved)
+		return;
+	recorder = m->is_main ? RECORDER_NOT : process_recorder(p, st);
+	if (recorder == RECORDER_IS)
+		member_disown(p, m); /* it was found before its exec */
+	if (recorder != RECORDER_NOT)
+		return;
+	member_rebirth(p, m, st, out);
+	if (hidden ? !renamed : !moved)
+		return;
+	m->lender = 0;
+	m->young = true;
+	m->mark = m->hwm = UNKNOWN;
+	m->burst = 0;
+	framebuf_event(out, &(struct event) {
+				    .time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
+				    .kind = EVENT_EXEC,
+				    .entity = ENTITY_PROCESS,
+				    .id = m->id,
+				    .text = m->name,
+			    });
+}
+
+static uint64_t cpu_ticks(const struct procfs_stat *st)
+{
+	return st->user_ticks + st->system_ticks;
+}
+
+static void cpu_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	struct procfs_stat st;
+	ssize_t n = member_read(p, m, KEEP_STAT);
+	int r = n < 0 ? (int) n : procfs_stat_parse(p->text, &st);
+
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_CPU, r, out);
+		return;
+	}
+	if (st.start_ticks != m->start_ticks) {
+		m->gone = true;
+		return;
+	}
+	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
+	m->cpu_ticks = cpu_ticks(&st);
+	member_stat(p, m, &st);
+	m->got |= PROCESSES_CPU;
+	if (st.vsize_bytes > 0)
+		exec_notice(p, m, &st, out);
+	else if (st.state == 'Z' && st.threads <= 1)
+		member_died(p, m, p->text);
+}
+
+/* Counters never fall: it moves if one of them does. */
+static uint64_t io_sum(const struct io_facts *io)
+{
+	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value + (uint64_t) io->write_cancelled.value +
+	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
+}
+
+/* Has it waited for a child? Each has faults, and its I/O is its parent's from then on. */
+static bool has_waited(struct processes *p, struct member *m)
+{
+	uint64_t faults;
+
+	return !member_faults_waited(p, m, &faults) || faults > 0;
+}
+
+static void io_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	const uint64_t before = io_sum(&m->io);
+	ssize_t n = member_read(p, m, KEEP_IO);
+	int r = n < 0 ? (int) n : process_io(p->text, &m->io);
+
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_IO, r, out);
+		return;
+	}
+	m->got |= PROCESSES_IO;
+	if (!p->took_over && io_sum(&m->io) != before)
+		p->took_over = has_waited(p, m);
+}
+
+/* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
+ * because somebody set it back since. One that was there before the run, or at the first look at an older process, proves
+ * nothing. */
+static void mark_take(struct member *m, struct maybe hwm)
+{
+	int64_t before = m->mark.known ? m->mark.value : m->young ? 0
+								  : INT64_MAX;
+	const bool fell = hwm.known && m->mark.known && hwm.value < m->mark.value;
+
+	if (hwm.known && (hwm.value > before || fell) && (uint64_t) hwm.value > m->burst)
+		m->burst = (uint64_t) hwm.value;
+	m->mark = hwm;
+	m->hwm = maybe_max(m->hwm, hwm);
+}
+
+/* Whatever a process does moves one of these, if not at once: its time is counted in hundredths of a second. */
+static uint64_t stirs(const struct member *m)
+{
+	return m->cpu_ticks + (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
+}
+
+static void marks_read(struct processes *p, struct member *m, struct framebuf *out)
+{
+	struct procfs_status st;
+	ssize_t n;
+	int r;
+
+	m->rss_at_marks = m->rss;
+	m->stirs_at_marks = stirs(m);
+	m->slept = 0;
+	if (m->lender && member_borrows(p, m))
+		return;
+	n = member_read(p, m, KEEP_STATUS);
+	r = n < 0 ? (int) n : procfs_status_parse(p->text, &st);
+	if (r < 0) {
+		group_failed(p, m, PROCESSES_MARKS, r, out);
+		return;
+	}
+	/* A zombie has no Vm lines. */
+	if (!st.rss_bytes.known && !member_check(p, m))
+		return;
+	if (!st.rss_bytes.known && st.threads.known)
+		return;
+	mark_take(m, st.hwm_bytes);
+	m->swap = st.swap_bytes;
+	m->hugetlb = st.hugetlb_bytes;
+	m->switches = st.switches;
+	m->preemptions = st.preemptions;
+	p->unwaited += st.ignores_sigchld && !m->ignores_sigchld;
+	m->ignores_sigchld |= st.ignores_sigchld;
+	m->got |= PROCESSES_MARKS;
+}
+
+/* ---- what is dear, on a budget ------------------------------------------------------------------------------------ */
+
+/* Of a crowd, who has done nothing since its io and status were read is not asked for them at each turn. */
+static bool sleeps_on(const struct processes *p, struct member *m)
+{
+	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->got & PROCESSES_CPU) || m->stirs_at_marks != stirs(m) ||
+		m->rss != m->rss_at_marks)
+		return false;
+	return ++m->slept < SLEPT_MOST;
+}
+
+/* Io is read with the rest where its file is kept open; by path it takes three times as long, and a round with it. */
+static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+{
+	m->visited = true;
+	if ((what & PROCESSES_CPU) && !(m->got & PROCESSES_CPU))
+		cpu_read(p, m, out);
+	if (sleeps_on(p, m))
+		return;
+	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
+		io_read(p, m, out);
+	if ((what & PROCESSES_MARKS) && !m->gone)
+		marks_read(p, m, out);
+}
+
+struct budget {
+	uint64_t until_ns;
+	unsigned n;
+};
+
+static bool budget_left(struct budget *b)
+{
+	return ++b->n % ROUND_BATCH != 0 || clock_boot_ns() < b->until_ns;
+}
+
+static bool is_awake(const struct member *m)
+{
+	return m->busy || m->rss != m->rss_at_marks;
+}
+
+/* Goes once round from *cursor over the members that were not yet visited, only those that are awake where that is asked.
+ * Leaves the cursor at the first one that it had no time for. */
+static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned what, struct budget *b,
+	struct framebuf *out)
+{
+	size_t from = p->n > 0 ? *cursor % p->n : 0;
+
+	for (size_t k = 0; k < p->n; k++) {
+		size_t i = (from + k) % p->n;
+		struct member *m = &p->members[i];
+
+		if (m->visited || m->gone || (awake && !is_awake(m)))
+			continue;
+		if (!budget_left(b)) {
+			*cursor = i;
+			return;
+		}
+		dear_read(p, m, what, out);
+	}
+}
+
+/* Three parts of the time are for those that do something, and one is left to whoever may have woken up; where all sleep,
+ * two parts are enough to come round soon. */
+static void round_all(struct processes *p, unsigned what, struct framebuf *out)
+{
+	/* A whole machine is looked at by somebody who sits before it: what most of it does can wait. */
+	const uint64_t share = p->all ? ROUND_SHARE_NS / 2 : ROUND_SHARE_NS, began = clock_boot_ns();
+	struct budget b = { .until_ns = began + 3 * share };
+	uint64_t now;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->members[i].is_main && !p->members[i].gone)
+			dear_read(p, &p->members[i], what, out);
+	}
+	round_go(p, &p->round_awake, true, what, &b, out);
+	now = clock_boot_ns();
+	b.until_ns = now > began + share ? now + share : began + 2 * share;
+	round_go(p, &p->round_rest, false, what, &b, out);
+	for (size_t i = 0; i < p->n; i++)
+		p->members[i].visited = false;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------ */
+
+static void rss_tell(struct member *m, struct framebuf *out)
+{
+	struct reading rss = reading_of(M_PROC_RSS, m->id, (int64_t) m->rss);
+
+	if (m->burst > m->rss)
+		rss.max = (int64_t) m->burst;
+	m->burst = 0;
+	framebuf_reading(out, rss);
+	framebuf_value(out, M_PROC_RSS_FILE, m->id, (int64_t) m->rss_file);
+	m->silent &= ~(uint32_t) MEMORY_BITS;
+}
+
+static void got_tell(struct member *m, struct framebuf *out)
+{
+	if (m->got & PROCESSES_MEMORY)
+		rss_tell(m, out);
+	if (m->got & ~(unsigned) PROCESSES_MEMORY) {
+		for (size_t i = 0; i < ROWS; i++) {
+			if (!(m->got & rows[i].what))
+				continue;
+			member_tell(m, rows[i].metric,
+				*(const struct maybe *) (const void *) ((const char *) m + rows[i].from), out);
+		}
+	}
+	m->got = 0;
+}
+
+/* Of a crowd, most sleep: whose processor time stood still is likely to stand still. */
+static bool waits_its_turn(const struct processes *p, const struct member *m, unsigned what)
+{
+	return (what & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+}
+
+static void groups_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+{
+	if (what & PROCESSES_MEMORY)
+		memory_read(p, m, out);
+	if ((what & PROCESSES_CPU) && !m->gone && !waits_its_turn(p, m, what))
+		cpu_read(p, m, out);
+	if ((what & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
+		io_read(p, m, out);
+}
+
+/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. A crowd in which
+ * nobody was taken over is not gone through again. */
+static void waited_notice(struct processes *p)
+{
+	char text[256];
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+		const int fd = m->fd[KEEP_STATM];
+
+		m->gone |= fd >= 0 && m->tid == m->pid && smallfile_pread(fd, text, sizeof(text)) == -ESRCH;
+	}
+}
+
+int processes_read(struct processes *p, unsigned what, struct framebuf *out)
+{
+	for (size_t i = 0; i < p->n; i++)
+		groups_read(p, &p->members[i], what, out);
+	if (what & (PROCESSES_IO | PROCESSES_MARKS))
+		round_all(p, what, out);
+	if (p->took_over && p->n > 1 && !p->all)
+		waited_notice(p);
+	p->took_over = false;
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->members[i].got)
+			got_tell(&p->members[i], out);
+	}
+	members_sweep(p, out);
+	return out->error;
+}
+
+void processes_bursts(struct processes *p, struct framebuf *out)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct member *m = &p->members[i];
+
+		if (m->burst > m->rss && m->rss > 0 && !m->gone)
+			rss_tell(m, out);
+	}
+}
+
+int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out)
+{
+	for (size_t k = 0; k < n; k++) {
+		uint32_t i;
+
+		if (!map_get(&p->by_id, ids[k], &i))
+			continue;
+		struct member *m = &p->members[i];
+
+		groups_read(p, m, what, out);
+		if (!m->gone)
+			dear_read(p, m, what, out);
+		m->visited = false;
+		got_tell(m, out);
+	}
+	members_sweep(p, out);
+	return out->error;
+}

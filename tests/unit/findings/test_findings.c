@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each rule fires on one side of its threshold and is silent, with a reason, on the other.
+ */
+#include "findings/finding.h"
+#include "findings_rig.h"
+
+static void test_a_good_run_has_none(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(findings_make(&m.s, NULL), 0);
+	assert_int_equal(m.s.n_findings, 23);
+	for (size_t i = 0; i < m.s.n_findings; i++) {
+		if (m.s.findings[i].fired)
+			fail_msg("%s: %s", m.s.findings[i].code, m.s.findings[i].message);
+	}
+	made_done(&m);
+}
+
+static void test_out_of_memory_counted(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	m.s.oom_kills = known(0);
+	assert_false(fires(&m, "out-of-memory"));
+	/* A descendant was killed and main went on: the counter alone is enough. */
+	m.s.oom_kills = known(1);
+	m.s.oom_killed = true;
+	const struct finding *f = judged(&m, "out-of-memory", NULL);
+
+	assert_true(f->fired);
+	assert_int_equal(f->severity, SEVERITY_ERROR);
+	assert_true(evidence_of(f, "oom_kills") == 1);
+	assert_true(evidence_of(f, "peak_bytes") == (double) MIB(413));
+	assert_says(f->message, "a process of the job for lack of memory");
+	assert_null(strstr(f->message, "suspected"));
+	made_done(&m);
+}
+
+static void test_out_of_memory_suspected(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->limit_bytes = known(GIB(32));
+	m.f->exit_status = known(SIGKILL);
+	set_peak(&m, GIB(32) / 100 * 95 - 1);
+	assert_false(fires(&m, "out-of-memory"));
+	set_peak(&m, GIB(32) / 100 * 95 + 1000);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "suspected");
+	/* Another end at the same size is none. */
+	m.f->exit_status = known(SIGTERM);
+	assert_false(fires(&m, "out-of-memory"));
+	m.f->exit_status = known(9 << 8);
+	assert_false(fires(&m, "out-of-memory"));
+	/* Without a limit the machine is one. */
+	m.f->limit_bytes = UNKNOWN;
+	m.f->exit_status = known(SIGKILL);
+	assert_false(fires(&m, "out-of-memory"));
+	set_peak(&m, GIB(63));
+	assert_true(fires(&m, "out-of-memory"));
+	made_done(&m);
+}
+
+static void test_out_of_memory_names_the_victim(void **state)
+{
+	struct made m;
+	struct process victim = {
+		.id = 2,
+		.pid = 5123,
+		.name = "solver",
+		.ended = true,
+		.status_known = true,
+		.status = SIGKILL,
+		.start_ns = 5,
+		.peak_bytes = GIB(31),
+	};
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	assert_int_equal(job_restore_process(m.job, &victim), 0);
+	m.s.oom_kills = known(3);
+	m.s.oom_killed = true;
+	m.f->limit_bytes = known(GIB(32));
+	set_peak(&m, GIB(31.9));
+	m.s.combined.at_ns = known(SECONDS(40));
+	const struct finding *f = judged(&m, "out-of-memory", NULL);
+
+	assert_says(f->message, "pid 5123 (solver) and 2 more for lack of memory, peak 31.9 GiB of 32.0 (100 %)");
+	assert_true(evidence_of(f, "victim_pid") == 5123);
+	assert_true(evidence_of(f, "growth_bytes_per_s") == (double) GIB(31.9) / 40);
+	assert_int_equal(f->from_ns, SECONDS(30));
+	assert_int_equal(f->to_ns, SECONDS(41.2));
+	made_done(&m);
+}
+
+/* The kernel's word counts for more than a status; and main for more than what died before or after it. */
+static void test_out_of_memory_believes_the_kernel(void **state)
+{
+	struct made m;
+	const struct process killed = {
+		.id = 2,
+		.pid = 41,
+		.name = "killed",
+		.ended = true,
+		.status_known = true,
+		.status = SIGKILL,
+		.start_ns = 5,
+	};
+	const struct process main = { .id = 4, .pid = 40, .name = "main", .is_main = true, .start_ns = 4 };
+	struct event events[] = {
+		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 3, .text = "program" },
+		{ .kind = EVENT_OOM, .entity = ENTITY_PROCESS, .id = 4, .text = "" },
+	};
+	struct frame frame = { .source = FRAME_RECORDER, .live = true, .n_events = 1, .events = events };
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(job_restore_process(m.job, &killed), 0);
+	made_process(&m, 3, "named", MIB(2), false);
+	assert_int_equal(job_restore_process(m.job, &main), 0);
+	m.s.oom_killed = true;
+	m.s.oom_kills = known(1);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(killed) for lack of memory");
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(program) for lack of memory");
+	frame.events = &events[1];
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	frame.events = &events[0];
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "(main) for lack of memory");
+	made_done(&m);
+}
+
+/* Weaker evidence: what the machine counted, where the job's cgroup could not be asked. */
+static void test_out_of_memory_on_the_machine(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "solver", MIB(2), true);
+	m.s.host_oom_kills = known(2);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_false(f->fired);
+	assert_says(f->why_not, "killed 2 processes on this machine for lack of memory during the run, SIGKILL did not end");
+	m.f->exit_status = known(SIGKILL);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "suspected, the kernel killed 2 processes on this machine for lack of memory during the run");
+	assert_true(evidence_of(f, "host_oom_kills") == 2);
+	/* Nobody was killed in the job's own cgroup: those were others. */
+	m.s.oom_kills = known(0);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_false(f->fired);
+	assert_says(f->why_not, "the kernel counted no OOM kill, SIGKILL ended it");
+	m.s.oom_kills = UNKNOWN;
+	m.s.host_oom_kills = known(0);
+	assert_false(fires(&m, "out-of-memory"));
+	made_done(&m);
+}
+
+/* In a cgroup where others are, too, a kill may be theirs. */
+static void test_out_of_memory_nearby(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "solver", MIB(2), true);
+	m.s.oom_kills = known(1);
+	assert_true(fires(&m, "out-of-memory"));
+	assert_says(finding_of(&m, "out-of-memory")->message, "in the job's cgroup, where others are, too");
+	assert_null(strstr(finding_of(&m, "out-of-memory")->message, "solver"));
+	made_done(&m);
+}
+
+/* Whom SIGKILL ended there is one of those who may have been it; the kernel's log says otherwise, where it could be read. */
+static void test_out_of_memory_nearby_and_killed(void **state)
+{
+	const struct process main = { .id = 1, .pid = 40, .name = "solver", .is_main = true, .start_ns = 4, .ended = true, .status_known = true, .status = SIGKILL };
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	assert_int_equal(job_restore_process(m.job, &main), 0);
+	m.f->exit_status = known(SIGKILL);
+	m.s.oom_kills = known(1);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "The kernel killed a process for lack of memory in the job's cgroup, where others are, too; "
+				"it may have been pid 40 (solver), which SIGKILL ended");
+	assert_true(evidence_of(f, "victim_pid") == 40);
+	assert_true(memory_may_have_ended_it(&m.s));
+	m.s.oom_kills = known(3);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_says(f->message, "The kernel killed 3 processes for lack of memory in the job's cgroup, where others are, too; "
+				"one of them may have been pid 40 (solver), which SIGKILL ended");
+	m.f->oom_log = known(1);
+	f = judged(&m, "out-of-memory", NULL);
+	assert_true(f->fired);
+	assert_says(f->message, "where others are, too; its log does not name pid 40 (solver), which SIGKILL ended");
+	assert_false(memory_may_have_ended_it(&m.s));
+	/* The job's own group: somebody of the job, but not that one. */
+	m.s.oom_killed = true;
+	f = judged(&m, "out-of-memory", NULL);
+	assert_says(f->message, "The kernel killed a process of the job and 2 more for lack of memory");
+	assert_null(strstr(f->message, "solver"));
+	m.s.oom_killed = false;
+	/* Nor does what the machine counted make a suspicion, then. */
+	m.s.oom_kills = UNKNOWN;
+	m.s.host_oom_kills = known(1);
+	assert_false(fires(&m, "out-of-memory"));
+	m.f->oom_log = known(0);
+	assert_true(fires(&m, "out-of-memory"));
+	made_done(&m);
+}
+
+static void test_near_limit_by_peak(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->limit_bytes = known(GIB(10));
+	set_peak(&m, GIB(9));
+	assert_false(fires(&m, "memory-near-limit"));
+	assert_says(finding_of(&m, "memory-near-limit")->why_not, "peak 9.00 GiB of 10.0 (90 %)");
+	set_peak(&m, GIB(9) + 1);
+	assert_true(fires(&m, "memory-near-limit"));
+	/* The smaller limit counts, and the cgroup's page cache does not. */
+	m.s.cgroup_limit = known(GIB(11));
+	m.s.cgroup_peak = known(GIB(11));
+	set_peak(&m, GIB(8));
+	assert_false(fires(&m, "memory-near-limit"));
+	m.s.cgroup_limit = known(GIB(8.5));
+	assert_true(fires(&m, "memory-near-limit"));
+	assert_int_equal(finding_of(&m, "memory-near-limit")->severity, SEVERITY_WARN);
+	/* out-of-memory says more. */
+	m.s.oom_killed = true;
+	assert_false(fires(&m, "memory-near-limit"));
+	made_done(&m);
+}
+
+static void test_near_limit_by_pressure(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.s.wall_ns = known(SECONDS(100));
+	made_counter(&m, M_HOST_PSI_MEM, SECONDS(7), SECONDS(17));
+	assert_false(fires(&m, "memory-near-limit"));
+	made_counter(&m, M_HOST_PSI_MEM, SECONDS(7), SECONDS(17.01));
+	assert_true(fires(&m, "memory-near-limit"));
+	assert_says(finding_of(&m, "memory-near-limit")->message, "waited for memory 10 % of the time");
+	/* In a short run a tenth of it is nothing. */
+	m.s.wall_ns = known(SECONDS(9.9));
+	made_counter(&m, M_HOST_PSI_MEM, 0, SECONDS(4.95));
+	assert_false(fires(&m, "memory-near-limit"));
+	assert_says(judged(&m, "memory-near-limit", NULL)->why_not, "waited for memory 50 % of the time, it takes more than 10 % of ten seconds");
+	made_done(&m);
+}
+
+/* An hour under Slurm with 64 GiB, 16 processors and 4 hours asked for on a machine of 256 GiB. */
+static void made_slurm(struct made *m)
+{
+	made_new(m);
+	set_text(&m->f->scheduler, "slurm");
+	m->f->capacity_bytes = known(GIB(256));
+	m->f->request_bytes = known(GIB(64));
+	m->s.wall_ns = known(SECONDS(3600));
+	set_peak(m, GIB(22.4));
+}
+
+static void test_memory_request(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	const struct finding *f = judged(&m, "memory-request", NULL);
+
+	assert_true(f->fired);
+	assert_int_equal(f->severity, SEVERITY_HINT);
+	assert_string_equal(f->message, "Ask for 27 GiB, not 64 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+	assert_true(evidence_of(f, "advice_bytes") == (double) GIB(27));
+	/* 70 % of 64 GiB are 44.8: 44 GiB is less, 45 is not. */
+	set_peak(&m, GIB(44) / 6 * 5);
+	assert_true(fires(&m, "memory-request"));
+	set_peak(&m, GIB(44) / 6 * 5 + 100);
+	assert_false(fires(&m, "memory-request"));
+	assert_says(finding_of(&m, "memory-request")->why_not, "45.0 GiB would do");
+	made_done(&m);
+}
+
+static void test_memory_request_is_silent(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	m.s.wall_ns = known(SECONDS(300));
+	assert_false(fires(&m, "memory-request"));
+	m.s.wall_ns = known(SECONDS(300.1));
+	assert_true(fires(&m, "memory-request"));
+	m.f->exit_status = known(1 << 8);
+	assert_false(fires(&m, "memory-request"));
+	m.f->exit_status = known(0);
+	m.f->stopped_by = known(124);
+	assert_false(fires(&m, "memory-request"));
+	m.f->stopped_by = UNKNOWN;
+	m.s.complete = false;
+	assert_false(fires(&m, "memory-request"));
+	m.s.complete = true;
+	/* The whole node: there is nobody to leave the rest to. */
+	m.f->capacity_bytes = known(GIB(71));
+	assert_false(fires(&m, "memory-request"));
+	m.f->capacity_bytes = known(GIB(72));
+	assert_true(fires(&m, "memory-request"));
+	m.f->srun_seen = known(1);
+	assert_false(fires(&m, "memory-request"));
+	m.f->srun_seen = known(0);
+	m.f->ranks = known(4);
+	assert_false(fires(&m, "memory-request"));
+	made_done(&m);
+}
+
+static void test_memory_request_without_one(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	m.f->request_bytes = UNKNOWN;
+	assert_true(fires(&m, "memory-request"));
+	assert_string_equal(finding_of(&m, "memory-request")->message,
+		"Ask for 27 GiB (peak 22.4 GiB + 20 %, one run).\n#SBATCH --mem=27G");
+	set_text(&m.f->scheduler, NULL);
+	assert_false(fires(&m, "memory-request"));
+	made_done(&m);
+}
+
+/* Too small a request ends a job: what could have been counts, and what lay elsewhere. */
+static void test_memory_request_is_careful(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families", GIB(9), GIB(10), GIB(12));
+	m.s.swap_peak = known(GIB(2));
+	m.s.hugetlb_peak = known(GIB(1));
+	judged(&m, "memory-request", NULL);
+	assert_says(finding_of(&m, "memory-request")->message, "--mem=18G");
+	made_done(&m);
+}
+
+static void test_requests_look_at_earlier_runs(void **state)
+{
+	struct made m;
+	struct earlier_runs earlier = {
+		.n = 2,
+		.peak_bytes = known(GIB(30)),
+		.wall_ns = known(SECONDS(7000)),
+		.cores_ppm = known(6500000),
+		.peak_run = "12",
+	};
+
+	(void) state;
+	made_slurm(&m);
+	m.f->request_time_ns = known(SECONDS(14400));
+	m.f->request_cpus = known(16);
+	m.s.cores_mean_ppm = known(1000000);
+	judged(&m, "memory-request", &earlier);
+	assert_says(finding_of(&m, "memory-request")->message, "(peak 30.0 GiB + 20 %, max of 3 runs: run 12)");
+	assert_says(finding_of(&m, "memory-request")->message, "\n#SBATCH --mem=36G --cpus-per-task=7");
+	assert_says(finding_of(&m, "time-request")->message, "took 1:56:40 + 25 %, rounded up to 5 minutes, max of 3 runs");
+	assert_says(finding_of(&m, "time-request")->message, "\n#SBATCH --time=2:30:00");
+	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus"));
+	/* This run is the largest: no other is named. */
+	earlier.peak_bytes = known(GIB(20));
+	judged(&m, "memory-request", &earlier);
+	assert_says(finding_of(&m, "memory-request")->message, "(peak 22.4 GiB + 20 %, max of 3 runs).");
+	/* An earlier one needed it all. */
+	earlier.peak_bytes = known(GIB(60));
+	assert_false(judged(&m, "memory-request", &earlier)->fired);
+	made_done(&m);
+}
+
+static void test_memory_steps(void **state)
+{
+	static const struct {
+		int64_t peak;
+		const char *line;
+	} rows[] = {
+		{ 1, "--mem=64M" },
+		{ MIB(53.3), "--mem=64M" },
+		{ MIB(53.4), "--mem=128M" },
+		{ MIB(413), "--mem=512M" },
+		{ GIB(1), "--mem=1280M" },
+		{ GIB(2.5), "--mem=3G" },
+		{ GIB(6.6), "--mem=8G" },
+		{ GIB(100), "--mem=120G" },
+	};
+	struct made m;
+
+	(void) state;
+	made_slurm(&m);
+	m.f->request_bytes = UNKNOWN;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		set_peak(&m, rows[i].peak);
+		judged(&m, "memory-request", NULL);
+		assert_string_equal(strstr(finding_of(&m, "memory-request")->message, "--mem"), rows[i].line);
+	}
+	made_done(&m);
+}
+
+static void test_time_request(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->request_time_ns = known(SECONDS(7200));
+	m.s.wall_ns = known(SECONDS(4319.9));
+	const struct finding *f = judged(&m, "time-request", NULL);
+
+	assert_true(f->fired);
+	assert_string_equal(f->message,
+		"Ask for 1:30:00, not 2:00:00: it may start sooner (took 1:12:00 + 25 %, rounded up to 5 minutes, one run).\n#SBATCH --time=1:30:00");
+	m.s.wall_ns = known(SECONDS(4320));
+	assert_false(fires(&m, "time-request"));
+	/* Five minutes are the least that is worth a line: nothing shorter than what was asked for. */
+	m.f->request_time_ns = known(SECONDS(300));
+	m.s.wall_ns = known(SECONDS(100));
+	assert_false(fires(&m, "time-request"));
+	m.f->request_time_ns = known(SECONDS(360000));
+	assert_true(fires(&m, "time-request"));
+	m.s.wall_ns = known(SECONDS(60));
+	assert_false(fires(&m, "time-request"));
+	m.s.wall_ns = known(SECONDS(100000));
+	judged(&m, "time-request", NULL);
+	assert_says(finding_of(&m, "time-request")->message, "#SBATCH --time=1-10:45:00");
+	made_done(&m);
+}
+
+static void test_processors(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->request_time_ns = known(SECONDS(14400));
+	m.s.wall_ns = known(SECONDS(3600));
+	m.f->request_cpus = known(16);
+	m.s.cores_mean_ppm = known(7999999);
+	judged(&m, "time-request", NULL);
+	assert_says(finding_of(&m, "time-request")->message, "#SBATCH --time=1:15:00 --cpus-per-task=8");
+	m.s.cores_mean_ppm = known(8000000);
+	judged(&m, "time-request", NULL);
+	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus-per-task"));
+	m.s.cores_mean_ppm = known(0);
+	judged(&m, "time-request", NULL);
+	assert_says(finding_of(&m, "time-request")->message, "--cpus-per-task=1");
+	m.f->request_cpus = known(1);
+	judged(&m, "time-request", NULL);
+	assert_null(strstr(finding_of(&m, "time-request")->message, "--cpus-per-task"));
+	made_done(&m);
+}
+
+static void test_blind_spots(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->taskstats = known(0);
+	assert_false(fires(&m, "blind-spots"));
+	m.f->srun_seen = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
+	m.f->srun_seen = known(0);
+
+	m.f->ticks = known(19);
+	assert_false(fires(&m, "blind-spots")); /* exact without samples */
+	m.s.combined.method = METHOD_SAMPLED;
+	assert_true(fires(&m, "blind-spots"));
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT);
+	m.f->ticks = known(20);
+	assert_false(fires(&m, "blind-spots"));
+
+	m.f->ticks = known(1000);
+	m.f->late_ticks = known(10);
+	assert_false(fires(&m, "blind-spots"));
+	m.f->late_ticks = known(11);
+	assert_true(fires(&m, "blind-spots"));
+	m.f->late_ticks = known(0);
+
+	m.f->longest_gap_ns = known(SECONDS(1));
+	assert_false(fires(&m, "blind-spots"));
+	m.f->longest_gap_ns = known(SECONDS(1.1));
+	assert_true(fires(&m, "blind-spots"));
+	m.f->interval_ns = known(SECONDS(1));
+	assert_false(fires(&m, "blind-spots"));
+
+	m.f->frames_dropped = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	m.f->frames_dropped = known(0);
+
+	/* A run that ended is not judged by what it was until then. */
+	m.s.complete = false;
+	m.s.lost = true;
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "The recorder was lost after 41.2 s: what came then was not seen");
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_WARN);
+	m.s.elsewhere = true; /* it may go on there */
+	assert_false(fires(&m, "blind-spots"));
+	m.s.lost = m.s.elsewhere = false; /* it still runs */
+	assert_false(fires(&m, "blind-spots"));
+	set_text(&m.f->recording_stopped, "no space left on device");
+	assert_true(fires(&m, "blind-spots"));
+	m.s.complete = true; /* its own recorder saw all of it */
+	assert_false(fires(&m, "blind-spots"));
+
+	/* Where bounds say enough, what could not be read does not matter. */
+	m.f->processes_hidden = known(8);
+	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(303));
+	assert_false(fires(&m, "blind-spots"));
+	m.s.combined = ram_figure(METHOD_BOUNDED, "fork families by name", MIB(300), MIB(302), MIB(400));
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "8 processes have another user's rights (setuid)");
+	m.f->processes_hidden = known(1);
+	assert_true(fires(&m, "blind-spots")); /* its parent may be seen */
+	assert_says(finding_of(&m, "blind-spots")->message, "1 process has another user's rights");
+	assert_says(finding_of(&m, "blind-spots")->message, "with the right to look (root, or CAP_SYS_PTRACE) hiwater sees it.");
+	m.f->refused_with_ptrace = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "hiwater has CAP_SYS_PTRACE, and the kernel refuses it all the same");
+	m.f->processes_hidden = known(0);
+	assert_false(fires(&m, "blind-spots"));
+
+	m.f->taskstats_lost = known(1);
+	assert_true(fires(&m, "blind-spots"));
+	assert_int_equal(finding_of(&m, "blind-spots")->severity, SEVERITY_HINT); /* strangers' maybe */
+	m.s.seen_at_least = true;
+	assert_int_equal(judged(&m, "blind-spots", NULL)->severity, SEVERITY_WARN);
+	m.s.seen_at_least = false;
+	m.f->taskstats_lost = UNKNOWN;
+
+	m.f->processes_left = known(1);
+	set_text(&m.f->left_names, "sleepd (5123)");
+	assert_true(fires(&m, "blind-spots"));
+	assert_says(finding_of(&m, "blind-spots")->message, "1 process lived on and was not measured further: sleepd (5123)");
+	made_done(&m);
+}
+
+/* A recording that was cut off: hardly anything is known, and nothing is made up from it. */
+static void test_nothing_known(void **state)
+{
+	const struct job_config config = { .page_bytes = 4096 };
+	struct made m = { .job = job_new(&config) };
+
+	(void) state;
+	m.s = (struct summary) { .job = m.job, .facts = job_facts_const(m.job) };
+	assert_int_equal(findings_make(&m.s, NULL), 0);
+	for (size_t i = 0; i < m.s.n_findings; i++)
+		assert_false(m.s.findings[i].fired);
+	made_done(&m);
+}
+
+/* What somebody does not want to read. */
+static void test_switched_off(void **state)
+{
+	struct made m;
+	const struct finding *f;
+
+	(void) state;
+	made_new(&m);
+	m.s.oom_killed = true;
+	assert_true(fires(&m, "out-of-memory"));
+	assert_int_equal(findings_switch_off(&m.s, NULL), 0);
+	assert_int_equal(findings_switch_off(&m.s, "out-of,memory,out-of-memory-x,"), 0);
+	assert_true(finding_of(&m, "out-of-memory")->fired);
+	assert_int_equal(findings_switch_off(&m.s, "swap, out-of-memory"), 0);
+	f = finding_of(&m, "out-of-memory");
+	assert_false(f->fired);
+	assert_null(f->message);
+	assert_says(f->why_not, "HIWATER_FINDINGS_OFF");
+	made_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_a_good_run_has_none),
+		cmocka_unit_test(test_out_of_memory_counted),
+		cmocka_unit_test(test_out_of_memory_suspected),
+		cmocka_unit_test(test_out_of_memory_names_the_victim),
+		cmocka_unit_test(test_out_of_memory_believes_the_kernel),
+		cmocka_unit_test(test_out_of_memory_on_the_machine),
+		cmocka_unit_test(test_out_of_memory_nearby),
+		cmocka_unit_test(test_out_of_memory_nearby_and_killed),
+		cmocka_unit_test(test_near_limit_by_peak),
+		cmocka_unit_test(test_near_limit_by_pressure),
+		cmocka_unit_test(test_memory_request),
+		cmocka_unit_test(test_memory_request_is_silent),
+		cmocka_unit_test(test_memory_request_without_one),
+		cmocka_unit_test(test_memory_request_is_careful),
+		cmocka_unit_test(test_requests_look_at_earlier_runs),
+		cmocka_unit_test(test_memory_steps),
+		cmocka_unit_test(test_time_request),
+		cmocka_unit_test(test_processors),
+		cmocka_unit_test(test_blind_spots),
+		cmocka_unit_test(test_nothing_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

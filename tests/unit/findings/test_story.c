@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The story of a moment made by hand.
+ */
+#include "findings_rig.h"
+
+#include <math.h>
+
+#include "findings/story.h"
+
+static void made_event(struct made *m, enum event_kind kind, double at_s, uint32_t id, const char *text)
+{
+	const struct event e = {
+		.time_ns = (uint64_t) SECONDS(at_s),
+		.kind = kind,
+		.entity = id ? ENTITY_PROCESS : ENTITY_JOB,
+		.id = id,
+		.text = text,
+	};
+	const struct frame frame = { .source = FRAME_RECORDER, .live = true, .time_ns = e.time_ns, .n_events = 1, .events = &e };
+
+	assert_int_equal(job_apply(m->job, &frame), 0);
+}
+
+static void made_victim(struct made *m, uint32_t id, const char *name, int64_t peak, double ended_s)
+{
+	struct process p = {
+		.id = id,
+		.pid = 5000 + (int32_t) id,
+		.start_ns = id,
+		.born_ns = 1,
+		.ended = true,
+		.ended_ns = (uint64_t) SECONDS(ended_s),
+		.status_known = true,
+		.status = SIGKILL,
+		.peak_bytes = peak,
+	};
+
+	(void) snprintf(p.name, sizeof(p.name), "%s", name);
+	assert_int_equal(job_restore_process(m->job, &p), 0);
+}
+
+/* Flat at 20 GiB for 100 s, then 100 MiB/s up to 100 s later, with a ripple of 50 MiB. */
+static void rise(struct story_level levels[2000])
+{
+	for (int i = 0; i < 2000; i++) {
+		const double t = i / 10.0;
+
+		levels[i].time_ns = (uint64_t) SECONDS(t);
+		levels[i].bytes = GIB(20) + MIB(t < 100 ? 0 : (t - 100) * 100) + MIB(i % 2 ? 50 : 0);
+	}
+}
+
+static void test_who_was_killed(void **state)
+{
+	const struct story_held held[] = { { 1, MIB(2) }, { 2, GIB(29) }, { 3, GIB(1) }, { 9, GIB(7) } };
+	struct story_level levels[2000];
+	struct made m;
+	struct story_moment when;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	made_victim(&m, 2, "solver", GIB(31), 200);
+	made_process(&m, 3, "loader", GIB(1), true);
+	m.f->limit_bytes = known(GIB(32));
+	m.f->request_bytes = known(GIB(32));
+	assert_false(story_when(&m.s, &when));
+	made_event(&m, EVENT_TRIGGER, 150, 0, "SIGUSR2");
+	made_event(&m, EVENT_TRIGGER, 201, 0, "out of memory: the kernel killed a process in the job's cgroup");
+	made_event(&m, EVENT_OOM, 210, 2, "solver");
+	rise(levels);
+	assert_true(story_when(&m.s, &when));
+	/* The victim's end, not when it was told of. */
+	assert_int_equal(when.at_ns, SECONDS(200));
+	assert_false(when.on_gpu);
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { when.at_ns, false, held, 4, levels, 2000 }), 0);
+	const struct story *s = &m.s.story;
+
+	assert_string_equal(s->what, "out of memory: the kernel killed solver[5002]");
+	assert_true(s->memory && !s->on_gpu);
+	assert_int_equal(s->n_holders, 3); /* 9 is nobody that is known */
+	assert_int_equal(s->holders[0].bytes, GIB(31));
+	assert_true(s->holders[0].killed && !s->holders[1].killed);
+	assert_string_equal(s->holders[1].process->name, "loader");
+	assert_int_equal(s->held.value, GIB(31));
+	assert_in_range(s->since_ns.value, SECONDS(99), SECONDS(103));
+	assert_true(fabs(s->growth_per_s / (double) MIB(100) - 1) < 0.03);
+	assert_non_null(strstr(s->advice, "ask for more than the 32.0 GiB requested"));
+	made_done(&m);
+}
+
+/* The next look at who holds what comes when the victim's successor runs already. */
+static void test_who_came_after_held_nothing_then(void **state)
+{
+	const struct story_held held[] = { { 1, MIB(2) }, { 2, GIB(3) }, { 3, GIB(1) }, { 4, GIB(2) } };
+	struct process next = { .id = 4, .pid = 5004, .start_ns = 4, .name = "sleep", .born_ns = (uint64_t) SECONDS(200) };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	made_victim(&m, 2, "solver", GIB(3), 200);
+	made_process(&m, 3, "loader", GIB(1), true);
+	assert_int_equal(job_restore_process(m.job, &next), 0);
+	made_event(&m, EVENT_OOM, 201, 2, "solver");
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(200), .held = held, .n_held = 4 }), 0);
+	assert_int_equal(m.s.story.n_holders, 3);
+	for (size_t i = 0; i < m.s.story.n_holders; i++)
+		assert_int_not_equal(m.s.story.holders[i].process->id, 4);
+	made_done(&m);
+}
+
+static void test_flat_is_no_growth(void **state)
+{
+	struct story_level levels[2000];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_event(&m, EVENT_TRIGGER, 99, 0, "SIGUSR2");
+	rise(levels);
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(99), .levels = levels, .n_levels = 1000 }), 0);
+	assert_false(m.s.story.since_ns.known);
+	assert_false(m.s.story.memory);
+	assert_string_equal(m.s.story.what, "SIGUSR2");
+	made_done(&m);
+}
+
+/* What a device ran out of is not the host's memory, and the kernel killed nobody. */
+static void test_a_device(void **state)
+{
+	struct made m;
+	struct story_moment when;
+
+	(void) state;
+	made_new(&m);
+	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
+	assert_true(story_when(&m.s, &when));
+	assert_int_equal(when.at_ns, SECONDS(30));
+	assert_true(when.on_gpu);
+	assert_int_equal(story_make(&m.s, &when), 0);
+	assert_true(m.s.story.memory && m.s.story.on_gpu);
+	assert_non_null(strstr(m.s.story.advice, "smaller batch"));
+	made_done(&m);
+}
+
+/* The last looks before its end is told of are at what the victim left behind. */
+static void test_growth_until_the_kill(void **state)
+{
+	const struct story_held held[] = { { 2, GIB(29) } };
+	struct story_level levels[2000];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 2, "solver", GIB(31), 199.9);
+	made_event(&m, EVENT_OOM, 200, 2, "solver");
+	rise(levels);
+	for (int i = 1995; i < 2000; i++)
+		levels[i].bytes = GIB(1);
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199.9), false, held, 1, levels, 2000 }), 0);
+	assert_in_range(m.s.story.since_ns.value, SECONDS(99), SECONDS(103));
+	assert_true(fabs(m.s.story.growth_per_s / (double) MIB(100) - 1) < 0.03);
+	assert_int_equal(m.s.story.held.value, GIB(31));
+	made_done(&m);
+}
+
+/* 80 MiB for 2 s, 2 MiB for 1 s; then it ran into 100 MiB, at 3.1 s, faster than looks saw. */
+static size_t freed_before(struct story_level levels[31])
+{
+	for (int i = 0; i < 31; i++)
+		levels[i] = (struct story_level) { (uint64_t) SECONDS(i / 10.0), i > 0 && i < 20 ? MIB(80) : MIB(2) };
+	return 31;
+}
+
+static void assert_jump(const struct story *s)
+{
+	assert_in_range(s->since_ns.value, SECONDS(2.9), SECONDS(3));
+	assert_int_equal(s->from_bytes.value, MIB(2));
+	assert_true(s->growth_per_s > (double) MIB(500));
+	assert_null(strstr(s->advice, "never freed"));
+}
+
+/* Who falls back has ended a growth, whoever it was that gave its memory back. */
+static void test_what_was_freed_before_is_no_growth(void **state)
+{
+	const struct story_held held[] = { { 2, MIB(2) } };
+	struct story_level levels[31];
+	struct made m;
+
+	(void) state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		struct process victim = { .id = 2, .pid = 5002, .start_ns = 2, .name = "hold", .ended = true, .peak_bytes = MIB(98) };
+
+		victim.born_ns = is_old ? 1 : (uint64_t) SECONDS(3.05);
+		victim.ended_ns = (uint64_t) SECONDS(3.1);
+		victim.status_known = true;
+		victim.status = SIGKILL;
+		made_new(&m);
+		m.f->limit_bytes = known(MIB(100));
+		m.s.wall_ns = known(SECONDS(3.2));
+		assert_int_equal(job_restore_process(m.job, &victim), 0);
+		made_event(&m, EVENT_OOM, 3.1, 2, "hold");
+		assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(3.1), false, held, (size_t) is_old, levels, freed_before(levels) }), 0);
+		assert_jump(&m.s.story);
+		/* The finding says the same. */
+		m.s.oom_killed = true;
+		const struct finding *f = judged(&m, "out-of-memory", NULL);
+
+		assert_true(evidence_of(f, "growing_since_s") == (double) m.s.story.since_ns.value / 1e9);
+		assert_true(evidence_of(f, "growth_bytes_per_s") == m.s.story.growth_per_s);
+		made_done(&m);
+	}
+}
+
+/* One that no look found: the kernel's mark is all there is. */
+static void test_a_short_life(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "sh", MIB(2), true);
+	made_victim(&m, 2, "burst", GIB(3), 20);
+	made_event(&m, EVENT_OOM, 20, 2, "burst");
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(20) }), 0);
+	assert_int_equal(m.s.story.n_holders, 1);
+	assert_int_equal(m.s.story.holders[0].bytes, GIB(3));
+	made_done(&m);
+}
+
+static void test_many_processes(void **state)
+{
+	struct story_held held[20];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->limit_bytes = known(GIB(20));
+	for (uint32_t id = 1; id <= 20; id++) {
+		made_process(&m, id, "worker", GIB(1), true);
+		held[id - 1] = (struct story_held) { id, MIB(1000 + id) };
+	}
+	made_event(&m, EVENT_OOM, 20, 0, "");
+	const struct story_level level = { SECONDS(19), GIB(19.5) };
+
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(20), false, held, 20, &level, 1 }), 0);
+	assert_int_equal(m.s.story.n_holders, STORY_HOLDERS);
+	assert_int_equal(m.s.story.others, 15);
+	assert_int_equal(m.s.story.holders[0].bytes, MIB(1020));
+	assert_int_equal(m.s.story.others_bytes, MIB(15 * 1000 + 15 * 16 / 2));
+	assert_non_null(strstr(m.s.story.advice, "fewer processes"));
+	made_done(&m);
+}
+
+/* What comes first is not what says the most. */
+static void test_which_event_is_told(void **state)
+{
+	static const char *const texts[] = { "SIGUSR2", "alert: loss is nan: nan", "GPU memory alert: gpu.mem > 95%: gpu 0: 39 GiB",
+		"RAM alert: ram > 90%: 29 GiB", "signal 11 ended the job", "out of memory: CUDA: tried to allocate 2 GiB" };
+	struct story_moment when;
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		/* Of equals the first: of the two alerts about memory that of the GPU. */
+		const char *told = i == 1 ? texts[0] : i == 3 ? texts[2]
+							      : texts[i];
+
+		made_event(&m, EVENT_TRIGGER, 10 + (double) i, 0, texts[i]);
+		assert_true(story_when(&m.s, &when));
+		assert_int_equal(when.on_gpu, i == 2 || i == 3 || i == 5);
+		assert_int_equal(story_make(&m.s, &when), 0);
+		assert_string_equal(m.s.story.what, told);
+		assert_int_equal(m.s.story.memory, i == 2 || i == 3 || i == 5);
+	}
+	made_done(&m);
+}
+
+static void test_an_alert_about_memory(void **state)
+{
+	const struct story_held held[] = { { 1, GIB(10) }, { 2, GIB(19) } };
+	struct story_level levels[2000];
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	m.f->limit_bytes = known(GIB(32));
+	made_process(&m, 1, "loader", GIB(10), true);
+	made_process(&m, 2, "trainer", GIB(19), true);
+	made_event(&m, EVENT_TRIGGER, 199, 0, "RAM alert: ram > 90%: 28.9 GiB of 32.0 GiB");
+	rise(levels);
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_true(m.s.story.memory && !m.s.story.on_gpu);
+	assert_string_equal(m.s.story.holders[0].process->name, "trainer");
+	assert_int_equal(m.s.story.held.value, levels[1990].bytes);
+	assert_true(m.s.story.since_ns.known);
+	assert_says(m.s.story.advice, "a larger limit than 32.0 GiB");
+	m.f->limit_bytes = UNKNOWN;
+	m.f->capacity_bytes = known(GIB(34));
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_says(m.s.story.advice, "a machine with more than 34.0 GiB");
+	m.f->capacity_bytes = known(GIB(64)); /* far from it */
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(199), false, held, 2, levels, 1991 }), 0);
+	assert_null(strstr(m.s.story.advice, "more than"));
+	made_done(&m);
+}
+
+/* On each GPU apart: what a process holds adds up. Others are told of, and what there is of it. */
+static void test_memory_of_gpus(void **state)
+{
+	const struct story_held held[] = { { 2, GIB(5) }, { 1, GIB(1) }, { 2, GIB(6) } };
+	const struct story_level level = { SECONDS(29), GIB(12) };
+	struct framebuf b = { 0 };
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_process(&m, 1, "helper", GIB(1), true);
+	made_process(&m, 2, "trainer", GIB(1), true);
+	framebuf_birth(&b, &(struct birth) { .entity = ENTITY_GPU, .id = 1, .gpu = { .uuid = "GPU-1", .name = "x", .vendor = "nvidia", .index = known(0), .memory_bytes = known(GIB(40)) } });
+	framebuf_value(&b, M_GPU_JOB_MEM, 1, GIB(12));
+	framebuf_value(&b, M_GPU_FOREIGN_MEM, 1, GIB(27));
+	const struct frame frame = framebuf_frame(&b, FRAME_NVML, SECONDS(29), UINT64_MAX);
+
+	assert_int_equal(job_apply(m.job, &frame), 0);
+	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { SECONDS(30), true, held, 3, &level, 1 }), 0);
+	const struct story *s = &m.s.story;
+
+	assert_int_equal(s->n_holders, 2);
+	assert_int_equal(s->holders[0].bytes, GIB(11));
+	assert_string_equal(s->holders[0].process->name, "trainer");
+	assert_int_equal(s->held.value, GIB(12));
+	assert_int_equal(s->limit.value, GIB(40));
+	assert_int_equal(s->foreign.value, GIB(27));
+	assert_says(s->advice, "a GPU of its own: others held 27.0 GiB there");
+	framebuf_done(&b);
+	made_done(&m);
+}
+
+/* Somebody kills a program after its device ran out of memory: the kernel killed nobody. */
+static void test_a_kill_by_somebody(void **state)
+{
+	struct made m;
+
+	(void) state;
+	made_new(&m);
+	made_victim(&m, 1, "python", GIB(3), 31);
+	made_event(&m, EVENT_TRIGGER, 30, 0, "out of memory: CUDA: tried to allocate 2 GiB");
+	assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(30) }), 0);
+	assert_string_equal(m.s.story.what, "out of memory: CUDA: tried to allocate 2 GiB");
+	made_done(&m);
+}
+
+static void test_sigkill_at_the_limit(void **state)
+{
+	struct made m;
+
+	(void) state;
+	for (int near = 0; near <= 1; near++) {
+		made_new(&m);
+		m.f->limit_bytes = known(GIB(4));
+		m.f->exit_status = known(SIGKILL);
+		m.s.combined.peak = known(near ? GIB(3.9) : GIB(1));
+		made_event(&m, EVENT_TRIGGER, 30, 0, "signal 9 ended the job");
+		assert_int_equal(story_make(&m.s, &(struct story_moment) { .at_ns = SECONDS(30) }), 0);
+		assert_int_equal(m.s.story.memory, near);
+		assert_string_equal(m.s.story.what, near ? "signal 9 ended the job: out of memory is suspected" : "signal 9 ended the job");
+		made_done(&m);
+	}
+}
+
+/* hiwater was killed, too: only the last frames speak. A recorder that was lost far from the limit says nothing. */
+static void test_cut_off(void **state)
+{
+	struct story_level levels[2000];
+	struct story_moment when;
+	struct made m;
+
+	(void) state;
+	rise(levels); /* up to 30 GiB, by 100 MiB a second */
+	for (int i = 0; i < 4; i++) {
+		made_new(&m);
+		m.s.complete = false;
+		m.s.lost = i != 3;
+		m.s.wall_ns = known(SECONDS(200));
+		m.f->limit_bytes = i == 2 ? UNKNOWN : known(i == 0 ? GIB(31) : GIB(60));
+		m.f->capacity_bytes = UNKNOWN;
+		assert_int_equal(story_when(&m.s, &when), i != 3);
+		when.levels = levels;
+		when.n_levels = i == 3 ? 0 : 2000;
+		if (i != 3)
+			assert_int_equal(story_make(&m.s, &when), 0);
+		assert_int_equal(m.s.story.what != NULL, i == 0);
+		if (i == 0)
+			assert_says(m.s.story.what, "the recording stops here without an end");
+		made_done(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_was_killed),
+		cmocka_unit_test(test_who_came_after_held_nothing_then),
+		cmocka_unit_test(test_flat_is_no_growth),
+		cmocka_unit_test(test_a_device),
+		cmocka_unit_test(test_growth_until_the_kill),
+		cmocka_unit_test(test_what_was_freed_before_is_no_growth),
+		cmocka_unit_test(test_a_short_life),
+		cmocka_unit_test(test_many_processes),
+		cmocka_unit_test(test_which_event_is_told),
+		cmocka_unit_test(test_an_alert_about_memory),
+		cmocka_unit_test(test_memory_of_gpus),
+		cmocka_unit_test(test_a_kill_by_somebody),
+		cmocka_unit_test(test_sigkill_at_the_limit),
+		cmocka_unit_test(test_cut_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

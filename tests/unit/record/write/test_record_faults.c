@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Disks that fill up or fail: one text, the recording ends, what was committed can be read, the caller goes on.
+ */
+#include "record/read/reader.h"
+#include "writer_rig.h"
+
+#include <errno.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <signal.h>
+
+/* ---- a VFS that fails ----------------------------------------------------------------------------------------------- */
+
+/* SQLite's own, but for the write that fails and all after it (sqlite.org/c3ref/io_methods.html). */
+struct faults {
+	sqlite3_vfs vfs;
+	sqlite3_vfs *real;
+	/* The file itself has other methods than what lies beside it. */
+	sqlite3_io_methods methods[2];
+	const sqlite3_io_methods *real_methods[2];
+	long left;       /* writes that still succeed; negative: all do */
+	int rc;          /* what the next gives */
+};
+
+static struct faults faults;
+
+static bool is_failing(void)
+{
+	if (faults.left < 0)
+		return false;
+	if (faults.left > 0) {
+		faults.left--;
+		return false;
+	}
+	return true;
+}
+
+static const sqlite3_io_methods *real_of(const sqlite3_file *file)
+{
+	return faults.real_methods[file->pMethods == &faults.methods[1]];
+}
+
+static int fail_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
+{
+	return is_failing() ? faults.rc : real_of(file)->xWrite(file, bytes, n, at);
+}
+
+static int fail_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	return is_failing() ? faults.rc : real_of(file)->xTruncate(file, size);
+}
+
+static int fail_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+{
+	int rc = faults.real->xOpen(faults.real, name, file, flags, ret_flags);
+
+	(void) vfs;
+	if (rc == SQLITE_OK && file->pMethods) {
+		int i = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+
+		faults.real_methods[i] = file->pMethods;
+		faults.methods[i] = *file->pMethods;
+		faults.methods[i].xWrite = fail_write;
+		faults.methods[i].xTruncate = fail_truncate;
+		file->pMethods = &faults.methods[i];
+	}
+	return rc;
+}
+
+static void faults_on(long left, int rc)
+{
+	faults.real = sqlite3_vfs_find("unix");
+	assert_non_null(faults.real);
+	faults.vfs = *faults.real;
+	faults.vfs.zName = "faults";
+	faults.vfs.xOpen = fail_open;
+	faults.vfs.pNext = NULL;
+	faults.left = left;
+	faults.rc = rc;
+	assert_int_equal(sqlite3_vfs_register(&faults.vfs, 1), SQLITE_OK);
+}
+
+static void faults_off(void)
+{
+	faults.left = -1;
+	assert_int_equal(sqlite3_vfs_unregister(&faults.vfs), SQLITE_OK);
+	assert_int_equal(sqlite3_vfs_register(faults.real, 1), SQLITE_OK);
+}
+
+/* Whatever there is can be opened, or is said to be none; what is committed is whole. */
+static void expect_readable(const char *file, int64_t least_ns)
+{
+	struct replay *r = NULL;
+	struct job *job = NULL;
+	struct err err = { "" };
+
+	if (access(file, F_OK) < 0) {
+		assert_int_equal(least_ns, 0);
+		return;
+	}
+	if (replay_open(file, &r, &err) < 0) {
+		assert_int_equal(least_ns, 0);
+		assert_true(err.text[0] != '\0');
+		return;
+	}
+	assert_int_equal(replay_job(r, &job, &err), 0);
+	assert_true((int64_t) job_now(job) >= least_ns);
+	job_free(job);
+	replay_close(r);
+	expect_sound(file);
+}
+
+/* Fails from the left-th write on. Returns false when the run needs no more writes than that. */
+static bool run_with_fault(long left, int rc)
+{
+	struct rig_folder f;
+	struct writer_rig w;
+	struct sim s;
+	int64_t committed = 0;
+	bool failed;
+
+	folder_new(&f);
+	faults_on(left, rc);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, 64000000, 2 * SEC, 200);
+	for (int k = 0; k < 60; k++) {
+		uint64_t commits = w.writer.commits;
+
+		sim_tick(&s);
+		writer_rig_give(&w, false);
+		if (w.writer.commits != commits)
+			committed = (int64_t) sim_time(&s, s.k - 1);
+	}
+	sim_end(&s);
+	writer_rig_finish(&w);
+	failed = w.writer.failed || w.writer.result < 0;
+	if (failed) {
+		assert_true(w.writer.result < 0);
+		assert_true(w.writer.trouble.text[0] != '\0');
+		assert_null(w.writer.store);
+	}
+	faults_off();
+	expect_readable(f.file, committed);
+	writer_rig_done(&w);
+	sim_done(&s);
+	folder_done(&f);
+	return failed;
+}
+
+static void every_write_may_fail(void **state)
+{
+	long left = 0;
+
+	(void) state;
+	for (; run_with_fault(left, SQLITE_FULL); left += 1 + left / 8)
+		;
+	assert_true(left > 50);
+	for (left = 0; run_with_fault(left, SQLITE_IOERR_WRITE); left += 2 + left / 4)
+		;
+	assert_true(left > 50);
+}
+
+/* ---- real disks ----------------------------------------------------------------------------------------------------- */
+
+/* Runs until the recording is in trouble; says how it went. */
+/* What is said of its end is true of the file. */
+static void expect_end(const char *file, const char *text)
+{
+	struct replay *reader;
+	int64_t last_ns = 0;
+	char end[64];
+
+	assert_int_equal(replay_open(file, &reader, NULL), 0);
+	(void) reader_meta_int(reader, "last_ns", &last_ns);
+	replay_close(reader);
+	(void) snprintf(end, sizeof(end), "It ends %.1f s into the run", (double) last_ns / 1e9);
+	if (!strstr(text, end))
+		fail_msg("\"%s\" does not say \"%s\"", text, end);
+}
+
+static void run_into_trouble(const char *file, const char *word)
+{
+	struct record *r = rig_record(&(struct record_options) { .path = file });
+	struct err err = { "" };
+	struct sim s;
+	bool told = false;
+	char *path = NULL;
+
+	sim_new(&s, 100 * MS, SEC, 10, true);
+	sim_into(&s, r);
+	for (int k = 0; k < 20000 && !told; k++) {
+		sim_tick(&s);
+		if (k % 10 == 9)
+			(void) usleep(1000); /* let it work; how much it does meanwhile does not matter */
+		told = record_trouble(r, &err);
+	}
+	if (!told)
+		fail_msg("no trouble");
+	if (!strstr(err.text, word) || !strstr(err.text, file))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+	expect_end(file, err.text);
+	/* Once; and the rest of the run does nothing. */
+	assert_false(record_trouble(r, &err));
+	for (int k = 0; k < 100; k++)
+		sim_tick(&s);
+	assert_false(record_trouble(r, &err));
+	sim_end(&s);
+	assert_true(record_finish(r, s.job, true, 60 * SEC, &path, NULL) < 0);
+	free(path);
+	sim_done(&s);
+}
+
+static void a_full_disk_ends_the_recording_only(void **state)
+{
+	struct rig_folder f;
+
+	(void) state;
+	folder_new(&f);
+	if (mount("none", f.path, "tmpfs", 0, "size=300k") < 0) {
+		folder_done(&f);
+		print_message("no tmpfs can be mounted here: %s\n", strerror(errno));
+		skip();
+	}
+	run_into_trouble(f.file, "No space left on device");
+	expect_readable(f.file, 1);
+	assert_int_equal(umount(f.path), 0);
+	folder_done(&f);
+}
+
+static char limited_file[96];
+
+static void under_a_limit(void **state)
+{
+	(void) state;
+	run_into_trouble(limited_file, "File too large");
+}
+
+/* The limit's signal must not reach the job's recorder either. */
+static void a_file_size_limit_ends_the_recording_only(void **state)
+{
+	const struct CMUnitTest in_child[] = { cmocka_unit_test(under_a_limit) };
+	struct rig_folder f;
+	pid_t child;
+	int status;
+
+	(void) state;
+	folder_new(&f);
+	(void) snprintf(limited_file, sizeof(limited_file), "%s", f.file);
+	(void) fflush(stdout);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		const struct rlimit limit = { 300000, 300000 };
+
+		(void) setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(cmocka_run_group_tests_name("under a limit", in_child, NULL, NULL));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	expect_readable(f.file, 1);
+	folder_done(&f);
+}
+
+static void a_folder_that_goes_away_is_trouble(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct err err = { "" };
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file });
+	folder_done(&f);
+	sim_into(&s, r);
+	for (int k = 0; k < 50; k++)
+		sim_tick(&s);
+	assert_true(record_finish(r, s.job, true, 60 * SEC, NULL, &err) < 0);
+	assert_non_null(strstr(err.text, f.file));
+	sim_done(&s);
+}
+
+static void a_file_that_appears_meanwhile_is_kept(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct err err = { "" };
+	struct stat st;
+	struct sim s;
+	FILE *file;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file });
+	file = fopen(f.file, "w");
+	assert_non_null(file);
+	assert_int_equal(fputs("mine", file) >= 0, 1);
+	(void) fclose(file);
+	sim_into(&s, r);
+	for (int k = 0; k < 5; k++)
+		sim_tick(&s);
+	assert_true(record_finish(r, s.job, true, 60 * SEC, NULL, &err) < 0);
+	assert_int_equal(stat(f.file, &st), 0);
+	assert_int_equal(st.st_size, 4);
+	assert_int_equal(folder_count(&f), 1);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+/* On a share the copy may fail: the recording lies where it was written, and the text says where. */
+static void a_copy_that_fails_leaves_the_original(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct err err = { "" };
+	struct sim s;
+	char *where, original[128] = "";
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file, .force_snapshot = true });
+	folder_done(&f);
+	sim_into(&s, r);
+	for (int k = 0; k < 50; k++)
+		sim_tick(&s);
+	sim_end(&s);
+	assert_true(record_finish(r, s.job, true, 60 * SEC, NULL, &err) < 0);
+	where = strstr(err.text, "/tmp/hiwater-");
+	while (where && strstr(where + 1, "/tmp/hiwater-"))
+		where = strstr(where + 1, "/tmp/hiwater-");
+	assert_non_null(where);
+	(void) snprintf(original, sizeof(original), "%.*s", (int) strcspn(where, " ;:"), where);
+	expect_readable(original, 1);
+	(void) unlink(original);
+	*strrchr(original, '/') = '\0';
+	assert_int_equal(rmdir(original), 0);
+	sim_done(&s);
+}
+
+/* Two seconds are all that a disk gets at the end; here it has not got one. */
+static void a_locked_file_is_waited_for_only_so_long(void **state)
+{
+	struct rig_folder f;
+	struct record *r;
+	struct err err = { "" };
+	struct sim s;
+	sqlite3 *db = NULL;
+
+	(void) state;
+	folder_new(&f);
+	sim_new(&s, 100 * MS, SEC, 1, true);
+	r = rig_record(&(struct record_options) { .path = f.file });
+	sim_into(&s, r);
+	for (int k = 0; k < 20; k++)
+		sim_tick(&s);
+	for (int i = 0; i < 6000 && !record_path(r); i++)
+		(void) usleep(10000);
+	assert_non_null(record_path(r));
+	/* Somebody else writes to it and does not come to an end. */
+	for (int i = 0; i < 6000; i++) {
+		if (!db)
+			assert_int_equal(sqlite3_open_v2(f.file, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+		if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK)
+			break;
+		(void) usleep(10000);
+	}
+	assert_int_equal(sqlite3_get_autocommit(db), 0);
+	for (int k = 0; k < 20; k++)
+		sim_tick(&s);
+	assert_int_equal(record_finish(r, s.job, true, 50 * MS, NULL, &err), -ETIMEDOUT);
+	assert_true(err.text[0] != '\0');
+	(void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	(void) sqlite3_close(db);
+	/* The thread goes on alone and finishes: the file is then one file, and whole. */
+	for (int i = 0; i < 6000 && (folder_count(&f) > 1 || sql_is_null(f.file, "SELECT 1 FROM meta WHERE key = 'last_ns' AND"
+										 " value > 3900000000"));
+		i++)
+		(void) usleep(10000);
+	assert_int_equal(folder_count(&f), 1);
+	expect_sound(f.file);
+	sim_done(&s);
+	folder_done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_write_may_fail),
+		cmocka_unit_test(a_full_disk_ends_the_recording_only),
+		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
+		cmocka_unit_test(a_folder_that_goes_away_is_trouble),
+		cmocka_unit_test(a_file_that_appears_meanwhile_is_kept),
+		cmocka_unit_test(a_copy_that_fails_leaves_the_original),
+		cmocka_unit_test(a_locked_file_is_waited_for_only_so_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

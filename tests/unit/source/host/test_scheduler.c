@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Environments as launchers make them, and what they say about this process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "source/host/scheduler.h"
+
+#define MIB (INT64_C(1) << 20)
+#define S   INT64_C(1000000000)
+#define NO  -1 /* unknown is expected */
+
+struct setting {
+	const char *name, *value;
+};
+
+/* A launcher's environment, and what is to be read from it. */
+struct expected {
+	const char *of;
+	struct setting env[24];
+	const char *name, *job, *node;
+	int64_t rank, ranks, local_rank, nodes;
+	int64_t bytes, cpus, time_ns;
+	bool step, leader;
+};
+
+#define NOBODY        .rank = NO, .ranks = NO, .local_rank = NO, .nodes = NO
+#define NOTHING_ASKED .bytes = NO, .cpus = NO, .time_ns = NO
+
+/* What sbatch puts into a script of one node and one task (slurm 23.11), as far as it concerns anybody here. */
+#define BATCH_4711 \
+	{ "SLURM_JOB_ID", "4711" }, { "SLURM_PROCID", "0" }, { "SLURM_LOCALID", "0" }, { "SLURM_NODEID", "0" }, \
+		{ "SLURM_NNODES", "1" }, { "SLURMD_NODENAME", "n17" }, { "SLURM_JOB_START_TIME", "1700000000" }, \
+		{ "SLURM_JOB_END_TIME", "1700003600" }
+
+static const struct expected launches[] = {
+	{ .of = "a desktop", .env = { { "HOME", "/root" }, { "RANK", "3" }, { "WORLD_SIZE", "4" } }, .name = "", NOBODY, NOTHING_ASKED, .leader = true },
+	{ .of = "a variable without a value", .env = { { "SLURM_JOB_ID", "" }, { "PBS_JOBID", "" } }, .name = "", NOBODY, NOTHING_ASKED, .leader = true },
+
+	{ .of = "sbatch, one task", .env = { BATCH_4711, { "SLURM_NTASKS", "1" }, { "SLURM_CPUS_PER_TASK", "3" }, { "SLURM_CPUS_ON_NODE", "4" }, { "SLURM_MEM_PER_NODE", "8192" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 8192 * MIB, .cpus = 3, .time_ns = 3600 * S, .leader = true },
+	{ .of = "sbatch, no number of tasks", .env = { BATCH_4711, { "SLURM_CPUS_ON_NODE", "2" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = NO, .cpus = 2, .time_ns = 3600 * S, .leader = true },
+	{ .of = "sbatch of eight tasks: the script has all their processors", .env = { BATCH_4711, { "SLURM_NTASKS", "8" }, { "SLURM_CPUS_PER_TASK", "1" }, { "SLURM_CPUS_ON_NODE", "8" }, { "SLURM_MEM_PER_CPU", "2000" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 16000 * MIB, .cpus = 8, .time_ns = 3600 * S, .leader = true },
+	{ .of = "sbatch --mem=0: the whole node", .env = { BATCH_4711, { "SLURM_MEM_PER_NODE", "0" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = NO, .cpus = NO, .time_ns = 3600 * S, .leader = true },
+	{ .of = "sbatch --mem-per-gpu", .env = { BATCH_4711, { "SLURM_MEM_PER_GPU", "4096" }, { "SLURM_GPUS_ON_NODE", "2" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 8192 * MIB, .cpus = NO, .time_ns = 3600 * S, .leader = true },
+	{ .of = "an array's task", .env = { { "SLURM_JOB_ID", "4713" }, { "SLURM_ARRAY_JOB_ID", "4711" }, { "SLURM_ARRAY_TASK_ID", "2" }, { "SLURM_PROCID", "0" } }, .name = "slurm", .job = "4711_2", .rank = 0, .ranks = NO, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .leader = true },
+	{ .of = "salloc's shell", .env = { { "SLURM_JOB_ID", "12" }, { "SLURM_NNODES", "2" } }, .name = "slurm", .job = "12", .rank = NO, .ranks = NO, .local_rank = NO, .nodes = 2, NOTHING_ASKED, .leader = true },
+	{ .of = "salloc's shell as an interactive step", .env = { { "SLURM_JOB_ID", "12" }, { "SLURM_PROCID", "0" }, { "SLURM_STEP_ID", "4294967290" }, { "SLURM_NTASKS", "4" } }, .name = "slurm", .job = "12", .rank = 0, .ranks = NO, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .leader = true },
+	{ .of = "srun's first task of four on two nodes", .env = { BATCH_4711, { "SLURM_STEP_ID", "0" }, { "SLURM_STEP_NUM_TASKS", "4" }, { "SLURM_NTASKS", "8" }, { "SLURM_CPUS_PER_TASK", "2" }, { "SLURM_CPUS_ON_NODE", "4" } }, .name = "slurm", .job = "4711.0", .node = "n17", .rank = 0, .ranks = 4, .local_rank = 0, .nodes = 1, .bytes = NO, .cpus = 2, .time_ns = 3600 * S, .step = true, .leader = true },
+	{ .of = "the second node's first task", .env = { { "SLURM_JOB_ID", "5" }, { "SLURM_STEP_ID", "1" }, { "SLURM_PROCID", "2" }, { "SLURM_LOCALID", "0" }, { "SLURM_NTASKS", "4" }, { "SLURM_CPUS_ON_NODE", "4" } }, .name = "slurm", .job = "5.1", .rank = 2, .ranks = 4, .local_rank = 0, .nodes = NO, NOTHING_ASKED, .step = true, .leader = true },
+	{ .of = "its second task", .env = { { "SLURM_JOB_ID", "5" }, { "SLURM_STEP_ID", "1" }, { "SLURM_PROCID", "3" }, { "SLURM_LOCALID", "1" }, { "SLURM_NTASKS", "4" } }, .name = "slurm", .job = "5.1", .rank = 3, .ranks = 4, .local_rank = 1, .nodes = NO, NOTHING_ASKED, .step = true, .leader = false },
+	{ .of = "a step of an array's task", .env = { { "SLURM_JOB_ID", "4713" }, { "SLURM_ARRAY_JOB_ID", "4711" }, { "SLURM_ARRAY_TASK_ID", "2" }, { "SLURM_STEP_ID", "0" }, { "SLURM_PROCID", "0" }, { "SLURM_NTASKS", "1" } }, .name = "slurm", .job = "4711_2.0", .rank = 0, .ranks = 1, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .step = true, .leader = true },
+	{ .of = "srun --mpi=pmix: both say the same", .env = { { "SLURM_JOB_ID", "5" }, { "SLURM_STEP_ID", "1" }, { "SLURM_PROCID", "3" }, { "PMIX_RANK", "3" }, { "SLURM_LOCALID", "1" }, { "SLURM_NTASKS", "4" } }, .name = "slurm", .job = "5.1", .rank = 3, .ranks = 4, .local_rank = 1, .nodes = NO, NOTHING_ASKED, .step = true, .leader = false },
+
+	{ .of = "torchrun on a desktop", .env = { { "TORCHELASTIC_RUN_ID", "none" }, { "RANK", "1" }, { "WORLD_SIZE", "2" }, { "LOCAL_RANK", "1" } }, .name = "torchrun", .job = "none", .rank = 1, .ranks = 2, .local_rank = 1, .nodes = NO, NOTHING_ASKED, .leader = false },
+	{ .of = "torchrun inside srun", .env = { { "SLURM_JOB_ID", "5" }, { "SLURM_STEP_ID", "0" }, { "SLURM_PROCID", "1" }, { "SLURM_LOCALID", "0" }, { "SLURM_NTASKS", "2" }, { "RANK", "13" }, { "WORLD_SIZE", "16" }, { "LOCAL_RANK", "5" }, { "TORCHELASTIC_RUN_ID", "5" } }, .name = "slurm", .job = "5.0", .rank = 13, .ranks = 16, .local_rank = 5, .nodes = NO, NOTHING_ASKED, .step = true, .leader = false },
+	{ .of = "torchrun inside a batch script", .env = { BATCH_4711, { "SLURM_NTASKS", "1" }, { "RANK", "1" }, { "WORLD_SIZE", "4" }, { "LOCAL_RANK", "1" }, { "TORCHELASTIC_RUN_ID", "x" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 1, .ranks = 4, .local_rank = 1, .nodes = 1, .bytes = NO, .cpus = NO, .time_ns = 3600 * S, .leader = false },
+
+	{ .of = "Open MPI's mpirun", .env = { { "OMPI_COMM_WORLD_RANK", "6" }, { "OMPI_COMM_WORLD_SIZE", "8" }, { "OMPI_COMM_WORLD_LOCAL_RANK", "2" }, { "OMPI_MCA_ess_base_jobid", "1842937857" }, { "PMIX_RANK", "6" } }, .name = "mpi", .job = "1842937857", .rank = 6, .ranks = 8, .local_rank = 2, .nodes = NO, NOTHING_ASKED, .leader = false },
+	{ .of = "mpirun inside a batch script, whose SLURM_PROCID=0 every rank inherits", .env = { BATCH_4711, { "SLURM_NTASKS", "8" }, { "OMPI_COMM_WORLD_RANK", "6" }, { "OMPI_COMM_WORLD_SIZE", "8" }, { "OMPI_COMM_WORLD_LOCAL_RANK", "6" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 6, .ranks = 8, .local_rank = 6, .nodes = 1, .bytes = NO, .cpus = NO, .time_ns = 3600 * S, .leader = false },
+	{ .of = "Hydra's mpirun inside one", .env = { BATCH_4711, { "PMI_RANK", "5" }, { "PMI_SIZE", "8" }, { "MPI_LOCALRANKID", "5" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 5, .ranks = 8, .local_rank = 5, .nodes = 1, .bytes = NO, .cpus = NO, .time_ns = 3600 * S, .leader = false },
+	{ .of = "Hydra's mpirun", .env = { { "PMI_RANK", "0" }, { "PMI_SIZE", "2" }, { "MPI_LOCALRANKID", "0" } }, .name = "mpi", .job = "", .rank = 0, .ranks = 2, .local_rank = 0, .nodes = NO, NOTHING_ASKED, .leader = true },
+	{ .of = "PMIx alone", .env = { { "PMIX_RANK", "1" }, { "PMIX_NAMESPACE", "prterun-n1-9@1" } }, .name = "mpi", .job = "prterun-n1-9@1", .rank = 1, .ranks = NO, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .leader = false },
+
+	{ .of = "flux run", .env = { { "FLUX_JOB_ID", "f3XmT" }, { "FLUX_TASK_RANK", "7" }, { "FLUX_TASK_LOCAL_ID", "0" }, { "FLUX_JOB_SIZE", "8" }, { "FLUX_JOB_NNODES", "2" }, { "PMI_RANK", "7" }, { "PMI_SIZE", "8" } }, .name = "flux", .job = "f3XmT", .rank = 7, .ranks = 8, .local_rank = 0, .nodes = 2, NOTHING_ASKED, .leader = true },
+	{ .of = "PBS", .env = { { "PBS_JOBID", "12.head" }, { "NCPUS", "4" } }, .name = "pbs", .job = "12.head", NOBODY, NOTHING_ASKED, .leader = true },
+	{ .of = "mpirun under PBS", .env = { { "PBS_JOBID", "12.head" }, { "OMPI_COMM_WORLD_RANK", "1" }, { "OMPI_COMM_WORLD_SIZE", "2" }, { "OMPI_COMM_WORLD_LOCAL_RANK", "0" } }, .name = "pbs", .job = "12.head", .rank = 1, .ranks = 2, .local_rank = 0, .nodes = NO, NOTHING_ASKED, .leader = true },
+	{ .of = "LSF", .env = { { "LSB_JOBID", "99" }, { "PMIX_RANK", "4" } }, .name = "lsf", .job = "99", .rank = 4, .ranks = NO, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .leader = false },
+	{ .of = "SGE", .env = { { "SGE_TASK_ID", "undefined" }, { "JOB_ID", "31" } }, .name = "sge", .job = "31", NOBODY, NOTHING_ASKED, .leader = true },
+};
+
+static const char *look_up(void *ctx, const char *name)
+{
+	const struct setting *env = ctx;
+
+	for (; env->name; env++) {
+		if (strcmp(env->name, name) == 0)
+			return env->value;
+	}
+	return NULL;
+}
+
+static struct scheduler read_of(const struct setting *env)
+{
+	struct scheduler s;
+
+	memset(&s, 0x55, sizeof(s)); /* all of it is set */
+	scheduler_read(look_up, (void *) (uintptr_t) env, &s);
+	return s;
+}
+
+static void check_number(const char *of, const char *what, struct maybe value, int64_t expected)
+{
+	if (value.known != (expected != NO) || (value.known && value.value != expected))
+		fail_msg("%s: %s is %s %lld, not %lld", of, what, value.known ? "known," : "unknown,",
+			(long long) value.value, (long long) expected);
+}
+
+static void check_text(const char *of, const char *value, const char *expected)
+{
+	if (strcmp(value, expected ? expected : "") != 0)
+		fail_msg("%s: '%s', not '%s'", of, value, expected ? expected : "");
+}
+
+static void launchers_are_understood(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
+		const struct expected *e = &launches[i];
+		const struct scheduler s = read_of(e->env);
+
+		check_text(e->of, s.name, e->name);
+		check_text(e->of, s.job, e->job);
+		check_text(e->of, s.node, e->node);
+		check_number(e->of, "rank", s.rank, e->rank);
+		check_number(e->of, "ranks", s.ranks, e->ranks);
+		check_number(e->of, "local rank", s.local_rank, e->local_rank);
+		check_number(e->of, "nodes", s.nodes, e->nodes);
+		check_number(e->of, "memory", s.request_bytes, e->bytes);
+		check_number(e->of, "processors", s.request_cpus, e->cpus);
+		check_number(e->of, "time", s.request_time_ns, e->time_ns);
+		check_number(e->of, "step", known(s.step), e->step);
+		check_number(e->of, "leader", known(scheduler_is_leader(&s)), e->leader);
+	}
+}
+
+/* Whoever can set the environment can set anything. */
+static void nonsense_is_unknown(void **state)
+{
+	static const char *const nonsense[] = {
+		"x",
+		"-1",
+		"+1",
+		" 1",
+		"1 ",
+		"1.5",
+		"0x1",
+		"1e3",
+		"99999999999999999999",
+		"9223372036854775808",
+		"\xff",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+		const char *n = nonsense[i];
+		const struct setting env[] = {
+			{ "SLURM_JOB_ID", "1" },
+			{ "SLURM_STEP_ID", n },
+			{ "SLURM_PROCID", n },
+			{ "SLURM_LOCALID", n },
+			{ "SLURM_NTASKS", n },
+			{ "SLURM_NNODES", n },
+			{ "SLURM_MEM_PER_NODE", n },
+			{ "SLURM_CPUS_PER_TASK", n },
+			{ "SLURM_JOB_START_TIME", n },
+			{ "SLURM_JOB_END_TIME", "2" },
+			{ NULL, NULL },
+		};
+		const struct scheduler s = read_of(env);
+
+		check_number(n, "rank", s.rank, NO);
+		check_number(n, "local rank", s.local_rank, NO);
+		check_number(n, "ranks", s.ranks, NO);
+		check_number(n, "nodes", s.nodes, NO);
+		check_number(n, "memory", s.request_bytes, NO);
+		check_number(n, "processors", s.request_cpus, NO);
+		check_number(n, "time", s.request_time_ns, NO);
+		assert_false(s.step);
+	}
+}
+
+/* In the order of sizes that no machine has. */
+static void what_does_not_fit_is_unknown(void **state)
+{
+	static const struct setting large[] = {
+		{ "SLURM_JOB_ID", "1" },
+		{ "SLURM_MEM_PER_NODE", "9223372036854775807" },
+		{ "SLURM_MEM_PER_CPU", "4611686018427387904" },
+		{ "SLURM_CPUS_ON_NODE", "4" },
+		{ "SLURM_JOB_START_TIME", "0" },
+		{ "SLURM_JOB_END_TIME", "9223372036854775807" },
+		{ NULL, NULL },
+	};
+	static const struct setting backwards[] = {
+		{ "SLURM_JOB_ID", "1" },
+		{ "SLURM_JOB_START_TIME", "1700003600" },
+		{ "SLURM_JOB_END_TIME", "1700000000" },
+		{ NULL, NULL },
+	};
+	struct scheduler s = read_of(large);
+
+	(void) state;
+	check_number("large", "memory", s.request_bytes, NO);
+	check_number("large", "time", s.request_time_ns, NO);
+	s = read_of(backwards);
+	check_number("an end before the start", "time", s.request_time_ns, NO);
+}
+
+static void long_names_are_cut(void **state)
+{
+	char name[1024];
+	const struct setting env[] = {
+		{ "SLURM_JOB_ID", name },
+		{ "SLURMD_NODENAME", name },
+		{ NULL, NULL },
+	};
+
+	(void) state;
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	const struct scheduler s = read_of(env);
+
+	assert_int_equal(strlen(s.job), sizeof(s.job) - 1);
+	assert_int_equal(strlen(s.node), sizeof(s.node) - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(launchers_are_understood),
+		cmocka_unit_test(nonsense_is_unknown),
+		cmocka_unit_test(what_does_not_fit_is_unknown),
+		cmocka_unit_test(long_names_are_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The NVML source where the counter of energy is none, ends, stands still or comes back: power over time stands for it.
+ */
+#include "nvml_rig.h"
+#include "source/nvidia/nvml/internal.h"
+
+enum {
+	DRAWN_W = 250
+};
+
+/* That power for so long since the look before. */
+static int64_t later(struct nvml_rig *rig, unsigned ms)
+{
+	for (size_t i = 0; i < rig->s->n_gpus; i++) {
+		rig->s->gpus[i]->power.read_ns -= ms * UINT64_C(1000000);
+		rig->s->gpus[i]->power.moved_ns -= ms * UINT64_C(1000000);
+	}
+	rig_read(rig, ACTIVITY);
+	return ms * INT64_C(1000) * DRAWN_W;
+}
+
+static int64_t three_seconds_later(struct nvml_rig *rig)
+{
+	return later(rig, 3000);
+}
+
+/* More than least is what was drawn while the test itself ran. */
+static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least, uint64_t began_ns)
+{
+	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
+
+	assert_true(r && r->known);
+	assert_in_range(r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
+}
+
+/* Energy is counted up to where the counter ends, and power is added up from there: each joule once. */
+CHILD_TEST(energy_goes_on_where_the_counter_ends)
+{
+	(void) state;
+	struct nvml_rig rig;
+	const uint64_t began_ns = clock_boot_ns();
+	int64_t so_far = INT64_C(9000000000);
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = steps 0:8000000 3:9000000 6:absent\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	rig_at(&rig, 3);
+	(void) three_seconds_later(&rig);
+	check_value(&rig.out, M_GPU_ENERGY, 1, so_far);
+	assert_int_equal(rig.out.n_events, 0);
+	rig_at(&rig, 6);
+	so_far += three_seconds_later(&rig);
+	check_energy(&rig, 1, so_far, began_ns);
+	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
+	so_far += three_seconds_later(&rig);
+	check_energy(&rig, 1, so_far, began_ns);
+	rig_done(&rig);
+}
+
+/* GPU 1 draws nothing: its counter may stand still. */
+CHILD_TEST(a_counter_of_energy_that_stands_still)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = 8000000\n[gpu 1]\npower = 0\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	const int64_t more = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, INT64_C(8000000000) + more, began_ns);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
+	assert_int_equal(rig.out.n_events, 1);
+	rig_done(&rig);
+}
+
+/* A run may be over before that: its last reading judges by less. */
+CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct source_credit credit = { .most_ns = 100000000 };
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0-1]\nname = A\nuuid = GPU-%d\npci = 00000000:0%d:00.0\nmemory_total = 1Gi\n"
+		"power = 250000\nenergy = 0\n[gpu 1]\nenergy = steps 0:0 1:100\n");
+	assert_int_equal(rig_try(&rig), 0);
+	rig.env.credit = &credit;
+	rig_read(&rig, ACTIVITY);
+	credit.last = true;
+	rig_at(&rig, 1);
+	const int64_t drawn = later(&rig, 400);
+
+	check_energy(&rig, 1, drawn, began_ns);
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	check_value(&rig.out, M_GPU_ENERGY, 2, 100000);
+	assert_int_equal(rig.out.n_events, 1);
+	rig_done(&rig);
+}
+
+#define COMES_BACK(energy) \
+	"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n" \
+	"power = 250000\nenergy = " energy "\n[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 15\n"
+
+/* What power told beyond the counter, t seconds in, is told once, and the device is lost and found again. */
+static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
+{
+	rig_open(rig);
+	rig->s->retry_first_ns = 0;
+	rig_read(rig, ACTIVITY);
+	check_value(&rig->out, M_GPU_ENERGY, 1, INT64_C(8000000000));
+	rig_at(rig, t);
+	const int64_t more = three_seconds_later(rig);
+
+	check_energy(rig, 1, INT64_C(8000000000) + more, began_ns);
+	const int64_t told = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
+
+	rig_at(rig, 6);
+	rig_read(rig, ALL_GROUPS & ~(unsigned) RARE);
+	assert_false(find_reading(&rig->out, M_GPU_ENERGY, 1)->known);
+	rig_at(rig, 9);
+	rig_read(rig, ALL_GROUPS);
+	assert_true(has_note(&rig->out, "gpu", "GPU 0: it answers again"));
+	return told;
+}
+
+/* It has moved since, and is below what was told: it is not believed, nor begun again from. */
+CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 8:8000100"));
+	const int64_t told = told_until_it_came_back(&rig, 1, began_ns);
+
+	check_energy(&rig, 1, told, began_ns);
+	const int64_t more = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, told + more, began_ns);
+	rig_done(&rig);
+}
+
+/* One that had ended goes on from what was told meanwhile, and as much as it rises. */
+CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 2:absent 8:8000100 10:8000300"));
+	const int64_t told = told_until_it_came_back(&rig, 3, clock_boot_ns());
+
+	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	rig_at(&rig, 10);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told + 200000);
+	rig_done(&rig);
+}
+
+/* What it had counted before is of no run. */
+CHILD_TEST(a_counter_of_energy_that_comes_after_power)
+{
+	(void) state;
+	const uint64_t began_ns = clock_boot_ns();
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550", COMES_BACK("steps 0:absent 8:8000000 10:8000300"));
+	rig_open(&rig);
+	rig.s->retry_first_ns = 0;
+	rig_read(&rig, ACTIVITY);
+	const int64_t drawn = three_seconds_later(&rig);
+
+	check_energy(&rig, 1, drawn, began_ns);
+	const int64_t told = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
+
+	rig_at(&rig, 6);
+	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
+	rig_at(&rig, 9);
+	rig_read(&rig, ALL_GROUPS);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	rig_at(&rig, 10);
+	rig_read(&rig, ACTIVITY);
+	check_value(&rig.out, M_GPU_ENERGY, 1, told + 300000);
+	rig_done(&rig);
+}
+
+/* The error is power's, of which the energy is made. */
+CHILD_TEST(an_error_of_power_is_not_told_of_energy)
+{
+	(void) state;
+	struct nvml_rig rig;
+
+	rig_scenario(&rig, "550",
+		"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\npower = 250000\n"
+		"[call nvmlDeviceGetPowerUsage]\nfrom = 2\nuntil = 5\nerror = 999\n");
+	rig_open(&rig);
+	rig_read(&rig, ACTIVITY);
+	rig_at(&rig, 3);
+	rig_read(&rig, ACTIVITY);
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 999 for gpu.power"));
+	assert_false(has_note(&rig.out, "gpu", "gpu.energy"));
+	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
+	rig_done(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
+		cmocka_unit_test(a_counter_of_energy_that_stands_still),
+		cmocka_unit_test(a_counter_of_energy_that_stands_still_in_a_short_run),
+		cmocka_unit_test(a_counter_of_energy_that_stood_still_comes_back),
+		cmocka_unit_test(a_counter_of_energy_that_ended_comes_back),
+		cmocka_unit_test(a_counter_of_energy_that_comes_after_power),
+		cmocka_unit_test(an_error_of_power_is_not_told_of_energy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
