@@ -16,7 +16,7 @@
 #include "base/mask.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "sample/gpu_look.h"
+#include "gpu/gpu_look.h"
 #include "sink/gpus_sink.h"
 #include "source/cuda_order.h"
 

@@ -11,7 +11,7 @@
 #include "api_internal.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 #include "sink/html.h"
 #include "source/source.h"
 

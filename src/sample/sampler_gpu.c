@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 #include "sample/sampler_internal.h"
 
 enum {

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "sample/gpu.h"
-#include "sample/gpu_ids.h"
+#include "gpu/gpu.h"
+#include "gpu/gpu_ids.h"
 #include "sample/sampler.h"
 
 #define SAMPLER_SOURCES 3

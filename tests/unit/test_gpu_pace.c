@@ -5,8 +5,8 @@
  */
 #include "tree_helper.h"
 
-#include "sample/gpu.h"
-#include "sample/gpu_pace.h"
+#include "gpu/gpu.h"
+#include "gpu/gpu_pace.h"
 
 #define US     UINT64_C(1000)
 #define MS     (1000 * US)

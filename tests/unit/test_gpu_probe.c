@@ -5,7 +5,7 @@
  */
 #include "tree_helper.h"
 
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 
 static int never_open(const struct source_env *env, struct source **ret, struct err *err)
 {

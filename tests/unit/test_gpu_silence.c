@@ -4,8 +4,8 @@
  */
 #include "tree_helper.h"
 
-#include "sample/gpu_shared.h"
-#include "sample/gpu_silence.h"
+#include "gpu/gpu_shared.h"
+#include "gpu/gpu_silence.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START  (100 * SECOND)

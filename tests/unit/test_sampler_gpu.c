@@ -5,7 +5,7 @@
  */
 #include "sampler_rig.h"
 
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 #include <stdatomic.h>
 

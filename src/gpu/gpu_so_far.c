@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "record/wire.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 void gpu_so_far_put(struct gpu_so_far *page, const struct frame *frame)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_ids_internal.h"
+#include "gpu/gpu_ids_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

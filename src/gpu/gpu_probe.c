@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 enum {
 	PROBE_WHY = 320

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 const char *gpu_asked_of(const struct source_ops *ops, const struct source_asked *asked, char text[GPU_ASKED])
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_plan.h"
+#include "gpu/gpu_plan.h"
 
 #include <stdio.h>
 
-#include "sample/gpu.h"
-#include "sample/gpu_pace.h"
+#include "gpu/gpu.h"
+#include "gpu/gpu_pace.h"
 
 static bool is_list(const struct pace *p, unsigned group)
 {

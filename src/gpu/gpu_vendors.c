@@ -2,7 +2,7 @@
  *
  * Who reads GPUs: a vendor is a row here.
  */
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 
 const struct gpu_vendor gpu_vendors[] = {
 	{ &source_nvml, "NVML", NULL, CAUSE_NVML },

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "job/gpus_now.h"
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 
 struct gpu_look;
 

@@ -19,8 +19,8 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "record/wire.h"
-#include "sample/gpu_pace.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_pace.h"
+#include "gpu/gpu_shared.h"
 
 enum {
 	/* Of one message, which stays below GPU_MESSAGE: births and events with their texts, readings, ends. A list of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_pace.h"
+#include "gpu/gpu_pace.h"
 
 enum {
 	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2%; what the recorder does comes on top */

@@ -2,7 +2,7 @@
  *
  * The words are also known to job/summary_gpu.c, which says the same once (is_told_better).
  */
-#include "sample/gpu_silence.h"
+#include "gpu/gpu_silence.h"
 
 #include <inttypes.h>
 #include <stdio.h>

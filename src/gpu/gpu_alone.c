@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 static void close_between(int first, int last)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_look.h"
+#include "gpu/gpu_look.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "sample/gpu_again.h"
-#include "sample/gpu_ids.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_again.h"
+#include "gpu/gpu_ids.h"
+#include "gpu/gpu_shared.h"
 
 /* A source that is asked, by a helper of its own. */
 struct asked {

@@ -15,7 +15,7 @@
 
 #include "frame.h"
 #include "framebuf.h"
-#include "sample/gpu_plan.h"
+#include "gpu/gpu_plan.h"
 #include "source/source.h"
 
 /* What the helper loads. Each has a thread of its own there. */

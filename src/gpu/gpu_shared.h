@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "sample/gpu.h"
-#include "sample/gpu_silence.h"
+#include "gpu/gpu.h"
+#include "gpu/gpu_silence.h"
 
 enum {
 	GPU_VENDORS = 8,

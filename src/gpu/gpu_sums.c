@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "sample/gpu_ids_internal.h"
+#include "gpu/gpu_ids_internal.h"
 
 void gpu_amount_add(struct amount *sum, struct maybe mem)
 {

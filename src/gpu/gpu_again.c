@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu_again.h"
+#include "gpu/gpu_again.h"
 
 #include "base/clock.h"
 

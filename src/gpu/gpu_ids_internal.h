@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "sample/gpu_ids.h"
+#include "gpu/gpu_ids.h"
 
 enum {
 	GPU_TEXT = 96

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 enum {
 	FLAGS_BEHIND_STATE = 6, /* fields of proc(5)'s stat */

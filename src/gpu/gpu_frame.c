@@ -3,7 +3,7 @@
  * What a helper said is looked at before it is believed: a driver's library may have written anywhere in its process.
  */
 #include "record/wire.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 static bool is_of_gpus(const struct frame *f)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "sample/gpu_ids_internal.h"
+#include "gpu/gpu_ids_internal.h"
 
 static enum frame_source source_of(const struct gpu_user *u)
 {

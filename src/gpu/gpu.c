@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sample/gpu_again.h"
-#include "sample/gpu_shared.h"
-#include "sample/gpu_silence.h"
+#include "gpu/gpu_again.h"
+#include "gpu/gpu_shared.h"
+#include "gpu/gpu_silence.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/smallfile.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_shared.h"
 
 /* Who makes GPUs: the video chip of a server's management controller is none. PCI ids. */
 static const char *const makers[] = { "0x10de", "0x1002", "0x8086" };
