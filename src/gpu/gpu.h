@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs are read by a process of the recorder's own, the helper: a library of a driver may hang, crash or keep its
- * process from ending, and none of that may reach the recorder or the job. This is the recorder's side of it: start it,
- * take its frames, see that it is silent, start it again where it was ended, end it or leave it behind.
+ * Reading GPUs. A driver's library may hang, crash, or keep its process from exiting; none of that may reach hiwater or
+ * the job. So no source of GPUs is opened in hiwater itself: a helper process, forked from it, opens and reads them, a
+ * thread each. There are three requests to a helper:
  *
- * Nothing here blocks, but for gpu_await_last and gpu_end, each as long as it says. One thread.
+ *   GPU_SAMPLE  for `run`: one helper for all sources reads them at the rates of read_budget.h until the run ends
+ *   GPU_READ    for `hiwater gpus`: a helper per source reads everything wanted once, then once more per gpu_reader_read
+ *   GPU_PROBE   for `doctor`: a helper per source tries everything once, and exits
+ *
+ * How it works: helper and client share a socket, for frames, and a page of memory (gpu_internal.h), on which the helper
+ * writes its state, the driver call it is in, and the last frame before that call: a helper that is stuck need not answer
+ * to be diagnosed. helper.c is the process; client.c starts it, waits for it, ends it and words how it ended, whatever the
+ * request. A helper that crashed is restarted with a growing delay; one that is stuck is killed, and left behind where
+ * the kernel cannot end it.
+ *
+ * Times are nanoseconds; instants are CLOCK_BOOTTIME. Errors are negative errno values with a text. Nothing blocks unless
+ * its comment says for how long. A handle belongs to one thread.
  */
 #pragma once
 
@@ -15,94 +26,137 @@
 
 #include "frame.h"
 #include "framebuf.h"
-#include "gpu/gpu_plan.h"
+#include "gpu/read_budget.h"
 #include "source/source.h"
 
-/* What the helper loads. Each has a thread of its own there. */
+struct gpus_now;
+
+/* ---- what reads GPUs -------------------------------------------------------------------------------------------------- */
+
 struct gpu_vendor {
 	const struct source_ops *ops;
 	const char *label;       /* for people: "NVML" */
-	const struct source_ops *fills; /* NULL, or whose devices it tells more of: what it knows of a metric comes before theirs */
-	enum note_cause silent;  /* what is missing by it where it does not answer */
+	const struct source_ops *fills; /* NULL, or the source whose devices it adds metrics to: its word comes before theirs */
+	enum note_cause silent;  /* what is missing where it does not answer */
 };
 
 /* Ends with a row without ops. */
 extern const struct gpu_vendor gpu_vendors[];
 
-/* What is to be read in a look that is asked for. */
+/* Does this machine show a GPU (of NVIDIA's), with its driver or without? By files alone, no driver is called. */
+bool gpu_is_present(const struct root *root);
+bool gpu_is_of_nvidia(const struct root *root);
+
+/* ---- a helper --------------------------------------------------------------------------------------------------------- */
+
+enum gpu_task {
+	GPU_SAMPLE,
+	GPU_READ,
+	GPU_PROBE
+};
+
+/* What GPU_READ reads. */
 struct gpu_wish {
 	bool lists;              /* the processes on the devices */
-	bool pairs;              /* what only two readings tell, such as SM activity: the first look takes 100 ms more */
-	bool busy;               /* how busy a device is, where two readings are needed for that */
+	bool pairs;              /* what takes two readings, such as SM activity: the first read takes 100 ms longer */
+	bool busy;               /* how busy a device is, where that takes two readings */
 	struct gpu_fact_set facts;
 };
 
-struct gpu;
+/* All that it points to stays as it is while the helper's handle lives. */
+struct gpu_request {
+	enum gpu_task task;
+	const struct gpu_vendor *vendors; /* ends with a row without ops */
+	unsigned n_vendors;          /* so many of them at most; 0: all */
+	const struct source_env *env; /* its root stays open in the helper */
+	const struct gpu_wish *wish; /* GPU_READ */
+	uint64_t interval_ns;        /* GPU_SAMPLE: no source is read more often */
+	uint64_t restart_ns;         /* delay of the first restart; 0: 1 s */
+};
 
-/* Forks the helper; env->root stays open in it. restart_ns: after how long one that was ended is started again (0: a
- * second). NULL: there is nothing to load, or no process for it (with text). */
-struct gpu *gpu_start(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
-	uint64_t restart_ns, struct err *err);
-/* Another interval, from now on. */
-void gpu_pace(struct gpu *g, uint64_t interval_ns);
-/* Frees what the recorder holds; the helper is told to end, and killed where it was not. NULL is fine. */
-void gpu_free(struct gpu *g);
+struct gpu_helper;
 
-int gpu_fd(const struct gpu *g); /* readable when a frame waits; -1: nothing comes any more */
-pid_t gpu_pid(const struct gpu *g);
+/* Forks a helper. NULL with text: no source in the table, out of memory, or no process could be started. */
+struct gpu_helper *gpu_helper_start(const struct gpu_request *request, struct err *err);
+/* Kills the helper if it still runs, without waiting for it. NULL is fine. */
+void gpu_helper_free(struct gpu_helper *g);
 
-/* A frame that waits, made with ids of its source; valid until the next call. NULL: none waits. */
-const struct frame *gpu_take(struct gpu *g);
+int gpu_helper_fd(const struct gpu_helper *g); /* readable when a frame waits; -1: the helper has ended or was ended */
+pid_t gpu_helper_pid(const struct gpu_helper *g); /* 0: it was waited for */
+unsigned gpu_helper_starts(const struct gpu_helper *g); /* a restarted one has another pid, and numbers devices anew from 1 */
 
-/* The same of what a source had told when its driver was called: of one that has been silent_ns in that call, or whose helper
- * has ended in it; while it is being opened, for silent_ns 0 alone. Nothing else says it, unless the driver answers after all. */
-const struct frame *gpu_take_so_far(struct gpu *g, uint64_t silent_ns);
+/* The next frame that waits, checked, with its source's own ids; valid until the next call. NULL: none waits. */
+const struct frame *gpu_helper_frame(struct gpu_helper *g);
 
-/* Is it kept from its last reading: by a call that has not returned, since its helper is gone or does not run, or as the next one has
- * not opened it? */
-bool gpu_is_cut_short(const struct gpu *g, enum frame_source source);
-
-/* Puts a note into out for each source that does not answer any more, or does again, or has ended the helper. One that was
- * ended is started again, after a second, then each time after twice as long, five times in a row at most. */
-void gpu_watch(struct gpu *g, struct framebuf *out);
-/* The same for the last time: of a source that was silent again and again, how often. */
-void gpu_watch_last(struct gpu *g, struct framebuf *out);
-
-/* How many helpers there were; a new one has a pid of its own and numbers devices and processes from 1. */
-unsigned gpu_starts(const struct gpu *g);
+/* The last frame of a source that does not return: that has been in one driver call for silent_ns, or whose helper ended in
+ * the call (while it is being opened: with silent_ns 0 alone). Each is returned once. */
+const struct frame *gpu_helper_last_frame(struct gpu_helper *g, uint64_t silent_ns);
 
 /* The helper was waited for by somebody else. */
-void gpu_reaped(struct gpu *g, int status);
-/* Waits for the helper, if it has ended. True once it is gone. */
-bool gpu_reap(struct gpu *g);
+void gpu_helper_reaped(struct gpu_helper *g, int status);
 
-/* Asks for a last reading. Then: waits until there is something to take, 40 ms after the question at most; false: nothing
- * more comes in time. */
-void gpu_ask_last(struct gpu *g);
-bool gpu_await_last(struct gpu *g);
+/* Ends the helper: kills it and waits 20 ms at most (end_run: appends a note if it stays). False: it stays behind, in a driver or frozen; one that is merely busy
+ * giving back its memory does not count. */
+bool gpu_helper_end(struct gpu_helper *g);
+void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out);
 
-/* Ends the helper and waits for that, 40 ms at most. False: it stays. */
-bool gpu_end(struct gpu *g);
-
-/* Did everything that could be asked answer yes or no? Then what came of it: */
-bool gpu_is_settled(const struct gpu *g);
-size_t gpu_n_open(const struct gpu *g);
-bool gpu_is_given_up(const struct gpu *g, const struct source_ops *ops); /* this source is not asked in this run any more */
-bool gpu_any_seen(const struct gpu *g);     /* the machine shows a GPU, whether or not a source can read it */
-const char *gpu_why_not(const struct gpu *g); /* why the first one cannot; "" */
-int gpu_code_not(const struct gpu *g);        /* the same as a negative errno; 0 */
-/* A source that has nothing here is none that failed; nor is a library without its kernel module. */
+/* What came of opening the sources: settled once each of them is open or has failed. */
+bool gpu_helper_is_settled(const struct gpu_helper *g);
+size_t gpu_helper_n_open(const struct gpu_helper *g);
+bool gpu_helper_saw_gpu(const struct gpu_helper *g);    /* gpu_is_present, as the helper saw it */
+const char *gpu_helper_why_not(const struct gpu_helper *g); /* why the first source could not be opened; "" */
+int gpu_helper_code_not(const struct gpu_helper *g);    /* the same as a negative errno; 0 */
+/* Is such a code a fault? A source without a device here is none, nor is a library without its kernel module. */
 static inline bool gpu_is_fault(int code)
 {
 	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
 
-/* gpu_probe.c: tells of every metric of GPUs and of processes on them, but those that are made of others, by asking each
- * source in a process of its own, all for 30 s at most, and one that does not answer a call for 10 s; then (plan NULL: not) how often a run of that interval would read what.
- * Returns 0 or -ENOMEM. */
-int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *tell,
-	gpu_planner *plan, void *ctx);
+uint64_t gpu_helper_cpu_ns(const struct gpu_helper *g);    /* of all helpers of this handle */
+uint64_t gpu_helper_rss_bytes(const struct gpu_helper *g); /* beyond what the helper shared with hiwater when it was forked */
 
-/* What the helper has cost so far. */
-uint64_t gpu_cpu_ns(const struct gpu *g);
-uint64_t gpu_rss_bytes(const struct gpu *g);  /* beyond what it shares with the recorder since the fork */
+/* ---- GPU_SAMPLE: what a run needs beside that --------------------------------------------------------------------------- */
+
+/* Another interval, from now on. */
+void gpu_helper_set_interval(struct gpu_helper *g, uint64_t interval_ns);
+
+/* Appends a note for each source that stopped answering or answers again, and for a helper that ended; restarts one that
+ * ended after 1 s, then each time after twice as long, five times in a row at most. */
+void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out);
+/* The same for the last time: of a source that was silent again and again, how often. */
+void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out);
+
+/* Is the source kept from its last reading: in a call that has not returned, or without a helper that runs and has opened it? */
+bool gpu_helper_is_cut_short(const struct gpu_helper *g, enum frame_source source);
+/* Will the source not be read any more in this run? */
+bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops *ops);
+
+/* Requests a last reading; waits until there is something to take, up to 40 ms after the request. False: nothing more comes. */
+void gpu_helper_request_last(struct gpu_helper *g);
+bool gpu_helper_await_last(struct gpu_helper *g);
+
+/* ---- GPU_READ ------------------------------------------------------------------------------------------------------------ */
+
+struct gpu_reader;
+
+/* Starts a helper per source; they begin to read at once. env and wish stay as they are. NULL with text: out of memory, or no
+ * process could be started. */
+struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct source_env *env, const struct gpu_wish *wish,
+	struct err *err);
+/* Ends the helpers, up to 20 ms each. NULL is fine. */
+void gpu_reader_free(struct gpu_reader *r);
+
+/* Waits until all sources have answered, patience_ns at most, and applies their frames to now; from the second call on it
+ * requests a read first. A source that does not answer is noted in now and not read any more; one whose helper crashed is
+ * read again later, a few times. What a source reported in its helper's first read stays until the next one.
+ * Returns 0; -ENODEV: the machine shows no GPU; -ENXIO: it shows one, and none can be read (both with text); -ETIMEDOUT, or
+ * -EIO: a source did not answer in time, or its helper ended (with text; now has what the others reported). */
+int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now *now, struct err *err);
+
+/* ---- GPU_PROBE ----------------------------------------------------------------------------------------------------------- */
+
+/* Reports every metric of GPUs and of processes on them, except those made of others; then (report_schedule not NULL) how often
+ * a run of that interval would read which group. Blocks for 30 s at most, and 10 s for one call that does not return.
+ * Returns 0 or -ENOMEM. */
+int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *report,
+	gpu_schedule_reporter *report_schedule, void *ctx);

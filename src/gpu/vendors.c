@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a machine shows a GPU, without asking any driver.
+ * The sources that read GPUs, and whether a machine shows a GPU without calling any driver.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +10,15 @@
 
 #include "base/cleanup.h"
 #include "base/smallfile.h"
-#include "gpu/gpu_shared.h"
+#include "gpu/gpu.h"
+
+const struct gpu_vendor gpu_vendors[] = {
+	{ &source_nvml, "NVML", NULL, CAUSE_NVML },
+	{ &source_amdgpu, "amdgpu", NULL, CAUSE_AMDGPU },
+	{ &source_drm, "DRM", NULL, CAUSE_DRM },
+	{ &source_dcgm, "DCGM", &source_nvml, CAUSE_NONE }, /* it lists nobody */
+	{ NULL, NULL, NULL, CAUSE_NONE },
+};
 
 /* Who makes GPUs: the video chip of a server's management controller is none. PCI ids. */
 static const char *const makers[] = { "0x10de", "0x1002", "0x8086" };
