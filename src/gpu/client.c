@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client of helpers: starts one, takes its frames, sees whether it answers, waits for it, restarts it, ends it, and
- * words how it ended. All three requests go through here; what is special to a run is in the last section.
+ * The client of helpers: starts one, takes its frames, sees whether it answers, waits for it,
+ * restarts it, ends it, and words how it ended. All three requests go through here; what is
+ * special to a run is in the last section.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,7 +27,7 @@ enum {
 	RESTARTS = 5,            /* in a row */
 };
 static const uint64_t restart_ns = SECOND;   /* the first delay */
-static const uint64_t sound_ns = 600 * SECOND; /* a helper that lived for so long may be restarted as often as the first */
+static const uint64_t sound_ns = 600 * SECOND; /* after so long, restarts are counted anew */
 static const uint64_t last_wait_ns = 40 * MS, end_wait_ns = 20 * MS, poll_most_ns = 100 * MS;
 
 struct gpu_helper {
@@ -49,7 +50,7 @@ struct gpu_helper {
 	uint64_t last_requested_ns; /* 0: not yet */
 };
 
-/* ---- start -------------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* What a helper before this one left on the page is nobody's. */
 static void clear_page(struct gpu_helper *g)
@@ -70,7 +71,7 @@ static void clear_page(struct gpu_helper *g)
 	}
 }
 
-int gpu_helper_restart(struct gpu_helper *g)
+static int start(struct gpu_helper *g)
 {
 	const int room = CHANNEL_BYTES;
 	const pid_t client = getpid();
@@ -101,7 +102,8 @@ int gpu_helper_restart(struct gpu_helper *g)
 static struct gpu_helper *helper_new(const struct gpu_request *request)
 {
 	struct gpu_helper *g = calloc(1, sizeof(*g));
-	void *page = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *page = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (g)
 		*g = (struct gpu_helper) { .request = *request, .fd = -1, .message = malloc(GPU_MESSAGE) };
@@ -119,25 +121,28 @@ struct gpu_helper *gpu_helper_start(const struct gpu_request *request, struct er
 {
 	const struct gpu_vendor *vendors = request->vendors;
 	struct gpu_helper *g = vendors->ops ? helper_new(request) : NULL;
-	const unsigned most = request->n_vendors && request->n_vendors < GPU_SOURCES ? request->n_vendors : GPU_SOURCES;
+	unsigned most = GPU_SOURCES;
 	int r;
 
 	if (!g) {
-		(void) err_set(err, -ENOENT, "%s", vendors->ops ? "out of memory" : "nothing here can read one");
+		(void) err_set(err, -ENOENT, "%s", vendors->ops ? "out of memory" : "no source of GPUs");
 		return NULL;
 	}
+	if (request->n_vendors && request->n_vendors < most)
+		most = request->n_vendors;
 	for (g->request.n_vendors = 0; g->request.n_vendors < most && vendors[g->request.n_vendors].ops;) {
-		const unsigned i = g->request.n_vendors++;
+		struct gpu_watchdog *w = &g->watchdogs[g->request.n_vendors];
 
-		g->watchdogs[i] = (struct gpu_watchdog) { .label = vendors[i].label, .start_ns = request->env->start_boot_ns };
+		w->label = vendors[g->request.n_vendors++].label;
+		w->start_ns = request->env->start_boot_ns;
 	}
 	if (!g->request.restart_ns)
 		g->request.restart_ns = restart_ns;
 	gpu_helper_set_interval(g, request->interval_ns);
-	r = gpu_helper_restart(g);
+	r = start(g);
 	if (r == 0)
 		return g;
-	(void) err_set(err, r, "no process for them: %s", strerror(-r));
+	(void) err_set(err, r, "no process could be started to read GPUs: %s", strerror(-r));
 	gpu_helper_free(g);
 	return NULL;
 }
@@ -153,7 +158,7 @@ bool gpu_helper_plan_restart(struct gpu_helper *g)
 	return g->restart_at_ns != 0;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void hang_up(struct gpu_helper *g)
 {
@@ -200,9 +205,12 @@ bool gpu_helper_will_restart(const struct gpu_helper *g)
 	return g->restart_at_ns != 0;
 }
 
-bool gpu_helper_is_restart_due(struct gpu_helper *g)
+int gpu_helper_restart(struct gpu_helper *g)
 {
-	return g->restart_at_ns && clock_boot_ns() >= g->restart_at_ns && reap(g);
+	const bool is_due = g->restart_at_ns && clock_boot_ns() >= g->restart_at_ns && reap(g);
+	const int r = is_due ? start(g) : 0;
+
+	return r < 0 ? r : is_due;
 }
 
 bool gpu_helper_end(struct gpu_helper *g)
@@ -229,7 +237,7 @@ void gpu_helper_free(struct gpu_helper *g)
 	free(g);
 }
 
-/* ---- what the page says --------------------------------------------------------------------------------------------------- */
+/* ---- what the page says ---------------------------------------------------------------------- */
 
 static struct gpu_slot *in_state(const struct gpu_helper *g, int state)
 {
@@ -309,7 +317,7 @@ unsigned gpu_helper_starts(const struct gpu_helper *g)
 	return g->starts;
 }
 
-/* ---- how it ended ---------------------------------------------------------------------------------------------------------- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 enum gpu_fate gpu_helper_fate(struct gpu_helper *g, uint64_t too_long_ns)
 {
@@ -322,7 +330,8 @@ enum gpu_fate gpu_helper_fate(struct gpu_helper *g, uint64_t too_long_ns)
 }
 
 /* Each source has a thread, so several may be in calls: any of them may have ended the process. */
-const char *gpu_calls_in_progress(const struct gpu_request *request, const struct gpu_shared *shared, char text[GPU_CALLS])
+const char *gpu_calls_in_progress(const struct gpu_request *request, const struct gpu_shared *shared,
+	char text[GPU_CALLS])
 {
 	size_t len = 0;
 
@@ -333,7 +342,8 @@ const char *gpu_calls_in_progress(const struct gpu_request *request, const struc
 		if (!atomic_load(&shared->slots[i].in_call_ns))
 			continue;
 		(void) gpu_call_name(request->vendors[i].ops, &shared->slots[i].call, call);
-		len += (size_t) snprintf(text + len, GPU_CALLS - len, "%s of %s%s%s%s", len > 0 ? " or" : " in a call", request->vendors[i].label,
+		len += (size_t) snprintf(text + len, GPU_CALLS - len, "%s of %s%s%s%s",
+			len > 0 ? " or" : " in a call", request->vendors[i].label,
 			*call ? " (" : "", call, *call ? ")" : "");
 	}
 	if (len == 0 && request->n_vendors == 1)
@@ -352,10 +362,12 @@ static void word_crash(const struct gpu_helper *g, char text[GPU_ENDED])
 		n = snprintf(text, GPU_ENDED, "the helper was ended by signal %d", WTERMSIG(g->status));
 	else
 		n = snprintf(text, GPU_ENDED, "the helper ended with exit status %d", WEXITSTATUS(g->status));
-	(void) snprintf(text + n, GPU_ENDED - (size_t) n, "%s", gpu_calls_in_progress(&g->request, g->shared, in));
+	(void) snprintf(text + n, GPU_ENDED - (size_t) n, "%s",
+		gpu_calls_in_progress(&g->request, g->shared, in));
 }
 
-const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, uint64_t waited_ns, char text[GPU_ENDED])
+const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, uint64_t waited_ns,
+	char text[GPU_ENDED])
 {
 	const struct gpu_vendor *vendor = &g->request.vendors[0];
 	const double seconds = (double) waited_ns / 1e9;
@@ -366,12 +378,13 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 	text[0] = '\0';
 	switch (fate) {
 	case GPU_RUNS:
-		(void) snprintf(text, GPU_ENDED, "%s was not done in %.3g s: its driver answers, and slowly%s", vendor->label, seconds, stays);
+		(void) snprintf(text, GPU_ENDED, "%s did not finish in %.3g s: its driver responds slowly%s",
+			vendor->label, seconds, stays);
 		break;
 	case GPU_STUCK:
 		(void) gpu_call_name(vendor->ops, &g->shared->slots[0].call, call);
-		(void) snprintf(text, GPU_ENDED, "%s has not answered in %.3g s: it is stuck in %s%s", vendor->label, seconds,
-			*call ? call : "its driver", stays);
+		(void) snprintf(text, GPU_ENDED, "%s has not answered in %.3g s: it is stuck in %s%s",
+			vendor->label, seconds, *call ? call : "its driver", stays);
 		break;
 	case GPU_REFUSED:
 		(void) snprintf(text, GPU_ENDED, "helper number %u could not read %s: %.200s", g->starts,
@@ -387,7 +400,7 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 	return text;
 }
 
-/* ---- frames and requests --------------------------------------------------------------------------------------------------- */
+/* ---- frames and requests --------------------------------------------------------------------- */
 
 const struct frame *gpu_helper_frame(struct gpu_helper *g)
 {
@@ -414,7 +427,8 @@ const struct frame *gpu_helper_frame(struct gpu_helper *g)
 static bool is_lost(const struct gpu_helper *g, const struct gpu_slot *slot, uint64_t silent_ns)
 {
 	const uint64_t since_ns = atomic_load(&slot->in_call_ns);
-	const bool may_answer = atomic_load(&slot->state) == GPU_OPENING || (g->fd >= 0 && clock_boot_ns() < since_ns + silent_ns);
+	const bool may_answer = atomic_load(&slot->state) == GPU_OPENING ||
+		(g->fd >= 0 && clock_boot_ns() < since_ns + silent_ns);
 
 	return since_ns && !(silent_ns && may_answer);
 }
@@ -427,7 +441,8 @@ const struct frame *gpu_helper_last_frame(struct gpu_helper *g, uint64_t silent_
 		struct gpu_slot *slot = &g->shared->slots[i];
 
 		if (is_lost(g, slot, silent_ns))
-			frame = gpu_frame_check(g->message, gpu_last_frame_take(&slot->last, &g->last_taken[i], g->message));
+			frame = gpu_frame_check(g->message,
+				gpu_last_frame_take(&slot->last, &g->last_taken[i], g->message));
 	}
 	return frame;
 }
@@ -438,10 +453,8 @@ void gpu_helper_poll(struct gpu_helper *const *list, unsigned n, uint64_t until_
 	const uint64_t now = clock_boot_ns(), left = until_ns > now ? until_ns - now : 0;
 	nfds_t n_fds = 0;
 
-	for (unsigned i = 0; i < n && n_fds < GPU_SOURCES; i++) {
-		if (list[i])
-			fds[n_fds++] = (struct pollfd) { .fd = list[i]->fd, .events = POLLIN };
-	}
+	for (unsigned i = 0; i < n && n_fds < GPU_SOURCES; i++)
+		fds[n_fds++] = (struct pollfd) { .fd = list[i]->fd, .events = POLLIN };
 	(void) poll(fds, n_fds, (int) (((left < poll_most_ns ? left : poll_most_ns) + MS - 1) / MS));
 }
 
@@ -457,7 +470,7 @@ void gpu_helper_request_read(struct gpu_helper *g)
 	send_word(g);
 }
 
-/* ---- GPU_SAMPLE ------------------------------------------------------------------------------------------------------------ */
+/* ---- GPU_SAMPLE ------------------------------------------------------------------------------ */
 
 void gpu_helper_set_interval(struct gpu_helper *g, uint64_t interval_ns)
 {
@@ -483,14 +496,16 @@ bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops
 	if (g->fd < 0)
 		return g->end_noted && !g->restart_at_ns;
 	for (unsigned i = 0; i < g->request.n_vendors; i++) {
-		if (g->request.vendors[i].ops == ops) /* a helper that can open none ends, and another one may follow */
-			return gpu_helper_n_open(g) > 0 && atomic_load(&g->shared->slots[i].state) == GPU_FAILED;
+		/* A helper that can open none ends, and another one may follow. */
+		if (g->request.vendors[i].ops == ops)
+			return gpu_helper_n_open(g) > 0 &&
+				atomic_load(&g->shared->slots[i].state) == GPU_FAILED;
 	}
 	return true;
 }
 
-__attribute__((format(printf, 4, 5))) static void note(const struct gpu_helper *g, struct framebuf *out, enum note_cause cause,
-	const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void note(const struct gpu_helper *g, struct framebuf *out,
+	enum note_cause cause, const char *format, ...)
 {
 	const uint64_t now_ns = clock_boot_ns() - g->request.env->start_boot_ns;
 	char text[512];
@@ -499,7 +514,8 @@ __attribute__((format(printf, 4, 5))) static void note(const struct gpu_helper *
 	va_start(ap, format);
 	(void) vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = cause });
+	framebuf_event(out, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU,
+		.text = text, .cause = cause });
 }
 
 static const char *run_time_now(const struct gpu_helper *g, char text[GPU_RUN_TIME])
@@ -534,7 +550,8 @@ static void watch_running(struct gpu_helper *g, struct framebuf *out)
 	if (g->starts < 2 || g->restart_noted || !gpu_helper_is_settled(g) || gpu_helper_n_open(g) == 0)
 		return;
 	g->restart_noted = true;
-	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", run_time_now(g, now), g->starts);
+	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", run_time_now(g, now),
+		g->starts);
 }
 
 static void watch_ended(struct gpu_helper *g, struct framebuf *out)
@@ -551,7 +568,8 @@ static void watch_ended(struct gpu_helper *g, struct framebuf *out)
 	if (fate == GPU_REFUSED)
 		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s; %s", text, then);
 	else
-		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s at %s%s; %s", text, run_time_now(g, now), g->ends > 1 ? ", once more" : "", then);
+		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s at %s%s; %s", text, run_time_now(g, now),
+			g->ends > 1 ? ", once more" : "", then);
 }
 
 void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
@@ -563,9 +581,11 @@ void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
 	} else if (!g->end_noted) {
 		if (reap(g))
 			watch_ended(g, out);
-	} else if (!g->last_requested_ns && gpu_helper_is_restart_due(g) && (r = gpu_helper_restart(g)) < 0) {
+	} else if (!g->last_requested_ns && (r = gpu_helper_restart(g)) < 0) {
 		g->end_noted = true;
-		note(g, out, CAUSE_HELPER, "gpu: no process could be started to read GPUs again: %s; nothing is read from then on", strerror(-r));
+		note(g, out, CAUSE_HELPER,
+			"gpu: no process could be started to read GPUs again: %s; nothing is read from then on",
+			strerror(-r));
 	}
 }
 
@@ -576,7 +596,8 @@ void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out)
 	gpu_helper_watch(g, out);
 	for (unsigned i = 0; i < g->request.n_vendors; i++) {
 		const uint64_t since_ns = waited_since(g, i, why);
-		const unsigned n = gpu_watchdog_finish(&g->watchdogs[i], why, g->fd >= 0 ? since_ns : 0, clock_boot_ns(), texts);
+		const unsigned n = gpu_watchdog_finish(&g->watchdogs[i], why, g->fd >= 0 ? since_ns : 0,
+			clock_boot_ns(), texts);
 
 		for (unsigned k = 0; k < n; k++)
 			note(g, out, g->request.vendors[i].silent, "%s", texts[k]);
@@ -587,7 +608,8 @@ void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 {
 	if (!gpu_helper_end(g))
 		note(g, out, CAUSE_HELPER,
-			"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in a driver, frozen, or a driver lets go slowly",
+			"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in "
+			"a driver, frozen, or a driver lets go slowly",
 			(int) g->pid);
 }
 

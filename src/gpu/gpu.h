@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading GPUs. A driver's library may hang, crash, or keep its process from exiting; none of that may reach hiwater or
- * the job. So no source of GPUs is opened in hiwater itself: a helper process, forked from it, opens and reads them, a
- * thread each. There are three requests to a helper:
+ * Reading GPUs. A driver's library may hang, crash, or keep its process from exiting; none of that
+ * may reach hiwater or the job. So no source of GPUs is opened in hiwater itself: a helper
+ * process, forked from it, opens and reads them, a thread each. There are three requests to a
+ * helper:
  *
- *   GPU_SAMPLE  for `run`: one helper for all sources reads them at the rates of read_budget.h until the run ends
- *   GPU_READ    for `hiwater gpus`: a helper per source reads everything wanted once, then once more per gpu_reader_read
+ *   GPU_SAMPLE  for `run`: one helper for all sources reads them at the rates of read_budget.h
+ *               until the run ends
+ *   GPU_READ    for `hiwater gpus`: a helper per source reads everything wanted once, then once
+ *               more per gpu_reader_read
  *   GPU_PROBE   for `doctor`: a helper per source tries everything once, and exits
  *
- * How it works: helper and client share a socket, for frames, and a page of memory (gpu_internal.h), on which the helper
- * writes its state, the driver call it is in, and the last frame before that call: a helper that is stuck need not answer
- * to be diagnosed. helper.c is the process; client.c starts it, waits for it, ends it and words how it ended, whatever the
- * request. A helper that crashed is restarted with a growing delay; one that is stuck is killed, and left behind where
- * the kernel cannot end it.
+ * How it works: helper and client share a socket, for frames, and a page of memory
+ * (gpu_internal.h), on which the helper writes its state, the driver call it is in, and the last
+ * frame before that call: a helper that is stuck need not answer to be diagnosed. helper.c is the
+ * process; client.c starts it, waits for it, ends it and words how it ended, whatever the request.
+ * A helper that crashed is restarted with a growing delay; one that is stuck is killed, and left
+ * behind where the kernel cannot end it.
  *
- * Times are nanoseconds; instants are CLOCK_BOOTTIME. Errors are negative errno values with a text. Nothing blocks unless
- * its comment says for how long. A handle belongs to one thread.
+ * Times are nanoseconds; instants are CLOCK_BOOTTIME. Errors are negative errno values with a
+ * text. Nothing blocks unless its comment says for how long. A handle belongs to one thread.
  */
 #pragma once
 
@@ -31,23 +35,24 @@
 
 struct gpus_now;
 
-/* ---- what reads GPUs -------------------------------------------------------------------------------------------------- */
+/* ---- what reads GPUs ------------------------------------------------------------------------- */
 
 struct gpu_vendor {
 	const struct source_ops *ops;
 	const char *label;       /* for people: "NVML" */
-	const struct source_ops *fills; /* NULL, or the source whose devices it adds metrics to: its word comes before theirs */
+	const struct source_ops *fills; /* NULL, or the source whose devices it adds to, and overrides */
 	enum note_cause silent;  /* what is missing where it does not answer */
 };
 
 /* Ends with a row without ops. */
 extern const struct gpu_vendor gpu_vendors[];
 
-/* Does this machine show a GPU (of NVIDIA's), with its driver or without? By files alone, no driver is called. */
+/* Does this machine show a GPU (of NVIDIA's), with its driver or without? By files alone, no driver
+ * is called. */
 bool gpu_is_present(const struct root *root);
 bool gpu_is_of_nvidia(const struct root *root);
 
-/* ---- a helper --------------------------------------------------------------------------------------------------------- */
+/* ---- a helper -------------------------------------------------------------------------------- */
 
 enum gpu_task {
 	GPU_SAMPLE,
@@ -58,7 +63,7 @@ enum gpu_task {
 /* What GPU_READ reads. */
 struct gpu_wish {
 	bool lists;              /* the processes on the devices */
-	bool pairs;              /* what takes two readings, such as SM activity: the first read takes 100 ms longer */
+	bool pairs;              /* what takes two readings (SM activity): 100 ms longer at first */
 	bool busy;               /* how busy a device is, where that takes two readings */
 	struct gpu_fact_set facts;
 };
@@ -76,29 +81,33 @@ struct gpu_request {
 
 struct gpu_helper;
 
-/* Forks a helper. NULL with text: no source in the table, out of memory, or no process could be started. */
+/* Forks a helper. NULL with text: no source in the table, out of memory, or no process could be
+ * started. */
 struct gpu_helper *gpu_helper_start(const struct gpu_request *request, struct err *err);
 /* Kills the helper if it still runs, without waiting for it. NULL is fine. */
 void gpu_helper_free(struct gpu_helper *g);
 
-int gpu_helper_fd(const struct gpu_helper *g); /* readable when a frame waits; -1: the helper has ended or was ended */
+/* Readable when a frame waits; -1: the helper has ended or was ended. */
+int gpu_helper_fd(const struct gpu_helper *g);
 pid_t gpu_helper_pid(const struct gpu_helper *g); /* 0: it was waited for */
-unsigned gpu_helper_starts(const struct gpu_helper *g); /* a restarted one has another pid, and numbers devices anew from 1 */
+/* How many there were. A restarted one has another pid, and numbers devices anew from 1. */
+unsigned gpu_helper_starts(const struct gpu_helper *g);
 
-/* The next frame that waits, checked, with its source's own ids; valid until the next call. NULL: none waits. */
+/* The next frame that waits, checked, with its source's own ids; valid until the next call. NULL:
+ * none waits. */
 const struct frame *gpu_helper_frame(struct gpu_helper *g);
 
-/* The last frame of a source that does not return: that has been in one driver call for silent_ns, or whose helper ended in
- * the call (while it is being opened: with silent_ns 0 alone). Each is returned once. */
+/* The last frame of a source that does not return: that has been in one driver call for silent_ns,
+ * or whose helper ended in the call (while it is being opened: with silent_ns 0 alone). Each is
+ * returned once. */
 const struct frame *gpu_helper_last_frame(struct gpu_helper *g, uint64_t silent_ns);
 
 /* The helper was waited for by somebody else. */
 void gpu_helper_reaped(struct gpu_helper *g, int status);
 
-/* Ends the helper: kills it and waits 20 ms at most (end_run: appends a note if it stays). False: it stays behind, in a driver or frozen; one that is merely busy
- * giving back its memory does not count. */
+/* Ends the helper: kills it and waits 20 ms at most. False: it stays behind, in a driver or frozen;
+ * one that is merely busy giving back its memory does not count. */
 bool gpu_helper_end(struct gpu_helper *g);
-void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out);
 
 /* What came of opening the sources: settled once each of them is open or has failed. */
 bool gpu_helper_is_settled(const struct gpu_helper *g);
@@ -106,57 +115,66 @@ size_t gpu_helper_n_open(const struct gpu_helper *g);
 bool gpu_helper_saw_gpu(const struct gpu_helper *g);    /* gpu_is_present, as the helper saw it */
 const char *gpu_helper_why_not(const struct gpu_helper *g); /* why the first source could not be opened; "" */
 int gpu_helper_code_not(const struct gpu_helper *g);    /* the same as a negative errno; 0 */
-/* Is such a code a fault? A source without a device here is none, nor is a library without its kernel module. */
+/* Is such a code a fault? A source without a device here is none, nor is a library without its
+ * kernel module. */
 static inline bool gpu_is_fault(int code)
 {
 	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
 
-uint64_t gpu_helper_cpu_ns(const struct gpu_helper *g);    /* of all helpers of this handle */
-uint64_t gpu_helper_rss_bytes(const struct gpu_helper *g); /* beyond what the helper shared with hiwater when it was forked */
+/* CPU time of all helpers of this handle; memory beyond what was shared with hiwater at the fork. */
+uint64_t gpu_helper_cpu_ns(const struct gpu_helper *g);
+uint64_t gpu_helper_rss_bytes(const struct gpu_helper *g);
 
-/* ---- GPU_SAMPLE: what a run needs beside that --------------------------------------------------------------------------- */
+/* ---- GPU_SAMPLE: what a run needs beside that ------------------------------------------------ */
 
 /* Another interval, from now on. */
 void gpu_helper_set_interval(struct gpu_helper *g, uint64_t interval_ns);
 
-/* Appends a note for each source that stopped answering or answers again, and for a helper that ended; restarts one that
- * ended after 1 s, then each time after twice as long, five times in a row at most. */
+/* Appends a note for each source that stopped answering or answers again, and for a helper that
+ * ended; restarts one that ended after 1 s, then each time after twice as long, five times in a row
+ * at most. */
 void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out);
 /* The same for the last time: of a source that was silent again and again, how often. */
 void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out);
 
-/* Is the source kept from its last reading: in a call that has not returned, or without a helper that runs and has opened it? */
+/* Is the source kept from its last reading: in a call that has not returned, or without a helper
+ * that runs and has opened it? */
 bool gpu_helper_is_cut_short(const struct gpu_helper *g, enum frame_source source);
 /* Will the source not be read any more in this run? */
 bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops *ops);
 
-/* Requests a last reading; waits until there is something to take, up to 40 ms after the request. False: nothing more comes. */
+/* Requests a last reading; waits until there is something to take, up to 40 ms after the request.
+ * False: nothing more comes. */
 void gpu_helper_request_last(struct gpu_helper *g);
 bool gpu_helper_await_last(struct gpu_helper *g);
+/* gpu_helper_end; appends a note if the helper stays. */
+void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out);
 
-/* ---- GPU_READ ------------------------------------------------------------------------------------------------------------ */
+/* ---- GPU_READ -------------------------------------------------------------------------------- */
 
 struct gpu_reader;
 
-/* Starts a helper per source; they begin to read at once. env and wish stay as they are. NULL with text: out of memory, or no
- * process could be started. */
-struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct source_env *env, const struct gpu_wish *wish,
-	struct err *err);
+/* Starts a helper per source; they begin to read at once. env and wish stay as they are. NULL with
+ * text: out of memory, or no process could be started. */
+struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct source_env *env,
+	const struct gpu_wish *wish, struct err *err);
 /* Ends the helpers, up to 20 ms each. NULL is fine. */
 void gpu_reader_free(struct gpu_reader *r);
 
-/* Waits until all sources have answered, patience_ns at most, and applies their frames to now; from the second call on it
- * requests a read first. A source that does not answer is noted in now and not read any more; one whose helper crashed is
- * read again later, a few times. What a source reported in its helper's first read stays until the next one.
- * Returns 0; -ENODEV: the machine shows no GPU; -ENXIO: it shows one, and none can be read (both with text); -ETIMEDOUT, or
- * -EIO: a source did not answer in time, or its helper ended (with text; now has what the others reported). */
+/* Waits until all sources have answered, patience_ns at most, and applies their frames to now; from
+ * the second call on it requests a read first. A source that does not answer is noted in now and
+ * not read any more; one whose helper crashed is read again later, a few times. What a source
+ * reported in its helper's first read stays until the next one.
+ * Returns 0; -ENODEV: the machine shows no GPU; -ENXIO: it shows one, and none can be read;
+ * -ETIMEDOUT, or -EIO: a source did not answer in time, or its helper ended (now has what the
+ * others reported). All with text. */
 int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now *now, struct err *err);
 
-/* ---- GPU_PROBE ----------------------------------------------------------------------------------------------------------- */
+/* ---- GPU_PROBE ------------------------------------------------------------------------------- */
 
-/* Reports every metric of GPUs and of processes on them, except those made of others; then (report_schedule not NULL) how often
- * a run of that interval would read which group. Blocks for 30 s at most, and 10 s for one call that does not return.
- * Returns 0 or -ENOMEM. */
-int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns, source_prober *report,
-	gpu_schedule_reporter *report_schedule, void *ctx);
+/* Reports every metric of GPUs and of processes on them, except those made of others; then
+ * (report_schedule not NULL) how often a run of that interval would read which group. Blocks for
+ * 30 s at most, and 10 s for one call that does not return. Returns 0 or -ENOMEM. */
+int gpu_probe(const struct gpu_vendor *vendors, const struct source_env *env, uint64_t interval_ns,
+	source_prober *report, gpu_schedule_reporter *report_schedule, void *ctx);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The helper: a child of hiwater, in a session of its own, that loads what drivers give and reads GPUs. A thread for each
- * source does what was requested; the first thread waits for the client's word or its end. The helper writes nothing but
- * its channel and the shared page, and never returns into what it was forked from.
+ * The helper: a child of hiwater, in a session of its own, that loads what drivers give and reads
+ * GPUs. A thread for each source does what was requested; the first thread waits for the client's
+ * word or its end. The helper writes nothing but its channel and the shared page, and never
+ * returns into what it was forked from.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ enum {
 static const uint64_t memory_period_ns = 10 * SECOND;
 static const uint64_t sleep_most_ns = SECOND;
 static const uint64_t last_most_ns = 40000000; /* nobody waits longer for the last reading */
-static const uint64_t pair_ns = 101000000; /* between two readings that say something together: NVML's GPM needs 100 ms */
+static const uint64_t pair_ns = 101000000; /* between the two readings of a pair: GPM needs 100 ms */
 
 struct helper {
 	const struct gpu_request *request;
@@ -59,7 +60,7 @@ struct reader {
 	uint64_t cpu_ns;         /* of its thread, up to the end of the last reading */
 };
 
-/* ---- what it costs ------------------------------------------------------------------------------------------------------ */
+/* ---- what it costs --------------------------------------------------------------------------- */
 
 static void publish_own_cost(struct helper *h)
 {
@@ -73,8 +74,8 @@ static void publish_own_cost(struct helper *h)
 	if (now < atomic_load(&h->memory_read_ns))
 		return;
 	atomic_store(&h->memory_read_ns, now + memory_period_ns);
-	if (smallfile_read(h->request->env->root->proc, "self/statm", text, sizeof(text)) < 0 || parse_u64(&at, &pages) < 0 ||
-		(parse_blanks(&at), parse_u64(&at, &pages)) < 0)
+	if (smallfile_read(h->request->env->root->proc, "self/statm", text, sizeof(text)) < 0 ||
+		parse_u64(&at, &pages) < 0 || (parse_blanks(&at), parse_u64(&at, &pages)) < 0)
 		return;
 	rss = pages * (uint64_t) sysconf(_SC_PAGESIZE);
 	if (h->rss_at_fork == 0)
@@ -83,7 +84,7 @@ static void publish_own_cost(struct helper *h)
 		atomic_store(&shared->rss_bytes, rss - h->rss_at_fork);
 }
 
-/* ---- what every request has in common ------------------------------------------------------------------------------------ */
+/* ---- what every request has in common -------------------------------------------------------- */
 
 static uint64_t run_ns(const struct reader *t)
 {
@@ -138,14 +139,15 @@ static int open_source(struct reader *t)
 	r = t->ops->open(&t->env, &t->source, &err);
 	leave_driver(t);
 	if (r < 0) {
-		(void) snprintf(t->slot->why, sizeof(t->slot->why), "%.*s", GPU_WHY - 1, err.text[0] ? err.text : strerror(-r));
+		(void) snprintf(t->slot->why, sizeof(t->slot->why), "%.*s", GPU_WHY - 1,
+			err.text[0] ? err.text : strerror(-r));
 		t->slot->code = r;
 		atomic_store(&t->slot->state, GPU_FAILED);
 	}
 	return r;
 }
 
-/* ---- GPU_SAMPLE --------------------------------------------------------------------------------------------------------- */
+/* ---- GPU_SAMPLE ------------------------------------------------------------------------------ */
 
 /* What was spent since the last reading, on sending it and on waking up, is this one's. */
 static void read_group(struct reader *t, unsigned group)
@@ -179,12 +181,14 @@ static void share_core(struct reader *t)
 	read_budget_share(&t->budget, atomic_load(&h->open), (double) others / PPB);
 }
 
-/* Until the next group is due, or for a second: the interval may have changed. True if the last reading is requested. */
+/* Until the next group is due, or for a second: the interval may have changed. True if the last
+ * reading is requested. */
 static bool wait_until(const struct reader *t, uint64_t due_ns)
 {
 	struct pollfd last = { .fd = t->helper->wake_rd, .events = POLLIN };
 	const uint64_t boot = clock_boot_ns(), now = boot - t->env.start_boot_ns;
-	const uint64_t left = due_ns > now ? due_ns - now : 0, ns = left < sleep_most_ns ? left : sleep_most_ns;
+	const uint64_t left = due_ns > now ? due_ns - now : 0,
+		ns = left < sleep_most_ns ? left : sleep_most_ns;
 	const struct timespec wait = { .tv_sec = (time_t) (ns / SECOND), .tv_nsec = (long) (ns % SECOND) };
 	bool is_last;
 
@@ -220,7 +224,7 @@ static void sample(struct reader *t)
 	}
 }
 
-/* ---- GPU_READ ----------------------------------------------------------------------------------------------------------- */
+/* ---- GPU_READ -------------------------------------------------------------------------------- */
 
 static void publish_fact(void *ctx, const struct gpu_fact_told *fact)
 {
@@ -233,27 +237,23 @@ static void publish_fact(void *ctx, const struct gpu_fact_told *fact)
 	atomic_store(&facts->n, n + 1);
 }
 
-static bool is_wanted(const struct source_group *g, const struct gpu_wish *wish)
-{
-	if (g->gathers || (g->lists && !wish->lists))
-		return false;
-	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
-}
-
 enum part {
 	FIGURES,
 	PAIRS,
 	LISTS
 };
 
-static enum part part_of(const struct source_group *g)
+/* Is it a group of that part, and wanted? */
+static bool is_wanted(const struct source_group *g, enum part part, const struct gpu_wish *wish)
 {
-	return g->pairs ? PAIRS : g->lists ? LISTS
-					   : FIGURES;
+	if (part != (g->pairs ? PAIRS : g->lists ? LISTS : FIGURES) || g->gathers ||
+		(g->lists && !wish->lists))
+		return false;
+	return !g->pairs || wish->pairs || g->lists || (g->busy && wish->busy);
 }
 
-/* All in one call, so that one device answers all of it before the next, over which the driver may hang or crash. No groups:
- * births, and nothing else. */
+/* All in one call, so that one device answers all of it before the next, over which the driver may
+ * hang or crash. No groups: births, and nothing else. */
 static void read_groups(struct reader *t, unsigned groups)
 {
 	t->at_ns = run_ns(t);
@@ -269,7 +269,7 @@ static bool read_part(struct reader *t, enum part part)
 	unsigned wanted = 0;
 
 	for (unsigned g = 0; g < t->ops->n_groups; g++) {
-		if (part_of(&t->ops->groups[g]) == part && is_wanted(&t->ops->groups[g], t->helper->request->wish))
+		if (is_wanted(&t->ops->groups[g], part, t->helper->request->wish))
 			wanted |= 1u << g;
 	}
 	if (wanted)
@@ -277,8 +277,9 @@ static bool read_part(struct reader *t, enum part part)
 	return wanted != 0;
 }
 
-/* Figures come first, which a driver that hangs or crashes over the rest leaves as they are. The two readings of a pair
- * enclose the lists, which take as long as the time between them where there are many devices. An empty frame is the end. */
+/* Figures come first, which a driver that hangs or crashes over the rest leaves as they are. The
+ * two readings of a pair enclose the lists, which take as long as the time between them where there
+ * are many devices. An empty frame is the end. */
 static void read_all(struct reader *t, bool is_first)
 {
 	read_groups(t, 0);
@@ -292,7 +293,8 @@ static void read_all(struct reader *t, bool is_first)
 	(void) read_part(t, LISTS);
 	if (t->ops->facts) {
 		enter_driver(t);
-		t->ops->facts(t->source, &t->helper->request->wish->facts, publish_fact, &t->helper->shared->facts);
+		t->ops->facts(t->source, &t->helper->request->wish->facts, publish_fact,
+			&t->helper->shared->facts);
 		leave_driver(t);
 	}
 	if (again) {
@@ -314,7 +316,7 @@ static void read_on_request(struct reader *t)
 		read_all(t, false);
 }
 
-/* ---- GPU_PROBE ---------------------------------------------------------------------------------------------------------- */
+/* ---- GPU_PROBE ------------------------------------------------------------------------------- */
 
 static void publish_answer(void *ctx, const struct source_probe *probe)
 {
@@ -347,7 +349,7 @@ static void probe(struct reader *t)
 		atomic_store(&t->slot->state, GPU_DONE);
 }
 
-/* ---- a thread ----------------------------------------------------------------------------------------------------------- */
+/* ---- a thread -------------------------------------------------------------------------------- */
 
 /* What a source is opened with, beside what the request says. */
 static void equip(struct reader *t)
@@ -424,7 +426,7 @@ static void start_thread(struct helper *h, unsigned i)
 	(void) pthread_attr_destroy(&attr);
 }
 
-/* ---- isolation from the job, and from who started it -------------------------------------------------------------------- */
+/* ---- isolation from the job, and from who started it ----------------------------------------- */
 
 static void close_between(int first, int last)
 {
@@ -443,7 +445,8 @@ static int compare(const void *a, const void *b)
 	return *(const int *) a - *(const int *) b;
 }
 
-/* The job's pipes must not see this process; a library that writes to stderr must not hit what it opened itself. */
+/* The job's pipes must not see this process; a library that writes to stderr must not hit what it
+ * opened itself. */
 static void keep_only(const struct root *root, int channel)
 {
 	int keep[] = { channel, root->proc, root->sys, root->top };
@@ -465,7 +468,8 @@ static void keep_only(const struct root *root, int channel)
 		(void) close(null);
 }
 
-/* No signal that is meant for others reaches it; what it does wrong itself ends it without a core in the job's folder. */
+/* No signal that is meant for others reaches it; what it does wrong itself ends it without a core
+ * in the job's folder. */
 static void isolate(pid_t client)
 {
 	static const struct rlimit no_core = { 0, 0 };
@@ -487,9 +491,10 @@ static void isolate(pid_t client)
 	(void) setsid();
 }
 
-/* ---- the first thread --------------------------------------------------------------------------------------------------- */
+/* ---- the first thread ------------------------------------------------------------------------ */
 
-/* Any byte requests the last reading (GPU_READ: another read); the end of the channel is the client's. */
+/* Any byte requests the last reading (GPU_READ: another read); the end of the channel is the
+ * client's. */
 static _Noreturn void obey(struct helper *h)
 {
 	for (;;) {
@@ -506,21 +511,24 @@ static _Noreturn void obey(struct helper *h)
 			(void) close(h->wake_wr);
 		h->wake_wr = -1;
 	}
-	/* The last thread closes the channel and ends the process; the client's end is the end of all. */
+	/* The last thread closes the channel and ends the process; the client's end is the end of
+	 * all. */
 	if (atomic_load(&h->running) > 0)
 		_exit(0);
 	for (;;)
 		(void) pause();
 }
 
-_Noreturn void gpu_helper_main(const struct gpu_request *request, struct gpu_shared *shared, int channel, pid_t client)
+_Noreturn void gpu_helper_main(const struct gpu_request *request, struct gpu_shared *shared, int channel,
+	pid_t client)
 {
 	static struct helper h;
 	int fds[2];
 
 	isolate(client);
 	keep_only(request->env->root, channel);
-	h = (struct helper) { .request = request, .shared = shared, .channel = channel, .running = request->n_vendors };
+	h = (struct helper) { .request = request, .shared = shared, .channel = channel,
+		.running = request->n_vendors };
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		_exit(1);
 	h.wake_rd = fds[0];

@@ -20,8 +20,9 @@ struct amount {
 	bool unknown;            /* some of it could not be read */
 };
 
-/* A counter over all helpers. After a restart, one that is below its last value was reset, and goes on from that value, as
- * does one that an earlier helper summed up itself; any other was counted on by the driver. */
+/* A counter over all helpers. After a restart, one that is below its last value was reset, and goes
+ * on from that value, as does one that an earlier helper summed up itself; any other was counted on
+ * by the driver. */
 struct counter {
 	int64_t last, plus;      /* as reported; what is added */
 	unsigned round;
@@ -46,7 +47,7 @@ struct gpu_device {
 	uint8_t giver[METRIC_COUNT]; /* source + 1 that gives it */
 	bool known[METRIC_COUNT];
 	struct counter counters[METRIC_COUNT];
-	unsigned summed[METRIC_COUNT]; /* the round, from 1, in which a note said that the counter is made of a gauge; 0: none did */
+	unsigned summed[METRIC_COUNT]; /* the round, from 1, whose helper summed it up; 0: none did */
 };
 
 struct gpu_user {
@@ -54,7 +55,7 @@ struct gpu_user {
 	uint32_t id, device, process;
 	int32_t pid;             /* 0: unknown */
 	bool visible;            /* a process of that pid is here */
-	bool detached;           /* the helper was restarted: its key stands for nothing until a list reattaches it */
+	bool detached;           /* by a restart: its key means nothing until a list reattaches it */
 	struct gpu_process_birth birth;
 	struct maybe mem;
 };
@@ -78,7 +79,8 @@ static enum frame_source source_of(const struct gpu_user *u)
 	return (enum frame_source)(u->key >> 32);
 }
 
-static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id, uint32_t *ret_id)
+static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id,
+	uint32_t *ret_id)
 {
 	uint32_t place;
 
@@ -110,7 +112,7 @@ static bool gives(uint8_t *giver, const struct reading *r, enum frame_source sou
 	return giver[r->metric] == 0 || giver[r->metric] == source + 1;
 }
 
-/* ---- processes that leave a device ------------------------------------------------------------------------------------ */
+/* ---- processes that leave a device ----------------------------------------------------------- */
 
 static void end_user(struct gpu_user *u, struct framebuf *out)
 {
@@ -133,14 +135,16 @@ static void drop_user(struct gpu_ids *ids, struct gpu_user *u, struct framebuf *
 		(void) map_put(&ids->user_places, u->key, (uint32_t) (u - ids->users));
 }
 
-/* Detached processes of source (FRAME_SOURCE_COUNT: of any) on the device (0: on any) have ended; gone: only those on devices
- * that no source knows since the restart. */
-static void drop_detached(struct gpu_ids *ids, enum frame_source source, uint32_t device, bool gone, struct framebuf *out)
+/* Detached processes of source (FRAME_SOURCE_COUNT: of any) on the device (0: on any) have ended;
+ * gone: only those on devices that no source knows since the restart. */
+static void drop_detached(struct gpu_ids *ids, enum frame_source source, uint32_t device, bool gone,
+	struct framebuf *out)
 {
 	for (size_t i = ids->n_users; i-- > 0;) {
 		struct gpu_user *u = &ids->users[i];
 
-		if (u->detached && (source == FRAME_SOURCE_COUNT || source_of(u) == source) && (!device || u->device == device) &&
+		if (u->detached && (source == FRAME_SOURCE_COUNT || source_of(u) == source) &&
+			(!device || u->device == device) &&
 			(!gone || ids->devices[u->device - 1].round != ids->round))
 			drop_user(ids, u, out);
 	}
@@ -151,14 +155,14 @@ void gpu_ids_drop_detached(struct gpu_ids *ids, enum frame_source source, struct
 	drop_detached(ids, source, 0, false, out);
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static bool has_no_name(const char *uuid, const char *pci)
 {
 	return !*uuid && !*pci;
 }
 
-/* A device that does not answer has its index alone: it is the one that had it before the restart. */
+/* A device that does not answer has its index alone: it is the one that had it before. */
 static bool is_same(const struct gpu_ids *ids, const struct gpu_device *d, const struct gpu_birth *b)
 {
 	const bool was_before = d->round != ids->round && !*d->parent;
@@ -174,12 +178,13 @@ static bool is_same(const struct gpu_ids *ids, const struct gpu_device *d, const
 static void mark_divided(struct gpu_ids *ids, const char *parent)
 {
 	for (size_t i = 0; *parent && i < ids->n_devices; i++)
-		ids->devices[i].divided = ids->devices[i].divided || strcmp(ids->devices[i].uuid, parent) == 0;
+		ids->devices[i].divided |= strcmp(ids->devices[i].uuid, parent) == 0;
 }
 
 static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth *b)
 {
-	if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices), MOST_DEVICES) < 0)
+	if (vec_room(&ids->devices, &ids->cap_devices, ids->n_devices, sizeof(*ids->devices),
+		MOST_DEVICES) < 0)
 		return NULL;
 	struct gpu_device *d = &ids->devices[ids->n_devices++];
 
@@ -191,15 +196,18 @@ static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth
 	return d;
 }
 
-/* Its memory was unknown at first, or is another since it was lost. What another source rounds is no change. */
+/* Its memory was unknown at first, or is another since it was lost. What another source rounds is
+ * no change. */
 static bool has_another_total(const struct gpu_device *d, const struct gpu_birth *b, enum frame_source source)
 {
 	const bool is_known = d->memory_bytes.known, is_same_source = d->memory_source == source;
 
-	return b->memory_bytes.known && (!is_known || (is_same_source && d->memory_bytes.value != b->memory_bytes.value));
+	return b->memory_bytes.known &&
+		(!is_known || (is_same_source && d->memory_bytes.value != b->memory_bytes.value));
 }
 
-static void apply_device_birth(struct gpu_ids *ids, const struct frame *f, const struct birth *b, struct framebuf *out)
+static void apply_device_birth(struct gpu_ids *ids, const struct frame *f, const struct birth *b,
+	struct framebuf *out)
 {
 	struct birth birth = *b;
 	size_t place = 0;
@@ -247,8 +255,8 @@ static void continue_counter(const struct gpu_ids *ids, struct gpu_device *d, st
 	c->last = r->value;
 }
 
-/* How many processes are on it; unknown where a list failed: then what they used before is unknown, too, unless the frame
- * has it below. */
+/* How many processes are on it; unknown where a list failed: then what they used before is unknown,
+ * too, unless the frame has it below. */
 static void apply_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
 {
 	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
@@ -268,7 +276,8 @@ static void apply_count(struct gpu_ids *ids, struct gpu_device *d, bool known, s
 	}
 }
 
-static void apply_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r, struct framebuf *out)
+static void apply_device(struct gpu_ids *ids, const struct frame *f, const struct reading *r,
+	struct framebuf *out)
 {
 	struct reading mine = *r;
 	struct gpu_device *d = device_of(ids, f->source, r->id, &mine.id);
@@ -286,7 +295,7 @@ static void apply_device(struct gpu_ids *ids, const struct frame *f, const struc
 	}
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static bool was_there(const struct gpu_ids *ids, const struct process *p)
 {
@@ -315,15 +324,17 @@ static void append_birth(struct gpu_ids *ids, struct gpu_user *u, struct framebu
 /* A process from before the restart has another key now. */
 static bool reattach(struct gpu_ids *ids, struct gpu_user *before, const struct gpu_user *now)
 {
-	if (before->process != now->process || map_put(&ids->user_places, now->key, (uint32_t) (before - ids->users)) < 0)
+	if (before->process != now->process ||
+		map_put(&ids->user_places, now->key, (uint32_t) (before - ids->users)) < 0)
 		return false;
 	before->key = now->key;
 	before->detached = false;
 	return true;
 }
 
-/* The job's process of that number, also one that ended after the list was read; 0: there is none. */
-static uint32_t member_of(const struct gpu_ids *ids, const struct processes *members, const struct job *job, int32_t pid)
+/* The job's process of that pid, also one that ended after the list was read; 0: none. */
+static uint32_t member_of(const struct gpu_ids *ids, const struct processes *members, const struct job *job,
+	int32_t pid)
 {
 	const uint32_t living = members ? processes_id(members, pid) : 0;
 
@@ -336,11 +347,12 @@ static uint32_t member_of(const struct gpu_ids *ids, const struct processes *mem
 	return living;
 }
 
-static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const struct birth *b, const struct processes *members,
-	const struct job *job, struct framebuf *out)
+static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const struct birth *b,
+	const struct processes *members, const struct job *job, struct framebuf *out)
 {
 	const struct maybe pid = b->gpu_process.pid;
-	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process, .pid = (int32_t) pid.value };
+	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process,
+		.pid = (int32_t) pid.value };
 
 	/* A list that was sent before its read was over comes again with that. */
 	if (user_of(ids, f->source, b->id) || !device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
@@ -361,8 +373,8 @@ static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const s
 		ids->users[ids->n_users++] = u;
 }
 
-static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct reading *r, const struct processes *members,
-	struct framebuf *out)
+static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct reading *r,
+	const struct processes *members, struct framebuf *out)
 {
 	struct gpu_user *u = user_of(ids, f->source, r->id);
 	struct reading mine = *r;
@@ -372,7 +384,8 @@ static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct 
 	if (r->metric == M_GPROC_MEM) {
 		const uint32_t process = !u->pid || !members ? 0 : processes_id(members, u->pid);
 
-		if (process && process != u->process) { /* the list came before the member was known, or its pid is used again */
+		/* The list came before the member was known, or its pid is used again. */
+		if (process && process != u->process) {
 			end_user(u, out);
 			u->process = process;
 			append_birth(ids, u, out);
@@ -383,7 +396,7 @@ static void apply_user(struct gpu_ids *ids, const struct frame *f, const struct 
 	framebuf_reading(out, mine);
 }
 
-/* ---- whose the memory is, by the lists of processes ------------------------------------------------------------------- */
+/* ---- whose the memory is, by the lists of processes ------------------------------------------ */
 
 static void amount_add(struct amount *sum, struct maybe mem)
 {
@@ -420,7 +433,8 @@ static bool has_parts(const struct gpu_ids *ids, const struct gpu_device *d)
 	return false;
 }
 
-static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job, struct framebuf *out)
+static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job,
+	struct framebuf *out)
 {
 	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
 	struct amount ours = d->visible, others = d->visible;
@@ -446,7 +460,7 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 	d->others = others;
 	d->was_listed = true;
 	for (size_t i = 0; *d->parent && i < ids->n_devices; i++)
-		ids->devices[i].parts_listed = ids->devices[i].parts_listed || strcmp(ids->devices[i].uuid, d->parent) == 0;
+		ids->devices[i].parts_listed |= strcmp(ids->devices[i].uuid, d->parent) == 0;
 	d->listed = false;
 	d->mem_then = d->mem;
 	if (d->visible.unknown && !d->unified)
@@ -459,7 +473,8 @@ static void add_part(struct amount *sum, const struct amount *part, bool was_lis
 	sum->unknown = sum->unknown || part->unknown || !was_listed;
 }
 
-/* A divided GPU has no list of its own (the driver's takes a privilege): its processes are on its instances. */
+/* A divided GPU has no list of its own (the driver's takes a privilege): its processes are on its
+ * instances. */
 static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
 	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
@@ -480,11 +495,13 @@ static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct fr
 
 static bool share_memory(const struct gpu_device *a, const struct gpu_device *b)
 {
-	return a == b || (a->gpu_instance.known && b->gpu_instance.known && a->gpu_instance.value == b->gpu_instance.value &&
+	return a == b || (a->gpu_instance.known && b->gpu_instance.known &&
+		a->gpu_instance.value == b->gpu_instance.value &&
 				 strcmp(a->parent, b->parent) == 0);
 }
 
-/* What is attributed of a device's memory: compute instances of one GPU instance share it, and have lists of their own. */
+/* What is attributed of a device's memory: compute instances of one GPU instance share it, and have
+ * lists of their own. */
 static struct amount attributed(const struct gpu_ids *ids, const struct gpu_device *d)
 {
 	struct amount sum = { 0 };
@@ -500,8 +517,8 @@ static struct amount attributed(const struct gpu_ids *ids, const struct gpu_devi
 	return sum;
 }
 
-/* Memory may have come or gone between the reading of the device and the list: of the readings before and after the list,
- * the one that leaves less counts. */
+/* Memory may have come or gone between the reading of the device and the list: of the readings
+ * before and after the list, the one that leaves less counts. */
 static void append_unattributed(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
 	const int64_t mem = d->mem.value < d->mem_then.value ? d->mem.value : d->mem_then.value;
@@ -520,8 +537,11 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 	if (!ids->listed)
 		return;
 	ids->listed = false;
-	for (size_t i = 0; i < ids->n_devices; i++)
-		all.unknown = all.unknown || (ids->devices[i].ours.unknown && !ids->devices[i].divided && !ids->devices[i].parted);
+	for (size_t i = 0; i < ids->n_devices; i++) {
+		const struct gpu_device *d = &ids->devices[i];
+
+		all.unknown |= d->ours.unknown && !d->divided && !d->parted;
+	}
 	main.unknown = rest.unknown = all.unknown;
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
@@ -537,7 +557,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 	append_amount(out, M_JOB_GPU_MEM_REST, 0, &rest);
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* An instance that is no more shares nothing with the one that comes in its place. */
 static void lose_part(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
@@ -551,12 +571,14 @@ static void lose_part(const struct gpu_ids *ids, enum frame_source source, uint3
 	d->parted = true;
 }
 
-static void append_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e, struct framebuf *out)
+static void append_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e,
+	struct framebuf *out)
 {
 	struct event mine = *e;
+	struct gpu_device *d = NULL;
 
-	struct gpu_device *d = e->entity == ENTITY_GPU && e->id ? device_of(ids, f->source, e->id, &mine.id) : NULL;
-
+	if (e->entity == ENTITY_GPU && e->id)
+		d = device_of(ids, f->source, e->id, &mine.id);
 	if (e->entity == ENTITY_GPU && !d)
 		mine.id = 0;
 	if (d && e->kind == EVENT_NOTE && note_is_about(e, "gpu.energy"))
@@ -564,8 +586,8 @@ static void append_event(const struct gpu_ids *ids, const struct frame *f, const
 	framebuf_event(out, &mine);
 }
 
-void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
-	struct framebuf *out)
+void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct processes *members,
+	const struct job *job, struct framebuf *out)
 {
 	ids->time_ns = frame->time_ns;
 	/* First: an instance that comes back in the frame is born in it under another id. */
@@ -581,14 +603,15 @@ void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct 
 	}
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
+		struct gpu_device *d = NULL;
 		uint32_t id;
 
 		if (metrics[r->metric].entity == ENTITY_GPU)
 			apply_device(ids, frame, r, out);
 		else
 			apply_user(ids, frame, r, members, out);
-		struct gpu_device *d = r->metric == M_GPU_MEM ? device_of(ids, frame->source, r->id, &id) : NULL;
-
+		if (r->metric == M_GPU_MEM)
+			d = device_of(ids, frame->source, r->id, &id);
 		if (d && d->mem_then.known)
 			append_unattributed(ids, d, out);
 	}
@@ -618,9 +641,10 @@ void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out)
 	}
 }
 
-/* ---- helpers that are restarted, sources that are not read any more ---------------------------------------------------------------- */
+/* ---- helpers that are restarted, sources that are not read any more -------------------------- */
 
-/* What source (FRAME_SOURCE_COUNT: any) gave of a device is unknown; of one source, what its list added up to, too. */
+/* What source (FRAME_SOURCE_COUNT: any) gave of a device is unknown; of one source, what its list
+ * added up to, too. */
 static void forget_device(struct gpu_device *d, uint32_t id, enum frame_source source, struct framebuf *out)
 {
 	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };

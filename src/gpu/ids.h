@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is who on the GPUs, and whose the memory is. Each source numbers devices and processes for itself, from 1, and so does
- * each restarted helper; a run has one number for each. Frames of sources come in with their ids, and go out with the run's:
+ * Who is who on the GPUs, and whose the memory is. Each source numbers devices and processes for
+ * itself, from 1, and so does each restarted helper; a run has one number for each. Frames of
+ * sources come in with their ids, and go out with the run's:
  *
- *   devices    are matched by UUID, else PCI address, else the driver's index. Where several sources know one device, the
- *              first to give a metric of it goes on giving it.
- *   processes  are matched with members of the job by pid. When a helper ended, they are detached: each is reattached by
- *              the next helper's lists, or has ended where these do not have it.
+ *   devices    are matched by UUID, else PCI address, else the driver's index. Where several
+ *              sources know one device, the first to give a metric of it goes on giving it.
+ *   processes  are matched with members of the job by pid. When a helper ended, they are detached:
+ *              each is reattached by the next helper's lists, or has ended where these do not have
+ *              it.
  *   counters   go on from where they were when a helper that counted itself starts at 0 again.
- *   memory     each list of processes adds up to the job's, others', and what no visible process accounts for.
+ *   memory     each list of processes adds up to the job's, others', and what no visible process
+ *              accounts for.
  *
- * Bytes, and ns since the run's start. Everything that is put out goes to a framebuf, which keeps its own error. A table that
- * cannot grow leaves out what is new. One thread.
+ * Bytes, and ns since the run's start. Everything that is put out goes to a framebuf, which keeps
+ * its own error. A table that cannot grow leaves out what is new. One thread.
  */
 #pragma once
 
@@ -37,12 +40,13 @@ struct gpu_ids {
 
 void gpu_ids_done(struct gpu_ids *ids);
 
-/* Appends frame to out with the run's ids: births of what is new; job_mem and the like where processes were listed. members and
- * job are NULL where there is no job. */
-void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct processes *members, const struct job *job,
-	struct framebuf *out);
+/* Appends frame to out with the run's ids: births of what is new; job_mem and the like where
+ * processes were listed. members and job are NULL where there is no job. */
+void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct processes *members,
+	const struct job *job, struct framebuf *out);
 
-/* No frame follows for now: what waited for the next reading to tell what is unattributed takes the last one. */
+/* No frame follows for now: what waited for the next reading to tell what is unattributed takes the
+ * last one. */
 void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out);
 
 /* What the job uses over all devices, if that may have changed. */
@@ -50,7 +54,8 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 
 /* The helper was restarted: processes are detached, and what was known of devices is unknown. */
 void gpu_ids_detach(struct gpu_ids *ids, struct framebuf *out);
-/* No list of source (FRAME_SOURCE_COUNT: of any) will come: the processes that are still detached have ended. */
+/* No list of source (FRAME_SOURCE_COUNT: of any) will come: the processes that are still detached
+ * have ended. */
 void gpu_ids_drop_detached(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
 /* The source is not read any more: its processes have ended, and what it gave is unknown. */
 void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);

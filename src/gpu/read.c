@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU_READ: each source has a helper of its own, so that one that hangs or crashes takes nothing from the others.
+ * GPU_READ: each source has a helper of its own, so that one that hangs or crashes takes nothing
+ * from the others.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 struct origin {
 	const struct gpu_vendor *vendor;
 	struct gpu_helper *helper;
-	int error;                   /* it is not read, for that reason, until its helper is restarted; 0: it is */
+	int error;                   /* why it is not read until its helper is restarted; 0: it is */
 	bool is_done;                /* it has reported everything in this read */
 	bool is_noted;               /* that it cannot be read is noted, or need not be */
 	bool is_new;                 /* this is its helper's first read: all that it reported is of now */
@@ -30,10 +31,10 @@ struct gpu_reader {
 	struct framebuf buf;
 };
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct source_env *env, const struct gpu_wish *wish,
-	struct err *err)
+struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct source_env *env,
+	const struct gpu_wish *wish, struct err *err)
 {
 	struct gpu_reader *r = calloc(1, sizeof(*r));
 
@@ -45,9 +46,11 @@ struct gpu_reader *gpu_reader_new(const struct gpu_vendor *vendors, const struct
 	r->ids.root = env->root;
 	for (; vendors->ops && r->n < GPU_SOURCES; vendors++) {
 		struct origin *o = &r->origins[r->n++];
-		const struct gpu_request request = { .task = GPU_READ, .vendors = vendors, .n_vendors = 1, .env = env, .wish = wish };
+		const struct gpu_request request = { .task = GPU_READ, .vendors = vendors, .n_vendors = 1,
+			.env = env, .wish = wish };
 
-		*o = (struct origin) { .vendor = vendors, .is_new = true, .helper = gpu_helper_start(&request, err) };
+		*o = (struct origin) { .vendor = vendors, .is_new = true,
+			.helper = gpu_helper_start(&request, err) };
 		if (o->helper)
 			continue;
 		gpu_reader_free(r);
@@ -70,10 +73,11 @@ void gpu_reader_free(struct gpu_reader *r)
 	free(r);
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* Applies what is in the buffer, as a frame of source. */
-static void show(struct gpu_reader *r, struct gpus_now *now, enum frame_source source, uint64_t time_ns, uint64_t hold_ns)
+static void show(struct gpu_reader *r, struct gpus_now *now, enum frame_source source, uint64_t time_ns,
+	uint64_t hold_ns)
 {
 	const struct frame mine = framebuf_frame(&r->buf, source, time_ns, hold_ns);
 
@@ -152,7 +156,7 @@ static void await(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *now)
 	}
 }
 
-/* ---- a source that failed ------------------------------------------------------------------------------------------- */
+/* ---- a source that failed -------------------------------------------------------------------- */
 
 /* What it reported before is unknown from here on. */
 static void forget(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
@@ -165,9 +169,10 @@ static void forget(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
 	show(r, now, source, 0, 0);
 }
 
-/* Ends it. What it reported in this read of GPUs that answered is theirs; unless it may be of a read before. Returns error. */
-static int give_up(struct gpu_reader *r, struct origin *o, int error, enum gpu_fate fate, uint64_t patience_ns, struct gpus_now *now,
-	struct err *err)
+/* Ends it. What it reported in this read of GPUs that answered is theirs; unless it may be of a
+ * read before. Returns error. */
+static int give_up(struct gpu_reader *r, struct origin *o, int error, enum gpu_fate fate,
+	uint64_t patience_ns, struct gpus_now *now, struct err *err)
 {
 	const struct frame end = { .source = o->vendor->ops->frame };
 	char text[GPU_ENDED];
@@ -187,14 +192,16 @@ static int note_unread(const struct origin *o, struct gpus_now *now, struct err 
 {
 	char text[160];
 
-	(void) snprintf(text, sizeof(text), "%s is %s", o->vendor->label,
-		gpu_helper_will_restart(o->helper) ? "asked again soon" : "not asked any more");
+	(void) snprintf(text, sizeof(text), "%s %s", o->vendor->label,
+		gpu_helper_will_restart(o->helper) ? "will be read again soon" : "is not read any more");
 	gpus_now_look_note(now, text);
 	return err_set(err, o->error, "%s", text);
 }
 
-/* How a source did in this read: it answered, it has nothing here, it is stuck, or its helper ended over it. */
-static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, struct gpus_now *now, struct err *err)
+/* How a source did in this read: it answered, it has nothing here, it is stuck, or its helper ended
+ * over it. */
+static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, struct gpus_now *now,
+	struct err *err)
 {
 	if (o->error)
 		return note_unread(o, now, err);
@@ -219,10 +226,11 @@ static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, s
 	return error;
 }
 
-/* ---- nothing to read ------------------------------------------------------------------------------------------------ */
+/* ---- nothing to read ------------------------------------------------------------------------- */
 
-/* Why there is no GPU in now. The first reason is that of NVIDIA's library, if that is here: it says what is wrong with a
- * driver. Where no GPU is seen, a reason is given only if there is something to ask. */
+/* Why there is no GPU in now. The first reason is that of NVIDIA's library, if that is here: it
+ * says what is wrong with a driver. Where no GPU is seen, a reason is given only if there is
+ * something to ask. */
 static int explain_none(const struct gpu_reader *r, const struct gpus_now *now, struct err *err)
 {
 	const struct origin *first = &r->origins[0];
@@ -233,44 +241,34 @@ static int explain_none(const struct gpu_reader *r, const struct gpus_now *now, 
 	for (unsigned i = 0; i < r->n && !*why; i++)
 		why = r->origins[i].error ? "" : gpu_helper_why_not(r->origins[i].helper);
 	if (now->n_notes > 0)
-		return err_set(err, -ENXIO, "no GPU can be asked: %s", now->notes[0].why);
+		return err_set(err, -ENXIO, "no GPU can be read: %s", now->notes[0].why);
 	if (r->any_seen)
-		return err_set(err, -ENXIO, "there is a GPU here, and nobody to ask about it: %s", why);
+		return err_set(err, -ENXIO, "a GPU is present, but no driver can read it: %s", why);
 	if (code == 0 || code == -ENOENT)
-		return err_set(err, -ENODEV, "no GPU is here: neither a driver nor the PCI bus shows one");
-	return err_set(err, code == -ENODEV ? -ENODEV : -ENXIO, "no GPU can be asked: %s", gpu_helper_why_not(first->helper));
+		return err_set(err, -ENODEV, "no GPU found (no driver, none on the PCI bus)");
+	return err_set(err, code == -ENODEV ? -ENODEV : -ENXIO, "no GPU can be read: %s",
+		gpu_helper_why_not(first->helper));
 }
 
-/* Formats without stderr have the reason beside the empty list, unless a note says it already. */
-static int note_none(const struct gpu_reader *r, struct gpus_now *now, struct err *err)
-{
-	struct err why = { "" };
-	const bool is_noted = now->n_notes > 0;
-	const int code = explain_none(r, now, &why);
-
-	if (!is_noted)
-		gpus_now_look_note(now, why.text);
-	return err_set(err, code, "%s", why.text);
-}
-
-/* ---- a read --------------------------------------------------------------------------------------------------------- */
+/* ---- a read ---------------------------------------------------------------------------------- */
 
 static void request(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
 {
+	int restarted = 0;
+
 	o->is_done = false;
 	if (o->is_to_forget)
 		forget(r, o, now);
 	if (r->is_first)
 		return;
 	o->is_new = false;
-	if (!o->error) {
+	if (!o->error)
 		gpu_helper_request_read(o->helper);
-	} else if (gpu_helper_is_restart_due(o->helper)) {
+	else if ((restarted = gpu_helper_restart(o->helper)) < 0)
+		(void) gpu_helper_plan_restart(o->helper);
+	if (restarted > 0) {
 		o->is_new = true;
-		if (gpu_helper_restart(o->helper) == 0)
-			o->error = 0;
-		else
-			(void) gpu_helper_plan_restart(o->helper);
+		o->error = 0;
 	}
 }
 
@@ -286,14 +284,17 @@ int gpu_reader_read(struct gpu_reader *r, uint64_t patience_ns, struct gpus_now 
 	await(r, until, now);
 	now->wall_ns = clock_wall_ns();
 	for (unsigned i = 0; i < r->n; i++) {
-		struct err why = { "" };
-		const int of_this = judge(r, &r->origins[i], patience_ns, now, &why);
+		const int of_this = judge(r, &r->origins[i], patience_ns, now, code == 0 ? err : NULL);
 
-		if (of_this < 0 && code == 0)
-			code = err_set(err, of_this, "%s", why.text);
+		code = code == 0 ? of_this : code;
 	}
 	gpus_now_sort(now);
-	if (code == 0 && now->n_gpus == 0)
-		code = note_none(r, now, err);
+	if (code == 0 && now->n_gpus == 0) {
+		const bool is_noted = now->n_notes > 0;
+
+		code = explain_none(r, now, err);
+		if (!is_noted) /* JSON has the reason beside the empty list */
+			gpus_now_look_note(now, err->text);
+	}
 	return now->error ? err_set(err, now->error, "out of memory") : code;
 }

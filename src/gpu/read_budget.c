@@ -4,20 +4,20 @@
 #include <stdio.h>
 
 enum {
-	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2%; what the recorder does comes on top */
+	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2 % */
 	LEAST_SHARE = 16,     /* lists have one part of so many of that in any case */
-	LOCK_SHARE = 50,      /* a list may hold the driver's locks, and with them the job, for one part of so many */
+	LOCK_SHARE = 50,      /* a list may hold the driver's locks for one part of so many of the time */
 	URGENT_LOCK_SHARE = 10, /* where it is worth a debt, which bounds it */
 	SMOOTH = 4,
 	LISTS = SOURCE_RANKS, /* the rank of lists of processes */
 	HOLD = 3,             /* periods */
-	NEAR = 8,             /* what is due within one part in so many of its period is read with what is due now */
+	NEAR = 8,             /* due within one part of so many of its period is due now */
 };
 static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what those before it leave */
 static const uint64_t least_period_ns = 100000000; /* drivers make new values no more often */
 static const int64_t lists_most_ns = 100000000;
 static const uint64_t count_ns = 5000000000;
-static const uint64_t list_wall_most_ns = 200000000; /* a call that was stuck once says little of the next: one in 10 s at worst */
+static const uint64_t list_wall_most_ns = 200000000; /* one slow list does not silence the next: 10 s at worst */
 
 static bool is_list(const struct read_budget *b, unsigned group)
 {
@@ -51,7 +51,7 @@ void read_budget_set_interval(struct read_budget *b, const struct source_ops *op
 	for (unsigned g = 0; g < b->n_groups; g++) {
 		const struct source_group *of = &ops->groups[g];
 
-		b->groups[g].period_ns = at_least(of->period_ns ? of->period_ns : at_least(interval_ns, least_period_ns), interval_ns);
+		b->groups[g].period_ns = at_least(of->period_ns ? of->period_ns : least_period_ns, interval_ns);
 		b->groups[g].moving_ns = of->moving_ns ? at_least(of->moving_ns, interval_ns) : 0;
 	}
 }
@@ -65,8 +65,8 @@ static uint64_t urgent_wall_ns(const struct read_budget *b, const struct read_bu
 	return ns < list_wall_most_ns ? ns : list_wall_most_ns;
 }
 
-/* How long lists wait for the driver's locks: those that are worth a debt for what they hold them themselves, the others
- * for what all did when they were listed last. */
+/* How long lists wait for the driver's locks: those that are worth a debt for what they hold them
+ * themselves, the others for what all did when they were listed last. */
 static uint64_t locks_ns(const struct read_budget *b, const struct read_budget_group *g)
 {
 	if (b->lists.floor_ns < 0)
@@ -74,7 +74,7 @@ static uint64_t locks_ns(const struct read_budget *b, const struct read_budget_g
 	return at_least(LOCK_SHARE * g->wall_ns, b->others_ns > g->last_ns ? b->others_ns - g->last_ns : 0);
 }
 
-/* ---- who gives way -------------------------------------------------------------------------------------------------- */
+/* ---- who gives way --------------------------------------------------------------------------- */
 
 /* What the groups of a rank would take of a core. */
 static double wish_of(const struct read_budget *b, unsigned rank)
@@ -88,7 +88,8 @@ static double wish_of(const struct read_budget *b, unsigned rank)
 	return share;
 }
 
-/* What is left of a core for lists; *ret_stretch: by what the periods of rank are longer than wished. */
+/* What is left of a core for lists; *ret_stretch: by what the periods of rank are longer than
+ * wished. */
 static double share_left(const struct read_budget *b, unsigned rank, double *ret_stretch)
 {
 	double left = b->share;
@@ -113,7 +114,7 @@ static double list_share(const struct read_budget *b)
 
 void read_budget_share(struct read_budget *b, unsigned sources, double others_spent)
 {
-	const double all = 1.0 / SHARE, part = all / (double) (sources ? sources : 1), left = all - others_spent;
+	const double all = 1.0 / SHARE, part = all / (sources ? sources : 1), left = all - others_spent;
 
 	b->share = left > part ? left : part;
 }
@@ -125,9 +126,12 @@ uint64_t read_budget_period(const struct read_budget *b, unsigned group)
 
 	if (g->rank == LISTS) {
 		const int64_t left_ns = b->lists.ns - b->lists.floor_ns;
-		const uint64_t period = at_least(b->lists.moving ? g->moving_ns : g->period_ns, locks_ns(b, g));
+		const uint64_t period = at_least(b->lists.moving ? g->moving_ns : g->period_ns,
+			locks_ns(b, g));
 
-		return left_ns > 0 ? period : at_least(period, (uint64_t) ((double) -left_ns / list_share(b)));
+		if (left_ns > 0)
+			return period;
+		return at_least(period, (uint64_t) ((double) -left_ns / list_share(b)));
 	}
 	(void) share_left(b, g->rank, &stretch);
 	return (uint64_t) ((double) g->period_ns * stretch);
@@ -140,7 +144,7 @@ uint64_t read_budget_hold(const struct read_budget *b, unsigned group)
 	return HOLD * (is_list(b, group) ? at_least(period, b->lists.waited_ns) : period) + wall;
 }
 
-/* ---- the clock ------------------------------------------------------------------------------------------------------ */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 static uint64_t due_at(const struct read_budget *b, unsigned group)
 {
@@ -151,7 +155,9 @@ bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t no
 {
 	const struct read_budget_group *g = &b->groups[group];
 
-	return due_at(b, group) <= now_ns + (is_list(b, group) && b->lists.moving ? g->moving_ns : g->period_ns) / NEAR;
+	const uint64_t period_ns = is_list(b, group) && b->lists.moving ? g->moving_ns : g->period_ns;
+
+	return due_at(b, group) <= now_ns + period_ns / NEAR;
 }
 
 uint64_t read_budget_next(const struct read_budget *b)
@@ -199,8 +205,10 @@ void read_budget_begin(struct read_budget *b, unsigned group, uint64_t now_ns)
 		b->lists.debts_only = b->lists.floor_ns < 0 && now_ns < b->others_ns;
 }
 
-/* The first reading finds its symbols and its memory, it says little of the others; lists are dear at once. */
-void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns)
+/* The first reading finds its symbols and its memory, it says little of the others; lists are dear
+ * at once. */
+void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
+	uint64_t wall_ns)
 {
 	struct read_budget_group *g = &b->groups[group];
 
@@ -219,10 +227,10 @@ void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, u
 	g->last_ns = now_ns;
 }
 
-/* ---- the schedule, for doctor --------------------------------------------------------------------------------------- */
+/* ---- the schedule, for doctor ---------------------------------------------------------------- */
 
-/* A budget that knows what was tried: of most groups it believes the second reading. Lists have nothing saved up, so that
- * their period is the one that lasts. */
+/* A budget that knows what was tried: of most groups it believes the second reading. Lists have
+ * nothing saved up, so that their period is the one that lasts. */
 static void learn(const struct gpu_tried *tried, uint64_t interval_ns, struct read_budget *ret)
 {
 	read_budget_init(ret, tried->ops, interval_ns);
@@ -255,10 +263,12 @@ static void explain(const struct read_budget *b, unsigned group, struct gpu_sche
 	if (s->lasting_ns <= s->planned_ns)
 		return;
 	if (is_list(b, group) && read_budget_period(&saved, group) >= s->lasting_ns)
-		(void) snprintf(s->why, sizeof(s->why), "a list may hold the driver's locks, and the job, for %.3g %% of the time",
+		(void) snprintf(s->why, sizeof(s->why),
+			"a list may hold the driver's locks, and the job, for %.3g %% of the time",
 			100.0 * (double) b->groups[group].wall_ns / (double) s->lasting_ns);
 	else
-		(void) snprintf(s->why, sizeof(s->why), "all readings together may take %g %% of a core%s", 100 * s->share_most,
+		(void) snprintf(s->why, sizeof(s->why), "all readings together may take %g %% of a core%s",
+			100 * s->share_most,
 			is_list(b, group) ? ", and lists have what the others leave" : "");
 }
 
@@ -271,16 +281,18 @@ static uint64_t resting_ns(const struct gpu_tried *tried, const struct read_budg
 	return rest_ns > read_budget_period(b, group) ? rest_ns : 0;
 }
 
-static void report_groups(const struct gpu_tried *tried, const struct read_budget *b, double share_most, gpu_schedule_reporter *report, void *ctx)
+static void report_groups(const struct gpu_tried *tried, const struct read_budget *b, double share_most,
+	gpu_schedule_reporter *report, void *ctx)
 {
 	for (unsigned g = 0; g < b->n_groups; g++) {
 		const struct source_group *group = &tried->ops->groups[g];
+		const uint64_t moving_ns = b->groups[g].moving_ns;
 		struct gpu_schedule s = {
 			.source = tried->label,
 			.group = group->name,
 			.holds = group->holds ? group->holds : "",
 			.planned_ns = b->groups[g].period_ns,
-			.moving_ns = b->groups[g].moving_ns < b->groups[g].period_ns ? b->groups[g].moving_ns : 0,
+			.moving_ns = moving_ns < b->groups[g].period_ns ? moving_ns : 0,
 			.resting_ns = resting_ns(tried, b, g),
 			.lasting_ns = read_budget_period(b, g),
 			.cost = tried->costs[g],
@@ -292,7 +304,8 @@ static void report_groups(const struct gpu_tried *tried, const struct read_budge
 	}
 }
 
-void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns, gpu_schedule_reporter *report, void *ctx)
+void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns,
+	gpu_schedule_reporter *report, void *ctx)
 {
 	struct read_budget b;
 	double all = 0;

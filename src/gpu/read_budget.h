@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often each group of a source of GPUs is read: at the period it asks for, unless all readings of all sources together
- * would take more than 0.2 % of a core. Then lists of processes are read more rarely first: they are dear, and live on a
- * budget that is saved up from what the others leave. Groups of a high rank follow, which are means or counters and lose
- * only resolution; device memory is last, whose peaks are lost between readings. A list may also hold the driver's locks,
- * and with them the job, for a fiftieth of the time at most.
+ * How often each group of a source of GPUs is read: at the period it asks for, unless all readings
+ * of all sources together would take more than 0.2 % of a core. Then lists of processes are read
+ * more rarely first: they are dear, and live on a budget that is saved up from what the others
+ * leave. Groups of a high rank follow, which are means or counters and lose only resolution;
+ * device memory is last, whose peaks are lost between readings. A list may also hold the driver's
+ * locks, and with them the job, for a fiftieth of the time at most.
  *
- * Costs are CPU time of the thread that reads, between readings too: system calls, sending and waking up included. Times
- * are ns since any fixed instant, passed in. No I/O, no allocation. One thread.
+ * Costs are CPU time of the thread that reads, between readings too: system calls, sending and
+ * waking up included. Times are ns since any fixed instant, passed in. No I/O, no allocation. One
+ * thread.
  */
 #pragma once
 
@@ -45,7 +47,7 @@ struct read_budget {
 void read_budget_init(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns);
 /* Another interval from now on; what is known of costs stays. */
 void read_budget_set_interval(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns);
-/* Sources share what all of them may cost: each gets what the others leave, at least an equal part. */
+/* Sources share what all may cost: each gets what the others leave, at least an equal part. */
 void read_budget_share(struct read_budget *b, unsigned sources, double others_spent);
 /* The period of a group as it is now. */
 uint64_t read_budget_period(const struct read_budget *b, unsigned group);
@@ -54,11 +56,12 @@ bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t no
 uint64_t read_budget_next(const struct read_budget *b);
 /* A reading begins at now_ns; the reading that began then has cost that much. */
 void read_budget_begin(struct read_budget *b, unsigned group, uint64_t now_ns);
-void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns, uint64_t wall_ns);
+void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
+	uint64_t wall_ns);
 /* How long a value that was read last stands for its metric. */
 uint64_t read_budget_hold(const struct read_budget *b, unsigned group);
 
-/* ---- the schedule, for doctor ------------------------------------------------------------------------------------------- */
+/* ---- the schedule, for doctor ---------------------------------------------------------------- */
 
 /* A group of calls to a driver that answers here. */
 struct gpu_schedule {
@@ -81,4 +84,5 @@ struct gpu_tried {
 };
 
 /* Reports every group of the sources that were tried, in order. */
-void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns, gpu_schedule_reporter *report, void *ctx);
+void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns,
+	gpu_schedule_reporter *report, void *ctx);

@@ -9,13 +9,13 @@
 #include "record/wire.h"
 
 enum {
-	/* Of one message, which stays below GPU_MESSAGE: births and events with their texts, readings, ends. A list of
-	 * processes should come in one. */
+	/* Of one message, which stays below GPU_MESSAGE: births and events with their texts,
+	 * readings, ends. A list of processes should come in one. */
 	PART_TEXTS = 32,
 	PART_READINGS = 3000,
 };
 
-/* ---- sending ---------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 bool gpu_frame_is_empty(const struct frame *f)
 {
@@ -27,7 +27,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Takes the first entries out of rest: births before the readings of the newborn, ends and events last. */
+/* Takes the first entries out of rest: births before the readings of the newborn, ends and events
+ * last. */
 static struct frame first_part(struct frame *rest)
 {
 	struct frame part = *rest;
@@ -82,7 +83,7 @@ void gpu_send(struct gpu_sender *s, struct frame frame)
 	} while (!gpu_frame_is_empty(&frame));
 }
 
-/* ---- receiving -------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static bool is_of_gpus(enum entity entity)
 {
@@ -96,7 +97,8 @@ static bool has_gpus_alone(const struct frame *f)
 			return false;
 	}
 	for (size_t i = 0; i < f->n_readings; i++) {
-		if (f->readings[i].metric >= METRIC_COUNT || !is_of_gpus(metrics[f->readings[i].metric].entity))
+		if (f->readings[i].metric >= METRIC_COUNT ||
+			!is_of_gpus(metrics[f->readings[i].metric].entity))
 			return false;
 	}
 	for (size_t i = 0; i < f->n_ends; i++) {
@@ -117,16 +119,18 @@ const struct frame *gpu_frame_check(void *message, size_t size)
 	return frame && has_gpus_alone(frame) ? frame : NULL;
 }
 
-/* ---- the last frame before a driver call ------------------------------------------------------------------------------- */
+/* ---- the last frame before a driver call ----------------------------------------------------- */
 
 void gpu_last_frame_put(struct gpu_last_frame *page, const struct frame *frame)
 {
 	const size_t size = wire_frame_size(frame);
 	const bool fits = size <= sizeof(page->message);
-	const uint32_t version = atomic_load(&page->version) | 1; /* a helper before this one may have been killed while it wrote */
+	/* Odd already where a helper before this one was killed while it wrote. */
+	const uint32_t version = atomic_load(&page->version) | 1;
 
 	atomic_store(&page->version, version);
-	atomic_thread_fence(memory_order_seq_cst); /* what is written below is seen after it, also where a store holds back none */
+	/* What is written below is seen after the version, also on machines that reorder stores. */
+	atomic_thread_fence(memory_order_seq_cst);
 	atomic_store(&page->size, fits ? (uint32_t) size : 0);
 	if (fits) {
 		memset(page->message, 0, size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of silences are also known to job/summary_gpu_told.c, which drops what a later one says better (is_told_better).
+ * Words of silences are also known to job/summary_gpu_told.c, which drops what a later one says
+ * better (is_told_better).
  */
 #include "gpu/watchdog.h"
 
@@ -23,7 +24,7 @@ enum {
 };
 static const uint64_t silence_ns = 5 * SECOND;           /* a call that takes longer is one */
 static const uint64_t last_silence_ns = SECOND;      /* at the end of the run */
-static const uint64_t unanswered_ns = SECOND / 10;   /* at the end of the run: shorter calls are not worth a note */
+static const uint64_t unanswered_ns = SECOND / 10;   /* at the end of the run: worth a note */
 
 const char *gpu_run_time(uint64_t start_ns, uint64_t at_ns, char text[GPU_RUN_TIME])
 {
@@ -45,7 +46,7 @@ const char *gpu_call_name(const struct source_ops *ops, const struct source_aske
 	return text;
 }
 
-/* ---- silences --------------------------------------------------------------------------------------------------------- */
+/* ---- silences -------------------------------------------------------------------------------- */
 
 uint64_t gpu_watchdog_overslept(struct gpu_watchdog *w, uint64_t due_ns, uint64_t now_ns)
 {
@@ -78,22 +79,26 @@ void gpu_watchdog_end(struct gpu_watchdog *w, uint64_t now_ns)
 }
 
 /* One that has not ended: what is the case since then. */
-static void word_silence(const struct gpu_watchdog *w, const char *what, const char *call, uint64_t since_ns, char text[GPU_REPORT])
+static void word_silence(const struct gpu_watchdog *w, const char *what, const char *call, uint64_t since_ns,
+	char text[GPU_REPORT])
 {
 	char at[GPU_RUN_TIME];
 
-	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its readings are missing from then on", w->label, what,
-		gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call, *call ? ")" : "");
+	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its readings are missing from then on",
+		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call, *call ? ")" : "");
 }
 
-bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns, char text[GPU_REPORT])
+bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,
+	char text[GPU_REPORT])
 {
 	const uint64_t silent_ns = call_ns && now_ns > call_ns ? now_ns - call_ns : 0;
 	char from[GPU_RUN_TIME], to[GPU_RUN_TIME];
 
 	if (w->since_ns && call_ns != w->since_ns) {
-		(void) snprintf(text, GPU_REPORT, "gpu: %s did not answer from %s to %s; its readings of that time are missing", w->label,
-			gpu_run_time(w->start_ns, w->since_ns, from), gpu_run_time(w->start_ns, now_ns, to));
+		(void) snprintf(text, GPU_REPORT,
+			"gpu: %s did not answer from %s to %s; its readings of that time are missing",
+			w->label, gpu_run_time(w->start_ns, w->since_ns, from),
+			gpu_run_time(w->start_ns, now_ns, to));
 		gpu_watchdog_end(w, now_ns);
 		return w->reported;
 	}
@@ -108,7 +113,8 @@ bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_
 	return true;
 }
 
-unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns, char texts[2][GPU_REPORT])
+unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,
+	char texts[2][GPU_REPORT])
 {
 	char from[GPU_RUN_TIME], to[GPU_RUN_TIME];
 	unsigned n = 0;
@@ -116,12 +122,14 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 	if (!w->since_ns && call_ns && now_ns > call_ns + last_silence_ns)
 		begin(w, call_ns);
 	if (w->n > 1) {
-		const uint64_t last_ns = w->since_ns ? now_ns : w->last_ns, sum_ns = w->sum_ns + (w->since_ns ? now_ns - w->since_ns : 0);
+		const uint64_t last_ns = w->since_ns ? now_ns : w->last_ns,
+			sum_ns = w->sum_ns + (w->since_ns ? now_ns - w->since_ns : 0);
 
 		(void) snprintf(texts[n++], GPU_REPORT,
-			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; its readings of those times are missing",
-			w->label, w->n, gpu_run_time(w->start_ns, w->first_ns, from), gpu_run_time(w->start_ns, last_ns, to),
-			(sum_ns + SECOND / 2) / SECOND);
+			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; "
+			"its readings of those times are missing",
+			w->label, w->n, gpu_run_time(w->start_ns, w->first_ns, from),
+			gpu_run_time(w->start_ns, last_ns, to), (sum_ns + SECOND / 2) / SECOND);
 	}
 	if (w->since_ns && (w->n > 1 || !w->reported))
 		word_silence(w, "has not answered", call, w->since_ns, texts[n++]);
@@ -130,9 +138,10 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 	return n;
 }
 
-/* ---- a process that was killed ------------------------------------------------------------------------------------------ */
+/* ---- a process that was killed --------------------------------------------------------------- */
 
-/* A thread that has begun to exit and does not wait in a driver for that; one that is gone is as good. */
+/* A thread that has begun to exit and does not wait in a driver for that; one that is gone is as
+ * good. */
 static bool is_thread_exiting(int tasks, const char *tid)
 {
 	char path[64], text[512];
