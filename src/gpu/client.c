@@ -42,12 +42,13 @@ struct gpu_helper {
 	unsigned ends;           /* by themselves, in a row */
 	uint64_t restart_at_ns;  /* 0: it is not to be restarted */
 	uint64_t cpu_before_ns;  /* of those before it */
-	void *message;           /* the last that was taken */
 	uint32_t last_taken[GPU_SOURCES]; /* versions of last frames */
 	/* GPU_SAMPLE: */
 	struct gpu_watchdog watchdogs[GPU_SOURCES];
 	bool end_noted, restart_noted;
 	uint64_t last_requested_ns; /* 0: not yet */
+
+	_Alignas(16) unsigned char message[GPU_MESSAGE]; /* the last that was taken */
 };
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -102,18 +103,16 @@ static int start(struct gpu_helper *g)
 static struct gpu_helper *helper_new(const struct gpu_request *request)
 {
 	struct gpu_helper *g = calloc(1, sizeof(*g));
-	void *page = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (g)
-		*g = (struct gpu_helper) { .request = *request, .fd = -1, .message = malloc(GPU_MESSAGE) };
-	if (g && page != MAP_FAILED)
-		g->shared = page;
-	if (g && g->message && g->shared)
+	if (!g)
+		return NULL;
+	g->request = *request;
+	g->fd = -1;
+	g->shared = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (g->shared != MAP_FAILED)
 		return g;
-	if (!g && page != MAP_FAILED)
-		(void) munmap(page, sizeof(*g->shared));
-	gpu_helper_free(g);
+	free(g);
 	return NULL;
 }
 
@@ -231,63 +230,35 @@ void gpu_helper_free(struct gpu_helper *g)
 		(void) kill(g->pid, SIGKILL);
 		(void) waitpid(g->pid, NULL, WNOHANG);
 	}
-	if (g->shared)
-		(void) munmap(g->shared, sizeof(*g->shared));
-	free(g->message);
+	(void) munmap(g->shared, sizeof(*g->shared));
 	free(g);
 }
 
 /* ---- what the page says ---------------------------------------------------------------------- */
 
-static struct gpu_slot *in_state(const struct gpu_helper *g, int state)
+struct gpu_status gpu_helper_status(const struct gpu_helper *g)
 {
-	for (unsigned i = 0; i < g->request.n_vendors; i++) {
-		if (atomic_load(&g->shared->slots[i].state) == state)
-			return &g->shared->slots[i];
-	}
-	return NULL;
-}
-
-bool gpu_helper_is_settled(const struct gpu_helper *g)
-{
-	return !in_state(g, GPU_OPENING);
-}
-
-size_t gpu_helper_n_open(const struct gpu_helper *g)
-{
-	size_t n = 0;
+	struct gpu_status status = {
+		.starts = g->starts,
+		.is_settled = true,
+		.saw_gpu = atomic_load(&g->shared->any_seen),
+		.why_not = "",
+		.cpu_ns = g->cpu_before_ns + atomic_load(&g->shared->cpu_ns),
+		.rss_bytes = atomic_load(&g->shared->rss_bytes),
+	};
 
 	for (unsigned i = 0; i < g->request.n_vendors; i++) {
-		const int state = atomic_load(&g->shared->slots[i].state);
+		const struct gpu_slot *slot = &g->shared->slots[i];
+		const int state = atomic_load(&slot->state);
 
-		n += state == GPU_OPEN || state == GPU_DONE;
+		status.is_settled &= state != GPU_OPENING;
+		status.n_open += state == GPU_OPEN || state == GPU_DONE;
+		if (state != GPU_FAILED || status.code_not)
+			continue;
+		status.code_not = slot->code;
+		status.why_not = slot->why;
 	}
-	return n;
-}
-
-bool gpu_helper_saw_gpu(const struct gpu_helper *g)
-{
-	return atomic_load(&g->shared->any_seen);
-}
-
-const char *gpu_helper_why_not(const struct gpu_helper *g)
-{
-	return in_state(g, GPU_FAILED) ? in_state(g, GPU_FAILED)->why : "";
-}
-
-int gpu_helper_code_not(const struct gpu_helper *g)
-{
-	return in_state(g, GPU_FAILED) ? in_state(g, GPU_FAILED)->code : 0;
-}
-
-uint64_t gpu_helper_cpu_ns(const struct gpu_helper *g)
-{
-	return g->cpu_before_ns + atomic_load(&g->shared->cpu_ns);
-}
-
-uint64_t gpu_helper_rss_bytes(const struct gpu_helper *g)
-{
-	return atomic_load(&g->shared->rss_bytes);
+	return status;
 }
 
 uint64_t gpu_helper_call_ns(const struct gpu_helper *g)
@@ -312,11 +283,6 @@ pid_t gpu_helper_pid(const struct gpu_helper *g)
 	return g->pid;
 }
 
-unsigned gpu_helper_starts(const struct gpu_helper *g)
-{
-	return g->starts;
-}
-
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
 enum gpu_fate gpu_helper_fate(struct gpu_helper *g, uint64_t too_long_ns)
@@ -324,9 +290,13 @@ enum gpu_fate gpu_helper_fate(struct gpu_helper *g, uint64_t too_long_ns)
 	if (g->fd >= 0)
 		return gpu_helper_call_ns(g) >= too_long_ns ? GPU_STUCK : GPU_RUNS;
 	(void) await_exit(g);
-	if (in_state(g, GPU_OPENING) || in_state(g, GPU_OPEN))
-		return GPU_CRASHED;
-	return g->starts > 1 && gpu_helper_n_open(g) == 0 ? GPU_REFUSED : GPU_FINISHED;
+	for (unsigned i = 0; i < g->request.n_vendors; i++) {
+		const int state = atomic_load(&g->shared->slots[i].state);
+
+		if (state == GPU_OPENING || state == GPU_OPEN)
+			return GPU_CRASHED;
+	}
+	return g->starts > 1 && gpu_helper_status(g).n_open == 0 ? GPU_REFUSED : GPU_FINISHED;
 }
 
 /* Each source has a thread, so several may be in calls: any of them may have ended the process. */
@@ -388,7 +358,7 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 		break;
 	case GPU_REFUSED:
 		(void) snprintf(text, GPU_ENDED, "helper number %u could not read %s: %.200s", g->starts,
-			g->request.task == GPU_SAMPLE ? "GPUs" : vendor->label, gpu_helper_why_not(g));
+			g->request.task == GPU_SAMPLE ? "GPUs" : vendor->label, gpu_helper_status(g).why_not);
 		break;
 	case GPU_CRASHED:
 		word_crash(g, text);
@@ -498,7 +468,7 @@ bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops
 	for (unsigned i = 0; i < g->request.n_vendors; i++) {
 		/* A helper that can open none ends, and another one may follow. */
 		if (g->request.vendors[i].ops == ops)
-			return gpu_helper_n_open(g) > 0 &&
+			return gpu_helper_status(g).n_open > 0 &&
 				atomic_load(&g->shared->slots[i].state) == GPU_FAILED;
 	}
 	return true;
@@ -547,7 +517,9 @@ static void watch_running(struct gpu_helper *g, struct framebuf *out)
 		if (gpu_watchdog_check(&g->watchdogs[i], why, since_ns, clock_boot_ns(), text))
 			note(g, out, g->request.vendors[i].silent, "%s", text);
 	}
-	if (g->starts < 2 || g->restart_noted || !gpu_helper_is_settled(g) || gpu_helper_n_open(g) == 0)
+	const struct gpu_status status = gpu_helper_status(g);
+
+	if (g->starts < 2 || g->restart_noted || !status.is_settled || status.n_open == 0)
 		return;
 	g->restart_noted = true;
 	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", run_time_now(g, now),
@@ -589,7 +561,7 @@ void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
 	}
 }
 
-void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out)
+static void watch_last(struct gpu_helper *g, struct framebuf *out)
 {
 	char texts[2][GPU_REPORT], why[GPU_CALL];
 
@@ -606,6 +578,7 @@ void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out)
 
 void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 {
+	watch_last(g, out);
 	if (!gpu_helper_end(g))
 		note(g, out, CAUSE_HELPER,
 			"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in "
@@ -615,7 +588,7 @@ void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 
 void gpu_helper_request_last(struct gpu_helper *g)
 {
-	if (!g->last_requested_ns && gpu_helper_n_open(g) > 0)
+	if (!g->last_requested_ns && gpu_helper_status(g).n_open > 0)
 		send_word(g);
 	g->last_requested_ns = clock_boot_ns();
 }

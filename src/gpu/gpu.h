@@ -90,8 +90,18 @@ void gpu_helper_free(struct gpu_helper *g);
 /* Readable when a frame waits; -1: the helper has ended or was ended. */
 int gpu_helper_fd(const struct gpu_helper *g);
 pid_t gpu_helper_pid(const struct gpu_helper *g); /* 0: it was waited for */
-/* How many there were. A restarted one has another pid, and numbers devices anew from 1. */
-unsigned gpu_helper_starts(const struct gpu_helper *g);
+
+struct gpu_status {
+	unsigned starts;         /* a restarted helper has another pid, and numbers devices anew */
+	bool is_settled;         /* each source is open or has failed */
+	unsigned n_open;
+	bool saw_gpu;            /* gpu_is_present, as the helper saw it */
+	int code_not;            /* why the first source could not be opened, a negative errno; 0 */
+	const char *why_not;     /* the same in words; "" */
+	uint64_t cpu_ns;         /* of all helpers of this handle */
+	uint64_t rss_bytes;      /* beyond what was shared with hiwater at the fork, at its highest */
+};
+struct gpu_status gpu_helper_status(const struct gpu_helper *g);
 
 /* The next frame that waits, checked, with its source's own ids; valid until the next call. NULL:
  * none waits. */
@@ -109,22 +119,12 @@ void gpu_helper_reaped(struct gpu_helper *g, int status);
  * one that is merely busy giving back its memory does not count. */
 bool gpu_helper_end(struct gpu_helper *g);
 
-/* What came of opening the sources: settled once each of them is open or has failed. */
-bool gpu_helper_is_settled(const struct gpu_helper *g);
-size_t gpu_helper_n_open(const struct gpu_helper *g);
-bool gpu_helper_saw_gpu(const struct gpu_helper *g);    /* gpu_is_present, as the helper saw it */
-const char *gpu_helper_why_not(const struct gpu_helper *g); /* why the first source could not be opened; "" */
-int gpu_helper_code_not(const struct gpu_helper *g);    /* the same as a negative errno; 0 */
-/* Is such a code a fault? A source without a device here is none, nor is a library without its
+/* Is a code_not a fault? A source without a device here is none, nor is a library without its
  * kernel module. */
 static inline bool gpu_is_fault(int code)
 {
 	return code < 0 && code != -ENOENT && code != -ENODEV && code != -ENXIO;
 }
-
-/* CPU time of all helpers of this handle; memory beyond what was shared with hiwater at the fork. */
-uint64_t gpu_helper_cpu_ns(const struct gpu_helper *g);
-uint64_t gpu_helper_rss_bytes(const struct gpu_helper *g);
 
 /* ---- GPU_SAMPLE: what a run needs beside that ------------------------------------------------ */
 
@@ -135,8 +135,6 @@ void gpu_helper_set_interval(struct gpu_helper *g, uint64_t interval_ns);
  * ended; restarts one that ended after 1 s, then each time after twice as long, five times in a row
  * at most. */
 void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out);
-/* The same for the last time: of a source that was silent again and again, how often. */
-void gpu_helper_watch_last(struct gpu_helper *g, struct framebuf *out);
 
 /* Is the source kept from its last reading: in a call that has not returned, or without a helper
  * that runs and has opened it? */
@@ -148,7 +146,8 @@ bool gpu_helper_has_given_up(const struct gpu_helper *g, const struct source_ops
  * False: nothing more comes. */
 void gpu_helper_request_last(struct gpu_helper *g);
 bool gpu_helper_await_last(struct gpu_helper *g);
-/* gpu_helper_end; appends a note if the helper stays. */
+/* The last gpu_helper_watch, with how often a source was silent; then gpu_helper_end, with a note
+ * if the helper stays. */
 void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out);
 
 /* ---- GPU_READ -------------------------------------------------------------------------------- */

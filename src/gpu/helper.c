@@ -21,8 +21,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/parse.h"
-#include "base/smallfile.h"
 #include "gpu/gpu_internal.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -58,6 +56,7 @@ struct reader {
 	struct gpu_sender sender;
 	uint64_t at_ns, hold_ns; /* of the reading in progress */
 	uint64_t cpu_ns;         /* of its thread, up to the end of the last reading */
+	bool is_any_available;   /* GPU_PROBE: of the metrics */
 };
 
 /* ---- what it costs --------------------------------------------------------------------------- */
@@ -66,21 +65,17 @@ static void publish_own_cost(struct helper *h)
 {
 	struct gpu_shared *shared = h->shared;
 	const uint64_t now = clock_boot_ns();
-	uint64_t pages, rss;
-	char text[128];
-	const char *at = text;
+	uint64_t rss, hwm;
 
 	atomic_store(&shared->cpu_ns, clock_process_cpu_ns());
 	if (now < atomic_load(&h->memory_read_ns))
 		return;
 	atomic_store(&h->memory_read_ns, now + memory_period_ns);
-	if (smallfile_read(h->request->env->root->proc, "self/statm", text, sizeof(text)) < 0 ||
-		parse_u64(&at, &pages) < 0 || (parse_blanks(&at), parse_u64(&at, &pages)) < 0)
+	if (self_memory(h->request->env->root, &rss, &hwm) < 0)
 		return;
-	rss = pages * (uint64_t) sysconf(_SC_PAGESIZE);
 	if (h->rss_at_fork == 0)
 		h->rss_at_fork = rss;
-	if (rss - h->rss_at_fork > atomic_load(&shared->rss_bytes) && rss > h->rss_at_fork)
+	if (rss > h->rss_at_fork + atomic_load(&shared->rss_bytes))
 		atomic_store(&shared->rss_bytes, rss - h->rss_at_fork);
 }
 
@@ -320,23 +315,15 @@ static void read_on_request(struct reader *t)
 
 static void publish_answer(void *ctx, const struct source_probe *probe)
 {
-	const struct reader *t = ctx;
+	struct reader *t = ctx;
 	struct gpu_answer *a = &t->helper->shared->answers[probe->metric];
 
 	a->given = true;
 	a->available = probe->available;
+	t->is_any_available |= probe->available;
 	(void) snprintf(a->how, sizeof(a->how), "%s", probe->how);
 	(void) snprintf(a->why_not, sizeof(a->why_not), "%s", probe->why_not);
 	(void) snprintf(a->remedy, sizeof(a->remedy), "%s", probe->remedy);
-}
-
-static bool is_any_available(const struct reader *t)
-{
-	for (int m = 0; m < METRIC_COUNT; m++) {
-		if (t->helper->shared->answers[m].available)
-			return true;
-	}
-	return false;
 }
 
 /* A source of which nothing is available may be one that has nothing here: to open it says why. */
@@ -345,7 +332,7 @@ static void probe(struct reader *t)
 	enter_driver(t);
 	t->ops->probe(&t->env, publish_answer, t);
 	leave_driver(t);
-	if (is_any_available(t) || open_source(t) == 0)
+	if (t->is_any_available || open_source(t) == 0)
 		atomic_store(&t->slot->state, GPU_DONE);
 }
 

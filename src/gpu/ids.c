@@ -29,6 +29,7 @@ struct counter {
 };
 
 struct gpu_device {
+	uint32_t id;             /* its place and 1 */
 	char uuid[TEXT], pci[TEXT], parent[TEXT];
 	struct maybe gpu_instance; /* of an instance: whose memory it shares */
 	struct maybe index, memory_bytes;
@@ -79,22 +80,19 @@ static enum frame_source source_of(const struct gpu_user *u)
 	return (enum frame_source)(u->key >> 32);
 }
 
-static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id,
-	uint32_t *ret_id)
+/* NULL: the source has not reported it. */
+static struct gpu_device *device_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
 {
 	uint32_t place;
 
-	if (!map_get(&ids->device_places, key_of(source, id), &place))
-		return NULL;
-	*ret_id = place + 1;
-	return &ids->devices[place];
+	return map_get(&ids->device_places, key_of(source, id), &place) ? &ids->devices[place] : NULL;
 }
 
 uint32_t gpu_ids_device(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
 {
-	uint32_t mine;
+	const struct gpu_device *d = device_of(ids, source, id);
 
-	return device_of(ids, source, id, &mine) ? mine : 0;
+	return d ? d->id : 0;
 }
 
 static struct gpu_user *user_of(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
@@ -189,6 +187,7 @@ static struct gpu_device *add_device(struct gpu_ids *ids, const struct gpu_birth
 	struct gpu_device *d = &ids->devices[ids->n_devices++];
 
 	*d = (struct gpu_device) { .index = b->index, .gpu_instance = b->gpu_instance };
+	d->id = (uint32_t) ids->n_devices;
 	(void) snprintf(d->parent, sizeof(d->parent), "%s", b->parent);
 	(void) snprintf(d->uuid, sizeof(d->uuid), "%s", b->uuid);
 	(void) snprintf(d->pci, sizeof(d->pci), "%s", *b->parent ? "" : b->pci);
@@ -259,17 +258,15 @@ static void continue_counter(const struct gpu_ids *ids, struct gpu_device *d, st
  * too, unless the frame has it below. */
 static void apply_count(struct gpu_ids *ids, struct gpu_device *d, bool known, struct framebuf *out)
 {
-	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
-
 	d->listed = ids->listed = true;
 	d->visible = (struct amount) { .unknown = !known };
 	d->ours = d->others = d->visible;
 	if (known)
-		drop_detached(ids, FRAME_SOURCE_COUNT, id, false, out);
+		drop_detached(ids, FRAME_SOURCE_COUNT, d->id, false, out);
 	for (size_t i = 0; !known && i < ids->n_users; i++) {
 		struct gpu_user *u = &ids->users[i];
 
-		if (u->device != id || !u->mem.known)
+		if (u->device != d->id || !u->mem.known)
 			continue;
 		u->mem = UNKNOWN;
 		framebuf_unknown(out, M_GPROC_MEM, u->id);
@@ -280,10 +277,11 @@ static void apply_device(struct gpu_ids *ids, const struct frame *f, const struc
 	struct framebuf *out)
 {
 	struct reading mine = *r;
-	struct gpu_device *d = device_of(ids, f->source, r->id, &mine.id);
+	struct gpu_device *d = device_of(ids, f->source, r->id);
 
 	if (!d || !gives(d->giver, r, f->source))
 		return;
+	mine.id = d->id;
 	if (r->known && metrics[r->metric].kind == KIND_COUNTER)
 		continue_counter(ids, d, &mine);
 	d->known[r->metric] = r->known;
@@ -351,13 +349,15 @@ static void apply_user_birth(struct gpu_ids *ids, const struct frame *f, const s
 	const struct processes *members, const struct job *job, struct framebuf *out)
 {
 	const struct maybe pid = b->gpu_process.pid;
+	const struct gpu_device *d = device_of(ids, f->source, b->gpu_process.gpu);
 	struct gpu_user u = { .key = key_of(f->source, b->id), .birth = b->gpu_process,
 		.pid = (int32_t) pid.value };
 
 	/* A list that was sent before its read was over comes again with that. */
-	if (user_of(ids, f->source, b->id) || !device_of(ids, f->source, b->gpu_process.gpu, &u.device) ||
+	if (user_of(ids, f->source, b->id) || !d ||
 		vec_room(&ids->users, &ids->cap_users, ids->n_users, sizeof(u), MOST_USERS) < 0)
 		return;
+	u.device = d->id;
 	u.process = pid.known ? member_of(ids, members, job, u.pid) : 0;
 	for (size_t i = 0; i < ids->n_users && pid.known; i++) {
 		if (ids->users[i].pid != u.pid || ids->users[i].device != u.device)
@@ -436,13 +436,12 @@ static bool has_parts(const struct gpu_ids *ids, const struct gpu_device *d)
 static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const struct job *job,
 	struct framebuf *out)
 {
-	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
 	struct amount ours = d->visible, others = d->visible;
 
 	for (size_t i = 0; i < ids->n_users; i++) {
 		const struct gpu_user *u = &ids->users[i];
 
-		if (u->device != id || !uses(ids, job, u))
+		if (u->device != d->id || !uses(ids, job, u))
 			continue;
 		/* Without a pid it may be the job's or not. */
 		ours.unknown = ours.unknown || !u->pid;
@@ -453,8 +452,8 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 		amount_add(&d->visible, u->mem);
 	}
 	if (!has_parts(ids, d)) {
-		append_amount(out, M_GPU_JOB_MEM, id, &ours);
-		append_amount(out, M_GPU_FOREIGN_MEM, id, &others);
+		append_amount(out, M_GPU_JOB_MEM, d->id, &ours);
+		append_amount(out, M_GPU_FOREIGN_MEM, d->id, &others);
 	}
 	d->ours = ours;
 	d->others = others;
@@ -464,7 +463,7 @@ static void sum_device(const struct gpu_ids *ids, struct gpu_device *d, const st
 	d->listed = false;
 	d->mem_then = d->mem;
 	if (d->visible.unknown && !d->unified)
-		framebuf_unknown(out, M_GPU_UNATTRIBUTED_MEM, id);
+		framebuf_unknown(out, M_GPU_UNATTRIBUTED_MEM, d->id);
 }
 
 static void add_part(struct amount *sum, const struct amount *part, bool was_listed)
@@ -477,7 +476,6 @@ static void add_part(struct amount *sum, const struct amount *part, bool was_lis
  * instances. */
 static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct framebuf *out)
 {
-	const uint32_t id = (uint32_t) (d - ids->devices) + 1;
 	struct amount ours = { 0 }, others = { 0 };
 
 	for (size_t i = 0; i < ids->n_devices; i++) {
@@ -488,8 +486,8 @@ static void sum_parts(const struct gpu_ids *ids, struct gpu_device *d, struct fr
 		add_part(&ours, &part->ours, part->was_listed);
 		add_part(&others, &part->others, part->was_listed);
 	}
-	append_amount(out, M_GPU_JOB_MEM, id, &ours);
-	append_amount(out, M_GPU_FOREIGN_MEM, id, &others);
+	append_amount(out, M_GPU_JOB_MEM, d->id, &ours);
+	append_amount(out, M_GPU_FOREIGN_MEM, d->id, &others);
 	d->parts_listed = false;
 }
 
@@ -525,7 +523,7 @@ static void append_unattributed(const struct gpu_ids *ids, struct gpu_device *d,
 	const struct amount whose = attributed(ids, d);
 
 	if (d->mem.known && d->mem_then.known && !whose.unknown && !d->unified)
-		framebuf_value(out, M_GPU_UNATTRIBUTED_MEM, (uint32_t) (d - ids->devices) + 1,
+		framebuf_value(out, M_GPU_UNATTRIBUTED_MEM, d->id,
 			mem > whose.bytes ? mem - whose.bytes : 0);
 	d->mem_then = UNKNOWN;
 }
@@ -562,8 +560,7 @@ void gpu_ids_total(struct gpu_ids *ids, const struct job *job, struct framebuf *
 /* An instance that is no more shares nothing with the one that comes in its place. */
 static void lose_part(const struct gpu_ids *ids, enum frame_source source, uint32_t id)
 {
-	uint32_t mine;
-	struct gpu_device *d = device_of(ids, source, id, &mine);
+	struct gpu_device *d = device_of(ids, source, id);
 
 	if (!d)
 		return;
@@ -574,13 +571,11 @@ static void lose_part(const struct gpu_ids *ids, enum frame_source source, uint3
 static void append_event(const struct gpu_ids *ids, const struct frame *f, const struct event *e,
 	struct framebuf *out)
 {
+	struct gpu_device *d = e->entity == ENTITY_GPU ? device_of(ids, f->source, e->id) : NULL;
 	struct event mine = *e;
-	struct gpu_device *d = NULL;
 
-	if (e->entity == ENTITY_GPU && e->id)
-		d = device_of(ids, f->source, e->id, &mine.id);
-	if (e->entity == ENTITY_GPU && !d)
-		mine.id = 0;
+	if (e->entity == ENTITY_GPU)
+		mine.id = d ? d->id : 0;
 	if (d && e->kind == EVENT_NOTE && note_is_about(e, "gpu.energy"))
 		d->summed[M_GPU_ENERGY] = ids->round + 1;
 	framebuf_event(out, &mine);
@@ -603,15 +598,13 @@ void gpu_ids_apply(struct gpu_ids *ids, const struct frame *frame, const struct 
 	}
 	for (size_t i = 0; i < frame->n_readings; i++) {
 		const struct reading *r = &frame->readings[i];
-		struct gpu_device *d = NULL;
-		uint32_t id;
+		const bool is_mem = r->metric == M_GPU_MEM;
+		struct gpu_device *d = is_mem ? device_of(ids, frame->source, r->id) : NULL;
 
 		if (metrics[r->metric].entity == ENTITY_GPU)
 			apply_device(ids, frame, r, out);
 		else
 			apply_user(ids, frame, r, members, out);
-		if (r->metric == M_GPU_MEM)
-			d = device_of(ids, frame->source, r->id, &id);
 		if (d && d->mem_then.known)
 			append_unattributed(ids, d, out);
 	}
@@ -645,7 +638,7 @@ void gpu_ids_flush(struct gpu_ids *ids, struct framebuf *out)
 
 /* What source (FRAME_SOURCE_COUNT: any) gave of a device is unknown; of one source, what its list
  * added up to, too. */
-static void forget_device(struct gpu_device *d, uint32_t id, enum frame_source source, struct framebuf *out)
+static void forget_device(struct gpu_device *d, enum frame_source source, struct framebuf *out)
 {
 	static const enum metric sums[] = { M_GPU_JOB_MEM, M_GPU_FOREIGN_MEM, M_GPU_UNATTRIBUTED_MEM };
 	const int giver = (int) source + 1;
@@ -653,7 +646,7 @@ static void forget_device(struct gpu_device *d, uint32_t id, enum frame_source s
 	const bool lists = any || d->giver[M_GPU_PROCESSES] == giver || (d->divided && mem);
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]) && lists && !any; i++)
-		framebuf_unknown(out, sums[i], id);
+		framebuf_unknown(out, sums[i], d->id);
 	if (lists) {
 		d->visible = (struct amount) { .unknown = true };
 		d->ours.unknown = d->others.unknown = true;
@@ -664,7 +657,7 @@ static void forget_device(struct gpu_device *d, uint32_t id, enum frame_source s
 		if (!any && d->giver[m] != giver)
 			continue;
 		if (d->known[m])
-			framebuf_unknown(out, (enum metric) m, id);
+			framebuf_unknown(out, (enum metric) m, d->id);
 		d->known[m] = false;
 		d->giver[m] = 0;
 	}
@@ -677,7 +670,7 @@ void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct frameb
 			drop_user(ids, &ids->users[i], out);
 	}
 	for (size_t i = 0; i < ids->n_devices; i++)
-		forget_device(&ids->devices[i], (uint32_t) i + 1, source, out);
+		forget_device(&ids->devices[i], source, out);
 }
 
 /* A process without a pid cannot be found again. */
@@ -699,6 +692,6 @@ void gpu_ids_detach(struct gpu_ids *ids, struct framebuf *out)
 	map_done(&ids->user_places);
 	map_done(&ids->device_places);
 	for (size_t i = 0; i < ids->n_devices; i++)
-		forget_device(&ids->devices[i], (uint32_t) i + 1, FRAME_SOURCE_COUNT, out);
+		forget_device(&ids->devices[i], FRAME_SOURCE_COUNT, out);
 	ids->round++;
 }

@@ -83,8 +83,8 @@ static void check(struct tried *t, uint64_t until_ns)
 	(void) gpu_helper_end(t->helper);
 	t->is_over = true;
 	t->answered = fate == GPU_FINISHED;
-	t->opened = t->answered && gpu_helper_n_open(t->helper) > 0;
-	t->code = gpu_helper_code_not(t->helper);
+	t->opened = t->answered && gpu_helper_status(t->helper).n_open > 0;
+	t->code = gpu_helper_status(t->helper).code_not;
 	t->remedy = remedies[fate][t->vendor->ops != &source_nvml];
 	(void) gpu_helper_explain(t->helper, fate, fate == GPU_STUCK ? call_ns : patience_ns, t->why);
 }

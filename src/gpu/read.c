@@ -208,14 +208,15 @@ static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, s
 
 	const struct frame *last = gpu_helper_last_frame(o->helper, 0);
 	const enum gpu_fate fate = gpu_helper_fate(o->helper, patience_ns / 2);
+	const struct gpu_status status = gpu_helper_status(o->helper);
 	int error = 0;
 
 	if (last)
 		apply(r, last, now);
-	r->any_seen |= gpu_helper_saw_gpu(o->helper);
-	if (gpu_is_fault(gpu_helper_code_not(o->helper)) && !o->is_noted)
-		gpus_now_note(now, gpu_helper_why_not(o->helper));
-	o->is_noted |= gpu_helper_code_not(o->helper) != 0;
+	r->any_seen |= status.saw_gpu;
+	if (gpu_is_fault(status.code_not) && !o->is_noted)
+		gpus_now_note(now, status.why_not);
+	o->is_noted |= status.code_not != 0;
 	apply_facts(r, o, now);
 	if (!o->is_done) {
 		error = give_up(r, o, -ETIMEDOUT, fate, patience_ns, now, err);
@@ -228,26 +229,31 @@ static int judge(struct gpu_reader *r, struct origin *o, uint64_t patience_ns, s
 
 /* ---- nothing to read ------------------------------------------------------------------------- */
 
-/* Why there is no GPU in now. The first reason is that of NVIDIA's library, if that is here: it
- * says what is wrong with a driver. Where no GPU is seen, a reason is given only if there is
- * something to ask. */
+/* Why there is no GPU in now. Where no GPU is seen, NVIDIA's library may have a reason: it says what
+ * is wrong with a driver. */
 static int explain_none(const struct gpu_reader *r, const struct gpus_now *now, struct err *err)
 {
-	const struct origin *first = &r->origins[0];
-	const bool is_library = r->n > 0 && first->vendor->ops == &source_nvml && !first->error;
-	const int code = is_library ? gpu_helper_code_not(first->helper) : -ENOENT;
+	struct gpu_status of_library = { .why_not = "" };
 	const char *why = "";
 
-	for (unsigned i = 0; i < r->n && !*why; i++)
-		why = r->origins[i].error ? "" : gpu_helper_why_not(r->origins[i].helper);
+	for (unsigned i = r->n; i-- > 0;) {
+		const struct origin *o = &r->origins[i];
+		const struct gpu_status status = gpu_helper_status(o->helper);
+
+		if (o->error)
+			continue;
+		why = *status.why_not ? status.why_not : why;
+		if (o->vendor->ops == &source_nvml)
+			of_library = status;
+	}
 	if (now->n_notes > 0)
 		return err_set(err, -ENXIO, "no GPU can be read: %s", now->notes[0].why);
 	if (r->any_seen)
 		return err_set(err, -ENXIO, "a GPU is present, but no driver can read it: %s", why);
-	if (code == 0 || code == -ENOENT)
+	if (of_library.code_not == 0 || of_library.code_not == -ENOENT)
 		return err_set(err, -ENODEV, "no GPU found (no driver, none on the PCI bus)");
-	return err_set(err, code == -ENODEV ? -ENODEV : -ENXIO, "no GPU can be read: %s",
-		gpu_helper_why_not(first->helper));
+	return err_set(err, of_library.code_not == -ENODEV ? -ENODEV : -ENXIO, "no GPU can be read: %s",
+		of_library.why_not);
 }
 
 /* ---- a read ---------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what those b
 static const uint64_t least_period_ns = 100000000; /* drivers make new values no more often */
 static const int64_t lists_most_ns = 100000000;
 static const uint64_t count_ns = 5000000000;
-static const uint64_t list_wall_most_ns = 200000000; /* one slow list does not silence the next: 10 s at worst */
+static const uint64_t list_wall_most_ns = 200000000; /* one slow list delays the next by 10 s at worst */
 
 static bool is_list(const struct read_budget *b, unsigned group)
 {
@@ -50,8 +50,9 @@ void read_budget_set_interval(struct read_budget *b, const struct source_ops *op
 {
 	for (unsigned g = 0; g < b->n_groups; g++) {
 		const struct source_group *of = &ops->groups[g];
+		const uint64_t period_ns = of->period_ns ? of->period_ns : least_period_ns;
 
-		b->groups[g].period_ns = at_least(of->period_ns ? of->period_ns : least_period_ns, interval_ns);
+		b->groups[g].period_ns = at_least(period_ns, interval_ns);
 		b->groups[g].moving_ns = of->moving_ns ? at_least(of->moving_ns, interval_ns) : 0;
 	}
 }

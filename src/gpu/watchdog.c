@@ -85,7 +85,8 @@ static void word_silence(const struct gpu_watchdog *w, const char *what, const c
 	char at[GPU_RUN_TIME];
 
 	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its readings are missing from then on",
-		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call, *call ? ")" : "");
+		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call,
+		*call ? ")" : "");
 }
 
 bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_ns, uint64_t now_ns,

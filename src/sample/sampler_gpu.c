@@ -43,7 +43,7 @@ static void start(struct sampler *s)
 /* Is there another helper than at the last look? What the one before it said of who is who means nothing any more. */
 static void meet_helper(struct sampler *s, uint64_t now_ns)
 {
-	const unsigned starts = gpu_helper_starts(s->gpus.helper);
+	const unsigned starts = gpu_helper_status(s->gpus.helper).starts;
 
 	if (starts == s->gpus.starts)
 		return;
@@ -192,20 +192,20 @@ static void take_last_frames(struct sampler *s, uint64_t for_ns)
 
 static void set_facts(struct sampler *s)
 {
-	const struct gpu_helper *helper = s->gpus.helper;
+	const struct gpu_status status = gpu_helper_status(s->gpus.helper);
 	struct facts *facts = job_facts(s->job);
 
-	facts->gpu_helper_cpu_ns = known((int64_t) gpu_helper_cpu_ns(helper));
-	if (gpu_helper_n_open(helper) > 0)
-		facts->gpu_helper_rss_bytes = known((int64_t) gpu_helper_rss_bytes(helper));
-	if (facts->gpu_asked.known || !gpu_helper_is_settled(helper))
+	facts->gpu_helper_cpu_ns = known((int64_t) status.cpu_ns);
+	if (status.n_open > 0)
+		facts->gpu_helper_rss_bytes = known((int64_t) status.rss_bytes);
+	if (facts->gpu_asked.known || !status.is_settled)
 		return;
 	facts->gpu_asked = known(1);
-	facts->gpu_seen = known(gpu_helper_saw_gpu(helper));
-	if (gpu_helper_n_open(helper) > 0)
+	facts->gpu_seen = known(status.saw_gpu);
+	if (status.n_open > 0)
 		return;
-	(void) job_set_text(&facts->gpu_why, gpu_helper_why_not(helper));
-	if (gpu_is_fault(gpu_helper_code_not(helper)))
+	(void) job_set_text(&facts->gpu_why, status.why_not);
+	if (gpu_is_fault(status.code_not))
 		facts->gpu_fault = known(1);
 }
 
@@ -258,7 +258,6 @@ void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 	take_all(s);
 	take_last_frames(s, 0);
 	count_last_gaps(s, now_ns);
-	gpu_helper_watch_last(helper, &s->buf);
 	gpu_ids_drop_detached(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);
 	gpu_helper_end_run(helper, &s->buf);
