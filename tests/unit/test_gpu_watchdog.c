@@ -32,7 +32,7 @@ static void call(struct reports *t, unsigned at, unsigned takes)
 	}
 }
 
-static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
+static void one_is_reported_when_it_begins_and_when_it_is_over(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
 	struct reports t = { .w = NEW };
@@ -49,7 +49,7 @@ static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 80 * SECOND, last), 0);
 }
 
-static void many_are_told_of_once(void **state)
+static void many_are_reported_once(void **state)
 {
 	char last[2][GPU_REPORT];
 	struct reports t = { .w = NEW };
@@ -66,7 +66,7 @@ static void many_are_told_of_once(void **state)
 	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its readings of that time are missing");
 }
 
-static void one_that_goes_on_in_the_end_is_told_of(void **state)
+static void one_that_goes_on_in_the_end_is_reported(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
 	struct reports t = { .w = NEW };
@@ -80,7 +80,7 @@ static void one_that_goes_on_in_the_end_is_told_of(void **state)
 }
 
 /* A run may end before anybody could tell whether it would have answered. */
-static void what_goes_on_in_the_end_is_told(void **state)
+static void a_call_that_goes_on_in_the_end_is_reported(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
 	struct gpu_watchdog w = NEW;
@@ -184,10 +184,10 @@ static void all_that_were_in_calls_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_is_told_of_when_it_begins_and_when_it_is_over),
-		cmocka_unit_test(many_are_told_of_once),
-		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
-		cmocka_unit_test(what_goes_on_in_the_end_is_told),
+		cmocka_unit_test(one_is_reported_when_it_begins_and_when_it_is_over),
+		cmocka_unit_test(many_are_reported_once),
+		cmocka_unit_test(one_that_goes_on_in_the_end_is_reported),
+		cmocka_unit_test(a_call_that_goes_on_in_the_end_is_reported),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
 		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
