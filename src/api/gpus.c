@@ -16,7 +16,8 @@
 #include "base/mask.h"
 #include "base/parse.h"
 #include "base/smallfile.h"
-#include "sample/gpu_look.h"
+#include "gpu/gpu.h"
+#include "job/gpus_now.h"
 #include "sink/gpus_sink.h"
 #include "source/nvidia/cuda/order.h"
 
@@ -30,7 +31,7 @@ struct hwi_gpus {
 	struct source_env env;
 	struct gpus_options options;
 	struct gpu_wish wish;
-	struct gpu_look *look;
+	struct gpu_reader *reader;
 	struct gpus_now now;
 	uint64_t patience_ns;
 	char *what, *ids;
@@ -82,8 +83,8 @@ static int start(struct hwi_gpus *g, const struct hwi_gpus_options *o, struct er
 	g->env = (struct source_env) { .root = &g->root, .start_boot_ns = clock_boot_ns(), .recorder_pid = getpid() };
 	if (!g->root.live && vendors->ops == &source_nvml && !getenv("HIWATER_NVML"))
 		vendors++; /* a library is no captured file */
-	g->look = gpu_look_new(vendors, &g->env, &g->wish, err);
-	return g->look ? 0 : -ENOMEM;
+	g->reader = gpu_reader_new(vendors, &g->env, &g->wish, err);
+	return g->reader ? 0 : -ENOMEM;
 }
 
 int hwi_gpus_open(const struct hwi_gpus_options *options, struct hwi_gpus **ret, struct hiw_err *ret_err)
@@ -111,7 +112,7 @@ void hwi_gpus_close(struct hwi_gpus *g)
 {
 	if (!g)
 		return;
-	gpu_look_free(g->look);
+	gpu_reader_free(g->reader);
 	gpus_now_done(&g->now);
 	root_done(&g->root);
 	free(g->what);
@@ -313,7 +314,7 @@ int hwi_gpus_look(struct hwi_gpus *g, struct hiw_err *ret_err)
 {
 	struct err err = { "" }, why = { "" };
 	char host[256];
-	int r = gpu_look(g->look, g->patience_ns, &g->now, &err), chosen = 0;
+	int r = gpu_reader_read(g->reader, g->patience_ns, &g->now, &err), chosen = 0;
 
 	if (!g->now.host && gethostname(host, sizeof(host)) == 0) {
 		host[sizeof(host) - 1] = '\0';

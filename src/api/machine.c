@@ -11,7 +11,7 @@
 #include "api/handles.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "sample/gpu.h"
+#include "gpu/gpu.h"
 #include "sink/html.h"
 #include "source/source.h"
 
@@ -120,7 +120,7 @@ static bool is_shared(const struct root *root, const char *path)
 	return n > 1 || (n == 1 && pids[0] != getpid());
 }
 
-static void tell_reading(void *ctx, const struct gpu_plan *plan)
+static void tell_reading(void *ctx, const struct gpu_schedule *plan)
 {
 	const struct doctor *doctor = ctx;
 	const struct hwi_gpu_rate reading = {

@@ -375,7 +375,7 @@ int sampler_pace(struct sampler *s, uint64_t interval_ns)
 		s->next_window_ns = now + window;
 	sampler_plan_pace(s);
 	if (s->gpus.helper)
-		gpu_pace(s->gpus.helper, interval_ns);
+		gpu_helper_set_interval(s->gpus.helper, interval_ns);
 	return interval_ns > SECOND ? sampler_set_timer(s, now + SECOND, 0) : sampler_set_timer(s, s->due_ns, interval_ns);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sample/gpu_shared.h"
 #include "sample/sampler_internal.h"
 
 enum {
@@ -26,6 +25,13 @@ static const struct gpu_vendor *vendors_of(const struct sampler *s)
 static void start(struct sampler *s)
 {
 	struct facts *facts = job_facts(s->job);
+	const struct gpu_request request = {
+		.task = GPU_SAMPLE,
+		.vendors = vendors_of(s),
+		.env = &s->env,
+		.interval_ns = s->options.interval_ns,
+		.restart_ns = s->options.gpu_restart_ns,
+	};
 	struct err err = { "" };
 
 	s->gpus.begun = true;
@@ -34,7 +40,7 @@ static void start(struct sampler *s)
 		facts->gpu_asked = known(0);
 	if (s->options.gpu == GPU_NONE || (!s->options.root->live && !s->options.vendors))
 		return;
-	s->gpus.helper = gpu_start(vendors_of(s), &s->env, s->options.interval_ns, s->options.gpu_restart_ns, &err);
+	s->gpus.helper = gpu_helper_start(&request, &err);
 	if (!s->gpus.helper)
 		(void) job_set_text(&facts->gpu_why, err.text);
 }
@@ -42,13 +48,13 @@ static void start(struct sampler *s)
 /* Is there another helper than at the last look? What the one before it said of who is who means nothing any more. */
 static void meet_helper(struct sampler *s, uint64_t now_ns)
 {
-	const unsigned starts = gpu_starts(s->gpus.helper);
+	const unsigned starts = gpu_helper_status(s->gpus.helper).starts;
 
 	if (starts == s->gpus.starts)
 		return;
-	processes_ignore(s->processes, gpu_pid(s->gpus.helper));
+	processes_ignore(s->processes, gpu_helper_pid(s->gpus.helper));
 	if (s->gpus.starts > 0)
-		gpu_ids_begin_again(&s->gpus.ids, &s->buf);
+		gpu_ids_detach(&s->gpus.ids, &s->buf);
 	s->gpus.starts = starts;
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
@@ -57,8 +63,8 @@ static void meet_helper(struct sampler *s, uint64_t now_ns)
 static void give_up(struct sampler *s, uint64_t now_ns)
 {
 	for (const struct gpu_vendor *v = vendors_of(s); v->ops && s->gpus.starts > 1; v++) {
-		if (gpu_is_given_up(s->gpus.helper, v->ops))
-			gpu_ids_give_up(&s->gpus.ids, v->ops->frame, &s->buf);
+		if (gpu_helper_has_given_up(s->gpus.helper, v->ops))
+			gpu_ids_drop_detached(&s->gpus.ids, v->ops->frame, &s->buf);
 	}
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
@@ -151,7 +157,7 @@ static void count_gap(struct sampler *s, const struct frame *frame)
 static void count_last_gaps(struct sampler *s, uint64_t end_ns)
 {
 	for (int source = 0; source < FRAME_SOURCE_COUNT; source++) {
-		if (gpu_is_cut_short(s->gpus.helper, (enum frame_source) source))
+		if (gpu_helper_is_cut_short(s->gpus.helper, (enum frame_source) source))
 			see_gap(s, (enum frame_source) source, end_ns);
 	}
 }
@@ -163,7 +169,7 @@ static void take(struct sampler *s, const struct frame *frame)
 	struct xid xids[MOST_XIDS];
 
 	count_gap(s, frame);
-	gpu_ids_take(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
+	gpu_ids_apply(&s->gpus.ids, frame, s->processes, s->job, &s->buf);
 	const size_t n_xids = xids_of(&s->buf, xids, MOST_XIDS);
 
 	sampler_show(s, &s->buf, source, time_ns, hold_ns);
@@ -177,34 +183,34 @@ static void take_all(struct sampler *s)
 {
 	const struct frame *frame;
 
-	for (int i = 0; i < FRAMES_A_TICK && (frame = gpu_take(s->gpus.helper)); i++)
+	for (int i = 0; i < FRAMES_A_TICK && (frame = gpu_helper_frame(s->gpus.helper)); i++)
 		take(s, frame);
 }
 
-static void take_so_far(struct sampler *s, uint64_t for_ns)
+static void take_last_frames(struct sampler *s, uint64_t for_ns)
 {
 	const struct frame *frame;
 
-	while ((frame = gpu_take_so_far(s->gpus.helper, for_ns)))
+	while ((frame = gpu_helper_last_frame(s->gpus.helper, for_ns)))
 		take(s, frame);
 }
 
 static void set_facts(struct sampler *s)
 {
-	const struct gpu *helper = s->gpus.helper;
+	const struct gpu_status status = gpu_helper_status(s->gpus.helper);
 	struct facts *facts = job_facts(s->job);
 
-	facts->gpu_helper_cpu_ns = known((int64_t) gpu_cpu_ns(helper));
-	if (gpu_n_open(helper) > 0)
-		facts->gpu_helper_rss_bytes = known((int64_t) gpu_rss_bytes(helper));
-	if (facts->gpu_asked.known || !gpu_is_settled(helper))
+	facts->gpu_helper_cpu_ns = known((int64_t) status.cpu_ns);
+	if (status.n_open > 0)
+		facts->gpu_helper_rss_bytes = known((int64_t) status.rss_bytes);
+	if (facts->gpu_asked.known || !status.is_settled)
 		return;
 	facts->gpu_asked = known(1);
-	facts->gpu_seen = known(gpu_any_seen(helper));
-	if (gpu_n_open(helper) > 0)
+	facts->gpu_seen = known(status.saw_gpu);
+	if (status.n_open > 0)
 		return;
-	(void) job_set_text(&facts->gpu_why, gpu_why_not(helper));
-	if (gpu_is_fault(gpu_code_not(helper)))
+	(void) job_set_text(&facts->gpu_why, status.why_not);
+	if (gpu_is_fault(status.code_not))
 		facts->gpu_fault = known(1);
 }
 
@@ -212,9 +218,9 @@ static void set_facts(struct sampler *s)
  * runs. Its channel ends before its pid can be anybody else's. */
 static void rouse(struct sampler *s, uint64_t now_ns)
 {
-	const pid_t pid = gpu_pid(s->gpus.helper);
+	const pid_t pid = gpu_helper_pid(s->gpus.helper);
 
-	if (pid <= 0 || gpu_fd(s->gpus.helper) < 0 || now_ns < s->gpus.roused_ns + rouse_ns)
+	if (pid <= 0 || gpu_helper_fd(s->gpus.helper) < 0 || now_ns < s->gpus.roused_ns + rouse_ns)
 		return;
 	s->gpus.roused_ns = now_ns;
 	(void) kill(pid, SIGCONT);
@@ -228,9 +234,9 @@ void sampler_gpu_step(struct sampler *s, uint64_t now_ns)
 		return;
 	meet_helper(s, now_ns); /* before it may be waited for: one that found no GPU ends at once */
 	take_all(s);
-	take_so_far(s, silent_ns);
+	take_last_frames(s, silent_ns);
 	rouse(s, now_ns);
-	gpu_watch(s->gpus.helper, &s->buf);
+	gpu_helper_watch(s->gpus.helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 	meet_helper(s, now_ns);
 	give_up(s, now_ns);
@@ -242,55 +248,41 @@ void sampler_gpu_ask_last(struct sampler *s)
 	if (s->options.gpu == GPU_NONE)
 		job_facts(s->job)->gpu_asked = known(0);
 	if (s->gpus.helper)
-		gpu_ask_last(s->gpus.helper);
-}
-
-static void note_left(struct sampler *s, pid_t pid, uint64_t now_ns)
-{
-	char text[192];
-
-	(void) snprintf(text, sizeof(text),
-		"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in a driver, frozen, or a driver lets go slowly",
-		(int) pid);
-	framebuf_event(&s->buf, &(struct event) { .time_ns = now_ns, .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = text, .cause = CAUSE_HELPER });
+		gpu_helper_request_last(s->gpus.helper);
 }
 
 void sampler_gpu_end(struct sampler *s, uint64_t now_ns)
 {
-	struct gpu *helper = s->gpus.helper;
+	struct gpu_helper *helper = s->gpus.helper;
 
 	if (!helper)
 		return;
 	take_all(s);
-	while (gpu_await_last(helper))
+	while (gpu_helper_await_last(helper))
 		take_all(s);
 	take_all(s);
-	take_so_far(s, 0);
+	take_last_frames(s, 0);
 	count_last_gaps(s, now_ns);
-	gpu_watch_last(helper, &s->buf);
-	gpu_ids_give_up(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
+	gpu_ids_drop_detached(&s->gpus.ids, FRAME_SOURCE_COUNT, &s->buf);
 	set_facts(s);
-	const pid_t pid = gpu_pid(helper);
-
-	if (!gpu_end(helper) && !gpu_is_ending(s->options.root, pid))
-		note_left(s, pid, now_ns);
+	gpu_helper_end_run(helper, &s->buf);
 	sampler_show(s, &s->buf, FRAME_RECORDER, now_ns, 0);
 }
 
 void sampler_gpu_reaped(struct sampler *s, pid_t pid, int status)
 {
-	if (s->gpus.helper && pid == gpu_pid(s->gpus.helper))
-		gpu_reaped(s->gpus.helper, status);
+	if (s->gpus.helper && pid == gpu_helper_pid(s->gpus.helper))
+		gpu_helper_reaped(s->gpus.helper, status);
 }
 
 void sampler_gpu_free(struct sampler *s)
 {
-	gpu_free(s->gpus.helper);
+	gpu_helper_free(s->gpus.helper);
 	gpu_ids_done(&s->gpus.ids);
 	s->gpus.helper = NULL;
 }
 
 pid_t sampler_helper(const struct sampler *s)
 {
-	return s->gpus.helper ? gpu_pid(s->gpus.helper) : 0;
+	return s->gpus.helper ? gpu_helper_pid(s->gpus.helper) : 0;
 }

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "sample/gpu.h"
-#include "sample/gpu_ids.h"
+#include "gpu/gpu.h"
+#include "gpu/ids.h"
 #include "sample/sampler.h"
 
 #define SAMPLER_SOURCES 3
@@ -42,7 +42,7 @@ struct faults {
 
 /* The helper that reads GPUs. */
 struct sampler_gpus {
-	struct gpu *helper;              /* NULL: none */
+	struct gpu_helper *helper;              /* NULL: none */
 	struct gpu_ids ids;
 	bool begun;
 	unsigned starts;                 /* helpers that were heard of */

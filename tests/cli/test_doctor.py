@@ -173,7 +173,7 @@ def test_a_gpu(tool):
 @pytest.mark.parametrize("ill, call, why, remedy", [
     ("hang", "nvmlDeviceGetMemoryInfo_v2", r"NVML has not answered in 1\d s: it is stuck in {call} of GPU 0", "Xid"),
     ("hang", "nvmlInitWithFlags", r"NVML has not answered in 1\d s: it is stuck in {call}", "Xid"),
-    ("crash", "nvmlDeviceGetPowerUsage", "the process that asked NVML was ended by signal (6|11) in {call} of GPU 0", "NVRM")])
+    ("crash", "nvmlDeviceGetPowerUsage", r"the helper was ended by signal (6|11) in a call of NVML \({call} of GPU 0\)", "NVRM")])
 def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
     """Which of both it was, in which call, and what to do about it."""
     gpu_env(tool, f"[call {call}]\n{ill} = 1\n")

@@ -5,7 +5,10 @@
  */
 #include "tree_helper.h"
 
-#include "sample/gpu.h"
+#include <signal.h>
+#include <unistd.h>
+
+#include "gpu/gpu.h"
 
 static int never_open(const struct source_env *env, struct source **ret, struct err *err)
 {
@@ -74,6 +77,44 @@ static void a_card_without_its_driver_beside_another(void **state)
 	assert_null(strstr(told.why[M_GPU_SM_ACTIVE], "nvidia"));
 }
 
+static void probe_and_crash(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	probe_some(env, tell, ctx);
+	(void) raise(SIGSEGV);
+}
+
+static void probe_and_exit(const struct source_env *env, source_prober *tell, void *ctx)
+{
+	probe_some(env, tell, ctx);
+	_exit(3);
+}
+
+/* What it had answered before counts for nothing, since more of it is missing. */
+static void a_source_whose_helper_ends_over_it(void **state)
+{
+	static const struct source_ops crashes = { .name = "crashes", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_crash };
+	static const struct source_ops exits = { .name = "exits", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_exit };
+	static const struct {
+		const struct source_ops *ops;
+		const char *why;
+	} cases[] = {
+		{ &crashes, "the helper was ended by signal 11 in a call of X" },
+		{ &exits, "the helper ended with exit status 3 in a call of X" },
+	};
+	const struct root root = { .live = true, .proc = -1, .sys = -1, .top = -1 };
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct gpu_vendor x[] = { { cases[i].ops, "X", NULL, CAUSE_NONE }, { NULL, NULL, NULL, CAUSE_NONE } };
+		struct told told = { .available = { false } };
+
+		assert_int_equal(gpu_probe(x, &(struct source_env) { .root = &root }, 100000000, take_told, NULL, &told), 0);
+		assert_false(told.available[M_GPU_MEM]);
+		assert_string_equal(told.why[M_GPU_MEM], cases[i].why);
+		assert_non_null(strstr(told.remedy[M_GPU_MEM], "kernel's log"));
+	}
+}
+
 static void an_npu_is_no_gpu(void **state)
 {
 	(void) state;
@@ -86,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_card_without_its_driver_beside_another),
+		cmocka_unit_test(a_source_whose_helper_ends_over_it),
 		cmocka_unit_test(an_npu_is_no_gpu),
 	};
 

@@ -5,7 +5,7 @@
  */
 #include "sampler_rig.h"
 
-#include "sample/gpu_shared.h"
+#include "gpu/gpu_internal.h"
 
 #include <stdatomic.h>
 
@@ -388,7 +388,7 @@ static void who_is_not_asked_is_not_silent(void **state)
 	struct gpu_rig *g = *state;
 
 	stage->mem = MIB;
-	until(g, is(g, M_GPU_MEM, MIB) && gpu_silent_ns(g->rig.s->gpus.helper) == 0);
+	until(g, is(g, M_GPU_MEM, MIB) && gpu_helper_call_ns(g->rig.s->gpus.helper) == 0);
 	sampler_end(g->rig.s);
 }
 
@@ -479,7 +479,7 @@ static void kill_helper_between_calls(struct gpu_rig *g)
 	for (;;) {
 		assert_int_equal(kill(pid, SIGSTOP), 0);
 		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-		if (!gpu_is_cut_short(g->rig.s->gpus.helper, FRAME_NVML))
+		if (!gpu_helper_is_cut_short(g->rig.s->gpus.helper, FRAME_NVML))
 			break;
 		assert_int_equal(kill(pid, SIGCONT), 0);
 		wait_for(MS);

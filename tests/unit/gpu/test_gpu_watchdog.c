@@ -1,125 +1,126 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is told of a driver that does not answer: each look is made up.
+ * What is reported of a driver that does not answer: every check is made up.
  */
 #include "tree_helper.h"
 
-#include "sample/gpu_shared.h"
-#include "sample/gpu_silence.h"
+#include "gpu/gpu_internal.h"
+#include "gpu/watchdog.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START  (100 * SECOND)
+#define NEW    { .label = "X", .start_ns = START }
 
-struct told {
-	struct gpu_silence s;
+struct reports {
+	struct gpu_watchdog w;
 	unsigned n;
-	char text[GPU_SILENCE_TEXT]; /* the last */
+	char text[GPU_REPORT]; /* the last */
 };
 
 /* A call that begins so many seconds into the run and takes so long, and the look after it. */
-static void call(struct told *t, unsigned at, unsigned takes)
+static void call(struct reports *t, unsigned at, unsigned takes)
 {
-	char text[GPU_SILENCE_TEXT];
+	char text[GPU_REPORT];
 
 	for (unsigned s = 0; s <= takes; s++) {
 		const uint64_t began = START + at * SECOND, now = began + s * SECOND;
 
-		if (gpu_silence_look(&t->s, "X", "", START, s < takes ? began : 0, now, text)) {
+		if (gpu_watchdog_check(&t->w, "", s < takes ? began : 0, now, text)) {
 			t->n++;
 			memcpy(t->text, text, sizeof(text));
 		}
 	}
 }
 
-static void one_is_told_of_when_it_begins_and_when_it_is_over(void **state)
+static void one_is_reported_when_it_begins_and_when_it_is_over(void **state)
 {
-	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
-	struct told t = { .n = 0 };
+	char text[GPU_REPORT], last[2][GPU_REPORT];
+	struct reports t = { .w = NEW };
 
 	(void) state;
 	call(&t, 1, 5);
 	assert_int_equal(t.n, 0); /* no silence yet */
-	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 15 * SECOND, text));
-	assert_true(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 16 * SECOND, text));
+	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 15 * SECOND, text));
+	assert_true(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 16 * SECOND, text));
 	assert_string_equal(text, "gpu: X has not answered since 0:10; its readings are missing from then on");
-	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 10 * SECOND, START + 70 * SECOND, text));
-	assert_true(gpu_silence_look(&t.s, "X", "", START, START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
+	assert_false(gpu_watchdog_check(&t.w, "", START + 10 * SECOND, START + 70 * SECOND, text));
+	assert_true(gpu_watchdog_check(&t.w, "", START + 74 * SECOND, START + 75 * SECOND, text)); /* the next call */
 	assert_string_equal(text, "gpu: X did not answer from 0:10 to 1:15; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 80 * SECOND, last), 0);
+	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 80 * SECOND, last), 0);
 }
 
-static void many_are_told_of_once(void **state)
+static void many_are_reported_once(void **state)
 {
-	char last[2][GPU_SILENCE_TEXT];
-	struct told t = { .n = 0 };
+	char last[2][GPU_REPORT];
+	struct reports t = { .w = NEW };
 
 	(void) state;
 	for (unsigned i = 0; i < 500; i++)
 		call(&t, 10 + i * 10, 7);
 	assert_int_equal(t.n, 2);
 	assert_string_equal(t.text, "gpu: X did not answer from 0:10 to 0:17; its readings of that time are missing");
-	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 9000 * SECOND, last), 1);
+	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 9000 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in all; its readings of those times are missing");
 	call(&t, 6000, 20);
 	assert_int_equal(t.n, 4); /* longer than ever */
 	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its readings of that time are missing");
 }
 
-static void one_that_goes_on_in_the_end_is_told_of(void **state)
+static void one_that_goes_on_in_the_end_is_reported(void **state)
 {
-	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
-	struct told t = { .n = 0 };
+	char text[GPU_REPORT], last[2][GPU_REPORT];
+	struct reports t = { .w = NEW };
 
 	(void) state;
 	call(&t, 10, 7);
-	assert_false(gpu_silence_look(&t.s, "X", "", START, START + 30 * SECOND, START + 36 * SECOND, text));
-	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, START + 30 * SECOND, START + 38 * SECOND, last), 2);
+	assert_false(gpu_watchdog_check(&t.w, "", START + 30 * SECOND, START + 36 * SECOND, text));
+	assert_int_equal(gpu_watchdog_finish(&t.w, "", START + 30 * SECOND, START + 38 * SECOND, last), 2);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 0:38, for 15 s in all; its readings of those times are missing");
 	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its readings are missing from then on");
 }
 
 /* A run may end before anybody could tell whether it would have answered. */
-static void what_goes_on_in_the_end_is_told(void **state)
+static void a_call_that_goes_on_in_the_end_is_reported(void **state)
 {
-	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
-	struct gpu_silence s = { 0 };
+	char text[GPU_REPORT], last[2][GPU_REPORT];
+	struct gpu_watchdog w = NEW;
 
 	(void) state;
-	assert_false(gpu_silence_look(&s, "X", "", START, START + SECOND, START + 3 * SECOND, text));
-	assert_int_equal(gpu_silence_last(&s, "X", "", START, START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
-	assert_int_equal(gpu_silence_last(&s, "X", "init", START, START + 2 * SECOND, START + 3 * SECOND, last), 1);
+	assert_false(gpu_watchdog_check(&w, "", START + SECOND, START + 3 * SECOND, text));
+	assert_int_equal(gpu_watchdog_finish(&w, "", START + 2 * SECOND, START + 2 * SECOND + SECOND / 10, last), 0);
+	assert_int_equal(gpu_watchdog_finish(&w, "init", START + 2 * SECOND, START + 3 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X was still being asked when the run ended, since 0:02 (init); its readings are missing from then on");
-	assert_int_equal(gpu_silence_last(&s, "X", "init of GPU 1", START, START + SECOND, START + 4 * SECOND, last), 1);
+	assert_int_equal(gpu_watchdog_finish(&w, "init of GPU 1", START + SECOND, START + 4 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X has not answered since 0:01 (init of GPU 1); its readings are missing from then on");
 }
 
 static void one_that_ended_with_the_helper_counts(void **state)
 {
-	char text[GPU_SILENCE_TEXT], last[2][GPU_SILENCE_TEXT];
-	struct told t = { .n = 0 };
+	char text[GPU_REPORT], last[2][GPU_REPORT];
+	struct reports t = { .w = NEW };
 
 	(void) state;
 	for (unsigned i = 0; i < 2; i++) {
-		(void) gpu_silence_look(&t.s, "X", "", START, START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
-		gpu_silence_over(&t.s, START + (30 + i * 100) * SECOND);
+		(void) gpu_watchdog_check(&t.w, "", START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
+		gpu_watchdog_end(&t.w, START + (30 + i * 100) * SECOND);
 	}
-	gpu_silence_over(&t.s, START + 500 * SECOND); /* there is none */
-	assert_int_equal(gpu_silence_last(&t.s, "X", "", START, 0, START + 900 * SECOND, last), 1);
+	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* there is none */
+	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 900 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in all; its readings of those times are missing");
 }
 
 /* Nobody can tell a helper that sleeps long from one that is frozen but by when it wanted to be awake. */
 static void who_does_not_wake_up_is_waited_for(void **state)
 {
-	struct gpu_silence s = { 0 };
+	struct gpu_watchdog w = NEW;
 
 	(void) state;
-	assert_int_equal(gpu_silence_asleep(&s, 0, START), 0);
-	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START), 0);
-	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
-	assert_int_equal(gpu_silence_asleep(&s, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
-	assert_int_equal(gpu_silence_asleep(&s, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
-	assert_int_equal(gpu_silence_asleep(&s, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine slept */
+	assert_int_equal(gpu_watchdog_overslept(&w, 0, START), 0);
+	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START), 0);
+	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
+	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
+	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
+	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine slept */
 }
 
 /* ---- one that was killed and is still there ------------------------------------------------------------------------- */
@@ -134,12 +135,12 @@ static bool ends_with(const char *of_main, const char *of_thread)
 	temp_tree_put(&t, "proc/7/task/8/stat", of_thread);
 	root = temp_tree_root(&t);
 
-	const bool is_ending = gpu_is_ending(&root, 7);
+	const bool is_exiting = gpu_is_exiting(&root, 7);
 
-	assert_true(gpu_is_ending(&root, 9)); /* it is gone */
+	assert_true(gpu_is_exiting(&root, 9)); /* it is gone */
 	root_done(&root);
 	temp_tree_done(&t);
-	return is_ending;
+	return is_exiting;
 }
 
 #define ZOMBIE  "7 (hiwater-gpu) Z 1 7 7 0 -1 4227084 0 0\n"
@@ -166,26 +167,27 @@ static void all_that_were_in_calls_are_named(void **state)
 	static const struct source_ops named = { .name = "a", .call_name = a_call }, nameless = { .name = "b" };
 	static const struct gpu_vendor vendors[] = { { &named, "NVML", NULL, CAUSE_NVML }, { &nameless, "DRM", NULL, CAUSE_DRM } };
 	static struct gpu_shared shared;
-	const struct gpu_start start = { .vendors = vendors, .n_vendors = 2, .shared = &shared };
-	char text[GPU_CULPRIT];
+	const struct gpu_request request = { .vendors = vendors, .n_vendors = 2 }, single = { .vendors = vendors, .n_vendors = 1 };
+	char text[GPU_CALLS];
 
 	(void) state;
-	assert_string_equal(gpu_culprit(&start, text), "");
+	assert_string_equal(gpu_calls_in_progress(&request, &shared, text), "");
+	assert_string_equal(gpu_calls_in_progress(&single, &shared, text), " outside a call of NVML");
 	atomic_store(&shared.slots[1].in_call_ns, 1);
-	assert_string_equal(gpu_culprit(&start, text), " in a call of DRM");
+	assert_string_equal(gpu_calls_in_progress(&request, &shared, text), " in a call of DRM");
 	atomic_store(&shared.slots[0].in_call_ns, 1);
-	atomic_store(&shared.slots[0].asked.call, 7);
-	atomic_store(&shared.slots[0].asked.device, 2);
-	assert_string_equal(gpu_culprit(&start, text), " in a call of NVML (nvmlInit of GPU 1) or of DRM");
+	atomic_store(&shared.slots[0].call.call, 7);
+	atomic_store(&shared.slots[0].call.device, 2);
+	assert_string_equal(gpu_calls_in_progress(&request, &shared, text), " in a call of NVML (nvmlInit of GPU 1) or of DRM");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_is_told_of_when_it_begins_and_when_it_is_over),
-		cmocka_unit_test(many_are_told_of_once),
-		cmocka_unit_test(one_that_goes_on_in_the_end_is_told_of),
-		cmocka_unit_test(what_goes_on_in_the_end_is_told),
+		cmocka_unit_test(one_is_reported_when_it_begins_and_when_it_is_over),
+		cmocka_unit_test(many_are_reported_once),
+		cmocka_unit_test(one_that_goes_on_in_the_end_is_reported),
+		cmocka_unit_test(a_call_that_goes_on_in_the_end_is_reported),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
 		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often GPUs are read: a made-up clock and made-up costs. Whoever gives way does so in order, and the whole stays
+ * How often GPUs are read: a made-up clock and made-up costs. Groups give way in order, and the whole stays
  * within its part of a core.
  */
 #include "tree_helper.h"
 
-#include "sample/gpu.h"
-#include "sample/gpu_pace.h"
+#include "gpu/read_budget.h"
 
 #define US     UINT64_C(1000)
 #define MS     (1000 * US)
@@ -28,19 +27,19 @@ static const struct source_ops ops = { .name = "made up", .groups = groups, .n_g
 
 /* A driver in whose time so much was spent. */
 struct played {
-	struct pace pace;
+	struct read_budget budget;
 	uint64_t cost_ns[GROUPS]; /* of a reading; of lists, of one device */
 	unsigned devices;         /* that want to be listed at each look */
 	uint64_t spent_ns;
 	unsigned reads[GROUPS], listed;
 };
 
-/* A list is made while there is credit, as sources do. */
+/* A list is made while the budget lasts, as sources do. */
 static uint64_t look(struct played *p)
 {
 	uint64_t cost = 10 * US;
 
-	for (unsigned i = 0; i < p->devices && p->pace.credit.ns > (int64_t) cost; i++) {
+	for (unsigned i = 0; i < p->devices && p->budget.lists.ns > (int64_t) cost; i++) {
 		cost += p->cost_ns[LISTS];
 		p->listed++;
 	}
@@ -50,16 +49,16 @@ static uint64_t look(struct played *p)
 static void play(struct played *p, uint64_t from_ns, uint64_t until_ns)
 {
 	for (uint64_t now = from_ns; now < until_ns; now += 10 * MS) {
-		if (pace_next(&p->pace) > now)
+		if (read_budget_next(&p->budget) > now)
 			continue;
 		for (unsigned g = 0; g < GROUPS; g++) {
-			if (!pace_is_due(&p->pace, g, now))
+			if (!read_budget_is_due(&p->budget, g, now))
 				continue;
 			const uint64_t cost = g == LISTS ? look(p) : p->cost_ns[g];
 
 			p->reads[g]++;
 			p->spent_ns += cost;
-			pace_done(&p->pace, g, now, cost, cost);
+			read_budget_spend(&p->budget, g, now, cost, cost);
 		}
 	}
 }
@@ -74,7 +73,7 @@ static struct played begun(uint64_t memory_ns, uint64_t others_ns, uint64_t list
 {
 	struct played p = { .cost_ns = { memory_ns, others_ns, list_ns }, .devices = devices };
 
-	pace_init(&p.pace, &ops, 100 * MS);
+	read_budget_init(&p.budget, &ops, 100 * MS);
 	return p;
 }
 
@@ -84,7 +83,7 @@ static void wishes_are_granted(void **state)
 	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
 
 	(void) state;
-	p.pace.credit.moving = true;
+	p.budget.lists.moving = true;
 	play(&p, SECOND, 101 * SECOND);
 	assert_in_range(p.reads[MEMORY], 950, 1001);
 	assert_in_range(p.reads[OTHERS], 190, 202);
@@ -97,7 +96,7 @@ static void lists_give_way_first(void **state)
 	struct played p = begun(130 * US, 100 * US, 5 * MS, 8);
 
 	(void) state;
-	p.pace.credit.moving = true;
+	p.budget.lists.moving = true;
 	play(&p, SECOND, 11 * SECOND);
 	assert_in_range(p.listed, 16, 25); /* what is saved up at the start: each twice */
 	play(&p, 11 * SECOND, 111 * SECOND);
@@ -127,95 +126,95 @@ static void memory_gives_way_last(void **state)
 /* What one source leaves is the other's; where both want all, each has half. */
 static void sources_share(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	pace_allow(&p, 1, 0);
+	read_budget_init(&p, &ops, 100 * MS);
+	read_budget_share(&p, 1, 0);
 	const double all = p.share;
 
-	pace_allow(&p, 2, all / 10);
+	read_budget_share(&p, 2, all / 10);
 	assert_true(p.share > all * 0.89 && p.share < all * 0.91);
-	pace_allow(&p, 2, all);
+	read_budget_share(&p, 2, all);
 	assert_true(p.share > all * 0.49 && p.share < all * 0.51);
 }
 
 /* A list stands for itself until the device is listed again, however long that is. */
 static void lists_hold_as_long_as_they_must(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	pace_done(&p, LISTS, SECOND, MS, MS);
-	assert_in_range(pace_hold(&p, LISTS), 3 * SECOND, 4 * SECOND);
-	p.credit.waited_ns = 40 * SECOND;
-	assert_in_range(pace_hold(&p, LISTS), 120 * SECOND, 121 * SECOND);
-	assert_in_range(pace_hold(&p, MEMORY), 300 * MS, 310 * MS);
+	read_budget_init(&p, &ops, 100 * MS);
+	read_budget_spend(&p, LISTS, SECOND, MS, MS);
+	assert_in_range(read_budget_hold(&p, LISTS), 3 * SECOND, 4 * SECOND);
+	p.lists.waited_ns = 40 * SECOND;
+	assert_in_range(read_budget_hold(&p, LISTS), 120 * SECOND, 121 * SECOND);
+	assert_in_range(read_budget_hold(&p, MEMORY), 300 * MS, 310 * MS);
 }
 
 /* Lists that are worth a debt do not wait until it is paid, nor as long for the driver's locks; the debt has a bottom. */
 static void what_is_urgent_is_borrowed_for(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	p.credit.moving = true;
-	pace_done(&p, LISTS, SECOND, 110 * MS, 60 * MS); /* 10 ms of debt */
-	assert_in_range(pace_period(&p, LISTS), 4 * SECOND, 10 * SECOND);
-	p.credit.floor_ns = -50 * (int64_t) MS;
-	assert_in_range(pace_period(&p, LISTS), 600 * MS, 601 * MS);
-	pace_done(&p, LISTS, 2 * SECOND, 50 * MS, 60 * MS);
-	assert_in_range(pace_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
+	read_budget_init(&p, &ops, 100 * MS);
+	p.lists.moving = true;
+	read_budget_spend(&p, LISTS, SECOND, 110 * MS, 60 * MS); /* 10 ms of debt */
+	assert_in_range(read_budget_period(&p, LISTS), 4 * SECOND, 10 * SECOND);
+	p.lists.floor_ns = -50 * (int64_t) MS;
+	assert_in_range(read_budget_period(&p, LISTS), 600 * MS, 601 * MS);
+	read_budget_spend(&p, LISTS, 2 * SECOND, 50 * MS, 60 * MS);
+	assert_in_range(read_budget_period(&p, LISTS), 3 * SECOND, 10 * SECOND);
 }
 
 /* One device whose memory has moved far waits for what its own list takes, not for what those of all took before. */
 static void what_is_urgent_alone_waits_for_itself(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	p.credit.lists = 8;
-	pace_done(&p, LISTS, SECOND, MS, 120 * MS);
-	p.credit.moving = true;
-	p.credit.floor_ns = -50 * (int64_t) MS;
-	p.credit.urgent = 8;
-	assert_in_range(pace_period(&p, LISTS), 1200 * MS, 1201 * MS);
-	p.credit.urgent = 4;
-	assert_in_range(pace_period(&p, LISTS), 600 * MS, 601 * MS);
-	p.credit.urgent = 1;
-	assert_in_range(pace_period(&p, LISTS), 250 * MS, 251 * MS); /* as seldom as wished where memory is moving */
+	read_budget_init(&p, &ops, 100 * MS);
+	p.lists.lists = 8;
+	read_budget_spend(&p, LISTS, SECOND, MS, 120 * MS);
+	p.lists.moving = true;
+	p.lists.floor_ns = -50 * (int64_t) MS;
+	p.lists.urgent = 8;
+	assert_in_range(read_budget_period(&p, LISTS), 1200 * MS, 1201 * MS);
+	p.lists.urgent = 4;
+	assert_in_range(read_budget_period(&p, LISTS), 600 * MS, 601 * MS);
+	p.lists.urgent = 1;
+	assert_in_range(read_budget_period(&p, LISTS), 250 * MS, 251 * MS); /* as seldom as wished where memory is moving */
 }
 
 /* Eight devices whose lists wait 20 ms each and spend next to nothing: one jumps far all the time, the others drift. */
-static uint64_t list_of_eight(struct pace *p, uint64_t now)
+static uint64_t list_of_eight(struct read_budget *p, uint64_t now)
 {
-	pace_begin(p, LISTS, now);
-	p->credit.lists = p->credit.debts_only ? 1 : 8;
-	const uint64_t wall = p->credit.lists * 20 * MS;
+	read_budget_begin(p, LISTS, now);
+	p->lists.lists = p->lists.debts_only ? 1 : 8;
+	const uint64_t wall = p->lists.lists * 20 * MS;
 
-	pace_done(p, LISTS, now, 10 * US, wall);
+	read_budget_spend(p, LISTS, now, 10 * US, wall);
 	return wall;
 }
 
 /* Lists hold the driver's locks for a tenth of the time for what is worth a debt, and for a fiftieth for the others. */
 static void what_is_urgent_brings_nobody_along(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 	uint64_t wall = 0, every = 0;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	p.credit.moving = true;
-	p.credit.floor_ns = -50 * (int64_t) MS;
-	p.credit.urgent = 1;
+	read_budget_init(&p, &ops, 100 * MS);
+	p.lists.moving = true;
+	p.lists.floor_ns = -50 * (int64_t) MS;
+	p.lists.urgent = 1;
 	for (uint64_t now = SECOND; now < 101 * SECOND; now += 10 * MS) {
-		if (!pace_is_due(&p, LISTS, now))
+		if (!read_budget_is_due(&p, LISTS, now))
 			continue;
 		wall += list_of_eight(&p, now);
-		every += p.credit.lists == 8;
+		every += p.lists.lists == 8;
 	}
 	assert_in_range(wall, 8 * SECOND, 12 * SECOND);
 	assert_in_range(every, 12, 13); /* 160 ms, each 8 s */
@@ -224,63 +223,62 @@ static void what_is_urgent_brings_nobody_along(void **state)
 /* After a look at one alone the others wait for their own. */
 static void what_is_not_urgent_waits_for_all(void **state)
 {
-	struct pace p;
+	struct read_budget p;
 
 	(void) state;
-	pace_init(&p, &ops, 100 * MS);
-	p.credit.moving = true;
-	p.credit.urgent = 1;
+	read_budget_init(&p, &ops, 100 * MS);
+	p.lists.moving = true;
+	p.lists.urgent = 1;
 	assert_int_equal(list_of_eight(&p, SECOND), 160 * MS);
-	p.credit.floor_ns = -50 * (int64_t) MS;
+	p.lists.floor_ns = -50 * (int64_t) MS;
 	assert_int_equal(list_of_eight(&p, 2 * SECOND), 20 * MS);
-	p.credit.floor_ns = 0;
-	p.credit.urgent = 0;
-	assert_int_equal(pace_period(&p, LISTS), 7 * SECOND); /* from the last look on */
-	p.credit.floor_ns = -50 * (int64_t) MS;
-	p.credit.urgent = 4; /* 80 ms */
-	assert_int_equal(pace_period(&p, LISTS), 800 * MS);
+	p.lists.floor_ns = 0;
+	p.lists.urgent = 0;
+	assert_int_equal(read_budget_period(&p, LISTS), 7 * SECOND); /* from the last look on */
+	p.lists.floor_ns = -50 * (int64_t) MS;
+	p.lists.urgent = 4; /* 80 ms */
+	assert_int_equal(read_budget_period(&p, LISTS), 800 * MS);
 }
 
-/* What doctor is told, by its group; the last of each stays. */
-struct planned {
-	struct gpu_plan of[GROUPS];
+/* What is reported to doctor, by group. */
+struct schedules {
+	struct gpu_schedule of[GROUPS];
 	unsigned n;
 };
 
-static void take_plan(void *ctx, const struct gpu_plan *plan)
+static void take_schedule(void *ctx, const struct gpu_schedule *s)
 {
-	struct planned *planned = ctx;
+	struct schedules *planned = ctx;
 
 	assert_true(planned->n < GROUPS);
-	planned->of[planned->n++] = *plan;
+	planned->of[planned->n++] = *s;
 }
 
-static void take_each(void *ctx, const struct gpu_plan *plan)
+static void take_each(void *ctx, const struct gpu_schedule *s)
 {
-	struct gpu_plan **next = ctx;
+	struct gpu_schedule **next = ctx;
 
-	*(*next)++ = *plan;
+	*(*next)++ = *s;
 }
 
-static struct planned plan_of(uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
+static struct schedules schedule_of(uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
 {
-	const struct gpu_vendor vendor = { &ops, "made up", NULL, CAUSE_NONE };
 	const struct source_cost costs[GROUPS] = {
 		[MEMORY] = { memory_ns, memory_ns, 2 },
 		[OTHERS] = { others_ns, others_ns, 2 },
 		[LISTS] = { list_cpu_ns, list_wall_ns, 1 },
 	};
-	struct planned planned = { .n = 0 };
+	struct schedules planned = { .n = 0 };
 
-	gpu_plan(&(struct gpu_tried) { &vendor, costs }, 1, 100 * MS, take_plan, &planned);
+	gpu_schedule(&(struct gpu_tried) { "made up", &ops, costs }, 1, 100 * MS, take_schedule, &planned);
 	assert_int_equal(planned.n, GROUPS);
 	return planned;
 }
 
-/* The plan of doctor is that of the groups, with what their costs make of it. */
-static void the_plan_is_told(void **state)
+/* The schedule is that of the groups, with what their costs make of it. */
+static void the_schedule_is_reported(void **state)
 {
-	struct planned p = plan_of(12 * US, 50 * US, 100 * US, 100 * US);
+	struct schedules p = schedule_of(12 * US, 50 * US, 100 * US, 100 * US);
 
 	(void) state;
 	for (unsigned g = 0; g < GROUPS; g++) {
@@ -294,49 +292,48 @@ static void the_plan_is_told(void **state)
 	assert_true(p.of[MEMORY].share_most == 0.002);
 }
 
-static void the_plan_says_what_gives_way_and_why(void **state)
+static void the_schedule_says_what_gives_way_and_why(void **state)
 {
-	struct planned p = plan_of(12 * US, 50 * US, 36 * MS, 36 * MS);
+	struct schedules p = schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS);
 
 	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms a second */
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 	assert_in_range(p.of[LISTS].lasting_ns, 20 * SECOND, 20500 * MS);
 	assert_string_equal(p.of[LISTS].why, "all readings together may take 0.2 % of a core, and lists have what the others leave");
-	p = plan_of(12 * US, 50 * US, 10 * US, 40 * MS);
+	p = schedule_of(12 * US, 50 * US, 10 * US, 40 * MS);
 	assert_int_equal(p.of[LISTS].lasting_ns, 2 * SECOND);
 	assert_string_equal(p.of[LISTS].why, "a list may hold the driver's locks, and the job, for 2 % of the time");
-	p = plan_of(12 * US, 5 * MS, 10 * US, 10 * US);
+	p = schedule_of(12 * US, 5 * MS, 10 * US, 10 * US);
 	assert_true(p.of[OTHERS].lasting_ns > 5 * SECOND);
 	assert_string_equal(p.of[OTHERS].why, "all readings together may take 0.2 % of a core");
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 }
 
 /* Cheap ones as at any time, others as their cost says, and none more often than is kept up anyway. */
-static void the_plan_tells_of_lists_at_rest(void **state)
+static void the_schedule_has_lists_at_rest(void **state)
 {
 	(void) state;
-	assert_int_equal(plan_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
-	assert_in_range(plan_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].resting_ns, 2200 * MS, 2300 * MS);
-	assert_int_equal(plan_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].resting_ns, groups[LISTS].rest_ns);
-	assert_int_equal(plan_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].resting_ns, 0);
-	assert_int_equal(plan_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].resting_ns, 0);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
+	assert_in_range(schedule_of(12 * US, 50 * US, 2 * MS, 2 * MS).of[LISTS].resting_ns, 2200 * MS, 2300 * MS);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 10 * US, 40 * MS).of[LISTS].resting_ns, groups[LISTS].rest_ns);
+	assert_int_equal(schedule_of(12 * US, 50 * US, 36 * MS, 36 * MS).of[LISTS].resting_ns, 0);
+	assert_int_equal(schedule_of(12 * US, 5 * MS, 2 * MS, 2 * MS).of[OTHERS].resting_ns, 0);
 }
 
 /* Another source that takes all there is leaves each its part. */
-static void the_plan_is_of_all_sources(void **state)
+static void the_schedule_is_of_all_sources(void **state)
 {
-	const struct gpu_vendor vendor = { &ops, "made up", NULL, CAUSE_NONE };
 	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } }, cheap[GROUPS] = { [MEMORY] = { 120 * US, 120 * US, 2 } };
-	const struct gpu_tried tried[] = { { &vendor, cheap }, { &vendor, dear } };
-	struct gpu_plan told[2 * GROUPS];
-	struct gpu_plan *next = told;
+	const struct gpu_tried tried[] = { { "made up", &ops, cheap }, { "made up", &ops, dear } };
+	struct gpu_schedule reported[2 * GROUPS];
+	struct gpu_schedule *next = reported;
 
 	(void) state;
-	gpu_plan(tried, 2, 100 * MS, take_each, &next);
-	assert_ptr_equal(next, told + 2 * GROUPS);
-	assert_in_range(told[MEMORY].lasting_ns, 150 * MS, 170 * MS); /* 0.12 % of what is 0.075 % */
-	assert_string_equal(told[MEMORY].why, "all readings together may take 0.2 % of a core");
-	assert_int_equal(told[OTHERS].cost.n, 0);
+	gpu_schedule(tried, 2, 100 * MS, take_each, &next);
+	assert_ptr_equal(next, reported + 2 * GROUPS);
+	assert_in_range(reported[MEMORY].lasting_ns, 150 * MS, 170 * MS); /* 0.12 % of what is 0.075 % */
+	assert_string_equal(reported[MEMORY].why, "all readings together may take 0.2 % of a core");
+	assert_int_equal(reported[OTHERS].cost.n, 0);
 }
 
 /* A list that hung for half a minute once is not one that takes so long. */
@@ -345,10 +342,10 @@ static void one_slow_list_silences_nothing(void **state)
 	(void) state;
 	struct played p = begun(0, 0, 0, 0);
 
-	pace_done(&p.pace, LISTS, SECOND, 10 * US, 30 * SECOND);
-	assert_true(pace_period(&p.pace, LISTS) <= 10 * SECOND);
-	pace_done(&p.pace, LISTS, 11 * SECOND, 10 * US, 10 * US);
-	assert_true(pace_period(&p.pace, LISTS) <= SECOND);
+	read_budget_spend(&p.budget, LISTS, SECOND, 10 * US, 30 * SECOND);
+	assert_true(read_budget_period(&p.budget, LISTS) <= 10 * SECOND);
+	read_budget_spend(&p.budget, LISTS, 11 * SECOND, 10 * US, 10 * US);
+	assert_true(read_budget_period(&p.budget, LISTS) <= SECOND);
 }
 
 /* A longer interval holds from then on, a shorter one too; what was learned of costs stays. */
@@ -358,15 +355,15 @@ static void the_interval_may_change(void **state)
 
 	(void) state;
 	play(&p, SECOND, 11 * SECOND);
-	const uint64_t learned = p.pace.groups[MEMORY].cpu_ns;
+	const uint64_t learned = p.budget.groups[MEMORY].cpu_ns;
 
-	pace_change(&p.pace, &ops, 10 * SECOND);
+	read_budget_set_interval(&p.budget, &ops, 10 * SECOND);
 	forget(&p);
 	play(&p, 11 * SECOND, 111 * SECOND);
 	assert_in_range(p.reads[MEMORY], 9, 12);
 	assert_in_range(p.reads[OTHERS], 9, 12);
-	assert_in_range(p.pace.groups[MEMORY].cpu_ns, learned - US, learned + US);
-	pace_change(&p.pace, &ops, 100 * MS);
+	assert_in_range(p.budget.groups[MEMORY].cpu_ns, learned - US, learned + US);
+	read_budget_set_interval(&p.budget, &ops, 100 * MS);
 	forget(&p);
 	play(&p, 111 * SECOND, 121 * SECOND);
 	assert_in_range(p.reads[MEMORY], 95, 101);
@@ -385,10 +382,10 @@ int main(void)
 		cmocka_unit_test(what_is_urgent_brings_nobody_along),
 		cmocka_unit_test(what_is_not_urgent_waits_for_all),
 		cmocka_unit_test(one_slow_list_silences_nothing),
-		cmocka_unit_test(the_plan_is_told),
-		cmocka_unit_test(the_plan_says_what_gives_way_and_why),
-		cmocka_unit_test(the_plan_tells_of_lists_at_rest),
-		cmocka_unit_test(the_plan_is_of_all_sources),
+		cmocka_unit_test(the_schedule_is_reported),
+		cmocka_unit_test(the_schedule_says_what_gives_way_and_why),
+		cmocka_unit_test(the_schedule_has_lists_at_rest),
+		cmocka_unit_test(the_schedule_is_of_all_sources),
 		cmocka_unit_test(the_interval_may_change),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a machine shows a GPU, without asking any driver.
+ * The sources that read GPUs, and whether a machine shows a GPU without calling any driver.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,32 +10,36 @@
 
 #include "base/cleanup.h"
 #include "base/smallfile.h"
-#include "sample/gpu_shared.h"
+#include "gpu/gpu.h"
 
-/* Who makes GPUs: the video chip of a server's management controller is none. PCI ids. */
-static const char *const makers[] = { "0x10de", "0x1002", "0x8086" };
+const struct gpu_vendor gpu_vendors[] = {
+	{ &source_nvml, "NVML", NULL, CAUSE_NVML },
+	{ &source_amdgpu, "amdgpu", NULL, CAUSE_AMDGPU },
+	{ &source_drm, "DRM", NULL, CAUSE_DRM },
+	{ &source_dcgm, "DCGM", &source_nvml, CAUSE_NONE }, /* it lists nobody */
+	{ NULL, NULL, NULL, CAUSE_NONE },
+};
 
-static bool begins(int dir, const char *device, const char *file, const char *const *with, size_t n)
+static bool begins(int dir, const char *device, const char *file, const char *with)
 {
 	char path[300], text[64];
 
 	(void) snprintf(path, sizeof(path), "%.250s/%s", device, file);
-	if (smallfile_read(dir, path, text, sizeof(text)) < 0)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (strncmp(text, with[i], strlen(with[i])) == 0)
-			return true;
-	}
-	return false;
+	return smallfile_read(dir, path, text, sizeof(text)) >= 0 && strncmp(text, with, strlen(with)) == 0;
 }
 
 /* Class 03 of PCI: display controllers, with a picture or without. */
+static bool is_nvidia_gpu(int dir, const char *device)
+{
+	return begins(dir, device, "class", "0x03") && begins(dir, device, "vendor", "0x10de");
+}
+
+/* Of NVIDIA, AMD or Intel: the video chip of a server's management controller is no GPU. */
 static bool is_gpu(int dir, const char *device)
 {
-	static const char *const display[] = { "0x03" };
-
-	return begins(dir, device, "class", display, 1) &&
-	       begins(dir, device, "vendor", makers, sizeof(makers) / sizeof(makers[0]));
+	return is_nvidia_gpu(dir, device) ||
+	       (begins(dir, device, "class", "0x03") &&
+		       (begins(dir, device, "vendor", "0x1002") || begins(dir, device, "vendor", "0x8086")));
 }
 
 /* Is there an entry in the folder for which is_one says so (NULL: any)? */
@@ -54,13 +58,6 @@ static bool has(int at, const char *folder, bool (*is_one)(int dir, const char *
 	return false;
 }
 
-static bool is_of_nvidia(int dir, const char *device)
-{
-	static const char *const nvidia[] = { "0x10de" };
-
-	return is_gpu(dir, device) && begins(dir, device, "vendor", nvidia, 1);
-}
-
 static bool is_render_node(int dir, const char *name)
 {
 	(void) dir;
@@ -75,5 +72,5 @@ bool gpu_is_present(const struct root *root)
 
 bool gpu_is_of_nvidia(const struct root *root)
 {
-	return has(root->sys, "bus/pci/devices", is_of_nvidia);
+	return has(root->sys, "bus/pci/devices", is_nvidia_gpu);
 }

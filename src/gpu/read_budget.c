@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include "gpu/read_budget.h"
+
+#include <stdio.h>
+
+enum {
+	SHARE = 500,          /* all readings may take one part of so many of a core: 0.2 % */
+	LEAST_SHARE = 16,     /* lists have one part of so many of that in any case */
+	LOCK_SHARE = 50,      /* a list may hold the driver's locks for one part of so many of the time */
+	URGENT_LOCK_SHARE = 10, /* where it is worth a debt, which bounds it */
+	SMOOTH = 4,
+	LISTS = SOURCE_RANKS, /* the rank of lists of processes */
+	HOLD = 3,             /* periods */
+	NEAR = 8,             /* due within one part of so many of its period is due now */
+};
+static const double rank_share[SOURCE_RANKS] = { 0.75, 0.5 }; /* of what those before it leave */
+static const uint64_t least_period_ns = 100000000; /* drivers make new values no more often */
+static const int64_t lists_most_ns = 100000000;
+static const uint64_t count_ns = 5000000000;
+static const uint64_t list_wall_most_ns = 200000000; /* one slow list delays the next by 10 s at worst */
+
+static bool is_list(const struct read_budget *b, unsigned group)
+{
+	return b->groups[group].rank == LISTS;
+}
+
+static uint64_t at_least(uint64_t period, uint64_t least)
+{
+	return period > least ? period : least;
+}
+
+void read_budget_init(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns)
+{
+	*b = (struct read_budget) {
+		.n_groups = ops->n_groups < GPU_GROUPS ? ops->n_groups : GPU_GROUPS,
+		.share = 1.0 / SHARE,
+		.lists = { .ns = lists_most_ns, .most_ns = lists_most_ns },
+	};
+	for (unsigned g = 0; g < b->n_groups; g++) {
+		const struct source_group *of = &ops->groups[g];
+		struct read_budget_group *group = &b->groups[g];
+
+		group->rank = of->moving_ns ? LISTS : of->rank < SOURCE_RANKS ? of->rank
+									      : SOURCE_RANKS - 1;
+	}
+	read_budget_set_interval(b, ops, interval_ns);
+}
+
+void read_budget_set_interval(struct read_budget *b, const struct source_ops *ops, uint64_t interval_ns)
+{
+	for (unsigned g = 0; g < b->n_groups; g++) {
+		const struct source_group *of = &ops->groups[g];
+		const uint64_t period_ns = of->period_ns ? of->period_ns : least_period_ns;
+
+		b->groups[g].period_ns = at_least(period_ns, interval_ns);
+		b->groups[g].moving_ns = of->moving_ns ? at_least(of->moving_ns, interval_ns) : 0;
+	}
+}
+
+/* What the next lists will take where those that are worth a debt are listed alone. */
+static uint64_t urgent_wall_ns(const struct read_budget *b, const struct read_budget_group *g)
+{
+	const struct source_credit *c = &b->lists;
+	const uint64_t ns = c->urgent && c->lists ? g->wall_ns / c->lists * c->urgent : g->wall_ns;
+
+	return ns < list_wall_most_ns ? ns : list_wall_most_ns;
+}
+
+/* How long lists wait for the driver's locks: those that are worth a debt for what they hold them
+ * themselves, the others for what all did when they were listed last. */
+static uint64_t locks_ns(const struct read_budget *b, const struct read_budget_group *g)
+{
+	if (b->lists.floor_ns < 0)
+		return URGENT_LOCK_SHARE * urgent_wall_ns(b, g);
+	return at_least(LOCK_SHARE * g->wall_ns, b->others_ns > g->last_ns ? b->others_ns - g->last_ns : 0);
+}
+
+/* ---- who gives way --------------------------------------------------------------------------- */
+
+/* What the groups of a rank would take of a core. */
+static double wish_of(const struct read_budget *b, unsigned rank)
+{
+	double share = 0;
+
+	for (unsigned g = 0; g < b->n_groups; g++) {
+		if (b->groups[g].rank == rank)
+			share += (double) b->groups[g].cpu_ns / (double) b->groups[g].period_ns;
+	}
+	return share;
+}
+
+/* What is left of a core for lists; *ret_stretch: by what the periods of rank are longer than
+ * wished. */
+static double share_left(const struct read_budget *b, unsigned rank, double *ret_stretch)
+{
+	double left = b->share;
+
+	*ret_stretch = 1;
+	for (unsigned r = 0; r < SOURCE_RANKS; r++) {
+		const double wish = wish_of(b, r), most = left * rank_share[r];
+
+		if (r == rank && wish > most)
+			*ret_stretch = wish / most;
+		left -= wish < most ? wish : most;
+	}
+	return left > b->share / LEAST_SHARE ? left : b->share / LEAST_SHARE;
+}
+
+static double list_share(const struct read_budget *b)
+{
+	double stretch;
+
+	return share_left(b, SOURCE_RANKS, &stretch);
+}
+
+void read_budget_share(struct read_budget *b, unsigned sources, double others_spent)
+{
+	const double all = 1.0 / SHARE, part = all / (sources ? sources : 1), left = all - others_spent;
+
+	b->share = left > part ? left : part;
+}
+
+uint64_t read_budget_period(const struct read_budget *b, unsigned group)
+{
+	const struct read_budget_group *g = &b->groups[group];
+	double stretch;
+
+	if (g->rank == LISTS) {
+		const int64_t left_ns = b->lists.ns - b->lists.floor_ns;
+		const uint64_t period = at_least(b->lists.moving ? g->moving_ns : g->period_ns,
+			locks_ns(b, g));
+
+		if (left_ns > 0)
+			return period;
+		return at_least(period, (uint64_t) ((double) -left_ns / list_share(b)));
+	}
+	(void) share_left(b, g->rank, &stretch);
+	return (uint64_t) ((double) g->period_ns * stretch);
+}
+
+uint64_t read_budget_hold(const struct read_budget *b, unsigned group)
+{
+	const uint64_t period = read_budget_period(b, group), wall = b->groups[group].wall_ns;
+
+	return HOLD * (is_list(b, group) ? at_least(period, b->lists.waited_ns) : period) + wall;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+static uint64_t due_at(const struct read_budget *b, unsigned group)
+{
+	return b->groups[group].n ? b->groups[group].last_ns + read_budget_period(b, group) : 0;
+}
+
+bool read_budget_is_due(const struct read_budget *b, unsigned group, uint64_t now_ns)
+{
+	const struct read_budget_group *g = &b->groups[group];
+
+	const uint64_t period_ns = is_list(b, group) && b->lists.moving ? g->moving_ns : g->period_ns;
+
+	return due_at(b, group) <= now_ns + period_ns / NEAR;
+}
+
+uint64_t read_budget_next(const struct read_budget *b)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned g = 0; g < b->n_groups; g++) {
+		const uint64_t due = due_at(b, g);
+
+		next = due < next ? due : next;
+	}
+	return next;
+}
+
+/* Lists earn what the others leave. */
+static void earn(struct read_budget *b, uint64_t now_ns)
+{
+	b->lists.share = list_share(b);
+	if (now_ns > b->earned_ns) {
+		b->lists.ns += (int64_t) (b->lists.share * (double) (now_ns - b->earned_ns));
+		b->earned_ns = now_ns;
+	}
+	if (b->lists.ns > b->lists.most_ns)
+		b->lists.ns = b->lists.most_ns;
+}
+
+static void count(struct read_budget *b, uint64_t now_ns, uint64_t cpu_ns)
+{
+	b->spent_ns += cpu_ns;
+	if (now_ns < b->since_ns + count_ns)
+		return;
+	b->spent = (double) b->spent_ns / (double) (now_ns - b->since_ns);
+	b->spent_ns = 0;
+	b->since_ns = now_ns;
+}
+
+static uint64_t smooth(uint64_t before, uint64_t now, unsigned n)
+{
+	return n < 2 ? now : before - before / SMOOTH + now / SMOOTH;
+}
+
+void read_budget_begin(struct read_budget *b, unsigned group, uint64_t now_ns)
+{
+	if (is_list(b, group))
+		b->lists.debts_only = b->lists.floor_ns < 0 && now_ns < b->others_ns;
+}
+
+/* The first reading finds its symbols and its memory, it says little of the others; lists are dear
+ * at once. */
+void read_budget_spend(struct read_budget *b, unsigned group, uint64_t now_ns, uint64_t cpu_ns,
+	uint64_t wall_ns)
+{
+	struct read_budget_group *g = &b->groups[group];
+
+	if (g->rank == LISTS) {
+		b->lists.ns -= (int64_t) cpu_ns;
+		g->wall_ns = wall_ns < list_wall_most_ns ? wall_ns : list_wall_most_ns;
+		if (!b->lists.debts_only)
+			b->others_ns = now_ns + LOCK_SHARE * g->wall_ns;
+	} else if (g->n > 0) {
+		g->cpu_ns = smooth(g->cpu_ns, cpu_ns, g->n);
+		g->wall_ns = smooth(g->wall_ns, wall_ns, g->n);
+	}
+	earn(b, now_ns);
+	count(b, now_ns, cpu_ns);
+	g->n++;
+	g->last_ns = now_ns;
+}
+
+/* ---- the schedule, for doctor ---------------------------------------------------------------- */
+
+/* A budget that knows what was tried: of most groups it believes the second reading. Lists have
+ * nothing saved up, so that their period is the one that lasts. */
+static void learn(const struct gpu_tried *tried, uint64_t interval_ns, struct read_budget *ret)
+{
+	read_budget_init(ret, tried->ops, interval_ns);
+	ret->lists.ns = 0;
+	for (unsigned g = 0; g < ret->n_groups; g++) {
+		const struct source_cost *cost = &tried->costs[g];
+		const unsigned times = is_list(ret, g) ? 1 : 2;
+
+		for (unsigned i = 0; i < times && cost->n; i++)
+			read_budget_spend(ret, g, 0, cost->cpu_ns, cost->wall_ns);
+	}
+}
+
+/* Of a core, what does not live on the budget of lists. */
+static double total_wish(const struct read_budget *b)
+{
+	double share = 0;
+
+	for (unsigned r = 0; r < SOURCE_RANKS; r++)
+		share += wish_of(b, r);
+	return share;
+}
+
+/* Lists give way to the locks that they hold, and to what all may cost. */
+static void explain(const struct read_budget *b, unsigned group, struct gpu_schedule *s)
+{
+	struct read_budget saved = *b;
+
+	saved.lists.ns = saved.lists.most_ns;
+	if (s->lasting_ns <= s->planned_ns)
+		return;
+	if (is_list(b, group) && read_budget_period(&saved, group) >= s->lasting_ns)
+		(void) snprintf(s->why, sizeof(s->why),
+			"a list may hold the driver's locks, and the job, for %.3g %% of the time",
+			100.0 * (double) b->groups[group].wall_ns / (double) s->lasting_ns);
+	else
+		(void) snprintf(s->why, sizeof(s->why), "all readings together may take %g %% of a core%s",
+			100 * s->share_most,
+			is_list(b, group) ? ", and lists have what the others leave" : "");
+}
+
+/* 0: no slower than the period that lasts. */
+static uint64_t resting_ns(const struct gpu_tried *tried, const struct read_budget *b, unsigned group)
+{
+	const struct source_group *g = &tried->ops->groups[group];
+	const uint64_t rest_ns = g->rest_ns ? source_rest_ns(g, &tried->costs[group], list_share(b)) : 0;
+
+	return rest_ns > read_budget_period(b, group) ? rest_ns : 0;
+}
+
+static void report_groups(const struct gpu_tried *tried, const struct read_budget *b, double share_most,
+	gpu_schedule_reporter *report, void *ctx)
+{
+	for (unsigned g = 0; g < b->n_groups; g++) {
+		const struct source_group *group = &tried->ops->groups[g];
+		const uint64_t moving_ns = b->groups[g].moving_ns;
+		struct gpu_schedule s = {
+			.source = tried->label,
+			.group = group->name,
+			.holds = group->holds ? group->holds : "",
+			.planned_ns = b->groups[g].period_ns,
+			.moving_ns = moving_ns < b->groups[g].period_ns ? moving_ns : 0,
+			.resting_ns = resting_ns(tried, b, g),
+			.lasting_ns = read_budget_period(b, g),
+			.cost = tried->costs[g],
+			.share_most = share_most,
+		};
+
+		explain(b, g, &s);
+		report(ctx, &s);
+	}
+}
+
+void gpu_schedule(const struct gpu_tried *tried, unsigned n, uint64_t interval_ns,
+	gpu_schedule_reporter *report, void *ctx)
+{
+	struct read_budget b;
+	double all = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		learn(&tried[i], interval_ns, &b);
+		all += total_wish(&b);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		learn(&tried[i], interval_ns, &b);
+		const double share_most = b.share;
+
+		read_budget_share(&b, n, all - total_wish(&b));
+		report_groups(&tried[i], &b, share_most, report, ctx);
+	}
+}
