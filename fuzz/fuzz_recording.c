@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/summary.h"
+#include "summary/summary.h"
 #include "record/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,9 +10,9 @@
 
 #include "api_internal.h"
 #include "base/cleanup.h"
-#include "job/comparison.h"
+#include "summary/comparison.h"
 #include "record/history.h"
-#include "sink/compare_runs.h"
+#include "sink/compare/compare_runs.h"
 #include "watch/verdict.h"
 
 /* A recording that is to be compared. */

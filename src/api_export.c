@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api_internal.h"
-#include "sink/exporter.h"
+#include "sink/export/exporter.h"
 
 static bool see_frame(void *ctx, const struct frame *frame)
 {

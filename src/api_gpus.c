@@ -17,7 +17,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "sample/gpu_look.h"
-#include "sink/gpus_sink.h"
+#include "sink/gpus/gpus_sink.h"
 #include "source/cuda_order.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/root.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 #include "record/record.h"
 #include "record/replay.h"
 #include "sample/sampler.h"

@@ -8,7 +8,7 @@
 
 #include "api_internal.h"
 #include "record/history.h"
-#include "sink/html.h"
+#include "sink/html/html.h"
 
 /* One run of a page: its job anew, since a redacted one is no longer what the caller's handle holds. */
 struct reported {

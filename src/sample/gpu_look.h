@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "job/gpus_now.h"
+#include "summary/gpus_now.h"
 #include "sample/gpu.h"
 
 struct gpu_look;

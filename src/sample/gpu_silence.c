@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The words are also known to job/summary_gpu.c, which says the same once (is_told_better).
+ * The words are also known to summary/summary_gpu.c, which says the same once (is_told_better).
  */
 #include "sample/gpu_silence.h"
 

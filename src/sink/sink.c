@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "sink/json_summary.h"
-#include "sink/line.h"
-#include "sink/progress.h"
-#include "sink/text.h"
+#include "sink/json/json_summary.h"
+#include "sink/text/line.h"
+#include "sink/text/progress.h"
+#include "sink/text/text.h"
 
 enum {
 	WIDTH_LEAST = 40,

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/units.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* What the progress line remembers from one line to the next: processor use "lately" needs two points. The caller
  * keeps it, all zero at first; the sink moves it on. */

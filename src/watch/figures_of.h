@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* What a counter of the host or the job rose by during the run. */
 struct maybe figures_rise(const struct summary *s, enum metric metric);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "job/summary.h"
+#include "summary/summary.h"
 #include "watch/engine.h"
 
 enum verdict_kind {

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/summary.h"
+#include "summary/summary.h"
 #include "watch/findings.h"
 
 #define MIB(n)     ((int64_t) ((n) * 1048576.0))

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "job/summary_internal.h"
+#include "summary/summary_internal.h"
 #include "summaries.h"
 
 static inline void apply(struct job *job, struct framebuf *b, uint64_t time_ns)

@@ -8,7 +8,7 @@
 
 #include "record_rig.h"
 
-#include "job/summary.h"
+#include "summary/summary.h"
 #include "watch/findings.h"
 
 enum {

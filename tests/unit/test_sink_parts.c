@@ -14,7 +14,7 @@
 #include "sink/argv.h"
 #include "base/textwidth.h"
 #include "sink/sink.h"
-#include "sink/text.h"
+#include "sink/text/text.h"
 
 static void test_text_is_made_harmless(void **state)
 {

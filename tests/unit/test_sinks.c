@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "job/gpus_now.h"
+#include "summary/gpus_now.h"
 #include "sink/sink.h"
 #include "watch/gpus.h"
 

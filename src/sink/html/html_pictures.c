@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Charts without a program: the page's take their place where it runs. Which there are: html_picture.c.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/textwidth.h"
+#include "summary/framework.h"
+#include "sink/html/html_picture.h"
+
+enum {
+	SERIES_SHOWN = 24,    /* pictures of what the job logged */
+	PHASES_SHOWN = 200,
+	MOMENTS_SHOWN = 200,
+};
+
+/* A picture in the making, and what happened meanwhile. */
+struct drawing {
+	struct html *h;
+	const struct html_run *run;
+	size_t number;        /* of the run */
+	struct svg_chart chart;
+	struct svg_stretch stretches[PHASES_SHOWN + MOMENTS_SHOWN];
+	struct svg_moment moments[MOMENTS_SHOWN];
+	size_t n_stretches, n_moments;
+	struct buf flag, note;
+	char allocators[SVG_LINES][FRAMEWORK_LEN]; /* how their lines are called */
+};
+
+/* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
+
+static void add_cell(struct svg_point *p, const struct html_cell *cell, double at_ns)
+{
+	const double old = (double) p->n / (double) (p->n + 1), new = 1 - old;
+
+	if (cell->kind != CELL_NUMBER) {
+		p->special = cell->kind == CELL_NAN ? "NaN" : cell->kind == CELL_PLUS_INF ? "Infinity"
+											  : "-Infinity";
+		return;
+	}
+	p->low = p->n ? fmin(p->low, cell->low) : cell->low;
+	p->high = p->n ? fmax(p->high, cell->high) : cell->high;
+	p->mean = p->mean * old + cell->mean * new;
+	p->at_ns = p->at_ns * old + at_ns * new;
+	p->n++;
+}
+
+static size_t point_at(uint64_t end_ns, uint64_t at_ns)
+{
+	const size_t point = (size_t) ((double) at_ns / (double) end_ns * SVG_POINTS);
+
+	return point < SVG_POINTS ? point : SVG_POINTS - 1;
+}
+
+static void reduce_instants(const struct html_table *t, const struct html_column *c, uint64_t end_ns, struct svg_point *points)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const double middle = (double) t->t[i] + (double) t->span[i] / 2;
+
+		if (c->cells[i].kind != CELL_NONE)
+			add_cell(&points[point_at(end_ns, (uint64_t) middle)], &c->cells[i], middle);
+	}
+}
+
+/* How long a reading stands: three and a half times what lies between two on average, as in web/lines.js. */
+static double hold_of(const struct html_table *t, const struct html_column *c)
+{
+	size_t n = 0, last = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (c->cells[i].kind == CELL_NUMBER) {
+			n++;
+			last = i;
+		}
+	}
+	return n > 1 ? 3.5 * (double) t->t[last] / (double) (n - 1) : 0;
+}
+
+static size_t next_number(const struct html_table *t, const struct html_column *c, size_t i)
+{
+	while (i < t->n && c->cells[i].kind != CELL_NUMBER)
+		i++;
+	return i;
+}
+
+static void fill(const struct html_cell *cell, uint64_t end_ns, uint64_t from, uint64_t to, struct svg_point *points)
+{
+	const size_t last = point_at(end_ns, to);
+
+	for (size_t point = point_at(end_ns, from); point <= last; point++)
+		add_cell(&points[point], cell, (double) from);
+}
+
+/* Both were read at one time: their highest values of other times do not add up to one that was. */
+static struct html_cell sum_at(const struct html_column *c, const struct html_column *added, size_t row)
+{
+	struct html_cell sum = c->cells[row];
+
+	if (added && added->cells[row].kind == CELL_NUMBER) {
+		sum.low += added->cells[row].low;
+		sum.mean += added->cells[row].mean;
+		sum.high += added->cells[row].high;
+	}
+	return sum;
+}
+
+/* Each reading stands until the next one, where that comes in time; a rate is what was from the last one on. */
+static void reduce(const struct html_table *t, const struct html_column *c, const struct html_column *added, uint64_t end_ns, struct svg_point *points)
+{
+	const double hold = c ? hold_of(t, c) : 0;
+	uint64_t ended = 0;
+	bool is_first = true;
+
+	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; is_first = false) {
+		const size_t next = next_number(t, c, i + 1);
+		const uint64_t end = t->t[i] + t->span[i];
+		const bool stands = !c->is_rate && next < t->n && t->t[next] > end && (double) (t->t[next] - end) <= hold;
+		const bool stood = c->is_rate && !is_first && t->t[i] > ended && (double) (t->t[i] - ended) <= hold;
+
+		const struct html_cell cell = sum_at(c, added, i);
+
+		fill(&cell, end_ns, stood ? ended : t->t[i], stands ? t->t[next] : end, points);
+		ended = end;
+		i = next;
+	}
+}
+
+static bool is_nothing(const struct svg_point *points)
+{
+	for (size_t i = 0; i < SVG_POINTS; i++) {
+		if (points[i].n > 0 && points[i].high > 0)
+			return false;
+	}
+	return true;
+}
+
+static struct svg_line *new_line(struct drawing *d, const char *label)
+{
+	struct svg_line *l = d->chart.n_lines < SVG_LINES ? &d->chart.lines[d->chart.n_lines] : NULL;
+
+	if (l) {
+		memset(l, 0, sizeof(*l));
+		l->label = label;
+	}
+	return l;
+}
+
+static const char *label_of(const struct picture *p, size_t line)
+{
+	for (size_t i = 0; !p->lines[line].label && i < FIGURE_THROTTLES; i++) {
+		if (figure_throttles[i].metric == p->lines[line].metric)
+			return figure_throttles[i].words;
+	}
+	return p->lines[line].label;
+}
+
+static void add_line(struct drawing *d, const struct picture *p, size_t line, const struct html_table *t)
+{
+	const struct html_column *c = html_gather_column(t, p->lines[line].metric);
+	struct svg_line *l = c ? new_line(d, label_of(p, line)) : NULL;
+
+	if (!l)
+		return;
+	l->is_limit = p->lines[line].is_limit;
+	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL, d->chart.end_ns, l->points);
+	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
+}
+
+/* ---- what belongs to some of them ------------------------------------------------------------------------------------------ */
+
+static void reference(struct drawing *d, const char *label, struct maybe value)
+{
+	if (value.known && value.value > 0 && d->chart.n_references < SVG_REFERENCES)
+		d->chart.references[d->chart.n_references++] = (struct svg_reference) { label, (double) value.value };
+}
+
+static void references(struct drawing *d, unsigned about, const struct birth *gpu)
+{
+	const struct facts *f = d->run->summary->facts;
+	const struct maybe limit = maybe_min(f->limit_bytes, d->run->summary->cgroup_limit);
+	const bool limits = limit.known && (!f->capacity_bytes.known || limit.value < f->capacity_bytes.value);
+	const struct {
+		enum picture_about about;
+		const char *label;
+		struct maybe value;
+	} all[] = {
+		{ ABOUT_PEAK, "requested", f->request_bytes },
+		{ ABOUT_PEAK, "limit", limits ? limit : UNKNOWN },
+		{ ABOUT_MACHINE, "this machine has", f->capacity_bytes },
+		{ ABOUT_GPU, "it has", gpu ? gpu->gpu.memory_bytes : UNKNOWN },
+		{ ABOUT_CORES, "the job may use", figure_cores(f) },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (about & all[i].about)
+			reference(d, all[i].label, all[i].value);
+	}
+}
+
+static void flag_peak(struct drawing *d)
+{
+	const struct summary *s = d->run->summary;
+	const struct ram_figure *peak = &s->combined;
+	char text[UNITS_LEN];
+
+	if (!peak->peak.known || !peak->at_ns.known)
+		return;
+	d->chart.flag_ns = peak->at_ns;
+	d->chart.flag = (double) peak->peak.value;
+	(void) buf_printf(&d->flag, "peak %s, ", units_bytes(peak->peak.value, d->h->o->units, text));
+	figure_method(peak, s->facts, d->h->o, &d->flag);
+	for (size_t i = 0; i < d->flag.len; i++) {
+		if (d->flag.data[i] == NB[0])
+			d->flag.data[i] = ' ';
+	}
+	d->chart.flag_words = d->flag.data;
+}
+
+static const struct birth *gpu_of(const struct drawing *d, uint32_t id)
+{
+	for (size_t i = 0; i < job_gpu_count(d->run->summary->job); i++) {
+		const struct birth *b = &job_gpu(d->run->summary->job, i)->birth;
+
+		if (b->id == id)
+			return b;
+	}
+	return NULL;
+}
+
+/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+
+static void stretch(struct drawing *d, uint64_t from_ns, uint64_t to_ns, const char *kind, const char *words)
+{
+	if (d->n_stretches < sizeof(d->stretches) / sizeof(d->stretches[0]))
+		d->stretches[d->n_stretches++] = (struct svg_stretch) { from_ns, to_ns, kind, words };
+}
+
+/* Every second of the phases that are in no other. */
+static void find_phases(struct drawing *d)
+{
+	const struct job *job = d->run->summary->job;
+	size_t outer = 0;
+
+	for (size_t i = 0; i < job_phase_count(job) && outer < PHASES_SHOWN; i++) {
+		const struct phase *p = job_phase(job, i);
+
+		if (p->parent == 0 && outer++ % 2 == 0)
+			stretch(d, p->begin_ns, p->end_ns ? p->end_ns : d->chart.end_ns, "phase", p->name);
+	}
+}
+
+static void find_events(struct drawing *d)
+{
+	const struct html_gather *g = d->run->gather;
+
+	for (size_t i = 0; i < g->n_events; i++) {
+		const struct html_event *e = &g->events[i];
+		const bool is_alert = e->kind == EVENT_ALERT || e->kind == EVENT_OOM || e->kind == EVENT_TRIGGER;
+
+		if (e->kind == EVENT_GAP && e->value_ns > 0)
+			stretch(d, e->time_ns - (uint64_t) e->value_ns, e->time_ns, "gap", "nothing was read");
+		else if ((is_alert || e->kind == EVENT_MARK) && d->n_moments < MOMENTS_SHOWN)
+			d->moments[d->n_moments++] = (struct svg_moment) { e->time_ns, is_alert, e->kind == EVENT_OOM ? "out of memory" : e->text };
+	}
+}
+
+static const double held_least = 50000; /* millionths of the time */
+
+/* Stretches in which a share of the time that counts went to the reason. Returns how much of them did. */
+static double held_by(struct drawing *d, const struct html_table *t, const struct html_column *c, const char *words)
+{
+	const double hold = c ? hold_of(t, c) : 0;
+	uint64_t ended = 0;
+	double sum = 0;
+	struct svg_stretch *last = NULL;
+
+	for (size_t i = c ? next_number(t, c, 0) : t->n; i < t->n; i = next_number(t, c, i + 1)) {
+		const uint64_t from = ended > 0 && t->t[i] > ended && (double) (t->t[i] - ended) <= hold ? ended : t->t[i];
+
+		ended = t->t[i] + t->span[i];
+		if (c->cells[i].mean < held_least)
+			continue;
+		sum += (double) (ended - from) * c->cells[i].mean / 1e6;
+		if (last && last->to_ns >= from) {
+			last->to_ns = ended;
+			continue;
+		}
+		stretch(d, from, ended, "held", words);
+		last = &d->stretches[d->n_stretches - 1];
+	}
+	return sum;
+}
+
+static void about_clocks(struct drawing *d, const struct html_table *t)
+{
+	char text[UNITS_LEN];
+
+	buf_clear(&d->note);
+	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
+		const struct figure_throttle *why = &figure_throttles[i];
+		const double sum = held_by(d, t, html_gather_column(t, why->metric), why->words);
+
+		if (sum > 0) {
+			(void) buf_printf(&d->note, "%s%s, %s", d->note.len > 0 ? "; " : "Shaded with an edge: the clocks were held back by ", why->words,
+				units_duration(llround(sum), text));
+		}
+	}
+	d->chart.n_stretches = d->n_stretches;
+	d->chart.note = d->note.len > 0 ? d->note.data : NULL;
+}
+
+/* What frameworks say of their memory on it, beside what the driver says. */
+static void add_allocators(struct drawing *d, const struct birth *gpu)
+{
+	const struct html_gather *g = d->run->gather;
+
+	for (size_t i = 0; i < g->n_tables && d->chart.n_lines < SVG_LINES; i++) {
+		const struct html_table *t = &g->tables[i];
+		char *label = d->allocators[d->chart.n_lines];
+
+		if (!t->is_points || t->n == 0 || !framework_memory(d->run->summary->job, gpu, t->columns[0].name, label))
+			continue;
+		struct svg_line *l = new_line(d, label);
+
+		l->is_instants = true;
+		reduce_instants(t, &t->columns[0], d->chart.end_ns, l->points);
+		d->chart.n_lines++;
+	}
+}
+
+/* ---- pictures -------------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct drawing *d, const char *title, const char *of, enum svg_amount amount, bool is_loose)
+{
+	struct svg_chart *c = &d->chart;
+
+	c->title = title;
+	c->of = of;
+	c->run = d->number;
+	c->amount = amount;
+	c->is_loose = is_loose;
+	c->end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+	c->n_lines = c->n_references = 0;
+	c->flag_ns = UNKNOWN;
+	c->stretches = d->stretches;
+	c->n_stretches = d->n_stretches;
+	c->moments = d->moments;
+	c->n_moments = d->n_moments;
+	c->note = NULL;
+}
+
+static void picture(struct drawing *d, const struct picture *p, const struct html_table *t)
+{
+	const struct birth *gpu = strcmp(t->entity, "gpu") == 0 ? gpu_of(d, t->id) : NULL;
+	const size_t shared = d->n_stretches;
+	char name[UNITS_LEN] = "";
+
+	if (gpu)
+		(void) job_gpu_name(d->run->summary->job, &gpu->gpu, name);
+	begin(d, p->title, name, p->amount, p->is_loose);
+	for (size_t line = 0; line < SVG_LINES && label_of(p, line); line++)
+		add_line(d, p, line, t);
+	if (p->about & ABOUT_ALLOCATORS && gpu)
+		add_allocators(d, gpu);
+	references(d, p->about, gpu);
+	if (p->about & ABOUT_PEAK)
+		flag_peak(d);
+	if (p->about & ABOUT_CLOCKS && gpu)
+		about_clocks(d, t);
+	if (d->chart.n_lines > 0)
+		svg_chart(d->h, &d->chart);
+	d->n_stretches = shared;
+}
+
+/* Those of one entity stand together: a device's before the next one's. */
+static void pictures_of(struct drawing *d)
+{
+	for (size_t first = 0, end; first < html_picture_count; first = end) {
+		const char *entity = html_picture_table[first].entity;
+
+		end = first + 1;
+		while (end < html_picture_count && strcmp(html_picture_table[end].entity, entity) == 0)
+			end++;
+		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
+			const struct html_table *t = &d->run->gather->tables[k];
+			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_beside(d->run->summary, t->id);
+
+			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
+				picture(d, &html_picture_table[i], t);
+		}
+	}
+}
+
+/* ---- what the job logged --------------------------------------------------------------------------------------------------- */
+
+/* train/loss and val_loss are two lines of one chart, "loss"; web/logged.js has the same rule. */
+static const char *family(const char *name)
+{
+	static const char *const sets[] = { "train", "valid", "validation", "val", "test", "eval" };
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		const size_t len = strlen(sets[i]);
+
+		if (strncmp(last, sets[i], len) == 0 && last[len] && strchr("_.-", last[len]) && last[len + 1])
+			return last + len + 1;
+	}
+	return last;
+}
+
+static bool is_series(const struct html_table *t)
+{
+	return t->is_points && t->n > 0 && !framework_has(t->columns[0].name);
+}
+
+/* step_time/rank0 and loss/rank0 have no axis in common. */
+static bool is_in_family(const struct html_table *t, const char *name)
+{
+	const char *other = t->columns[0].name;
+
+	return is_series(t) && strcmp(family(other), family(name)) == 0 && series_is_seconds(other) == series_is_seconds(name);
+}
+
+static void family_picture(struct drawing *d, size_t first)
+{
+	const struct html_gather *g = d->run->gather;
+	const char *name = g->tables[first].columns[0].name;
+	const bool is_bytes = series_is_bytes(name);
+
+	begin(d, family(name), "", is_bytes ? AMOUNT_BYTES : AMOUNT_PLAIN, !is_bytes);
+	d->chart.note = series_is_seconds(name) ? "In seconds." : NULL;
+	for (size_t i = first; i < g->n_tables; i++) {
+		const struct html_table *t = &g->tables[i];
+		struct svg_line *l;
+
+		if (!is_in_family(t, name))
+			continue;
+		l = new_line(d, t->columns[0].name);
+		if (!l) {
+			d->chart.note = "More series of that name are in the data.";
+			break;
+		}
+		l->is_instants = true;
+		reduce_instants(t, &t->columns[0], d->chart.end_ns, l->points);
+		d->chart.n_lines++;
+	}
+	svg_chart(d->h, &d->chart);
+}
+
+static bool was_before(const struct html_gather *g, size_t table)
+{
+	for (size_t i = 0; i < table; i++) {
+		if (is_in_family(&g->tables[i], g->tables[table].columns[0].name))
+			return true;
+	}
+	return false;
+}
+
+static void series_of(struct drawing *d)
+{
+	const struct html_gather *g = d->run->gather;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < g->n_tables; i++) {
+		if (!is_series(&g->tables[i]) || was_before(g, i))
+			continue;
+		if (shown++ == SERIES_SHOWN) {
+			html_raw(d->h, "<p class=\"note\">More of what the job logged is in the data of this page.</p>\n");
+			return;
+		}
+		family_picture(d, i);
+	}
+}
+
+void html_pictures(struct html *h)
+{
+	struct drawing *d = malloc(sizeof(*d));
+
+	if (!d) {
+		h->out->error = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < h->n; i++) {
+		*d = (struct drawing) { .h = h, .run = &h->runs[i], .number = i, .flag = BUF_INIT(4096), .note = BUF_INIT(4096) };
+		d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+		svg_timeline(h, i);
+		find_phases(d);
+		find_events(d);
+		pictures_of(d);
+		series_of(d);
+		buf_done(&d->flag);
+		buf_done(&d->note);
+	}
+	free(d);
+}
