@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/textwidth.h"
 #include "sink/html/html_put.h"
 
 enum {
@@ -19,108 +20,53 @@ void html_title(struct html *h)
 	html_raw(h, " - hiwater");
 }
 
-/* ---- tiles: a label, a figure, a line below it ----------------------------------------------------------------------------- */
+/* ---- tiles: a label, a figure, lines below it ------------------------------------------------------------------------------ */
 
-static void tile(struct html *h, const char *kind, const char *label)
+enum {
+	LINES_BELOW = 3,
+};
+
+/* Of each run, in this order, where there is the first fact; GPUs have theirs behind the RAM. */
+struct tile {
+	const char *kind, *label;
+	enum fact_key key, below[LINES_BELOW]; /* FACT_END: none */
+};
+
+static const struct tile tiles[] = {
+	{ "", "Result", FACT_END, { FACT_CAUSE, FACT_RANK } },
+	{ "", "Time", FACT_WALL, { FACT_CPU_TIME, FACT_MAIN_ENDED } },
+	{ "key", "Peak RAM", FACT_RAM_PEAK, { FACT_RAM_AT } },
+	{ "", "CPU", FACT_CPU, { FACT_IOWAIT, FACT_THROTTLED } },
+	{ "", "Storage", FACT_READ, { FACT_WRITTEN } },
+	{ "", "Storage", FACT_WRITTEN, { FACT_END } },
+	{ "", "Energy", FACT_GPU_ENERGY, { FACT_CPU_ENERGY } },
+	{ "", "Energy", FACT_CPU_ENERGY, { FACT_END } },
+	{ "", "Processes", FACT_PROCESSES, { FACT_END } },
+};
+
+static const struct tile gpu_tiles[] = {
+	{ "key", "memory", FACT_GPU_JOB, { FACT_GPU_DEVICE } },
+	{ "", "work", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
+};
+
+/* label: also that. value, rest: which parts of it. */
+static void put_fact(struct html *h, const struct html_run *run, const struct fact *f, const char *label, bool value, bool rest)
 {
-	html_printf(h, "<div class=\"tile %s\"><dt>%s</dt><dd>", kind, label);
-}
+	struct buf words = BUF_INIT(1 << 20);
 
-static void tile_more(struct html *h)
-{
-	html_raw(h, "</dd><dd class=\"more\">");
-}
-
-static void tile_end(struct html *h)
-{
-	html_raw(h, "</dd></div>\n");
-}
-
-/* How much of it that is, as a bar and in words. */
-static void share(struct html *h, int64_t part, int64_t whole, const char *words)
-{
-	char percent[UNITS_LEN];
-
-	if (whole <= 0)
-		return;
-	html_printf(h, "<meter max=\"%lld\" value=\"%lld\">%s</meter> ", (long long) whole, (long long) part, units_percent(part, whole, percent));
-	html_printf(h, "%s of ", percent);
-	html_bytes(h, known(whole));
-	html_printf(h, " %s<br>", words);
-}
-
-static void result_text(struct html *h, const struct html_run *run, struct ending end)
-{
-	char name[UNITS_LEN];
-
-	switch (end.outcome) {
-	case OUTCOME_EXIT:
-		html_printf(h, "exit %d", end.code);
-		break;
-	case OUTCOME_SIGNAL:
-		html_printf(h, "killed, %s", figure_signal(end.signal, name));
-		break;
-	case OUTCOME_LIMIT:
-		html_raw(h, "ended by a limit");
-		break;
-	case OUTCOME_UNSEEN:
-		html_raw(h, "over");
-		break;
-	case OUTCOME_UNFINISHED:
-		html_raw(h, run->is_growing ? "still running" : "no end");
-		break;
+	(void) buf_printf(&words, *label ? "%s " : "%s", label);
+	if (value)
+		fact_value(f, h->o, &words);
+	if (rest)
+		fact_rest(f, run->summary->facts, h->o, &words);
+	if (words.data[0] == ' ' || words.data[0] == NB[0]) /* the figure stands elsewhere */
+		memmove(words.data, words.data + 1, words.len--);
+	html_words(h, &words);
+	if (rest && f->is_apart) {
+		html_raw(h, value ? ", " : "");
+		html_text(h, f->words);
 	}
-}
-
-static void tile_result(struct html *h, const struct html_run *run)
-{
-	const struct summary *s = run->summary;
-	const struct ending end = ending_of(s);
-	const bool is_bad = end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT || (end.outcome == OUTCOME_EXIT && end.code != 0) ||
-			    (end.outcome == OUTCOME_UNFINISHED && !run->is_growing);
-
-	tile(h, is_bad ? "bad" : "", "Result");
-	result_text(h, run, end);
-	tile_more(h);
-	if (s->oom_killed)
-		html_raw(h, "out of memory: the kernel killed a process<br>");
-	if (end.outcome == OUTCOME_UNFINISHED && s->facts->recording_stopped) {
-		html_raw(h, "the recording stopped: ");
-		html_text(h, s->facts->recording_stopped);
-	} else if (end.outcome == OUTCOME_UNFINISHED && !run->is_growing)
-		html_raw(h, s->elsewhere ? "it still runs on another host, or the recorder was lost; this is what was recorded until then"
-					 : "the recorder was lost; this is what was recorded until then");
-	if (end.outcome == OUTCOME_LIMIT && s->facts->stopped_why) {
-		html_text(h, s->facts->stopped_why);
-		html_raw(h, "<br>");
-	}
-	if (end.code_known && end.outcome != OUTCOME_EXIT)
-		html_printf(h, "exit status %d", end.code);
-	else if (end.outcome == OUTCOME_UNSEEN)
-		html_raw(h, "no exit status: a part of a program was measured, or hiwater did not start it");
-	else if (end.outcome == OUTCOME_EXIT)
-		html_raw(h, end.code == 0 ? "the job says that it succeeded" : "the job says that it failed");
-	tile_end(h);
-}
-
-static void tile_time(struct html *h, const struct html_run *run)
-{
-	const struct summary *s = run->summary;
-
-	if (!s->wall_ns.known)
-		return;
-	tile(h, "", s->complete ? "Time" : "Time so far");
-	html_duration(h, s->wall_ns);
-	tile_more(h);
-	if (s->user_ns.known || s->system_ns.known) {
-		html_raw(h, s->cpu_exact ? "processor time " : "processor time at least ");
-		html_duration(h, maybe_sum(s->user_ns, s->system_ns));
-	}
-	if (figure_outlived(s)) {
-		html_raw(h, "; main ended at ");
-		html_duration(h, s->main_wall_ns);
-	}
-	tile_end(h);
+	buf_done(&words);
 }
 
 /* "in epoch 2, validate": the phases that it was in, the outermost first. */
@@ -141,162 +87,81 @@ static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
 	}
 }
 
-static void tile_ram(struct html *h, const struct summary *s)
+/* The large figure's fact, with what it leaves out below it, and further facts. Where there is none, there is no tile. */
+static bool put_tile(struct html *h, const struct html_run *run, const struct fact_list *facts, const struct tile *tile, const struct birth *gpu, const char *kind)
 {
-	const struct ceiling ceiling = ceiling_of(s);
+	const struct fact *f = facts_find(facts, tile->key, gpu ? gpu->id : 0);
+	char name[UNITS_LEN] = "";
+	size_t empty;
 
-	tile(h, "key", "Peak RAM");
-	html_bytes(h, s->combined.peak);
-	tile_more(h);
-	if (s->combined.peak.known && ceiling.bytes.known)
-		share(h, s->combined.peak.value, ceiling.bytes.value, ceiling.words);
-	html_method(h, &s->combined, s->facts);
-	if (s->combined.at_ns.known) {
-		html_raw(h, ", at ");
-		html_duration(h, s->combined.at_ns);
-		put_phases(h, s->job, (uint64_t) s->combined.at_ns.value);
+	if (!f)
+		return false;
+	if (gpu)
+		(void) job_gpu_name(run->summary->job, &gpu->gpu, name);
+	html_printf(h, "<div class=\"tile %s\"><dt>%s%s%s</dt><dd>", kind ? kind : tile->kind, name, gpu ? " " : "", tile->label);
+	put_fact(h, run, f, "", true, !f->value.known && !f->text);
+	html_raw(h, "</dd><dd class=\"more\">");
+	empty = h->out->len;
+	if (f->value.known && f->of.known && f->of.value > 0)
+		html_printf(h, "<meter max=\"%lld\" value=\"%lld\"></meter> ", (long long) f->of.value, (long long) f->value.value);
+	if (f->value.known || f->text)
+		put_fact(h, run, f, "", false, true);
+	for (size_t i = 0; i < LINES_BELOW && tile->below[i] != FACT_END; i++) {
+		const struct fact *below = facts_find(facts, tile->below[i], gpu ? gpu->id : 0);
+
+		if (!below)
+			continue;
+		html_raw(h, h->out->len > empty ? "<br>" : "");
+		put_fact(h, run, below, below->label ? below->label : "", true, true);
+		if (below->key == FACT_RAM_AT)
+			put_phases(h, run->summary->job, (uint64_t) below->value.value);
 	}
-	tile_end(h);
+	html_raw(h, "</dd></div>\n");
+	return true;
 }
 
-static void tile_cpu(struct html *h, const struct summary *s)
+static void put_tile_result(struct html *h, const struct html_run *run, const struct fact_list *facts)
 {
-	const struct maybe all = figure_cores(s->facts);
-	char used[UNITS_LEN], of[UNITS_LEN], percent[UNITS_LEN];
+	const struct summary *s = run->summary;
+	const struct ending end = ending_of(s);
+	const bool is_bad = end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT || (end.outcome == OUTCOME_EXIT && end.code != 0) ||
+			    (end.outcome == OUTCOME_UNFINISHED && !run->is_growing);
 
-	if (!s->cores_mean_ppm.known)
-		return;
-	tile(h, "", "Processors");
-	html_printf(h, "%s <small>%s</small>", figure_number((double) s->cores_mean_ppm.value / 1e6, used),
-		s->cores_mean_ppm.value == 1000000 ? "core" : "cores");
-	tile_more(h);
-	if (all.known && all.value > 0) {
-		html_printf(h, "<meter max=\"%lld\" value=\"%lld\">%s</meter> ", (long long) all.value, (long long) s->cores_mean_ppm.value,
-			units_percent(s->cores_mean_ppm.value, all.value, percent));
-		html_printf(h, "%s of %s, on average", percent, figure_core_count(all.value, of));
-	}
-	if (s->iowait_ppm.known && s->iowait_ppm.value >= 10000)
-		html_printf(h, "<br>the machine waited for disks %s", units_percent(s->iowait_ppm.value, 1000000, percent));
-	tile_end(h);
+	(void) put_tile(h, run, facts, &tiles[0], NULL, is_bad ? "bad" : "");
 }
 
-static void tile_io(struct html *h, const struct summary *s)
+/* At most two devices have tiles of their own; where the job used several, there is one of all. */
+static void put_gpu_tiles(struct html *h, const struct html_run *run, const struct fact_list *facts)
 {
-	if (!s->read_bytes.known && !s->write_bytes.known)
-		return;
-	tile(h, "", "Storage");
-	html_bytes(h, s->read_bytes);
-	html_raw(h, " <small>read</small>");
-	tile_more(h);
-	html_bytes(h, s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN);
-	html_raw(h, " written");
-	tile_end(h);
-}
-
-static void tile_processes(struct html *h, const struct summary *s)
-{
-	const struct maybe seen = s->facts->processes_seen;
-
-	if (!seen.known || seen.value < 1)
-		return;
-	tile(h, "", "Processes");
-	html_printf(h, "%s%lld", s->seen_at_least ? "&ge; " : "", (long long) seen.value);
-	tile_more(h);
-	if (s->peak_alive.known && s->peak_alive.value > 0)
-		html_printf(h, "%lld seen at once", (long long) s->peak_alive.value);
-	if (s->facts->processes_left.known && s->facts->processes_left.value > 0)
-		html_printf(h, ", %lld lived on", (long long) s->facts->processes_left.value);
-	tile_end(h);
-}
-
-/* ---- GPUs ------------------------------------------------------------------------------------------------------------------ */
-
-static void tile_gpu_memory(struct html *h, const struct summary *s, const struct birth *b)
-{
-	enum method method;
-	const struct maybe job = summary_gpu_job_peak(s, b->id, &method), device = summary_gpu_device_peak(s, b->id);
-	const struct maybe shown = job.known ? job : device;
-	char label[UNITS_LEN];
-
-	html_printf(h, "<div class=\"tile key\"><dt>%s memory</dt><dd>", job_gpu_name(s->job, &b->gpu, label));
-	html_bytes(h, shown);
-	tile_more(h);
-	if (shown.known && b->gpu.memory_bytes.known)
-		share(h, shown.value, b->gpu.memory_bytes.value, b->gpu.unified ? "shared with the host" : "");
-	html_raw(h, job.known ? "the job's peak, " : "whoever held it, ");
-	html_raw(h, method_name(job.known ? method : METHOD_SAMPLED));
-	if (job.known && device.known) {
-		html_raw(h, "; device peak ");
-		html_bytes(h, device);
-	}
-	tile_end(h);
-}
-
-static void tile_gpu_work(struct html *h, const struct summary *s, const struct birth *b)
-{
-	const struct maybe busy = summary_mean(s, M_GPU_BUSY, b->id);
-	enum metric lead;
-	char label[UNITS_LEN], text[UNITS_LEN];
-
-	if (!summary_gpu_lead(s, b->id, &lead))
-		return;
-	html_printf(h, "<div class=\"tile\"><dt>%s work</dt><dd>", job_gpu_name(s->job, &b->gpu, label));
-	html_printf(h, "%s <small>%s</small>", units_percent(summary_mean(s, lead, b->id).value, 1000000, text), figure_gpu_lead(lead));
-	tile_more(h);
-	if (lead != M_GPU_BUSY && busy.known)
-		html_printf(h, "\"utilisation\" %s: some kernel ran", units_percent(busy.value, 1000000, text));
-	else
-		html_raw(h, "some kernel ran; how much of the GPU it used is not known");
-	tile_end(h);
-}
-
-static void tile_power(struct html *h, const struct summary *s)
-{
-	const struct maybe cpu = s->cpu_energy_uj, gpu = s->gpu_energy_uj, all = gpu.known && cpu.known ? maybe_sum(cpu, gpu) : gpu.known ? gpu
-																	  : cpu;
-	char text[UNITS_LEN];
-
-	if (!all.known)
-		return;
-	tile(h, "", "Energy");
-	if (all.value >= INT64_C(3600000000))
-		html_printf(h, "%s <small>Wh</small>", figure_number((double) all.value / 3.6e9, text));
-	else
-		html_printf(h, "%s <small>J</small>", figure_number((double) all.value / 1e6, text));
-	tile_more(h);
-	html_raw(h, gpu.known && cpu.known ? "GPUs and processor packages" : gpu.known ? "GPUs alone"
-										       : "processor packages alone");
-	html_raw(h, ", whoever used it");
-	tile_end(h);
-}
-
-/* All of them as one, where there are many. */
-static void tile_all_gpus(struct html *h, const struct summary *s, size_t n)
-{
-	tile(h, "key", "GPU memory");
-	html_bytes(h, s->gpu_peak);
-	tile_more(h);
-	html_printf(h, "the job's peak over %zu GPUs, %s", n, method_name(s->gpu_method));
-	tile_end(h);
-}
-
-static void tiles_gpu(struct html *h, const struct summary *s)
-{
+	const struct summary *s = run->summary;
 	const size_t n = job_gpu_count(s->job);
-	size_t used = 0, shown = 0;
+	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++)
 		used += figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
-	if (used > 1 && s->gpu_peak.known)
-		tile_all_gpus(h, s, n);
-	for (size_t i = 0; i < n && shown < 2; i++) {
-		const struct birth *b = &job_gpu(s->job, i)->birth;
+	if (used > 1 && s->gpu_peak.known) {
+		html_raw(h, "<div class=\"tile key\"><dt>GPU memory</dt><dd>");
+		html_bytes(h, s->gpu_peak);
+		html_printf(h, "</dd><dd class=\"more\">the job's peak over %zu GPUs, %s</dd></div>\n", used, method_name(s->gpu_method));
+	}
+	for (size_t i = 0; i < n && used <= 2; i++) {
+		for (size_t k = 0; k < sizeof(gpu_tiles) / sizeof(gpu_tiles[0]); k++)
+			(void) put_tile(h, run, facts, &gpu_tiles[k], &job_gpu(s->job, i)->birth, NULL);
+	}
+}
 
-		if (used > 2 || !figure_gpu_used(s, b->id))
-			continue;
-		tile_gpu_memory(h, s, b);
-		tile_gpu_work(h, s, b);
-		shown++;
+static void put_tiles(struct html *h, const struct html_run *run, const struct fact_list *facts)
+{
+	bool is_put = false;
+
+	put_tile_result(h, run, facts);
+	for (size_t i = 1; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+		const bool is_another = strcmp(tiles[i].label, tiles[i - 1].label) != 0;
+
+		if (is_another || !is_put)
+			is_put = put_tile(h, run, facts, &tiles[i], NULL, NULL);
+		if (tiles[i].key == FACT_RAM_PEAK)
+			put_gpu_tiles(h, run, facts);
 	}
 }
 
@@ -404,7 +269,13 @@ static void one(struct html *h, size_t i)
 {
 	const struct html_run *run = &h->runs[i];
 	const struct summary *s = run->summary;
+	struct fact_list facts;
+	const int r = facts_make(s, &facts);
 
+	if (r < 0) {
+		h->out->error = r;
+		return;
+	}
 	html_raw(h, s->facts->name && *s->facts->name ? "<section class=\"run\"><h1>" : "<section class=\"run\"><h1 class=\"command\">");
 	if (h->n > 1)
 		html_printf(h, "%zu. ", i + 1);
@@ -417,17 +288,11 @@ static void one(struct html *h, size_t i)
 	}
 	subtitle(h, run);
 	html_raw(h, "<dl class=\"tiles\">\n");
-	tile_result(h, run);
-	tile_time(h, run);
-	tile_ram(h, s);
-	tiles_gpu(h, s);
-	tile_cpu(h, s);
-	tile_io(h, s);
-	tile_power(h, s);
-	tile_processes(h, s);
+	put_tiles(h, run, &facts);
 	html_raw(h, "</dl>\n");
 	gpu_table(h, s);
 	html_raw(h, "</section>\n");
+	facts_done(&facts);
 }
 
 void html_overview(struct html *h)

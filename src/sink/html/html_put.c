@@ -39,6 +39,15 @@ void html_text(struct html *h, const char *text)
 	buf_done(&clean);
 }
 
+void html_words(struct html *h, struct buf *words)
+{
+	for (size_t i = 0; i < words->len; i++)
+		words->data[i] = words->data[i] == NB[0] ? ' ' : words->data[i];
+	html_text(h, words->data);
+	if (words->error && !h->out->error)
+		h->out->error = words->error;
+}
+
 void html_short(struct html *h, const char *text, const char *more, unsigned columns)
 {
 	struct buf clean = BUF_INIT(1 << 22), cut = BUF_INIT(1 << 22);

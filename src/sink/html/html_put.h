@@ -17,6 +17,8 @@ struct html {
 
 /* A text as people see it: no controls, no bytes that are no UTF-8, none of the letters of HTML. */
 void html_text(struct html *h, const char *text);
+/* The same of words with NB in them, which becomes a blank there. */
+void html_words(struct html *h, struct buf *words);
 /* Both with a blank between, no wider than so many columns; more may be "" or NULL. */
 void html_short(struct html *h, const char *text, const char *more, unsigned columns);
 /* Markup of ours. */

@@ -36,37 +36,23 @@ static void name_of_run(const struct summary *s, const struct sink_options *o, s
 	buf_done(&name);
 }
 
-/* Whole seconds from 100 on, three digits below. */
-static void seconds(struct buf *out, const char *key, struct maybe ns)
+/* " KEY=VALUE"; unknown where the fact has no value, or is not there. */
+static void value(struct buf *out, const char *key, const struct fact *fact, const struct sink_options *o)
 {
-	char number[UNITS_LEN];
-
-	if (ns.known)
-		buf_printf(out, " %s=%ss", key, figure_number((double) ns.value / 1e9, number));
-	else
-		buf_printf(out, " %s=unknown", key);
-}
-
-static char *amount(struct maybe bytes, enum units units, char buf[UNITS_LEN])
-{
+	char text[UNITS_LEN] = "unknown", number[UNITS_LEN];
 	size_t n = 0;
 
-	(void) snprintf(buf, UNITS_LEN, "unknown");
-	if (bytes.known)
-		(void) units_bytes(bytes.value, units, buf);
-	for (const char *p = buf; *p; p++) {
+	if (fact && fact->value.known && fact->unit == FACT_BYTES)
+		(void) units_bytes(fact->value.value, o->units, text);
+	else if (fact && fact->value.known && fact->unit == FACT_NS) /* whole seconds from 100 on, three digits below */
+		(void) snprintf(text, sizeof(text), "%.20ss", figure_number((double) fact->value.value / 1e9, number));
+	else if (fact && fact->value.known)
+		(void) figure_number((double) fact->value.value / 1e6, text);
+	for (const char *p = text; *p; p++) {
 		if (*p != ' ')
-			buf[n++] = *p;
+			text[n++] = *p;
 	}
-	buf[n] = '\0';
-	return buf;
-}
-
-static void ram(struct buf *out, const struct ram_figure *r, enum units units)
-{
-	char text[UNITS_LEN];
-
-	buf_printf(out, " ram_peak=%s ram_method=%s", amount(r->peak, units, text), method_name(r->method));
+	buf_printf(out, " %s=%.*s", key, (int) n, text);
 }
 
 static bool is_number_of_gpu(const struct summary *s, int64_t number)
@@ -96,24 +82,25 @@ static int64_t free_number(const struct summary *s, size_t at)
 }
 
 /* Nothing where there are none. */
-static void gpus(const struct summary *s, const struct sink_options *o, struct buf *out)
+static void gpus(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct buf *out)
 {
 	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
 		const struct birth *b = &job_gpu(s->job, i)->birth;
-		char text[UNITS_LEN], name[UNITS_LEN], place[UNITS_LEN];
+		const struct fact *work = facts_find(facts, FACT_GPU_LEAD, b->id);
+		char name[UNITS_LEN], place[UNITS_LEN], key[2 * UNITS_LEN];
 		const char *number = strpbrk(job_gpu_name(s->job, &b->gpu, name), "0123456789"); /* "0.1" of an instance */
 		enum metric lead;
-		enum method method;
 
-		if (!figure_gpu_used(s, b->id))
+		if (!work)
 			continue;
 		(void) snprintf(place, sizeof(place), "%lld", (long long) free_number(s, i));
 		number = number ? number : place;
-		buf_printf(out, " gpu%s_mem_peak=%s", number, amount(summary_gpu_device_peak(s, b->id), o->units, text));
-		buf_printf(out, " gpu%s_job_peak=%s", number, amount(summary_gpu_job_peak(s, b->id, &method), o->units, text));
+		(void) snprintf(key, sizeof(key), "gpu%s_mem_peak", number);
+		value(out, key, facts_find(facts, FACT_GPU_DEVICE, b->id), o);
+		(void) snprintf(key, sizeof(key), "gpu%s_job_peak", number);
+		value(out, key, facts_find(facts, FACT_GPU_JOB, b->id), o);
 		if (summary_gpu_lead(s, b->id, &lead))
-			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name,
-				(long long) (summary_mean(s, lead, b->id).value + 5000) / 10000);
+			buf_printf(out, " gpu%s_%s=%lld%%", number, metrics[lead].name, (long long) (work->value.value + 5000) / 10000);
 	}
 }
 
@@ -129,8 +116,11 @@ static void findings(const struct summary *s, struct buf *out)
 int line_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
 {
 	const struct ending end = ending_of(s);
-	char number[UNITS_LEN];
+	struct fact_list facts;
+	const int r = facts_make(s, &facts);
 
+	if (r < 0)
+		return r;
 	name_of_run(s, o, out);
 	if (s->facts->rank.known)
 		buf_printf(out, " rank=%lld", (long long) s->facts->rank.value);
@@ -138,14 +128,13 @@ int line_sink(const struct summary *s, const struct sink_options *o, struct buf 
 		buf_printf(out, " exit=%d", end.code);
 	else
 		buf_str(out, " exit=unknown");
-	seconds(out, "wall", s->wall_ns);
-	ram(out, &s->combined, o->units);
-	seconds(out, "cpu", maybe_sum(s->user_ns, s->system_ns));
-	if (s->cores_mean_ppm.known)
-		buf_printf(out, " cores=%s", figure_number((double) s->cores_mean_ppm.value / 1e6, number));
-	else
-		buf_str(out, " cores=unknown");
-	gpus(s, o, out);
+	value(out, "wall", facts_find(&facts, FACT_WALL, 0), o);
+	value(out, "ram_peak", facts_find(&facts, FACT_RAM_PEAK, 0), o);
+	buf_printf(out, " ram_method=%s", method_name(s->combined.method));
+	value(out, "cpu", facts_find(&facts, FACT_CPU_TIME, 0), o);
+	value(out, "cores", facts_find(&facts, FACT_CPU, 0), o);
+	gpus(s, &facts, o, out);
 	findings(s, out);
+	facts_done(&facts);
 	return buf_str(out, "\n");
 }

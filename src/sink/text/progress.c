@@ -6,6 +6,8 @@
  */
 #include "sink/text/progress.h"
 
+#include <string.h>
+
 #include "sink/figures.h"
 #include "base/textwidth.h"
 
@@ -17,21 +19,6 @@ static bool part(struct buf *out, const struct sink_options *o, const char *text
 	buf_str(out, "  ");
 	buf_str(out, text);
 	return true;
-}
-
-static void ram(const struct summary *s, const struct sink_options *o, bool terse, struct buf *out)
-{
-	const struct acc *now = s->job ? job_acc(s->job, M_JOB_RAM, 0) : NULL;
-	char amount[UNITS_LEN], peak[UNITS_LEN];
-	struct buf text = BUF_INIT(256);
-
-	if (!now || now->n == 0)
-		return;
-	buf_printf(&text, "RAM %s", units_bytes(now->last, o->units, amount));
-	if (s->combined.peak.known && !terse)
-		buf_printf(&text, " (peak %s)", units_bytes_like(s->combined.peak.value, now->last, o->units, peak));
-	(void) part(out, o, text.data);
-	buf_done(&text);
 }
 
 /* Cores in use since the line before; the mean so far where there was none. Unknown without a span of time. */
@@ -52,72 +39,45 @@ static struct maybe cores_lately(const struct summary *s, const struct sink_opti
 	return lately;
 }
 
-static void cpu(const struct summary *s, const struct sink_options *o, struct maybe used, bool terse, struct buf *out)
+/* False: the line does not hold it. */
+static bool fact_part(const struct summary *s, const struct sink_options *o, struct fact fact, bool terse, struct buf *out)
 {
-	const struct maybe all = figure_cores(s->facts);
-	char number[UNITS_LEN], of[UNITS_LEN];
-	struct buf text = BUF_INIT(256);
+	char name[UNITS_LEN] = "";
+	struct buf words = BUF_INIT(4096), text = BUF_INIT(4096);
+	bool fits;
 
-	if (!used.known)
-		return;
-	buf_printf(&text, "CPU %s", figure_number((double) used.value / 1e6, number));
-	if (all.known && !terse)
-		buf_printf(&text, " of %s", figure_core_count(all.value, of));
-	if (!terse)
-		buf_str(&text, all.known && all.value == 1000000 ? " core" : " cores");
-	(void) part(out, o, text.data);
+	if (terse && fact.key != FACT_GPU_NOW)
+		fact.of = fact.more = UNKNOWN;
+	fact_words(&fact, s->facts, o, &words);
+	buf_str(&text, fact.gpu ? job_gpu_name(s->job, &fact.gpu->gpu, name) : fact.label);
+	buf_printf(&text, "%s%s", text.len > 0 && words.len > 0 && words.data[0] != ' ' ? " " : "", words.data);
+	for (char *p = strchr(text.data, NB[0]); p; p = strchr(p, NB[0]))
+		*p = ' ';
+	fits = part(out, o, text.data);
+	buf_done(&words);
 	buf_done(&text);
-}
-
-static void processes(const struct summary *s, const struct sink_options *o, struct buf *out)
-{
-	const struct acc *now = s->job ? job_acc(s->job, M_JOB_PROCESSES, 0) : NULL;
-	struct buf text = BUF_INIT(256);
-
-	if (!now || now->n == 0)
-		return;
-	buf_printf(&text, "%lld process%s", (long long) now->last, now->last == 1 ? "" : "es");
-	(void) part(out, o, text.data);
-	buf_done(&text);
-}
-
-/* Of each that the job is on: what is in use, and how busy it is. False: the line does not hold them all. */
-static bool gpus(const struct summary *s, const struct sink_options *o, struct buf *out)
-{
-	bool whole = true;
-
-	for (size_t i = 0; s->job && i < job_gpu_count(s->job); i++) {
-		const struct birth *b = &job_gpu(s->job, i)->birth;
-		const struct acc *mem = job_acc(s->job, M_GPU_MEM, b->id), *work;
-		char name[UNITS_LEN], amount[UNITS_LEN];
-		struct buf text = BUF_INIT(256);
-		enum metric lead;
-
-		buf_printf(&text, "%s", job_gpu_name(s->job, &b->gpu, name));
-		if (mem)
-			buf_printf(&text, " %s", units_bytes(mem->last, o->units, amount));
-		if (summary_gpu_lead(s, b->id, &lead) && (work = job_acc(s->job, lead, b->id)))
-			buf_printf(&text, " %s %lld %%", figure_gpu_lead(lead), (long long) (work->last + 5000) / 10000);
-		if (figure_gpu_used(s, b->id))
-			whole &= part(out, o, text.data);
-		buf_done(&text);
-	}
-	return whole;
+	return fits;
 }
 
 /* False: it does not hold the job's GPUs. */
-static bool compose(const struct summary *s, const struct sink_options *o, struct maybe cores, bool terse, struct buf *line)
+static bool compose(const struct summary *s, const struct fact_list *facts, const struct sink_options *o, struct maybe cores, bool terse,
+	struct buf *line)
 {
 	char time[UNITS_LEN];
-	bool whole;
+	bool whole = true;
 
 	buf_str(line, "hiwater");
 	if (s->wall_ns.known)
 		buf_printf(line, " %s", units_duration(s->wall_ns.value, time));
-	ram(s, o, terse, line);
-	cpu(s, o, cores, terse, line);
-	whole = gpus(s, o, line);
-	processes(s, o, line);
+	for (size_t i = 0; i < facts->n; i++) {
+		struct fact fact = facts->facts[i];
+
+		if (fact.group != FACTS_NOW)
+			continue;
+		if (fact.key == FACT_CPU_NOW)
+			fact.value = cores;
+		whole &= fact_part(s, o, fact, terse, line) || fact.key != FACT_GPU_NOW;
+	}
 	return whole;
 }
 
@@ -125,13 +85,17 @@ int progress_sink(const struct summary *s, const struct sink_options *o, struct 
 {
 	const struct maybe cores = cores_lately(s, o);
 	struct buf line = BUF_INIT(4096);
-	int code;
+	struct fact_list facts;
+	int code = facts_make(s, &facts);
 
-	if (!compose(s, o, cores, false, &line)) {
+	if (code < 0)
+		return code;
+	if (!compose(s, &facts, o, cores, false, &line)) {
 		buf_clear(&line);
-		(void) compose(s, o, cores, true, &line);
+		(void) compose(s, &facts, o, cores, true, &line);
 	}
 	code = line.error ? line.error : buf_printf(out, "%s\n", line.data);
 	buf_done(&line);
+	facts_done(&facts);
 	return code;
 }

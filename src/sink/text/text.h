@@ -20,12 +20,11 @@ struct text {
 	const struct summary *s;
 	const struct facts *f;
 	const struct sink_options *o;
+	struct fact_list facts;
 	struct layout l;
 };
 
 /* Each writes its rows, or nothing where there is nothing to say. */
-void text_largest(struct text *t);
-void text_gpus(struct text *t);
 void text_phases(struct text *t);
 void text_series(struct text *t);
 void text_marks(struct text *t);
@@ -35,8 +34,6 @@ void text_findings(struct text *t);
 /* "hiwater show 17", and where the recording lies. */
 void text_again(struct text *t);
 
-/* One fact a line: GPUs. */
-void text_plain_gpus(struct text *t, void (*fact)(struct text *t, const char *text));
 /* The whole of it, one fact a line. */
 void text_plain(struct text *t);
 
@@ -45,10 +42,6 @@ void text_process(const struct text *t, const struct process *p, struct buf *out
 
 /* Its name alone, cleaned, into out. */
 void text_name(const struct text *t, const struct process *p, struct buf *out);
-
-/* The processes with the largest peaks, as many as are shown; none where there is but one. *ret is the caller's to free(), NULL
- * if there are none. Returns 0 or -ENOMEM. */
-int text_largest_of(const struct text *t, const struct process ***ret, size_t *ret_n);
 
 /* A value of a series: a time where its name says seconds (series_is_seconds), in words for SINK_TEXT's plain form. Returns buf. */
 char *text_series_value(const struct text *t, const struct series *v, double value, char buf[UNITS_LEN * 2]);

@@ -33,16 +33,6 @@ static void fact(struct text *t, const char *format, ...)
 	buf_done(&clean);
 }
 
-/* "88 %" becomes "88 percent". */
-static const char *percent(int64_t part, int64_t whole, char buf[UNITS_LEN])
-{
-	size_t len = strlen(units_percent(part, whole, buf));
-
-	if (len > 0)
-		buf[len - 2] = '\0';
-	return buf;
-}
-
 static void first_line(struct text *t)
 {
 	uint64_t number;
@@ -54,168 +44,52 @@ static void first_line(struct text *t)
 		fact(t, "hiwater summary, command %s", command);
 }
 
-static void result(struct text *t)
+/* ---- facts ------------------------------------------------------------------------------------------------------------- */
+
+/* "RAM peak of python, process 5001", "GPU 0 memory peak of the job" */
+static void put_title(const struct text *t, const struct fact *f, struct buf *out)
 {
-	const struct ending end = ending_of(t->s);
-	const bool attached = t->f->mode && strcmp(t->f->mode, "attach") == 0;
 	char name[UNITS_LEN];
 
-	const char *how = attached ? ", by its exit record" : "";
-
-	switch (end.outcome) {
-	case OUTCOME_EXIT:
-		fact(t, "result: exit code %d%s", end.code, how);
-		break;
-	case OUTCOME_SIGNAL:
-		fact(t, "result: killed by signal %d, %s, exit code %d%s", end.signal, figure_signal(end.signal, name), end.code, how);
-		break;
-	case OUTCOME_LIMIT:
-		fact(t, "result: ended by --limit, exit code %d", end.code);
-		break;
-	case OUTCOME_UNSEEN:
-		fact(t, "result: exit status not seen%s", attached ? ", hiwater was attached to a running process" : "");
-		break;
-	case OUTCOME_UNFINISHED:
-		if (t->f->recording_stopped)
-			fact(t, "result: no end, the recording stopped: %s", t->f->recording_stopped);
-		else if (t->s->elsewhere)
-			fact(t, "result: no end, it still runs on %s or the recorder was lost", t->f->host);
-		else
-			fact(t, "result: %s", t->s->lost ? "no end, the recorder was lost" : "still running");
-		break;
-	}
-}
-
-static void times(struct text *t)
-{
-	const struct maybe cpu = maybe_sum(t->s->user_ns, t->s->system_ns);
-	const bool attached = t->f->mode && strcmp(t->f->mode, "attach") == 0;
-	char words[UNITS_LEN * 2];
-
-	if (t->s->wall_ns.known)
-		fact(t, "%s: %s", attached ? "watched for" : "wall time", units_words(t->s->wall_ns.value, words));
-	if (figure_outlived(t->s))
-		fact(t, "the main process ended at: %s", units_words(t->s->main_wall_ns.value, words));
-	if (cpu.known)
-		fact(t, "CPU time: %s%s%s", t->s->cpu_exact || attached ? "" : "at least ",
-			units_words(cpu.value, words), attached ? ", sampled from the moment of attaching" : "");
-	if (t->f->processes_seen.known)
-		fact(t, "processes: %s%lld", t->s->seen_at_least ? "at least " : "", (long long) t->f->processes_seen.value);
-}
-
-static void ram_of(struct text *t, const char *name, const struct ram_figure *r)
-{
-	struct buf how = BUF_INIT(4096);
-	char text[UNITS_LEN];
-
-	figure_method(r, t->f, t->o, &how);
-	if (r->peak.known)
-		fact(t, "%s: %s, %s", name, units_bytes(r->peak.value, t->o->units, text), how.data);
-	buf_done(&how);
-}
-
-/* What all had to themselves at their peak, and what several of them shared. */
-static void private_and_shared(struct text *t)
-{
-	const struct ram_figure *all = &t->s->combined;
-	char private[UNITS_LEN], shared[UNITS_LEN];
-
-	if (all->private_bytes.known && all->shared_bytes.known)
-		fact(t, "RAM at its peak: private %s, shared %s", units_bytes(all->private_bytes.value, t->o->units, private),
-			units_bytes(all->shared_bytes.value, t->o->units, shared));
-}
-
-static void ram(struct text *t)
-{
-	const struct ram_figure *all = &t->s->combined;
-	const struct ceiling top = ceiling_of(t->s);
-	char text[UNITS_LEN], of[UNITS_LEN], words[UNITS_LEN * 2], rate[UNITS_LEN * 2];
-	struct buf how = BUF_INIT(4096);
-
-	figure_method(all, t->f, t->o, &how);
-	if (!all->peak.known)
-		fact(t, "RAM peak: not measured");
-	else if (!top.bytes.known)
-		ram_of(t, "RAM peak", all);
-	else
-		fact(t, "RAM peak: %s, %s percent of the %s %s, %s", units_bytes(all->peak.value, t->o->units, text),
-			percent(all->peak.value, top.bytes.value, words), units_bytes(top.bytes.value, t->o->units, of),
-			top.words, how.data);
-	buf_done(&how);
-	if (all->at_ns.known)
-		fact(t, "RAM peak came after: %s", units_words(all->at_ns.value, words));
-	if (all->mean.known)
-		fact(t, "RAM mean: %s", units_bytes(all->mean.value, t->o->units, text));
-	if (t->s->descendants.peak.known && t->s->descendants.peak.value > 0) {
-		ram_of(t, "RAM peak of the main process", &t->s->main);
-		ram_of(t, "RAM peak of the descendants", &t->s->descendants);
-		private_and_shared(t);
-	}
-	if (t->s->swap_peak.known && t->s->swap_peak.value > 0)
-		fact(t, "swap peak: %s", units_bytes(t->s->swap_peak.value, t->o->units, text));
-	if (t->s->hugetlb_peak.known && t->s->hugetlb_peak.value > 0)
-		fact(t, "huge pages peak: %s%s", t->s->hugetlb_at_most ? "at most " : "", units_bytes(t->s->hugetlb_peak.value, t->o->units, text));
-	if (t->s->cgroup_peak.known && t->s->cgroup_peak.value > 0)
-		fact(t, "cgroup peak, page cache included: %s%s", units_bytes(t->s->cgroup_peak.value, t->o->units, text),
-			figure_sampled(t->s->cgroup_method, t->f, rate));
-}
-
-static void largest(struct text *t)
-{
-	const struct process **list;
-	size_t n;
-
-	if (text_largest_of(t, &list, &n) < 0)
+	if (f->group == FACTS_GPU)
+		buf_printf(out, "%s ", job_gpu_name(t->s->job, &f->gpu->gpu, name));
+	buf_str(out, f->title);
+	if (!f->process)
 		return;
-	for (size_t i = 0; i < n; i++) {
-		struct buf name = BUF_INIT(256);
-		char amount[UNITS_LEN];
-
-		text_name(t, list[i], &name);
-		fact(t, "RAM peak of %s, process %d: %s%s", name.data, (int) list[i]->pid, list[i]->peak_exact ? "" : "at least ",
-			units_bytes(list[i]->peak_bytes, t->o->units, amount));
-		buf_done(&name);
-	}
-	free(list);
+	buf_str(out, " of ");
+	text_name(t, f->process, out);
+	buf_printf(out, ", process %d", (int) f->process->pid);
 }
 
-static void work(struct text *t)
+static void facts_of(struct text *t, enum fact_group first, enum fact_group last)
 {
-	const struct maybe cores = figure_cores(t->f);
-	const struct maybe held = figure_risen(t->s, M_JOB_CGROUP_THROTTLED);
-	char text[UNITS_LEN], of[UNITS_LEN], part[UNITS_LEN], words[UNITS_LEN * 2];
+	for (size_t i = 0; i < t->facts.n; i++) {
+		const struct fact *f = &t->facts.facts[i];
+		struct buf title = BUF_INIT(4096), words = BUF_INIT(1 << 20);
 
-	if (t->s->cores_mean_ppm.known && cores.known)
-		fact(t, "CPU: %s of %s cores, %s percent", figure_number((double) t->s->cores_mean_ppm.value / 1e6, text),
-			figure_core_count(cores.value, of),
-			percent(t->s->cores_mean_ppm.value, cores.value, part));
-	if (held.known && held.value >= 1000000)
-		fact(t, "CPU throttled for: %s", units_words(held.value, words));
-	if (t->s->read_bytes.known && t->s->read_bytes.value > 0)
-		fact(t, "read: %s", units_bytes(t->s->read_bytes.value, t->o->units, text));
-	if (t->s->write_bytes.known && t->s->write_bytes.value > 0)
-		fact(t, "written: %s", units_bytes(t->s->write_bytes.value, t->o->units, text));
-	if (t->s->cpu_energy_uj.known)
-		fact(t, "energy: %s joules, whole processor package", figure_number((double) t->s->cpu_energy_uj.value / 1e6, text));
-	if (t->s->gpu_energy_uj.known)
-		fact(t, "energy of the GPUs: %s joules, whoever used them",
-			figure_number((double) t->s->gpu_energy_uj.value / 1e6, text));
+		if (f->group < first || f->group > last || !f->title)
+			continue;
+		put_title(t, f, &title);
+		fact_words(f, t->f, t->o, &words);
+		fact(t, "%s: %s", title.data, words.data);
+		if (words.error)
+			t->l.out->error = words.error;
+		buf_done(&title);
+		buf_done(&words);
+	}
+}
+
+static void used(struct text *t)
+{
+	facts_of(t, FACTS_RESULT, FACTS_ENERGY);
 }
 
 static void sampling(struct text *t)
 {
-	const struct facts *f = t->f;
-	char text[UNITS_LEN], words[UNITS_LEN * 2];
-
-	if (f->ticks.known)
-		fact(t, "sampling: %lld ticks, %s, %lld late", (long long) f->ticks.value, figure_rate(f, text),
-			(long long) f->late_ticks.value);
-	if (f->longest_gap_ns.known)
-		fact(t, "longest gap: %s", units_words(f->longest_gap_ns.value, words));
-	if (f->own_cpu_ns.known && f->own_rss_bytes.known)
-		fact(t, "hiwater itself used: %s CPU, %s", units_words(f->own_cpu_ns.value, words),
-			units_bytes(f->own_rss_bytes.value, t->o->units, text));
+	facts_of(t, FACTS_SAMPLING, FACTS_SAMPLING);
 }
+
+/* ---- lists ------------------------------------------------------------------------------------------------------------- */
 
 /* "phase 2 of 3, train in epoch 1". */
 static void phase_title(const struct job *job, size_t i, struct buf *out)
@@ -386,24 +260,9 @@ static void again(struct text *t)
 		fact(t, "recording: %s", t->f->recording);
 }
 
-static void gpu_fact(struct text *t, const char *text)
-{
-	fact(t, "%s", text);
-}
-
-static void gpus(struct text *t)
-{
-	text_plain_gpus(t, gpu_fact);
-}
-
-static void (*const facts[])(struct text *t) = {
+static void (*const parts[])(struct text *t) = {
 	first_line,
-	result,
-	times,
-	ram,
-	largest,
-	gpus,
-	work,
+	used,
 	phases,
 	series,
 	marks,
@@ -416,6 +275,6 @@ static void (*const facts[])(struct text *t) = {
 
 void text_plain(struct text *t)
 {
-	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
-		facts[i](t);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		parts[i](t);
 }

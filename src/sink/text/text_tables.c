@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is a list: the largest processes, the phases, the series.
+ * What is a list: the phases, the series.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,6 @@
 #include "base/textwidth.h"
 
 enum {
-	LARGEST_SHOWN = 4,
 	NAME_LEAST = 14
 };
 
@@ -35,49 +34,6 @@ void text_process(const struct text *t, const struct process *p, struct buf *out
 {
 	text_name(t, p, out);
 	buf_printf(out, "[%" PRId32 "]", p->pid);
-}
-
-int text_largest_of(const struct text *t, const struct process ***ret, size_t *ret_n)
-{
-	const struct process **list;
-	size_t n;
-
-	*ret = NULL;
-	*ret_n = 0;
-	if (!t->s->job || job_process_count(t->s->job) < 2)
-		return 0;
-	if (figure_processes(t->s->job, &list, &n) < 0)
-		return -ENOMEM;
-	/* They come last of whom nobody knows how large they were. */
-	while (n > 0 && list[n - 1]->peak_bytes <= 0)
-		n--;
-	*ret = list;
-	*ret_n = n < LARGEST_SHOWN ? n : LARGEST_SHOWN;
-	return 0;
-}
-
-void text_largest(struct text *t)
-{
-	const struct process **list;
-	size_t n;
-
-	if (text_largest_of(t, &list, &n) < 0)
-		return;
-	if (n > 0)
-		layout_row(&t->l, TONE_LABEL, "Largest", TEXT_INDENT);
-	for (size_t i = 0; i < n; i++) {
-		struct buf name = BUF_INIT(256);
-		char amount[UNITS_LEN];
-
-		text_process(t, list[i], &name);
-		keep_together(name.data);
-		layout_part(&t->l, "%s %s%s", name.data, list[i]->peak_exact ? "" : text_at_least(t),
-			keep_together(units_bytes(list[i]->peak_bytes, t->o->units, amount)));
-		buf_done(&name);
-	}
-	if (n > 0)
-		layout_end(&t->l);
-	free(list);
 }
 
 /* ---- phases: a table that gives up columns in a fixed order ---------------------------------------------------------- */
