@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "job/job_internal.h"
 #include "summary/summary_internal.h"
 
 const char *method_name(enum method method)
@@ -179,12 +178,13 @@ static struct maybe file_at_peak(const struct job *job, const struct summary *s)
 static void oom_figures(const struct job *job, struct summary *s)
 {
 	const bool counts = s->facts->cgroup_exclusive.value == 1;
+	const int64_t events = job_oom_events(job);
 
 	s->host_oom_kills = risen(job, M_HOST_OOM_KILLS);
 	s->oom_kills = risen(job, M_JOB_OOM_KILLS);
-	if (job->oom_events > 0)
-		s->oom_kills = maybe_max(s->oom_kills, known(job->oom_events));
-	s->oom_killed = job->oom_events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
+	if (events > 0)
+		s->oom_kills = maybe_max(s->oom_kills, known(events));
+	s->oom_killed = events > 0 || (counts && s->oom_kills.known && s->oom_kills.value > 0);
 }
 
 /* The source tells of a mark only where it is of this run; without one the largest charge that was seen is no peak of the

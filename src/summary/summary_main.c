@@ -2,7 +2,6 @@
  *
  * The figure of main's RAM, with how it was obtained (DESIGN 4 has the rules).
  */
-#include "job/job_internal.h"
 #include "summary/summary_internal.h"
 
 /* What is known of main's peak, each from one source. */

@@ -2,7 +2,6 @@
  *
  * The figures of RAM, each with how it was obtained (DESIGN 4 has the rules).
  */
-#include "job/job_internal.h"
 #include "summary/summary_internal.h"
 
 /* A sum of 0 beside a peak means that no look found what was there. */

@@ -152,7 +152,7 @@ static const struct column columns[COLUMNS] = {
 	[POWER_COLUMN] = { "POWER", write_power, false, true },
 };
 
-static unsigned larger(unsigned a, unsigned b)
+static unsigned wider(unsigned a, unsigned b)
 {
 	return a > b ? a : b;
 }
@@ -174,7 +174,7 @@ static void measure(const struct page *p, unsigned widths[COLUMNS])
 				continue;
 			columns[c].write(p, &p->now->gpus[i], cell);
 			any |= strcmp(cell, "-") != 0;
-			widths[c] = larger(widths[c], text_width(cell));
+			widths[c] = wider(widths[c], text_width(cell));
 		}
 		widths[c] = any ? widths[c] : 0;
 		sum += c == NAME_COLUMN || !widths[c] ? 0 : widths[c] + GAP;
@@ -267,9 +267,9 @@ static struct user_widths measure_users(const struct page *p)
 		char text[UNITS_LEN];
 
 		(void) snprintf(text, sizeof(text), "%lld", (long long) u->pid.value);
-		w.pid = larger(w.pid, (unsigned) strlen(text));
-		w.user = larger(w.user, text_width(u->user));
-		w.memory = larger(w.memory, text_width(memory_of(p, u->metrics[M_GPROC_MEM], text)));
+		w.pid = wider(w.pid, (unsigned) strlen(text));
+		w.user = wider(w.user, text_width(u->user));
+		w.memory = wider(w.memory, text_width(memory_of(p, u->metrics[M_GPROC_MEM], text)));
 	}
 	w.user = w.user < USER_MOST ? w.user : USER_MOST;
 	if (taken_of(&w) + NAME_LEAST > p->o->width)
@@ -332,7 +332,7 @@ static void put_unattributed(const struct page *p, const struct user_widths *w, 
 	const struct maybe bytes = gpus_unattributed(p->now, g);
 	const bool hidden = gpus_next_user(p->now, g, NULL, true) != NULL;
 	static const char nobody[] = "unattributed";
-	const unsigned label = larger(w->pid + (w->user ? GAP + w->user : 0), sizeof(nobody) - 1);
+	const unsigned label = wider(w->pid + (w->user ? GAP + w->user : 0), sizeof(nobody) - 1);
 	const unsigned taken = INDENT + label + w->memory + 2 * GAP;
 	char memory[UNITS_LEN];
 
