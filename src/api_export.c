@@ -25,6 +25,10 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 		.to = given.to ? given.to : "",
 		.table = given.entity,
 		.redact = given.redact,
+		.series = given.series,
+		.n_series = given.n_series,
+		.width = given.width,
+		.height = given.height,
 		.write = given.write,
 		.ctx = given.ctx,
 	};
@@ -32,7 +36,10 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	r = run->replay ? export_new(run->job, &options, &e, &err) : err_set(&err, -EINVAL, "a live run is exported from its file, not from its recorder");
 	if (r < 0)
 		return api_err(ret_err, &err, r);
-	r = replay_frames(run->replay, given.recent, see_frame, e, &err);
+	if (export_wanted(e))
+		r = replay_frames_of(run->replay, true, export_wanted(e), see_frame, e, &err);
+	else
+		r = replay_frames(run->replay, given.recent, see_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }

@@ -81,13 +81,14 @@ struct export_format {
 	const char *name;
 	unsigned tables;    /* those that can be asked for: bits of entities and enum export_table */
 	int usual;          /* the table unless asked: EXPORT_ALL for several */
+	const bool *wanted; /* of METRIC_COUNT: the readings that it looks at; NULL: all */
 	int (*begin)(struct export *e, struct err *err); /* sets state */
 	void (*see)(struct export *e, const struct frame *frame);
 	void (*end)(struct export *e);                   /* all frames were seen */
 	void (*done)(struct export *e);                  /* frees state; may be NULL */
 };
 
-extern const struct export_format export_csv, export_json, export_openmetrics, export_perfetto;
+extern const struct export_format export_csv, export_json, export_openmetrics, export_perfetto, export_svg;
 
 /* Hands on what there is when it is much. Formats that write much at once call it in between. */
 void export_flush(struct export *e);

@@ -8,7 +8,7 @@
 
 #include "sink/export/export_internal.h"
 
-static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics, &export_perfetto };
+static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics, &export_perfetto, &export_svg };
 
 enum {
 	FORMATS = sizeof(formats) / sizeof(formats[0]),
@@ -145,6 +145,11 @@ int export_new(const struct job *job, const struct export_options *options, stru
 	}
 	*ret = e;
 	return 0;
+}
+
+const bool *export_wanted(const struct export *e)
+{
+	return e->format->wanted;
 }
 
 bool export_see(struct export *e, const struct frame *frame)

@@ -18,9 +18,12 @@ enum export_table {
 };
 
 struct export_options {
-	const char *to;     /* "csv", "json", "openmetrics", "perfetto" */
+	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg" */
 	const char *table;  /* "job", "process", "events", ...; NULL: as the format has it */
 	bool redact;        /* without user, host, commands and names of processes */
+	const char *const *series; /* of svg: which are drawn; n_series 0: the first few */
+	size_t n_series;
+	unsigned width, height; /* of svg, in pixels: of the picture, of each chart; 0: as usual */
 	/* Takes the bytes; returns 0 or -errno, then it is not called again. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -31,6 +34,9 @@ struct export;
 /* job: what the recording says of the whole run; borrowed until the end. Returns 0; -EINVAL with text for what the format
  * does not have; or -errno with text. */
 int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err);
+
+/* The readings that it looks at, of METRIC_COUNT, each at full rate where there is one; NULL: all. */
+const bool *export_wanted(const struct export *e);
 
 /* Each frame, in the order of time. False: nothing more is wanted, export_end says why. */
 bool export_see(struct export *e, const struct frame *frame);

@@ -28,7 +28,8 @@ struct drawing {
 	struct svg_moment moments[MOMENTS_SHOWN];
 	size_t n_stretches, n_moments;
 	struct buf flag, note;
-	char allocators[SVG_LINES][FRAMEWORK_LEN]; /* how their lines are called */
+	size_t lines_most;
+	char allocators[SVG_LINES_MOST][FRAMEWORK_LEN]; /* how their lines are called */
 };
 
 /* ---- the numbers ----------------------------------------------------------------------------------------------------------- */
@@ -140,11 +141,12 @@ static bool is_nothing(const struct svg_point *points)
 
 static struct svg_line *new_line(struct drawing *d, const char *label)
 {
-	struct svg_line *l = d->chart.n_lines < SVG_LINES ? &d->chart.lines[d->chart.n_lines] : NULL;
+	struct svg_line *l = d->chart.n_lines < d->lines_most ? &d->chart.lines[d->chart.n_lines] : NULL;
 
 	if (l) {
 		memset(l, 0, sizeof(*l));
 		l->label = label;
+		l->color = (unsigned) (d->chart.n_lines % SVG_COLORS);
 	}
 	return l;
 }
@@ -165,7 +167,7 @@ static void add_line(struct drawing *d, const struct picture *p, size_t line, co
 
 	if (!l)
 		return;
-	l->is_limit = p->lines[line].is_limit;
+	l->is_dashed = p->lines[line].is_limit;
 	reduce(t, c, p->lines[line].added != ALONE ? html_gather_column(t, p->lines[line].added) : NULL, d->chart.end_ns, l->points);
 	d->chart.n_lines += !p->lines[line].is_dropped || !is_nothing(l->points);
 }
@@ -318,7 +320,7 @@ static void add_allocators(struct drawing *d, const struct birth *gpu)
 {
 	const struct html_gather *g = d->run->gather;
 
-	for (size_t i = 0; i < g->n_tables && d->chart.n_lines < SVG_LINES; i++) {
+	for (size_t i = 0; i < g->n_tables && d->chart.n_lines < d->lines_most; i++) {
 		const struct html_table *t = &g->tables[i];
 		char *label = d->allocators[d->chart.n_lines];
 
@@ -338,6 +340,7 @@ static void begin(struct drawing *d, const char *title, const char *of, enum svg
 {
 	struct svg_chart *c = &d->chart;
 
+	c->box = svg_report_box;
 	c->title = title;
 	c->of = of;
 	c->run = d->number;
@@ -476,24 +479,313 @@ static void series_of(struct drawing *d)
 	}
 }
 
-void html_pictures(struct html *h)
+static struct drawing *new_drawing(struct html *h, size_t run, size_t lines_most)
 {
 	struct drawing *d = malloc(sizeof(*d));
 
 	if (!d) {
 		h->out->error = -ENOMEM;
-		return;
+		return NULL;
 	}
+	*d = (struct drawing) { .h = h, .run = &h->runs[run], .number = run, .lines_most = lines_most, .flag = BUF_INIT(4096), .note = BUF_INIT(4096) };
+	d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+	find_phases(d);
+	find_events(d);
+	return d;
+}
+
+static void free_drawing(struct drawing *d)
+{
+	buf_done(&d->flag);
+	buf_done(&d->note);
+	free(d);
+}
+
+void html_pictures(struct html *h)
+{
 	for (size_t i = 0; i < h->n; i++) {
-		*d = (struct drawing) { .h = h, .run = &h->runs[i], .number = i, .flag = BUF_INIT(4096), .note = BUF_INIT(4096) };
-		d->chart.end_ns = d->run->gather->now_ns ? d->run->gather->now_ns : 1;
+		struct drawing *d = new_drawing(h, i, SVG_LINES);
+
+		if (!d)
+			return;
 		svg_timeline(h, i);
-		find_phases(d);
-		find_events(d);
 		pictures_of(d);
 		series_of(d);
-		buf_done(&d->flag);
-		buf_done(&d->note);
+		free_drawing(d);
 	}
-	free(d);
+}
+
+/* ---- a figure: all charts in one picture ----------------------------------------------------------------------------------- */
+
+enum {
+	FIGURE_WIDTH = 820,
+	FIGURE_WIDTH_LEAST = 400,
+	FIGURE_HEIGHT = 74,     /* of a chart */
+	FIGURE_HEIGHT_LEAST = 40,
+	FIGURE_LABELS = 150,    /* at the right: what the lines are called, and where they are now */
+	FIGURE_ABOVE = 30,      /* of a chart: its title */
+	FIGURE_TOP = 14,        /* names of phases */
+	FIGURE_BELOW = 28,      /* the time axis */
+	FIGURE_SERIES = 4,      /* of those that nobody asked for by name */
+	FIGURE_LABEL = 12,      /* a line of letters */
+};
+
+const bool svg_figure_drawn[METRIC_COUNT] = {
+	[M_JOB_RAM] = true,
+	[M_JOB_CPU_USER] = true,
+	[M_JOB_CPU_SYSTEM] = true,
+	[M_GPU_BUSY] = true,
+	[M_GPU_SM_ACTIVE] = true,
+	[M_GPU_JOB_MEM] = true,
+	[M_GPU_MEM] = true,
+};
+
+static const struct picture figure_job[] = {
+	{ "CPU", "job", AMOUNT_CORES, false, 0, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false } } },
+	{ "RAM", "job", AMOUNT_BYTES, false, 0, { { "job", M_JOB_RAM, ALONE, false, false } } },
+};
+
+struct figure {
+	struct drawing *d;
+	const struct svg_figure *what;
+	double y;               /* how far down it is */
+	char names[SVG_LINES_MOST][2 * UNITS_LEN];
+};
+
+static double last_of(const struct svg_line *l)
+{
+	for (size_t i = SVG_POINTS; i-- > 0;) {
+		if (l->points[i].n > 0)
+			return l->points[i].mean;
+	}
+	return NAN;
+}
+
+/* At the lines' ends, and none upon another. */
+static void put_labels(struct html *h, const struct svg_scale *s)
+{
+	const struct svg_chart *c = s->c;
+	bool is_put[SVG_LINES_MOST] = { false };
+	double at = c->box.top + 4 - FIGURE_LABEL;
+
+	for (size_t k = 0; k < c->n_lines; k++) {
+		size_t next = c->n_lines;
+		double y = INFINITY;
+
+		for (size_t i = 0; i < c->n_lines; i++) {
+			const double last = last_of(&c->lines[i]);
+
+			if (!is_put[i] && (next == c->n_lines || svg_y(s, last) < y)) {
+				next = i;
+				y = isnan(last) ? INFINITY : svg_y(s, last);
+			}
+		}
+		is_put[next] = true;
+		if (!isfinite(y))
+			continue;
+		at = fmax(at + FIGURE_LABEL, fmin(y + 4, c->box.bottom - (double) (c->n_lines - k - 1) * FIGURE_LABEL));
+		html_printf(h, "<text class=\"name c%u\" fill=\"%s\" x=\"", c->lines[next].color, svg_colors[c->lines[next].color]);
+		svg_pixels(h, c->box.right + 6);
+		html_raw(h, "\" y=\"");
+		svg_pixels(h, at);
+		html_raw(h, "\">");
+		if (c->n_lines > 1)
+			html_short(h, c->lines[next].label, "", 16);
+		html_raw(h, c->n_lines > 1 ? " " : "");
+		svg_amount(h, last_of(&c->lines[next]), c->amount);
+		html_raw(h, "</text>");
+	}
+}
+
+static void begin_chart(struct figure *f, const char *title, enum svg_amount amount, bool is_loose)
+{
+	const double width = f->what->width ? f->what->width : FIGURE_WIDTH, height = f->what->height ? f->what->height : FIGURE_HEIGHT;
+	struct svg_chart *c = &f->d->chart;
+
+	begin(f->d, title, "", amount, is_loose);
+	c->box = (struct svg_box) { SVG_LEFT, fmax(width, FIGURE_WIDTH_LEAST) - FIGURE_LABELS, f->y + FIGURE_ABOVE,
+		f->y + FIGURE_ABOVE + fmax(height, FIGURE_HEIGHT_LEAST) };
+}
+
+static bool has_points(const struct svg_chart *c)
+{
+	for (size_t i = 0; i < c->n_lines; i++) {
+		if (!isnan(last_of(&c->lines[i])))
+			return true;
+	}
+	return false;
+}
+
+static void end_chart(struct figure *f)
+{
+	struct html *h = f->d->h;
+	const struct svg_scale s = svg_scale(&f->d->chart);
+
+	if (!has_points(s.c))
+		return;
+	html_raw(h, "<text fill=\"#111827\" font-weight=\"600\" x=\"");
+	svg_pixels(h, s.c->box.left);
+	html_raw(h, "\" y=\"");
+	svg_pixels(h, s.c->box.top - 6);
+	html_raw(h, "\">");
+	html_text(h, s.c->title);
+	html_raw(h, "</text>");
+	svg_plot(h, &s);
+	put_labels(h, &s);
+	f->y = s.c->box.bottom;
+}
+
+/* A line of a GPU, in its colour. */
+static void gpu_line(struct figure *f, const struct html_table *t, enum metric metric, const char *word, unsigned color, bool is_dashed)
+{
+	struct drawing *d = f->d;
+	const struct html_column *c = html_gather_column(t, metric);
+	const struct birth *gpu = gpu_of(d, t->id);
+	char *name = f->names[d->chart.n_lines < SVG_LINES_MOST ? d->chart.n_lines : 0], number[UNITS_LEN];
+	struct svg_line *l = c && gpu ? new_line(d, name) : NULL;
+
+	if (!l)
+		return;
+	(void) snprintf(name, sizeof(f->names[0]), "%s%s", job_gpu_name(d->run->summary->job, &gpu->gpu, number), word);
+	l->color = color % SVG_COLORS;
+	l->is_dashed = is_dashed;
+	reduce(t, c, NULL, d->chart.end_ns, l->points);
+	d->chart.n_lines++;
+}
+
+static void figure_gpus(struct figure *f, bool is_memory)
+{
+	const struct html_gather *g = f->d->run->gather;
+	unsigned color = 0;
+
+	begin_chart(f, is_memory ? "GPU memory" : "GPU", is_memory ? AMOUNT_BYTES : AMOUNT_SHARE, false);
+	for (size_t i = 0; i < g->n_tables; i++) {
+		const struct html_table *t = &g->tables[i];
+
+		if (strcmp(t->entity, "gpu") != 0 || t->n == 0 || figure_gpu_beside(f->d->run->summary, t->id))
+			continue;
+		if (is_memory) {
+			const size_t before = f->d->chart.n_lines;
+
+			gpu_line(f, t, html_gather_column(t, M_GPU_JOB_MEM) ? M_GPU_JOB_MEM : M_GPU_MEM, "", color, false);
+			if (gpu_of(f->d, t->id))
+				add_allocators(f->d, gpu_of(f->d, t->id));
+			for (size_t k = before + 1; k < f->d->chart.n_lines; k++) {
+				f->d->chart.lines[k].color = color % SVG_COLORS;
+				f->d->chart.lines[k].is_dashed = true;
+			}
+		} else {
+			gpu_line(f, t, M_GPU_BUSY, " busy", color, false);
+			gpu_line(f, t, M_GPU_SM_ACTIVE, " SM", color, true);
+		}
+		color++;
+	}
+	end_chart(f);
+}
+
+/* What a loop says of its own speed is drawn only where it is asked for. */
+static bool is_of_loop(const char *name)
+{
+	return series_time(name, SERIES_WAIT) || series_time(name, SERIES_STEP) || strcmp(name, "steps") == 0;
+}
+
+static bool is_in_figure(const struct svg_figure *what, const char *name)
+{
+	for (size_t i = 0; i < what->n_series; i++) {
+		if (strcmp(what->series[i], name) == 0)
+			return true;
+	}
+	return what->n_series == 0 && !is_of_loop(name) && !framework_has(name);
+}
+
+static void figure_series(struct figure *f)
+{
+	const struct html_gather *g = f->d->run->gather;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < g->n_tables && (f->what->n_series > 0 || shown < FIGURE_SERIES); i++) {
+		const struct html_table *t = &g->tables[i];
+		struct svg_line *l;
+
+		if (!t->is_points || t->n == 0 || !is_in_figure(f->what, t->columns[0].name))
+			continue;
+		begin_chart(f, t->columns[0].name, series_is_bytes(t->columns[0].name) ? AMOUNT_BYTES : AMOUNT_PLAIN, true);
+		l = new_line(f->d, t->columns[0].name);
+		l->is_instants = true;
+		reduce_instants(t, &t->columns[0], f->d->chart.end_ns, l->points);
+		f->d->chart.n_lines++;
+		end_chart(f);
+		shown++;
+	}
+}
+
+/* Above the charts, where they are long enough to hold them. */
+static void figure_phases(struct figure *f)
+{
+	static const int letter = 7; /* pixels, about */
+	const struct job *job = f->d->run->summary->job;
+	double free_from = 0;
+
+	begin_chart(f, "", AMOUNT_PLAIN, false);
+	for (size_t i = 0, shown = 0; i < job_phase_count(job) && shown < PHASES_SHOWN; i++) {
+		const struct phase *p = job_phase(job, i);
+		const double from = svg_x(&f->d->chart.box, f->d->chart.end_ns, (double) p->begin_ns);
+		const double to = svg_x(&f->d->chart.box, f->d->chart.end_ns, (double) (p->end_ns ? p->end_ns : f->d->chart.end_ns));
+		const double width = (double) text_width(p->name) * letter;
+
+		if (p->parent != 0 || from < free_from || to - from < width)
+			continue;
+		svg_text(f->d->h, from + 2, FIGURE_TOP - 2, "start");
+		html_text(f->d->h, p->name);
+		html_raw(f->d->h, "</text>");
+		free_from = from + width;
+		shown++;
+	}
+}
+
+static void figure_charts(struct figure *f)
+{
+	const struct html_gather *g = f->d->run->gather;
+
+	figure_phases(f);
+	for (size_t i = 0; f->what->has_job && i < sizeof(figure_job) / sizeof(figure_job[0]); i++) {
+		begin_chart(f, figure_job[i].title, figure_job[i].amount, false);
+		add_line(f->d, &figure_job[i], 0, html_gather_find(g, "job", 0));
+		end_chart(f);
+	}
+	for (int is_memory = 0; f->what->has_gpus && is_memory < 2; is_memory++)
+		figure_gpus(f, is_memory);
+	if (f->what->has_series)
+		figure_series(f);
+}
+
+void svg_figure(struct html *h, const struct svg_figure *what)
+{
+	const double width = fmax(what->width ? what->width : FIGURE_WIDTH, FIGURE_WIDTH_LEAST);
+	struct buf charts = BUF_INIT(64 << 20), *out = h->out;
+	struct html inner = *h;
+	struct figure f = { .d = new_drawing(h, 0, SVG_LINES_MOST), .what = what, .y = FIGURE_TOP - FIGURE_ABOVE / 2 };
+
+	if (!f.d)
+		return;
+	inner.out = &charts;
+	f.d->h = &inner;
+	figure_charts(&f);
+	if (charts.len == 0 || f.y <= FIGURE_TOP) {
+		f.y += FIGURE_ABOVE + FIGURE_HEIGHT;
+		svg_text(&inner, SVG_LEFT, f.y / 2, "start");
+		html_raw(&inner, "nothing is recorded yet</text>");
+	}
+	svg_times(&inner, &f.d->chart.box, f.d->chart.end_ns, (int) f.y + FIGURE_BELOW - 10);
+	html_printf(h, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"11\" "
+		       "font-family=\"system-ui,sans-serif\" role=\"img\" aria-label=\"",
+		width, f.y + FIGURE_BELOW, width, f.y + FIGURE_BELOW);
+	html_text(h, what->label);
+	html_raw(h, "\"><rect class=\"ground\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
+	(void) buf_add(out, charts.data, charts.len);
+	html_raw(h, "</svg>\n");
+	if (charts.error && !out->error)
+		out->error = charts.error;
+	buf_done(&charts);
+	free_drawing(f.d);
 }

@@ -12,6 +12,8 @@ enum {
 
 const char *const svg_colors[SVG_COLORS] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b7280", "#8b5e1a" };
 
+const struct svg_box svg_report_box = { SVG_LEFT, SVG_WIDTH - SVG_RIGHT, SVG_TOP, SVG_HEIGHT - SVG_BOTTOM };
+
 struct vertex {
 	long x, low, mean, high;
 };
@@ -39,11 +41,11 @@ static void put_stretches(struct html *h, const struct svg_chart *c)
 {
 	for (size_t i = 0; i < c->n_stretches; i++) {
 		const struct svg_stretch *s = &c->stretches[i];
-		const double from = svg_x(c->end_ns, (double) s->from_ns), to = svg_x(c->end_ns, (double) s->to_ns);
+		const double from = svg_x(&c->box, c->end_ns, (double) s->from_ns), to = svg_x(&c->box, c->end_ns, (double) s->to_ns);
 
 		html_printf(h, "<rect class=\"%s\" fill=\"%s\" x=\"", s->kind, fill_of(s->kind));
 		svg_pixels(h, from);
-		html_printf(h, "\" y=\"%d\" height=\"%d\" width=\"", SVG_TOP, SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
+		html_printf(h, "\" y=\"%d\" height=\"%d\" width=\"", (int) c->box.top, (int) (c->box.bottom - c->box.top));
 		svg_pixels(h, fmax(to - from, 1));
 		html_raw(h, "\"><title>");
 		html_text(h, s->words);
@@ -58,8 +60,8 @@ static void put_moments(struct html *h, const struct svg_chart *c)
 
 		html_printf(h, "<path class=\"%s\" stroke=\"%s\"%s d=\"M", m->is_alert ? "alert" : "mark", m->is_alert ? "#c2410c" : "#6b7280",
 			m->is_alert ? "" : " stroke-dasharray=\"4 4\"");
-		svg_pixels(h, svg_x(c->end_ns, (double) m->at_ns));
-		html_printf(h, " %dV%d\"><title>", SVG_TOP, SVG_HEIGHT - SVG_BOTTOM);
+		svg_pixels(h, svg_x(&c->box, c->end_ns, (double) m->at_ns));
+		html_printf(h, " %dV%d\"><title>", (int) c->box.top, (int) c->box.bottom);
 		html_text(h, m->words);
 		html_raw(h, "</title></path>");
 	}
@@ -112,9 +114,9 @@ static bool has_band(const struct vertex *v, size_t n)
 }
 
 /* Ends with v turned round. */
-static void put_band(struct html *h, struct vertex *v, size_t n, size_t line)
+static void put_band(struct html *h, struct vertex *v, size_t n, unsigned line)
 {
-	html_printf(h, "<path class=\"band c%zu\" fill=\"%s\" opacity=\".25\" d=\"M%ld %ldl", line, svg_colors[line], v[0].x, v[0].high);
+	html_printf(h, "<path class=\"band c%u\" fill=\"%s\" opacity=\".25\" d=\"M%ld %ldl", line, svg_colors[line], v[0].x, v[0].high);
 	put_path(h, v, n, high_of);
 	turn_round(v, n);
 	html_printf(h, "L%ld %ldl", v[0].x, v[0].low);
@@ -122,13 +124,13 @@ static void put_band(struct html *h, struct vertex *v, size_t n, size_t line)
 	html_raw(h, "Z\"/>");
 }
 
-static void put_line(struct html *h, struct vertex *v, size_t n, size_t line, bool is_limit)
+static void put_line(struct html *h, struct vertex *v, size_t n, unsigned line, bool is_dashed)
 {
 	if (n > 1 && has_band(v, n)) {
 		put_band(h, v, n, line);
 		turn_round(v, n);
 	}
-	html_printf(h, "<path class=\"line c%zu\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl", line, svg_colors[line], is_limit ? " stroke-dasharray=\"80 40\"" : "", v[0].x,
+	html_printf(h, "<path class=\"line c%u\" fill=\"none\" stroke=\"%s\" stroke-width=\"16\"%s d=\"M%ld %ldl", line, svg_colors[line], is_dashed ? " stroke-dasharray=\"80 40\"" : "", v[0].x,
 		v[0].mean);
 	if (n > 1)
 		put_path(h, v, n, mean_of);
@@ -137,16 +139,16 @@ static void put_line(struct html *h, struct vertex *v, size_t n, size_t line, bo
 	html_raw(h, "\"/>");
 }
 
-static void put_dots(struct html *h, const struct vertex *v, size_t n, size_t line)
+static void put_dots(struct html *h, const struct vertex *v, size_t n, unsigned line)
 {
 	for (size_t i = 0; i < n; i++)
-		html_printf(h, "<circle class=\"c%zu\" fill=\"%s\" cx=\"%ld\" cy=\"%ld\" r=\"28\"/>", line, svg_colors[line], v[i].x, v[i].mean);
+		html_printf(h, "<circle class=\"c%u\" fill=\"%s\" cx=\"%ld\" cy=\"%ld\" r=\"28\"/>", line, svg_colors[line], v[i].x, v[i].mean);
 }
 
 static struct vertex vertex_of(const struct svg_scale *s, const struct svg_point *p, double at_ns)
 {
 	return (struct vertex) {
-		lround(svg_x(s->c->end_ns, at_ns) * SVG_FINE),
+		lround(svg_x(&s->c->box, s->c->end_ns, at_ns) * SVG_FINE),
 		lround(svg_y(s, p->low) * SVG_FINE),
 		lround(svg_y(s, p->mean) * SVG_FINE),
 		lround(svg_y(s, p->high) * SVG_FINE),
@@ -194,8 +196,8 @@ static void put_special(struct html *h, const struct svg_scale *s, const struct 
 		if (!l->points[i].special)
 			continue;
 		html_raw(h, "<text class=\"special\" fill=\"#c2410c\" text-anchor=\"middle\" x=\"");
-		svg_pixels(h, svg_x(s->c->end_ns, ((double) i + 0.5) * (double) s->c->end_ns / SVG_POINTS));
-		html_printf(h, "\" y=\"%d\">%s</text>", SVG_TOP + 10, l->points[i].special);
+		svg_pixels(h, svg_x(&s->c->box, s->c->end_ns, ((double) i + 0.5) * (double) s->c->end_ns / SVG_POINTS));
+		html_printf(h, "\" y=\"%d\">%s</text>", (int) s->c->box.top + 10, l->points[i].special);
 		shown++;
 	}
 }
@@ -210,9 +212,9 @@ static void put_lines(struct html *h, const struct svg_scale *s)
 		size_t n;
 
 		for (size_t at = 0; (n = next_stretch(s, &s->c->lines[line], &at, v)) > 0;) {
-			put_line(h, v, n, line, s->c->lines[line].is_limit);
+			put_line(h, v, n, s->c->lines[line].color, s->c->lines[line].is_dashed);
 			if (has_dots)
-				put_dots(h, v, n, line);
+				put_dots(h, v, n, s->c->lines[line].color);
 		}
 	}
 	html_raw(h, "</g>");
@@ -230,10 +232,10 @@ static void put_references(struct html *h, const struct svg_scale *s)
 
 		if (!svg_is_shown(s, r->value))
 			continue;
-		html_printf(h, "<path class=\"reference\" fill=\"none\" stroke=\"#4b5563\" stroke-dasharray=\"8 4\" d=\"M%d ", SVG_LEFT);
+		html_printf(h, "<path class=\"reference\" fill=\"none\" stroke=\"#4b5563\" stroke-dasharray=\"8 4\" d=\"M%d ", (int) s->c->box.left);
 		svg_pixels(h, y);
-		html_printf(h, "H%d\"/>", SVG_WIDTH - SVG_RIGHT);
-		svg_text(h, SVG_LEFT + 6, y < SVG_TOP + 14 ? y + 13 : y - 4, "start");
+		html_printf(h, "H%d\"/>", (int) s->c->box.right);
+		svg_text(h, s->c->box.left + 6, y < s->c->box.top + 14 ? y + 13 : y - 4, "start");
 		html_printf(h, "%s ", r->label);
 		svg_amount(h, r->value, s->c->amount);
 		html_raw(h, "</text>");
@@ -243,7 +245,7 @@ static void put_references(struct html *h, const struct svg_scale *s)
 /* A triangle that points at the peak, and its words above it. */
 static void put_flag(struct html *h, const struct svg_scale *s)
 {
-	const double x = s->c->flag_ns.known ? svg_x(s->c->end_ns, (double) s->c->flag_ns.value) : 0, y = svg_y(s, s->c->flag);
+	const double x = s->c->flag_ns.known ? svg_x(&s->c->box, s->c->end_ns, (double) s->c->flag_ns.value) : 0, y = svg_y(s, s->c->flag);
 	const double half = (double) strlen(s->c->flag_words ? s->c->flag_words : "") * LETTER / 2;
 
 	if (!s->c->flag_ns.known)
@@ -253,7 +255,7 @@ static void put_flag(struct html *h, const struct svg_scale *s)
 	html_raw(h, " ");
 	svg_pixels(h, y);
 	html_raw(h, "l-5-8h10Z\"/><text class=\"flag\" fill=\"#c2410c\" text-anchor=\"middle\" x=\"");
-	svg_pixels(h, fmin(fmax(x, SVG_LEFT + half), SVG_WIDTH - half));
+	svg_pixels(h, fmin(fmax(x, s->c->box.left + half), s->c->box.right + SVG_RIGHT - half));
 	html_raw(h, "\" y=\"");
 	svg_pixels(h, y - 12);
 	html_raw(h, "\">");
@@ -306,13 +308,23 @@ static void put_above(struct html *h, const struct svg_scale *s)
 	}
 }
 
+void svg_plot(struct html *h, const struct svg_scale *s)
+{
+	put_stretches(h, s->c);
+	svg_grid(h, s);
+	put_moments(h, s->c);
+	put_lines(h, s);
+	put_references(h, s);
+	put_flag(h, s);
+}
+
 void svg_chart(struct html *h, const struct svg_chart *c)
 {
 	const struct svg_scale s = svg_scale(c);
 
 	svg_caption(h, c->run, c->title, c->of);
 	for (size_t i = 0; i < c->n_lines; i++) {
-		html_printf(h, " <span class=\"key c%zu\">", i);
+		html_printf(h, " <span class=\"key c%u\">", c->lines[i].color);
 		html_text(h, c->lines[i].label);
 		put_extent(h, c, &c->lines[i]);
 		html_raw(h, "</span>");
@@ -323,13 +335,8 @@ void svg_chart(struct html *h, const struct svg_chart *c)
 	html_raw(h, *c->of ? " " : "");
 	html_text(h, c->title);
 	html_raw(h, "\">");
-	put_stretches(h, c);
-	svg_grid(h, &s);
-	svg_times(h, c->end_ns, SVG_HEIGHT - 6);
-	put_moments(h, c);
-	put_lines(h, &s);
-	put_references(h, &s);
-	put_flag(h, &s);
+	svg_plot(h, &s);
+	svg_times(h, &c->box, c->end_ns, SVG_HEIGHT - 6);
 	html_raw(h, "</svg>");
 	if (c->note) {
 		html_raw(h, "<p class=\"note\">");

@@ -8,6 +8,7 @@
 
 enum {
 	TICKS = 3,
+	SMALL = 100, /* pixels: a chart of less height has fewer */
 };
 
 static const double reference_reach = 2.5; /* a limit further above the lines than that is told and not drawn */
@@ -25,9 +26,9 @@ static const double ones[] = {
 
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
-double svg_x(uint64_t end_ns, double at_ns)
+double svg_x(const struct svg_box *box, uint64_t end_ns, double at_ns)
 {
-	return SVG_LEFT + (SVG_WIDTH - SVG_RIGHT - SVG_LEFT) * fmin(1, fmax(0, at_ns / (double) end_ns));
+	return box->left + (box->right - box->left) * fmin(1, fmax(0, at_ns / (double) end_ns));
 }
 
 /* Halved first: the span of what users log may be more than a double holds. */
@@ -35,7 +36,7 @@ double svg_y(const struct svg_scale *s, double value)
 {
 	const double share = (value / 2 - s->bottom / 2) / (s->top / 2 - s->bottom / 2);
 
-	return SVG_TOP + (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM) * (1 - fmin(1, fmax(0, share)));
+	return s->c->box.top + (s->c->box.bottom - s->c->box.top) * (1 - fmin(1, fmax(0, share)));
 }
 
 void svg_pixels(struct html *h, double value)
@@ -94,7 +95,7 @@ struct svg_scale svg_scale(const struct svg_chart *c)
 /* What lies between two lines of the grid: a power of two of bytes, 1, 2 or 5 of others; three of them fit at least. */
 static double tick_of(const struct svg_chart *c, const struct html *h, double span)
 {
-	const double most = span / TICKS;
+	const double height = c->box.bottom - c->box.top, most = span / (height < SMALL ? TICKS - 1 : TICKS);
 	const double ten = pow(10, floor(log10(most)));
 	const bool is_bytes = c->amount == AMOUNT_BYTES || c->amount == AMOUNT_RATE;
 
@@ -154,10 +155,10 @@ void svg_grid(struct html *h, const struct svg_scale *s)
 	for (double k = ceil(s->bottom / tick); k * tick <= s->top && k + 1 > k; k++) {
 		const double value = k == 0 ? 0 : k * tick, y = svg_y(s, value);
 
-		html_printf(h, "<path class=\"grid\" fill=\"none\" stroke=\"#e2e5ea\" d=\"M%d ", SVG_LEFT);
+		html_printf(h, "<path class=\"grid\" fill=\"none\" stroke=\"#e2e5ea\" d=\"M%d ", (int) s->c->box.left);
 		svg_pixels(h, y);
-		html_printf(h, "H%d\"/>", SVG_WIDTH - SVG_RIGHT);
-		svg_text(h, SVG_LEFT - 8, fmax(y + 4, SVG_TOP + 6), "end");
+		html_printf(h, "H%d\"/>", (int) s->c->box.right);
+		svg_text(h, s->c->box.left - 8, fmax(y + 4, s->c->box.top + 6), "end");
 		svg_amount(h, value, s->c->amount);
 		html_raw(h, "</text>");
 	}
@@ -181,15 +182,15 @@ static uint64_t time_tick(uint64_t end_ns)
 	return about;
 }
 
-void svg_times(struct html *h, uint64_t end_ns, int y)
+void svg_times(struct html *h, const struct svg_box *box, uint64_t end_ns, int y)
 {
 	const uint64_t tick = time_tick(end_ns);
 	char text[UNITS_LEN];
 
 	for (uint64_t at = 0; at <= end_ns; at += tick) {
-		const double x = svg_x(end_ns, (double) at);
+		const double x = svg_x(box, end_ns, (double) at);
 
-		svg_text(h, x, y, x > SVG_WIDTH - 30 ? "end" : "middle");
+		svg_text(h, x, y, x > box->right - 22 ? "end" : "middle");
 		html_printf(h, "%s</text>", at == 0 ? "0" : units_duration((int64_t) at, text));
 	}
 }

@@ -54,7 +54,7 @@ static void label(struct html *h, double x, int y, double room, const char *text
 static void bar(struct timeline *t, const struct phase *p, unsigned lane)
 {
 	const uint64_t end = p->end_ns ? p->end_ns : t->end_ns;
-	const double from = svg_x(t->end_ns, (double) p->begin_ns), to = svg_x(t->end_ns, (double) end);
+	const double from = svg_x(&svg_report_box, t->end_ns, (double) p->begin_ns), to = svg_x(&svg_report_box, t->end_ns, (double) end);
 	const size_t hue = hue_of(t, p->name);
 	const int top = (int) lane * LANE;
 
@@ -115,7 +115,7 @@ static size_t next_told(const struct html_gather *g, size_t i)
 static void event(struct timeline *t, const struct html_event *e, double room_to)
 {
 	const bool is_mark = e->kind == EVENT_MARK;
-	const double x = svg_x(t->end_ns, (double) e->time_ns);
+	const double x = svg_x(&svg_report_box, t->end_ns, (double) e->time_ns);
 	const int bottom = (int) (t->lanes + 1) * LANE - 2;
 
 	html_printf(t->h, "<path class=\"%s\" fill=\"%s\" d=\"M", is_mark ? "mark" : "flag", is_mark ? "#6b7280" : "#c2410c");
@@ -134,7 +134,7 @@ static void events(struct timeline *t)
 	for (size_t i = next_told(g, 0); i < g->n_events && shown < EVENTS_SHOWN; shown++) {
 		const size_t next = next_told(g, i + 1);
 
-		event(t, &g->events[i], next < g->n_events ? svg_x(t->end_ns, (double) g->events[next].time_ns) : SVG_WIDTH);
+		event(t, &g->events[i], next < g->n_events ? svg_x(&svg_report_box, t->end_ns, (double) g->events[next].time_ns) : SVG_WIDTH);
 		i = next;
 	}
 }
@@ -166,6 +166,6 @@ void svg_timeline(struct html *h, size_t run)
 		name(h, t.lanes, "events");
 	bars(&t);
 	events(&t);
-	svg_times(h, t.end_ns, (int) height - 6);
+	svg_times(h, &svg_report_box, t.end_ns, (int) height - 6);
 	html_raw(h, "</svg></figure>\n");
 }
