@@ -24,6 +24,7 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	const struct export_options options = {
 		.to = given.to ? given.to : "",
 		.table = given.entity,
+		.recent = given.recent,
 		.redact = given.redact,
 		.series = given.series,
 		.n_series = given.n_series,
@@ -37,9 +38,9 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	if (r < 0)
 		return api_err(ret_err, &err, r);
 	if (export_wanted(e))
-		r = replay_frames_of(run->replay, true, export_wanted(e), see_frame, e, &err);
+		r = replay_frames_of(run->replay, export_wants_recent(e), export_wanted(e), see_frame, e, &err);
 	else
-		r = replay_frames(run->replay, given.recent, see_frame, e, &err);
+		r = replay_frames(run->replay, export_wants_recent(e), see_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }

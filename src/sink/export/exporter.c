@@ -152,6 +152,13 @@ const bool *export_wanted(const struct export *e)
 	return e->format->wanted;
 }
 
+bool export_wants_recent(const struct export *e)
+{
+	static const uint64_t short_ns = UINT64_C(400000000000); /* a point of a picture is no more than a window */
+
+	return e->o.recent || (e->format->wanted && job_now(e->job) < short_ns);
+}
+
 bool export_see(struct export *e, const struct frame *frame)
 {
 	names_see(&e->names, frame);

@@ -20,6 +20,7 @@ enum export_table {
 struct export_options {
 	const char *to;     /* "csv", "json", "openmetrics", "perfetto", "svg" */
 	const char *table;  /* "job", "process", "events", ...; NULL: as the format has it */
+	bool recent;        /* the last minutes at full rate; of svg also where they are all of a short run */
 	bool redact;        /* without user, host, commands and names of processes */
 	const char *const *series; /* of svg: which are drawn; n_series 0: the first few */
 	size_t n_series;
@@ -35,8 +36,10 @@ struct export;
  * does not have; or -errno with text. */
 int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err);
 
-/* The readings that it looks at, of METRIC_COUNT, each at full rate where there is one; NULL: all. */
+/* The readings that it looks at, of METRIC_COUNT; NULL: all. */
 const bool *export_wanted(const struct export *e);
+/* Are the last minutes to come at full rate, in place of their windows? */
+bool export_wants_recent(const struct export *e);
 
 /* Each frame, in the order of time. False: nothing more is wanted, export_end says why. */
 bool export_see(struct export *e, const struct frame *frame);

@@ -561,8 +561,8 @@ static double last_of(const struct svg_line *l)
 	return NAN;
 }
 
-/* At the lines' ends, and none upon another. */
-static void put_labels(struct html *h, const struct svg_scale *s)
+/* At the lines' ends, and none upon another. is_named: also where there is but one. */
+static void put_labels(struct html *h, const struct svg_scale *s, bool is_named)
 {
 	const struct svg_chart *c = s->c;
 	bool is_put[SVG_LINES_MOST] = { false };
@@ -589,9 +589,10 @@ static void put_labels(struct html *h, const struct svg_scale *s)
 		html_raw(h, "\" y=\"");
 		svg_pixels(h, at);
 		html_raw(h, "\">");
-		if (c->n_lines > 1)
+		if (c->n_lines > 1 || is_named) {
 			html_short(h, c->lines[next].label, "", 16);
-		html_raw(h, c->n_lines > 1 ? " " : "");
+			html_raw(h, " ");
+		}
 		svg_amount(h, last_of(&c->lines[next]), c->amount);
 		html_raw(h, "</text>");
 	}
@@ -616,7 +617,7 @@ static bool has_points(const struct svg_chart *c)
 	return false;
 }
 
-static void end_chart(struct figure *f)
+static void end_chart(struct figure *f, bool is_named)
 {
 	struct html *h = f->d->h;
 	const struct svg_scale s = svg_scale(&f->d->chart);
@@ -631,7 +632,7 @@ static void end_chart(struct figure *f)
 	html_text(h, s.c->title);
 	html_raw(h, "</text>");
 	svg_plot(h, &s);
-	put_labels(h, &s);
+	put_labels(h, &s, is_named);
 	f->y = s.c->box.bottom;
 }
 
@@ -680,7 +681,7 @@ static void figure_gpus(struct figure *f, bool is_memory)
 		}
 		color++;
 	}
-	end_chart(f);
+	end_chart(f, true);
 }
 
 /* What a loop says of its own speed is drawn only where it is asked for. */
@@ -714,7 +715,7 @@ static void figure_series(struct figure *f)
 		l->is_instants = true;
 		reduce_instants(t, &t->columns[0], f->d->chart.end_ns, l->points);
 		f->d->chart.n_lines++;
-		end_chart(f);
+		end_chart(f, false);
 		shown++;
 	}
 }
@@ -751,7 +752,7 @@ static void figure_charts(struct figure *f)
 	for (size_t i = 0; f->what->has_job && i < sizeof(figure_job) / sizeof(figure_job[0]); i++) {
 		begin_chart(f, figure_job[i].title, figure_job[i].amount, false);
 		add_line(f->d, &figure_job[i], 0, html_gather_find(g, "job", 0));
-		end_chart(f);
+		end_chart(f, false);
 	}
 	for (int is_memory = 0; f->what->has_gpus && is_memory < 2; is_memory++)
 		figure_gpus(f, is_memory);
