@@ -35,13 +35,12 @@ def cores(recording: Recording) -> List[Line]:
                            "FROM job_recent), 1 << 62) UNION ALL SELECT t, cpu_user + cpu_system AS cpu FROM job_recent WHERE cpu NOT NULL "
                            "ORDER BY t")[1]
     line: Line = ("cores", [], [])
-    for at, cpu in rows:
-        if at - rows[0][0] >= RATE_LEAST_NS and at - last[0] >= RATE_LEAST_NS:
+    since, used = rows[0] if rows else (0, 0)
+    for at, cpu in rows[1:]:
+        if at - since >= RATE_LEAST_NS:
             line[1].append(at / 1e9)
-            line[2].append(max((cpu - last[1]) / (at - last[0]), 0.0))
-        elif at != rows[0][0]:
-            continue
-        last = at, cpu
+            line[2].append(max((cpu - used) / (at - since), 0.0))
+            since, used = at, cpu
     return [line] if line[1] else []
 
 

@@ -4,8 +4,6 @@
 #include <errno.h>
 
 #include "sink/json/json_summary.h"
-#include "sink/text/line.h"
-#include "sink/text/progress.h"
 #include "sink/text/text.h"
 
 enum {

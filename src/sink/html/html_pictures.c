@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts without a program: the page's take their place where it runs. Which there are: html_picture.c.
+ * Charts without a program: the page's take their place where it runs. A figure has the most important ones in one picture.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,9 +10,55 @@
 
 #include "base/textwidth.h"
 #include "summary/framework.h"
-#include "sink/html/html_picture.h"
+#include "sink/html/html_svg.h"
+
+/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+
+#define ALONE METRIC_COUNT
+
+/* What a chart has beside its lines. */
+enum picture_about {
+	ABOUT_PEAK = 1 << 0,       /* of the job's RAM, with what was asked for and allowed */
+	ABOUT_MACHINE = 1 << 1,    /* how much RAM it has */
+	ABOUT_CORES = 1 << 2,      /* how many the job may use */
+	ABOUT_GPU = 1 << 3,        /* how much memory it has */
+	ABOUT_ALLOCATORS = 1 << 4, /* what frameworks say of their memory on it */
+	ABOUT_CLOCKS = 1 << 5,     /* when they were held back */
+};
+
+/* The columns of a chart. */
+struct picture {
+	const char *title, *entity;
+	enum svg_amount amount;
+	bool is_loose;
+	unsigned about;
+	struct {
+		const char *label;
+		enum metric metric, added; /* the second is added to the first, or ALONE */
+		bool is_dropped;           /* where it is always 0 */
+		bool is_limit;             /* dashed */
+	} lines[SVG_LINES];
+};
+
+/* Which runs have them: web/wanted.js and web/gpus.js have the same. Reasons why clocks are held back are called as in figure_throttles. */
+static const struct picture pictures[] = {
+	{ "RAM of the job", "job", AMOUNT_BYTES, false, ABOUT_PEAK | ABOUT_MACHINE, { { "job, shared pages once", M_JOB_RAM, ALONE, false, false }, { "swap", M_JOB_SWAP, ALONE, true, false }, { "charged to its cgroup", M_JOB_CGROUP_MEM, ALONE, true, false }, { "private", M_JOB_PRIVATE, ALONE, true, false }, { "shared", M_JOB_SHARED, ALONE, true, false } } },
+	{ "RAM of the machine", "host", AMOUNT_BYTES, false, ABOUT_MACHINE, { { "in use by everybody", M_HOST_MEM_USED, ALONE, false, false }, { "swap", M_HOST_SWAP_USED, ALONE, true, false } } },
+	{ "memory", "gpu", AMOUNT_BYTES, false, ABOUT_GPU | ABOUT_ALLOCATORS, { { "job", M_GPU_JOB_MEM, ALONE, false, false }, { "device", M_GPU_MEM, ALONE, false, false }, { "other jobs", M_GPU_FOREIGN_MEM, ALONE, true, false }, { "unattributed", M_GPU_UNATTRIBUTED_MEM, ALONE, true, false } } },
+	{ "at work", "gpu", AMOUNT_SHARE, false, ABOUT_CLOCKS, { { "SM active", M_GPU_SM_ACTIVE, ALONE, false, false }, { "\"utilisation\": some kernel ran", M_GPU_BUSY, ALONE, false, false }, { "SM occupancy", M_GPU_SM_OCCUPANCY, ALONE, false, false }, { "memory bandwidth", M_GPU_DRAM_ACTIVE, ALONE, false, false }, { "tensor cores", M_GPU_TENSOR_ACTIVE, ALONE, true, false } } },
+	{ "power", "gpu", AMOUNT_WATTS, false, ABOUT_CLOCKS, { { "drawn", M_GPU_POWER, ALONE, false, false }, { "limit", M_GPU_POWER_LIMIT, ALONE, false, true } } },
+	{ "temperature", "gpu", AMOUNT_CELSIUS, true, ABOUT_CLOCKS, { { "GPU", M_GPU_TEMP, ALONE, false, false }, { "its memory", M_GPU_TEMP_MEM, ALONE, false, false } } },
+	{ "held back by", "gpu", AMOUNT_SHARE, false, 0, { { NULL, M_GPU_THROTTLE_POWER, ALONE, true, false }, { NULL, M_GPU_THROTTLE_THERMAL, ALONE, true, false }, { NULL, M_GPU_THROTTLE_HW, ALONE, true, false }, { NULL, M_GPU_THROTTLE_OTHER, ALONE, true, false } } },
+	{ "traffic", "gpu", AMOUNT_RATE, false, 0, { { "PCIe in", M_GPU_PCIE_RX, ALONE, true, false }, { "PCIe out", M_GPU_PCIE_TX, ALONE, true, false }, { "NVLink in", M_GPU_NVLINK_RX, ALONE, true, false }, { "NVLink out", M_GPU_NVLINK_TX, ALONE, true, false } } },
+	{ "Processors in use by the job", "job", AMOUNT_CORES, false, ABOUT_CORES, { { "job", M_JOB_CPU_USER, M_JOB_CPU_SYSTEM, false, false }, { "in the kernel", M_JOB_CPU_SYSTEM, ALONE, false, false } } },
+	{ "Tasks that waited", "host", AMOUNT_SHARE, false, 0, { { "for a processor", M_HOST_PSI_CPU, ALONE, true, false }, { "for memory", M_HOST_PSI_MEM, ALONE, true, false }, { "for a disk", M_HOST_PSI_IO, ALONE, true, false } } },
+	{ "Held back by the cgroup's quota", "job", AMOUNT_SHARE, false, 0, { { "time", M_JOB_CGROUP_THROTTLED, ALONE, true, false } } },
+	{ "Storage", "job", AMOUNT_RATE, false, 0, { { "job reads", M_JOB_READ_BYTES, ALONE, false, false }, { "job writes", M_JOB_WRITE_BYTES, ALONE, false, false } } },
+	{ "Network of the machine", "host", AMOUNT_RATE, false, 0, { { "received", M_HOST_NET_RX, ALONE, true, false }, { "sent", M_HOST_NET_TX, ALONE, true, false } } },
+};
 
 enum {
+	PICTURES = sizeof(pictures) / sizeof(pictures[0]),
 	SERIES_SHOWN = 24,    /* pictures of what the job logged */
 	PHASES_SHOWN = 200,
 	MOMENTS_SHOWN = 200,
@@ -382,18 +428,18 @@ static void picture(struct drawing *d, const struct picture *p, const struct htm
 /* Those of one entity stand together: a device's before the next one's. */
 static void pictures_of(struct drawing *d)
 {
-	for (size_t first = 0, end; first < html_picture_count; first = end) {
-		const char *entity = html_picture_table[first].entity;
+	for (size_t first = 0, end; first < PICTURES; first = end) {
+		const char *entity = pictures[first].entity;
 
 		end = first + 1;
-		while (end < html_picture_count && strcmp(html_picture_table[end].entity, entity) == 0)
+		while (end < PICTURES && strcmp(pictures[end].entity, entity) == 0)
 			end++;
 		for (size_t k = 0; k < d->run->gather->n_tables; k++) {
 			const struct html_table *t = &d->run->gather->tables[k];
 			const bool is_beside = strcmp(t->entity, "gpu") == 0 && figure_gpu_beside(d->run->summary, t->id);
 
 			for (size_t i = first; i < end && t->n > 0 && !is_beside && strcmp(t->entity, entity) == 0; i++)
-				picture(d, &html_picture_table[i], t);
+				picture(d, &pictures[i], t);
 		}
 	}
 }

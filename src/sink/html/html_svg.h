@@ -115,7 +115,7 @@ void svg_figure(struct html *h, const struct svg_figure *what);
 /* Phases and events of a run, where it has any (html_timeline.c). */
 void svg_timeline(struct html *h, size_t run);
 
-/* What html_svg_axes.c has for it and for others. */
+/* What it has for others. */
 struct svg_scale {
 	const struct svg_chart *c;
 	double bottom, top;

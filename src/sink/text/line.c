@@ -3,12 +3,11 @@
  * SINK_LINE: one line of key=value for scripts. The keys and their order are fixed, a value holds no blank, what is
  * not known is "unknown".
  */
-#include "sink/text/line.h"
+#include "sink/text/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "sink/figures.h"
 #include "base/textwidth.h"
 
 /* Blanks would begin a new value. */

@@ -4,11 +4,10 @@
  * processes". Where the line is too narrow for the job's GPUs, the peak and the number of cores give way to them; what it
  * does not hold even then is left out.
  */
-#include "sink/text/progress.h"
+#include "sink/text/text.h"
 
 #include <string.h>
 
-#include "sink/figures.h"
 #include "base/textwidth.h"
 
 /* Adds a part if the line still holds it. */

@@ -66,5 +66,7 @@ void text_evidence(const struct text *t, const struct evidence *e, struct buf *o
  * *ret is the caller's to free(). Returns how many, or -ENOMEM. */
 int text_ordered(const struct text *t, const struct finding ***ret);
 
-/* SINK_TEXT. */
+/* SINK_TEXT, SINK_LINE, SINK_PROGRESS. */
 int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
+int line_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
+int progress_sink(const struct summary *s, const struct sink_options *o, struct buf *out);
