@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a report's figures were had, what could not be, what measuring cost; and the summary as text.
+ * How a report's figures were obtained, what could not be, what measuring cost; and the summary as text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,72 +12,49 @@ enum {
 	TEXT_COLUMNS = 100
 };
 
-static void figure_row(struct html *h, const char *what, const struct ram_figure *r, const struct facts *f)
+/* Those that say how they were obtained. */
+static void figures(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
-	if (!r->peak.known)
-		return;
-	html_printf(h, "<tr><th scope=\"row\">%s</th><td>", what);
-	html_bytes(h, r->peak);
-	html_raw(h, "</td><td>");
-	html_method(h, r, f);
-	html_raw(h, "</td></tr>\n");
-}
+	html_raw(h, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>Obtained by</th></tr></thead><tbody>\n");
+	for (size_t i = 0; i < facts->n; i++) {
+		const struct fact *f = &facts->facts[i];
+		const struct fact how = { .figure = f->figure, .method = f->method, .has_rate = f->has_rate };
+		char name[UNITS_LEN];
 
-static void figures(struct html *h, const struct summary *s)
-{
-	html_raw(h, "<div class=\"scroll\"><table><thead><tr><th>Figure</th><th>Value</th><th>How it was had</th></tr></thead><tbody>\n");
-	figure_row(h, "Peak RAM of the whole job, shared pages once", &s->combined, s->facts);
-	figure_row(h, "Peak RAM of the main process", &s->main, s->facts);
-	figure_row(h, "Peak RAM of its descendants", &s->descendants, s->facts);
-	if (s->gpu_peak.known) {
-		html_raw(h, "<tr><th scope=\"row\">Peak GPU memory of the job</th><td>");
-		html_bytes(h, s->gpu_peak);
-		html_printf(h, "</td><td>%s, by the driver's lists of processes</td></tr>\n", method_name(s->gpu_method));
-	}
-	if (s->user_ns.known && s->system_ns.known) {
-		html_raw(h, "<tr><th scope=\"row\">Processor time</th><td>");
-		html_duration(h, maybe_sum(s->user_ns, s->system_ns));
-		html_raw(h, s->cpu_exact ? "</td><td>exact: all of the job was waited for</td></tr>\n" : "</td><td>at least this: some processes were not waited for</td></tr>\n");
+		if (!f->title || !f->value.known || (!f->figure && f->method == METHOD_UNKNOWN))
+			continue;
+		html_raw(h, "<tr><th scope=\"row\">");
+		html_printf(h, f->gpu ? "%s %s</th><td>" : "%s%s</th><td>", f->gpu ? job_gpu_name(s->job, &f->gpu->gpu, name) : "", f->title);
+		html_fact(h, s, f, "", true, false);
+		html_raw(h, "</td><td>");
+		html_fact(h, s, &how, "", false, true);
+		html_raw(h, "</td></tr>\n");
 	}
 	html_raw(h, "</tbody></table></div>\n"
-		    "<p class=\"note\"><b>exact</b> is the kernel's or the driver's own mark; <b>bounded</b> lies between the two numbers given; "
+		    "<p class=\"note\"><b>exact</b> is the kernel's or the driver's own high-water mark; <b>bounded</b> lies between the two numbers given; "
 		    "<b>sampled</b> was the largest that was seen, at the rate given: the true value is at least that.</p>\n");
 }
 
-static void looks(struct html *h, const struct facts *f)
+static void cost(struct html *h, const struct summary *s, const struct fact_list *facts)
 {
+	const struct facts *f = s->facts;
+	const bool is_none = f->ticks.known && f->ticks.value == 0;
 	char buf[UNITS_LEN];
-	const char *rate = *figure_rate(f, buf) ? buf : "at an unknown rate";
+	size_t n = 0;
 
-	if (f->ticks.known && f->ticks.value == 0) {
-		html_printf(h, f->ended_ns.known ? "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. " : "Memory was not yet due to be looked at again (%s): what is told was read at the run's beginning. ",
-			rate);
-		return;
-	}
-	html_printf(h, "Memory was looked at %s", rate);
-	if (f->ticks.known)
-		html_printf(h, ", %lld times", (long long) f->ticks.value);
-	if (f->late_ticks.known && f->late_ticks.value > 0)
-		html_printf(h, ", %lld of them late", (long long) f->late_ticks.value);
-	if (f->longest_gap_ns.known) {
-		html_raw(h, "; the longest time between two looks was ");
-		html_duration(h, f->longest_gap_ns);
-	}
-	html_raw(h, ". ");
-}
-
-static void cost(struct html *h, const struct facts *f)
-{
 	html_raw(h, "<p>");
-	looks(h, f);
-	if (f->own_cpu_ns.known && f->own_rss_bytes.known) {
-		html_raw(h, "Measuring took ");
-		html_duration(h, f->own_cpu_ns);
-		html_raw(h, " of a processor and ");
-		html_bytes(h, f->own_rss_bytes);
-		html_raw(h, " of memory, outside the job.");
+	if (is_none)
+		html_printf(h, f->ended_ns.known ? "The run was over before memory was first due to be looked at (%s): what is told was read at its beginning and its end. " : "Memory was not yet due to be looked at again (%s): what is told was read at the run's beginning. ",
+			figure_rate(f, buf));
+	for (size_t i = 0; i < facts->n; i++) {
+		const struct fact *fact = &facts->facts[i];
+
+		if (fact->group != FACTS_SAMPLING || (is_none && fact->unit == FACT_COUNT))
+			continue;
+		html_raw(h, n++ > 0 ? "; " : "");
+		html_fact(h, s, fact, fact->label, true, true);
 	}
-	html_raw(h, "</p>\n");
+	html_raw(h, n > 0 ? ".</p>\n" : "</p>\n");
 }
 
 static void notes(struct html *h, const struct summary *s)
@@ -130,15 +107,22 @@ void html_measured(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
 		const struct summary *s = h->runs[i].summary;
+		struct fact_list facts;
+		const int r = facts_make(s, &facts);
 
+		if (r < 0) {
+			h->out->error = r;
+			return;
+		}
 		html_raw(h, "<section class=\"panel\"><h2>How this was measured");
 		html_which(h, i);
 		html_raw(h, "</h2>\n");
-		figures(h, s);
-		cost(h, s->facts);
+		figures(h, s, &facts);
+		cost(h, s, &facts);
 		notes(h, s);
 		origins(h, s);
 		html_raw(h, "</section>\n");
+		facts_done(&facts);
 	}
 }
 

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/textwidth.h"
 #include "sink/html/html_put.h"
 
 enum {
@@ -49,26 +48,6 @@ static const struct tile gpu_tiles[] = {
 	{ "", "work", FACT_GPU_LEAD, { FACT_GPU_BUSY, FACT_GPU_POWER, FACT_GPU_TEMP } },
 };
 
-/* label: also that. value, rest: which parts of it. */
-static void put_fact(struct html *h, const struct html_run *run, const struct fact *f, const char *label, bool value, bool rest)
-{
-	struct buf words = BUF_INIT(1 << 20);
-
-	(void) buf_printf(&words, *label ? "%s " : "%s", label);
-	if (value)
-		fact_value(f, h->o, &words);
-	if (rest)
-		fact_rest(f, run->summary->facts, h->o, &words);
-	if (words.data[0] == ' ' || words.data[0] == NB[0]) /* the figure stands elsewhere */
-		memmove(words.data, words.data + 1, words.len--);
-	html_words(h, &words);
-	if (rest && f->is_apart) {
-		html_raw(h, value ? ", " : "");
-		html_text(h, f->words);
-	}
-	buf_done(&words);
-}
-
 /* "in epoch 2, validate": the phases that it was in, the outermost first. */
 static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
 {
@@ -91,30 +70,31 @@ static void put_phases(struct html *h, const struct job *job, uint64_t at_ns)
 static bool put_tile(struct html *h, const struct html_run *run, const struct fact_list *facts, const struct tile *tile, const struct birth *gpu, const char *kind)
 {
 	const struct fact *f = facts_find(facts, tile->key, gpu ? gpu->id : 0);
+	const struct summary *s = run->summary;
 	char name[UNITS_LEN] = "";
 	size_t empty;
 
 	if (!f)
 		return false;
 	if (gpu)
-		(void) job_gpu_name(run->summary->job, &gpu->gpu, name);
+		(void) job_gpu_name(s->job, &gpu->gpu, name);
 	html_printf(h, "<div class=\"tile %s\"><dt>%s%s%s</dt><dd>", kind ? kind : tile->kind, name, gpu ? " " : "", tile->label);
-	put_fact(h, run, f, "", true, !f->value.known && !f->text);
+	html_fact(h, s, f, "", true, !f->value.known && !f->text);
 	html_raw(h, "</dd><dd class=\"more\">");
 	empty = h->out->len;
 	if (f->value.known && f->of.known && f->of.value > 0)
 		html_printf(h, "<meter max=\"%lld\" value=\"%lld\"></meter> ", (long long) f->of.value, (long long) f->value.value);
 	if (f->value.known || f->text)
-		put_fact(h, run, f, "", false, true);
+		html_fact(h, s, f, "", false, true);
 	for (size_t i = 0; i < LINES_BELOW && tile->below[i] != FACT_END; i++) {
 		const struct fact *below = facts_find(facts, tile->below[i], gpu ? gpu->id : 0);
 
 		if (!below)
 			continue;
 		html_raw(h, h->out->len > empty ? "<br>" : "");
-		put_fact(h, run, below, below->label ? below->label : "", true, true);
+		html_fact(h, s, below, below->label ? below->label : "", true, true);
 		if (below->key == FACT_RAM_AT)
-			put_phases(h, run->summary->job, (uint64_t) below->value.value);
+			put_phases(h, s->job, (uint64_t) below->value.value);
 	}
 	html_raw(h, "</dd></div>\n");
 	return true;

@@ -39,13 +39,23 @@ void html_text(struct html *h, const char *text)
 	buf_done(&clean);
 }
 
-void html_words(struct html *h, struct buf *words)
+void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value, bool rest)
 {
-	for (size_t i = 0; i < words->len; i++)
-		words->data[i] = words->data[i] == NB[0] ? ' ' : words->data[i];
-	html_text(h, words->data);
-	if (words->error && !h->out->error)
-		h->out->error = words->error;
+	struct buf words = BUF_INIT(1 << 20);
+
+	(void) buf_printf(&words, *label && label[strlen(label) - 1] != ' ' ? "%s " : "%s", label);
+	if (value)
+		fact_value(f, h->o, &words);
+	if (rest)
+		fact_rest(f, s->facts, h->o, &words);
+	if (rest && f->is_apart)
+		(void) buf_printf(&words, value ? ", %s" : "%s", f->words);
+	for (size_t i = 0; i < words.len; i++)
+		words.data[i] = words.data[i] == NB[0] ? ' ' : words.data[i];
+	html_text(h, words.data + (words.data[0] == ' '));
+	if (words.error && !h->out->error)
+		h->out->error = words.error;
+	buf_done(&words);
 }
 
 void html_short(struct html *h, const char *text, const char *more, unsigned columns)
@@ -91,15 +101,6 @@ void html_duration(struct html *h, struct maybe ns)
 	char text[UNITS_LEN];
 
 	html_raw(h, ns.known ? units_duration(ns.value, text) : "unknown");
-}
-
-void html_method(struct html *h, const struct ram_figure *r, const struct facts *f)
-{
-	struct buf how = BUF_INIT(4096);
-
-	figure_method(r, f, h->o, &how);
-	escape(h->out, how.data);
-	buf_done(&how);
 }
 
 const char *html_name(const struct summary *s)

@@ -17,8 +17,8 @@ struct html {
 
 /* A text as people see it: no controls, no bytes that are no UTF-8, none of the letters of HTML. */
 void html_text(struct html *h, const char *text);
-/* The same of words with NB in them, which becomes a blank there. */
-void html_words(struct html *h, struct buf *words);
+/* A fact of the summary: its label ("" if that is not wanted), its value, what stands behind that. */
+void html_fact(struct html *h, const struct summary *s, const struct fact *f, const char *label, bool value, bool rest);
 /* Both with a blank between, no wider than so many columns; more may be "" or NULL. */
 void html_short(struct html *h, const char *text, const char *more, unsigned columns);
 /* Markup of ours. */
@@ -28,8 +28,6 @@ void html_printf(struct html *h, const char *format, ...) __attribute__((format(
 /* "22.4 GiB", "unknown". */
 void html_bytes(struct html *h, struct maybe bytes);
 void html_duration(struct html *h, struct maybe ns);
-/* "exact (VmHWM)" */
-void html_method(struct html *h, const struct ram_figure *r, const struct facts *f);
 /* "python[4711]" */
 void html_process(struct html *h, const struct process *p);
 
