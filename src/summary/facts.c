@@ -404,8 +404,10 @@ static void gpu_memory(struct maker *m, const struct birth *b)
 	if (*b->gpu.name) {
 		struct buf name = BUF_INIT(4096);
 
+		f = of_gpu(b, FACT_GPU_OTHER, "", "model", FACT_WORDS, UNKNOWN);
+		f.is_foreign = true;
 		buf_str(&name, b->gpu.name);
-		add(m, of_gpu(b, FACT_GPU_OTHER, "", "model", FACT_WORDS, UNKNOWN))->text = text_of(m, &name);
+		add(m, f)->text = text_of(m, &name);
 	}
 }
 
@@ -588,6 +590,60 @@ static void sampling(struct maker *m)
 		(void) add(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN, .words = "unknown"));
 }
 
+/* ---- what went wrong ----------------------------------------------------------------------------------------------------- */
+
+static void add_text(struct maker *m, struct fact fact, const char *before, const char *text)
+{
+	struct buf copy = BUF_INIT(1 << 20);
+
+	fact.is_foreign = true;
+	buf_printf(&copy, "%s%s", before, text);
+	add(m, fact)->text = text_of(m, &copy);
+}
+
+static void holders(struct maker *m, const struct story *s)
+{
+	const char *title = s->on_gpu ? "GPU memory then" : "RAM then";
+	const bool has_foreign = s->foreign.known && s->foreign.value > 0;
+
+	if (s->n_holders > 0 || has_foreign)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
+				      .words = s->on_gpu ? "GPU" NB "memory" NB "then:" : "RAM" NB "then:"));
+	for (size_t i = 0; i < s->n_holders; i++)
+		(void) add(m, FACT(FACTS_STORY, FACT_PROCESS, "", title, FACT_BYTES, known(s->holders[i].bytes), .process = s->holders[i].process,
+				      .words = s->holders[i].killed ? NB "(killed)" : NULL));
+	if (s->others > 0)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
+				      .more = known(s->others_bytes), .more_unit = FACT_BYTES, .more_before = NB));
+	if (has_foreign)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "not" NB "the" NB "job's", s->on_gpu ? "GPU memory of others at the most" : "RAM of others at the most",
+				      FACT_BYTES, s->foreign));
+}
+
+static void story(struct maker *m)
+{
+	const struct story *s = &m->s->story;
+
+	if (!s->what)
+		return;
+	add_text(m, FACT(FACTS_STORY, FACT_STORY, "at", "what happened after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
+	if (s->memory && s->held.known) {
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "held", "held then", FACT_BYTES, s->held, .begins_line = true));
+		add_known(m, FACT(FACTS_STORY, FACT_STORY, "limit", "limit", FACT_BYTES, s->limit));
+		if (!s->on_gpu)
+			add_known(m, FACT(FACTS_STORY, FACT_STORY, "requested", "requested", FACT_BYTES, s->asked));
+	}
+	if (s->since_ns.known) {
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
+				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .more = s->since_ns, .more_unit = FACT_NS,
+				      .more_before = " since" NB, .begins_line = true));
+		add_known(m, FACT(FACTS_STORY, FACT_STORY, "from", "from", FACT_BYTES, s->from_bytes));
+	}
+	holders(m, s);
+	if (s->advice)
+		add_text(m, FACT(FACTS_STORY, FACT_STORY, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
+}
+
 /* ---- now ----------------------------------------------------------------------------------------------------------------- */
 
 static void gpu_now(struct maker *m, const struct birth *b)
@@ -625,7 +681,7 @@ static void now(struct maker *m)
 }
 
 /* In the order of enum fact_group. */
-static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, now };
+static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, story, now };
 
 int facts_make(const struct summary *s, struct fact_list *ret)
 {

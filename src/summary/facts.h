@@ -24,6 +24,7 @@ enum fact_group {
 	FACTS_IO,
 	FACTS_ENERGY,
 	FACTS_SAMPLING, /* what hiwater did, and what it cost */
+	FACTS_STORY,    /* what went wrong, if something did */
 	FACTS_NOW,      /* the last sample, for a run that goes on */
 };
 
@@ -56,6 +57,7 @@ enum fact_key {
 	FACT_CPU_ENERGY,
 	FACT_GPU_ENERGY,
 	FACT_SAMPLING,
+	FACT_STORY,
 	FACT_RAM_NOW,
 	FACT_CPU_NOW,
 	FACT_GPU_NOW,
@@ -97,7 +99,8 @@ struct fact {
 	const char *words;                    /* a qualifier, with its punctuation: " (sampled)" */
 	bool is_apart;                        /* it is long: its words stand apart where there is room */
 	bool begins_line;
-	char *text, *detail;                  /* the list's; of FACT_WORDS. detail: "exit 137" */
+	char *text, *detail;                  /* the list's, behind the value. detail: "exit 137" */
+	bool is_foreign;                      /* text may hold anything: it is not cleaned yet */
 	const struct birth *gpu;              /* of FACTS_GPU and FACT_GPU_NOW; borrowed from the job, as the next */
 	const struct process *process;        /* of FACT_PROCESS */
 };

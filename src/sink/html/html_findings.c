@@ -22,55 +22,37 @@ static void card(struct html *h, const char *kind, const char *word, const char 
 	html_raw(h, "</h3>");
 }
 
-static void holders(struct html *h, const struct story *t)
-{
-	html_raw(h, "<ul>");
-	for (size_t i = 0; i < t->n_holders; i++) {
-		html_raw(h, "<li>");
-		html_process(h, t->holders[i].process);
-		html_raw(h, " held ");
-		html_bytes(h, known(t->holders[i].bytes));
-		html_raw(h, t->holders[i].killed ? " (killed)</li>" : "</li>");
-	}
-	if (t->others > 0) {
-		html_printf(h, "<li>%zu more held ", t->others);
-		html_bytes(h, known(t->others_bytes));
-		html_raw(h, "</li>");
-	}
-	html_raw(h, "</ul>");
-}
-
-static void story(struct html *h, size_t run, const struct story *t)
+static void story(struct html *h, size_t run, const struct summary *s)
 {
 	static const uint64_t around_ns = UINT64_C(30000000000);
+	const struct story *t = &s->story;
 	const uint64_t from = t->since_ns.known ? (uint64_t) t->since_ns.value : t->at_ns > around_ns ? t->at_ns - around_ns
 												      : 0;
+	struct fact_list facts;
+	const int r = facts_make(s, &facts);
 
-	if (!t->what)
+	if (r < 0)
+		h->out->error = r;
+	if (r < 0 || !t->what) {
+		facts_done(&facts);
 		return;
+	}
 	html_printf(h, "<article class=\"card error\" data-run=\"%zu\" data-from=\"%llu\" data-to=\"%llu\"><h3><span class=\"word\">What happened</span></h3><p>",
 		run, (unsigned long long) from, (unsigned long long) t->at_ns);
-	html_text(h, t->what);
-	html_raw(h, ", at ");
-	html_duration(h, known((int64_t) t->at_ns));
-	html_raw(h, "</p>");
-	if (t->n_holders > 0)
-		holders(h, t);
-	if (t->since_ns.known && t->from_bytes.known) {
-		html_raw(h, "<p>It had grown since ");
-		html_duration(h, t->since_ns);
-		html_raw(h, ", from ");
-		html_bytes(h, t->from_bytes);
-		html_raw(h, ", by ");
-		html_bytes(h, known((int64_t) t->growth_per_s));
-		html_raw(h, " a second.</p>");
+	for (size_t i = 0; i < facts.n; i++) {
+		const struct fact *f = &facts.facts[i];
+
+		if (f->group != FACTS_STORY)
+			continue;
+		html_raw(h, f->begins_line ? "</p><p>" : f->process ? "<br>"
+								    : " ");
+		if (f->process)
+			html_process(h, f->process);
+		html_raw(h, f->process ? " " : "");
+		html_fact(h, s, f, f->label, true, true);
 	}
-	if (t->advice) {
-		html_raw(h, "<p>To try: ");
-		html_text(h, t->advice);
-		html_raw(h, "</p>");
-	}
-	html_raw(h, "</article>\n");
+	html_raw(h, "</p></article>\n");
+	facts_done(&facts);
 }
 
 static void finding(struct html *h, size_t run, const struct finding *f)
@@ -140,7 +122,7 @@ void html_findings(struct html *h)
 			html_raw(h, "</h2>");
 		}
 		html_raw(h, "<div class=\"cards\">\n");
-		story(h, i, &s->story);
+		story(h, i, s);
 		for (int severity = SEVERITY_ERROR; severity >= SEVERITY_HINT; severity--) {
 			for (size_t k = 0; k < s->n_findings; k++) {
 				if (!s->findings[k].fired || (int) s->findings[k].severity != severity)

@@ -63,6 +63,7 @@ static const char *const row_labels[] = {
 	[FACTS_IO] = "I/O",
 	[FACTS_ENERGY] = "Energy",
 	[FACTS_SAMPLING] = "Sampling",
+	[FACTS_STORY] = "Happened",
 };
 
 static void begin_row(struct text *t, const struct fact *fact)
@@ -81,7 +82,8 @@ static void process(struct text *t, const struct fact *fact)
 	bare.at_least = false; /* a sign says it */
 	text_process(t, fact->process, &name);
 	fact_value(&bare, t->o, &amount);
-	layout_part(&t->l, "%s %s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "", amount.data);
+	layout_part(&t->l, "%s %s%s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "", amount.data,
+		fact->words ? fact->words : "");
 	buf_done(&name);
 	buf_done(&amount);
 }
@@ -141,6 +143,11 @@ static void sampling(struct text *t)
 	rows_of(t, FACTS_SAMPLING, FACTS_SAMPLING);
 }
 
+static void story(struct text *t)
+{
+	rows_of(t, FACTS_STORY, FACTS_STORY);
+}
+
 /* In the order in which they are shown. */
 static void (*const rows[])(struct text *t) = {
 	header,
@@ -150,7 +157,7 @@ static void (*const rows[])(struct text *t) = {
 	text_marks,
 	sampling,
 	text_notes,
-	text_story,
+	story,
 	text_findings,
 	text_again,
 };

@@ -29,7 +29,6 @@ void text_phases(struct text *t);
 void text_series(struct text *t);
 void text_marks(struct text *t);
 void text_notes(struct text *t);
-void text_story(struct text *t);
 void text_findings(struct text *t);
 /* "hiwater show 17", and where the recording lies. */
 void text_again(struct text *t);

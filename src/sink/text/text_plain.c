@@ -230,24 +230,7 @@ static void findings(struct text *t)
 
 static void story(struct text *t)
 {
-	const struct story *story = &t->s->story;
-	const char *memory = story->on_gpu ? "GPU memory" : "RAM";
-	char time[UNITS_LEN * 2], number[UNITS_LEN];
-
-	if (!story->what)
-		return;
-	fact(t, "what happened, after %s: %s", units_words((int64_t) story->at_ns, time), story->what);
-	if (story->memory && story->held.known)
-		fact(t, "held then: %s", units_bytes(story->held.value, t->o->units, number));
-	if (story->since_ns.known)
-		fact(t, "%s grew %s a second, since %s after the start", memory,
-			units_bytes((int64_t) story->growth_per_s, t->o->units, number), units_words(story->since_ns.value, time));
-	for (size_t i = 0; i < story->n_holders; i++)
-		fact(t, "%s then, %s, process %d%s: %s", memory, story->holders[i].process->name, story->holders[i].process->pid,
-			story->holders[i].killed ? ", killed" : "", units_bytes(story->holders[i].bytes, t->o->units, number));
-	if (story->foreign.known && story->foreign.value > 0)
-		fact(t, "%s of others at the most: %s", memory, units_bytes(story->foreign.value, t->o->units, number));
-	fact(t, "try: %s", story->advice);
+	facts_of(t, FACTS_STORY, FACTS_STORY);
 }
 
 static void again(struct text *t)

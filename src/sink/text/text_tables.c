@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is a list: the phases, the series.
+ * What is a list: the phases, the series, the marks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -290,5 +290,66 @@ void text_series(struct text *t)
 		layout_break(&t->l);
 		layout_part(&t->l, "and %zu more (show --json has all)", n - SERIES_SHOWN);
 	}
+	layout_end(&t->l);
+}
+
+/* ---- marks --------------------------------------------------------------------------------------------------------- */
+
+static void row(struct text *t, const char *label)
+{
+	layout_row(&t->l, TONE_LABEL, label, TEXT_INDENT);
+}
+
+void text_mark(const struct text *t, const struct mark *mark, struct buf *out)
+{
+	struct buf clean = BUF_INIT(1 << 16);
+
+	text_clean(mark->text, t->o->utf8, &clean);
+	text_shorten(clean.data, MARK_WIDTH, t->o->utf8, out);
+	if (clean.error)
+		out->error = clean.error;
+	buf_done(&clean);
+}
+
+size_t text_marks_shown(const struct text *t, size_t *ret_before)
+{
+	const size_t kept = t->s->job ? job_mark_count(t->s->job) : 0, shown = kept < MARKS_SHOWN ? kept : MARKS_SHOWN;
+
+	*ret_before = (size_t) maybe_max(t->f->marks_seen, known((int64_t) kept)).value - shown;
+	return shown;
+}
+
+const struct mark *text_mark_of(const struct text *t, size_t shown, size_t i)
+{
+	return job_mark(t->s->job, job_mark_count(t->s->job) - shown + i);
+}
+
+static void mark(struct text *t, const char *title, const struct mark *mark)
+{
+	struct buf text = BUF_INIT(1 << 16);
+	char at[UNITS_LEN];
+
+	row(t, title);
+	layout_part(&t->l, "at" NB "%s:", keep_together(units_duration((int64_t) mark->time_ns, at)));
+	text_mark(t, mark, &text);
+	layout_words(&t->l, text.data);
+	layout_end(&t->l);
+	if (text.error)
+		t->l.out->error = text.error;
+	buf_done(&text);
+}
+
+/* The last ones: what was being done when it ended. */
+void text_marks(struct text *t)
+{
+	size_t before;
+	const size_t shown = text_marks_shown(t, &before);
+
+	for (size_t i = 0; i < shown; i++)
+		mark(t, i == 0 ? "Marks" : "", text_mark_of(t, shown, i));
+	if (shown == 0 || before == 0)
+		return;
+	row(t, "");
+	layout_part(&t->l, "and" NB "%zu" NB "more before them", before);
 	layout_end(&t->l);
 }
