@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/gpus_sink.h"
+#include "sink/gpus/gpus_sink.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/summary.h"
 #include "record/read/replay.h"
+#include "summary/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -432,14 +432,17 @@ HIW_API int hiw_run_check(struct hiw_run *run, const char *const *rules, size_t 
 /* A recording in another program's format; docs/export.md says what each holds. */
 struct hiw_export {
 	size_t size;                 /* of this struct */
-	const char *to;              /* "csv", "json", "openmetrics", "perfetto" */
+	const char *to;              /* "csv", "json", "openmetrics", "perfetto", "svg" */
 	const char *entity;          /* "host", "job", "process", "gpu", "gpu_process", "series", "events"; NULL: csv: the
-	                              * job; json: all; openmetrics: all but processes */
+	                              * job; json: all; openmetrics: all but processes; svg: job, gpu and series */
 	bool recent;                 /* the last minutes at full rate in place of their windows */
 	bool redact;                 /* without user, host, commands and names of processes */
 	/* Takes the bytes as they come. Returns 0 or a negative errno, which ends it. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	void *ctx;
+	const char *const *series;   /* of svg: n_series names of what the job logged; 0: the first few */
+	size_t n_series;
+	unsigned width, height;      /* of svg, in pixels: of the picture, of each chart in it; 0: as usual */
 };
 
 /* Exports a run that was opened from a file, finished or not, in memory that does not grow with its length. Returns 0;

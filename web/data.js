@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the data that the page carries (docs/report.md; src/sink/html_encode.h writes it).
+// Reads the data that the page carries (docs/report.md; src/sink/html/html_encode.h writes it).
 
 const SPECIAL = [null, NaN, Infinity, -Infinity]; // codes below FIRST_NUMBER
 const FIRST_NUMBER = 4;

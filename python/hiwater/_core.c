@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -370,6 +371,72 @@ static PyObject *list_stats(PyObject *object, PyObject *unused)
 		object_of(s.rises_per_s, false), object_of(s.risen_per_s, false));
 }
 
+/* ---- a recording as a picture -------------------------------------------------------------------------------------- */
+
+struct text {
+	char *data;
+	size_t len;
+};
+
+static int put_text(void *ctx, const void *data, size_t len)
+{
+	struct text *text = ctx;
+	char *grown = realloc(text->data, text->len + len + 1);
+
+	if (!grown)
+		return -ENOMEM;
+	text->data = grown;
+	memcpy(grown + text->len, data, len);
+	text->len += len;
+	return 0;
+}
+
+/* While other threads run. */
+static int draw(const char *path, struct hiw_export *what, struct text *line, struct hiw_err *err)
+{
+	const struct hiw_style style = { .size = sizeof(style), .width = 1000, .utf8 = true };
+	struct hiw_run *run = NULL;
+	int r = hiw_run_open(path, &run, err);
+
+	if (r == 0)
+		r = hiw_run_export(run, what, err);
+	if (r == 0)
+		r = hiw_run_text(run, HIW_PROGRESS, &style, &line->data, &line->len, err);
+	hiw_run_close(run);
+	return r;
+}
+
+static PyObject *core_svg(PyObject *module, PyObject *args)
+{
+	struct hiw_err err = { "" };
+	struct text svg = { NULL, 0 }, line = { NULL, 0 };
+	struct hiw_export what = { .size = sizeof(what), .to = "svg", .write = put_text, .ctx = &svg };
+	PyObject *series, *made = NULL;
+	const char *path, **names;
+	Py_ssize_t n;
+	int r;
+
+	(void) module;
+	if (!PyArg_ParseTuple(args, "sO", &path, &series))
+		return NULL;
+	names = texts_of(series, &n);
+	if (!names)
+		return NULL;
+	what.series = names;
+	what.n_series = (size_t) n;
+	Py_BEGIN_ALLOW_THREADS r = draw(path, &what, &line, &err);
+	Py_END_ALLOW_THREADS
+
+		PyMem_Free(names);
+	if (r < 0)
+		(void) raise_error(r, &err);
+	else
+		made = Py_BuildValue("s#s#", svg.data, (Py_ssize_t) svg.len, line.data, (Py_ssize_t) line.len);
+	free(svg.data);
+	free(line.data);
+	return made;
+}
+
 /* ---- the module ---------------------------------------------------------------------------------------------------- */
 
 #define WITH_KEYWORDS(function) ((PyCFunction) (void (*)(void))(function))
@@ -418,6 +485,7 @@ static PyModuleDef_Slot module_slots[] = {
 };
 
 static PyMethodDef module_methods[] = {
+	{ "svg", core_svg, METH_VARARGS, NULL },
 	{ "columns", core_columns, METH_VARARGS, NULL },
 	{ 0 },
 };

@@ -24,6 +24,10 @@ class Pushes:
         """Events ever, kept; how many of each kind; risen, fallen; peaks; seconds between begin and end; allocations and their
         bytes a second of those."""
 
+def svg(path: str, series: Sequence[str], /) -> Tuple[str, str]:
+    """A recording as a picture (hiwater export --to svg), and a line about its present. Raises ValueError where it cannot be read or
+    has no such series."""
+
 def columns(uri: str, sql: str, /) -> List[Tuple[str, Union[memoryview, List[Optional[str]]]]]:
     """What a SELECT gives of a recording (a URI of SQLite's), by column: whole numbers ("q") where all are known, else floats
     ("d") with NaN for unknown; texts as a list. Raises OSError."""

@@ -24,9 +24,8 @@ import sys
 import time
 
 from ._errors import Error
-from ._live import after
+from ._live import after, amount, duration, number
 from ._run import Run, _finished
-from ._svg import amount, duration, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,18 +11,80 @@ import sys
 import threading
 import time
 
-from ._course import GIB, Course
-from ._svg import amount, duration, html, number, svg
+from html import escape
+
+from . import _recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional, Sequence
+    from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
     from ._run import Run
 
 PERIOD_S = 0.5
 SHARE_MOST = 0.02
 FAILURES_MOST = 5
+
+
+SERIES_SHOWN = 4  # in the line of text
+LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B7280", "#8B5E1A")  # the picture's own
+DARK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#FFFFFF", "#C49A6C")
+
+# JupyterLab and Notebook 7, VS Code, Colab say of themselves that they are dark.
+_DARK_PAGES = ("[data-jp-theme-light=false] .hiwater", ".vscode-dark .hiwater", ".vscode-high-contrast .hiwater",
+               "html[theme=dark] .hiwater")
+
+
+def _style() -> str:
+    """Text has the colour of the page; lines have one palette for light pages and one for dark ones."""
+    colours = "".join(f".hiwater .line.c{i}{{stroke:var(--hw{i})}}.hiwater .band.c{i},.hiwater circle.c{i},.hiwater text.c{i}"
+                      f"{{fill:var(--hw{i})}}" for i in range(len(LIGHT)))
+    light, dark = ("".join(f"--hw{i}:{colour};" for i, colour in enumerate(palette)) for palette in (LIGHT, DARK))
+    return (f".hiwater{{{light}}}" + ",".join(_DARK_PAGES) + f"{{{dark}}}"
+            ".hiwater svg{max-width:100%;height:auto;display:block;font:11px system-ui,sans-serif}"
+            ".hiwater pre{margin:0;white-space:pre-wrap}.hiwater text{fill:currentColor}.hiwater .ground{fill:none}"
+            ".hiwater .grid{stroke:currentColor;stroke-opacity:.15}.hiwater .phase{fill:currentColor;fill-opacity:.06}" + colours)
+
+
+def number(value: float) -> str:
+    """Three digits."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        return f"{value:.3g}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{max(0, 2 - exponent)}f}"
+
+
+def amount(*values: Optional[int]) -> str:
+    """Bytes, one or from one to another, in the unit of the largest: "9.30 -> 12.4 GiB"."""
+    most = max((v for v in values if v is not None), default=0)
+    unit, by = ("GiB", 1 << 30) if most >= 1 << 30 else ("MiB", 1 << 20)
+    return " -> ".join("?" if v is None else number(v / by) for v in values) + f" {unit}"
+
+
+def duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    return f"{whole // 60}:{whole % 60:02}" if whole >= 60 else f"{seconds:.1f} s"
+
+
+def html(svg: str, text: str) -> str:
+    """For a notebook: the chart, and the text below it."""
+    return f'<div class="hiwater"><style>{_style()}</style>{svg}<pre>{escape(text)}</pre></div>'
+
+
+def picture(recording: _recording.Recording, wanted: Sequence[str]) -> Tuple[str, str]:
+    """The chart as SVG, and what is used now, in words. Raises Error or ValueError."""
+    from ._native import svg
+    from ._plot import is_drawn
+
+    logged = [row for row in recording.query("SELECT name, last FROM series ORDER BY id")[1] if is_drawn(row[0], wanted)]
+    with _recording._reading:
+        drawn, line = svg(recording._file(), [name for name, _ in logged] if wanted else ())
+    return drawn, "   ".join([*line.strip().split("  ")[1:],
+                              *(f"{name} {number(last)}" for name, last in logged[:SERIES_SHOWN] if last is not None)])
 
 
 def notebook() -> Any:
@@ -36,26 +98,13 @@ def notebook() -> Any:
     return import_module("IPython.display").display
 
 
-def present(course: Course, began: float, name: Optional[str]) -> str:
-    """One line of text about now."""
-    parts = [name or "hiwater", duration(time.monotonic() - began)]
-    parts += [f"RAM {amount(int(line.last * GIB))}" for line in course.ram.lines.values() if line.last is not None]
-    parts += [f"CPU {number(line.last)} cores" for line in course.cpu.lines.values() if line.last is not None]
-    parts += [f"{line.label} {number(line.last)} %" for line in course.busy.lines.values() if line.last is not None]
-    parts += [f"{line.label} {amount(int(line.last * GIB))}" for line in course.memory.lines.values() if line.last is not None]
-    for logged, panel in course.logged.items():
-        last = panel.lines[logged].last
-        if last is not None:
-            parts.append(f"{logged} {number(last)}")
-    return "   ".join(parts)
-
-
 class Live:
     """Of one run, from now on until `finish`."""
 
     def __init__(self, run: Run, display: Callable[..., Any], series: Sequence[str] = ()) -> None:
         self._run = run
-        self._course = Course(series)
+        self._series = tuple(series)
+        self._picture = "", ""
         self._began = time.monotonic()
         self._end = threading.Event()
         self._lock = threading.Lock()
@@ -84,7 +133,7 @@ class Live:
             with self._lock:
                 try:
                     if self._run.path:
-                        self._course.read(self._run.recording)
+                        self._picture = picture(self._run.recording, self._series)
                 finally:  # what was read before stays in the picture
                     self._handle.update(self._bundle(text), raw=True)
             self._failures = 0
@@ -93,10 +142,11 @@ class Live:
             self._run._warn(f"the live chart was not drawn: {type(e).__name__}: {e}")
 
     def _bundle(self, text: str) -> Dict[str, str]:
+        svg, now = self._picture
         if text:
-            return {"text/html": html(self._course, text), "image/svg+xml": svg(self._course, text, alone=True), "text/plain": text}
-        line = present(self._course, self._began, self._run.name)
-        return {"text/html": html(self._course, line, max(time.monotonic() - self._began, self._course.end_s)), "text/plain": line}
+            return {"text/html": html(svg, text), "text/plain": text, **({"image/svg+xml": svg} if svg else {})}
+        line = "   ".join(filter(None, [self._run.name or "hiwater", duration(time.monotonic() - self._began), now]))
+        return {"text/html": html(svg, line), "text/plain": line}
 
 
 def after(summary: Any) -> str:

@@ -9,7 +9,7 @@ from ._errors import Error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, List, Optional, Tuple, Union
+    from typing import Callable, List, Optional, Sequence, Tuple, Union
 
     from . import _core
 
@@ -45,4 +45,5 @@ def _found() -> ModuleType:
 
 _module = _found()
 Pushes: type[_core.Pushes] = _module.Pushes
+svg: Callable[[str, Sequence[str]], Tuple[str, str]] = _module.svg
 columns: Callable[[str, str], List[Tuple[str, Union[memoryview, List[Optional[str]]]]]] = _module.columns

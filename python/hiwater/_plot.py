@@ -2,7 +2,8 @@
 """A recording as a figure. matplotlib is imported here alone."""
 from __future__ import annotations
 
-from ._course import FRAMEWORK, LOOP, Course
+import re
+
 from ._errors import Error
 
 TYPE_CHECKING = False
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     Line = Tuple[str, List[float], List[Optional[float]]]
 
 GIB = 1 << 30
+FRAMEWORK = re.compile(r"(torch|jax|tensorflow)/([^/]+)/(\w+)$")
+LOOP = ("data_wait", "step_time", "steps")  # of callbacks and wrap_loader: drawn only where they are asked for
+RATE_LEAST_NS = 200_000_000  # counters move in steps of 10 ms
 
 
 def scaled(values: List[Any], by: float) -> List[Optional[float]]:
@@ -27,9 +31,17 @@ def memory(recording: Recording) -> List[Line]:
 
 def cores(recording: Recording) -> List[Line]:
     """From reading to reading: a window has a counter's last value, but not when that was read."""
-    course = Course()
-    course.read_job(recording)
-    return [("cores", [t for t, _ in line.points], [v for _, v in line.points]) for line in course.cpu.lines.values()]
+    rows = recording.query("SELECT t, cpu_user + cpu_system AS cpu FROM job_sample WHERE cpu NOT NULL AND t + span <= coalesce((SELECT min(t) "
+                           "FROM job_recent), 1 << 62) UNION ALL SELECT t, cpu_user + cpu_system AS cpu FROM job_recent WHERE cpu NOT NULL "
+                           "ORDER BY t")[1]
+    line: Line = ("cores", [], [])
+    since, used = rows[0] if rows else (0, 0)
+    for at, cpu in rows[1:]:
+        if at - since >= RATE_LEAST_NS:
+            line[1].append(at / 1e9)
+            line[2].append(max((cpu - used) / (at - since), 0.0))
+            since, used = at, cpu
+    return [line] if line[1] else []
 
 
 def by_gpu(recording: Recording, metric: str, unit: float) -> List[Line]:

@@ -10,10 +10,10 @@
 
 #include "api/handles.h"
 #include "base/cleanup.h"
-#include "job/comparison.h"
 #include "record/history/history.h"
 #include "rules/verdict.h"
-#include "sink/compare_runs.h"
+#include "sink/compare/compare_runs.h"
+#include "summary/comparison.h"
 
 /* A recording that is to be compared. */
 struct candidate {

@@ -17,9 +17,9 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 #include "gpu/gpu.h"
-#include "job/gpus_now.h"
-#include "sink/gpus_sink.h"
+#include "sink/gpus/gpus_sink.h"
 #include "source/nvidia/cuda/order.h"
+#include "summary/gpus_now.h"
 
 enum {
 	COMMAND_MOST = 4096,

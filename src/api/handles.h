@@ -7,7 +7,6 @@
 #include "api/internal.h"
 #include "base/err.h"
 #include "base/root.h"
-#include "job/summary.h"
 #include "record/read/replay.h"
 #include "record/write/record.h"
 #include "rules/engine.h"
@@ -16,6 +15,7 @@
 #include "sink/sink.h"
 #include "source/host/scheduler.h"
 #include "source/process/pushed.h"
+#include "summary/summary.h"
 
 /* Frames as hiwater.h has them. */
 struct public_frames {

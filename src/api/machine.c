@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "gpu/gpu.h"
-#include "sink/html.h"
+#include "sink/html/html.h"
 #include "source/source.h"
 
 /* ---- from inside a job ----------------------------------------------------------------------------------------------- */

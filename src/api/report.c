@@ -8,7 +8,7 @@
 
 #include "api/handles.h"
 #include "record/history/history.h"
-#include "sink/html.h"
+#include "sink/html/html.h"
 
 /* One run of a page: its job anew, since a redacted one is no longer what the caller's handle holds. */
 struct reported {

@@ -17,7 +17,7 @@
 #include "findings/story.h"
 #include "record/history/history.h"
 #include "rules/verdict.h"
-#include "sink/exporter.h"
+#include "sink/export/exporter.h"
 #include "sink/sink.h"
 
 /* Under this the rules that look at earlier runs do not fire, and the history need not be read. */
@@ -472,7 +472,12 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	const struct export_options options = {
 		.to = given.to ? given.to : "",
 		.table = given.entity,
+		.recent = given.recent,
 		.redact = given.redact,
+		.series = given.series,
+		.n_series = given.n_series,
+		.width = given.width,
+		.height = given.height,
 		.write = given.write,
 		.ctx = given.ctx,
 	};
@@ -480,7 +485,10 @@ int hiw_run_export(struct hiw_run *run, const struct hiw_export *what, struct hi
 	r = run->replay ? export_new(run->job, &options, &e, &err) : err_set(&err, -EINVAL, "a live run is exported from its file, not from its recorder");
 	if (r < 0)
 		return api_err(ret_err, &err, r);
-	r = replay_frames(run->replay, given.recent, export_frame, e, &err);
+	if (export_wanted(e))
+		r = replay_frames_of(run->replay, export_wants_recent(e), export_wanted(e), export_frame, e, &err);
+	else
+		r = replay_frames(run->replay, export_wants_recent(e), export_frame, e, &err);
 	end = export_end(e, r == 0, &end_err);
 	return end < 0 ? api_err(ret_err, &end_err, end) : api_err(ret_err, &err, r);
 }

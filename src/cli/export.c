@@ -7,15 +7,24 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 
-#define TO_CHOICES     "csv|json|openmetrics|perfetto"
+#define TO_CHOICES     "csv|json|openmetrics|perfetto|svg"
 #define ENTITY_CHOICES "host|job|process|gpu|gpu_process|series|events"
+
+enum {
+	SERIES_MOST = 64,
+	PIXELS_MOST = 10000,
+};
 
 static struct {
 	const char *to, *entity, *output;
 	bool recent, redact;
+	const char *series[SERIES_MOST];
+	size_t n_series;
+	unsigned width, height;
 } arg_export;
 
 static int take_to(const char *value, void *dest, struct err *err)
@@ -32,6 +41,26 @@ static int take_entity(const char *value, void *dest, struct err *err)
 
 	*(const char **) dest = value;
 	return i < 0 ? i : 0;
+}
+
+static int take_series(const char *value, void *dest, struct err *err)
+{
+	(void) dest;
+	if (arg_export.n_series == SERIES_MOST)
+		return err_set(err, -EINVAL, "at most %d series", SERIES_MOST);
+	arg_export.series[arg_export.n_series++] = value;
+	return 0;
+}
+
+static int take_pixels(const char *value, void *dest, struct err *err)
+{
+	uint64_t pixels;
+	const char *p = value;
+
+	if (parse_u64(&p, &pixels) < 0 || *p || pixels < 1 || pixels > PIXELS_MOST)
+		return err_set(err, -EINVAL, "'%s' is no number of pixels from 1 to %d", value, PIXELS_MOST);
+	*(unsigned *) dest = (unsigned) pixels;
+	return 0;
 }
 
 /* ---- where it goes -------------------------------------------------------------------------------------------------- */
@@ -70,6 +99,10 @@ static int export_to(struct hiw_run *run, struct target *target, struct hiw_err 
 		.redact = arg_export.redact,
 		.write = put,
 		.ctx = target,
+		.series = arg_export.series,
+		.n_series = arg_export.n_series,
+		.width = arg_export.width,
+		.height = arg_export.height,
 	};
 
 	return hiw_run_export(run, &what, err);
@@ -142,6 +175,9 @@ static const struct opt opts[] = {
 	{ 'o', "output", OPT_FILE, "FILE", "into FILE, which is whole or not there", opt_text, (void *) &arg_export.output },
 	{ 0, "entity", OPT_CHOICE, ENTITY_CHOICES, "what of it (csv: job; json: all; openmetrics: all but processes)", take_entity,
 		(void *) &arg_export.entity },
+	{ 0, "series", OPT_TEXT, "NAME", "svg: what the job logged as NAME, in place of the first four; may be given again", take_series, NULL },
+	{ 0, "width", OPT_TEXT, "PIXELS", "svg: of the picture (820)", take_pixels, &arg_export.width },
+	{ 0, "height", OPT_TEXT, "PIXELS", "svg: of each chart in it (74)", take_pixels, &arg_export.height },
 	{ 0, "recent", OPT_NONE, NULL, "the last minutes at full rate in place of their windows", opt_flag, &arg_export.recent },
 	{ 0, "redact", OPT_NONE, NULL, "without user, host, commands and names of processes", opt_flag, &arg_export.redact },
 	{ 0 },
@@ -156,6 +192,7 @@ static const char *const prose[] = {
 	"openmetrics has timestamps, for promtool tsdb create-blocks-from openmetrics; processes are in it only if asked for "
 	"(--entity process), since each makes series of its own. It needs room for the samples in TMPDIR (/var/tmp).",
 	"perfetto is a trace for ui.perfetto.dev: counters, lifetimes of processes, phases and marks.",
+	"svg is a picture: CPUs, RAM, GPUs and what the job logged, one below the other over the same time.",
 	"The exit status is 0, 1 if there is no such run or it cannot be read or written, 2 for a command line that makes no "
 	"sense.",
 	NULL,
@@ -170,6 +207,8 @@ static const char *const examples[] = {
 	"to be opened in ui.perfetto.dev",
 	"hiwater export base --to openmetrics -o run.om",
 	"for promtool tsdb create-blocks-from openmetrics run.om DATA",
+	"hiwater export last --to svg --series loss -o run.svg",
+	"a picture of the run, with the loss that it logged",
 	NULL,
 };
 
@@ -177,7 +216,7 @@ const struct command command_export = {
 	.name = "export",
 	.usage = "[options] --to FORMAT [RUN]",
 	.operands = WHAT_A_RUN_IS " Without one it is the last.",
-	.sentence = "a run for other programs: CSV, JSON, OpenMetrics, Perfetto",
+	.sentence = "a run for other programs: CSV, JSON, OpenMetrics, Perfetto, SVG",
 	.prose = prose,
 	.examples = examples,
 	.opts = opts,

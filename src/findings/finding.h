@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "findings/findings.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* What is known when rules are judged. */
 struct known_of_run {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* Earlier runs of the same name or command, for the rules that must not judge by one run; and other ranks of it. */
 /* How long a step took on another rank of the same job. */

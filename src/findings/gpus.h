@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 enum {
 	GPUS_MOST = 64

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* What a process held at its last look before the moment. */
 struct story_held {

@@ -28,9 +28,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "gpu/read_budget.h"
 #include "model/frame.h"
 #include "model/framebuf.h"
-#include "gpu/read_budget.h"
 #include "source/source.h"
 
 struct gpus_now;

@@ -19,8 +19,8 @@
 #pragma once
 
 #include "base/map.h"
-#include "model/framebuf.h"
 #include "job/job.h"
+#include "model/framebuf.h"
 #include "source/source.h"
 
 struct gpu_device;

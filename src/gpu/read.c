@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "gpu/ids.h"
 #include "gpu/gpu_internal.h"
-#include "job/gpus_now.h"
+#include "gpu/ids.h"
+#include "summary/gpus_now.h"
 
 /* A source and its helper. */
 struct origin {

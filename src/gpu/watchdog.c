@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of silences are also known to job/summary_gpu_told.c, which drops what a later one says
+ * Words of silences are also known to summary/summary_gpu_told.c, which drops what a later one says
  * better (is_told_better).
  */
 #include "gpu/watchdog.h"

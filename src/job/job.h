@@ -288,6 +288,31 @@ size_t job_event_count(const struct job *job);                    /* the last 10
 const struct event *job_event(const struct job *job, size_t i);
 uint64_t job_now(const struct job *job);                          /* time of the last frame */
 
+/* ---- for who makes answers of it ----------------------------------------------------------------------------------- */
+
+enum {
+	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
+};
+
+/* The largest that hiwater itself can have been in main's ru_maxrss. */
+int64_t image_before_exec(const struct facts *f);
+
+/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
+static inline bool process_is_in_another(const struct process *p)
+{
+	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
+}
+
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- storing it: the recording's summary, process, meta tables ---------------------------------------------------- */
 
 /* Calls see for each accumulator with n > 0 of host, job, GPUs and processes on them. */

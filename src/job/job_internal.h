@@ -55,7 +55,6 @@ enum {
 	NOT_ALIVE = UINT32_MAX,
 	MAX_MEMBERS = 1 << 24,
 	MAX_EVENTS = 1000,
-	FAULT_AROUND = 65536,    /* bytes: the most that a fault maps of a file (fault_around_bytes), where pages are no larger */
 };
 
 /* A counter of a process: what it rose by since it was born or first seen. */
@@ -197,16 +196,6 @@ static inline struct held held_of(const struct live *l)
 	return (struct held) { anon_of(l), l->rss - anon_of(l) };
 }
 
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* What a live one had that no total may have told of: a mark, or what was read last. */
 static inline int64_t untold_of(const struct live *l)
 {
@@ -217,12 +206,6 @@ static inline int64_t untold_of(const struct live *l)
 static inline bool own_is_marked(const struct family *f, const struct live *l)
 {
 	return l->own.mark_seq > f->base_seq && l->own.mark_seq > l->own.forked_seq;
-}
-
-/* Do another's counters come to have its own? Orphans are waited for by hiwater, and who lives on by nobody. */
-static inline bool process_is_in_another(const struct process *p)
-{
-	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
 }
 
 /* GPUs, or processes on them, in the order of birth. */
@@ -373,8 +356,6 @@ void kin_drop(struct job *job, struct member *m);
 /* job_ends.c */
 
 int end_take(struct job *job, const struct end *end, uint64_t time_ns);
-/* The largest that hiwater itself can have been in main's ru_maxrss. */
-int64_t image_before_exec(const struct facts *f);
 
 /* job_read.c */
 

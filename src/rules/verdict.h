@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "job/summary.h"
 #include "rules/engine.h"
+#include "summary/summary.h"
 
 enum verdict_kind {
 	VERDICT_PASS,

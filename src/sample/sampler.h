@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/root.h"
-#include "model/frame.h"
 #include "job/job.h"
+#include "model/frame.h"
 #include "source/source.h"
 
 enum sampler_cgroup {

@@ -1,84 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "sink/figures.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/parse.h"
 #include "base/textwidth.h"
 
 #define NS_PER_S 1000000000
-
-/* signal(7); real-time signals have no names. */
-static const struct {
-	int number;
-	const char *name;
-} signals[] = {
-	{ SIGHUP, "SIGHUP" },
-	{ SIGINT, "SIGINT" },
-	{ SIGQUIT, "SIGQUIT" },
-	{ SIGILL, "SIGILL" },
-	{ SIGTRAP, "SIGTRAP" },
-	{ SIGABRT, "SIGABRT" },
-	{ SIGBUS, "SIGBUS" },
-	{ SIGFPE, "SIGFPE" },
-	{ SIGKILL, "SIGKILL" },
-	{ SIGUSR1, "SIGUSR1" },
-	{ SIGSEGV, "SIGSEGV" },
-	{ SIGUSR2, "SIGUSR2" },
-	{ SIGPIPE, "SIGPIPE" },
-	{ SIGALRM, "SIGALRM" },
-	{ SIGTERM, "SIGTERM" },
-	{ SIGXCPU, "SIGXCPU" },
-	{ SIGXFSZ, "SIGXFSZ" },
-	{ SIGVTALRM, "SIGVTALRM" },
-	{ SIGPROF, "SIGPROF" },
-	{ SIGIO, "SIGIO" },
-	{ SIGPWR, "SIGPWR" },
-	{ SIGSYS, "SIGSYS" },
-};
-
-const char *figure_signal(int signal, char buf[UNITS_LEN])
-{
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		if (signals[i].number == signal)
-			return signals[i].name;
-	}
-	(void) snprintf(buf, UNITS_LEN, "signal %d", signal);
-	return buf;
-}
-
-struct ending ending_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-	const struct maybe code = job_exit_code(f);
-	const int status = (int) f->exit_status.value;
-	struct ending end = { .outcome = OUTCOME_EXIT, .code = (int) code.value, .code_known = code.known };
-
-	if (!code.known)
-		end.outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED;
-	else if (f->stopped_by.known)
-		end.outcome = OUTCOME_LIMIT;
-	else if (WIFSIGNALED(status)) {
-		end.outcome = OUTCOME_SIGNAL;
-		end.signal = WTERMSIG(status);
-	}
-	return end;
-}
-
-bool figure_outlived(const struct summary *s)
-{
-	static const int64_t least_ns = 1000000, least_share = 100;
-	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
-
-	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns && beyond_ns >= s->wall_ns.value / least_share;
-}
 
 /* Without printf's %f, which writes the locale's decimal point. */
 static char *fixed(double value, unsigned decimals, char buf[UNITS_LEN])
@@ -148,19 +79,6 @@ char *figure_rate(const struct facts *f, char buf[UNITS_LEN])
 	return buf;
 }
 
-struct ceiling ceiling_of(const struct summary *s)
-{
-	const struct facts *f = s->facts;
-	struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
-	bool limit_counts = limit.known && (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
-
-	if (f->request_bytes.known && !(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
-		return (struct ceiling) { f->request_bytes, "requested" };
-	if (limit_counts)
-		return (struct ceiling) { limit, "limit" };
-	return (struct ceiling) { f->capacity_bytes, "on this machine" };
-}
-
 /* Bounds that differ by no more than a hundredth are as good as one number. */
 static void bounds(const struct ram_figure *r, const struct sink_options *o, struct buf *out)
 {
@@ -179,17 +97,6 @@ static void bounds(const struct ram_figure *r, const struct sink_options *o, str
 		keep_together(low), keep_together(high));
 }
 
-char *figure_sampled(enum method method, const struct facts *f, char buf[2 * UNITS_LEN])
-{
-	char rate[UNITS_LEN];
-	const bool has_rate = figure_rate(f, rate)[0] != '\0';
-
-	buf[0] = '\0';
-	if (method == METHOD_SAMPLED)
-		(void) snprintf(buf, 2 * UNITS_LEN, NB "sampled%s%s", has_rate ? NB : "", keep_together(rate));
-	return buf;
-}
-
 void figure_method(const struct ram_figure *r, const struct facts *f, const struct sink_options *o, struct buf *out)
 {
 	char rate[UNITS_LEN];
@@ -201,20 +108,6 @@ void figure_method(const struct ram_figure *r, const struct facts *f, const stru
 		buf_printf(out, NB "%s", keep_together(rate));
 	if (r->source && r->method != METHOD_UNKNOWN)
 		buf_printf(out, " (%s)", r->source);
-}
-
-struct maybe figure_risen(const struct summary *s, enum metric metric)
-{
-	const struct acc *acc = s->job ? job_acc(s->job, metric, 0) : NULL;
-
-	return acc && acc->n > 0 ? known(acc->max - acc->min) : UNKNOWN;
-}
-
-struct maybe figure_cores(const struct facts *f)
-{
-	struct maybe all = f->cpus.known ? known(f->cpus.value * 1000000) : UNKNOWN;
-
-	return maybe_min(all, f->limit_cpu_ppm);
 }
 
 char *figure_core_count(int64_t ppm, char buf[UNITS_LEN])
@@ -238,38 +131,6 @@ bool figure_run(const struct facts *f, const struct sink_options *o, uint64_t *r
 	*ret = number;
 	return true;
 }
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct process *x = *(const struct process *const *) a, *y = *(const struct process *const *) b;
-
-	if (x->peak_bytes != y->peak_bytes)
-		return x->peak_bytes < y->peak_bytes ? 1 : -1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n)
-{
-	size_t n = job ? job_process_count(job) : 0;
-	const struct process **list = n > 0 ? calloc(n, sizeof(*list)) : NULL;
-
-	if (n > 0 && !list)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		list[i] = job_process(job, i);
-	if (n > 0)
-		qsort(list, n, sizeof(*list), larger_first);
-	*ret = list;
-	*ret_n = n;
-	return 0;
-}
-
-const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
-	{ M_GPU_THROTTLE_POWER, "power limit" },
-	{ M_GPU_THROTTLE_THERMAL, "heat" },
-	{ M_GPU_THROTTLE_HW, "hardware" },
-	{ M_GPU_THROTTLE_OTHER, "other reasons" },
-};
 
 /* Facts are lines of KEY=VALUE. A first one that is called like the phase is its number: "epoch 3". */
 void figure_phase(const struct phase *p, bool all, struct buf *out)
@@ -301,32 +162,138 @@ char *keep_together(char *text)
 	return text;
 }
 
-bool figure_has_gpus(const struct summary *s)
+/* ---- facts ------------------------------------------------------------------------------------------------------------- */
+
+static const char *energy(int64_t uj, bool plain, char buf[UNITS_LEN])
 {
-	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
-	       (s->facts->gpu_asked.known && s->facts->gpu_asked.value == 0);
+	static const double uj_a_wh = 3.6e9;
+	const bool is_long = (double) uj >= uj_a_wh;
+	char number[UNITS_LEN];
+
+	(void) snprintf(buf, UNITS_LEN, "%.20s %s", figure_number((double) uj / (is_long ? uj_a_wh : 1e6), number),
+		is_long ? plain ? "watt hours" : "Wh" : plain ? "joules"
+							      : "J");
+	return buf;
 }
 
-bool figure_gpu_used(const struct summary *s, uint32_t id)
+static const char *percent(int64_t part, int64_t whole, bool plain, char buf[UNITS_LEN])
 {
-	enum method method;
-	const struct maybe held = summary_gpu_job_peak(s, id, &method);
+	const size_t len = strlen(units_percent(part, whole, buf));
 
-	return !held.known || held.value > 0;
+	if (plain && len > 0)
+		(void) snprintf(buf + len - 1, UNITS_LEN - (len - 1), "percent");
+	return buf;
 }
 
-bool figure_gpu_beside(const struct summary *s, uint32_t id)
+/* like: a number of the same unit stands before it, in which this one is told; UNKNOWN: none does. */
+static void put_number(struct maybe value, enum fact_unit unit, struct maybe like, const struct sink_options *o, struct buf *out)
 {
-	const size_t few = 2, n = job_gpu_count(s->job);
-	bool any = n > few;
+	char text[UNITS_LEN * 2] = "", number[UNITS_LEN];
 
-	for (size_t i = 0; i < n; i++)
-		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
-	return any && !figure_gpu_used(s, id);
+	if (!value.known)
+		return;
+	switch (unit) {
+	case FACT_WORDS:
+		break;
+	case FACT_BYTES:
+		(void) (like.known && !o->plain ? units_bytes_like(value.value, like.value, o->units, text) : units_bytes(value.value, o->units, text));
+		break;
+	case FACT_BYTES_PER_S:
+		(void) snprintf(text, sizeof(text), "%s/s", units_bytes(value.value, o->units, number));
+		break;
+	case FACT_NS:
+		(void) (o->plain ? units_words(value.value, text) : units_duration(value.value, text));
+		break;
+	case FACT_INTERVAL:
+		(void) snprintf(text, sizeof(text), "%s%s", value.value <= NS_PER_S ? "at " : "",
+			figure_rate(&(struct facts) { .interval_ns = value }, number));
+		break;
+	case FACT_COUNT:
+		(void) snprintf(text, sizeof(text), "%lld", (long long) value.value);
+		break;
+	case FACT_CORES:
+		(void) (like.known ? figure_core_count(value.value, text) : figure_number((double) value.value / 1e6, text));
+		break;
+	case FACT_SHARE:
+		(void) percent(value.value, 1000000, o->plain, text);
+		break;
+	case FACT_UJ:
+		(void) energy(value.value, o->plain, text);
+		break;
+	case FACT_UW:
+		(void) snprintf(text, sizeof(text), "%s%s", figure_number((double) value.value / 1e6, number), like.known ? "" : o->plain ? " watts"
+																	  : " W");
+		break;
+	case FACT_MCEL:
+		(void) snprintf(text, sizeof(text), "%lld %s", (long long) (value.value + 500) / 1000, o->plain ? "degrees Celsius" : "C");
+		break;
+	}
+	(void) buf_str(out, keep_together(text));
 }
 
-const char *figure_gpu_lead(enum metric lead)
+void fact_value(const struct fact *fact, const struct sink_options *o, struct buf *out)
 {
-	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
-										     : "busy";
+	if (fact->value.known && (fact->at_least || fact->at_most))
+		buf_str(out, fact->at_least ? "at" NB "least" NB : "at" NB "most" NB);
+	put_number(fact->value, fact->unit, UNKNOWN, o, out);
+	if (fact->text && fact->is_foreign)
+		(void) text_clean(fact->text, o->utf8, out);
+	else
+		buf_str(out, fact->text ? fact->text : "");
+}
+
+/* "of 64.0 requested (35 %)" */
+static void put_share(const struct fact *fact, const struct sink_options *o, struct buf *out)
+{
+	char text[UNITS_LEN];
+
+	buf_str(out, fact->unit == FACT_CORES ? NB "of" NB : " of" NB);
+	put_number(fact->of, fact->unit, fact->value, o, out);
+	buf_printf(out, "%s%s", fact->of_words ? " " : "", fact->of_words ? fact->of_words : "");
+	if (fact->is_percent_hidden)
+		return;
+	(void) percent(fact->value.value, fact->of.value, o->plain, text);
+	buf_printf(out, o->plain ? ", %s%s" : " (%s%s)", keep_together(text), fact->percent_words ? fact->percent_words : "");
+}
+
+static void put_method(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
+{
+	char rate[UNITS_LEN];
+
+	if (!fact->figure && fact->method == METHOD_UNKNOWN)
+		return;
+	buf_str(out, fact->unit == FACT_WORDS ? "" : o->plain ? ", "
+							      : " ");
+	if (fact->figure)
+		figure_method(fact->figure, f, o, out);
+	else
+		buf_str(out, method_name(fact->method));
+	if (fact->has_rate && figure_rate(f, rate)[0])
+		buf_printf(out, NB "%s", keep_together(rate));
+}
+
+void fact_rest(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
+{
+	const bool has_no_end = fact->text && strcmp(fact->text, "no end") == 0;
+
+	if (fact->detail && *fact->detail)
+		buf_printf(out, has_no_end ? ": %s" : " (%s)", fact->detail);
+	if (fact->after && !(o->plain && fact->title && strstr(fact->title, fact->after))) /* "processes: 9" */
+		buf_printf(out, NB "%s", fact->after);
+	if (fact->of.known && fact->value.known)
+		put_share(fact, o, out);
+	if (fact->more.known) {
+		buf_str(out, fact->more_before);
+		put_number(fact->more, fact->more_unit, fact->more_unit == fact->unit ? fact->value : UNKNOWN, o, out);
+		buf_str(out, fact->more_after ? fact->more_after : "");
+	}
+	put_method(fact, f, o, out);
+	if (fact->words && (!fact->is_apart || o->plain))
+		buf_printf(out, "%s%s", fact->is_apart ? ", " : "", fact->words);
+}
+
+void fact_words(const struct fact *fact, const struct facts *f, const struct sink_options *o, struct buf *out)
+{
+	fact_value(fact, o, out);
+	fact_rest(fact, f, o, out);
 }

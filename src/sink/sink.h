@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sinks: from a summary (later: job and frames) to bytes. An output is a file NAME.c and a row in sink.c's table.
+ * Sinks: from a summary to bytes. The options that all outputs share, and the outputs of one summary, each a row in the
+ * table of sink/text/sink.c. That file is not beside this header, since every folder of sink/ includes the header.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/units.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 /* What the progress line remembers from one line to the next: processor use "lately" needs two points. The caller
  * keeps it, all zero at first; the sink moves it on. */

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 from cli_helpers import DEADLINE, HIWATER, ROOT, Tool, wait_for
@@ -20,6 +21,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from stress_jobs import BUILD
 from trace_data import Seen, rows_of, trace_of
 
+SVG = "{http://www.w3.org/2000/svg}"
 MARK = 'first, "quoted"\nand on'
 JOB = """
 import os, socket, subprocess, time
@@ -171,13 +173,13 @@ def test_redact(made):
     tool, path = made
     host, user, command = rows_of(path, """select (select value from meta where key = 'host'),
         (select value from meta where key = 'user'), (select value from meta where key = 'command')""")[0]
-    for args in (["csv", "--entity", "process"], ["json"], ["openmetrics", "--entity", "process"], ["openmetrics"], ["perfetto"]):
+    for args in (["csv", "--entity", "process"], ["json"], ["openmetrics", "--entity", "process"], ["openmetrics"], ["perfetto"], ["svg"]):
         plain = subprocess.run([HIWATER, "export", path, "--to", *args], env=tool.env, capture_output=True, check=True).stdout
         hidden = subprocess.run([HIWATER, "export", path, "--redact", "--to", *args], env=tool.env, capture_output=True,
                                 check=True).stdout
         assert b"sleep" not in hidden and command.encode() not in hidden
         assert b"python" not in hidden and f'"{user}"'.encode() not in hidden and f'"{host}"'.encode() not in hidden
-        assert b"sleep" in plain or args == ["openmetrics"]
+        assert b"sleep" in plain or args in (["openmetrics"], ["svg"])
 
 
 # ---- OpenMetrics ----
@@ -340,9 +342,37 @@ def test_gpus(tool):
     assert {i: {v for _, v in seen.counter("busy", u)} for i, u in groups.items()} == {"0": {0.5}, "1": {0.25}}
 
 
+# ---- SVG ----
+
+def svg_of(tool, path, *args):
+    root = ElementTree.fromstring(exported(tool, path, "--to", "svg", *args))
+    width, height = float(root.get("width")), float(root.get("height"))
+    texts = list(root.iter(SVG + "text"))
+    for text in texts:
+        assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height, text.text
+    return root, [t.text for t in texts]
+
+
+def test_svg(made):
+    """The burst of 200 MB, the value that is no number, phases and marks are in it, and only what was asked for is drawn."""
+    tool, path = made
+    root, said = svg_of(tool, path)
+    assert root.get("aria-label") == "study" and root.get("role") == "img"
+    assert [t for t in said if t in ("CPU", "RAM", "GPU", "GPU memory", "loss")] == ["CPU", "RAM", "loss"] and "NaN" in said
+    assert any(float(t.split()[0]) >= 192 for t in said if t.endswith("MiB"))
+    assert {t.text for t in root.iter(SVG + "title")} >= {"outer", MARK.replace("\n", " ")}
+    _, alone = svg_of(tool, path, "--entity", "series", "--series", "loss", "--width", "500", "--height", "200")
+    assert "loss" in alone and "RAM" not in alone
+    wide, _ = svg_of(tool, path, "--width", "1200")
+    assert wide.get("width") == "1200" and root.get("width") == "820"
+    assert "no series is called 'lost'" in exported(tool, path, "--to", "svg", "--series", "lost", status=2)
+    assert "svg has no host" in exported(tool, path, "--to", "svg", "--entity", "host", status=2)
+    assert "number of pixels" in exported(tool, path, "--to", "svg", "--width", "wide", status=2)
+
+
 # ---- runs that have no end ----
 
-FORMATS = ("csv", "json", "openmetrics", "perfetto")
+FORMATS = ("csv", "json", "openmetrics", "perfetto", "svg")
 
 
 def test_growing_and_cut_off(tool):

@@ -6,7 +6,7 @@ import re
 from cli_helpers import ROOT
 
 ADDS = re.compile(r"\b(\w*(?:finding_evidence|finding_text|share_evidence))\(\s*(\w+|struct finding \*f),\s*([^,]+),")
-BY_SINK = {"devices", "from_s", "to_s"}  # src/sink/json_summary.c
+BY_SINK = {"devices", "from_s", "to_s"}  # src/sink/json/json_summary.c
 
 
 def emitted():

@@ -69,15 +69,15 @@ def test_instances_are_told_by_their_own_numbers(on_gpus):
 (FOLDER / "main").write_text(str(os.getpid()))
 with hiwater.track(output="a.hiw"):
     time.sleep(2.2)
-from hiwater import _course, _figures, _live
+from hiwater import _figures, _live
 recording = hiwater.open("a.hiw")
 figures = _figures.Since().read(recording)
 assert 16 < figures["hiwater/gpu0.0_mem_gib"] < 17.1 and figures["hiwater/gpu0.0_sm_active"] > 0.6, figures
 assert "hiwater/gpu0_sm_active" not in figures or figures["hiwater/gpu0_sm_active"] != figures["hiwater/gpu0.0_sm_active"], figures
 said = _live.after(recording.summary)
 assert "MIG 0.0 SM active 63.0 %" in said and "MIG 0.0 peak 17" in said and "GPU 0" not in said, said
-course = _course.Course(); course.read(recording)
-assert {"GPU 0", "GPU 1", "MIG 0.0"} <= {line.label for line in course.memory.lines.values()}, course.memory.lines
+drawn, _ = _live.picture(recording, ())
+assert all(f">{name} " in drawn for name in ("GPU 0", "MIG 0.0")) and ">GPU 1 " not in drawn, drawn  # which it does not use
 """)
 
 
@@ -316,6 +316,6 @@ def test_the_hosts_memory_is_no_devices(program):
 def test_series_of_frameworks_are_named_alike():
     """What python/hiwater tells is what the recorder knows."""
     python = (ROOT / "python" / "hiwater" / "_frameworks.py").read_text()
-    figures = re.findall(r'\{ "(\w+)", offsetof', (ROOT / "src" / "job" / "framework.c").read_text())
+    figures = re.findall(r'\{ "(\w+)", offsetof', (ROOT / "src" / "summary" / "framework.c").read_text())
     readers = python.split("# ---- a reader each")[1].split("# ---- in a run")[0]
     assert set(figures) == {name for name in re.findall(r'"(\w+)":', readers) if name not in ("torch", "jax", "tensorflow")}

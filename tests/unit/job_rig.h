@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "job/job.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 #define KB        INT64_C(1024)
 #define MB        INT64_C(1048576)

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "findings/findings.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 #define MIB(n)     ((int64_t) ((n) * 1048576.0))
 #define GIB(n)     ((int64_t) ((n) * 1073741824.0))

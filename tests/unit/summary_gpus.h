@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "job/summary_internal.h"
 #include "summaries.h"
+#include "summary/summary_internal.h"
 
 static inline void apply(struct job *job, struct framebuf *b, uint64_t time_ns)
 {

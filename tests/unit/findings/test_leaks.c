@@ -9,7 +9,7 @@
 #include "record_rig.h"
 
 #include "findings/findings.h"
-#include "job/summary.h"
+#include "summary/summary.h"
 
 enum {
 	RUNS = 100,

@@ -2,7 +2,7 @@
  *
  * What phases use of GPUs and energy, and what frameworks say of a GPU's memory.
  */
-#include "job/framework.h"
+#include "summary/framework.h"
 #include "job_rig.h"
 
 #define SECOND (1000 * MS)

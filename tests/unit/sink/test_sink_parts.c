@@ -11,10 +11,10 @@
 
 #include <errno.h>
 
-#include "sink/argv.h"
 #include "base/textwidth.h"
+#include "sink/argv.h"
 #include "sink/sink.h"
-#include "sink/text.h"
+#include "sink/text/text.h"
 
 static void test_text_is_made_harmless(void **state)
 {

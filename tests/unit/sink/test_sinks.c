@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "job/gpus_now.h"
-#include "sink/sink.h"
 #include "findings/gpus.h"
+#include "sink/sink.h"
+#include "summary/gpus_now.h"
 
 static const struct sink_options usual = { .width = 80, .utf8 = true, .history = "/home/ana/.local/state/hiwater" };
 
@@ -350,6 +350,45 @@ static void test_a_sampled_peak_of_a_cgroup(void **state)
 	assert_true(text_has(&m, "cgroup peak at least 300 MiB"));
 	m.s.cgroup_method = METHOD_EXACT;
 	assert_true(text_has(&m, "cgroup peak 300 MiB"));
+	made_done(&m);
+}
+
+/* Once, in the full text and in the plain one. */
+static void test_what_went_wrong(void **state)
+{
+	struct sink_options plain = usual;
+	struct buf out = BUF_INIT(1 << 20);
+	struct made m;
+
+	(void) state;
+	made_training(&m);
+	m.s.story = (struct story) {
+		.what = strdup("out of memory"),
+		.at_ns = SECONDS(231),
+		.memory = true,
+		.held = known(GIB(31)),
+		.limit = known(GIB(32)),
+		.since_ns = known(SECONDS(100)),
+		.from_bytes = known(GIB(2)),
+		.growth_per_s = GIB(0.25),
+		.holders = { { .process = job_process(m.job, 0), .bytes = GIB(20), .killed = true } },
+		.n_holders = 1,
+		.others = 3,
+		.others_bytes = GIB(11),
+		.advice = strdup("Give it more."),
+	};
+	assert_true(text_has(&m, "Happened  at 0:03:51: out of memory\n"));
+	assert_true(text_has(&m, "          held 31.0 GiB   limit 32.0 GiB\n"));
+	assert_true(text_has(&m, "          RAM grew 256 MiB/s since 0:01:40   from 2.00 GiB\n"));
+	assert_true(text_has(&m, "          RAM then:   python[5001] 20.0 GiB (killed)   3 others 11.0 GiB\n"));
+	assert_true(text_has(&m, "          try: Give it more.\n"));
+	plain.plain = true;
+	assert_int_equal(sink_summary(SINK_TEXT, &m.s, &plain, &out), 0);
+	assert_non_null(strstr(out.data, "what happened after: 3 minutes 51 seconds: out of memory\n"));
+	assert_non_null(strstr(out.data, "RAM grew: 256 MiB/s since 1 minute 40 seconds\n"));
+	assert_non_null(strstr(out.data, "RAM then of python, process 5001: 20.0 GiB (killed)\n"));
+	assert_non_null(strstr(out.data, "try: Give it more.\n"));
+	buf_done(&out);
 	made_done(&m);
 }
 
@@ -858,6 +897,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_a_sampled_peak_of_a_cgroup),
+		cmocka_unit_test(test_what_went_wrong),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_progress_has_the_gpus),
 		cmocka_unit_test(test_a_helper_that_ended_says_nothing_of_gpus),

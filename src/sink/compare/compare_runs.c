@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink/compare/compare_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/textwidth.h"
+#include "sink/figures.h"
+#include "sink/text/layout.h"
+
+enum {
+	CELL_LEN = COMPARE_CELL_LEN,
+	LABEL_COLUMNS = 22,
+	CELL_COLUMNS = 24,
+	NAME_MOST = 40,
+	USUAL_WIDTH = 80,    /* from here on a note stays a line, for those who look for it in a pipe */
+	GAP = 2,
+	CHANGE_COLUMNS = 28,
+	WARNED_LEN = 60,     /* of a fact in a warning */
+	WARNED_BEFORE = 20,  /* of it, what is alike in both */
+	CLOCK_SECONDS = 600, /* from here on minutes and seconds say more than digits */
+};
+
+static const double MOMENT_SECONDS = 0.01; /* below it milliseconds stand, and no exponents */
+static const double BYTES_MOST = 9e18; /* what a program logs may be any number */
+
+/* ---- cells -------------------------------------------------------------------------------------------------------------- */
+
+/* What stands behind "+-": in the unit of the mean and with as many digits behind the point, since more of them would say
+ * nothing. mean_text: "22.4 GiB", "0.431". */
+static void put_spread(const char *mean_text, const struct compare_cell *cell, double scale, char buf[UNITS_LEN])
+{
+	char *end;
+	const double shown = strtod(mean_text, &end), mean = cell->mean * scale;
+	const char *point = memchr(mean_text, '.', (size_t) (end - mean_text));
+	const int digits = point ? (int) (end - point) - 1 : shown < 100 ? 1
+									 : 0; /* 72 stands for 72.0 */
+	const bool is_short = memchr(mean_text, 'e', (size_t) (end - mean_text)) == NULL;
+
+	if (is_short && shown != 0 && mean != 0)
+		(void) snprintf(buf, UNITS_LEN, "%.*f", digits, cell->deviation * scale * shown / mean);
+	else
+		(void) figure_any(cell->deviation * scale, buf);
+}
+
+/* "22.4 GiB" of several runs: "22.4 +- 0.1 GiB". */
+static void put_bytes(const struct compare_cell *cell, enum units units, char *buf)
+{
+	char mean[UNITS_LEN], spread[UNITS_LEN];
+	const char *unit;
+
+	(void) units_bytes((int64_t) cell->mean, units, mean);
+	unit = strrchr(mean, ' ');
+	put_spread(mean, cell, 1, spread);
+	if (cell->n == 1)
+		(void) snprintf(buf, CELL_LEN, "%s", mean);
+	else
+		(void) snprintf(buf, CELL_LEN, "%.*s +- %s%s", (int) strcspn(mean, " "), mean, spread, unit ? unit : "");
+}
+
+static void put_number(const struct compare_cell *cell, double scale, const char *unit, char *buf)
+{
+	char mean[UNITS_LEN], spread[UNITS_LEN];
+
+	(void) figure_any(cell->mean * scale, mean);
+	put_spread(mean, cell, scale, spread);
+	if (cell->n == 1)
+		(void) snprintf(buf, CELL_LEN, "%s%s", mean, unit);
+	else
+		(void) snprintf(buf, CELL_LEN, "%s +- %s%s", mean, spread, unit);
+}
+
+static void put_seconds(const struct compare_cell *cell, char *buf)
+{
+	char mean[UNITS_LEN], spread[UNITS_LEN];
+
+	if (cell->mean < CLOCK_SECONDS) {
+		const bool is_moment = cell->mean > 0 && cell->mean < MOMENT_SECONDS;
+
+		put_number(cell, is_moment ? 1000 : 1, is_moment ? " ms" : " s", buf);
+		return;
+	}
+	(void) units_duration((int64_t) (cell->mean * 1e9), mean);
+	(void) units_duration((int64_t) (cell->deviation * 1e9), spread);
+	(void) snprintf(buf, CELL_LEN, cell->n == 1 ? "%s" : "%s +- %s", mean, spread);
+}
+
+char *compare_cell_text(const struct compare_row *row, const struct compare_cell *cell, enum units units, char buf[COMPARE_CELL_LEN])
+{
+	if (cell->n == 0)
+		(void) snprintf(buf, CELL_LEN, "not known");
+	else if (row->unit == COMPARE_BYTES && fabs(cell->mean) < BYTES_MOST)
+		put_bytes(cell, units, buf);
+	else if (row->unit == COMPARE_SECONDS)
+		put_seconds(cell, buf);
+	else
+		put_number(cell, row->unit == COMPARE_RATIO ? 100 : 1, row->unit == COMPARE_RATIO ? " %" : row->unit == COMPARE_JOULES ? " J"
+																       : "",
+			buf);
+	return buf;
+}
+
+/* Of nothing there are no percents: by how much, in the figure's own unit. */
+static void put_amount(const struct compare_row *row, double difference, enum units units, char buf[1 + CELL_LEN])
+{
+	const struct compare_cell by = { .n = 1, .mean = fabs(difference) };
+
+	buf[0] = difference < 0 ? '-' : '+';
+	(void) compare_cell_text(row, &by, units, buf + 1);
+}
+
+/* "-15.1 %", "+11 pt", "~"; what the test says stands beside it. */
+static char *put_change(const struct compare_row *row, const struct compare_change *change, enum units units, char buf[1 + CELL_LEN])
+{
+	if (change->verdict == COMPARE_UNKNOWN)
+		buf[0] = '\0';
+	else if (change->verdict == COMPARE_NO_DIFFERENCE)
+		(void) snprintf(buf, CELL_LEN, "~");
+	else if (row->unit == COMPARE_RATIO)
+		(void) snprintf(buf, CELL_LEN, "%+.1f pt", change->difference * 100);
+	else if (isnan(change->ratio))
+		put_amount(row, change->difference, units, buf);
+	else
+		(void) snprintf(buf, CELL_LEN, "%+.1f %%", (change->ratio - 1) * 100);
+	return buf;
+}
+
+static char *put_test(const struct compare_change *change, char *buf)
+{
+	buf[0] = '\0';
+	if (change->verdict == COMPARE_TOO_FEW)
+		(void) snprintf(buf, CELL_LEN, "too few runs to tell");
+	else if (!isnan(change->p))
+		(void) snprintf(buf, CELL_LEN, change->p < 0.001 ? "p<0.001" : "p=%.3f", change->p);
+	return buf;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+
+/* From the one that is read best to the one that any terminal holds: columns alike in all comparisons, columns as wide as what
+ * stands in them, and no columns but parts that flow. */
+enum form {
+	FORM_EVEN,
+	FORM_TIGHT,
+	FORM_FLOWING
+};
+
+struct table {
+	const struct comparison *c;
+	const struct sink_options *options;
+	bool markdown;
+	struct buf *out;
+	enum form form;
+	unsigned label_columns, cell_columns;
+	unsigned widest_cell;
+	struct layout layout;    /* of what flows */
+	bool some_single;
+};
+
+/* Ends a line without blanks behind it. */
+static void end_line(struct table *t)
+{
+	if (t->form == FORM_FLOWING) {
+		layout_end(&t->layout);
+		return;
+	}
+	if (t->markdown)
+		(void) buf_str(t->out, " |");
+	while (!t->markdown && t->out->len > 0 && t->out->data[t->out->len - 1] == ' ')
+		t->out->data[--t->out->len] = '\0';
+	(void) buf_str(t->out, "\n");
+}
+
+void compare_markdown(const char *text, struct buf *out)
+{
+	for (const char *p = text; *p; p++)
+		(void) buf_printf(out, "%s%c", *p == '|' ? "\\" : "", *p);
+}
+
+static void put_markdown(struct table *t, const char *text)
+{
+	(void) buf_str(t->out, t->out->len && t->out->data[t->out->len - 1] != '\n' ? " | " : "| ");
+	compare_markdown(text, t->out);
+}
+
+/* columns: of the field and the blanks behind it. */
+static void put_field(struct table *t, const char *text, unsigned columns)
+{
+	struct buf clean = BUF_INIT(1 << 16);
+
+	(void) text_clean(text, t->options->utf8, &clean);
+	const unsigned width = text_width(clean.data);
+
+	if (t->markdown)
+		put_markdown(t, clean.data);
+	else if (t->form == FORM_FLOWING)
+		layout_part(&t->layout, "%s", clean.data);
+	else
+		(void) buf_printf(t->out, "%s%*s", clean.data, width < columns ? (int) (columns - width) : 1, "");
+	buf_done(&clean);
+}
+
+static void put_label(struct table *t, const char *text)
+{
+	if (t->form == FORM_FLOWING)
+		layout_row(&t->layout, TONE_NONE, text, t->label_columns);
+	else
+		put_field(t, text, t->label_columns);
+}
+
+static void put_cell(struct table *t, const char *text)
+{
+	const unsigned width = text_width(text);
+
+	t->widest_cell = width > t->widest_cell ? width : t->widest_cell;
+	put_field(t, text, t->cell_columns);
+}
+
+static void put_name(struct table *t, size_t group)
+{
+	const size_t n = comparison_runs_of(t->c, group);
+	struct buf clean = BUF_INIT(1 << 16), name = BUF_INIT(1 << 16);
+
+	(void) text_clean(t->c->groups[group], t->options->utf8, &clean);
+	(void) text_shorten(clean.data, NAME_MOST, t->options->utf8, &name);
+	if (n != 1)
+		(void) buf_printf(&name, " (n=%zu)", n);
+	put_cell(t, name.data);
+	buf_done(&clean);
+	buf_done(&name);
+}
+
+static void put_head(struct table *t)
+{
+	put_label(t, "");
+	for (size_t g = 0; g < t->c->n_groups; g++) {
+		put_name(t, g);
+		if (g > 0)
+			put_field(t, "change", CHANGE_COLUMNS);
+	}
+	end_line(t);
+	for (size_t i = 0; t->markdown && i < 2 * t->c->n_groups; i++)
+		(void) buf_str(t->out, i == 0 ? "| ---" : " | ---");
+	if (t->markdown)
+		end_line(t);
+}
+
+static void put_row(struct table *t, const struct compare_row *row)
+{
+	const bool is_tight = t->markdown || t->form == FORM_FLOWING;
+	char text[CELL_LEN], change_text[1 + CELL_LEN], test[CELL_LEN], both[2 * CELL_LEN + 5];
+
+	put_label(t, row->label);
+	for (size_t g = 0; g < t->c->n_groups; g++) {
+		const struct compare_cell cell = comparison_cell(t->c, row, g);
+		const struct compare_change change = comparison_change(t->c, row, g);
+
+		put_cell(t, compare_cell_text(row, &cell, t->options->units, text));
+		if (g == 0)
+			continue;
+		t->some_single |= change.verdict == COMPARE_SINGLE;
+		(void) snprintf(both, sizeof(both), is_tight ? "%s %s" : "%-9s %s",
+			put_change(row, &change, t->options->units, change_text), put_test(&change, test));
+		put_field(t, is_tight || both[0] == ' ' ? both + strspn(both, " ") : both, CHANGE_COLUMNS);
+	}
+	end_line(t);
+}
+
+/* Of swap, files or a GPU that nobody used there is nothing to tell. */
+bool compare_is_nothing(const struct comparison *c, const struct compare_row *row)
+{
+	for (size_t i = 0; i < c->n_runs; i++) {
+		if (i < row->n && !isnan(row->values[i]) && row->values[i] != 0)
+			return false;
+	}
+	return row->unit != COMPARE_NUMBER;
+}
+
+/* "new is 1.18 +- 0.01 times faster and uses 1.11 times the RAM." of what is told apart. */
+static void put_sentence(struct table *t, size_t group)
+{
+	const struct compare_row *wall = comparison_row(t->c, "time.wall_s"), *ram = comparison_row(t->c, "ram.combined.peak_bytes");
+	const struct compare_change none = { .verdict = COMPARE_UNKNOWN };
+	const struct compare_change time = wall ? comparison_change(t->c, wall, group) : none;
+	const struct compare_change memory = ram ? comparison_change(t->c, ram, group) : none;
+	const bool has_time = time.verdict == COMPARE_DIFFERS && !isnan(time.ratio);
+	const bool has_memory = memory.verdict == COMPARE_DIFFERS && !isnan(memory.ratio);
+
+	if (!has_time && !has_memory)
+		return;
+	(void) buf_printf(t->out, "%s", t->c->groups[group]);
+	if (has_time && time.ratio < 1)
+		(void) buf_printf(t->out, " is %.2f +- %.2f times faster", 1 / time.ratio, time.ratio_error / (time.ratio * time.ratio));
+	else if (has_time)
+		(void) buf_printf(t->out, " takes %.2f +- %.2f times as long", time.ratio, time.ratio_error);
+	if (has_memory)
+		(void) buf_printf(t->out, "%s uses %.2f times the RAM", has_time ? " and" : "", memory.ratio);
+	(void) buf_str(t->out, ".\n");
+}
+
+/* Of two long texts the part in which they differ: who begins alike is told from where that ends, "...train.py mlp". */
+static void put_difference(const char *one, const char *other, struct buf *out)
+{
+	const char *const texts[] = { one, other };
+	size_t alike = 0;
+
+	while (one[alike] && one[alike] == other[alike])
+		alike++;
+	for (size_t i = 0; i < 2; i++) {
+		const size_t len = strlen(texts[i]);
+		size_t from = len > WARNED_LEN && alike > WARNED_BEFORE ? alike - WARNED_BEFORE : 0;
+
+		while (from > 0 && ((unsigned char) texts[i][from] & 0xc0) == 0x80)
+			from--;
+		(void) buf_printf(out, "%s %s", i ? ";" : "", from > 0 ? "..." : "");
+		(void) buf_printf(out, "%.*s%s", WARNED_LEN, len ? texts[i] + from : "unknown", len > from + WARNED_LEN ? "..." : "");
+	}
+	(void) buf_str(out, "\n");
+}
+
+void compare_warnings(const struct comparison *c, bool other_commands, struct buf *out)
+{
+	const char *what, *one, *other;
+	size_t lost = 0;
+
+	for (size_t i = 0; comparison_differs(c, i, &what, &one, &other); i++) {
+		if (other_commands && strcmp(what, "commands") == 0)
+			continue;
+		(void) buf_printf(out, "warning: the %s differ:", what);
+		put_difference(one, other, out);
+	}
+	for (size_t i = 0; i < c->n_runs; i++)
+		lost += !c->runs[i].complete;
+	if (lost > 0)
+		(void) buf_printf(out, "warning: the end of %zu of the runs is not recorded\n", lost);
+}
+
+static unsigned label_columns(const struct comparison *c)
+{
+	unsigned most = 0;
+
+	for (size_t i = 0; i < c->n_rows; i++) {
+		const unsigned width = text_width(c->rows[i].label) + GAP;
+
+		if (width > most && !compare_is_nothing(c, &c->rows[i]))
+			most = width;
+	}
+	return most;
+}
+
+static void put_table(struct table *t)
+{
+	layout_init(&t->layout, t->out, t->options);
+	put_head(t);
+	for (size_t i = 0; i < t->c->n_rows; i++) {
+		if (!compare_is_nothing(t->c, &t->c->rows[i]))
+			put_row(t, &t->c->rows[i]);
+	}
+}
+
+static bool is_too_wide(const char *text, unsigned width)
+{
+	unsigned widest = 0;
+
+	while (*text) {
+		const size_t len = strcspn(text, "\n");
+		struct buf line = BUF_INIT(1 << 16);
+
+		(void) buf_add(&line, text, len);
+		widest = text_width(line.data) > widest ? text_width(line.data) : widest;
+		buf_done(&line);
+		text += len + (text[len] != '\0');
+	}
+	return widest > width;
+}
+
+/* The first form that the terminal holds. */
+static void put_fitting(struct table *t)
+{
+	const unsigned labels = label_columns(t->c);
+	struct buf *const out = t->out;
+	struct buf text = BUF_INIT(out->max);
+
+	t->out = &text;
+	t->label_columns = labels > LABEL_COLUMNS ? labels : LABEL_COLUMNS;
+	t->cell_columns = CELL_COLUMNS;
+	put_table(t);
+	while (!t->markdown && t->options->width && t->form < FORM_FLOWING && is_too_wide(text.data, t->options->width)) {
+		t->form++;
+		t->label_columns = labels;
+		t->cell_columns = t->widest_cell + GAP;
+		buf_clear(&text);
+		put_table(t);
+	}
+	(void) buf_str(out, text.data);
+	if (text.error)
+		out->error = text.error;
+	t->out = out;
+	buf_done(&text);
+}
+
+void compare_notes(const char *text, const struct sink_options *options, bool markdown, struct buf *out)
+{
+	struct layout l;
+
+	if (markdown || !options->width || options->width >= USUAL_WIDTH || !is_too_wide(text, options->width)) {
+		(void) buf_str(out, text);
+		return;
+	}
+	layout_init(&l, out, options);
+	layout_words(&l, text);
+}
+
+static void put_notes(struct table *t)
+{
+	struct buf *const out = t->out;
+	struct buf text = BUF_INIT(out->max);
+
+	t->out = &text;
+	if (t->some_single)
+		(void) buf_str(&text, "single runs: how much of a difference is chance cannot be told\n");
+	for (size_t g = 1; g < t->c->n_groups; g++)
+		put_sentence(t, g);
+	compare_warnings(t->c, false, &text);
+	compare_notes(text.data, t->options, t->markdown, out);
+	if (text.error)
+		out->error = text.error;
+	t->out = out;
+	buf_done(&text);
+}
+
+int compare_text(const struct comparison *c, const struct sink_options *options, bool markdown, struct buf *out)
+{
+	struct table t = { .c = c, .options = options, .markdown = markdown, .out = out };
+
+	put_fitting(&t);
+	if (markdown)
+		(void) buf_str(out, "\n");
+	put_notes(&t);
+	return out->error;
+}

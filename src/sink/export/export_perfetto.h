@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private to export_perfetto*.c: packets and tracks of a Perfetto trace (perfetto.dev/docs/reference/synthetic-track-event).
+ * Field numbers are those of protos/perfetto/trace/ in google/perfetto.
+ */
+#pragma once
+
+#include "base/proto.h"
+#include "sink/export/export_internal.h"
+
+/* TracePacket, and what is in it. */
+enum {
+	TRACE_PACKET = 1,
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_SEQUENCE_FLAGS = 13,
+	PACKET_CLOCK = 58,
+	PACKET_TRACK = 60,
+	PACKET_IS_FIRST = 87,
+};
+
+enum event_type {
+	TYPE_SLICE_BEGIN = 1,
+	TYPE_SLICE_END = 2,
+	TYPE_INSTANT = 3,
+	TYPE_COUNTER = 4,
+};
+
+/* Kinds of tracks; with metric and id they make a uuid. 0 is no track. */
+enum track_kind {
+	TRACK_NONE,
+	TRACK_RUN,
+	TRACK_HOST,
+	TRACK_PROCESS,
+	TRACK_GPU,
+	TRACK_COUNTER,
+	TRACK_COUNTER_MAX,
+	TRACK_SERIES,
+	TRACK_MARKS,
+	TRACK_EVENTS,
+	TRACK_GAPS,
+	TRACK_PHASES,
+};
+
+/* A counter that was described, and its last value: one that stays is not repeated. */
+struct track {
+	int64_t last;
+	uint32_t next_free;
+};
+
+struct perfetto {
+	struct proto proto;
+	uint64_t salt;       /* of the run: traces of several runs can be put into one file */
+	bool begun;          /* the first packet is out */
+	struct map tracks;   /* from uuid to the place of a counter; of others: 0 */
+	struct track *counters;
+	size_t n, cap;
+	uint32_t free_place; /* + 1; 0: none */
+};
+
+uint64_t track_uuid(const struct perfetto *p, enum track_kind kind, unsigned metric, uint32_t id);
+
+/* Describes a track that groups others, or a process; again: nothing. Returns its uuid. */
+uint64_t track_named(struct export *e, enum track_kind kind, uint32_t id, uint64_t parent, const char *name);
+uint64_t track_process(struct export *e, uint32_t id, const struct birth *birth);
+uint64_t track_series(struct export *e, uint32_t id, uint64_t parent, const char *name);
+
+/* The counter's value at that time, in the metric's unit; unless it is what it was. */
+void track_count(struct export *e, enum track_kind kind, const struct reading *reading, uint64_t parent, uint64_t time_ns, int64_t value);
+/* Was the track described? */
+bool track_known(const struct perfetto *p, uint64_t uuid);
+/* A gauge of an entity that is gone: it holds nothing, and no more comes. */
+void track_end(struct export *e, unsigned metric, uint32_t id, uint64_t time_ns);
+
+/* A TracePacket with the time; then its fields, then packet_end. */
+void packet_begin(struct export *e, uint64_t time_ns);
+void packet_end(struct export *e);
+
+/* A TrackEvent; what comes between is in it (name: NULL for none), then event_end. */
+void event_begin(struct export *e, enum event_type type, uint64_t track, uint64_t time_ns, const char *name);
+void event_end(struct export *e);
+void event_note(struct export *e, const char *key, const char *text);       /* a debug annotation */
+void event_number(struct export *e, const char *key, struct maybe value);   /* unknown: none */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink/export/exporter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/export/export_internal.h"
+
+static const struct export_format *const formats[] = { &export_csv, &export_json, &export_openmetrics, &export_perfetto, &export_svg };
+
+enum {
+	FORMATS = sizeof(formats) / sizeof(formats[0]),
+	FLUSH_BYTES = 1 << 16,
+	MOST_BYTES = 1 << 28, /* that a frame may become */
+};
+
+/* ---- what the formats share ------------------------------------------------------------------------------------------- */
+
+static void hand_on(struct export *e)
+{
+	if (e->error == 0 && e->out.error)
+		e->error = e->out.error;
+	if (e->error == 0 && e->out.len > 0)
+		e->error = e->o.write(e->o.ctx, e->out.data, e->out.len);
+	buf_clear(&e->out);
+}
+
+void export_flush(struct export *e)
+{
+	if (e->out.len >= FLUSH_BYTES || e->out.error || e->error)
+		hand_on(e);
+}
+
+bool export_wants(const struct export *e, int table)
+{
+	return e->table == EXPORT_ALL || e->table == table;
+}
+
+const char *export_private(const struct export *e, const char *text)
+{
+	return text && !e->o.redact ? text : "";
+}
+
+const char *export_process_name(const struct export *e, const struct birth *birth)
+{
+	return birth ? export_private(e, birth->process.name) : "others";
+}
+
+uint64_t export_born(const struct export *e, const struct birth *birth, uint64_t otherwise)
+{
+	const struct process *p = birth->entity == ENTITY_PROCESS ? job_process_by_id(e->job, birth->id) : NULL;
+
+	return p ? p->born_ns : otherwise;
+}
+
+const char *export_event_text(const struct export *e, const struct event *event)
+{
+	return event_is_private(event) ? export_private(e, event->text) : event->text;
+}
+
+struct maybe export_series(const struct export *e, const char *name)
+{
+	for (size_t i = 0; i < job_series_count(e->job); i++) {
+		if (strcmp(job_series(e->job, i)->name, name) == 0)
+			return known((int64_t) i);
+	}
+	return UNKNOWN;
+}
+
+void export_double(struct buf *out, double value, const char *infinity)
+{
+	char text[UNITS_LEN];
+
+	if (isnan(value))
+		(void) buf_str(out, "NaN");
+	else if (isinf(value))
+		(void) buf_printf(out, "%s%s", value < 0 ? "-" : "", infinity);
+	else
+		(void) buf_str(out, units_double(value, text));
+}
+
+uint64_t export_wall(const struct export *e, uint64_t time_ns)
+{
+	return (e->facts->started_wall_ns.known ? (uint64_t) e->facts->started_wall_ns.value : 0) + time_ns;
+}
+
+/* ---- the table of formats --------------------------------------------------------------------------------------------- */
+
+static const struct export_format *find_format(const char *name)
+{
+	for (size_t i = 0; i < FORMATS; i++) {
+		if (strcmp(formats[i]->name, name) == 0)
+			return formats[i];
+	}
+	return NULL;
+}
+
+static int find_table(const char *name)
+{
+	return strcmp(name, "series") == 0 ? (int) EXPORT_SERIES : strcmp(name, "events") == 0 ? (int) EXPORT_EVENTS
+											       : entity_find(name);
+}
+
+static int choose(struct export *e, struct err *err)
+{
+	e->format = find_format(e->o.to);
+	if (!e->format)
+		return err_set(err, -EINVAL, "there is no format '%s'", e->o.to);
+	e->table = e->o.table ? find_table(e->o.table) : e->format->usual;
+	if (!e->o.table)
+		return 0;
+	if (e->table < 0)
+		return err_set(err, -EINVAL, "there is no entity '%s'", e->o.table);
+	if (!(e->format->tables >> e->table & 1))
+		return err_set(err, -EINVAL, e->format->tables ? "%s has no %s; csv and json have" : "%s holds all of a run: leave --entity %s out",
+			e->o.to, e->o.table);
+	return 0;
+}
+
+static void free_export(struct export *e)
+{
+	if (e->format && e->format->done)
+		e->format->done(e);
+	names_done(&e->names);
+	buf_done(&e->out);
+	free(e);
+}
+
+int export_new(const struct job *job, const struct export_options *options, struct export **ret, struct err *err)
+{
+	struct export *e = calloc(1, sizeof(*e));
+	int error;
+
+	if (!e)
+		return err_set(err, -ENOMEM, "out of memory");
+	*e = (struct export) { .o = *options, .job = job, .facts = job_facts_const(job), .out = BUF_INIT(MOST_BYTES) };
+	error = choose(e, err);
+	if (error == 0)
+		error = e->format->begin(e, err);
+	if (error < 0) {
+		free_export(e);
+		return error;
+	}
+	*ret = e;
+	return 0;
+}
+
+const bool *export_wanted(const struct export *e)
+{
+	return e->format->wanted;
+}
+
+bool export_wants_recent(const struct export *e)
+{
+	static const uint64_t short_ns = UINT64_C(400000000000); /* a point of a picture is no more than a window */
+
+	return e->o.recent || (e->format->wanted && job_now(e->job) < short_ns);
+}
+
+bool export_see(struct export *e, const struct frame *frame)
+{
+	names_see(&e->names, frame);
+	e->now_ns = frame->time_ns;
+	e->format->see(e, frame);
+	names_forget(&e->names, frame);
+	if (e->error == 0)
+		e->error = e->names.error;
+	export_flush(e);
+	return e->error == 0;
+}
+
+int export_end(struct export *e, bool whole, struct err *err)
+{
+	int error;
+
+	if (whole && e->error == 0) {
+		e->format->end(e);
+		hand_on(e);
+	}
+	error = e->error;
+	free_export(e);
+	return error < 0 ? err_set(err, error, "cannot write it: %s", strerror(-error)) : 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A null is explained: by a note of the summary, else by the general reason that stands here.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "sink/figures.h"
+#include "sink/json/json_summary.h"
+
+static bool lacks_detail(const struct ram_figure *r)
+{
+	return !r->low.known || !r->high.known || !r->at_ns.known || !r->source ||
+	       r->method == METHOD_UNKNOWN;
+}
+
+static bool lacks_phase(const struct summary *s)
+{
+	for (size_t i = 0; s->job && i < job_phase_count(s->job); i++) {
+		const struct phase *p = job_phase(s->job, i);
+
+		if (!p->ram_known || !p->end_ns)
+			return true;
+	}
+	return false;
+}
+
+static bool lacks_process(const struct summary *s)
+{
+	for (size_t i = 0; s->job && i < job_process_count(s->job); i++) {
+		const struct process *p = job_process(s->job, i);
+
+		if (p->peak_bytes <= 0 || !p->cpu_known)
+			return true;
+	}
+	return !s->facts->processes_seen.known || !s->peak_alive.known || !s->facts->processes_left.known;
+}
+
+static bool lacks_sampling(const struct facts *f)
+{
+	return !f->interval_ns.known || !f->ticks.known || !f->late_ticks.known || !f->longest_gap_ns.known ||
+	       !f->own_cpu_ns.known || !f->own_rss_bytes.known;
+}
+
+/* A note about "ram" explains "ram.main" too. */
+static bool is_explained(const struct summary *s, const char *about)
+{
+	for (size_t i = 0; i < s->n_notes; i++) {
+		size_t n = strlen(s->notes[i].about);
+
+		if (n > 0 && strncmp(s->notes[i].about, about, n) == 0 && (about[n] == '\0' || about[n] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static void note(struct json *j, const char *about, const char *why)
+{
+	json_object(j);
+	json_key(j, "about");
+	json_str(j, about);
+	json_key(j, "why");
+	json_str(j, why);
+	json_end(j);
+}
+
+struct explainer {
+	struct json *j;
+	const struct summary *s;
+};
+
+static void explain(const struct explainer *e, bool is_null, const char *about, const char *why)
+{
+	if (is_null && !is_explained(e->s, about))
+		note(e->j, about, why);
+}
+
+static void explain_figure(const struct explainer *e, const struct ram_figure *r, const char *about, const char *why)
+{
+	char mean[64];
+
+	(void) snprintf(mean, sizeof(mean), "%s.mean_bytes", about);
+	explain(e, r->peak.known && !r->mean.known, mean, "fewer than three looks at its memory");
+	if (!r->peak.known)
+		explain(e, true, about, why);
+	else if (lacks_detail(r))
+		explain(e, true, about, "its peak alone is known");
+	else
+		explain(e, !r->private_bytes.known || !r->shared_bytes.known, about, "private and shared: no valid PSS pass near the peak");
+}
+
+/* Why there is no end, and nothing that is known only then. */
+static const char *no_end(const struct summary *s)
+{
+	if (s->elsewhere)
+		return "the job still runs on the host that recorded it, or the recorder was lost before its end";
+	return s->lost ? "the recorder was lost before the end of the job" : "the job still runs";
+}
+
+static void explain_run(const struct explainer *e)
+{
+	const struct summary *s = e->s;
+	const struct facts *f = s->facts;
+	const bool unseen = !ending_of(s).code_known;
+	char stopped[256], cut[128];
+
+	if (f->argv_cut.known)
+		(void) snprintf(cut, sizeof(cut), "too long to be kept: %lld arguments are missing or cut", (long long) f->argv_cut.value);
+	explain(e, f->argv_cut.known, "command", cut);
+	explain(e, !f->id, "run", "not recorded");
+	explain(e, !f->host, "host", "not recorded");
+	explain(e, !f->started_wall_ns.known, "started", "not recorded");
+	if (f->recording_stopped)
+		(void) snprintf(stopped, sizeof(stopped), "the recording stopped before the end of the job: %s", f->recording_stopped);
+	explain(e, unseen && !s->complete, "exit", f->recording_stopped ? stopped : no_end(s));
+	explain(e, unseen && s->complete, "exit", "hiwater did not start the job; its parent alone learns its status");
+	explain(e, !unseen && f->exit_status.known && f->mode && strcmp(f->mode, "attach") == 0, "exit",
+		"hiwater did not start the job; the kernel's exit record (taskstats) has its status");
+	explain(e, !s->wall_ns.known || !s->user_ns.known || !s->system_ns.known, "time", "not read");
+	explain(e, lacks_process(s), "processes", "some were gone before the first look");
+	explain(e, lacks_phase(s), "phases", "a phase was still open, or too short for a look");
+	explain(e, lacks_sampling(f), "sampling", f->recording_stopped ? stopped : no_end(s));
+}
+
+static void explain_cgroup(const struct explainer *e)
+{
+	const struct summary *s = e->s;
+	const bool counts = s->cgroup_peak.known && s->cgroup_oom_kills.known;
+
+	if (counts && s->cgroup_limit.known)
+		return;
+	if (!s->facts->cgroup)
+		explain(e, true, "ram.cgroup", "no cgroup was read");
+	else if (s->facts->cgroup_exclusive.value != 1)
+		explain(e, true, "ram.cgroup", "the job did not have its cgroup to itself");
+	else if (!counts)
+		explain(e, true, "ram.cgroup", "this kernel keeps no such figure");
+	else
+		explain(e, true, "ram.cgroup.limit_bytes", "the job's cgroup has no limit, nor have those above it");
+}
+
+static void explain_memory(const struct explainer *e)
+{
+	const struct summary *s = e->s;
+
+	explain(e, !s->facts->capacity_bytes.known, "ram.capacity_bytes", "not read");
+	explain(e, s->seen_at_least, "processes.seen",
+		s->facts->taskstats_lost.value == 1 ? "at least so many: exit records of the kernel were lost"
+						    : "at least so many: the kernel tells root alone of those that come and go between two looks");
+	explain(e, !s->facts->limit_bytes.known, "ram.limit_bytes", "no limit below the machine's capacity was seen");
+	explain(e, !s->system_peak.known, "ram.system", "not read");
+	explain_figure(e, &s->main, "ram.main", "the main process was gone before the first look, or not readable");
+	explain_figure(e, &s->descendants, "ram.descendants", "no descendant was seen, or none was readable");
+	explain_figure(e, &s->combined, "ram.combined", "the job was gone before the first look, or not readable");
+	explain_cgroup(e);
+	explain(e, !s->hugetlb_peak.known, "ram.hugetlb", "not read");
+	explain(e, s->hugetlb_at_most, "ram.hugetlb", "at most so much: a sum over processes, in each of which counts what they share");
+	explain(e, !s->swap_peak.known, "swap", "not read");
+}
+
+static const char *no_gpu_energy(const struct summary *s)
+{
+	const size_t n = s->job ? job_gpu_count(s->job) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (job_acc(s->job, M_GPU_ENERGY, job_gpu(s->job, i)->birth.id))
+			return "an energy counter was read once: nobody knows what it rose by";
+	}
+	return n ? "neither an energy counter nor power was read" : "no GPU was measured";
+}
+
+static void explain_rest(const struct explainer *e)
+{
+	const bool any = e->s->job && job_gpu_count(e->s->job) > 0;
+
+	explain(e, !any, "gpu", "not asked");
+	explain(e, any, "gpu", "null: what this device, its driver or this user's rights do not give");
+	explain(e, !e->s->gpu_energy_uj.known, "energy.gpu_j", no_gpu_energy(e->s));
+	explain(e, !e->s->read_bytes.known || !e->s->write_bytes.known, "io", "not readable");
+	explain(e, !e->s->cpu_energy_uj.known, "energy.cpu_j", "no readable energy counter");
+}
+
+void json_notes(struct json *j, const struct summary *s)
+{
+	const struct explainer e = { j, s };
+	size_t n = s->job ? job_process_count(s->job) : 0;
+	char others[128];
+
+	json_array(j);
+	for (size_t i = 0; i < s->n_notes; i++)
+		note(j, s->notes[i].about, s->notes[i].why);
+	explain_run(&e);
+	explain_memory(&e);
+	explain_rest(&e);
+	if (n > JSON_PROCESSES) {
+		(void) snprintf(others, sizeof(others), "the %d largest are listed; %zu more were seen", JSON_PROCESSES,
+			n - JSON_PROCESSES);
+		note(j, "processes.list", others);
+	}
+	json_end(j);
+}

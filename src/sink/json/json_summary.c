@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The summary for programs: docs/summary.schema.json is the contract. Base units only; what is unknown is null.
+ */
+#include "sink/json/json_summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "sink/argv.h"
+#include "sink/figures.h"
+
+static void key_maybe(struct json *j, const char *key, struct maybe value)
+{
+	json_key(j, key);
+	json_maybe(j, value);
+}
+
+static void key_seconds(struct json *j, const char *key, struct maybe ns)
+{
+	json_key(j, key);
+	json_seconds(j, ns);
+}
+
+static void key_str(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_str(j, text);
+}
+
+static void key_joules(struct json *j, const char *key, struct maybe uj)
+{
+	json_key(j, key);
+	if (uj.known)
+		json_num(j, (double) uj.value / 1e6);
+	else
+		json_null(j);
+}
+
+static void key_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_object(j);
+}
+
+/* ---- which run ------------------------------------------------------------------------------------------------------ */
+
+static void see_argument(void *ctx, const char *text)
+{
+	json_str(ctx, text);
+}
+
+static void see_nothing(void *ctx, const char *text)
+{
+	(void) ctx;
+	(void) text;
+}
+
+/* The arguments as they were given; a command without such a list (attach, a damaged recording) is one string. */
+static void command(struct json *j, const struct facts *f)
+{
+	json_key(j, "command");
+	json_array(j);
+	if (f->argv_json && argv_each(f->argv_json, see_nothing, NULL) == 0)
+		(void) argv_each(f->argv_json, see_argument, j);
+	else if (f->command)
+		json_str(j, f->command);
+	json_end(j);
+}
+
+static void identity(struct json *j, const struct summary *s)
+{
+	const struct facts *f = s->facts;
+	char date[UNITS_LEN];
+
+	json_key(j, "schema");
+	json_int(j, 1);
+	key_str(j, "hiwater", f->version ? f->version : HIW_VERSION);
+	key_object(j, "run");
+	key_str(j, "id", f->id);
+	key_str(j, "name", f->name);
+	key_str(j, "recording", f->recording);
+	json_key(j, "complete");
+	json_bool(j, s->complete);
+	json_end(j);
+	command(j, f);
+	key_str(j, "host", f->host);
+	key_str(j, "started", f->started_wall_ns.known ? units_rfc3339((uint64_t) f->started_wall_ns.value, date) : NULL);
+}
+
+static void exit_and_time(struct json *j, const struct summary *s)
+{
+	const struct ending end = ending_of(s);
+
+	key_object(j, "exit");
+	key_maybe(j, "code", end.code_known ? known(end.code) : UNKNOWN);
+	key_maybe(j, "signal", end.outcome == OUTCOME_SIGNAL ? known(end.signal) : UNKNOWN);
+	json_key(j, "oom_killed");
+	json_bool(j, s->oom_killed);
+	json_end(j);
+	key_object(j, "time");
+	key_seconds(j, "wall_s", s->wall_ns);
+	key_seconds(j, "main_wall_s", s->main_wall_ns);
+	key_seconds(j, "user_s", s->user_ns);
+	key_seconds(j, "system_s", s->system_ns);
+	json_end(j);
+}
+
+/* ---- what it used --------------------------------------------------------------------------------------------------- */
+
+static void ram_figure(struct json *j, const char *key, const struct ram_figure *r)
+{
+	key_object(j, key);
+	key_maybe(j, "peak_bytes", r->peak);
+	key_maybe(j, "low_bytes", r->low);
+	key_maybe(j, "high_bytes", r->high);
+	key_maybe(j, "private_bytes", r->private_bytes);
+	key_maybe(j, "shared_bytes", r->shared_bytes);
+	key_maybe(j, "mean_bytes", r->mean);
+	key_seconds(j, "at_s", r->at_ns);
+	key_str(j, "method", r->method == METHOD_UNKNOWN ? NULL : method_name(r->method));
+	key_str(j, "source", r->source);
+	json_end(j);
+}
+
+/* None of it is in any resident size; the kernel keeps no mark of it. */
+static void hugetlb(struct json *j, const struct summary *s)
+{
+	const enum method method = s->hugetlb_at_most ? METHOD_BOUNDED : METHOD_SAMPLED;
+
+	key_object(j, "hugetlb");
+	key_maybe(j, "peak_bytes", s->hugetlb_peak);
+	key_str(j, "method", s->hugetlb_peak.known ? method_name(method) : NULL);
+	json_end(j);
+}
+
+static void ram(struct json *j, const struct summary *s)
+{
+	key_object(j, "ram");
+	key_maybe(j, "capacity_bytes", s->facts->capacity_bytes);
+	key_maybe(j, "limit_bytes", s->facts->limit_bytes);
+	key_object(j, "system");
+	key_maybe(j, "peak_bytes", s->system_peak);
+	json_end(j);
+	ram_figure(j, "main", &s->main);
+	ram_figure(j, "descendants", &s->descendants);
+	ram_figure(j, "combined", &s->combined);
+	hugetlb(j, s);
+	json_key(j, "cgroup");
+	if (s->cgroup_peak.known || s->cgroup_limit.known || s->cgroup_oom_kills.known) {
+		json_object(j);
+		key_maybe(j, "peak_bytes", s->cgroup_peak);
+		key_str(j, "method", s->cgroup_method == METHOD_UNKNOWN ? NULL : method_name(s->cgroup_method));
+		key_maybe(j, "limit_bytes", s->cgroup_limit);
+		key_maybe(j, "oom_kills", s->cgroup_oom_kills);
+		json_end(j);
+	} else {
+		json_null(j);
+	}
+	json_end(j);
+}
+
+static void rest_of_use(struct json *j, const struct summary *s)
+{
+	json_key(j, "gpu");
+	json_gpu(j, s);
+	key_object(j, "io");
+	/* What was cancelled is subtracted from what was written, and may have been written before the run. */
+	key_maybe(j, "read_bytes", s->read_bytes);
+	key_maybe(j, "write_bytes", s->write_bytes.known ? maybe_max(s->write_bytes, known(0)) : UNKNOWN);
+	json_end(j);
+	key_object(j, "energy");
+	key_joules(j, "cpu_j", s->cpu_energy_uj);
+	key_joules(j, "gpu_j", s->gpu_energy_uj);
+	json_end(j);
+	key_object(j, "swap");
+	key_maybe(j, "peak_bytes", s->swap_peak);
+	json_end(j);
+}
+
+/* ---- its parts ------------------------------------------------------------------------------------------------------ */
+
+static void process(struct json *j, const struct process *p)
+{
+	char name[sizeof(p->name) + 1] = "";
+
+	for (size_t i = 0; i < sizeof(p->name); i++)
+		name[i] = p->name[i];
+	json_object(j);
+	key_maybe(j, "pid", known(p->pid));
+	key_str(j, "name", name);
+	/* No living program has no memory: 0 says that it was gone before the first look. */
+	key_maybe(j, "peak_bytes", p->peak_bytes > 0 ? known(p->peak_bytes) : UNKNOWN);
+	key_seconds(j, "cpu_s", p->cpu_known ? known(p->cpu_user_ns + p->cpu_system_ns) : UNKNOWN);
+	json_end(j);
+}
+
+static int processes(struct json *j, const struct summary *s)
+{
+	const struct process **list;
+	size_t n;
+	int code = figure_processes(s->job, &list, &n);
+
+	if (code < 0)
+		return code;
+	key_object(j, "processes");
+	key_maybe(j, "seen", s->facts->processes_seen);
+	json_key(j, "seen_at_least");
+	json_bool(j, s->seen_at_least);
+	key_maybe(j, "peak_alive", s->peak_alive);
+	key_maybe(j, "left", s->facts->processes_left);
+	json_key(j, "list");
+	json_array(j);
+	for (size_t i = 0; i < n && i < JSON_PROCESSES; i++)
+		process(j, list[i]);
+	json_end(j);
+	json_end(j);
+	free(list);
+	return 0;
+}
+
+/* Lines of KEY=VALUE. */
+static void phase_facts(struct json *j, const char *text)
+{
+	key_object(j, "facts");
+	while (*text) {
+		const size_t len = strcspn(text, "\n"), key_len = strcspn(text, "=\n");
+		autofree char *key = strndup(text, key_len);
+		autofree char *value = key_len < len ? strndup(text + key_len + 1, len - key_len - 1) : NULL;
+
+		if (key && *key)
+			key_str(j, key, value ? value : "");
+		text += len + (text[len] == '\n');
+	}
+	json_end(j);
+}
+
+static void key_ratio(struct json *j, const char *key, struct maybe ppm)
+{
+	json_key(j, key);
+	if (ppm.known)
+		json_num(j, (double) ppm.value / 1e6);
+	else
+		json_null(j);
+}
+
+static void phase_use(struct json *j, const struct phase *p)
+{
+	const struct phase_use *u = &p->use;
+
+	json_key(j, "gpu");
+	if (!u->gpu_peak.known && !u->work[GPU_WORK_BUSY].known && !u->work[GPU_WORK_SM].known) {
+		json_null(j);
+	} else {
+		json_object(j);
+		key_maybe(j, "before_bytes", u->gpu_before);
+		key_maybe(j, "peak_bytes", u->gpu_peak);
+		key_maybe(j, "after_bytes", p->end_ns ? u->gpu_after : UNKNOWN);
+		key_str(j, "method", u->gpu_peak.known ? method_name(METHOD_SAMPLED) : NULL);
+		key_ratio(j, "gpu_mean", u->work[GPU_WORK_BUSY]);
+		key_ratio(j, "sm_active_mean", u->work[GPU_WORK_SM]);
+		json_end(j);
+	}
+	key_object(j, "energy");
+	key_joules(j, "cpu_j", u->cpu_energy_uj);
+	key_joules(j, "gpu_j", u->gpu_energy_uj);
+	key_str(j, "method", u->cpu_energy_uj.known || u->gpu_energy_uj.known ? method_name(METHOD_SAMPLED) : NULL);
+	json_end(j);
+}
+
+static void phase(struct json *j, const struct phase *p)
+{
+	json_object(j);
+	key_str(j, "name", p->name);
+	phase_facts(j, p->facts ? p->facts : "");
+	key_seconds(j, "begin_s", known((int64_t) p->begin_ns));
+	key_seconds(j, "end_s", p->end_ns ? known((int64_t) p->end_ns) : UNKNOWN);
+	key_object(j, "ram");
+	key_maybe(j, "before_bytes", p->ram_known ? known(p->ram_before) : UNKNOWN);
+	key_maybe(j, "peak_bytes", p->ram_known ? known(p->ram_peak) : UNKNOWN);
+	key_maybe(j, "after_bytes", p->ram_known && p->end_ns ? known(p->ram_after) : UNKNOWN);
+	key_str(j, "method", p->ram_known ? method_name(p->peak_exact ? METHOD_EXACT : METHOD_SAMPLED) : NULL);
+	key_maybe(j, "job_peak_bytes", p->use.job_peak);
+	json_end(j);
+	key_seconds(j, "cpu_s", p->use.cpu_ns);
+	phase_use(j, p);
+	json_end(j);
+}
+
+static void one_series(struct json *j, const struct series *v)
+{
+	key_object(j, v->name);
+	key_maybe(j, "n", known((int64_t) v->n));
+	json_key(j, "first");
+	json_num(j, v->first);
+	json_key(j, "last");
+	json_num(j, v->last);
+	json_key(j, "min");
+	json_num(j, v->min);
+	json_key(j, "max");
+	json_num(j, v->max);
+	json_key(j, "sum");
+	json_num(j, v->sum);
+	key_maybe(j, "last_step", v->has_step ? known(v->last_step) : UNKNOWN);
+	json_end(j);
+}
+
+static void phases_and_series(struct json *j, const struct summary *s)
+{
+	json_key(j, "phases");
+	json_array(j);
+	for (size_t i = 0; s->job && i < job_phase_count(s->job); i++)
+		phase(j, job_phase(s->job, i));
+	json_end(j);
+	key_object(j, "series");
+	for (size_t i = 0; s->job && i < job_series_count(s->job); i++)
+		one_series(j, job_series(s->job, i));
+	json_end(j);
+}
+
+static void marks(struct json *j, const struct summary *s)
+{
+	const size_t n = s->job ? job_mark_count(s->job) : 0;
+
+	key_object(j, "marks");
+	key_maybe(j, "seen", s->facts->marks_seen.known ? s->facts->marks_seen : known((int64_t) n));
+	json_key(j, "list");
+	json_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		key_seconds(j, "time_s", known((int64_t) job_mark(s->job, i)->time_ns));
+		key_str(j, "text", job_mark(s->job, i)->text);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+/* ---- what hiwater says of it ---------------------------------------------------------------------------------------- */
+
+static void sampling(struct json *j, const struct facts *f)
+{
+	key_object(j, "sampling");
+	key_seconds(j, "interval_s", f->interval_ns);
+	key_maybe(j, "ticks", f->ticks);
+	key_maybe(j, "late_ticks", f->late_ticks);
+	key_seconds(j, "longest_gap_s", f->longest_gap_ns);
+	key_seconds(j, "cpu_s", f->own_cpu_ns);
+	key_maybe(j, "rss_peak_bytes", f->own_rss_bytes);
+	if (f->gpu_longest_gap_ns.known)
+		key_seconds(j, "gpu_longest_gap_s", f->gpu_longest_gap_ns);
+	if (f->gpu_helper_cpu_ns.known)
+		key_seconds(j, "gpu_helper_cpu_s", f->gpu_helper_cpu_ns);
+	if (f->gpu_helper_rss_bytes.known)
+		key_maybe(j, "gpu_helper_rss_bytes", f->gpu_helper_rss_bytes);
+	json_end(j);
+}
+
+/* That of one device; 0: of the whole. */
+static void evidence_of(struct json *j, const struct finding *f, unsigned device)
+{
+	for (unsigned i = 0; i < f->n_evidence; i++) {
+		const struct evidence *e = &f->evidence[i];
+
+		if (e->device != device)
+			continue;
+		json_key(j, e->key);
+		if (e->text)
+			json_str(j, e->text);
+		else
+			json_num(j, e->value);
+	}
+}
+
+static void evidence(struct json *j, const struct finding *f)
+{
+	key_object(j, "evidence");
+	evidence_of(j, f, 0);
+	if (f->n_devices > 0) {
+		json_key(j, "devices");
+		json_array(j);
+		for (unsigned device = 1; device <= f->n_devices; device++) {
+			json_object(j);
+			evidence_of(j, f, device);
+			json_end(j);
+		}
+		json_end(j);
+	}
+	if (f->fired) {
+		key_seconds(j, "from_s", known((int64_t) f->from_ns));
+		key_seconds(j, "to_s", known((int64_t) f->to_ns));
+	}
+	json_end(j);
+}
+
+static void findings(struct json *j, const struct summary *s, bool why)
+{
+	static const char *const severities[] = {
+		[SEVERITY_HINT] = "hint",
+		[SEVERITY_WARN] = "warn",
+		[SEVERITY_ERROR] = "error",
+	};
+
+	json_key(j, "findings");
+	json_array(j);
+	for (size_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+
+		if (!f->fired && !why)
+			continue;
+		json_object(j);
+		key_str(j, "code", f->code);
+		key_str(j, "severity", severities[f->severity]);
+		key_str(j, "message", f->fired ? f->message : NULL);
+		evidence(j, f);
+		if (why) {
+			json_key(j, "fired");
+			json_bool(j, f->fired);
+			key_str(j, "why_not", f->fired ? NULL : f->why_not);
+		}
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void story(struct json *j, const struct story *story)
+{
+	if (!story->what) {
+		key_str(j, "story", NULL);
+		return;
+	}
+	key_object(j, "story");
+	key_str(j, "what", story->what);
+	key_seconds(j, "at_s", known((int64_t) story->at_ns));
+	key_str(j, "of", story->on_gpu ? "gpu" : "ram");
+	key_maybe(j, "held_bytes", story->held);
+	key_maybe(j, "limit_bytes", story->limit);
+	key_maybe(j, "requested_bytes", story->asked);
+	key_seconds(j, "growing_since_s", story->since_ns);
+	key_maybe(j, "growing_from_bytes", story->from_bytes);
+	key_maybe(j, "growth_bytes_per_s", story->since_ns.known ? known((int64_t) story->growth_per_s) : UNKNOWN);
+	json_key(j, "processes");
+	json_array(j);
+	for (size_t i = 0; i < story->n_holders; i++) {
+		json_object(j);
+		key_maybe(j, "pid", known(story->holders[i].process->pid));
+		key_str(j, "name", story->holders[i].process->name);
+		key_maybe(j, "bytes", known(story->holders[i].bytes));
+		json_key(j, "killed");
+		json_bool(j, story->holders[i].killed);
+		json_end(j);
+	}
+	json_end(j);
+	key_maybe(j, "foreign_bytes", story->foreign);
+	key_str(j, "try", story->advice);
+	json_end(j);
+}
+
+static int json_write(const struct summary *s, const struct sink_options *o, struct buf *out, bool compact)
+{
+	struct json j;
+
+	json_init(&j, out, compact);
+	json_object(&j);
+	identity(&j, s);
+	exit_and_time(&j, s);
+	ram(&j, s);
+	rest_of_use(&j, s);
+	int code = processes(&j, s);
+
+	if (code < 0)
+		return code;
+	phases_and_series(&j, s);
+	marks(&j, s);
+	sampling(&j, s->facts);
+	story(&j, &s->story);
+	findings(&j, s, o->why);
+	json_key(&j, "notes");
+	json_notes(&j, s);
+	json_end(&j);
+	return buf_str(out, "\n");
+}
+
+int json_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	return json_write(s, o, out, false);
+}
+
+int json_line_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	return json_write(s, o, out, true);
+}

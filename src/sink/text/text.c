@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink/text/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/textwidth.h"
+
+/* ---- the rule at the top ------------------------------------------------------------------------------------------- */
+
+static void rule(struct text *t, unsigned columns)
+{
+	for (unsigned i = 0; i < columns; i++)
+		layout_more(&t->l, TONE_NONE, t->l.utf8 ? "\xE2\x94\x80" : "-");
+}
+
+/* " 2026-11-21 05:35  run 17 "; without the date where there is little room. */
+static void header_right(const struct text *t, struct buf *out)
+{
+	char date[UNITS_LEN];
+	uint64_t number;
+
+	if (t->f->started_wall_ns.known && t->o->width >= 60)
+		buf_printf(out, " %.16s ", units_date((uint64_t) t->f->started_wall_ns.value, date));
+	if (figure_run(t->f, t->o, &number))
+		buf_printf(out, " run %llu ", (unsigned long long) number);
+}
+
+static void header(struct text *t)
+{
+	struct buf clean = BUF_INIT(1 << 20), command = BUF_INIT(1 << 20), right = BUF_INIT(256);
+	const unsigned fixed = 3 + 10 + 1 + 3 + 3; /* rule, "hiwater", blank, rule, rule */
+
+	header_right(t, &right);
+	text_clean(t->f->command ? t->f->command : "", t->o->utf8, &clean);
+	text_shorten(clean.data, t->o->width - fixed - text_width(right.data), t->o->utf8, &command);
+	layout_row(&t->l, TONE_NONE, "", 0);
+	rule(t, 3);
+	layout_more(&t->l, TONE_NONE, " ");
+	layout_more(&t->l, TONE_LABEL, "hiwater");
+	layout_more(&t->l, TONE_NONE, "  ");
+	layout_more(&t->l, TONE_NONE, command.data);
+	layout_more(&t->l, TONE_NONE, " ");
+	rule(t, t->o->width - t->l.column - text_width(right.data) - 3);
+	layout_more(&t->l, TONE_NONE, right.data);
+	rule(t, t->o->width - t->l.column);
+	layout_end(&t->l);
+	if (clean.error || command.error)
+		t->l.out->error = clean.error ? clean.error : command.error;
+	buf_done(&clean);
+	buf_done(&command);
+	buf_done(&right);
+}
+
+/* ---- rows of facts --------------------------------------------------------------------------------------------------- */
+
+static const char *const row_labels[] = {
+	[FACTS_RESULT] = "Result",
+	[FACTS_RAM] = "RAM",
+	[FACTS_LARGEST] = "Largest",
+	[FACTS_UNUSED_GPUS] = "GPUs",
+	[FACTS_CPU] = "CPU",
+	[FACTS_IO] = "I/O",
+	[FACTS_ENERGY] = "Energy",
+	[FACTS_SAMPLING] = "Sampling",
+	[FACTS_STORY] = "Happened",
+};
+
+static void begin_row(struct text *t, const struct fact *fact)
+{
+	char name[UNITS_LEN];
+
+	layout_row(&t->l, TONE_LABEL, fact->group == FACTS_GPU ? job_gpu_name(t->s->job, &fact->gpu->gpu, name) : row_labels[fact->group], TEXT_INDENT);
+}
+
+/* "python[5001] ≥12.1 GiB" */
+static void process(struct text *t, const struct fact *fact)
+{
+	struct fact bare = *fact;
+	struct buf name = BUF_INIT(256), amount = BUF_INIT(256);
+
+	bare.at_least = false; /* a sign says it */
+	text_process(t, fact->process, &name);
+	fact_value(&bare, t->o, &amount);
+	layout_part(&t->l, "%s %s%s%s", keep_together(name.data), fact->at_least ? text_at_least(t) : "", amount.data,
+		fact->words ? fact->words : "");
+	buf_done(&name);
+	buf_done(&amount);
+}
+
+static void part(struct text *t, const struct fact *fact)
+{
+	struct fact shown = *fact;
+	struct buf words = BUF_INIT(1 << 20);
+	const size_t len = strlen(fact->label);
+
+	if (fact->key == FACT_RAM_PEAK)
+		shown.figure = NULL; /* FACT_RAM_METHOD */
+	fact_words(&shown, t->f, t->o, &words);
+	layout_part(&t->l, "%s%s%s", fact->label, len > 0 && fact->label[len - 1] != ' ' ? NB : "", words.data);
+	if (fact->is_apart)
+		layout_part(&t->l, "%s", fact->words);
+	if (words.error)
+		t->l.out->error = words.error;
+	buf_done(&words);
+}
+
+/* Those of the groups from first to last. */
+static void rows_of(struct text *t, enum fact_group first, enum fact_group last)
+{
+	const struct fact *before = NULL;
+
+	for (size_t i = 0; i < t->facts.n; i++) {
+		const struct fact *fact = &t->facts.facts[i];
+
+		if (fact->group < first || fact->group > last || !fact->label)
+			continue;
+		if (before && (before->group != fact->group || (fact->group == FACTS_GPU && before->gpu != fact->gpu))) {
+			layout_end(&t->l);
+			before = NULL;
+		}
+		if (!before)
+			begin_row(t, fact);
+		else if (fact->begins_line)
+			layout_break(&t->l);
+		if (fact->key == FACT_PROCESS)
+			process(t, fact);
+		else
+			part(t, fact);
+		before = fact;
+	}
+	if (before)
+		layout_end(&t->l);
+}
+
+static void used(struct text *t)
+{
+	rows_of(t, FACTS_RESULT, FACTS_ENERGY);
+}
+
+static void sampling(struct text *t)
+{
+	rows_of(t, FACTS_SAMPLING, FACTS_SAMPLING);
+}
+
+static void story(struct text *t)
+{
+	rows_of(t, FACTS_STORY, FACTS_STORY);
+}
+
+/* In the order in which they are shown. */
+static void (*const rows[])(struct text *t) = {
+	header,
+	used,
+	text_phases,
+	text_series,
+	text_marks,
+	sampling,
+	text_notes,
+	story,
+	text_findings,
+	text_again,
+};
+
+int text_sink(const struct summary *s, const struct sink_options *o, struct buf *out)
+{
+	struct text t = { .s = s, .f = s->facts, .o = o };
+	const int r = facts_make(s, &t.facts);
+
+	if (r < 0)
+		return r;
+	layout_init(&t.l, out, o);
+	if (o->plain)
+		text_plain(&t);
+	for (size_t i = 0; !o->plain && i < sizeof(rows) / sizeof(*rows); i++)
+		rows[i](&t);
+	facts_done(&t.facts);
+	return out->error;
+}

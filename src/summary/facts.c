@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: MIT */
+#include "summary/facts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "base/textwidth.h"
+#include "base/units.h"
+#include "summary/framework.h"
+
+enum {
+	LARGEST_SHOWN = 4,
+};
+
+#define FACT(group_, key_, label_, title_, unit_, value_, ...) \
+	((struct fact) { .group = (group_), .key = (key_), .label = (label_), .title = (title_), .unit = (unit_), .value = (value_), ##__VA_ARGS__ })
+
+struct maker {
+	const struct summary *s;
+	struct fact_list *list;
+	struct fact lost;    /* where there was no memory for one */
+	int error;
+};
+
+/* ---- what facts are made from ------------------------------------------------------------------------------------------ */
+
+/* signal(7); real-time signals have no names. */
+static const struct {
+	int number;
+	const char *name;
+} signals[] = {
+	{ SIGHUP, "SIGHUP" },
+	{ SIGINT, "SIGINT" },
+	{ SIGQUIT, "SIGQUIT" },
+	{ SIGILL, "SIGILL" },
+	{ SIGTRAP, "SIGTRAP" },
+	{ SIGABRT, "SIGABRT" },
+	{ SIGBUS, "SIGBUS" },
+	{ SIGFPE, "SIGFPE" },
+	{ SIGKILL, "SIGKILL" },
+	{ SIGUSR1, "SIGUSR1" },
+	{ SIGSEGV, "SIGSEGV" },
+	{ SIGUSR2, "SIGUSR2" },
+	{ SIGPIPE, "SIGPIPE" },
+	{ SIGALRM, "SIGALRM" },
+	{ SIGTERM, "SIGTERM" },
+	{ SIGXCPU, "SIGXCPU" },
+	{ SIGXFSZ, "SIGXFSZ" },
+	{ SIGVTALRM, "SIGVTALRM" },
+	{ SIGPROF, "SIGPROF" },
+	{ SIGIO, "SIGIO" },
+	{ SIGPWR, "SIGPWR" },
+	{ SIGSYS, "SIGSYS" },
+};
+
+const char *figure_signal(int signal, char buf[UNITS_LEN])
+{
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		if (signals[i].number == signal)
+			return signals[i].name;
+	}
+	(void) snprintf(buf, UNITS_LEN, "signal %d", signal);
+	return buf;
+}
+
+struct ending ending_of(const struct summary *s)
+{
+	const struct facts *f = s->facts;
+	const struct maybe code = job_exit_code(f);
+	const int status = (int) f->exit_status.value;
+	struct ending end = { .outcome = OUTCOME_EXIT, .code = (int) code.value, .code_known = code.known };
+
+	if (!code.known)
+		end.outcome = s->complete ? OUTCOME_UNSEEN : OUTCOME_UNFINISHED;
+	else if (f->stopped_by.known)
+		end.outcome = OUTCOME_LIMIT;
+	else if (WIFSIGNALED(status)) {
+		end.outcome = OUTCOME_SIGNAL;
+		end.signal = WTERMSIG(status);
+	}
+	return end;
+}
+
+bool figure_outlived(const struct summary *s)
+{
+	static const int64_t least_ns = 1000000, least_share = 100;
+	const int64_t beyond_ns = s->wall_ns.value - s->main_wall_ns.value;
+
+	return s->wall_ns.known && s->main_wall_ns.known && beyond_ns >= least_ns && beyond_ns >= s->wall_ns.value / least_share;
+}
+
+struct ceiling ceiling_of(const struct summary *s)
+{
+	const struct facts *f = s->facts;
+	struct maybe limit = maybe_min(f->limit_bytes, s->cgroup_limit);
+	bool limit_counts = limit.known && (!f->capacity_bytes.known || limit.value <= f->capacity_bytes.value);
+
+	if (f->request_bytes.known && !(limit_counts && (limit.value < f->request_bytes.value || s->oom_killed)))
+		return (struct ceiling) { f->request_bytes, "requested" };
+	if (limit_counts)
+		return (struct ceiling) { limit, "limit" };
+	return (struct ceiling) { f->capacity_bytes, "on this machine" };
+}
+
+struct maybe figure_cores(const struct facts *f)
+{
+	struct maybe all = f->cpus.known ? known(f->cpus.value * 1000000) : UNKNOWN;
+
+	return maybe_min(all, f->limit_cpu_ppm);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+	const struct process *x = *(const struct process *const *) a, *y = *(const struct process *const *) b;
+
+	if (x->peak_bytes != y->peak_bytes)
+		return x->peak_bytes < y->peak_bytes ? 1 : -1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+int figure_processes(const struct job *job, const struct process ***ret, size_t *ret_n)
+{
+	size_t n = job ? job_process_count(job) : 0;
+	const struct process **list = n > 0 ? calloc(n, sizeof(*list)) : NULL;
+
+	if (n > 0 && !list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		list[i] = job_process(job, i);
+	if (n > 0)
+		qsort(list, n, sizeof(*list), larger_first);
+	*ret = list;
+	*ret_n = n;
+	return 0;
+}
+
+const struct figure_throttle figure_throttles[FIGURE_THROTTLES] = {
+	{ M_GPU_THROTTLE_POWER, "power limit" },
+	{ M_GPU_THROTTLE_THERMAL, "heat" },
+	{ M_GPU_THROTTLE_HW, "hardware" },
+	{ M_GPU_THROTTLE_OTHER, "other reasons" },
+};
+
+bool figure_has_gpus(const struct summary *s)
+{
+	return (s->job && job_gpu_count(s->job) > 0) || s->facts->gpu_seen.value == 1 ||
+	       (s->facts->gpu_asked.known && s->facts->gpu_asked.value == 0);
+}
+
+bool figure_gpu_used(const struct summary *s, uint32_t id)
+{
+	enum method method;
+	const struct maybe held = summary_gpu_job_peak(s, id, &method);
+
+	return !held.known || held.value > 0;
+}
+
+bool figure_gpu_beside(const struct summary *s, uint32_t id)
+{
+	const size_t few = 2, n = job_gpu_count(s->job);
+	bool any = n > few;
+
+	for (size_t i = 0; i < n; i++)
+		any = any || figure_gpu_used(s, job_gpu(s->job, i)->birth.id);
+	return any && !figure_gpu_used(s, id);
+}
+
+const char *figure_gpu_lead(enum metric lead)
+{
+	return lead == M_GPU_SM_ACTIVE ? "SM active" : lead == M_GPU_GRAPHICS_ACTIVE ? "engine active"
+										     : "busy";
+}
+
+/* ---- the list ---------------------------------------------------------------------------------------------------------- */
+
+static struct fact *add(struct maker *m, struct fact fact)
+{
+	struct fact *facts = reallocarray(m->list->facts, m->list->n + 1, sizeof(*facts));
+
+	if (!facts) {
+		m->error = -ENOMEM;
+		return &m->lost;
+	}
+	m->list->facts = facts;
+	facts[m->list->n] = fact;
+	return &facts[m->list->n++];
+}
+
+static void add_known(struct maker *m, struct fact fact)
+{
+	if (fact.value.known)
+		(void) add(m, fact);
+}
+
+static void add_some(struct maker *m, struct fact fact)
+{
+	if (fact.value.known && fact.value.value > 0)
+		(void) add(m, fact);
+}
+
+/* text, from a buf that is freed. */
+static char *text_of(struct maker *m, struct buf *text)
+{
+	char *copy = text->error ? NULL : strdup(text->len > 0 ? text->data : "");
+
+	if (!copy)
+		m->error = -ENOMEM;
+	buf_done(text);
+	return copy;
+}
+
+static bool is_attached(const struct summary *s)
+{
+	return s->facts->mode && strcmp(s->facts->mode, "attach") == 0;
+}
+
+static struct maybe now_of(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = s->job ? job_acc(s->job, metric, id) : NULL;
+
+	return acc && acc->n > 0 ? known(acc->last) : UNKNOWN;
+}
+
+/* ---- how it ended, how long it took ------------------------------------------------------------------------------------ */
+
+static void put_unfinished(const struct summary *s, struct buf *text, struct buf *detail)
+{
+	const bool has_no_end = s->facts->recording_stopped || s->elsewhere || s->lost;
+
+	buf_str(text, has_no_end ? "no end" : "still running");
+	if (s->facts->recording_stopped)
+		buf_printf(detail, "the recording stopped, %s", s->facts->recording_stopped);
+	else if (s->elsewhere)
+		buf_printf(detail, "it still runs on %s, or the recorder was lost", s->facts->host);
+	else if (s->lost)
+		buf_str(detail, "the recorder was lost");
+}
+
+static void put_ending(const struct summary *s, struct buf *text, struct buf *detail)
+{
+	const struct ending end = ending_of(s);
+	char name[UNITS_LEN];
+
+	if (is_attached(s) && end.outcome != OUTCOME_UNFINISHED)
+		buf_str(text, "attached, ");
+	switch (end.outcome) {
+	case OUTCOME_EXIT:
+		buf_printf(text, "exit" NB "%d", end.code);
+		break;
+	case OUTCOME_SIGNAL:
+		buf_printf(text, "KILLED by signal %d, %s", end.signal, figure_signal(end.signal, name));
+		break;
+	case OUTCOME_LIMIT:
+		buf_str(text, "ended by --limit");
+		break;
+	case OUTCOME_UNSEEN:
+		buf_str(text, "exit status not seen");
+		break;
+	case OUTCOME_UNFINISHED:
+		put_unfinished(s, text, detail);
+		break;
+	}
+	if (end.outcome == OUTCOME_SIGNAL || end.outcome == OUTCOME_LIMIT)
+		buf_printf(detail, "exit" NB "%d", end.code);
+	if (end.code_known && is_attached(s))
+		buf_printf(detail, "%sby its exit record", detail->len > 0 ? " " : "");
+}
+
+static void result(struct maker *m)
+{
+	const struct summary *s = m->s;
+	const struct facts *f = s->facts;
+	const bool attached = is_attached(s);
+	const struct maybe alive = s->peak_alive, seen = f->processes_seen;
+	struct buf text = BUF_INIT(1 << 20), detail = BUF_INIT(1 << 20);
+
+	put_ending(s, &text, &detail);
+	struct fact *end = add(m, FACT(FACTS_RESULT, FACT_END, "", "result", FACT_WORDS, UNKNOWN));
+
+	end->text = text_of(m, &text);
+	end->detail = text_of(m, &detail);
+	if (s->oom_killed || (f->stopped_by.known && f->stopped_why))
+		(void) add(m, FACT(FACTS_RESULT, FACT_CAUSE, NULL, NULL, FACT_WORDS, UNKNOWN,
+				      .words = s->oom_killed ? "out of memory: the kernel killed a process" : f->stopped_why));
+	add_known(m, FACT(FACTS_RESULT, FACT_WALL, attached ? "watched for" : s->complete ? "wall"
+											  : "so far",
+			     attached ? "watched for" : s->complete ? "wall time"
+								    : "wall time so far",
+			     FACT_NS, s->wall_ns));
+	if (figure_outlived(s))
+		add_known(m, FACT(FACTS_RESULT, FACT_MAIN_ENDED, "main" NB "ended" NB "at", "the main process ended at", FACT_NS,
+				     s->main_wall_ns));
+	add_known(m, FACT(FACTS_RESULT, FACT_CPU_TIME, "CPU" NB "time", "CPU time", FACT_NS, maybe_sum(s->user_ns, s->system_ns),
+			     .at_least = !s->cpu_exact && !attached, .words = attached ? NB "(sampled)" : NULL));
+	add_some(m, FACT(FACTS_RESULT, FACT_PROCESSES, "", "processes", FACT_COUNT, seen, .at_least = s->seen_at_least,
+			    .after = seen.value == 1 ? "process" : "processes",
+			    .more = alive.known && alive.value > 0 && alive.value < seen.value ? alive : UNKNOWN, .more_unit = FACT_COUNT,
+			    .more_before = " (", .more_after = NB "seen" NB "at" NB "once)"));
+	if (f->ranks.known && f->ranks.value > 1)
+		add_known(m, FACT(FACTS_RESULT, FACT_RANK, "rank", "rank", FACT_COUNT, f->rank, .more = f->ranks, .more_unit = FACT_COUNT,
+				     .more_before = NB "of" NB));
+}
+
+/* ---- RAM ----------------------------------------------------------------------------------------------------------------- */
+
+static void ram_of(struct maker *m, const char *label, const char *title, const struct ram_figure *r)
+{
+	add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, label, title, FACT_BYTES, r->peak, .figure = r));
+}
+
+/* What samples saw is less than what is known otherwise: the kernel killed there, or the job held more. */
+static bool is_cgroup_peak_missed(const struct summary *s)
+{
+	const bool killed = s->cgroup_oom_kills.known && s->cgroup_oom_kills.value > 0;
+
+	return s->cgroup_method == METHOD_SAMPLED && (killed || (s->combined.low.known && s->combined.low.value > s->cgroup_peak.value));
+}
+
+static void ram_parts(struct maker *m)
+{
+	const struct summary *s = m->s;
+	const struct ram_figure *all = &s->combined;
+
+	if (s->descendants.peak.known && s->descendants.peak.value > 0) {
+		ram_of(m, "main", "RAM peak of the main process", &s->main);
+		ram_of(m, "descendants", "RAM peak of the descendants", &s->descendants);
+		if (all->shared_bytes.known)
+			add_known(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "private", "private RAM at the peak", FACT_BYTES, all->private_bytes,
+					     .more = all->shared_bytes, .more_unit = FACT_BYTES, .more_before = ", shared" NB));
+	}
+	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "swap", "swap peak", FACT_BYTES, s->swap_peak));
+	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "huge" NB "pages", "huge pages peak", FACT_BYTES, s->hugetlb_peak,
+			    .at_most = s->hugetlb_at_most));
+	add_some(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "cgroup" NB "peak", "cgroup peak, page cache included", FACT_BYTES, s->cgroup_peak,
+			    .at_least = is_cgroup_peak_missed(s), .method = s->cgroup_method == METHOD_SAMPLED ? METHOD_SAMPLED : METHOD_UNKNOWN,
+			    .has_rate = true, .more = s->cgroup_file_at_peak.value > 0 ? s->cgroup_file_at_peak : UNKNOWN,
+			    .more_unit = FACT_BYTES, .more_before = ", file cache" NB));
+}
+
+static void ram(struct maker *m)
+{
+	const struct summary *s = m->s;
+	const struct ram_figure *all = &s->combined;
+	const struct ceiling top = ceiling_of(s);
+
+	if (!all->peak.known) {
+		(void) add(m, FACT(FACTS_RAM, FACT_RAM_PEAK, "", "RAM peak", FACT_BYTES, UNKNOWN, .words = "not measured"));
+		if (s->main.high.known)
+			(void) add(m, FACT(FACTS_RAM, FACT_RAM_OTHER, "main", "RAM peak of the main process", FACT_BYTES, s->main.high,
+					      .at_most = true));
+	} else {
+		(void) add(m, FACT(FACTS_RAM, FACT_RAM_PEAK, "peak", "RAM peak", FACT_BYTES, all->peak, .of = top.bytes,
+				      .of_words = top.words, .figure = all));
+		add_known(m, FACT(FACTS_RAM, FACT_RAM_AT, "at", "RAM peak came after", FACT_NS, all->at_ns));
+		add_known(m, FACT(FACTS_RAM, FACT_RAM_MEAN, "mean", "RAM mean", FACT_BYTES, all->mean));
+		/* In a row it stands behind the mean, not to tear the peak from its time. */
+		(void) add(m, FACT(FACTS_RAM, FACT_RAM_METHOD, "", NULL, FACT_WORDS, UNKNOWN, .figure = all));
+		ram_parts(m);
+	}
+}
+
+static void largest(struct maker *m)
+{
+	const struct process **list = NULL;
+	size_t n = 0;
+
+	if (m->s->job && job_process_count(m->s->job) >= 2 && figure_processes(m->s->job, &list, &n) < 0)
+		m->error = -ENOMEM;
+	for (size_t i = 0; i < n && i < LARGEST_SHOWN && list[i]->peak_bytes > 0; i++)
+		(void) add(m, FACT(FACTS_LARGEST, FACT_PROCESS, "", "RAM peak", FACT_BYTES, known(list[i]->peak_bytes),
+				      .at_least = !list[i]->peak_exact, .process = list[i]));
+	free(list);
+}
+
+/* ---- GPUs ---------------------------------------------------------------------------------------------------------------- */
+
+static struct fact of_gpu(const struct birth *b, enum fact_key key, const char *label, const char *title, enum fact_unit unit, struct maybe value)
+{
+	return FACT(FACTS_GPU, key, label, title, unit, value, .gpu = b);
+}
+
+static void gpu_memory(struct maker *m, const struct birth *b)
+{
+	const struct summary *s = m->s;
+	enum method method;
+	const struct maybe device = summary_gpu_device_peak(s, b->id), job = summary_gpu_job_peak(s, b->id, &method);
+	struct fact f = of_gpu(b, FACT_GPU_JOB, "job" NB "peak", "memory peak of the job", FACT_BYTES, job);
+
+	f.method = job.known ? method : METHOD_UNKNOWN;
+	f.words = job.known ? NULL : "not known";
+	(void) add(m, f);
+	f = of_gpu(b, FACT_GPU_DEVICE, "device" NB "peak", "memory peak of the device", FACT_BYTES, device);
+	f.of = b->gpu.memory_bytes;
+	f.words = b->gpu.unified && f.of.known ? ", shared with the host" : NULL;
+	add_known(m, f);
+	add_some(m, of_gpu(b, FACT_GPU_OTHER, "others", "memory peak of others", FACT_BYTES, summary_most(s, M_GPU_FOREIGN_MEM, b->id)));
+	add_some(m, of_gpu(b, FACT_GPU_OTHER, "unattributed", "memory peak, unattributed", FACT_BYTES,
+			    summary_most(s, M_GPU_UNATTRIBUTED_MEM, b->id)));
+	if (*b->gpu.name) {
+		struct buf name = BUF_INIT(4096);
+
+		f = of_gpu(b, FACT_GPU_OTHER, "", "model", FACT_WORDS, UNKNOWN);
+		f.is_foreign = true;
+		buf_str(&name, b->gpu.name);
+		add(m, f)->text = text_of(m, &name);
+	}
+}
+
+static void gpu_work(struct maker *m, const struct birth *b)
+{
+	static const int64_t tensor_least = 5000; /* ppm */
+	static const char some_kernel[] = " (some kernel ran)";
+	const struct summary *s = m->s;
+	const struct maybe tensor = summary_mean(s, M_GPU_TENSOR_ACTIVE, b->id), busy = summary_mean(s, M_GPU_BUSY, b->id);
+	enum metric lead = M_GPU_BUSY;
+	const bool has_lead = summary_gpu_lead(s, b->id, &lead);
+	const char *name = has_lead ? figure_gpu_lead(lead) : "utilisation";
+	struct fact f = of_gpu(b, FACT_GPU_LEAD, name, name, FACT_SHARE, has_lead ? summary_mean(s, lead, b->id) : UNKNOWN);
+
+	f.begins_line = true;
+	f.words = !has_lead ? "not known" : lead == M_GPU_BUSY ? some_kernel
+							       : NULL;
+	(void) add(m, f);
+	add_known(m, of_gpu(b, FACT_GPU_OTHER, "occupancy", "occupancy", FACT_SHARE, summary_mean(s, M_GPU_SM_OCCUPANCY, b->id)));
+	if (tensor.value >= tensor_least)
+		add_known(m, of_gpu(b, FACT_GPU_OTHER, "tensor", "tensor cores", FACT_SHARE, tensor));
+	add_known(m, of_gpu(b, FACT_GPU_OTHER, "memory" NB "bandwidth", "memory bandwidth", FACT_SHARE, summary_mean(s, M_GPU_DRAM_ACTIVE, b->id)));
+	f = of_gpu(b, FACT_GPU_BUSY, "busy", "busy", FACT_SHARE, busy);
+	f.words = some_kernel;
+	if (lead != M_GPU_BUSY)
+		add_known(m, f);
+}
+
+static void gpu_power(struct maker *m, const struct birth *b)
+{
+	static const int64_t least_ns = 10000000;
+	static const char *const by[FIGURE_THROTTLES] = { " by power limit", " by heat", " by hardware", " by other reasons" };
+	bool counted;
+	const struct maybe energy = summary_gpu_energy(m->s, b->id, &counted);
+	struct fact f = of_gpu(b, FACT_GPU_POWER, "mean", "power, mean", FACT_UW, summary_mean(m->s, M_GPU_POWER, b->id));
+
+	f.more = summary_most(m->s, M_GPU_POWER, b->id);
+	f.more_unit = FACT_UW;
+	f.more_before = ", max" NB;
+	add_known(m, f);
+	f = of_gpu(b, FACT_GPU_OTHER, "", "energy", FACT_UJ, energy);
+	f.words = counted ? NULL : " (power over time)";
+	add_known(m, f);
+	add_known(m, of_gpu(b, FACT_GPU_TEMP, "", "temperature, highest", FACT_MCEL, summary_most(m->s, M_GPU_TEMP, b->id)));
+	for (size_t i = 0; i < FIGURE_THROTTLES; i++) {
+		f = of_gpu(b, FACT_GPU_OTHER, "held" NB "back", "held back for", FACT_NS, summary_risen(m->s, figure_throttles[i].metric, b->id));
+		f.words = by[i];
+		if (f.value.value >= least_ns)
+			add_known(m, f);
+	}
+}
+
+/* What the job's frameworks say: held from the driver, and of that given out. */
+static void gpu_frameworks(struct maker *m, const struct birth *b)
+{
+	static const int64_t worth_a_word = 100000; /* ppm */
+	static const char *const labels[FRAMEWORKS_MOST][4] = {
+		{ "torch", "torch" NB "allocated" NB "peak", "memory peak that torch allocated", "memory peak that torch reserved" },
+		{ "jax", "jax" NB "allocated" NB "peak", "memory peak that jax allocated", "memory peak that jax reserved" },
+		{ "tensorflow", "tensorflow" NB "allocated" NB "peak", "memory peak that tensorflow allocated", "memory peak that tensorflow reserved" },
+	};
+	struct framework list[FRAMEWORKS_MOST];
+	const size_t n = frameworks_of(m->s->job, b, list);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct framework *f = &list[i];
+		const size_t first = m->list->n;
+		size_t k = 0;
+
+		while (k + 1 < FRAMEWORKS_MOST && strcmp(labels[k][0], f->name) != 0)
+			k++;
+		add_some(m, of_gpu(b, FACT_GPU_OTHER, labels[k][1], labels[k][2], FACT_BYTES, f->allocated_peak));
+		add_some(m, of_gpu(b, FACT_GPU_OTHER, "reserved" NB "peak", labels[k][3], FACT_BYTES, f->reserved_peak));
+		if (f->fragmentation_ppm.value >= worth_a_word)
+			add_known(m, of_gpu(b, FACT_GPU_OTHER, "fragmented", "memory fragmented", FACT_SHARE, f->fragmentation_ppm));
+		struct fact times = of_gpu(b, FACT_GPU_OTHER, "", "allocations", FACT_COUNT, f->alloc_retries);
+
+		times.after = "retries";
+		add_some(m, times);
+		times = of_gpu(b, FACT_GPU_OTHER, "out" NB "of" NB "memory ", "out of memory", FACT_COUNT, f->ooms);
+		times.after = "times";
+		add_some(m, times);
+		if (m->list->n > first)
+			m->list->facts[first].begins_line = true;
+	}
+}
+
+static void gpus(struct maker *m)
+{
+	struct buf unused = BUF_INIT(1 << 16);
+	char name[UNITS_LEN];
+
+	for (size_t i = 0; m->s->job && i < job_gpu_count(m->s->job); i++) {
+		const struct birth *b = &job_gpu(m->s->job, i)->birth;
+
+		if (!figure_gpu_used(m->s, b->id)) {
+			(void) job_gpu_name(m->s->job, &b->gpu, name);
+			buf_str(&unused, unused.len > 0 ? ", " : "the job held nothing on ");
+			for (const char *p = name; *p; p++)
+				buf_add(&unused, *p == ' ' ? NB : p, 1);
+			continue;
+		}
+		gpu_memory(m, b);
+		gpu_work(m, b);
+		gpu_power(m, b);
+		gpu_frameworks(m, b);
+	}
+	if (unused.len > 0)
+		add(m, FACT(FACTS_UNUSED_GPUS, FACT_GPU_OTHER, "", "GPUs", FACT_WORDS, UNKNOWN))->text = text_of(m, &unused);
+	buf_done(&unused);
+}
+
+/* ---- work ---------------------------------------------------------------------------------------------------------------- */
+
+static struct fact cores(const struct summary *s)
+{
+	const struct maybe all = figure_cores(s->facts);
+	const bool quota = all.known && s->facts->limit_cpu_ppm.known && all.value == s->facts->limit_cpu_ppm.value;
+
+	return FACT(FACTS_CPU, FACT_CPU, "", "CPU", FACT_CORES, s->cores_mean_ppm, .of = all,
+		.of_words = all.value == 1000000 ? "core" : "cores", .after = all.known ? NULL : "cores", .percent_words = quota ? " of its quota" : "");
+}
+
+/* A rate over less than a second, or of less than a MiB, says little. */
+static struct maybe rate_of(const struct summary *s, struct maybe bytes)
+{
+	static const int64_t second = 1000000000;
+
+	if (!s->wall_ns.known || s->wall_ns.value < second || bytes.value < 1 << 20)
+		return UNKNOWN;
+	return known((int64_t) ((double) bytes.value / ((double) s->wall_ns.value / (double) second)));
+}
+
+static void io(struct maker *m, enum fact_key key, const char *label, struct maybe bytes)
+{
+	add_some(m, FACT(FACTS_IO, key, label, label, FACT_BYTES, bytes, .more = rate_of(m->s, bytes), .more_unit = FACT_BYTES_PER_S,
+			    .more_before = " (", .more_after = ")"));
+}
+
+static void work(struct maker *m)
+{
+	static const int64_t iowait_least = 5000, throttled_least = 1000000;
+	const struct summary *s = m->s;
+	const struct acc *throttled = s->job ? job_acc(s->job, M_JOB_CGROUP_THROTTLED, 0) : NULL;
+	const struct maybe held = throttled && throttled->n > 0 ? known(throttled->max - throttled->min) : UNKNOWN;
+
+	add_known(m, cores(s));
+	if (s->cores_mean_ppm.known && s->iowait_ppm.value >= iowait_least)
+		add_known(m, FACT(FACTS_CPU, FACT_IOWAIT, "io-wait", "waited for storage", FACT_SHARE, s->iowait_ppm,
+				     .words = " of" NB "the" NB "machine"));
+	if (s->cores_mean_ppm.known && held.value >= throttled_least)
+		add_known(m, FACT(FACTS_CPU, FACT_THROTTLED, "throttled", "CPU throttled for", FACT_NS, held));
+	io(m, FACT_READ, "read", s->read_bytes);
+	io(m, FACT_WRITTEN, "written", s->write_bytes);
+	add_known(m, FACT(FACTS_ENERGY, FACT_CPU_ENERGY, "", "energy", FACT_UJ, s->cpu_energy_uj, .is_apart = true,
+			     .words = "whole processor package, whoever used it (RAPL)"));
+	add_known(m, FACT(FACTS_ENERGY, FACT_GPU_ENERGY, "", "energy of the GPUs", FACT_UJ, s->gpu_energy_uj, .is_apart = true,
+			     .words = "whole GPUs, whoever used them", .begins_line = s->cpu_energy_uj.known));
+}
+
+static void used(struct maker *m, const char *label, const char *title, struct maybe cpu_ns, struct maybe bytes)
+{
+	if (bytes.known)
+		add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, label, title, FACT_NS, cpu_ns, .after = "CPU", .more = bytes,
+				     .more_unit = FACT_BYTES, .more_before = ", "));
+}
+
+static void sampling(struct maker *m)
+{
+	const struct facts *f = m->s->facts;
+	const size_t first = m->list->n;
+
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "sampling", FACT_COUNT, f->ticks, .after = f->ticks.value == 1 ? "tick" : "ticks",
+			     .more = f->interval_ns, .more_unit = FACT_INTERVAL, .more_before = " "));
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", "late ticks", FACT_COUNT, f->late_ticks, .after = "late"));
+	add_known(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "longest" NB "gap", "longest gap", FACT_NS, f->longest_gap_ns));
+	used(m, "hiwater itself used ", "hiwater itself used", f->own_cpu_ns, f->own_rss_bytes);
+	used(m, "of" NB "which the GPU" NB "helper ", "of which the GPU helper used", f->gpu_helper_cpu_ns, f->gpu_helper_rss_bytes);
+	if (m->list->n == first) /* what hiwater saw is always said */
+		(void) add(m, FACT(FACTS_SAMPLING, FACT_SAMPLING, "", NULL, FACT_WORDS, UNKNOWN, .words = "unknown"));
+}
+
+/* ---- what went wrong ----------------------------------------------------------------------------------------------------- */
+
+static void add_text(struct maker *m, struct fact fact, const char *before, const char *text)
+{
+	struct buf copy = BUF_INIT(1 << 20);
+
+	fact.is_foreign = true;
+	buf_printf(&copy, "%s%s", before, text);
+	add(m, fact)->text = text_of(m, &copy);
+}
+
+static void holders(struct maker *m, const struct story *s)
+{
+	const char *title = s->on_gpu ? "GPU memory then" : "RAM then";
+	const bool has_foreign = s->foreign.known && s->foreign.value > 0;
+
+	if (s->n_holders > 0 || has_foreign)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", NULL, FACT_WORDS, UNKNOWN, .begins_line = true,
+				      .words = s->on_gpu ? "GPU" NB "memory" NB "then:" : "RAM" NB "then:"));
+	for (size_t i = 0; i < s->n_holders; i++)
+		(void) add(m, FACT(FACTS_STORY, FACT_PROCESS, "", title, FACT_BYTES, known(s->holders[i].bytes), .process = s->holders[i].process,
+				      .words = s->holders[i].killed ? NB "(killed)" : NULL));
+	if (s->others > 0)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "", title, FACT_COUNT, known((int64_t) s->others), .after = "others",
+				      .more = known(s->others_bytes), .more_unit = FACT_BYTES, .more_before = NB));
+	if (has_foreign)
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "not" NB "the" NB "job's", s->on_gpu ? "GPU memory of others at the most" : "RAM of others at the most",
+				      FACT_BYTES, s->foreign));
+}
+
+static void story(struct maker *m)
+{
+	const struct story *s = &m->s->story;
+
+	if (!s->what)
+		return;
+	add_text(m, FACT(FACTS_STORY, FACT_STORY, "at", "what happened after", FACT_NS, known((int64_t) s->at_ns)), ": ", s->what);
+	if (s->memory && s->held.known) {
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, "held", "held then", FACT_BYTES, s->held, .begins_line = true));
+		add_known(m, FACT(FACTS_STORY, FACT_STORY, "limit", "limit", FACT_BYTES, s->limit));
+		if (!s->on_gpu)
+			add_known(m, FACT(FACTS_STORY, FACT_STORY, "requested", "requested", FACT_BYTES, s->asked));
+	}
+	if (s->since_ns.known) {
+		(void) add(m, FACT(FACTS_STORY, FACT_STORY, s->on_gpu ? "GPU" NB "memory grew " : "RAM grew ", s->on_gpu ? "GPU memory grew" : "RAM grew",
+				      FACT_BYTES_PER_S, known((int64_t) s->growth_per_s), .more = s->since_ns, .more_unit = FACT_NS,
+				      .more_before = " since" NB, .begins_line = true));
+		add_known(m, FACT(FACTS_STORY, FACT_STORY, "from", "from", FACT_BYTES, s->from_bytes));
+	}
+	holders(m, s);
+	if (s->advice)
+		add_text(m, FACT(FACTS_STORY, FACT_STORY, "try: ", "try", FACT_WORDS, UNKNOWN, .begins_line = true), "", s->advice);
+}
+
+/* ---- now ----------------------------------------------------------------------------------------------------------------- */
+
+static void gpu_now(struct maker *m, const struct birth *b)
+{
+	struct fact f = FACT(FACTS_NOW, FACT_GPU_NOW, NULL, NULL, FACT_BYTES, now_of(m->s, M_GPU_MEM, b->id), .gpu = b);
+	enum metric lead;
+
+	if (summary_gpu_lead(m->s, b->id, &lead)) {
+		f.more = now_of(m->s, lead, b->id);
+		f.more_unit = FACT_SHARE;
+		f.more_before = lead == M_GPU_SM_ACTIVE ? " SM active " : lead == M_GPU_BUSY ? " busy "
+											     : " engine active ";
+	}
+	(void) add(m, f);
+}
+
+static void now(struct maker *m)
+{
+	const struct maybe processes = now_of(m->s, M_JOB_PROCESSES, 0);
+	struct fact cpu = cores(m->s);
+
+	add_known(m, FACT(FACTS_NOW, FACT_RAM_NOW, "RAM", NULL, FACT_BYTES, now_of(m->s, M_JOB_RAM, 0), .more = m->s->combined.peak,
+			     .more_unit = FACT_BYTES, .more_before = " (peak ", .more_after = ")"));
+	cpu.group = FACTS_NOW;
+	cpu.key = FACT_CPU_NOW;
+	cpu.label = "CPU";
+	cpu.is_percent_hidden = true;
+	add_known(m, cpu);
+	for (size_t i = 0; m->s->job && i < job_gpu_count(m->s->job); i++) {
+		if (figure_gpu_used(m->s, job_gpu(m->s->job, i)->birth.id))
+			gpu_now(m, &job_gpu(m->s->job, i)->birth);
+	}
+	add_known(m, FACT(FACTS_NOW, FACT_PROCESSES_NOW, "", NULL, FACT_COUNT, processes,
+			     .after = processes.value == 1 ? "process" : "processes"));
+}
+
+/* In the order of enum fact_group. */
+static void (*const makers[])(struct maker *m) = { result, ram, largest, gpus, work, sampling, story, now };
+
+int facts_make(const struct summary *s, struct fact_list *ret)
+{
+	struct maker m = { .s = s, .list = ret };
+
+	*ret = (struct fact_list) { 0 };
+	for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++)
+		makers[i](&m);
+	free(m.lost.text);
+	free(m.lost.detail);
+	if (m.error < 0)
+		facts_done(ret);
+	return m.error;
+}
+
+void facts_done(struct fact_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->facts[i].text);
+		free(list->facts[i].detail);
+	}
+	free(list->facts);
+	*list = (struct fact_list) { 0 };
+}
+
+const struct fact *facts_find(const struct fact_list *list, enum fact_key key, uint32_t gpu)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (list->facts[i].key == key && (!gpu || (list->facts[i].gpu && list->facts[i].gpu->id == gpu)))
+			return &list->facts[i];
+	}
+	return NULL;
+}

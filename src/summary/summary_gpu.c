@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPUs in a summary: whose memory, which utilisation leads, and why something could not be had.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "summary/summary_internal.h"
+
+static const struct acc *acc_of(const struct summary *s, enum metric metric, uint32_t id)
+{
+	return s->job ? job_acc(s->job, metric, id) : NULL;
+}
+
+struct maybe summary_most(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc ? known(acc->max) : UNKNOWN;
+}
+
+struct maybe summary_mean(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	if (!acc)
+		return UNKNOWN;
+	return known(acc->span_ns > 0 ? (int64_t) (acc->sum / (double) acc->span_ns + 0.5) : acc->last);
+}
+
+struct maybe summary_risen(const struct summary *s, enum metric metric, uint32_t id)
+{
+	const struct acc *acc = acc_of(s, metric, id);
+
+	return acc ? known(acc->last > acc->min ? acc->last - acc->min : 0) : UNKNOWN;
+}
+
+bool summary_gpu_lead(const struct summary *s, uint32_t id, enum metric *ret)
+{
+	static const enum metric leads[] = { M_GPU_SM_ACTIVE, M_GPU_GRAPHICS_ACTIVE, M_GPU_BUSY };
+
+	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
+		if (acc_of(s, leads[i], id)) {
+			*ret = leads[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+struct maybe summary_gpu_energy(const struct summary *s, uint32_t id, bool *ret_counted)
+{
+	*ret_counted = false;
+	return s->job ? job_gpu_energy(s->job, id, ret_counted) : UNKNOWN;
+}
+
+/* ---- what the job held ----------------------------------------------------------------------------------------------- */
+
+/* The largest mark of a process that main, the rest or both had there (gpu 0: on all of them), which no sum is below.
+ * *ret_only: that of the only one, and so exact. */
+static struct maybe largest_mark(const struct summary *s, uint32_t gpu, bool main, bool rest, bool *ret_only)
+{
+	struct maybe mark = UNKNOWN;
+	size_t n = 0;
+
+	for (size_t i = 0; i < job_gpu_process_count(s->job); i++) {
+		const struct birth *b = &job_gpu_process(s->job, i)->birth;
+
+		if (!b->gpu_process.process || (gpu && !job_gpu_is_on(s->job, b->gpu_process.gpu, gpu)) || !job_gpu_is_of(s->job, b, main, rest))
+			continue;
+		n++;
+		mark = maybe_max(mark, summary_most(s, M_GPROC_MEM_PEAK, b->id));
+	}
+	*ret_only = n == 1 && mark.known;
+	return mark;
+}
+
+static struct maybe told_of(const struct summary *s, enum metric metric, bool main, bool rest)
+{
+	const struct maybe seen = job_gpu_untold(s->job, 0, main, rest) ? UNKNOWN : summary_most(s, metric, 0);
+	bool only;
+
+	return maybe_max(seen, largest_mark(s, 0, main, rest, &only));
+}
+
+struct maybe summary_gpu_job_mean(const struct summary *s, uint32_t id)
+{
+	return job_gpu_untold(s->job, id, true, true) ? UNKNOWN : summary_mean(s, M_GPU_JOB_MEM, id);
+}
+
+struct maybe summary_gpu_job_peak(const struct summary *s, uint32_t id, enum method *ret_method)
+{
+	const bool untold = job_gpu_untold(s->job, id, true, true);
+	const struct maybe seen = untold ? UNKNOWN : id ? summary_most(s, M_GPU_JOB_MEM, id)
+							: summary_most(s, M_JOB_GPU_MEM, 0);
+	bool only;
+	const struct maybe mark = largest_mark(s, id, true, true, &only);
+
+	if (only)
+		*ret_method = METHOD_EXACT;
+	else
+		*ret_method = seen.known || mark.known ? METHOD_SAMPLED : METHOD_UNKNOWN;
+	return maybe_max(seen, mark);
+}
+
+struct maybe summary_gpu_device_peak(const struct summary *s, uint32_t id)
+{
+	const struct maybe seen = summary_most(s, M_GPU_MEM, id);
+	bool only;
+
+	return seen.known ? maybe_max(seen, largest_mark(s, id, true, true, &only)) : UNKNOWN;
+}
+
+/* ---- notes ----------------------------------------------------------------------------------------------------------- */
+
+/* Whoever asks the drivers was ended by one, or a note may say that: what nobody told says nothing. */
+static bool may_have_ended(const struct summary *s)
+{
+	return summary_gpu_told(s->job, CAUSE_HELPER_ENDED) || summary_gpu_told(s->job, CAUSE_UNKNOWN);
+}
+
+/* Does a note say that a driver, or who asks them, has not answered? */
+static bool is_silence_noted(const struct job *job)
+{
+	static const enum note_cause causes[] = { CAUSE_NVML, CAUSE_AMDGPU, CAUSE_DRM, CAUSE_HELPER };
+
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (summary_gpu_told(job, causes[i]))
+			return true;
+	}
+	return false;
+}
+
+enum gpu_absence job_gpu_absence(const struct job *job)
+{
+	const struct facts *f = job_facts_const(job);
+
+	if (f->gpu_asked.known && f->gpu_asked.value == 0)
+		return GPUS_UNWANTED;
+	if (f->gpu_why && *f->gpu_why)
+		return GPUS_REFUSED;
+	if (summary_gpu_told(job, CAUSE_HELPER_ENDED))
+		return GPUS_HELPER_ENDED;
+	if (summary_gpu_told(job, CAUSE_UNKNOWN))
+		return GPUS_MAYBE;
+	if (!f->gpu_asked.known)
+		return is_silence_noted(job) ? GPUS_SILENT : GPUS_UNASKED;
+	return f->gpu_seen.value ? GPUS_UNREADABLE : GPUS_NONE_HERE;
+}
+
+static int note_absence(struct summary *s)
+{
+	static const char *const texts[GPU_ABSENCES] = {
+		[GPUS_UNWANTED] = "not asked for: --gpu=none",
+		[GPUS_HELPER_ENDED] = "none could be read: the helper ended before it told of one",
+		[GPUS_UNASKED] = "the run was over before GPUs could be asked",
+		[GPUS_UNREADABLE] = "none of those on this machine could be read",
+		[GPUS_NONE_HERE] = "none on this machine",
+	};
+	const enum gpu_absence absence = job_gpu_absence(s->job);
+	const char *text = absence == GPUS_REFUSED ? s->facts->gpu_why : texts[absence];
+	const int r = text ? summary_note(s, "gpu", "%s", text) : 0;
+
+	if (text && r == 0)
+		s->notes[s->n_notes - 1].happened = absence == GPUS_REFUSED && s->facts->gpu_fault.known;
+	return r;
+}
+
+static int note_unattributed(struct summary *s)
+{
+	static const int64_t worth_a_word = INT64_C(1) << 30;
+	int64_t most = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job); i++) {
+		const struct maybe mem = summary_mean(s, M_GPU_UNATTRIBUTED_MEM, job_gpu(s->job, i)->birth.id);
+
+		most = mem.known && mem.value > most ? mem.value : most;
+	}
+	if (most < worth_a_word)
+		return 0;
+	return summary_note(s, "gpu", "some of the memory in use belongs to nobody who can be seen from here: to processes of "
+				      "another container, or to the driver");
+}
+
+static int note_unlisted(struct summary *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		enum method method;
+		const struct maybe job = summary_gpu_job_peak(s, b->id, &method);
+		char bytes[UNITS_LEN], name[UNITS_LEN], time[UNITS_LEN], whose[64] = "";
+		uint64_t ns = 0;
+		const int64_t more = job_gpu_unlisted(s->job, b, job.known ? job.value : 0, &ns);
+
+		if (more == 0 || (job.known ? job.value == 0 : !job_gpu_is_unsure(s->job, job_gpu(s->job, i))))
+			continue;
+		if (ns >= UINT64_C(1000000000)) /* a list stands for so long in any case: less says nothing */
+			(void) snprintf(whose, sizeof(whose), " (who held it is not known of %s)", units_duration((int64_t) ns, time));
+		r = summary_note(s, "gpu.memory", "%s: its processes were not listed while it held most%s: by what was read of it the job's peak there may be up to %s, and more between two readings",
+			job_gpu_name(s->job, &b->gpu, name), whose, units_bytes(job.value + more, UNITS_IEC, bytes));
+	}
+	return r;
+}
+
+/* By its vendor, which is all that is recorded of who reads it: the kernel's own drivers of NVIDIA's and AMD's old GPUs are DRM's. */
+static enum note_cause driver_of(const struct gpu_birth *gpu)
+{
+	if (strcmp(gpu->vendor, "nvidia") == 0)
+		return CAUSE_NVML;
+	return strcmp(gpu->vendor, "amd") == 0 ? CAUSE_AMDGPU : CAUSE_DRM;
+}
+
+/* Does a note say why nobody lists who is on that one? */
+static bool explains(const struct event *e, const struct birth *gpu)
+{
+	switch (e->cause) {
+	case CAUSE_DEVICE:
+		return e->id == gpu->id;
+	case CAUSE_NVML:
+	case CAUSE_AMDGPU:
+	case CAUSE_DRM:
+		return e->cause == driver_of(&gpu->gpu);
+	case CAUSE_HELPER:
+	case CAUSE_HELPER_ENDED:
+		return true;
+	case CAUSE_UNKNOWN:
+		return !e->id || e->id == gpu->id;
+	case CAUSE_NONE:
+	case CAUSE_COUNT:
+		break;
+	}
+	return false;
+}
+
+static bool is_no_list_noted(const struct job *job, const struct birth *gpu)
+{
+	for (size_t i = 0; i < job_event_count(job); i++) {
+		const struct event *e = job_event(job, i);
+
+		if (summary_gpu_about(e) && explains(e, gpu))
+			return true;
+	}
+	return false;
+}
+
+/* Nobody has said who was on it, nor why; or who they are in the job's namespace of pids. */
+static int note_no_list(struct summary *s)
+{
+	static const char none[] = "%s: no list of its processes came before the end: what the job held there is not known";
+	static const char theirs[] = "%s: its driver lists processes by numbers that mean nothing here (a container, and a driver"
+				     " before 535.113): what the job held there is not known";
+	static const char partly[] = "%s: no list of its processes came for %s of the %s: whether the job held anything there then is not known";
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct gpu_entity *gpu = job_gpu(s->job, i);
+		const struct birth *b = &gpu->birth;
+		const struct acc *ours = acc_of(s, M_GPU_JOB_MEM, b->id);
+		char name[UNITS_LEN], span[UNITS_LEN], of[UNITS_LEN];
+		uint64_t of_ns = 0;
+		const bool is_zero = ours && ours->max == 0, is_none = !ours || is_zero;
+		const uint64_t ns = is_zero ? job_gpu_unasked(s->job, gpu, &of_ns) : 0;
+		const bool strange = is_none && job_gpu_had_strangers(s->job, b->id);
+
+		if ((ours && ns == 0 && !strange) || is_no_list_noted(s->job, b))
+			continue;
+		(void) job_gpu_name(s->job, &b->gpu, name);
+		if (ours && !strange)
+			r = summary_note(s, "gpu.memory", partly, name, units_duration((int64_t) ns, span), units_duration((int64_t) of_ns, of));
+		else
+			r = summary_note(s, "gpu.memory", strange ? theirs : none, name);
+	}
+	return r;
+}
+
+/* What a counter rose by is that of all the time between its first reading and its last; a sum of power lacks the time in which
+ * power was not told. */
+static uint64_t energy_of_ns(const struct summary *s, uint32_t id, const struct acc *counter)
+{
+	const struct acc *power = acc_of(s, M_GPU_POWER, id);
+	bool counted;
+
+	(void) summary_gpu_energy(s, id, &counted);
+	return !counted && power && power->span_ns < counter->span_ns ? power->span_ns : counter->span_ns;
+}
+
+/* Is it worth a word? The first look at GPUs is a tick or two behind the start, which is no news where the run was not short. */
+static bool lacks_much(uint64_t covered_ns, uint64_t wall_ns)
+{
+	static const uint64_t start_ns = 300000000;
+	const uint64_t lacks_ns = covered_ns < wall_ns ? wall_ns - covered_ns : 0;
+
+	return lacks_ns > wall_ns / (lacks_ns < start_ns ? 5 : 10);
+}
+
+/* A counter that was read late, once, or not to the end (a slow driver, one that is lost) tells less than the run's energy. */
+static int note_energy(struct summary *s)
+{
+	const uint64_t wall_ns = s->wall_ns.known ? (uint64_t) s->wall_ns.value : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < job_gpu_count(s->job) && r == 0; i++) {
+		const struct birth *b = &job_gpu(s->job, i)->birth;
+		const struct acc *counter = acc_of(s, M_GPU_ENERGY, b->id);
+		const uint64_t covered_ns = counter ? energy_of_ns(s, b->id, counter) : 0;
+		char name[UNITS_LEN], span[UNITS_LEN], wall[UNITS_LEN];
+
+		if (!counter)
+			continue;
+		(void) job_gpu_name(s->job, &b->gpu, name);
+		if (counter->n < 2)
+			r = summary_note(s, "gpu.energy", "%s: its energy was read once, so nobody knows what it rose by", name);
+		else if (covered_ns > 0 && lacks_much(covered_ns, wall_ns))
+			r = summary_note(s, "gpu.energy", "%s: its energy is that of %s of the %s: it was not read in the rest", name,
+				units_duration((int64_t) covered_ns, span), units_duration(s->wall_ns.value, wall));
+	}
+	return r;
+}
+
+/* Where a driver is silent or its helper ended that is said; one that is slow for a while has no other word. */
+static int note_gap(struct summary *s)
+{
+	static const int64_t worth_a_word = 1000000000;
+	const struct maybe gap = s->facts->gpu_longest_gap_ns;
+	char text[UNITS_LEN];
+
+	for (size_t i = 0; i < s->n_notes; i++) {
+		if (strcmp(s->notes[i].about, "gpu") == 0)
+			return 0;
+	}
+	if (!gap.known || gap.value < worth_a_word)
+		return 0;
+	return summary_note(s, "gpu", "a driver was so slow that GPUs were not read for %s: what came and went in that time is in no figure",
+		units_duration(gap.value, text));
+}
+
+int summary_gpu(struct summary *s)
+{
+	const bool any = job_gpu_count(s->job) > 0;
+	int r;
+
+	s->gpu_peak = summary_gpu_job_peak(s, 0, &s->gpu_method);
+	s->gpu_main_peak = told_of(s, M_JOB_GPU_MEM_MAIN, true, false);
+	s->gpu_rest_peak = told_of(s, M_JOB_GPU_MEM_REST, false, true);
+	s->gpu_energy_uj = job_gpus_energy(s->job);
+	s->gpu_none = !any && s->facts->gpu_asked.value == 1 && s->facts->gpu_seen.known && !s->facts->gpu_seen.value &&
+		      !may_have_ended(s);
+	r = summary_gpu_note_told(s);
+	if (r == 0 && !any)
+		r = note_absence(s);
+	if (r == 0 && any)
+		r = note_gap(s);
+	if (r == 0 && any)
+		r = note_unlisted(s);
+	if (r == 0 && any)
+		r = note_no_list(s);
+	if (r == 0 && any)
+		r = note_energy(s);
+	return r == 0 && any ? note_unattributed(s) : r;
+}
