@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The recorder beside this interpreter, and the socket to it (docs/design.md 8 has what is said there).
+"""The recorder beside this interpreter, and the socket to it (docs/python.md has the protocol).
 
 The recorder is `hiwater attach --control FD`: a process of its own that leaves its parent at once, so that no wait() sees
 it. A message is "NUMBER TIME TEXT", its answer "NUMBER ok|no|+ TEXT"; what has number 0 is not answered or was not asked.

@@ -91,3 +91,23 @@ def test_a_cell_of_the_table_that_nobody_saw(cell, instead, says):
     assert cell in text
     with pytest.raises(Missing, match=says):
         beside.check(text.replace(cell, instead, 1))
+
+
+def test_private_words_are_found_outside_code():
+    check = pictures.tool(ROOT / "tools" / "check-docs")
+    page = ROOT / "docs" / "memory.md"
+    text = "a `tick` in code\n\n    a tick in a block\n\n```text\na tick\n```\n[a link](tick.md), and one tick in prose\n"
+    assert [n for n, line in enumerate(check.prose(text).splitlines(), 1) if "tick" in line] == [8]
+    assert check.is_plain(page) and not check.is_plain(ROOT / "docs" / "summary.schema.json")
+    assert not list(check.idioms_in(page))
+
+
+def test_a_decision_names_tests_that_exist(tmp_path, monkeypatch):
+    check = pictures.tool(ROOT / "tools" / "check-docs")
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    (tmp_path / "tests" / "new").mkdir(parents=True)
+    (tmp_path / "tests" / "new" / "test_a.py").write_text("def test_one(): pass\n")
+    page = tmp_path / "0001.md"
+    page.write_text("`tests/new/test_a.py::test_one`, `tests/new/test_a.py::test_two`, `tests/test_a.py::test_one`")
+    assert list(check.missing_tests(page)) == ["0001.md: no test_two in tests/new/test_a.py",
+                                               "0001.md: no tests/test_a.py; it is now tests/new/test_a.py"]

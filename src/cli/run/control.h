@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * attach --control FD: a program that measures itself starts the recorder and talks to it through a socket of its own.
- * docs/design.md 8 has what is said there. Whoever made the socket is the owner: when it is gone, measuring ends.
+ * docs/python.md has the protocol. Whoever made the socket is the owner: when it is gone, measuring ends.
  */
 #pragma once
 
