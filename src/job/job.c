@@ -129,8 +129,6 @@ static void memory_take(struct job *job, const struct reading *r)
 		return;
 	if (r->metric == M_HOST_THP_FAULTS)
 		memory_huge(job->memory, r->value);
-	else if (r->metric == M_HOST_MAPPED)
-		memory_machine(job->memory, r->value);
 	else if (r->metric == M_JOB_CGROUP_ANON && f->cgroup_exclusive.value == 1 && f->own_rss_bytes.known)
 		memory_cgroup(job->memory, r->value - f->own_rss_bytes.value);
 }

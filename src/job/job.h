@@ -185,6 +185,8 @@ struct pss_drift {
 /* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
 void job_files_done(struct job *job, uint64_t bytes);
+/* What all processes of the machine map: read twice, before and after the sizes of a sample. */
+void job_machine(struct job *job, int64_t bytes);
 /* Of what id has of files and shared memory, so many bytes may be pages that it maps more than once. */
 void job_mapped_twice(struct job *job, uint32_t id, uint64_t bytes);
 

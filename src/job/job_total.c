@@ -59,6 +59,11 @@ void job_files_done(struct job *job, uint64_t bytes)
 	memory_files(job->memory, (int64_t) bytes);
 }
 
+void job_machine(struct job *job, int64_t bytes)
+{
+	memory_machine(job->memory, bytes);
+}
+
 void job_mapped_twice(struct job *job, uint32_t id, uint64_t bytes)
 {
 	memory_mapped_twice(job->memory, id, (int64_t) bytes);

@@ -197,10 +197,16 @@ static bool faults_are_cheap(const struct sampler *s)
 /* What the whole machine has mapped, before and after sizes that are read between. */
 static void read_machine(struct sampler *s, uint64_t now)
 {
-	sampler_plan_memory(s, now);
+	const struct maybe before = host_mapped(s->options.root);
+	struct maybe after;
+
+	if (!before.known)
+		return;
 	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	sampler_plan_memory(s, now);
+	after = host_mapped(s->options.root);
+	if (after.known)
+		job_machine(s->job, before.value > after.value ? before.value : after.value);
 }
 
 void sampler_receive(struct sampler *s)

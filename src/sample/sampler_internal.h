@@ -133,8 +133,6 @@ void sampler_plan_read(struct sampler *s, uint64_t now_ns, bool all);
 void sampler_plan_close(struct sampler *s);
 /* Reads the machine's memory where the job's has moved since: the peaks of both belong together. */
 void sampler_plan_moved(struct sampler *s, uint64_t now_ns);
-/* Reads the machine's memory. */
-void sampler_plan_memory(struct sampler *s, uint64_t now_ns);
 /* Reads how many huge pages were given out until now: what fork families hold at most depends on it. */
 void sampler_plan_pages(struct sampler *s, uint64_t now_ns);
 /* Does the job still have its cgroup to itself? */

@@ -103,11 +103,6 @@ void sampler_plan_pages(struct sampler *s, uint64_t now_ns)
 	read_host(s, "pages", now_ns);
 }
 
-void sampler_plan_memory(struct sampler *s, uint64_t now_ns)
-{
-	read_host(s, "fast", now_ns);
-}
-
 void sampler_plan_moved(struct sampler *s, uint64_t now_ns)
 {
 	const struct acc *sum = job_acc(s->job, M_JOB_RSS_SUM, 0);

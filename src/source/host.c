@@ -59,7 +59,6 @@ struct source {
 	int errors[FILE_SLOTS]; /* 0, or why the last opening or reading failed */
 	struct teller teller;
 	struct longfile text;
-	bool meminfo_is_mount;  /* lxcfs: it shows a container, not the machine */
 	struct core *cores;
 	size_t n_cores;
 	uint64_t tick_ns, page_bytes;
@@ -79,7 +78,6 @@ static void take_meminfo(struct source *s, const char *text, struct framebuf *ou
 	meminfo_parse(text, &m);
 	teller_tell(&s->teller, out, M_HOST_MEM_USED, minus(m.total, m.available));
 	teller_tell(&s->teller, out, M_HOST_MEM_AVAILABLE, m.available);
-	teller_tell(&s->teller, out, M_HOST_MAPPED, s->meminfo_is_mount ? UNKNOWN : m.mapped);
 	teller_tell(&s->teller, out, M_HOST_SWAP_USED, minus(m.swap_total, m.swap_free));
 }
 
@@ -289,12 +287,19 @@ static void host_close(struct source *s)
 	free(s);
 }
 
-/* Another file system than procfs. */
-static bool is_mount(int proc, int fd)
+struct maybe host_mapped(const struct root *root)
 {
+	autoclose int fd = smallfile_open(root->proc, "meminfo");
 	struct stat folder, file;
+	struct meminfo m;
+	char text[4096];
 
-	return fd >= 0 && fstat(proc, &folder) == 0 && fstat(fd, &file) == 0 && folder.st_dev != file.st_dev;
+	if (fd < 0 || fstat(root->proc, &folder) < 0 || fstat(fd, &file) < 0 || folder.st_dev != file.st_dev)
+		return UNKNOWN;
+	if (smallfile_pread(fd, text, sizeof(text)) <= 0)
+		return UNKNOWN;
+	meminfo_parse(text, &m);
+	return m.mapped;
 }
 
 static int host_open(const struct source_env *env, struct source **ret, struct err *err)
@@ -311,7 +316,6 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 		s->errors[i] = s->fds[i] < 0 ? s->fds[i] : 0;
 		any |= s->fds[i] >= 0;
 	}
-	s->meminfo_is_mount = is_mount(env->root->proc, s->fds[FILE_MEMINFO]);
 	s->fds[FILE_WORKDIR] = folder_open_work(env);
 	s->fds[FILE_SHM] = folder_open_shm(env);
 	for (int i = FILE_COUNT; i < FILE_SLOTS; i++)
@@ -371,7 +375,6 @@ static const struct host_row {
 #define ROW(m, file, how, missing, remedy) { M_HOST_##m, M_HOST_##m, file, how, missing, remedy }
 	ROW(MEM_USED, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
 	ROW(MEM_AVAILABLE, FILE_MEMINFO, "procfs meminfo", "meminfo has no MemAvailable", "Linux 3.14 or newer"),
-	ROW(MAPPED, FILE_MEMINFO, "procfs meminfo", "meminfo is a mount over procfs (lxcfs): it shows a container", ""),
 	ROW(SWAP_USED, FILE_MEMINFO, "procfs meminfo", NO_LINE("meminfo"), ""),
 	ROW(CPU_USER, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_SYSTEM, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),

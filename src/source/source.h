@@ -421,6 +421,9 @@ struct machine {
 /* Reads what is there; what is not stays 0 or "". */
 int machine_read(const struct root *root, struct machine *ret);
 
+/* host.c: what all processes of the machine map (AnonPages + Mapped of meminfo), in bytes. Unknown where a container's file is mounted over
+ * meminfo (lxcfs). */
+struct maybe host_mapped(const struct root *root);
 /* self.c: VmRSS and VmHWM of this process, in bytes. */
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm);
 /* Whose process pid is, and its name (procfs comm). Returns 0 or -errno: nobody of that number can be seen. */
