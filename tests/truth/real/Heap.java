@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/** Keeps 150 MB and makes garbage beside it: with ZGC before Java 21 each page of the heap is mapped several times. */
+/** Keeps 150 MB, makes garbage beside it, and rests: with ZGC before Java 21 each page of the heap is mapped several times. */
 public final class Heap {
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws InterruptedException {
         byte[][] kept = new byte[150][];
         long sum = 0;
         for (int round = 0; round < 12; round++) {
@@ -11,6 +11,7 @@ public final class Heap {
                 sum += new byte[100_000].length;
             }
         }
+        Thread.sleep(500); // the heap stays as large as it is
         System.exit(sum > 0 && kept[149].length == 1_000_000 ? 0 : 1);
     }
 }
