@@ -128,7 +128,7 @@ def all_jobs():
     yield job("grow", 1100, "grow", 1100, 110, 100, 9000, full=True, kind="cpu", record=True)
     yield job("idle 10", 90, "idle", 9, 3000, processes=10, full=False, kind="cpu", record=True)
     yield job("idle 10", 90, "idle", 9, 20000, processes=10, full=True, kind="cpu", record=True)
-    yield job("idle 1", 10, "hold", 10, 20000, full=True, record=True)
+    yield job("idle 1", 10, "hold", 10, 20000, full=True, kind="cpu", record=True)
     yield job("short-forks 2000", 20, "short-forks", 2000, full=False)
     yield job("short-forks 40000", 20, "short-forks", 40000, full=True)
     # Real ones.
