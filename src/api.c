@@ -290,35 +290,12 @@ const char *hiw_recorder_socket(const struct hiw_recorder *r)
 	return r->pushed.name;
 }
 
-int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_err)
-{
-	struct err err = { "" };
-	struct facts *f = job_facts(sampler_job(r->sampler));
-	int error;
-
-	if (!f->user)
-		set_people_facts(r, f);
-	error = sampler_start(r->sampler, pid, &err);
-	if (error < 0)
-		return api_err(ret_err, &err, error);
-	const struct process *main = job_main(sampler_job(r->sampler));
-
-	if (!f->command && main)
-		(void) job_set_text(&f->command, main->command && *main->command ? main->command : main->name);
-	return 0;
-}
-
-int hiw_recorder_fd(const struct hiw_recorder *r)
-{
-	return r->epoll;
-}
-
 /* Exit records are received as they come, so that it is known who lived at one time; where they come faster than that is worth, with
  * the next tick. */
 static void receive_records(struct hiw_recorder *r, bool ticked)
 {
 	enum {
-		RECEIVED_MOST = 32 /* wakes between two ticks */
+		RECEIVED_MOST = 100 /* wakes between two ticks */
 	};
 	const int fd = sampler_records_fd(r->sampler);
 	struct epoll_event event = { .events = EPOLLIN };
@@ -335,6 +312,30 @@ static void receive_records(struct hiw_recorder *r, bool ticked)
 	} else if (r->records_fd < 0 && fd >= 0 && ticked && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
 		r->records_fd = fd;
 	}
+}
+
+int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_err)
+{
+	struct err err = { "" };
+	struct facts *f = job_facts(sampler_job(r->sampler));
+	int error;
+
+	if (!f->user)
+		set_people_facts(r, f);
+	error = sampler_start(r->sampler, pid, &err);
+	if (error < 0)
+		return api_err(ret_err, &err, error);
+	receive_records(r, true);
+	const struct process *main = job_main(sampler_job(r->sampler));
+
+	if (!f->command && main)
+		(void) job_set_text(&f->command, main->command && *main->command ? main->command : main->name);
+	return 0;
+}
+
+int hiw_recorder_fd(const struct hiw_recorder *r)
+{
+	return r->epoll;
 }
 
 void hiw_recorder_step(struct hiw_recorder *r)

@@ -35,7 +35,6 @@ struct job *job_new(const struct job_config *config)
 	job->memory = memory_new(&(struct memory_config) {
 		.page_bytes = job->page_bytes,
 		.huge_bytes = (int64_t) config->huge_page_bytes,
-		.file_bytes = larger(job->page_bytes, FAULT_AROUND),
 		.machine_bytes = (int64_t) config->machine_bytes,
 		.rss_error_bytes = (int64_t) config->rss_error_bytes,
 		.ours = config->ours,

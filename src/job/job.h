@@ -182,9 +182,9 @@ struct pss_drift {
 	int64_t grown, grown_main; /* what all and what main had grown by, since the sample, when it began */
 };
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
+/* Result of a valid or spoilt PSS pass whose readings were applied just before; of processes_files. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
-void job_files_done(struct job *job, uint64_t bytes);
+void job_files_done(struct job *job, uint64_t most, uint64_t likely);
 /* What all processes of the machine map: read twice, before and after the sizes of a sample. */
 void job_machine(struct job *job, int64_t bytes);
 /* Of what id has of files and shared memory, so many bytes may be pages that it maps more than once. */

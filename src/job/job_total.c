@@ -54,9 +54,9 @@ unsigned job_needs(struct job *job)
 	return needs;
 }
 
-void job_files_done(struct job *job, uint64_t bytes)
+void job_files_done(struct job *job, uint64_t most, uint64_t likely)
 {
-	memory_files(job->memory, (int64_t) bytes);
+	memory_files(job->memory, (int64_t) most, (int64_t) likely);
 }
 
 void job_machine(struct job *job, int64_t bytes)

@@ -217,7 +217,9 @@ void sampler_receive(struct sampler *s)
 
 int sampler_records_fd(const struct sampler *s)
 {
-	return s->taskstats && job_facts_const(s->job)->processes_seen.value > 1 ? taskstats_fd(s->taskstats) : -1;
+	const bool may_have_many = s->ticks == 0 || job_facts_const(s->job)->processes_seen.value > 1;
+
+	return s->taskstats && may_have_many ? taskstats_fd(s->taskstats) : -1;
 }
 
 /* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */

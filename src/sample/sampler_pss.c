@@ -56,18 +56,18 @@ static void count(struct maybe *counter)
  * processes share counts in each of them. */
 static void read_files(struct sampler *s)
 {
-	uint64_t bytes, cost = 0;
-	const int r = processes_files(s->processes, &bytes, &cost);
+	struct files_read files = { 0 };
+	const int r = processes_files(s->processes, &files);
 
 	if (r == 0)
-		job_files_done(s->job, bytes);
+		job_files_done(s->job, files.most_bytes, files.likely_bytes);
 	for (size_t i = job_process_count(s->job); r >= 0 && i-- > 0;) {
 		const struct process *p = job_process(s->job, i);
 
 		if (!p->ended)
 			job_mapped_twice(s->job, p->id, processes_mapped_twice(s->processes, p->id));
 	}
-	s->pss.credit_ns -= (int64_t) cost;
+	s->pss.credit_ns -= (int64_t) files.cost_ns;
 }
 
 static void pass_take(struct sampler *s)

@@ -42,11 +42,13 @@ struct file {
 	uint32_t seen_by;       /* number of the process that used it last */
 	uint32_t users;         /* that are not counted by rss_file */
 	uint64_t bytes;
+	uint64_t resident;      /* of it, one process probably has so much resident */
 };
 
 struct user {
 	size_t from, n;         /* of uses */
 	uint64_t rss_file;
+	uint64_t mapped;        /* in all */
 	uint64_t twice;         /* so much of what it maps it maps again */
 	bool cut;               /* counted by rss_file */
 };
@@ -303,6 +305,30 @@ static int user_maps(struct processes *p, struct member *m)
 	return fd < 0 ? fd : maps_read(p, fd);
 }
 
+/* Which pages of a file a process has resident is not known: probably in proportion to what it maps of each, and the same ones as others
+ * that map the file. */
+static void resident_take(struct files *f, const struct user *u)
+{
+	uint64_t mapped = 0;
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < u->n; i++) {
+			struct file *file = &f->files[f->uses[u->from + i] - 1];
+			uint64_t bytes = 0, resident;
+
+			for (uint32_t r = file->own; r != NONE; r = f->ranges[r - 1].next)
+				bytes += f->ranges[r - 1].end - f->ranges[r - 1].start;
+			if (round == 0) {
+				mapped += bytes;
+				continue;
+			}
+			resident = u->rss_file < mapped ? (uint64_t) ((double) u->rss_file * ((double) bytes / (double) mapped)) : bytes;
+			if (resident > file->resident)
+				file->resident = resident;
+		}
+	}
+}
+
 /* One whose maps are not to be read is counted by its rss_file. Returns 1 if it has ended since the look that is to be told of, which
  * has its files: others may map them, too. */
 static int user_read(struct processes *p, struct member *m)
@@ -329,6 +355,7 @@ static int user_read(struct processes *p, struct member *m)
 		for (size_t i = 0; i < u->n; i++)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
+	resident_take(f, u);
 	m->twice = u->twice < m->rss_file ? u->twice : m->rss_file;
 	return !is_there && u->rss_file > 0;
 }
@@ -396,7 +423,7 @@ uint64_t processes_mapped_twice(const struct processes *p, uint32_t id)
 	return map_get(&p->by_id, id, &i) ? p->members[i].twice : 0;
 }
 
-int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns)
+int processes_files(struct processes *p, struct files_read *ret)
 {
 	uint64_t began = thread_cpu_ns();
 	struct files *f = p->files;
@@ -417,7 +444,11 @@ int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost
 			return r;
 		ended |= r;
 	}
-	*ret_bytes = smallest_cut(f);
-	*ret_cost_ns = thread_cpu_ns() - began;
+	*ret = (struct files_read) { .most_bytes = smallest_cut(f) };
+	for (size_t i = 0; i < f->n_files; i++)
+		ret->likely_bytes += f->files[i].resident;
+	if (ret->likely_bytes > ret->most_bytes)
+		ret->likely_bytes = ret->most_bytes;
+	ret->cost_ns = thread_cpu_ns() - began;
 	return ended;
 }

@@ -312,10 +312,14 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
 /* The anonymous part of its PSS in the last pass; unknown before Linux 5.4. */
 struct maybe processes_pss_anon(const struct processes *p, uint32_t id);
 
-/* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
- * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. Returns 0, -ENOMEM, or
- * 1: one has ended since its memory was read, and is counted as if it shared none. */
-int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns);
+/* Distinct mapped files and shared memory of all members, each (device, inode) once. */
+struct files_read {
+	uint64_t most_bytes;     /* at most: mapped extents, and what the members have resident */
+	uint64_t likely_bytes;   /* probably: who maps the same file has the same part of it resident */
+	uint64_t cost_ns;        /* processor time */
+};
+/* Reads the maps of all members: small text, no page is walked. Returns 0; 1 if one has ended since its size was told of; or -errno. */
+int processes_files(struct processes *p, struct files_read *ret);
 /* Of its files and shared memory, so many bytes may be pages that it maps more than once, by the last processes_files. */
 uint64_t processes_mapped_twice(const struct processes *p, uint32_t id);
 

@@ -35,6 +35,13 @@ static struct family *family_of(const struct memory *m, const struct proc *p)
 	return p->family != NO_FAMILY ? &m->families[p->family] : NULL;
 }
 
+bool has_relatives(const struct memory *m, const struct proc *p)
+{
+	const struct family *f = family_of(m, p);
+
+	return f && (f->members > 1 || p->has_forked);
+}
+
 /* What it brought before it forked others may hold. */
 void family_leave(struct memory *m, struct proc *p)
 {

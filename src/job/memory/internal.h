@@ -30,6 +30,7 @@ struct proc {
 	uint32_t id, parent, family;
 	uint64_t program;
 	bool is_main, is_read, has_faults, has_ended;
+	bool had_relatives;      /* when it ended */
 	bool has_execed;         /* and its faults have not been read since */
 	bool has_forked;         /* since its family's anchor: others may hold what it brought since then */
 	int64_t rss, file;       /* of the last sample */
@@ -39,6 +40,7 @@ struct proc {
 	int64_t hwm;             /* as read last; 0: never */
 	/* At the last total. */
 	int64_t rss_then, file_then;
+	int64_t left;            /* of m->left, since it ended */
 	int64_t file_at_files;   /* when files of all were counted last */
 	int64_t rss_most;        /* its largest RSS since memory was last given back, marks included */
 	int64_t swelled;         /* by what its anonymous memory has risen from sample to sample since the anchor */
@@ -50,6 +52,8 @@ struct proc {
 	int64_t top;             /* largest RSS of a sample */
 	int64_t faults_at_hwm;
 	int64_t lost_hwm;        /* what programs that it ran before the present one used at most; 0: none */
+	uint64_t first_ns;       /* its first sample, of a program of its own; 0: none such */
+	int64_t first_bytes;     /* what it was at most until then */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
 	uint64_t unmarked;       /* first interval that waits for its mark */
 	uint64_t read_seq, faults_seq; /* numbers of the sample that brought them */
@@ -170,7 +174,8 @@ struct memory {
 	int64_t main_faults;     /* of main, then */
 	int64_t huge, huge_before, huge_then; /* as read last; before sizes were read last; when faults of the job were known last */
 	uint64_t huge_seq;
-	struct maybe files;      /* memory_files */
+	struct maybe files;      /* memory_files: at most */
+	int64_t files_likely;
 	struct maybe machine, cgroup; /* of the sample */
 	int64_t files_left[MEMORY_SETS]; /* of processes that ended since the last total, or run another program */
 	int64_t files_then[MEMORY_SETS]; /* files_high of the last total */
@@ -184,6 +189,7 @@ struct memory {
 	bool is_added;           /* sum and families are of what is known now */
 	/* Marks since the last total: the largest; the most that one exceeds all samples by; the estimate beside which one was. */
 	int64_t low[MEMORY_SETS], excess[MEMORY_SETS], estimate[MEMORY_SETS];
+	unsigned n_bursts;
 	struct pass pass;
 	struct growth growth;
 	int64_t low_peak[MEMORY_SETS];
@@ -220,6 +226,7 @@ static inline bool is_on(const struct memory *m, enum memory_rule rule)
 void unsampled_settle(struct memory *m); /* ends of processes that no sample found */
 
 /* families.c */
+bool has_relatives(const struct memory *m, const struct proc *p); /* that share its pages since a fork */
 uint32_t family_new(struct memory *m); /* NO_FAMILY: out of memory */
 void family_leave(struct memory *m, struct proc *p);
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns);

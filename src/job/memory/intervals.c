@@ -10,6 +10,7 @@
  * window, those of the ended come with the kernel's exit records. Until then, and where a mark is lost, (b) holds.
  */
 #include <stdlib.h>
+#include <stdio.h> /*DBG*/
 
 #include "base/buf.h"
 #include "job/memory/internal.h"
@@ -30,23 +31,20 @@ void interval_born(struct memory *m, struct proc *p, uint64_t from_ns)
 
 /* ---- marks ------------------------------------------------------------------------------------------------------------ */
 
-static void life_add(struct memory *m, const struct proc *p, int64_t bytes, uint64_t until_ns)
+static void life_add(struct memory *m, const struct proc *p, int64_t bytes, uint64_t from_ns, uint64_t until_ns)
 {
 	if (vec_room(&m->lives, &m->cap_lives, m->n_lives, sizeof(*m->lives), LIVES_MAX) < 0) {
 		m->lives_lost = true;
 		return;
 	}
-	m->lives[m->n_lives++] = (struct life) { p->unmarked_ns, until_ns, bytes, p->is_main };
+	m->lives[m->n_lives++] = (struct life) { from_ns, until_ns, bytes, p->is_main };
 }
 
 /* What it used beyond every sample of it that no fault of its own explains: of files. Who shares pages since a fork may have copied
  * them by the same faults. */
 static int64_t unexplained(const struct memory *m, const struct proc *p, int64_t excess)
 {
-	const struct family *f = p->family != NO_FAMILY ? &m->families[p->family] : NULL;
-	const bool has_relatives = f && (f->members > 1 || p->has_forked);
-
-	if (has_relatives || !p->has_faults || !is_on(m, MEMORY_RULE_FAULTS))
+	if ((p->has_ended ? p->had_relatives : has_relatives(m, p)) || !p->has_faults || !is_on(m, MEMORY_RULE_FAULTS))
 		return excess;
 	return larger(excess - m->config.page_bytes * larger(p->faults - p->faults_at_hwm, 0), 0);
 }
@@ -66,6 +64,7 @@ void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const s
 		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
 		m->excess[s] = larger(m->excess[s], burst->probable);
+		m->n_bursts += s == MEMORY_ALL && burst->probable > hwm / 8;
 		for (uint64_t q = p->unmarked > m->first ? p->unmarked : m->first; q <= m->sample; q++) {
 			struct interval *i = interval_at(m, q);
 
@@ -92,7 +91,11 @@ void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst,
 
 	if (is_burst)
 		interval_burst(m, p, hwm, &burst);
-	life_add(m, p, bytes, until_ns);
+	if (p->first_ns > p->unmarked_ns && p->first_ns < until_ns) {
+		life_add(m, p, smaller(bytes, p->first_bytes), p->unmarked_ns, p->first_ns);
+		p->unmarked_ns = p->first_ns;
+	}
+	life_add(m, p, bytes, p->unmarked_ns, until_ns);
 	settled(m, p, false);
 	p->unmarked = m->sample + 1;
 	p->unmarked_ns = until_ns;
@@ -157,6 +160,7 @@ static int64_t by_lives(const struct memory *m, const struct interval *i, enum m
 		sum += edges[k].bytes;
 		high = larger(high, sum);
 	}
+	if (getenv("DBG")&&s==0&&high>100000000) for (size_t k=0;k<m->n_lives;k++){const struct life*l=&m->lives[k]; if (l->from_ns<=i->until_ns&&l->until_ns>=i->from_ns) fprintf(stderr,"DBGL %.3f-%.3f life %.3f-%.3f %.1f main %d\n",i->from_ns/1e9,i->until_ns/1e9,l->from_ns/1e9,l->until_ns/1e9,l->bytes/1e6,l->is_main);} /*DBG*/
 	free(edges);
 	return high;
 }
@@ -178,6 +182,7 @@ static int64_t settled_high(const struct memory *m, const struct interval *i, en
 
 	if (high <= known || i->is_lost || i->unmarked > 0 || m->records_lost || m->lives_lost || !is_on(m, MEMORY_RULE_LIFETIMES))
 		return high;
+	if (getenv("DBG")&&s==0) fprintf(stderr,"DBG settle %.3f-%.3f b %.1f (before %.1f files %.1f allowed %.1f huge %.1f burst %.1f at_end %.1f) c %.1f later %.1f\n",i->from_ns/1e9,i->until_ns/1e9,high/1e6,i->before[s]/1e6,i->files[s]/1e6,i->allowed[s]/1e6,i->huge/1e6,i->burst[s]/1e6,i->at_end[s]/1e6,by_lives(m,i,s)/1e6,i->later[s]/1e6); /*DBG*/
 	return smaller(high, by_lives(m, i, s));
 }
 
@@ -279,7 +284,6 @@ void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, con
 	struct interval *i;
 
 	m->open.until_ns = time_ns;
-	m->open.falls = m->falls;
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		m->open.at_end[s] = total->high[s];
 		m->open.estimate[s] = total->estimate[s];
@@ -287,7 +291,8 @@ void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, con
 	i = &m->intervals[m->sample % INTERVALS];
 	*i = m->open;
 	m->sample++;
-	m->open = (struct interval) { .from_ns = time_ns, .unmarked = (uint32_t) m->n_living, .later = { INT64_MAX, INT64_MAX } };
+	/* What the sample found to be given back may have been there when the next interval began: falls counts it later. */
+	m->open = (struct interval) { .from_ns = time_ns, .falls = m->falls, .unmarked = (uint32_t) m->n_living, .later = { INT64_MAX, INT64_MAX } };
 	if (faults.known)
 		faults_take(m, faults.value);
 	if (m->config.huge_bytes == 0 || m->huge_seq == m->sample - 1)

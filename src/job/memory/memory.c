@@ -111,6 +111,7 @@ static void memory_leaves(struct memory *m, struct proc *p)
 		m->files_left[s] += p->file_then;
 		m->left[s] += p->rss_then;
 	}
+	p->left = p->rss_then;
 	p->rss_then = p->file_then = 0;
 }
 
@@ -198,6 +199,11 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 	if (!p)
 		return;
 	family_faults(m, p, faults);
+	/* A program of its own that was just found: until now its faults brought all that it had, but for files and what it was before. */
+	if (p->first_ns == 0 && p->is_read && p->has_execed) {
+		p->first_ns = m->now_ns;
+		p->first_bytes = m->config.page_bytes * faults + larger(p->file, p->lost_hwm);
+	}
 	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
 	if (p->has_execed && p->lost_hwm > 0)
 		p->lost_hwm += m->config.page_bytes * larger(faults - p->faults, 0);
@@ -221,8 +227,8 @@ void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------------- */
 
-/* No sample found it. A copy of its parent has its parent's pages, and what its faults brought: a page each, or a piece of a file;
- * what exceeds its parent's size is its own in any case. A program of its own was its parent's copy before its exec. */
+/* No sample found it. A copy of its parent has its parent's pages, and what its faults brought; what exceeds its parent's size is its own
+ * in any case. A program of its own was its parent's copy before its exec. */
 static void unsampled_take(struct memory *m, struct proc *p, const struct memory_end *end)
 {
 	const struct proc *parent = proc_find(m, p->parent);
@@ -231,10 +237,10 @@ static void unsampled_take(struct memory *m, struct proc *p, const struct memory
 	const int64_t more = larger(hwm - had, 0);
 	struct burst burst = { .excess = hwm, .probable = hwm, .unexplained = hwm - faults * page };
 
-	p->unmarked_ns = end->from_ns < p->unmarked_ns ? end->from_ns : p->unmarked_ns;
+	p->unmarked_ns = end->from_ns;
 	if (end->is_copy) {
 		burst.excess = burst.probable = larger(faults * page, parent && parent->is_read ? more : 0);
-		burst.unexplained = smaller(hwm, faults * larger(m->config.file_bytes, page) + more) - faults * page;
+		burst.unexplained = smaller(hwm, faults * page + more) - faults * page;
 		burst.of_main = parent && parent->is_main ? hwm - faults * page - burst.unexplained : 0;
 	} else if (!p->is_main) {
 		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
@@ -253,23 +259,36 @@ static bool unsampled_waits(struct memory *m, const struct memory_end *end)
 	return true;
 }
 
-/* Its memory goes a while after its record has come. */
+/* Its memory goes a while after its record has come: at 8 GB/s, once it runs again. A copy of its parent has few pages of its own. */
+static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
+{
+	const int64_t hwm = larger(end->hwm.value, 0);
+	const int64_t own = end->is_copy && end->faults.known ? smaller(hwm, m->config.page_bytes * end->faults.value) : hwm;
+
+	return 4000000 + (uint64_t) larger(own, hwm / 16) / 8;
+}
+
 static void record_take(struct memory *m, struct proc *p, const struct memory_end *end)
 {
-	/* At 2 GB/s; a copy of its parent has few pages of its own. */
-	const int64_t own = end->is_copy && end->faults.known ? smaller(end->hwm.value, m->config.page_bytes * end->faults.value) : end->hwm.value;
-	const uint64_t release_ns = (uint64_t) larger(own, end->hwm.value / 16) / 2;
+	const uint64_t until_ns = end->until_ns + release_ns(m, end);
 
 	if (end->is_renamed)
 		p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm)) + m->config.page_bytes * larger(end->faults.value - p->faults, 0);
 	if (!p->is_read && end->is_own)
 		unsampled_take(m, p, end);
-	interval_mark(m, p, end->hwm.value, end->is_own && end->hwm.value > p->hwm, end->until_ns + release_ns);
+	else if (end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
+		p->unmarked_ns = end->from_ns;
+	interval_mark(m, p, end->hwm.value, end->is_own && end->hwm.value > p->hwm, until_ns);
+	/* It was gone before any size of the present sample was read. */
+	for (enum memory_set s = MEMORY_ALL; until_ns <= m->now_ns && s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++)
+		m->left[s] = larger(m->left[s] - p->left, 0);
+	p->left = 0;
 }
 
 static void leave(struct memory *m, struct proc *p)
 {
 	p->has_ended = true;
+	p->had_relatives = has_relatives(m, p);
 	m->is_added = false;
 	m->n_living--;
 	memory_leaves(m, p);
@@ -288,12 +307,12 @@ void memory_end(struct memory *m, const struct memory_end *end)
 			leave(m, p);
 		return;
 	}
-	if (end->hwm.known)
-		record_take(m, p, end);
-	if (end->faults.known)
+	if (end->faults.known && !end->hwm.known)
 		memory_faults(m, end->id, end->faults.value);
 	if (!p->has_ended)
 		leave(m, p);
+	if (end->hwm.known)
+		record_take(m, p, end);
 	if (end->is_awaited && !end->hwm.known && !m->records_lost)
 		return;
 	if (!end->hwm.known)
@@ -354,9 +373,10 @@ void memory_cgroup(struct memory *m, int64_t anon)
 	m->cgroup = known(anon);
 }
 
-void memory_files(struct memory *m, int64_t bytes)
+void memory_files(struct memory *m, int64_t most, int64_t likely)
 {
-	m->files = known(bytes);
+	m->files = known(most);
+	m->files_likely = likely;
 	for (size_t k = 0; k < m->n_procs; k++)
 		m->procs[k].file_at_files = m->procs[k].file;
 	m->is_added = false;

@@ -49,7 +49,6 @@ enum memory_rule {
 struct memory_config {
 	int64_t page_bytes;      /* the most that one fault brings of anonymous memory, PMD huge pages apart */
 	int64_t huge_bytes;      /* a PMD huge page; 0: none */
-	int64_t file_bytes;      /* the most that one fault maps of a file */
 	int64_t machine_bytes;   /* memory of the machine; 0: unknown */
 	int64_t rss_error_bytes; /* how far the RSS of one process may be off */
 	bool ours;               /* hiwater started the job: no process outside it shares its anonymous pages */
@@ -108,8 +107,8 @@ void memory_huge(struct memory *m, int64_t count);
 void memory_machine(struct memory *m, int64_t bytes);
 /* Anonymous memory charged to a cgroup that has no other processes than the job's and hiwater's, less hiwater's. */
 void memory_cgroup(struct memory *m, int64_t anon);
-/* Distinct files and shared memory that the members map, at most: each range of a file once. */
-void memory_files(struct memory *m, int64_t bytes);
+/* Distinct files and shared memory that the members map, each range of a file once: at most, and probably. */
+void memory_files(struct memory *m, int64_t most, int64_t likely);
 
 /* One process in a PSS pass; private: pages that it alone maps. */
 struct memory_pss {

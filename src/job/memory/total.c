@@ -3,6 +3,8 @@
  * The instant of a sample: what the job uses at least, probably, at most; the peaks; what is needed to know more.
  */
 #include <string.h>
+#include <stdio.h> /*DBG*/
+#include <stdlib.h> /*DBG*/
 
 #include "job/memory/internal.h"
 
@@ -67,7 +69,7 @@ static int64_t files_estimate(const struct memory *m, enum memory_set s)
 {
 	const int64_t high = files_high(m, s);
 
-	return m->files.known ? smaller(high, larger(m->files.value, m->sum.largest_file[s])) : high;
+	return m->files.known ? smaller(high, larger(m->files_likely, m->sum.largest_file[s])) : high;
 }
 
 /* ---- the bounds of the instant -------------------------------------------------------------------------------------- */
@@ -178,17 +180,25 @@ static void peaks_take(struct memory *m, const struct memory_total *t)
 	m->has_fallen = false;
 }
 
-/* Marks that came to be known since the last total: a burst was there beside what this one finds, or beside what earlier ones found. */
+/* Marks that came to be known since the last total: a burst was there beside what this one finds, or beside what earlier ones found. But where
+ * many come and go, most came one after the other, and samples find what is there at one time. */
 static void marks_take(struct memory *m, struct memory_total *t)
 {
+	enum {
+		MANY_BURSTS = 2
+	};
+
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		t->low_max[s] = larger(t->low[s], m->low[s]);
-		t->estimate_max[s] = larger(t->estimate[s], m->estimate[s]);
-		if (m->excess[s] > 0)
+		t->estimate_max[s] = t->estimate[s];
+		if (m->n_bursts < MANY_BURSTS)
+			t->estimate_max[s] = larger(t->estimate[s], m->estimate[s]);
+		if (m->excess[s] > 0 && m->n_bursts < MANY_BURSTS)
 			t->estimate_max[s] = larger(t->estimate_max[s], t->estimate[s] + m->excess[s]);
 		t->estimate_max[s] = larger(t->estimate_max[s], t->low_max[s]);
 		m->low[s] = m->estimate[s] = m->excess[s] = 0;
 	}
+	m->n_bursts = 0;
 	t->estimate_max[MEMORY_DESCENDANTS] = smaller(t->estimate_max[MEMORY_DESCENDANTS], t->estimate_max[MEMORY_ALL]);
 }
 
@@ -252,6 +262,7 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	if (m->is_sampling && !m->has_fallen && !m->sum.is_below && is_on(m, MEMORY_RULE_GROWTH))
 		growth_limits(m, ret);
 	peaks_take(m, ret);
+	if (getenv("DBG")) fprintf(stderr,"DBG %.3f E %.1f/%.1f H %.1f low %.1f rss %.1f n %zu pass %d falls %d fall %d below %d | peak %.1f %.1f first %d\n",time_ns/1e9,ret->estimate[0]/1e6,ret->estimate_max[0]/1e6,ret->high[0]/1e6,ret->low[0]/1e6,ret->rss_sum/1e6,m->sum.n,m->pass.is_fresh,(int)m->falls,m->has_fallen,m->sum.is_below,m->high_peak[0].committed/1e6,m->high_peak[0].recent/1e6,(int)(m->sample-m->first)); /*DBG*/
 	m->pass.is_fresh = m->is_sampling = m->is_added = false;
 	m->machine = m->cgroup = UNKNOWN;
 }
@@ -291,23 +302,26 @@ static bool needs_files(const struct memory *m)
 }
 
 /* Of one process that maps nothing twice its RSS says all; but what of its files others map is told by a pass alone. A pass over what
- * grows is mostly spoilt, so a second of that is waited for. */
-static bool needs_pass(const struct memory *m)
+ * grows is mostly spoilt, so a second of that is waited for; where both bounds are close already, until it rests. */
+static bool needs_pass(const struct memory *m, int64_t high)
 {
 	enum {
-		WAITS = 10
+		WAITS = 10,
+		CLOSE = 64
 	};
 	const struct growth *growth = &m->growth;
 	const int64_t sum = m->sum.rss_sum, passed = growth->passed;
-	const bool is_lone = m->sum.n == 1, has_files = m->sum.files[MEMORY_ALL] > larger(16 * MIB, sum / 4);
+	const bool is_lone = m->sum.n == 1, is_still = growth->still >= STILL_TOTALS;
+	const bool has_files = m->sum.files[MEMORY_ALL] > larger(16 * MIB, sum / 4);
+	const bool is_close = high - m->sum.largest[MEMORY_ALL] < high / CLOSE;
 
 	if (m->sum.n == 0 || (is_lone && !has_files && !m->is_mapped_twice) || sum < growth->top / 50 * 49)
 		return false;
-	if (sum > growth->top + growth->top / 200 && growth->waited < WAITS)
+	if (!is_still && (is_close || (sum > growth->top + growth->top / 200 && growth->waited < WAITS)))
 		return false;
 	if (sum > passed + passed / (is_lone ? 4 : 50) && sum > passed + MIB)
 		return true;
-	return !is_lone && growth->still >= STILL_TOTALS && growth->top > passed + MIB / 16;
+	return !is_lone && is_still && growth->top > passed + MIB / 16;
 }
 
 unsigned memory_needs(struct memory *m)
@@ -323,7 +337,7 @@ unsigned memory_needs(struct memory *m)
 	high += files_high(m, MEMORY_ALL);
 	if (needs_files(m))
 		needs |= MEMORY_NEEDS_FILES;
-	if (needs_pass(m))
+	if (needs_pass(m, high))
 		needs |= MEMORY_NEEDS_PASS;
 	if (m->sum.n > 1 && high > peak)
 		needs |= MEMORY_NEEDS_FAULTS | (open ? MEMORY_NEEDS_MACHINE : 0u);
