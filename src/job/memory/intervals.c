@@ -10,7 +10,6 @@
  * window, those of the ended come with the kernel's exit records. Until then, and where a mark is lost, (b) holds.
  */
 #include <stdlib.h>
-#include <stdio.h> /*DBG*/
 
 #include "base/buf.h"
 #include "job/memory/internal.h"
@@ -160,7 +159,6 @@ static int64_t by_lives(const struct memory *m, const struct interval *i, enum m
 		sum += edges[k].bytes;
 		high = larger(high, sum);
 	}
-	if (getenv("DBG")&&s==0&&high>100000000) for (size_t k=0;k<m->n_lives;k++){const struct life*l=&m->lives[k]; if (l->from_ns<=i->until_ns&&l->until_ns>=i->from_ns) fprintf(stderr,"DBGL %.3f-%.3f life %.3f-%.3f %.1f main %d\n",i->from_ns/1e9,i->until_ns/1e9,l->from_ns/1e9,l->until_ns/1e9,l->bytes/1e6,l->is_main);} /*DBG*/
 	free(edges);
 	return high;
 }
@@ -182,7 +180,6 @@ static int64_t settled_high(const struct memory *m, const struct interval *i, en
 
 	if (high <= known || i->is_lost || i->unmarked > 0 || m->records_lost || m->lives_lost || !is_on(m, MEMORY_RULE_LIFETIMES))
 		return high;
-	if (getenv("DBG")&&s==0) fprintf(stderr,"DBG settle %.3f-%.3f b %.1f (before %.1f files %.1f allowed %.1f huge %.1f burst %.1f at_end %.1f) c %.1f later %.1f\n",i->from_ns/1e9,i->until_ns/1e9,high/1e6,i->before[s]/1e6,i->files[s]/1e6,i->allowed[s]/1e6,i->huge/1e6,i->burst[s]/1e6,i->at_end[s]/1e6,by_lives(m,i,s)/1e6,i->later[s]/1e6); /*DBG*/
 	return smaller(high, by_lives(m, i, s));
 }
 

@@ -158,6 +158,7 @@ static void given_take(struct memory *m, struct proc *p, int64_t anon)
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 {
 	struct proc *p = living(m, id);
+	bool is_again;
 
 	if (!p)
 		return;
@@ -167,13 +168,14 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 		given_take(m, p, larger(rss - file, 0));
 	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
 	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
+	is_again = p->is_read && p->read_seq == m->sample;
 	p->is_read = true;
 	p->read_seq = m->sample;
 	p->rss = rss;
 	p->file = smaller(file, rss);
 	p->faults_before = p->faults;
 	p->top = larger(p->top, rss);
-	m->has_fallen |= is_below(p);
+	m->has_fallen |= !is_again && is_below(p); /* its mark may have been read in between */
 	p->rss_most = larger(p->rss_most, rss);
 }
 

@@ -3,8 +3,6 @@
  * The instant of a sample: what the job uses at least, probably, at most; the peaks; what is needed to know more.
  */
 #include <string.h>
-#include <stdio.h> /*DBG*/
-#include <stdlib.h> /*DBG*/
 
 #include "job/memory/internal.h"
 
@@ -262,7 +260,6 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	if (m->is_sampling && !m->has_fallen && !m->sum.is_below && is_on(m, MEMORY_RULE_GROWTH))
 		growth_limits(m, ret);
 	peaks_take(m, ret);
-	if (getenv("DBG")) fprintf(stderr,"DBG %.3f E %.1f/%.1f H %.1f low %.1f rss %.1f n %zu pass %d falls %d fall %d below %d | peak %.1f %.1f first %d\n",time_ns/1e9,ret->estimate[0]/1e6,ret->estimate_max[0]/1e6,ret->high[0]/1e6,ret->low[0]/1e6,ret->rss_sum/1e6,m->sum.n,m->pass.is_fresh,(int)m->falls,m->has_fallen,m->sum.is_below,m->high_peak[0].committed/1e6,m->high_peak[0].recent/1e6,(int)(m->sample-m->first)); /*DBG*/
 	m->pass.is_fresh = m->is_sampling = m->is_added = false;
 	m->machine = m->cgroup = UNKNOWN;
 }
