@@ -304,7 +304,7 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 		.is_awaited = has_records && end->how == END_SEEN,
 	};
 
-	if (f->taskstats_lost.value == 1 || f->taskstats.value == 0)
+	if (f->taskstats_lost.value == 1 || (f->taskstats.known && f->taskstats.value == 0))
 		memory_records_lost(job->memory);
 	memory_end(job->memory, &e);
 }

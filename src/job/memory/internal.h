@@ -190,6 +190,7 @@ struct memory {
 	/* Marks since the last total: the largest; the most that one exceeds all samples by; the estimate beside which one was. */
 	int64_t low[MEMORY_SETS], excess[MEMORY_SETS], estimate[MEMORY_SETS];
 	unsigned n_bursts;
+	int64_t some_more;       /* memory_some_process: beyond what is known of one */
 	struct pass pass;
 	struct growth growth;
 	int64_t low_peak[MEMORY_SETS];

@@ -344,9 +344,13 @@ void memory_records_lost(struct memory *m)
 	}
 }
 
-/* One that no sample found: how large the others were beside it is not known. */
+/* By what it was larger than any that is known to be so large, it may have been beside the others. One that no sample found may have been there
+ * beside anything. */
 void memory_some_process(struct memory *m, int64_t bytes, bool no_main)
 {
+	const int64_t known = larger(m->low_peak[MEMORY_ALL], m->low[MEMORY_ALL]);
+
+	m->some_more = larger(m->some_more, bytes - known);
 	m->low[MEMORY_ALL] = larger(m->low[MEMORY_ALL], bytes);
 	if (!no_main)
 		return;

@@ -276,7 +276,7 @@ void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *
 
 	ret->low = m->low_peak[s];
 	ret->estimate = larger(larger(estimate->committed, estimate->recent), ret->low);
-	ret->high = m->is_sampled ? UNKNOWN : known(larger(s == MEMORY_DESCENDANTS ? smaller(high, intervals_high(m, MEMORY_ALL)) : high, ret->low));
+	ret->high = m->is_sampled ? UNKNOWN : known(larger(smaller(high, intervals_high(m, MEMORY_ALL)) + m->some_more, ret->low));
 	if (ret->high.known)
 		ret->estimate = smaller(ret->estimate, ret->high.value);
 }
