@@ -273,7 +273,7 @@ static void leave(struct memory *m, struct proc *p)
 	m->is_added = false;
 	m->n_living--;
 	memory_leaves(m, p);
-	m->has_fallen |= p->rss > MIB / 4 || !p->is_read;
+	m->has_fallen = true; /* however small it was in its last sample */
 	family_leave(m, p);
 }
 
