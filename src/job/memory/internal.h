@@ -30,6 +30,7 @@ struct proc {
 	uint32_t id, parent, family;
 	uint64_t program;
 	bool is_main, is_read, has_faults, has_ended;
+	bool is_over;            /* nothing more comes of it; the next total forgets it: its size tells of children until then */
 	bool has_execed;         /* and its faults have not been read since */
 	bool has_forked;         /* since its family's anchor: others may hold what it brought since then */
 	int64_t rss, file;       /* of the last sample */
@@ -156,6 +157,7 @@ struct memory {
 	bool is_sampling;        /* a size was read since the last total */
 	uint32_t first_read;     /* whose was read first */
 	int64_t left[MEMORY_SETS]; /* sizes of processes that ended, or ran another program, since the last total */
+	bool has_over;           /* some process is over */
 	struct memory_end *unsampled; /* ends of processes that no sample found, until the next total */
 	size_t n_unsampled, cap_unsampled;
 	struct interval open;    /* the one that the next total closes: its number is sample */

@@ -62,15 +62,17 @@ static int64_t probable(const struct memory *m, const struct proc *p, int64_t ex
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
+		const int64_t of_main = s == MEMORY_DESCENDANTS ? burst->of_main : 0;
+
 		m->low[s] = larger(m->low[s], hwm - p->twice);
-		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
+		if ((burst->excess <= 0 && of_main <= 0) || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
 		m->excess[s] = larger(m->excess[s], burst->probable);
 		for (uint64_t q = p->unmarked > m->first ? p->unmarked : m->first; q <= m->sample; q++) {
 			struct interval *i = interval_at(m, q);
 
 			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
-			i->burst[s] += burst->unexplained + (s == MEMORY_DESCENDANTS ? burst->of_main : 0);
+			i->burst[s] += burst->unexplained + of_main;
 			if (q < m->sample)
 				m->estimate[s] = larger(m->estimate[s], i->estimate[s] + burst->probable);
 		}

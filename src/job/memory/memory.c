@@ -265,6 +265,7 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	if (!p->is_read && end->is_own)
 		unsampled_take(m, p, end);
 	interval_mark(m, p, end->hwm.value, end->is_own && end->hwm.value > p->hwm, end->until_ns + release_ns);
+	p->hwm = larger(p->hwm, end->hwm.value);
 }
 
 static void leave(struct memory *m, struct proc *p)
@@ -281,7 +282,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 {
 	struct proc *p = proc_find(m, end->id);
 
-	if (!p)
+	if (!p || p->is_over)
 		return;
 	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
 		if (!p->has_ended)
@@ -298,7 +299,8 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	if (!end->hwm.known)
 		interval_lost(m, p);
-	proc_remove(m, p);
+	p->is_over = true;
+	m->has_over = true;
 }
 
 void unsampled_settle(struct memory *m)
@@ -308,6 +310,11 @@ void unsampled_settle(struct memory *m)
 		memory_end(m, &m->unsampled[k]);
 	m->n_unsampled = 0;
 	m->is_closing = false;
+	for (size_t k = m->has_over ? m->n_procs : 0; k-- > 0;) {
+		if (m->procs[k].is_over)
+			proc_remove(m, &m->procs[k]);
+	}
+	m->has_over = false;
 }
 
 void memory_records_lost(struct memory *m)
@@ -316,7 +323,7 @@ void memory_records_lost(struct memory *m)
 	for (size_t k = m->n_procs; k-- > 0;) {
 		struct proc *p = &m->procs[k];
 
-		if (!p->has_ended)
+		if (!p->has_ended || p->is_over)
 			continue;
 		interval_lost(m, p);
 		proc_remove(m, p);
