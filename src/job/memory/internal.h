@@ -91,6 +91,8 @@ struct interval {
 	int64_t before[MEMORY_SETS], at_end[MEMORY_SETS]; /* high at the totals around it */
 	int64_t files[MEMORY_SETS]; /* files beyond those of the total before: what was mapped in it, at most */
 	int64_t burst[MEMORY_SETS]; /* by which marks of it exceed all samples, where faults do not explain that */
+	int64_t main_anon;       /* anonymous memory of main at the total before */
+	bool has_given;          /* main forked in it */
 	int64_t allowed[MEMORY_SETS], huge; /* what its faults may have brought, and huge pages */
 	int64_t estimate[MEMORY_SETS]; /* at the total that ends it */
 	uint64_t falls;          /* how often memory had been given back until it began */
@@ -234,11 +236,10 @@ void families_anchor(struct memory *m, uint64_t time_ns);
 void families_pass(struct memory *m, uint64_t time_ns); /* after a valid pass: each has what the pass found */
 
 /* intervals.c */
-void interval_born(struct memory *m, struct proc *p, uint64_t from_ns);
-/* A process was hwm at its largest, by excess more than in any sample; of that, faults of its own do not explain so much, nor, where
- * main is left out, what main gave it. */
+void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns);
+/* A process was hwm at its largest, by excess more than in any sample; of that, faults of its own do not explain so much. */
 struct burst {
-	int64_t excess, unexplained, of_main;
+	int64_t excess, unexplained;
 	int64_t probable;        /* of excess: beyond what others have */
 };
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst);

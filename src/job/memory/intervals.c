@@ -19,13 +19,15 @@ static struct interval *interval_at(struct memory *m, uint64_t number)
 	return number == m->sample ? &m->open : &m->intervals[number % INTERVALS];
 }
 
-void interval_born(struct memory *m, struct proc *p, uint64_t from_ns)
+void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns)
 {
 	p->unmarked_ns = from_ns;
 	p->unmarked = m->sample;
 	m->open.unmarked++;
 	while (p->unmarked > m->first && interval_at(m, p->unmarked - 1)->until_ns > from_ns)
 		interval_at(m, --p->unmarked)->unmarked++;
+	for (uint64_t q = p->unmarked; q <= m->sample && is_of_main; q++)
+		interval_at(m, q)->has_given = true;
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------------ */
@@ -62,17 +64,15 @@ static int64_t probable(const struct memory *m, const struct proc *p, int64_t ex
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
-		const int64_t of_main = s == MEMORY_DESCENDANTS ? burst->of_main : 0;
-
 		m->low[s] = larger(m->low[s], hwm - p->twice);
-		if ((burst->excess <= 0 && of_main <= 0) || !is_on(m, MEMORY_RULE_BURSTS))
+		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
 		m->excess[s] = larger(m->excess[s], burst->probable);
 		for (uint64_t q = p->unmarked > m->first ? p->unmarked : m->first; q <= m->sample; q++) {
 			struct interval *i = interval_at(m, q);
 
 			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
-			i->burst[s] += burst->unexplained + of_main;
+			i->burst[s] += burst->unexplained;
 			if (q < m->sample)
 				m->estimate[s] = larger(m->estimate[s], i->estimate[s] + burst->probable);
 		}
@@ -112,13 +112,21 @@ void interval_lost(struct memory *m, struct proc *p)
 
 /* ---- settling ----------------------------------------------------------------------------------------------------------- */
 
+/* What main gave to the children that it forked: no more than it had when the interval began, and what its faults brought since. */
+static int64_t given(const struct interval *i, enum memory_set s)
+{
+	if (s == MEMORY_ALL || !i->has_given)
+		return 0;
+	return i->main_anon + i->allowed[MEMORY_ALL] - i->allowed[MEMORY_DESCENDANTS];
+}
+
 static int64_t by_faults(const struct memory *m, const struct interval *i, enum memory_set s)
 {
 	int64_t high;
 
 	if (!is_on(m, MEMORY_RULE_FAULTS))
-		return larger(i->at_end[s], i->before[s]) + i->burst[s];
-	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge, i->allowed[s], &high))
+		return larger(i->at_end[s], i->before[s]) + i->burst[s] + given(i, s);
+	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge + given(i, s), i->allowed[s], &high))
 		high = INT64_MAX;
 	return larger(high, i->at_end[s]);
 }
@@ -160,7 +168,7 @@ static int64_t by_lives(const struct memory *m, const struct interval *i, enum m
 		high = larger(high, sum);
 	}
 	free(edges);
-	return high;
+	return high + given(i, s);
 }
 
 static int64_t unsettled_high(const struct memory *m, const struct interval *i, enum memory_set s)
@@ -276,6 +284,15 @@ static void faults_take(struct memory *m, int64_t faults)
 	m->faults_known = m->sample;
 }
 
+static int64_t main_anon(const struct memory *m)
+{
+	for (size_t k = 0; k < m->n_procs; k++) {
+		if (m->procs[k].is_main)
+			return m->procs[k].has_ended ? 0 : anon_of(&m->procs[k]);
+	}
+	return 0;
+}
+
 void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
 {
 	struct interval *i;
@@ -301,5 +318,6 @@ void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, con
 		m->open.before[s] = i->has_faults && i->has_huge ? larger(total->high[s], smaller(with, by_faults(m, i, s))) : with;
 		m->left[s] = 0;
 	}
+	m->open.main_anon = main_anon(m);
 	intervals_settle(m, false);
 }

@@ -93,7 +93,8 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	p->family = family_new(m);
 	m->n_living++;
 	m->is_added = false;
-	interval_born(m, p, birth->forked_ns);
+	parent = proc_find(m, birth->parent);
+	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
 	parent = living(m, birth->parent);
 	if (parent && birth->is_new)
 		p->lost_hwm = larger(parent->top, parent->hwm);
@@ -235,7 +236,6 @@ static void unsampled_take(struct memory *m, struct proc *p, const struct memory
 	if (end->is_copy) {
 		burst.excess = burst.probable = larger(faults * page, parent && parent->is_read ? more : 0);
 		burst.unexplained = smaller(hwm, faults * larger(m->config.file_bytes, page) + more) - faults * page;
-		burst.of_main = parent && parent->is_main ? hwm - faults * page - burst.unexplained : 0;
 	} else if (!p->is_main) {
 		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
 	}
