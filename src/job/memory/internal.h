@@ -53,7 +53,7 @@ struct proc {
 	int64_t lost_hwm;        /* what programs that it ran before the present one used at most; 0: none */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
 	uint64_t unmarked;       /* first interval that waits for its mark */
-	uint64_t read_seq, faults_seq; /* numbers of the sample that brought them */
+	uint64_t read_seq, faults_seq, hwm_seq; /* numbers of the sample that brought them */
 };
 
 /* What a family used at most at an instant; its anonymous memory later is at most that and what its faults brought since. */
@@ -134,7 +134,8 @@ struct pass {
 struct sum {
 	size_t n, n_in[MEMORY_SETS];
 	int64_t fallen[MEMORY_SETS]; /* by which sizes fell since the last total that were not read first */
-	bool is_below;           /* a process is smaller than it is known to have been */
+	bool is_below;           /* a process is smaller than it is known, or not known not, to have been */
+	int64_t exchanged;       /* files that may have taken the place of other memory */
 	int64_t rss_sum, anon_sum;
 	int64_t largest[MEMORY_SETS];      /* one process, without pages that it may map twice */
 	int64_t files[MEMORY_SETS], largest_file[MEMORY_SETS];

@@ -190,6 +190,7 @@ void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own)
 		return;
 	interval_mark(m, p, hwm, is_own && hwm > p->hwm, m->now_ns);
 	p->hwm = hwm;
+	p->hwm_seq = m->sample;
 }
 
 void memory_faults(struct memory *m, uint32_t id, int64_t faults)
