@@ -32,6 +32,7 @@ enum {
 	AROUND = 16,             /* pages of a file that one fault maps */
 	HUGE = 32,               /* pages of a huge page */
 	OPS = 220,
+	FINDS_ALL = 4,           /* operand of a sample */
 };
 
 /* ---- the machine ------------------------------------------------------------------------------------------------------ */
@@ -100,6 +101,7 @@ struct run {
 	/* The sampler: */
 	struct memory *memory;
 	unsigned samples, torn;
+	bool is_asked;           /* a sample is */
 	bool is_unsampled;       /* one was found by no sample */
 	char wrong[256];
 };
@@ -347,6 +349,7 @@ static void op_map(struct run *r, struct process *p, const struct op *op)
 	if (had && !r->profile->twice)
 		return;
 	m = had ? map(p, file, had->from, had->n) : map(p, file, (FILE_PAGES - n) / 2, n);
+	r->is_asked |= had && m; /* no mark tells which pages are the same: its maps are read before it touches them */
 	if (m)
 		SAY(r, "%u maps file %u, pages %u to %u%s", p->id, file, m->from, m->from + m->n, had ? ", again" : "");
 }
@@ -632,7 +635,7 @@ static void sample(struct run *r, const struct op *op)
 	memory_time(r->memory, r->now_ns);
 	SAY(r, "%8.2f ms  sample %u%s:", (double) r->now_ns / (double) MS, r->samples, has_faults ? " with faults" : "");
 	for (struct process *p = r->procs; p < r->procs + PROCS; p++) {
-		if (p->id != 0 && p->is_alive && !p->is_found && p->find_at <= r->samples)
+		if (p->id != 0 && p->is_alive && !p->is_found && (p->find_at <= r->samples || op->c == FINDS_ALL))
 			find(r, p);
 	}
 	ends_tell(r);
@@ -776,7 +779,7 @@ static enum wrong run_ops(const struct profile *profile, uint64_t seed, const st
 	struct run r = { .profile = profile, .seed = seed, .ops = ops, .n = n, .is_printed = is_printed };
 	enum wrong wrong;
 
-	static const struct op whole = { .kind = SAMPLE, .b = 512 };
+	static const struct op whole = { .kind = SAMPLE, .b = 512, .c = FINDS_ALL };
 
 	run_begin(&r);
 	sample(&r, &whole);
@@ -787,6 +790,9 @@ static enum wrong run_ops(const struct profile *profile, uint64_t seed, const st
 			sample(&r, op);
 		else
 			operate(&r, op);
+		if (r.is_asked)
+			sample(&r, &whole);
+		r.is_asked = false;
 	}
 	if (seed % 8 == 0) /* what lives then is followed no further */
 		sample(&r, &whole);

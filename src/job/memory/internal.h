@@ -34,7 +34,7 @@ struct proc {
 	bool has_execed;         /* and its faults have not been read since */
 	bool has_forked;         /* since its family's anchor: others may hold what it brought since then */
 	int64_t rss, file;       /* of the last sample */
-	int64_t twice;           /* of file, so much may be pages that it maps more than once */
+	int64_t twice;           /* of its files, so much may be, or become, pages that it maps more than once */
 	int64_t faults, faults_before; /* as read last; as they were before its size was read last */
 	int64_t pss_anon;        /* of the pass that goes on */
 	int64_t hwm;             /* as read last; 0: never */

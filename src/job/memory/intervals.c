@@ -64,7 +64,7 @@ static int64_t probable(const struct memory *m, const struct proc *p, int64_t ex
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
-		m->low[s] = larger(m->low[s], hwm - p->twice);
+		m->low[s] = larger(m->low[s], hwm - smaller(p->twice, hwm));
 		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
 		m->excess[s] = larger(m->excess[s], burst->probable);

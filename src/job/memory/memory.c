@@ -216,8 +216,8 @@ void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 	if (!p)
 		return;
-	p->twice = smaller(bytes, p->file);
-	m->is_mapped_twice |= p->twice > MIB;
+	p->twice = bytes; /* it may touch them later */
+	m->is_mapped_twice |= smaller(bytes, p->file) > MIB;
 	m->is_added = false;
 }
 

@@ -30,7 +30,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 		sum->fallen[s] += p->id == m->first_read ? 0 : larger(p->rss_then - p->rss, 0);
 		sum->files_grown[s] += larger(p->file - p->file_then, 0);
 		sum->files_fallen[s] += larger(p->file_then - p->file, 0);
-		sum->largest[s] = larger(sum->largest[s], p->rss - p->twice);
+		sum->largest[s] = larger(sum->largest[s], p->rss - smaller(p->twice, p->file));
 	}
 }
 
