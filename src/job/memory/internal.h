@@ -17,6 +17,7 @@
 enum {
 	NO_FAMILY = UINT32_MAX,
 	INTERVALS = 64,          /* that wait to be settled, at most: older ones do without rule (c) */
+	FAULTS_KEPT = 16,        /* intervals of which a process keeps its faults */
 	SETTLE_AFTER = 3,        /* intervals: exit records of processes that no sample found come so late */
 	LIVES_MAX = 1 << 14,
 	PROCS_MAX = 1 << 22,
@@ -47,9 +48,11 @@ struct proc {
 	bool is_given;           /* what it has at its first sample its parent gave it */
 	/* At its family's anchor: faults before its size was read, and after (negative: not read since). */
 	int64_t faults_at_anchor, faults_behind_anchor, file_at_anchor, anon_at_anchor;
+	int64_t faults_then;     /* as read last until then */
+	uint64_t faults_until;   /* the last interval whose faults they are */
+	uint32_t faults_in[FAULTS_KEPT]; /* of each interval, by its number, at least */
 	/* Since its high-water mark was read last. */
 	int64_t top;             /* largest RSS of a sample */
-	int64_t faults_at_hwm;
 	int64_t lost_hwm;        /* what programs that it ran before the present one used at most; 0: none */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
 	uint64_t unmarked;       /* first interval that waits for its mark */
@@ -238,14 +241,23 @@ void families_pass(struct memory *m, uint64_t time_ns); /* after a valid pass: e
 
 /* intervals.c */
 void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns);
-/* A process was hwm at its largest, by excess more than in any sample; of that, faults of its own do not explain so much. */
+/* A process was hwm at its largest, by excess more than in any sample. Faults of its own explain a part of that, as far as they came in
+ * the same interval: a page each. */
 struct burst {
-	int64_t excess, unexplained;
+	int64_t excess;
 	int64_t probable;        /* of excess: beyond what others have */
+	int64_t faults;          /* of its life until then */
+	bool is_explained;       /* they brought what is in no other process */
+	int64_t files;           /* a fault mapped at most so much more of a file than a page; 0: of excess, whatever is not explained */
 };
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst);
-/* Its mark was read: it was hwm at most until then; is_burst: and was that large since its last mark. */
-void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst, uint64_t until_ns);
+/* It was hwm at most, until then. */
+struct mark {
+	int64_t hwm, faults;     /* own faults until then */
+	uint64_t until_ns;
+	bool is_burst;           /* and was that large since its last mark */
+};
+void interval_mark(struct memory *m, struct proc *p, const struct mark *mark);
 void interval_lost(struct memory *m, struct proc *p);
 /* The sample is over. faults of the job: unknown where they were not read. */
 void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total);

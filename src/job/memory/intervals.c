@@ -41,16 +41,30 @@ static void life_add(struct memory *m, const struct proc *p, int64_t bytes, uint
 	m->lives[m->n_lives++] = (struct life) { p->unmarked_ns, until_ns, bytes, p->is_main };
 }
 
-/* What it used beyond every sample of it that no fault of its own explains: of files. Who shares pages since a fork may have copied
- * them by the same faults. */
-static int64_t unexplained(const struct memory *m, const struct proc *p, int64_t excess)
+/* Its own faults in an interval, as far as they are known. */
+static int64_t faults_in(const struct memory *m, const struct proc *p, uint64_t number, int64_t faults)
+{
+	if (number > p->faults_until)
+		return number < m->sample && !p->is_read ? 0 : larger(faults - p->faults_then, 0);
+	return number + FAULTS_KEPT > p->faults_until ? p->faults_in[number % FAULTS_KEPT] : 0;
+}
+
+/* Who shares pages since a fork may have copied them by the same faults. */
+static bool has_relatives(const struct memory *m, const struct proc *p)
 {
 	const struct family *f = p->family != NO_FAMILY ? &m->families[p->family] : NULL;
-	const bool has_relatives = f && (f->members > 1 || p->has_forked);
 
-	if (has_relatives || !p->has_faults || !is_on(m, MEMORY_RULE_FAULTS))
-		return excess;
-	return larger(excess - m->config.page_bytes * larger(p->faults - p->faults_at_hwm, 0), 0);
+	return f && (f->members > 1 || p->has_forked);
+}
+
+/* Of a burst, what the faults of the interval do not allow: files. */
+static int64_t unexplained(const struct memory *m, const struct proc *p, const struct burst *burst, uint64_t number)
+{
+	const int64_t faults = faults_in(m, p, number, burst->faults);
+
+	if (burst->files > 0)
+		return smaller(burst->excess, burst->files * faults);
+	return burst->is_explained ? larger(burst->excess - m->config.page_bytes * faults, 0) : burst->excess;
 }
 
 /* Of several processes, one that maps much of files or shared memory has probably mapped more of the same. */
@@ -72,7 +86,7 @@ void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const s
 			struct interval *i = interval_at(m, q);
 
 			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
-			i->burst[s] += burst->unexplained;
+			i->burst[s] += unexplained(m, p, burst, q);
 			if (q < m->sample)
 				m->estimate[s] = larger(m->estimate[s], i->estimate[s] + burst->probable);
 		}
@@ -87,20 +101,25 @@ static void settled(struct memory *m, const struct proc *p, bool is_lost)
 	}
 }
 
-void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst, uint64_t until_ns)
+void interval_mark(struct memory *m, struct proc *p, const struct mark *mark)
 {
-	const int64_t bytes = larger(larger(hwm, p->lost_hwm), p->top) + m->config.rss_error_bytes, excess = larger(hwm - p->top, 0);
-	const struct burst burst = { .excess = excess, .unexplained = unexplained(m, p, excess), .probable = probable(m, p, excess) };
+	const int64_t hwm = mark->hwm, bytes = larger(larger(hwm, p->lost_hwm), p->top) + m->config.rss_error_bytes, excess = larger(hwm - p->top, 0);
+	const struct burst burst = {
+		.excess = excess,
+		.probable = probable(m, p, excess),
+		.faults = mark->faults,
+		.is_explained = p->has_faults && !has_relatives(m, p) && is_on(m, MEMORY_RULE_FAULTS),
+	};
+	const uint64_t until_ns = mark->until_ns;
 
-	if (is_burst)
+	if (mark->is_burst)
 		interval_burst(m, p, hwm, &burst);
 	life_add(m, p, bytes, until_ns);
 	settled(m, p, false);
 	p->unmarked = m->sample + 1;
 	p->unmarked_ns = until_ns;
-	p->rss_most = larger(p->rss_most, is_burst ? hwm : 0);
+	p->rss_most = larger(p->rss_most, mark->is_burst ? hwm : 0);
 	p->top = p->rss;
-	p->faults_at_hwm = p->faults;
 	p->lost_hwm = 0;
 }
 

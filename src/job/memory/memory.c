@@ -155,6 +155,14 @@ static void given_take(struct memory *m, struct proc *p, int64_t anon)
 	p->is_given = false;
 }
 
+/* It was a copy of its parent before it ran its program; how large that was may be known by now. */
+static void parent_counts(struct memory *m, struct proc *p)
+{
+	const struct proc *parent = proc_find(m, p->parent);
+
+	p->lost_hwm = larger(p->lost_hwm, parent ? larger(parent->top, parent->hwm) : 0);
+}
+
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 {
 	struct proc *p = living(m, id);
@@ -165,6 +173,8 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 	m->is_added = false;
 	if (!p->is_read && p->is_given)
 		given_take(m, p, larger(rss - file, 0));
+	if (!p->is_read && p->has_execed && !p->is_main)
+		parent_counts(m, p);
 	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
 	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
 	p->is_read = true;
@@ -186,9 +196,10 @@ void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own)
 {
 	struct proc *p = living(m, id);
 
-	if (!p || !p->is_read)
+	/* How large its program before the present one was tell its faults, which come first. */
+	if (!p || !p->is_read || (p->has_execed && !p->is_main))
 		return;
-	interval_mark(m, p, hwm, is_own && hwm > p->hwm, m->now_ns);
+	interval_mark(m, p, &(struct mark) { .hwm = hwm, .faults = p->faults, .until_ns = m->now_ns, .is_burst = is_own && hwm > p->hwm });
 	p->hwm = hwm;
 	p->hwm_seq = m->sample;
 }
@@ -201,7 +212,7 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 		return;
 	family_faults(m, p, faults);
 	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
-	if (p->has_execed && p->lost_hwm > 0)
+	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
 		p->lost_hwm += m->config.page_bytes * larger(faults - p->faults, 0);
 	p->has_execed = false;
 	p->faults = larger(p->faults, faults);
@@ -229,18 +240,18 @@ static void unsampled_take(struct memory *m, struct proc *p, const struct memory
 {
 	const struct proc *parent = proc_find(m, p->parent);
 	const int64_t hwm = end->hwm.value, page = m->config.page_bytes, had = parent ? larger(parent->top, parent->hwm) : 0;
-	const int64_t faults = smaller(end->faults.known ? end->faults.value : hwm / page, hwm / page);
+	const int64_t faults = end->faults.known ? end->faults.value : hwm / page;
 	const int64_t more = larger(hwm - had, 0);
-	struct burst burst = { .excess = hwm, .probable = hwm, .unexplained = hwm - faults * page };
+	struct burst burst = { .excess = hwm, .probable = hwm, .faults = faults, .is_explained = true };
 
 	p->unmarked_ns = end->from_ns < p->unmarked_ns ? end->from_ns : p->unmarked_ns;
 	if (end->is_copy) {
-		burst.excess = burst.probable = larger(faults * page, parent && parent->is_read ? more : 0);
-		burst.unexplained = smaller(hwm, faults * larger(m->config.file_bytes, page) + more) - faults * page;
+		burst.probable = smaller(larger(faults * page, parent && parent->is_read ? more : 0), hwm);
+		burst.excess = smaller(hwm, faults * larger(m->config.file_bytes, page) + more);
 	} else if (!p->is_main) {
 		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
 	}
-	burst.unexplained = larger(burst.unexplained, 0);
+	m->lives_lost |= !end->is_copy && !end->faults.known; /* what it was before its exec is not known */
 	interval_burst(m, p, hwm, &burst);
 	p->top = hwm; /* all of it is counted */
 }
@@ -261,11 +272,16 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	const int64_t own = end->is_copy && end->faults.known ? smaller(end->hwm.value, m->config.page_bytes * end->faults.value) : end->hwm.value;
 	const uint64_t release_ns = (uint64_t) larger(own, end->hwm.value / 16) / 2;
 
-	if (end->is_renamed)
+	if (end->is_renamed || (p->is_read && p->has_execed && !p->is_main))
 		p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm)) + m->config.page_bytes * larger(end->faults.value - p->faults, 0);
 	if (!p->is_read && end->is_own)
 		unsampled_take(m, p, end);
-	interval_mark(m, p, end->hwm.value, end->is_own && end->hwm.value > p->hwm, end->until_ns + release_ns);
+	interval_mark(m, p, &(struct mark) {
+		.hwm = end->hwm.value,
+		.faults = end->faults.known ? end->faults.value : p->faults,
+		.until_ns = end->until_ns + release_ns,
+		.is_burst = end->is_own && end->hwm.value > p->hwm,
+	});
 	p->hwm = larger(p->hwm, end->hwm.value);
 }
 

@@ -222,6 +222,19 @@ static void files_between(struct memory *m)
 	}
 }
 
+/* Faults that were read now came at any time since they were read last, and are allowed for in each of these intervals. */
+static void faults_settle(const struct memory *m, struct proc *p)
+{
+	const uint64_t from = p->faults_until + FAULTS_KEPT > m->sample ? p->faults_until + 1 : m->sample - FAULTS_KEPT + 1;
+
+	if (p->faults_seq < m->sample)
+		return;
+	for (uint64_t q = from; q <= m->sample; q++)
+		p->faults_in[q % FAULTS_KEPT] = (uint32_t) smaller(p->faults - p->faults_then, UINT32_MAX);
+	p->faults_then = p->faults;
+	p->faults_until = m->sample;
+}
+
 static void sizes_settle(struct memory *m)
 {
 	for (size_t k = 0; k < m->n_procs; k++) {
@@ -229,6 +242,7 @@ static void sizes_settle(struct memory *m)
 
 		if (p->has_ended)
 			continue;
+		faults_settle(m, p);
 		p->rss_then = p->rss;
 		p->file_then = p->file;
 	}
