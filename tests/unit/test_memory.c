@@ -77,7 +77,8 @@ struct profile {
 	bool twice;              /* a mapping is of what the process has mapped already */
 	bool is_torn;            /* operations happen between the reads of two processes */
 	bool late_faults;        /* faults are read after all sizes */
-	bool late_files;         /* files are unmapped though maps have been read */
+	bool no_records;         /* as for an ordinary user */
+	bool leaves_files;       /* exec while files are mapped: no mark tells of these */
 };
 
 struct run {
@@ -416,7 +417,7 @@ static void operate(struct run *r, const struct op *op)
 	case UNMAP: op_on_map(r, p, op, n); break;
 	case FREE: SAY(r, "%u gives back %u", p->id, n); give_back(r, p, from, n); break;
 	case EXEC:
-		if (!p->is_main) {
+		if (!p->is_main && (p->file == 0 || r->profile->leaves_files)) {
 			SAY(r, "%u runs another program", p->id);
 			exec(r, p, n);
 		}
@@ -734,7 +735,7 @@ static void run_begin(struct run *r)
 	struct process *main;
 
 	r->page = (int64_t[]) { 4096, 65536, MIB, MIB }[bits % 4];
-	r->has_records = bits / 4 % 4 > 0;
+	r->has_records = !r->profile->no_records;
 	r->has_huge = bits / 16 % 4 == 0;
 	r->is_attached = bits / 64 % 8 == 0;
 	r->obeys = bits / 512 % 2;
@@ -818,6 +819,8 @@ static const struct profile profiles[] = {
 	{ "hand-over", { [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 200, .living = 4 },
 	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true },
 	{ "torn", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true },
+	{ "user", { 4, 4, 4, 2, 2, 3, 1, 1, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 6, .no_records = true },
+	{ "execs", { [FORK] = 4, [EXEC] = 5, [FILL] = 4, [TOUCH] = 4, [EXIT] = 3, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 4, .leaves_files = true },
 	{ "late-faults", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true, .late_faults = true },
 };
 
@@ -911,6 +914,8 @@ PROFILE(copies, 400)
 PROFILE(hand_over, 400)
 PROFILE(twice, 400)
 PROFILE(torn, 400)
+PROFILE(user, 400)
+PROFILE(execs, 400)
 PROFILE(late_faults, 400)
 
 int main(void)
@@ -926,6 +931,8 @@ int main(void)
 		cmocka_unit_test(test_hand_over),
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_execs),
 		cmocka_unit_test(test_late_faults),
 	};
 
