@@ -78,6 +78,7 @@ struct profile {
 	bool is_torn;            /* operations happen between the reads of two processes */
 	bool late_faults;        /* faults are read after all sizes */
 	bool no_records;         /* as for an ordinary user */
+	bool attaches;           /* to a process that was larger before the run, and maps files */
 	bool leaves_files;       /* exec while files are mapped: no mark tells of these */
 };
 
@@ -737,7 +738,7 @@ static void run_begin(struct run *r)
 	r->page = (int64_t[]) { 4096, 65536, MIB, MIB }[bits % 4];
 	r->has_records = !r->profile->no_records;
 	r->has_huge = bits / 16 % 4 == 0;
-	r->is_attached = bits / 64 % 8 == 0;
+	r->is_attached = bits / 64 % 8 == 0 && (r->profile->attaches || r->profile->weight[TOUCH] == 0);
 	r->obeys = bits / 512 % 2;
 	r->finds_late = bits / 1024 % 4 == 0;
 	r->outside = (int64_t) (bits / 4096 % 3000);
@@ -821,6 +822,7 @@ static const struct profile profiles[] = {
 	{ "torn", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true },
 	{ "user", { 4, 4, 4, 2, 2, 3, 1, 1, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 6, .no_records = true },
 	{ "execs", { [FORK] = 4, [EXEC] = 5, [FILL] = 4, [TOUCH] = 4, [EXIT] = 3, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 4, .leaves_files = true },
+	{ "attached", { [FILL] = 6, [MAP] = 1, [TOUCH] = 3, [FREE] = 2, [WAIT] = 2, [SAMPLE] = 6 }, .pages = 90, .living = 1, .attaches = true },
 	{ "late-faults", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true, .late_faults = true },
 };
 
@@ -916,6 +918,7 @@ PROFILE(twice, 400)
 PROFILE(torn, 400)
 PROFILE(user, 400)
 PROFILE(execs, 400)
+PROFILE(attached, 400)
 PROFILE(late_faults, 400)
 
 int main(void)
@@ -933,6 +936,7 @@ int main(void)
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_user),
 		cmocka_unit_test(test_execs),
+		cmocka_unit_test(test_attached),
 		cmocka_unit_test(test_late_faults),
 	};
 

@@ -72,6 +72,7 @@ void family_join(struct memory *m, struct proc *parent, struct proc *child, uint
 	family_leave(m, child);
 	child->family = parent->family;
 	f->members++;
+	f->is_shared = true;
 	parent->has_forked = true;
 	child->is_given = true;
 	if (!f->anchor.is_set || f->anchor.time_ns == 0 || f->anchor.time_ns + sample_ns <= forked_ns)

@@ -69,6 +69,7 @@ struct anchor {
 /* Processes that share pages since a fork: a founder and those descendants that run its program still. */
 struct family {
 	uint32_t members;        /* 0: free */
+	bool is_shared;          /* it had several at some time */
 	struct anchor anchor;
 	struct anchor before;    /* the anchor before it, carried forward to the same time: for a fork that was found late */
 	uint64_t before_ns;      /* when that one was taken */

@@ -54,7 +54,7 @@ static bool has_relatives(const struct memory *m, const struct proc *p)
 {
 	const struct family *f = p->family != NO_FAMILY ? &m->families[p->family] : NULL;
 
-	return f && (f->members > 1 || p->has_forked);
+	return f && (f->is_shared || p->has_forked);
 }
 
 /* Of a burst, what the faults of the interval do not allow: files. */

@@ -98,6 +98,7 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	parent = living(m, birth->parent);
 	if (parent && birth->is_new)
 		p->lost_hwm = larger(parent->top, parent->hwm);
+	m->has_fallen |= birth->is_new && !birth->is_main; /* it was a copy before */
 	if (birth->is_new)
 		family_found(m, p);
 	else if (parent && parent->program != 0 && parent->program == p->program)
@@ -124,7 +125,7 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm));
 	p->has_execed = true;
 	p->program = program;
-	p->hwm = p->twice = 0;
+	p->hwm = p->top = p->twice = 0;
 	memory_leaves(m, p);
 	m->has_fallen = true;
 	m->is_added = false;
@@ -274,6 +275,8 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 
 	if (end->is_renamed || (p->is_read && p->has_execed && !p->is_main))
 		p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm)) + m->config.page_bytes * larger(end->faults.value - p->faults, 0);
+	if (end->is_renamed)
+		p->hwm = p->top = 0;
 	if (!p->is_read && end->is_own)
 		unsampled_take(m, p, end);
 	interval_mark(m, p, &(struct mark) {
