@@ -53,6 +53,7 @@ struct proc {
 	uint32_t faults_in[FAULTS_KEPT]; /* of each interval, by its number, at least */
 	/* Since its high-water mark was read last. */
 	int64_t top;             /* largest RSS of a sample */
+	int64_t faults_at_hwm;
 	int64_t lost_hwm;        /* what programs that it ran before the present one used at most; 0: none */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
 	uint64_t unmarked;       /* first interval that waits for its mark */

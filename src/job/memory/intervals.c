@@ -120,6 +120,7 @@ void interval_mark(struct memory *m, struct proc *p, const struct mark *mark)
 	p->unmarked_ns = until_ns;
 	p->rss_most = larger(p->rss_most, mark->is_burst ? hwm : 0);
 	p->top = p->rss;
+	p->faults_at_hwm = mark->faults;
 	p->lost_hwm = 0;
 }
 

@@ -116,13 +116,21 @@ static void memory_leaves(struct memory *m, struct proc *p)
 	p->rss_then = p->file_then = 0;
 }
 
+/* Its mark is lost: it was as large as known at most, and what its faults have brought since its last mark. */
+static void program_leaves(const struct memory *m, struct proc *p, int64_t faults)
+{
+	const int64_t brought = m->config.page_bytes * larger(faults - p->faults_at_hwm, 0);
+
+	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + brought);
+}
+
 int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 {
 	struct proc *p = living(m, id);
 
 	if (!p)
 		return 0;
-	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm));
+	program_leaves(m, p, p->faults);
 	p->has_execed = true;
 	p->program = program;
 	p->hwm = p->top = p->twice = 0;
@@ -273,8 +281,10 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	const int64_t own = end->is_copy && end->faults.known ? smaller(end->hwm.value, m->config.page_bytes * end->faults.value) : end->hwm.value;
 	const uint64_t release_ns = (uint64_t) larger(own, end->hwm.value / 16) / 2;
 
-	if (end->is_renamed || (p->is_read && p->has_execed && !p->is_main))
-		p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm)) + m->config.page_bytes * larger(end->faults.value - p->faults, 0);
+	if (end->is_renamed)
+		program_leaves(m, p, end->faults.value);
+	else if (p->is_read && p->has_execed && !p->is_main)
+		p->lost_hwm += m->config.page_bytes * larger(end->faults.value - p->faults, 0);
 	if (end->is_renamed)
 		p->hwm = p->top = 0;
 	if (!p->is_read && end->is_own)
