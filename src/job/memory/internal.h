@@ -231,7 +231,7 @@ void unsampled_settle(struct memory *m); /* ends of processes that no sample fou
 
 /* families.c */
 uint32_t family_new(struct memory *m); /* NO_FAMILY: out of memory */
-void family_leave(struct memory *m, struct proc *p);
+void family_leave(struct memory *m, struct proc *p, bool is_counted); /* is_counted: its faults are known until now */
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns);
 void family_found(struct memory *m, struct proc *p); /* p is new and alone: it had nothing */
 void family_faults(const struct memory *m, struct proc *p, int64_t faults); /* its faults are read */

@@ -137,7 +137,7 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	memory_leaves(m, p);
 	m->has_fallen = true;
 	m->is_added = false;
-	family_leave(m, p);
+	family_leave(m, p, false);
 	p->has_forked = p->gives_back = false;
 	p->family = family_new(m);
 	if (p->family == NO_FAMILY)
@@ -298,14 +298,14 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	p->hwm = larger(p->hwm, end->hwm.value);
 }
 
-static void leave(struct memory *m, struct proc *p)
+static void leave(struct memory *m, struct proc *p, bool is_counted)
 {
 	p->has_ended = true;
 	m->is_added = false;
 	m->n_living--;
 	memory_leaves(m, p);
 	m->has_fallen = true; /* however small it was in its last sample */
-	family_leave(m, p);
+	family_leave(m, p, is_counted);
 }
 
 void memory_end(struct memory *m, const struct memory_end *end)
@@ -316,7 +316,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
 		if (!p->has_ended)
-			leave(m, p);
+			leave(m, p, false);
 		return;
 	}
 	if (end->hwm.known)
@@ -324,7 +324,7 @@ void memory_end(struct memory *m, const struct memory_end *end)
 	if (end->faults.known)
 		memory_faults(m, end->id, end->faults.value);
 	if (!p->has_ended)
-		leave(m, p);
+		leave(m, p, end->faults.known);
 	if (end->is_awaited && !end->hwm.known && !m->records_lost)
 		return;
 	if (!end->hwm.known)
