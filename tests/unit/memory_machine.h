@@ -104,6 +104,7 @@ struct run {
 	/* The sampler: */
 	struct memory *memory;
 	unsigned samples, torn;
+	int64_t files_most;      /* since the sample began: hiwater reads no files of a process that ends meanwhile */
 	bool is_asked;           /* a sample is */
 	bool is_unsampled;       /* one was found by no sample */
 	char wrong[256];

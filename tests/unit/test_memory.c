@@ -20,6 +20,7 @@ static void meanwhile(struct run *r)
 		return;
 	r->torn--;
 	operate(r, &r->ops[r->at++]);
+	r->files_most = r->distinct_files > r->files_most ? r->distinct_files : r->files_most;
 }
 
 static struct process *by_id(struct run *r, uint32_t id)
@@ -203,6 +204,7 @@ static void sample(struct run *r, const struct op *op)
 	unsigned needs;
 
 	r->samples++;
+	r->files_most = r->distinct_files;
 	r->torn = r->profile->is_torn ? op->c % 4 : 0;
 	r->now_ns += 50000;
 	memory_time(r->memory, r->now_ns);
@@ -217,8 +219,8 @@ static void sample(struct run *r, const struct op *op)
 	sizes_read(r, has_faults && !late);
 	needs = memory_needs(r->memory);
 	if (op->a / 64 % 8 == 0 || (r->obeys && (needs & MEMORY_NEEDS_FILES)) || (r->profile->one_file && !r->profile->twice)) {
-		memory_files(r->memory, r->distinct_files * r->page);
-		SAY(r, "  files %lld", (long long) r->distinct_files);
+		memory_files(r->memory, r->files_most * r->page);
+		SAY(r, "  files %lld", (long long) r->files_most);
 	}
 	if (op->a / 512 % 8 == 0 || (r->obeys && (needs & MEMORY_NEEDS_PASS)))
 		pass(r, op->b / 8 % 4 > 0);
@@ -389,7 +391,8 @@ static const struct profile profiles[] = {
 	{ "waves", { [FORK] = 2, [FILL] = 6, [FREE] = 6, [WRITE] = 2, [EXIT] = 2, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 5 },
 	{ "copies", { [FORK] = 4, [WRITE] = 8, [FILL] = 2, [EXIT] = 4, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 8 },
 	{ "hand-over", { [FORK] = 1, [FILL] = 3, [HAND_OVER] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 6 }, .pages = 200, .living = 4 },
-	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true },
+	{ "twice", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true },
+	{ "exchange", { [FILL] = 2, [MAP] = 2, [TOUCH] = 6, [FREE] = 1, [WAIT] = 1, [SAMPLE] = 5 }, .pages = 200, .living = 1, .twice = true, .is_open = true },
 	{ "torn", { 4, 4, 4, 0, 0, 0, 0, 0, 4, 2, 3, 3, 1, 10 }, .pages = 60, .living = 6, .is_torn = true },
 	{ "user", { 4, 4, 4, 2, 2, 3, 1, 1, 4, 2, 3, 1, 3, 12 }, .pages = 60, .living = 6, .no_records = true, .is_open = true },
 	{ "execs", { [FORK] = 4, [EXEC] = 5, [FILL] = 4, [TOUCH] = 4, [EXIT] = 3, [WAIT] = 2, [SAMPLE] = 5 }, .pages = 80, .living = 4, .leaves_files = true, .is_open = true },
@@ -558,9 +561,12 @@ static void test_forks_that_share(void **state)
 	(void) state;
 	read_one(m, MAIN, 200 * MIB, 0, 51200);
 	memory_total(m, 10 * MS, known(51200), &t);
+	memory_time(m, 20 * MS);
+	read_one(m, MAIN, 200 * MIB, 0, 51200);
+	memory_total(m, 20 * MS, known(51200), &t);
 	for (uint32_t k = 0; k < SHARERS; k++)
-		child(m, 2 + k, 20 * MS);
-	for (uint64_t at = 30 * MS; at < 500 * MS; at += 10 * MS) {
+		child(m, 2 + k, 40 * MS);
+	for (uint64_t at = 50 * MS; at < 500 * MS; at += 10 * MS) {
 		const int64_t faults = at > 100 * MS ? 256 : 0;
 
 		memory_time(m, at);
@@ -571,7 +577,7 @@ static void test_forks_that_share(void **state)
 	}
 	memory_time(m, 500 * MS);
 	for (uint32_t k = 0; k < SHARERS; k++)
-		end(m, 2 + k, 200 * MIB, 256, 20 * MS, 500 * MS);
+		end(m, 2 + k, 200 * MIB, 256, 40 * MS, 500 * MS);
 	end(m, MAIN, 200 * MIB, 51200, 0, 500 * MS);
 	memory_total(m, 500 * MS, known(51200 + SHARERS * 256), &t);
 	memory_finish(m);
@@ -599,6 +605,7 @@ static void test_one_shared_mapping(void **state)
 		for (uint32_t k = 0; k < SHARERS; k++)
 			read_one(m, 2 + k, MIB + file, file, faults);
 		memory_files(m, 512 * MIB);
+		memory_hwm(m, MAIN, MIB, true);
 		for (uint32_t k = 0; k < SHARERS; k++)
 			memory_hwm(m, 2 + k, MIB + file, true);
 		memory_total(m, at, known(256 + SHARERS * faults), &t);

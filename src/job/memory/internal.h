@@ -140,7 +140,6 @@ struct sum {
 	size_t n, n_in[MEMORY_SETS];
 	int64_t fallen[MEMORY_SETS]; /* by which sizes fell since the last total that were not read first */
 	bool is_below;           /* a process is smaller than it is known, or not known not, to have been */
-	int64_t exchanged;       /* files that may have taken the place of other memory */
 	int64_t rss_sum, anon_sum;
 	int64_t largest[MEMORY_SETS];      /* one process, without pages that it may map twice */
 	int64_t files[MEMORY_SETS], largest_file[MEMORY_SETS];

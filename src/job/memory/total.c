@@ -19,7 +19,6 @@ static void proc_add(struct memory *m, const struct proc *p)
 
 	sum->n++;
 	sum->is_below |= is_below(p) || p->hwm_seq < m->sample || p->hwm > p->rss + p->rss / 256 + MIB / 16;
-	sum->exchanged += m->n_living > 1 || p->twice > 0 ? p->file : 0;
 	sum->rss_sum += p->rss;
 	sum->anon_sum += anon_of(p);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && is_in(p, s); s++) {
@@ -143,11 +142,11 @@ static void recent_commit(struct recent_peak *peak)
 }
 
 /* Where no process was ever larger than it is now, by marks read in this sample, memory has only grown since it was last given back:
- * what is there now, by a pass perhaps, is the most of all that time. A process that maps what is mapped already in place of what it
- * gave back has grown, too, by its size. */
+ * what is there now, by a pass perhaps, is the most of all that time. Not so where one mapped what is mapped already in place of
+ * anonymous memory that no sample saw: its size does not tell. */
 static void growth_limits(struct memory *m, const struct memory_total *t)
 {
-	const int64_t slack = m->sum.rss_sum / 256 + (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes) + m->sum.exchanged;
+	const int64_t slack = m->sum.rss_sum / 256 + (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes);
 
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		m->estimate_peak[s].recent = smaller(m->estimate_peak[s].recent, t->estimate[s]);
