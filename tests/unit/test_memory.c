@@ -481,7 +481,7 @@ static void test_profile(void **state)
 {
 	const struct profile *profile = *state;
 
-	check(profile, profile->is_open ? 0 : 400);
+	check(profile, profile->is_open ? 0 : 1000);
 }
 
 /* ---- what must be tight ------------------------------------------------------------------------------------------------- */
