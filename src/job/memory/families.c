@@ -35,15 +35,8 @@ static struct family *family_of(const struct memory *m, const struct proc *p)
 	return p->family != NO_FAMILY ? &m->families[p->family] : NULL;
 }
 
-bool has_relatives(const struct memory *m, const struct proc *p)
-{
-	const struct family *f = family_of(m, p);
-
-	return f && (f->members > 1 || p->has_forked);
-}
-
-/* What it brought before it forked others may hold. */
-void family_leave(struct memory *m, struct proc *p)
+/* What it brought before it forked others may hold: how much that was is not known before its exit record has come. */
+void family_leave(struct memory *m, struct proc *p, bool is_counted)
 {
 	struct family *f = family_of(m, p);
 
@@ -51,7 +44,7 @@ void family_leave(struct memory *m, struct proc *p)
 		return;
 	if (p->has_forked)
 		f->kept += larger(p->faults - p->faults_at_anchor, 0);
-	if (p->has_forked && !p->has_faults)
+	if (p->has_forked && !is_counted)
 		f->anchor.is_set = f->before.is_set = false;
 	if (--f->members == 0 && p->family < m->free_family)
 		m->free_family = p->family;
@@ -76,9 +69,10 @@ void family_join(struct memory *m, struct proc *parent, struct proc *child, uint
 
 	if (!f)
 		return;
-	family_leave(m, child);
+	family_leave(m, child, true);
 	child->family = parent->family;
 	f->members++;
+	f->is_shared = true;
 	parent->has_forked = true;
 	child->is_given = true;
 	if (!f->anchor.is_set || f->anchor.time_ns == 0 || f->anchor.time_ns + sample_ns <= forked_ns)

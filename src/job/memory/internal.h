@@ -17,6 +17,7 @@
 enum {
 	NO_FAMILY = UINT32_MAX,
 	INTERVALS = 64,          /* that wait to be settled, at most: older ones do without rule (c) */
+	FAULTS_KEPT = 16,        /* intervals of which a process keeps its faults */
 	SETTLE_AFTER = 3,        /* intervals: exit records of processes that no sample found come so late */
 	LIVES_MAX = 1 << 14,
 	PROCS_MAX = 1 << 22,
@@ -30,11 +31,12 @@ struct proc {
 	uint32_t id, parent, family;
 	uint64_t program;
 	bool is_main, is_read, has_faults, has_ended;
-	bool had_relatives;      /* when it ended */
+	bool is_early;           /* its memory was gone before the present sample */
+	bool is_over;            /* nothing more comes of it; the next total forgets it: its size tells of children until then */
 	bool has_execed;         /* and its faults have not been read since */
 	bool has_forked;         /* since its family's anchor: others may hold what it brought since then */
 	int64_t rss, file;       /* of the last sample */
-	int64_t twice;           /* of file, so much may be pages that it maps more than once */
+	int64_t twice;           /* of its files, so much may be, or become, pages that it maps more than once */
 	int64_t faults, faults_before; /* as read last; as they were before its size was read last */
 	int64_t pss_anon;        /* of the pass that goes on */
 	int64_t hwm;             /* as read last; 0: never */
@@ -48,6 +50,9 @@ struct proc {
 	bool is_given;           /* what it has at its first sample its parent gave it */
 	/* At its family's anchor: faults before its size was read, and after (negative: not read since). */
 	int64_t faults_at_anchor, faults_behind_anchor, file_at_anchor, anon_at_anchor;
+	int64_t faults_then;     /* as read last until then */
+	uint64_t faults_until;   /* the last interval whose faults they are */
+	uint32_t faults_in[FAULTS_KEPT]; /* of each interval, by its number, at least */
 	/* Since its high-water mark was read last. */
 	int64_t top;             /* largest RSS of a sample */
 	int64_t faults_at_hwm;
@@ -56,7 +61,7 @@ struct proc {
 	int64_t first_bytes;     /* what it was at most until then */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
 	uint64_t unmarked;       /* first interval that waits for its mark */
-	uint64_t read_seq, faults_seq; /* numbers of the sample that brought them */
+	uint64_t read_seq, faults_seq, hwm_seq; /* numbers of the sample that brought them */
 };
 
 /* What a family used at most at an instant; its anonymous memory later is at most that and what its faults brought since. */
@@ -69,6 +74,7 @@ struct anchor {
 /* Processes that share pages since a fork: a founder and those descendants that run its program still. */
 struct family {
 	uint32_t members;        /* 0: free */
+	bool is_shared;          /* it had several at some time */
 	struct anchor anchor;
 	struct anchor before;    /* the anchor before it, carried forward to the same time: for a fork that was found late */
 	uint64_t before_ns;      /* when that one was taken */
@@ -94,6 +100,8 @@ struct interval {
 	int64_t before[MEMORY_SETS], at_end[MEMORY_SETS]; /* high at the totals around it */
 	int64_t files[MEMORY_SETS]; /* files beyond those of the total before: what was mapped in it, at most */
 	int64_t burst[MEMORY_SETS]; /* by which marks of it exceed all samples, where faults do not explain that */
+	int64_t main_anon;       /* anonymous memory of main at the total before */
+	bool has_given;          /* main forked in it */
 	int64_t allowed[MEMORY_SETS], huge; /* what its faults may have brought, and huge pages */
 	int64_t estimate[MEMORY_SETS]; /* at the total that ends it */
 	uint64_t falls;          /* how often memory had been given back until it began */
@@ -135,7 +143,7 @@ struct pass {
 struct sum {
 	size_t n, n_in[MEMORY_SETS];
 	int64_t fallen[MEMORY_SETS]; /* by which sizes fell since the last total that were not read first */
-	bool is_below;           /* a process is smaller than it is known to have been */
+	bool is_below;           /* a process is smaller than it is known, or not known not, to have been */
 	int64_t rss_sum, anon_sum;
 	int64_t largest[MEMORY_SETS];      /* one process, without pages that it may map twice */
 	int64_t files[MEMORY_SETS], largest_file[MEMORY_SETS];
@@ -160,6 +168,7 @@ struct memory {
 	bool is_sampling;        /* a size was read since the last total */
 	uint32_t first_read;     /* whose was read first */
 	int64_t left[MEMORY_SETS]; /* sizes of processes that ended, or ran another program, since the last total */
+	bool has_over;           /* some process is over */
 	struct memory_end *unsampled; /* ends of processes that no sample found, until the next total */
 	size_t n_unsampled, cap_unsampled;
 	struct interval open;    /* the one that the next total closes: its number is sample */
@@ -227,9 +236,8 @@ static inline bool is_on(const struct memory *m, enum memory_rule rule)
 void unsampled_settle(struct memory *m); /* ends of processes that no sample found */
 
 /* families.c */
-bool has_relatives(const struct memory *m, const struct proc *p); /* that share its pages since a fork */
 uint32_t family_new(struct memory *m); /* NO_FAMILY: out of memory */
-void family_leave(struct memory *m, struct proc *p);
+void family_leave(struct memory *m, struct proc *p, bool is_counted); /* is_counted: its faults are known until now */
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns);
 void family_found(struct memory *m, struct proc *p); /* p is new and alone: it had nothing */
 void family_faults(const struct memory *m, struct proc *p, int64_t faults); /* its faults are read */
@@ -240,16 +248,24 @@ void families_anchor(struct memory *m, uint64_t time_ns);
 void families_pass(struct memory *m, uint64_t time_ns); /* after a valid pass: each has what the pass found */
 
 /* intervals.c */
-void interval_born(struct memory *m, struct proc *p, uint64_t from_ns);
-/* A process was hwm at its largest, by excess more than in any sample; of that, faults of its own do not explain so much, nor, where
- * main is left out, what main gave it. */
+void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns);
+/* A process was hwm at its largest, by excess more than in any sample. Faults of its own explain a part of that, as far as they came in
+ * the same interval: a page each. */
 struct burst {
-	int64_t excess, unexplained, of_main;
+	int64_t excess;
 	int64_t probable;        /* of excess: beyond what others have */
+	int64_t faults;          /* of its life until then */
+	bool is_explained;       /* they brought what is in no other process */
+	int64_t files;           /* a fault mapped at most so much more of a file than a page; 0: of excess, whatever is not explained */
 };
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst);
-/* Its mark was read: it was hwm at most until then; is_burst: and was that large since its last mark. */
-void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst, uint64_t until_ns);
+/* It was hwm at most, until then. */
+struct mark {
+	int64_t hwm, faults;     /* own faults until then */
+	uint64_t until_ns;
+	bool is_burst;           /* and was that large since its last mark */
+};
+void interval_mark(struct memory *m, struct proc *p, const struct mark *mark);
 void interval_lost(struct memory *m, struct proc *p);
 /* The sample is over. faults of the job: unknown where they were not read. */
 void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total);

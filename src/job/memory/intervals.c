@@ -19,13 +19,15 @@ static struct interval *interval_at(struct memory *m, uint64_t number)
 	return number == m->sample ? &m->open : &m->intervals[number % INTERVALS];
 }
 
-void interval_born(struct memory *m, struct proc *p, uint64_t from_ns)
+void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns)
 {
 	p->unmarked_ns = from_ns;
 	p->unmarked = m->sample;
 	m->open.unmarked++;
 	while (p->unmarked > m->first && interval_at(m, p->unmarked - 1)->until_ns > from_ns)
 		interval_at(m, --p->unmarked)->unmarked++;
+	for (uint64_t q = p->unmarked; q <= m->sample && is_of_main; q++)
+		interval_at(m, q)->has_given = true;
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------------ */
@@ -39,13 +41,30 @@ static void life_add(struct memory *m, const struct proc *p, int64_t bytes, uint
 	m->lives[m->n_lives++] = (struct life) { from_ns, until_ns, bytes, p->is_main };
 }
 
-/* What it used beyond every sample of it that no fault of its own explains: of files. Who shares pages since a fork may have copied
- * them by the same faults. */
-static int64_t unexplained(const struct memory *m, const struct proc *p, int64_t excess)
+/* Its own faults in an interval, as far as they are known. */
+static int64_t faults_in(const struct memory *m, const struct proc *p, uint64_t number, int64_t faults)
 {
-	if ((p->has_ended ? p->had_relatives : has_relatives(m, p)) || !p->has_faults || !is_on(m, MEMORY_RULE_FAULTS))
-		return excess;
-	return larger(excess - m->config.page_bytes * larger(p->faults - p->faults_at_hwm, 0), 0);
+	if (number > p->faults_until)
+		return number < m->sample && !p->is_read ? 0 : larger(faults - p->faults_then, 0);
+	return number + FAULTS_KEPT > p->faults_until ? p->faults_in[number % FAULTS_KEPT] : 0;
+}
+
+/* Who shares pages since a fork may have copied them by the same faults. */
+static bool has_relatives(const struct memory *m, const struct proc *p)
+{
+	const struct family *f = p->family != NO_FAMILY ? &m->families[p->family] : NULL;
+
+	return f && (f->is_shared || p->has_forked);
+}
+
+/* Of a burst, what the faults of the interval do not allow: files. */
+static int64_t unexplained(const struct memory *m, const struct proc *p, const struct burst *burst, uint64_t number)
+{
+	const int64_t faults = faults_in(m, p, number, burst->faults);
+
+	if (burst->files > 0)
+		return smaller(burst->excess, burst->files * faults);
+	return burst->is_explained ? larger(burst->excess - m->config.page_bytes * faults, 0) : burst->excess;
 }
 
 /* Of several processes, one that maps much of files or shared memory has probably mapped more of the same. */
@@ -59,7 +78,7 @@ static int64_t probable(const struct memory *m, const struct proc *p, int64_t ex
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
-		m->low[s] = larger(m->low[s], hwm - p->twice);
+		m->low[s] = larger(m->low[s], hwm - smaller(p->twice, hwm));
 		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
 		m->excess[s] = larger(m->excess[s], burst->probable);
@@ -68,7 +87,7 @@ void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const s
 			struct interval *i = interval_at(m, q);
 
 			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
-			i->burst[s] += burst->unexplained + (s == MEMORY_DESCENDANTS ? burst->of_main : 0);
+			i->burst[s] += unexplained(m, p, burst, q);
 			if (q < m->sample)
 				m->estimate[s] = larger(m->estimate[s], i->estimate[s] + burst->probable);
 		}
@@ -83,12 +102,18 @@ static void settled(struct memory *m, const struct proc *p, bool is_lost)
 	}
 }
 
-void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst, uint64_t until_ns)
+void interval_mark(struct memory *m, struct proc *p, const struct mark *mark)
 {
-	const int64_t bytes = larger(larger(hwm, p->lost_hwm), p->top) + m->config.rss_error_bytes, excess = larger(hwm - p->top, 0);
-	const struct burst burst = { .excess = excess, .unexplained = unexplained(m, p, excess), .probable = probable(m, p, excess) };
+	const int64_t hwm = mark->hwm, bytes = larger(larger(hwm, p->lost_hwm), p->top) + m->config.rss_error_bytes, excess = larger(hwm - p->top, 0);
+	const struct burst burst = {
+		.excess = excess,
+		.probable = probable(m, p, excess),
+		.faults = mark->faults,
+		.is_explained = p->has_faults && !has_relatives(m, p) && is_on(m, MEMORY_RULE_FAULTS),
+	};
+	const uint64_t until_ns = mark->until_ns;
 
-	if (is_burst)
+	if (mark->is_burst)
 		interval_burst(m, p, hwm, &burst);
 	if (p->first_ns > p->unmarked_ns && p->first_ns < until_ns) {
 		life_add(m, p, smaller(bytes, p->first_bytes), p->unmarked_ns, p->first_ns);
@@ -98,9 +123,9 @@ void interval_mark(struct memory *m, struct proc *p, int64_t hwm, bool is_burst,
 	settled(m, p, false);
 	p->unmarked = m->sample + 1;
 	p->unmarked_ns = until_ns;
-	p->rss_most = larger(p->rss_most, is_burst ? hwm : 0);
+	p->rss_most = larger(p->rss_most, mark->is_burst ? hwm : 0);
 	p->top = p->rss;
-	p->faults_at_hwm = p->faults;
+	p->faults_at_hwm = mark->faults;
 	p->lost_hwm = 0;
 }
 
@@ -112,13 +137,21 @@ void interval_lost(struct memory *m, struct proc *p)
 
 /* ---- settling ----------------------------------------------------------------------------------------------------------- */
 
+/* What main gave to the children that it forked: no more than it had when the interval began, and what its faults brought since. */
+static int64_t given(const struct interval *i, enum memory_set s)
+{
+	if (s == MEMORY_ALL || !i->has_given)
+		return 0;
+	return i->main_anon + i->allowed[MEMORY_ALL] - i->allowed[MEMORY_DESCENDANTS];
+}
+
 static int64_t by_faults(const struct memory *m, const struct interval *i, enum memory_set s)
 {
 	int64_t high;
 
 	if (!is_on(m, MEMORY_RULE_FAULTS))
-		return larger(i->at_end[s], i->before[s]) + i->burst[s];
-	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge, i->allowed[s], &high))
+		return larger(i->at_end[s], i->before[s]) + i->burst[s] + given(i, s);
+	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge + given(i, s), i->allowed[s], &high))
 		high = INT64_MAX;
 	return larger(high, i->at_end[s]);
 }
@@ -160,7 +193,7 @@ static int64_t by_lives(const struct memory *m, const struct interval *i, enum m
 		high = larger(high, sum);
 	}
 	free(edges);
-	return high;
+	return high + given(i, s);
 }
 
 static int64_t unsettled_high(const struct memory *m, const struct interval *i, enum memory_set s)
@@ -276,6 +309,15 @@ static void faults_take(struct memory *m, int64_t faults)
 	m->faults_known = m->sample;
 }
 
+static int64_t main_anon(const struct memory *m)
+{
+	for (size_t k = 0; k < m->n_procs; k++) {
+		if (m->procs[k].is_main)
+			return m->procs[k].has_ended ? 0 : anon_of(&m->procs[k]);
+	}
+	return 0;
+}
+
 void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
 {
 	struct interval *i;
@@ -301,5 +343,6 @@ void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, con
 		m->open.before[s] = i->has_faults && i->has_huge ? larger(total->high[s], smaller(with, by_faults(m, i, s))) : with;
 		m->left[s] = 0;
 	}
+	m->open.main_anon = main_anon(m);
 	intervals_settle(m, false);
 }

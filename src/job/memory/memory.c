@@ -93,10 +93,12 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	p->family = family_new(m);
 	m->n_living++;
 	m->is_added = false;
-	interval_born(m, p, birth->forked_ns);
+	parent = proc_find(m, birth->parent);
+	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
 	parent = living(m, birth->parent);
 	if (parent && birth->is_new)
 		p->lost_hwm = larger(parent->top, parent->hwm);
+	m->has_fallen |= birth->is_new && !birth->is_main; /* it was a copy before */
 	if (birth->is_new)
 		family_found(m, p);
 	else if (parent && parent->program != 0 && parent->program == p->program)
@@ -109,10 +111,18 @@ static void memory_leaves(struct memory *m, struct proc *p)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
 		m->files_left[s] += p->file_then;
-		m->left[s] += p->rss_then;
+		m->left[s] += p->is_early ? 0 : p->rss_then;
 	}
 	p->left = p->rss_then;
 	p->rss_then = p->file_then = 0;
+}
+
+/* Its mark is lost: it was as large as known at most, and what its faults have brought since its last mark. */
+static void program_leaves(const struct memory *m, struct proc *p, int64_t faults)
+{
+	const int64_t brought = m->config.page_bytes * larger(faults - p->faults_at_hwm, 0);
+
+	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + brought);
 }
 
 int memory_exec(struct memory *m, uint32_t id, uint64_t program)
@@ -121,14 +131,14 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 
 	if (!p)
 		return 0;
-	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm));
+	program_leaves(m, p, p->faults);
 	p->has_execed = true;
 	p->program = program;
-	p->hwm = p->twice = 0;
+	p->hwm = p->top = p->twice = 0;
 	memory_leaves(m, p);
 	m->has_fallen = true;
 	m->is_added = false;
-	family_leave(m, p);
+	family_leave(m, p, false);
 	p->has_forked = p->gives_back = false;
 	p->family = family_new(m);
 	if (p->family == NO_FAMILY)
@@ -155,6 +165,14 @@ static void given_take(struct memory *m, struct proc *p, int64_t anon)
 	p->is_given = false;
 }
 
+/* It was a copy of its parent before it ran its program; how large that was may be known by now. */
+static void parent_counts(struct memory *m, struct proc *p)
+{
+	const struct proc *parent = proc_find(m, p->parent);
+
+	p->lost_hwm = larger(p->lost_hwm, parent ? larger(parent->top, parent->hwm) : 0);
+}
+
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 {
 	struct proc *p = living(m, id);
@@ -166,6 +184,8 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 	m->is_added = false;
 	if (!p->is_read && p->is_given)
 		given_take(m, p, larger(rss - file, 0));
+	if (!p->is_read && p->has_execed && !p->is_main)
+		parent_counts(m, p);
 	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
 	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
 	is_again = p->is_read && p->read_seq == m->sample;
@@ -188,10 +208,12 @@ void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own)
 {
 	struct proc *p = living(m, id);
 
-	if (!p || !p->is_read)
+	/* How large its program before the present one was tell its faults, which come first. */
+	if (!p || !p->is_read || (p->has_execed && !p->is_main))
 		return;
-	interval_mark(m, p, hwm, is_own && hwm > p->hwm, m->now_ns);
+	interval_mark(m, p, &(struct mark) { .hwm = hwm, .faults = p->faults, .until_ns = m->now_ns, .is_burst = is_own && hwm > p->hwm });
 	p->hwm = hwm;
+	p->hwm_seq = m->sample;
 }
 
 void memory_faults(struct memory *m, uint32_t id, int64_t faults)
@@ -207,7 +229,7 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 		p->first_bytes = m->config.page_bytes * faults + larger(p->file, p->lost_hwm);
 	}
 	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
-	if (p->has_execed && p->lost_hwm > 0)
+	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
 		p->lost_hwm += m->config.page_bytes * larger(faults - p->faults, 0);
 	p->has_execed = false;
 	p->faults = larger(p->faults, faults);
@@ -222,8 +244,8 @@ void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 	if (!p)
 		return;
-	p->twice = smaller(bytes, p->file);
-	m->is_mapped_twice |= p->twice > MIB;
+	p->twice = bytes; /* it may touch them later */
+	m->is_mapped_twice |= smaller(bytes, p->file) > MIB;
 	m->is_added = false;
 }
 
@@ -235,19 +257,18 @@ static void unsampled_take(struct memory *m, struct proc *p, const struct memory
 {
 	const struct proc *parent = proc_find(m, p->parent);
 	const int64_t hwm = end->hwm.value, page = m->config.page_bytes, had = parent ? larger(parent->top, parent->hwm) : 0;
-	const int64_t faults = smaller(end->faults.known ? end->faults.value : hwm / page, hwm / page);
+	const int64_t faults = end->faults.known ? end->faults.value : hwm / page;
 	const int64_t more = larger(hwm - had, 0);
-	struct burst burst = { .excess = hwm, .probable = hwm, .unexplained = hwm - faults * page };
+	struct burst burst = { .excess = hwm, .probable = hwm, .faults = faults, .is_explained = true };
 
 	p->unmarked_ns = end->from_ns;
 	if (end->is_copy) {
-		burst.excess = burst.probable = larger(faults * page, parent && parent->is_read ? more : 0);
-		burst.unexplained = smaller(hwm, faults * page + more) - faults * page;
-		burst.of_main = parent && parent->is_main ? hwm - faults * page - burst.unexplained : 0;
+		burst.probable = smaller(larger(faults * page, parent && parent->is_read ? more : 0), hwm);
+		burst.excess = smaller(hwm, faults * page + more);
 	} else if (!p->is_main) {
 		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
 	}
-	burst.unexplained = larger(burst.unexplained, 0);
+	m->lives_lost |= !end->is_copy && !end->faults.known; /* what it was before its exec is not known */
 	interval_burst(m, p, hwm, &burst);
 	p->top = hwm; /* all of it is counted */
 }
@@ -275,51 +296,62 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	const uint64_t until_ns = end->until_ns + release_ns(m, end);
 
 	if (end->is_renamed)
-		p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm)) + m->config.page_bytes * larger(end->faults.value - p->faults, 0);
+		program_leaves(m, p, end->faults.value);
+	else if (p->is_read && p->has_execed && !p->is_main)
+		p->lost_hwm += m->config.page_bytes * larger(end->faults.value - p->faults, 0);
+	if (end->is_renamed)
+		p->hwm = p->top = 0;
 	if (!p->is_read && end->is_own)
 		unsampled_take(m, p, end);
-	else if (end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
+	else if (p->is_read && end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
 		p->unmarked_ns = end->from_ns;
-	interval_mark(m, p, end->hwm.value, end->is_own && end->hwm.value > p->hwm, until_ns);
+	interval_mark(m, p, &(struct mark) {
+		.hwm = end->hwm.value,
+		.faults = end->faults.known ? end->faults.value : p->faults,
+		.until_ns = until_ns,
+		.is_burst = end->is_own && end->hwm.value > p->hwm,
+	});
+	p->hwm = larger(p->hwm, end->hwm.value);
 	/* It was gone before any size of the present sample was read. */
-	for (enum memory_set s = MEMORY_ALL; until_ns <= m->now_ns && s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++)
+	p->is_early = until_ns <= m->now_ns;
+	for (enum memory_set s = MEMORY_ALL; p->is_early && s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++)
 		m->left[s] = larger(m->left[s] - p->left, 0);
 	p->left = 0;
 }
 
-static void leave(struct memory *m, struct proc *p)
+static void leave(struct memory *m, struct proc *p, bool is_counted)
 {
 	p->has_ended = true;
-	p->had_relatives = has_relatives(m, p);
 	m->is_added = false;
 	m->n_living--;
 	memory_leaves(m, p);
-	m->has_fallen |= p->rss > MIB / 4 || !p->is_read;
-	family_leave(m, p);
+	m->has_fallen = true; /* however small it was in its last sample */
+	family_leave(m, p, is_counted);
 }
 
 void memory_end(struct memory *m, const struct memory_end *end)
 {
 	struct proc *p = proc_find(m, end->id);
 
-	if (!p)
+	if (!p || p->is_over)
 		return;
 	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
 		if (!p->has_ended)
-			leave(m, p);
+			leave(m, p, false);
 		return;
 	}
-	if (end->faults.known && !end->hwm.known)
-		memory_faults(m, end->id, end->faults.value);
-	if (!p->has_ended)
-		leave(m, p);
 	if (end->hwm.known)
 		record_take(m, p, end);
+	if (end->faults.known)
+		memory_faults(m, end->id, end->faults.value);
+	if (!p->has_ended)
+		leave(m, p, end->faults.known);
 	if (end->is_awaited && !end->hwm.known && !m->records_lost)
 		return;
 	if (!end->hwm.known)
 		interval_lost(m, p);
-	proc_remove(m, p);
+	p->is_over = true;
+	m->has_over = true;
 }
 
 void unsampled_settle(struct memory *m)
@@ -329,6 +361,11 @@ void unsampled_settle(struct memory *m)
 		memory_end(m, &m->unsampled[k]);
 	m->n_unsampled = 0;
 	m->is_closing = false;
+	for (size_t k = m->has_over ? m->n_procs : 0; k-- > 0;) {
+		if (m->procs[k].is_over)
+			proc_remove(m, &m->procs[k]);
+	}
+	m->has_over = false;
 }
 
 void memory_records_lost(struct memory *m)
@@ -337,7 +374,7 @@ void memory_records_lost(struct memory *m)
 	for (size_t k = m->n_procs; k-- > 0;) {
 		struct proc *p = &m->procs[k];
 
-		if (!p->has_ended)
+		if (!p->has_ended || p->is_over)
 			continue;
 		interval_lost(m, p);
 		proc_remove(m, p);

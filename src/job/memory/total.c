@@ -18,7 +18,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 	struct sum *sum = &m->sum;
 
 	sum->n++;
-	sum->is_below |= is_below(p);
+	sum->is_below |= is_below(p) || p->hwm_seq < m->sample || p->hwm > p->rss + p->rss / 256 + MIB / 16;
 	sum->rss_sum += p->rss;
 	sum->anon_sum += anon_of(p);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && is_in(p, s); s++) {
@@ -29,7 +29,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 		sum->fallen[s] += p->id == m->first_read ? 0 : larger(p->rss_then - p->rss, 0);
 		sum->files_grown[s] += larger(p->file - p->file_then, 0);
 		sum->files_fallen[s] += larger(p->file_then - p->file, 0);
-		sum->largest[s] = larger(sum->largest[s], p->rss - p->twice);
+		sum->largest[s] = larger(sum->largest[s], p->rss - smaller(p->twice, p->file));
 	}
 }
 
@@ -141,7 +141,9 @@ static void recent_commit(struct recent_peak *peak)
 	peak->recent = 0;
 }
 
-/* Since memory was last given back it has only grown: what is there now, by a pass perhaps, is the most of all that time. */
+/* Where no process was ever larger than it is now, by marks read in this sample, memory has only grown since it was last given back:
+ * what is there now, by a pass perhaps, is the most of all that time. Not so where one mapped what is mapped already in place of
+ * anonymous memory that no sample saw: its size does not tell. */
 static void growth_limits(struct memory *m, const struct memory_total *t)
 {
 	const int64_t slack = m->sum.rss_sum / 256 + (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes);
@@ -227,6 +229,19 @@ static void files_between(struct memory *m)
 	}
 }
 
+/* Faults that were read now came at any time since they were read last, and are allowed for in each of these intervals. */
+static void faults_settle(const struct memory *m, struct proc *p)
+{
+	const uint64_t from = p->faults_until + FAULTS_KEPT > m->sample ? p->faults_until + 1 : m->sample - FAULTS_KEPT + 1;
+
+	if (p->faults_seq < m->sample)
+		return;
+	for (uint64_t q = from; q <= m->sample; q++)
+		p->faults_in[q % FAULTS_KEPT] = (uint32_t) smaller(p->faults - p->faults_then, UINT32_MAX);
+	p->faults_then = p->faults;
+	p->faults_until = m->sample;
+}
+
 static void sizes_settle(struct memory *m)
 {
 	for (size_t k = 0; k < m->n_procs; k++) {
@@ -234,6 +249,7 @@ static void sizes_settle(struct memory *m)
 
 		if (p->has_ended)
 			continue;
+		faults_settle(m, p);
 		p->rss_then = p->rss;
 		p->file_then = p->file;
 	}
