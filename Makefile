@@ -4,6 +4,8 @@
 # make deps       installs what this machine lacks (Debian packages; Python's into .venv)
 # make test       every test, ends with "N passed, N failed, N skipped"
 # make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
+# make truth      what hiwater reports of the memory of jobs whose truth is known; fails where a bound is wrong
+# make truth-full in the background: also as a user and on a busy machine, three times each; BASE=PATH: against another build's CPU time
 # make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
 # make bench      the budgets of docs/design.md, measured
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
@@ -19,7 +21,7 @@ FUZZ_SECONDS ?= 30
 # What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all prefix deps deps-test test test-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
+.PHONY: all prefix deps deps-test test test-full truth truth-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
 all: prefix
 	@env ninja -C $(BUILD) $(TARGET)
@@ -54,6 +56,17 @@ test-full: deps-test
 	@tools/venv .venv-gpu-tracker tools/requirements-gpu-tracker.txt
 	@tools/venv .venv-gpu-tracker-2 tools/requirements-gpu-tracker-2.txt
 	@.venv/bin/python tools/run-tests --full
+
+truth: deps-test
+	@$(MAKE) --no-print-directory all
+	@.venv/bin/python tests/truth/scoreboard --hiwater $(BUILD)/hiwater
+
+# The table grows in the file; its last lines say which targets were missed, the log's last one how it ended.
+truth-full: deps-test
+	@$(MAKE) --no-print-directory all
+	@{ .venv/bin/python tests/truth/scoreboard --full --hiwater $(BUILD)/hiwater $(if $(BASE),--base $(BASE)) --json $(BUILD)/truth-full.json \
+		--output $(BUILD)/truth-full.txt; echo "exit status $$?"; } > $(BUILD)/truth-full.log 2>&1 < /dev/null & \
+		echo "process $$! writes $(BUILD)/truth-full.txt and .log"
 
 demo study: deps
 	@$(MAKE) --no-print-directory all

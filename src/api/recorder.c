@@ -247,7 +247,7 @@ int hiw_recorder_new(const struct hiw_options *options, struct hiw_recorder **re
 
 	if (!r)
 		return -ENOMEM;
-	r->epoll = r->pushed.fd = -1;
+	r->epoll = r->pushed.fd = r->records_fd = -1;
 	error = open_all(r, options, &err);
 	if (error < 0) {
 		hiw_recorder_free(r);
@@ -292,6 +292,30 @@ const char *hiw_recorder_socket(const struct hiw_recorder *r)
 	return r->pushed.name;
 }
 
+/* Exit records are received as they come, so that it is known who lived at one time; where they come faster than that is worth, with
+ * the next tick. */
+static void receive_records(struct hiw_recorder *r, bool ticked)
+{
+	enum {
+		RECEIVED_MOST = 100 /* wakes between two ticks */
+	};
+	const int fd = sampler_records_fd(r->sampler);
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!ticked && r->records_fd >= 0) {
+		sampler_receive(r->sampler);
+		r->received++;
+	} else if (ticked) {
+		r->received = 0;
+	}
+	if (r->records_fd >= 0 && (fd < 0 || r->received >= RECEIVED_MOST)) {
+		(void) epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->records_fd, NULL);
+		r->records_fd = -1;
+	} else if (r->records_fd < 0 && fd >= 0 && ticked && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+		r->records_fd = fd;
+	}
+}
+
 int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_err)
 {
 	struct err err = { "" };
@@ -303,6 +327,7 @@ int hiw_recorder_start(struct hiw_recorder *r, pid_t pid, struct hiw_err *ret_er
 	error = sampler_start(r->sampler, pid, &err);
 	if (error < 0)
 		return api_err(ret_err, &err, error);
+	receive_records(r, true);
 	const struct process *main = job_main(sampler_job(r->sampler));
 
 	if (!f->command && main)
@@ -317,11 +342,15 @@ int hiw_recorder_fd(const struct hiw_recorder *r)
 
 void hiw_recorder_step(struct hiw_recorder *r)
 {
+	bool ticked;
+
 	if (r->ended)
 		return;
 	/* What waits in the socket keeps the descriptor readable: the next step finds it. Where every step is a tick, one
 	 * in a few asks all the same. */
-	if (!sampler_step(r->sampler) || r->steps++ % STEPS_DEAF == 0)
+	ticked = sampler_step(r->sampler);
+	receive_records(r, ticked);
+	if (!ticked || r->steps++ % STEPS_DEAF == 0)
 		take_messages(r);
 	take_alerts(r);
 	if (!sampler_window_closed(r->sampler) || !r->record)

@@ -32,6 +32,17 @@ struct job *job_new(const struct job_config *config)
 	if (job->config.max_processes == 0)
 		job->config.max_processes = KEPT_BY_DEFAULT;
 	job->page_bytes = page_of(config);
+	job->memory = memory_new(&(struct memory_config) {
+		.page_bytes = job->page_bytes,
+		.huge_bytes = (int64_t) config->huge_page_bytes,
+		.machine_bytes = (int64_t) config->machine_bytes,
+		.rss_error_bytes = (int64_t) config->rss_error_bytes,
+		.ours = config->ours,
+	});
+	if (!job->memory) {
+		free(job);
+		return NULL;
+	}
 	job->pass.main_private = INT64_MAX;
 	job->burst_since_ns = job->proven_since_ns = UINT64_MAX;
 	return job;
@@ -57,11 +68,8 @@ void job_free(struct job *job)
 	gpu_entities_done(&job->gpus);
 	gpu_entities_done(&job->gpu_users);
 	free(job->members);
-	free(job->lately.ids);
-	free(job->missed.list);
-	free(job->unmarked.list);
 	free(job->live);
-	free(job->families);
+	memory_free(job->memory);
 	free(job->gpu_accs);
 	free(job);
 }
@@ -111,17 +119,17 @@ static void keep_first(int *error, int code)
 		*error = code;
 }
 
-/* What the bounds need of the host and of the cgroup besides what accumulates. */
-static void watch_take(struct job *job, const struct reading *r)
+/* What the estimator needs of the host and of the cgroup. */
+static void memory_take(struct job *job, const struct reading *r)
 {
-	const struct maybe value = r->known ? known(r->value) : UNKNOWN;
+	const struct facts *f = &job->facts;
 
-	if (r->metric == M_HOST_THP_FAULTS && r->id == 0) {
-		job->huge = value;
-		job->huge_seq = job->seq;
-	} else if (r->metric == M_JOB_CGROUP_ANON) {
-		job->cgroup_anon = value;
-	}
+	if (!r->known)
+		return;
+	if (r->metric == M_HOST_THP_FAULTS)
+		memory_huge(job->memory, r->value);
+	else if (r->metric == M_JOB_CGROUP_ANON && f->cgroup_exclusive.value == 1 && f->own_rss_bytes.known)
+		memory_cgroup(job->memory, r->value - f->own_rss_bytes.value);
 }
 
 static int reading_take(struct job *job, const struct reading *r, const struct frame *frame)
@@ -132,7 +140,7 @@ static int reading_take(struct job *job, const struct reading *r, const struct f
 		return 0;
 	if (metrics[r->metric].entity == ENTITY_PROCESS)
 		return process_take(job, r);
-	watch_take(job, r);
+	memory_take(job, r);
 	acc = acc_make(job, r->metric, r->id);
 	if (!acc)
 		return metrics[r->metric].entity == ENTITY_GPU ? -ENOMEM : 0;
@@ -152,6 +160,7 @@ int job_apply(struct job *job, const struct frame *frame)
 	job->seq++;
 	if (frame->time_ns > job->now_ns)
 		job->now_ns = frame->time_ns;
+	memory_time(job->memory, job->now_ns);
 	for (size_t i = 0; i < frame->n_births; i++) {
 		const struct birth *birth = &frame->births[i];
 

@@ -135,6 +135,7 @@ struct series {
 struct job_config {
 	uint64_t page_bytes, fault_page_bytes; /* of struct machine: what one anonymous fault may bring at most, huge pages apart */
 	uint64_t huge_page_bytes;
+	uint64_t machine_bytes, rss_error_bytes; /* likewise */
 	bool ours;                 /* hiwater started the job */
 	uint64_t max_processes;    /* ended processes kept by name; smaller ones beyond it are only counted. 0: 10000 */
 };
@@ -162,29 +163,33 @@ int job_apply(struct job *job, const struct frame *frame);
 
 /* What the totals need that has not been read yet: the sampler reads it and calls job_apply, then job_total. */
 enum job_need {
-	NEED_NOTHING = 0,
-	NEED_FAULTS = 1 << 0, /* a total would make a new high unless the faults of the forks say otherwise: PROCESSES_CPU */
-	NEED_PSS = 1 << 1, /* rss_sum made a new high by 2% or more since the last valid PSS pass, or stopped growing
-	                        * after one; only where more than one process lives */
-	NEED_FILES = 1 << 2, /* a total would make a new high by files mapped since the last processes_files, which may be
-	                        * the same ones in several processes */
+	NEED_FAULTS = 1 << 0,  /* faults of all members and the count of huge pages: PROCESSES_CPU */
+	NEED_PSS = 1 << 1,     /* a PSS pass would change an answer */
+	NEED_FILES = 1 << 2,   /* so would maps: files were mapped since processes_files that may be the same ones */
+	NEED_MARKS = 1 << 4,   /* so would high-water marks of all members: PROCESSES_MARKS */
+	NEED_MACHINE = 1 << 3, /* so would what the whole machine has mapped, read before and after the members' sizes */
 };
 unsigned job_needs(struct job *job);
 
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);
 
-/* How a PSS pass differs from one instant, that of the look before it. */
+/* Of one process in a PSS pass, beside the readings of it: the anonymous part of its PSS; negative: unknown. */
+void job_pss(struct job *job, uint32_t id, int64_t pss, int64_t anon, int64_t private);
+
+/* How a PSS pass differs from one instant, that of the sample before it. */
 struct pss_drift {
 	int64_t moved;             /* its sum is off by so much at most: what changed while it went round */
-	int64_t grown, grown_main; /* what all and what main had grown by, since the look, when it began */
+	int64_t grown, grown_main; /* what all and what main had grown by, since the sample, when it began */
 };
 
-/* Result of a valid or spoilt PSS pass whose readings were applied just before; files: processes_files' bound. */
+/* Result of a valid or spoilt PSS pass whose readings were applied just before; of processes_files. */
 void job_pss_done(struct job *job, struct pss_drift drift, bool valid);
-void job_files_done(struct job *job, uint64_t bytes);
-/* bytes, or what was known before and has grown since, if that is less. */
-uint64_t job_files_most(struct job *job, uint64_t bytes);
+void job_files_done(struct job *job, uint64_t most, uint64_t likely);
+/* What all processes of the machine map: read twice, before and after the sizes of a sample. */
+void job_machine(struct job *job, int64_t bytes);
+/* Of what id has of files and shared memory, so many bytes may be pages that it maps more than once. */
+void job_mapped_twice(struct job *job, uint32_t id, uint64_t bytes);
 
 /* The run is over: what is still open is closed, peaks and methods are settled from the facts. More than once is
  * fine. Totals that this raises (a peak known only from the exit record) are put into out, to be applied and stored. */

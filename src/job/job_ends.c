@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "job/job_held.h"
+#include "job/job_internal.h"
 
 /* Did it live on when its parent had ended? */
 static bool is_orphan(const struct member *m, const struct member *parent)
@@ -35,36 +35,6 @@ static void hand_over(struct job *job, const struct member *m, enum tree k, int6
 		return;
 	}
 	parent->tree[k].dead += amount;
-	if (k == TREE_FAULTS)
-		live_count_faults(&job->live[parent->live]);
-}
-
-/* Where no total has told of it, none of those that stand is told beside it. */
-static struct beside others_of(const struct job *job, enum set s, const struct live *l, int64_t seen)
-{
-	struct beside others = live_others(l, s);
-
-	if (!l->was_told)
-		others.likely = room_left(job, s, l->m) - seen;
-	return others;
-}
-
-/* What no total has told of outlives it: a mark, or memory that was read and gone before the total of that look. */
-static void untold_take(struct job *job, const struct member *m, const struct live *l)
-{
-	const int64_t value = untold_of(l);
-	const int64_t seen = l->rss > l->told ? l->told : l->seen;
-	const bool missed = !l->was_told && !l->is_main && m->tree[TREE_FAULTS].own.known;
-
-	if (missed && value > 0) {
-		missed_take(job, m, value, counter_value(&m->tree[TREE_FAULTS].own));
-		return;
-	}
-	for (enum set s = ALL; s < SETS && value > 0; s++) {
-		if (s == REST && l->is_main)
-			break;
-		burst_copy(&job->burst[s], others_of(job, s, l, seen), seen, l->given, m->copied, value);
-	}
 }
 
 static void live_remove(struct job *job, struct member *m)
@@ -75,17 +45,8 @@ static void live_remove(struct job *job, struct member *m)
 		job->level_sum[k] -= m->level[k].known ? m->level[k].value : 0;
 		job->level_known[k] -= m->level[k].known;
 	}
-	m->seen = l->seen;
-	m->unmarked = l->unmarked;
-	m->given = l->given;
-	if (l->was_told)
-		room_make(job, m, l->told);
 	m->last_seq = l->rss_seq;
 	m->ended_seq = job->seq;
-	for (enum set s = ALL; s < SETS; s++)
-		m->others[s] = others_of(job, s, l, l->seen);
-	untold_take(job, m, l);
-	lately_end(job, m, l);
 	*l = job->live[--job->n_live];
 	l->m->live = m->live;
 	m->live = NOT_ALIVE;
@@ -197,7 +158,7 @@ int64_t image_before_exec(const struct facts *f)
 static void main_most_take(struct job *job, const struct member *m)
 {
 	struct facts *f = &job->facts;
-	const int64_t piece = fault_most(job);
+	const int64_t piece = larger(larger(job->page_bytes, FAULT_AROUND), (int64_t) job->config.huge_page_bytes);
 	const int64_t faults = larger(f->main_faults.value - m->faults_at_mark, 0);
 
 	if (f->main_faults.known && m->young && faults < INT64_MAX / 2 / piece)
@@ -210,27 +171,24 @@ static bool is_of_rest(const struct facts *f, int64_t value)
 	return f->main_most_bytes.known && value > f->main_most_bytes.value;
 }
 
-/* Main's children may have been it, or main itself in an earlier program; of an orphan's tree one was it for sure. */
-static void rest_may(struct job *job, const struct member *m, int64_t value)
+/* What a fork was given by its parent is in its ru_maxrss, too: an orphan that is no larger may have been that small itself. */
+static bool is_copy_of_parent(const struct job *job, const struct member *m, const struct end *end)
 {
-	const int64_t seen = job->accs[M_JOB_RAM_REST_LOW].max;
-	const int64_t others = job->accs[M_JOB_RAM_REST_HIGH].max - seen;
+	const struct member *parent = member_find(job, m->p.parent);
+	const int64_t had = parent ? parent->p.peak_bytes : job->largest_peak;
 
-	if (m->p.is_main && !is_of_rest(&job->facts, value))
-		burst_may(&job->burst[REST], others, seen, value);
-	else
-		burst_add(&job->burst[REST], (struct beside) { others, total_lately(job, REST) - seen }, seen, value);
+	return end->maxrss_bytes.value <= larger(had, job->facts.main_maxrss_bytes.value);
 }
 
-/* It waited for nobody, and was not given all that by its parent. */
+/* It waited for nobody. */
 static bool is_maxrss_its_own(const struct job *job, const struct member *m, const struct end *end)
 {
 	if (m->p.is_main)
 		return job->facts.main_zombie_cminflt.known && job->facts.main_zombie_cminflt.value == 0;
-	return end->faults_waited.known && is_childless(job, m) && end->maxrss_bytes.value > parents_most(job, m);
+	return end->faults_waited.known && is_childless(job, m) && !is_copy_of_parent(job, m, end);
 }
 
-/* ru_maxrss is the largest rss of the process, of its programs before the last, and of children that it waited for:
+/* ru_maxrss is the largest RSS of the process, of its programs before the last, and of children that it waited for:
  * some process was that large, unless it was hiwater itself before main's exec. */
 static void maxrss_take(struct job *job, struct member *m, const struct end *end)
 {
@@ -244,21 +202,15 @@ static void maxrss_take(struct job *job, struct member *m, const struct end *end
 	if (m->p.is_main)
 		main_most_take(job, m);
 	if (is_maxrss_its_own(job, m, end)) {
-		/* What no fault of its own brought it probably shared with its parent. */
-		if (!m->p.is_main)
-			m->copied = larger(m->copied, value - orphan_own(job, m, value, own_faults(m)));
 		mark_proves(job, m, value);
 		m->p.peak_exact = true;
 	} else if (value > job->largest_peak) {
-		/* The largest that was seen will have been it, later than its last look. */
-		const int64_t seen = job->largest_peak;
+		const bool is_other = value > job->largest_peak + job->largest_peak / 64 + (1 << 20); /* marks are not that exact */
 
-		burst_add(&job->burst[ALL], (struct beside) { job->accs[M_JOB_RAM_HIGH].max - seen, total_lately(job, ALL) - seen }, seen,
-			value);
 		job->largest_peak = value;
 		if (m->p.born_ns < job->burst_since_ns) /* at any time until now */
 			job->burst_since_ns = m->p.born_ns;
-		rest_may(job, m, value);
+		memory_some_process(job->memory, value, is_other && (!m->p.is_main || is_of_rest(f, value)));
 	}
 }
 
@@ -299,44 +251,18 @@ static void hand_over_before(struct job *job, const struct member *m)
 		parent->io[k].before += m->plain[k].base + m->io[k].before;
 }
 
-/* Do its counters have what it did itself until its end? Who was waited for is told of with its children. */
-static bool has_own_faults(const struct job *job, const struct member *m, const struct end *end)
+/* Its counters go to its parent, as far as that will not count them itself. */
+static void end_first(struct job *job, struct member *m, uint64_t time_ns)
 {
-	return end->faults_minor.known && end->how != END_SEEN && (end->how != END_REAPED || is_childless(job, m));
-}
-
-/* Its faults go to its parent, or stay with its family as far as no parent in it tells of them. */
-static void end_first(struct job *job, struct member *m, const struct end *end, uint64_t time_ns)
-{
-	const struct member *parent = member_find(job, m->p.parent);
-	const bool in_family = parent && is_one_family(parent, m);
-	const bool with_parent = in_family && parent->live != NOT_ALIVE;
-	int64_t faults, had = 0, told = 0;
-
 	m->p.ended = true;
 	m->p.ended_ns = time_ns;
 	job->n_ended += !m->p.is_main;
-	live_count_faults(&job->live[m->live]);
-	faults = job->live[m->live].faults;
-	copies_end(job, &job->live[m->live], has_own_faults(job, m, end));
-	family_drop(job, &job->live[m->live]);
-	if (m->kin > 0 && end->how == END_SEEN)
-		family_forget(job, m);
-	m->copied = larger(m->copied, family_copied(job, &job->live[m->live]));
-	kin_drop(job, m);
 	live_remove(job, m);
-	if (in_family)
-		had = with_parent ? job->live[parent->live].faults : tree_value(&parent->tree[TREE_FAULTS]);
 	for (enum tree k = 0; k < TREES; k++)
 		hand_over(job, m, k, tree_value(&m->tree[k]));
 	hand_over_before(job, m);
 	for (enum plain k = 0; k < PLAINS; k++)
 		hand_over_plain(job, m, k, plain_value(m, k));
-	if (with_parent)
-		told = job->live[parent->live].faults - had;
-	else if (in_family && parent->p.how == END_REAPED && !is_orphan(m, parent)) /* went with what its parent had waited for */
-		told = tree_value(&m->tree[TREE_FAULTS]) - (tree_value(&parent->tree[TREE_FAULTS]) - had);
-	family_leave(job, m, faults - told);
 }
 
 /* What a second end says more than the first. */
@@ -346,7 +272,6 @@ static void end_again(struct job *job, struct member *m, const int64_t *tree, co
 		hand_over(job, m, k, tree_value(&m->tree[k]) - tree[k]);
 	for (enum plain k = 0; k < PLAINS; k++)
 		hand_over_plain(job, m, k, plain_value(m, k) - plain[k]);
-	family_add(job, m, tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS]);
 }
 
 /* What was handed over of it. It is no parent's any more once hiwater has waited for it. */
@@ -361,70 +286,36 @@ static void plain_before(struct job *job, const struct member *m, const struct e
 	}
 }
 
-/* Its own faults until its end, as far as that is told. */
-static int64_t faults_at_end(const struct member *m, const struct end *end)
-{
-	const bool has_both = end->how == END_REAPED && end->faults_minor.known && end->faults_waited.known;
-
-	return larger(has_both ? end->faults_minor.value - end->faults_waited.value : 0, counter_value(&m->tree[TREE_FAULTS].own));
-}
-
-/* What it was after the last look at its memory, none tells but a mark of its whole life; where it was seen at no time none was
- * seen. But what it grew by at looks since its faults were read, these brought: what a fork gave it is none of that. */
-static void unread_take(struct job *job, struct member *m, const struct end *end)
-{
-	struct facts *f = &job->facts;
-	const bool whole = m->p.peak_exact, was_read = m->p.peak_bytes > 0;
-	const int64_t unread = whole ? 0 : larger(faults_at_end(m, end) - (was_read ? m->shown.faults : 0), 0);
-	int64_t grown = was_read && !whole ? m->shown.grown / job->page_bytes : 0;
-
-	if (m->p.is_main || end->how == END_LEFT)
-		return;
-	m->faults_told |= end->faults_minor.known;
-	if (m->faults_told)
-		grown = smaller(grown, unread);
-	f->faults_unread = known(f->faults_unread.value + unread - m->unread_faults);
-	f->faults_grown = known(f->faults_grown.value + grown - m->grown_faults);
-	m->unread_faults = unread;
-	m->grown_faults = grown;
-}
-
-/* Looks saw a copy of its parent, which has run a program since, maybe one of the same name. */
-static bool has_run_since(const struct job *job, const struct member *m, const struct end *end)
-{
-	const struct member *parent = member_find(job, m->p.parent);
-
-	return end->program == PROGRAM_OWN && m->p.peak_bytes > 0 && parent && is_one_family(parent, m);
-}
-
-/* An exit record has the mark of the last program alone, and its name. ru_maxrss has all of them, and who lives on was looked at. */
-static enum marked marked_how(const struct job *job, const struct member *m, const struct end *end)
+/* Who lives on is followed no further, and whose end was seen alone has an exit record to come, where there are any. */
+static void memory_ended(struct job *job, const struct member *m, const struct end *end)
 {
 	const struct facts *f = &job->facts;
-	const bool are_there = !f->taskstats.known || (f->taskstats.value == 1 && f->taskstats_lost.value != 1);
+	const bool has_records = !f->taskstats.known || f->taskstats.value == 1;
+	const bool is_record = end->how == END_TASKSTATS, is_reaped = end->how == END_REAPED;
+	const struct memory_end e = {
+		.id = m->p.id,
+		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes : UNKNOWN, /* ru_maxrss is no less */
+		.is_own = is_record ? m->young : m->p.peak_exact,
+		.from_ns = is_record ? end->from_ns : m->p.born_ns,
+		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
+		.faults = is_record || m->live == NOT_ALIVE ? known(own_faults(m)) : UNKNOWN,
+		.is_copy = end->program == PROGRAM_OF_PARENT,
+		.is_renamed = is_record && *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
+		.is_awaited = has_records && end->how == END_SEEN,
+	};
 
-	if (end->how == END_TASKSTATS) {
-		const bool is_renamed = *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0;
-
-		return is_renamed || has_run_since(job, m, end) ? MARK_OF_ANOTHER : MARK_KEPT;
-	}
-	if (end->how == END_SEEN)
-		return are_there ? MARK_AWAITED : MARK_LOST;
-	return MARK_KEPT;
+	if (f->taskstats_lost.value == 1 || (f->taskstats.known && f->taskstats.value == 0))
+		memory_records_lost(job->memory);
+	memory_end(job->memory, &e);
 }
 
 int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 {
 	struct member *m = member_find(job, end->id);
-	int64_t tree[TREES], plain[PLAINS], faults, size;
-	enum marked marked;
+	int64_t tree[TREES], plain[PLAINS];
 
 	if (!m)
 		return 0;
-	marked = marked_how(job, m, end);
-	m->program = end->program != PROGRAM_UNKNOWN ? end->program : m->program;
-	faults = own_faults(m);
-	size = m->seen;
 	for (enum tree k = 0; k < TREES; k++)
 		tree[k] = tree_value(&m->tree[k]);
 	plain_before(job, m, end, plain);
@@ -433,6 +324,7 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		job->plain_known[k] |= m->plain[k].known;
 	hwm_take(job, m, end);
 	maxrss_take(job, m, end);
+	memory_ended(job, m, end);
 	if (end->status_known) {
 		m->p.status_known = true;
 		m->p.status = end->status;
@@ -442,16 +334,10 @@ int end_take(struct job *job, const struct end *end, uint64_t time_ns)
 		memcpy(m->p.name, end->name, sizeof(m->p.name));
 	if (!m->p.ended || end->how == END_REAPED || m->p.how == END_SEEN)
 		m->p.how = end->how;
-	if (m->live != NOT_ALIVE) {
-		end_first(job, m, end, time_ns);
-	} else {
-		const int64_t all = tree_value(&m->tree[TREE_FAULTS]) - tree[TREE_FAULTS];
-
+	if (m->live != NOT_ALIVE)
+		end_first(job, m, time_ns);
+	else
 		end_again(job, m, tree, plain);
-		copies_late(job, m, own_faults(m) - faults, all, size);
-	}
-	unread_take(job, m, end);
-	unmarked_end(job, m, marked, end->maxrss_bytes);
 	job->counters_read = true;
 	return 0;
 }

@@ -8,11 +8,8 @@
  *   job_tree.c    births, programs, who is kept
  *   job_ends.c    ends, and what an ended process used
  *   job_read.c    readings of processes
- *   job_family.c  fork families: what they can hold at most
- *   job_lately.c  what went between two looks
- *   job_unmarked.c  what those were at most whose marks nobody reads
- *   job_bounds.c  low, high, bursts, the PSS pass
- *   job_total.c   totals as readings, the end of the run
+ *   memory/       the estimator of combined memory, used through memory.h alone
+ *   job_total.c   totals as readings, the split into private and shared, the end of the run
  *   job_events.c  events, phases, series
  *   job_store.c   storing and restoring
  */
@@ -20,7 +17,7 @@
 
 #include "base/map.h"
 #include "job/job.h"
-#include "job/job_memory.h"
+#include "job/memory/memory.h"
 
 /* Counters that a parent takes over from children that it waited for. */
 enum tree {
@@ -80,37 +77,14 @@ struct tree_counter {
 	int64_t reaped;        /* what hiwater was told when it waited for it: all of the above, exactly */
 };
 
-/* Bytes of a process. */
-struct held {
-	int64_t anon, files;
-};
-
-/* What the others of a set held beside a process: at most, and probably. */
-struct beside {
-	int64_t most, likely;
-};
-
 /* A process that is kept, living or ended. */
 struct member {
 	struct process p;
 	uint32_t live;         /* place in job->live, or NOT_ALIVE */
-	uint32_t family, generation;
-	uint32_t kin;          /* living children that are of its family */
-	bool is_kin;           /* it is one of those of its parent */
-	bool related;          /* at its end it was one of those, or had some */
-	bool forked;           /* of its family there is or was a child: it may hold what this one brought */
 	bool ran_another;      /* a program after its first one */
 	bool young;            /* all that its mark and counters say happened in this run */
 	struct tree_counter tree[TREES];
 	int64_t faults_at_mark;/* when its mark was read last, of its first program */
-	int64_t faults_read;   /* its own when they were read last while it lived */
-	struct {
-		int64_t faults;       /* that had been read before the last look at its memory */
-		int64_t grown;        /* bytes that its anonymous memory grew by at looks since those were read */
-		struct maybe anon;    /* at the last look, or 0 before that of a program of its own; unknown: what a fork gave it */
-	} shown;
-	bool faults_told;      /* all of its own, at its end */
-	int64_t unread_faults, grown_faults; /* its part of the facts faults_unread and faults_grown */
 	struct counter plain[PLAINS];
 	struct io_counter io[PLAINS]; /* zeros for those that are no I/O */
 	struct maybe level[LEVELS];
@@ -122,90 +96,21 @@ struct member {
 		int64_t anon;
 	} mid, old;            /* its anonymous memory at about half and a quarter of the run, or at its first look */
 	int64_t program_peak;  /* largest of rss and counted marks of this program */
-	/* Of struct live, once it ended: */
-	struct beside others[SETS];
-	int64_t seen, given;
-	int64_t untold;       /* its size, if no total told of it */
-	int64_t room;         /* what its children probably had alone that the last total told of and that have ended since */
-	uint64_t room_seq;    /* frame that told of the last of them */
-	struct unmarked unmarked;
-	enum end_program program; /* which its exit record tells of */
-	int64_t copied;       /* what it probably shared with its parent: it ended before a look at it was added up, or is hidden */
 	uint64_t last_seq, ended_seq; /* frame in which its memory was read last; that told of its end */
 };
 
-/* What a living member needs at every tick. */
+/* What a living member needs at every sample. */
 struct live {
 	struct member *m;
-	uint32_t id, family;
+	uint32_t id;
 	int64_t rss, file;
-	int64_t file_then;     /* file at the last job_files_done */
-	int64_t anon_then;     /* at the last look, if it was looked at */
-	int64_t swelled, grown; /* its part of its family's since what that holds is counted */
-	int64_t faults;        /* its own and its ended children's, minor and major: pages that they may have brought */
-	struct {
-		int64_t now, before;  /* its own faults, and as they were at the last total */
-		int64_t mark;         /* at a reading since when no child of its joined its family: what later ones brought is its alone */
-		int64_t at_vm_mark;   /* now, when its VmHWM was read last */
-		int64_t unmarked;     /* faults between a total and such a reading: others may hold what they brought, or it alone */
-		int64_t gone;         /* bytes: of what those brought, what it cannot hold any more */
-		int64_t lost;         /* the same, whatever marks there were, since what its family holds is counted */
-		int64_t went;         /* the same, since the last total */
-		int64_t base;         /* now, at that time */
-		uint64_t base_seq;    /* frame of that */
-		uint64_t mark_seq;    /* frame of that reading; 0: none */
-		uint64_t forked_seq;  /* frame in which a child of its joined its family; 0: none did */
-		int64_t surely;       /* its part of the family's gone_surely */
-		struct {
-			int64_t gone;
-			uint64_t time_ns;
-		} then[2];            /* what surely was, the older one first */
-	} own;
-	struct {
-		int64_t file, anon, faults; /* at the last look that had both anew: its memory, its own faults */
-		uint64_t rss_seq;     /* then; 0: never */
-		int64_t ahead;        /* bytes that faults brought then, which no look at its memory can have shown */
-		int64_t open;         /* of that, what is probably no anonymous memory */
-		int64_t here;         /* bytes: what its own faults probably mapped of files and shared memory since the mark */
-		int64_t before;       /* until the mark, as it counts in its family's gone */
-	} mapped;
-	struct beside others[SETS]; /* the largest at a look since its mark was read last */
-	int64_t bursts[SETS];  /* of others, proven since then: one of its own may have been at the same time */
-	int64_t seen;          /* its largest rss since then */
-	int64_t given;         /* what its parent held when it showed first: so high a mark need be no memory of its own */
-	int64_t given_anon;    /* of that, its anonymous memory */
-	int64_t burst;         /* a mark above it that no total has told of; 0: none */
-	int64_t told;          /* its rss at the last total */
-	struct held at_total;  /* of that, what it did not drop by an exec since */
-	int64_t before_exec;   /* what it was at the last total before its exec, until its faults are read again; 0: none */
-	struct unmarked unmarked;
-	bool was_told;         /* there was one since its birth */
-	uint64_t rss_seq, faults_seq; /* frame that brought them */
-	bool is_main, rss_known, looked;
-	bool marked;           /* its mark was read since the last total */
-	bool counted;          /* faults are complete: since its birth, or read before the last total */
+	uint64_t rss_seq;      /* frame that brought them */
+	bool is_main, rss_known;
 };
 
 static inline int64_t anon_of(const struct live *l)
 {
 	return l->rss - (l->file < l->rss ? l->file : l->rss);
-}
-
-static inline struct held held_of(const struct live *l)
-{
-	return (struct held) { anon_of(l), l->rss - anon_of(l) };
-}
-
-/* What a live one had that no total may have told of: a mark, or what was read last. */
-static inline int64_t untold_of(const struct live *l)
-{
-	return larger(l->burst, l->rss_known ? l->rss : 0);
-}
-
-/* Since when it is known what a member's own faults brought that no other can hold. */
-static inline bool own_is_marked(const struct family *f, const struct live *l)
-{
-	return l->own.mark_seq > f->base_seq && l->own.mark_seq > l->own.forked_seq;
 }
 
 /* GPUs, or processes on them, in the order of birth. */
@@ -221,13 +126,32 @@ struct gpu_acc {
 	struct acc acc;
 };
 
+/* Of the last valid PSS pass: part of whole is private. */
+struct split_pass {
+	bool valid;
+	int64_t private_part[MEMORY_SETS], whole[MEMORY_SETS];
+	bool lone[MEMORY_SETS]; /* it was of one process */
+	uint64_t at_ns;
+	/* Of the pass that goes on. */
+	int64_t adding[MEMORY_SETS], adding_private, main_private;
+};
+
+/* How what was used at a sample is split: part of whole was private, as of at_ns. */
+struct split {
+	int64_t used, part, whole; /* whole 0: unknown */
+	bool alone;            /* one process used it */
+	bool lone;             /* the split is of one process */
+	uint64_t at_ns;
+	int64_t seen;          /* processes of the job until then */
+};
+
 struct job {
 	struct job_config config;
 	struct facts facts;
-	uint64_t now_ns, seq, memory_seq, memory_ns, anchored_seq;
-	uint64_t settled_seq;  /* of the last total */
+	uint64_t now_ns, seq, memory_seq, memory_ns;
 	uint64_t burst_since_ns, proven_since_ns; /* bursts happened later: those of the next total, of the last; UINT64_MAX: none */
 	int64_t page_bytes;    /* what a fault may bring, huge pages apart */
+	struct memory *memory;
 
 	struct member **members; /* in the order of birth */
 	size_t n_members, cap_members, n_ended;
@@ -237,34 +161,19 @@ struct job {
 	struct member *main;
 	int64_t seen, largest_peak;
 
-	struct family *families;
-	size_t n_families, cap_families;
-	uint32_t free_family;  /* first that may be free */
-
 	int64_t gone[TREES], gone_plain[PLAINS], told[TREES], told_plain[PLAINS];
 	int64_t level_sum[LEVELS];
 	size_t level_known[LEVELS];
-	bool counters_read, marks_read; /* since the last total */
+	bool counters_read;    /* since the last total */
 	bool memory_known;     /* ever */
 	bool tree_known, plain_known[PLAINS]; /* ever */
 
-	struct maybe huge, huge_before; /* HOST_THP_FAULTS, now and as it was before the last memory frame */
-	struct maybe huge_totals[2];    /* at the last total, and at the one before it */
-	uint64_t huge_seq;
-	struct maybe files;    /* job_files_done */
-	struct maybe cgroup_anon; /* read since the last total */
-	struct look look;
-	struct burst burst[SETS];
-	struct missed_ones missed;
-	struct lately lately;
-	struct unmarked_spans unmarked;
+	size_t n_faults_read;  /* members whose faults were read since the last total */
 	int64_t main_burst;
-	struct recent high[SETS], ram[SETS];
-	struct pass pass;
-	struct split split[SETS]; /* of the last look that had somebody */
-	bool peak_lone[SETS];  /* the peak was of one process */
-	uint64_t split_ns[SETS]; /* when the pass was made by which the peak is split */
-	struct growth growth;
+	struct split_pass pass;
+	struct split split[MEMORY_SETS]; /* of the last sample that had a process */
+	bool peak_lone[MEMORY_SETS]; /* the peak was of one process */
+	uint64_t split_ns[MEMORY_SETS]; /* when the pass was made by which the peak is split */
 	bool ended;
 
 	struct acc accs[METRIC_COUNT]; /* of host and job */
@@ -346,12 +255,7 @@ void io_settle(struct member *m);
 void io_describe(struct member *m);
 /* All that it and its ended descendants used. */
 int64_t tree_value(const struct tree_counter *t);
-void live_count_faults(struct live *l);
-
-/* Do they share pages since a fork? */
-bool is_one_family(const struct member *a, const struct member *b);
-/* Its parent has one less that shares its pages. */
-void kin_drop(struct job *job, struct member *m);
+int64_t own_faults(const struct member *m); /* minor and major */
 
 /* job_ends.c */
 

@@ -2,7 +2,7 @@
  *
  * Readings of processes.
  */
-#include "job/job_held.h"
+#include "job/job_internal.h"
 
 /* What becomes of a metric. */
 enum target {
@@ -77,17 +77,6 @@ void mark_proves(struct job *job, struct member *m, int64_t value)
 		if (m->live != NOT_ALIVE)
 			phases_see_main(job, m->p.rss_bytes, value);
 	}
-	if (m->live != NOT_ALIVE) {
-		struct live *l = &job->live[m->live];
-
-		if (value > l->burst)
-			l->burst = value;
-		return;
-	}
-	burst_copy(&job->burst[ALL], m->others[ALL], m->seen, m->given, m->copied, value);
-	if (!m->p.is_main)
-		burst_copy(&job->burst[REST], m->others[REST], m->seen, m->given, m->copied, value);
-	m->seen = value;
 }
 
 /* The same look tells of its memory again where its marks, which are read later, prove a burst. A PSS pass in between may
@@ -109,7 +98,6 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 	if (job->memory_seq != job->seq) {
 		job->memory_seq = job->seq;
 		job->memory_ns = job->now_ns;
-		job->huge_before = job->huge;
 	}
 	l->rss_known = r->known;
 	l->rss = l->m->p.rss_bytes = r->value;
@@ -117,8 +105,6 @@ static void rss_take(struct job *job, struct live *l, const struct reading *r)
 	if (!r->known)
 		return;
 	job->memory_known = true;
-	if (r->value > l->seen)
-		l->seen = r->value;
 	peak_take(job, l->m, r->value);
 	if (r->max > r->value)
 		mark_proves(job, l->m, r->max);
@@ -141,28 +127,14 @@ static void growth_take(const struct job *job, struct member *m, int64_t anon)
 	m->p.grown_since_ns = m->old.time_ns;
 }
 
-/* Which of its faults this look at its memory shows: those that had been read before, and those that it grew by since then. It may have
- * grown before the reading as far as that has more than was shown. */
-static void shown_take(const struct job *job, struct member *m, int64_t anon)
-{
-	const int64_t growth = m->shown.anon.known ? larger(anon - m->shown.anon.value - job->facts.rss_error_bytes.value, 0) : 0;
-	const int64_t between = larger(job->page_bytes * (m->faults_read - m->shown.faults) - m->shown.grown, 0);
-
-	m->shown.anon = known(anon);
-	if (m->faults_read > m->shown.faults)
-		m->shown.grown = larger(growth - between, 0);
-	else
-		m->shown.grown += growth;
-	m->shown.faults = m->faults_read;
-}
-
-static void file_take(const struct job *job, struct live *l, const struct reading *r)
+static void file_take(struct job *job, struct live *l, const struct reading *r)
 {
 	l->file = l->m->p.rss_file_bytes = r->value;
 	if (!r->known || !l->rss_known)
 		return;
 	growth_take(job, l->m, l->rss - l->file);
-	shown_take(job, l->m, anon_of(l));
+	if (l->rss_seq == job->seq)
+		memory_size(job->memory, l->id, l->rss, l->file);
 }
 
 /* A mark that was there before the run counts only once it rises. */
@@ -176,21 +148,23 @@ static void hwm_take(struct job *job, struct live *l, int64_t value)
 		if (!f->main_hwm_at_start_bytes.known)
 			f->main_hwm_at_start_bytes = known(m->young || f->main_mark_reset.value ? 0 : value);
 	}
-	if (m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value))
+	const bool counts = m->young || (l->is_main && f->main_mark_reset.value) || (m->mark.known && value > m->mark.value);
+
+	if (counts)
 		mark_proves(job, m, value);
+	memory_hwm(job->memory, l->id, value, counts);
 	/* An older reading of its faults is of fewer: more may have come since. */
 	if (!m->ran_another)
 		m->faults_at_mark = own_faults(m);
 	m->mark = known(value);
 	m->mark_ns = job->now_ns;
-	l->marked = job->marks_read = true;
 }
 
 static void pss_take(struct job *job, const struct live *l, int64_t value)
 {
-	job->pass.adding[ALL] += value;
+	job->pass.adding[MEMORY_ALL] += value;
 	if (!l->is_main)
-		job->pass.adding[REST] += value;
+		job->pass.adding[MEMORY_DESCENDANTS] += value;
 }
 
 static void private_take(struct job *job, struct member *m, int64_t value)
@@ -227,14 +201,12 @@ static void level_take(struct job *job, struct member *m, enum level k, const st
 	job->level_known[k] += level->known;
 }
 
-static void own_take(struct job *job, struct live *l, enum tree k, int64_t value)
+static void own_take(struct live *l, enum tree k, int64_t value)
 {
 	struct member *m = l->m;
 
 	(void) counter_take(&m->tree[k].own, value, m->young);
 	if (k == TREE_FAULTS) {
-		l->faults_seq = job->seq;
-		m->faults_read = counter_value(&m->tree[k].own);
 		m->p.faults_minor = counter_value(&m->tree[k].own);
 	} else {
 		m->p.cpu_known = true;
@@ -257,17 +229,14 @@ static void counter_reading_take(struct job *job, struct live *l, const struct r
 		return;
 	job->counters_read = true;
 	if (target == TO_OWN)
-		own_take(job, l, which, r->value);
+		own_take(l, which, r->value);
 	else if (target == TO_WAITED)
 		waited_take(l->m, which, r->value);
 	else
 		plain_take(l->m, which, r->value);
-	if (which == TREE_FAULTS || r->metric == M_PROC_FAULTS_MAJOR)
-		live_count_faults(l);
-	if (target == TO_OWN && which == TREE_FAULTS) {
-		family_own(job, l);
-		copies_own(job, l);
-		bursts_beside(l);
+	if (r->metric == M_PROC_FAULTS_MAJOR) {
+		memory_faults(job->memory, l->id, own_faults(l->m));
+		job->n_faults_read++;
 	}
 }
 

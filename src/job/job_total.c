@@ -2,13 +2,9 @@
  *
  * The job's totals as readings, what they need, and the end of the run.
  */
-#include "job/job_held.h"
+#include "job/job_internal.h"
 
 #define MIB INT64_C(1048576)
-
-enum {
-	STILL_TOTALS = 5
-}; /* without a new high: it has stopped growing */
 
 static const enum metric tree_metrics[TREES] = {
 	[TREE_USER] = M_JOB_CPU_USER,
@@ -35,94 +31,71 @@ static const enum metric level_metrics[LEVELS] = {
 
 static const struct {
 	enum metric low, value, high;
-} ram_metrics[SETS] = {
-	[ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
-	[REST] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
+} ram_metrics[MEMORY_SETS] = {
+	[MEMORY_ALL] = { M_JOB_RAM_LOW, M_JOB_RAM, M_JOB_RAM_HIGH },
+	[MEMORY_DESCENDANTS] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
 };
 
 /* ---- what is needed ------------------------------------------------------------------------------------------------- */
 
-/* A lone process needs no pass to tell what it holds, only how much of its files it shares with strangers. */
-static bool needs_pass(const struct job *job, const struct look *look)
-{
-	enum {
-		MUCH_OF_FILES = 16
-	};
-	const struct growth *growth = &job->growth;
-	const int64_t sum = look->rss_sum;
-
-	if (look->n == 0 || (look->n == 1 && look->files_sum[ALL] <= MUCH_OF_FILES * MIB))
-		return false;
-	if (sum < growth->top / 50 * 49)
-		return false;
-	if (sum > growth->passed + growth->passed / (look->n == 1 ? 10 : 50) && sum > growth->passed + MIB)
-		return true;
-	return look->n > 1 && growth->still >= STILL_TOTALS && growth->top > growth->passed + MIB / 16;
-}
-
-/* Until the next look at what is mapped, growth counts in each process. By quarters: looks at thousands of processes
- * that come one by one must not use up the credit before all are there. */
-static bool needs_files(const struct job *job, const struct look *look)
-{
-	const int64_t growth = look->files_growth[ALL];
-
-	return look->n > 1 && growth > 4 * MIB && growth > job->files.value / 4 &&
-	       bounds_worst(job, ALL) > job->accs[M_JOB_RAM_HIGH].max;
-}
-
-/* May it, which nobody has any more, have been a new high beside the rest? */
-static bool was_high(const struct job *job, int64_t gone, int64_t rest)
-{
-	return gone > MIB && rest + gone > job->accs[M_JOB_RAM_HIGH].max;
-}
-
-/* Is it copies, beside what there was? Those of who ended may be of any time since marks were read. */
-static bool copies_matter(const struct job *job, const struct look *look)
-{
-	const int64_t late = job->burst[ALL].late_most;
-	const struct recent *high = &job->high[ALL];
-
-	return was_high(job, look->shrunk + late, late > 0 ? high->now : high->last);
-}
-
-/* Is it what families lost with who ended, beside what is there? */
-static bool ends_matter(const struct job *job)
-{
-	return was_high(job, lately_unsure(job), bounds_worst(job, ALL));
-}
-
-/* Is it those that no look found? */
-static bool missed_matter(const struct job *job)
-{
-	return missed_are_open(job) && was_high(job, job->missed.bytes, job->high[ALL].last);
-}
-
 unsigned job_needs(struct job *job)
 {
-	const struct look *look = job_look(job);
-	unsigned needs = (needs_pass(job, look) ? NEED_PSS : 0u) | (needs_files(job, look) ? NEED_FILES : 0u);
+	static const unsigned of[][2] = {
+		{ MEMORY_NEEDS_FAULTS, NEED_FAULTS },
+		{ MEMORY_NEEDS_PASS, NEED_PSS },
+		{ MEMORY_NEEDS_FILES, NEED_FILES },
+		{ MEMORY_NEEDS_MACHINE, NEED_MACHINE },
+		{ MEMORY_NEEDS_MARKS, NEED_MARKS },
+	};
+	const unsigned memory = memory_needs(job->memory);
+	unsigned needs = 0;
 
-	if ((bounds_worst(job, ALL) > job->accs[M_JOB_RAM].max ||
-		    bounds_worst(job, REST) > job->accs[M_JOB_RAM_REST].max) &&
-		families_are_stale(job))
-		needs |= NEED_FAULTS;
-	if (copies_matter(job, look) && (families_are_stale(job) || copies_most(job) == INT64_MAX))
-		needs |= NEED_FAULTS;
-	if (ends_matter(job) || missed_matter(job))
-		needs |= NEED_FAULTS;
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		needs |= memory & of[i][0] ? of[i][1] : 0u;
 	return needs;
 }
 
-static void growth_take(struct growth *growth, int64_t sum)
+void job_files_done(struct job *job, uint64_t most, uint64_t likely)
 {
-	if (sum > growth->top + growth->top / 200) {
-		growth->top = sum;
-		growth->still = 0;
-	} else {
-		growth->still += growth->still < STILL_TOTALS;
-		if (sum > growth->top)
-			growth->top = sum;
+	memory_files(job->memory, (int64_t) most, (int64_t) likely);
+}
+
+void job_machine(struct job *job, int64_t bytes)
+{
+	memory_machine(job->memory, bytes);
+}
+
+void job_mapped_twice(struct job *job, uint32_t id, uint64_t bytes)
+{
+	memory_mapped_twice(job->memory, id, (int64_t) bytes);
+}
+
+void job_pss(struct job *job, uint32_t id, int64_t pss, int64_t anon, int64_t private)
+{
+	memory_pss(job->memory, &(struct memory_pss) { id, pss, anon, private });
+}
+
+void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
+{
+	const int64_t grown[MEMORY_SETS] = { drift.grown, drift.grown - drift.grown_main };
+	struct split_pass *pass = &job->pass;
+	const bool has_main = job->main && job->main->live != NOT_ALIVE;
+
+	memory_pass(job->memory, valid, drift.moved, grown);
+	if (valid) {
+		const int64_t of_main = pass->main_private == INT64_MAX ? 0 : pass->main_private;
+
+		pass->valid = true;
+		pass->lone[MEMORY_ALL] = job->n_live == 1;
+		pass->lone[MEMORY_DESCENDANTS] = job->n_live == 1 + (size_t) has_main;
+		pass->whole[MEMORY_ALL] = pass->adding[MEMORY_ALL];
+		pass->whole[MEMORY_DESCENDANTS] = larger(pass->adding[MEMORY_DESCENDANTS], pass->adding[MEMORY_ALL] - pass->main_private);
+		pass->private_part[MEMORY_ALL] = pass->adding_private;
+		pass->private_part[MEMORY_DESCENDANTS] = larger(pass->adding_private - of_main, 0);
+		pass->at_ns = job->now_ns;
 	}
+	pass->adding[MEMORY_ALL] = pass->adding[MEMORY_DESCENDANTS] = pass->adding_private = 0;
+	pass->main_private = INT64_MAX;
 }
 
 /* ---- readings ------------------------------------------------------------------------------------------------------- */
@@ -136,12 +109,12 @@ static void tell(struct framebuf *out, enum metric metric, int64_t value, int64_
 	framebuf_reading(out, r);
 }
 
-static void tell_ram(const struct bounds *b, struct framebuf *out)
+static void tell_ram(const struct memory_total *t, struct framebuf *out)
 {
-	for (enum set s = ALL; s < SETS; s++) {
-		tell(out, ram_metrics[s].value, b->value[s], b->max[s]);
-		tell(out, ram_metrics[s].low, b->low[s], b->low_max[s]);
-		tell(out, ram_metrics[s].high, b->high[s], b->high_max[s]);
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		tell(out, ram_metrics[s].value, t->estimate[s], t->estimate_max[s]);
+		tell(out, ram_metrics[s].low, t->low[s], t->low_max[s]);
+		tell(out, ram_metrics[s].high, t->high[s], t->high[s]);
 	}
 }
 
@@ -153,41 +126,40 @@ static int64_t share(int64_t amount, int64_t part, int64_t whole)
 	return result >= (double) amount ? amount : (int64_t) result;
 }
 
-static size_t alive_in(const struct look *look, enum set s)
+static size_t alive_in(const struct job *job, enum memory_set s)
 {
-	return look->n - (s == REST && look->main_alive);
+	return job->n_live - (s == MEMORY_DESCENDANTS && job->main && job->main->live != NOT_ALIVE);
 }
 
 /* A lone process with few files shares those and nothing else; else it is as in the last pass. */
-static void split_set(const struct job *job, enum set s, struct split *ret)
+static void split_set(const struct job *job, const struct memory_total *t, enum memory_set s, struct split *ret)
 {
-	const struct look *look = &job->look;
-	const struct pass *pass = &job->pass;
-	const struct process *lone = s == ALL && look->n == 1 ? &job->live[0].m->p : NULL;
+	const struct split_pass *pass = &job->pass;
+	const struct live *lone = s == MEMORY_ALL && job->n_live == 1 ? &job->live[0] : NULL;
 
 	ret->lone = lone != NULL || pass->lone[s];
 	ret->at_ns = pass->at_ns;
-	ret->part = lone ? lone->private_bytes : pass->private_part[s];
-	ret->whole = lone && lone->split_known ? lone->private_bytes + lone->shared_bytes : 0;
+	ret->part = lone ? lone->m->p.private_bytes : pass->private_part[s];
+	ret->whole = lone && lone->m->p.split_known ? lone->m->p.private_bytes + lone->m->p.shared_bytes : 0;
 	if (!lone)
 		ret->whole = pass->valid ? pass->whole[s] : 0;
-	else if (look->files_sum[ALL] <= 16 * MIB) {
-		ret->part = look->anon_sum;
-		ret->whole = look->rss_sum;
+	else if (t->rss_sum - t->anon_sum <= 16 * MIB) {
+		ret->part = t->anon_sum;
+		ret->whole = t->rss_sum;
 		ret->at_ns = job->now_ns;
 	}
 }
 
-/* Of those that have all ended it is as at the last look at them: what they grew by since comes with their ends. */
-static const struct split *split_of(struct job *job, const struct bounds *b, enum set s)
+/* Of those that have all ended it is as at their last sample: what they grew by since comes with their ends. */
+static const struct split *split_of(struct job *job, const struct memory_total *t, enum memory_set s)
 {
-	const size_t n = alive_in(&job->look, s);
+	const size_t n = alive_in(job, s);
 	struct split *split = &job->split[s];
 
 	if (n == 0 && split->seen == job->seen)
 		return split;
-	*split = (struct split) { .held = b->value[s], .alone = n == 1, .seen = job->seen };
-	split_set(job, s, split);
+	*split = (struct split) { .used = t->estimate[s], .alone = n == 1, .seen = job->seen };
+	split_set(job, t, s, split);
 	return split;
 }
 
@@ -198,12 +170,12 @@ static uint64_t apart(uint64_t a, uint64_t b)
 
 /* The peak is split by the pass nearest to it, be it before or after. Nobody knows what a burst between two looks was made
  * of, what has come to a quarter of it since the pass, or how several share what one had alone. */
-static void split_peak(struct job *job, const struct bounds *b, enum set s, const struct split *split)
+static void split_peak(struct job *job, const struct memory_total *t, enum memory_set s, const struct split *split)
 {
 	const struct acc *top = &job->accs[ram_metrics[s].value];
-	const bool is_new = top->n == 0 || b->max[s] > top->max;
-	const int64_t peak = is_new ? b->max[s] : top->max;
-	struct maybe *private = s == ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_rest_bytes;
+	const bool is_new = top->n == 0 || t->estimate_max[s] > top->max;
+	const int64_t peak = is_new ? t->estimate_max[s] : top->max;
+	struct maybe *private = s == MEMORY_ALL ? &job->facts.peak_private_bytes : &job->facts.peak_private_rest_bytes;
 
 	if (is_new) {
 		*private = UNKNOWN;
@@ -211,7 +183,7 @@ static void split_peak(struct job *job, const struct bounds *b, enum set s, cons
 	}
 	if (split->lone != job->peak_lone[s])
 		return;
-	if (split->held < peak / 10 * 9 || split->whole < split->held / 4 * 3 || split->whole <= 0)
+	if (split->used < peak / 10 * 9 || split->whole < split->used / 4 * 3 || split->whole <= 0)
 		return;
 	if (!is_new && (split->at_ns != job->now_ns ||
 			       (private->known && apart(job->now_ns, top->max_at_ns) >= apart(top->max_at_ns, job->split_ns[s]))))
@@ -220,31 +192,33 @@ static void split_peak(struct job *job, const struct bounds *b, enum set s, cons
 	job->split_ns[s] = split->at_ns;
 }
 
-static void tell_private(struct job *job, const struct bounds *b, struct framebuf *out)
+static void tell_private(struct job *job, const struct memory_total *t, struct framebuf *out)
 {
-	for (enum set s = ALL; s < SETS; s++) {
-		const struct split *split = split_of(job, b, s);
-		const int64_t private = share(b->value[s], split->part, split->whole);
-		const int64_t most = share(b->max[s], split->part, split->whole);
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		const struct split *split = split_of(job, t, s);
+		const int64_t private = share(t->estimate[s], split->part, split->whole);
+		const int64_t most = share(t->estimate_max[s], split->part, split->whole);
 
-		split_peak(job, b, s, split);
-		if (s != ALL || split->whole <= 0)
+		split_peak(job, t, s, split);
+		if (s != MEMORY_ALL || split->whole <= 0)
 			continue;
 		tell(out, M_JOB_PRIVATE, private, most);
-		tell(out, M_JOB_SHARED, b->value[ALL] - private, b->max[ALL] - most);
+		tell(out, M_JOB_SHARED, t->estimate[s] - private, t->estimate_max[s] - most);
 	}
 }
 
-static void tell_memory(struct job *job, const struct look *look, const struct bounds *b, struct framebuf *out)
+static void tell_memory(struct job *job, const struct memory_total *t, struct framebuf *out)
 {
-	tell_ram(b, out);
-	if (look->main_known) {
-		tell(out, M_JOB_RAM_MAIN, look->main_rss, job->main_burst);
+	const struct live *main = job->main && job->main->live != NOT_ALIVE ? &job->live[job->main->live] : NULL;
+
+	tell_ram(t, out);
+	if (main && main->rss_known) {
+		tell(out, M_JOB_RAM_MAIN, main->rss, job->main_burst);
 		job->main_burst = 0;
 	}
-	framebuf_value(out, M_JOB_RSS_SUM, 0, look->rss_sum);
-	framebuf_value(out, M_JOB_ANON, 0, look->anon_sum);
-	tell_private(job, b, out);
+	framebuf_value(out, M_JOB_RSS_SUM, 0, t->rss_sum);
+	framebuf_value(out, M_JOB_ANON, 0, t->anon_sum);
+	tell_private(job, t, out);
 }
 
 static void tell_counter(struct framebuf *out, enum metric metric, int64_t value, int64_t *told)
@@ -286,18 +260,53 @@ static void tell_counters(struct job *job, struct framebuf *out)
 	}
 }
 
+/* Faults of all that are and were in the job: what the kernel adds to a parent that waits, and what it forgets, once. Unknown where
+ * those of a living member were not read in this sample. */
+static struct maybe faults_of_all(const struct job *job)
+{
+	int64_t faults = job->gone[TREE_FAULTS] + job->gone_plain[PLAIN_FAULTS_MAJOR];
+
+	if (job->n_faults_read < job->n_live)
+		return UNKNOWN;
+	for (size_t i = 0; i < job->n_live; i++) {
+		const struct member *m = job->live[i].m;
+
+		faults += tree_value(&m->tree[TREE_FAULTS]) + plain_value(m, PLAIN_FAULTS_MAJOR);
+	}
+	return known(faults);
+}
+
+/* The peaks so far, as facts: what a pass finds later may lower what an earlier total showed. */
+static void peaks_take(struct job *job)
+{
+	struct facts *f = &job->facts;
+	struct memory_peak all, rest;
+
+	memory_peak(job->memory, MEMORY_ALL, &all);
+	memory_peak(job->memory, MEMORY_DESCENDANTS, &rest);
+	f->ram_low_bytes = known(all.low);
+	f->ram_peak_bytes = known(all.estimate);
+	f->ram_high_bytes = all.high;
+	f->ram_descendants_low_bytes = known(rest.low);
+	f->ram_descendants_peak_bytes = known(rest.estimate);
+	f->ram_descendants_high_bytes = rest.high;
+	f->mapped_twice = known(memory_is_mapped_twice(job->memory));
+}
+
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 {
-	const struct look *look = job_look(job);
-	struct bounds b;
+	struct memory_total t;
 
-	growth_take(&job->growth, look->rss_sum);
-	bounds_make(job, time_ns, &b);
-	if (job->memory_known || b.max[ALL] > 0)
-		tell_memory(job, look, &b, out);
-	framebuf_value(out, M_JOB_PROCESSES, 0, (int64_t) look->n);
+	memory_total(job->memory, time_ns, faults_of_all(job), &t);
+	job->n_faults_read = 0;
+	job->proven_since_ns = job->burst_since_ns;
+	job->burst_since_ns = UINT64_MAX;
+	peaks_take(job);
+	if (job->memory_known || t.estimate_max[MEMORY_ALL] > 0)
+		tell_memory(job, &t, out);
+	framebuf_value(out, M_JOB_PROCESSES, 0, (int64_t) job->n_live);
 	for (enum level k = 0; k < LEVELS; k++) {
-		if (job->level_known[k] > 0 || (job->accs[level_metrics[k]].n > 0 && look->n == 0))
+		if (job->level_known[k] > 0 || (job->accs[level_metrics[k]].n > 0 && job->n_live == 0))
 			framebuf_value(out, level_metrics[k], 0, job->level_sum[k]);
 	}
 	tell_counters(job, out);
@@ -333,9 +342,22 @@ static void gpu_acc_end(struct gpu_acc *g, uint64_t time_ns)
 	}
 }
 
+/* What marks and exit records that came at last raise. */
+static void tell_raised(const struct job *job, const struct memory_total *t, struct framebuf *out)
+{
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		const struct acc *value = &job->accs[ram_metrics[s].value], *low = &job->accs[ram_metrics[s].low];
+
+		if (t->estimate_max[s] > value->max)
+			tell(out, ram_metrics[s].value, value->last, t->estimate_max[s]);
+		if (t->low_max[s] > low->max)
+			tell(out, ram_metrics[s].low, low->last, t->low_max[s]);
+	}
+}
+
 void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 {
-	struct bounds b;
+	struct memory_total t;
 
 	phases_close(job, time_ns);
 	if (!job->ended)
@@ -350,9 +372,13 @@ void job_end(struct job *job, uint64_t time_ns, struct framebuf *out)
 		gpu_acc_end(&job->gpu_accs[i], time_ns);
 	job->ended = true;
 	phases_update_parts(job);
-	unmarked_tell(job);
-	if (bounds_raise(job, &b))
-		tell_ram(&b, out);
+	job->proven_since_ns = job->burst_since_ns;
+	job->burst_since_ns = UINT64_MAX;
+	job->n_faults_read = job->n_live;
+	memory_total(job->memory, time_ns, faults_of_all(job), &t);
+	memory_finish(job->memory);
+	peaks_take(job);
+	tell_raised(job, &t, out);
 	if (job->main_burst > job->accs[M_JOB_RAM_MAIN].max)
 		tell(out, M_JOB_RAM_MAIN, job->accs[M_JOB_RAM_MAIN].last, job->main_burst);
 	job->main_burst = 0;

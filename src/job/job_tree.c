@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "job/job_held.h"
+#include "job/job_internal.h"
 
 #define CLOCK_TICK_NS 10000000 /* coarsest resolution of a start time (USER_HZ) */
 
@@ -108,9 +108,9 @@ int64_t tree_value(const struct tree_counter *t)
 	return sum > t->reaped ? sum : t->reaped;
 }
 
-void live_count_faults(struct live *l)
+int64_t own_faults(const struct member *m)
 {
-	l->faults = tree_value(&l->m->tree[TREE_FAULTS]) + counter_value(&l->m->plain[PLAIN_FAULTS_MAJOR]);
+	return counter_value(&m->tree[TREE_FAULTS].own) + counter_value(&m->plain[PLAIN_FAULTS_MAJOR]);
 }
 
 /* ---- who is kept ---------------------------------------------------------------------------------------------------- */
@@ -125,17 +125,10 @@ void member_free(struct member *m)
 
 static int live_make(struct job *job, struct member *m)
 {
-	uint32_t family;
-
 	if (vec_room(&job->live, &job->cap_live, job->n_live, sizeof(*job->live), MAX_MEMBERS) < 0)
 		return -ENOMEM;
-	family = family_new(job);
-	if (family == NOT_ALIVE)
-		return -ENOMEM;
 	m->live = (uint32_t) job->n_live++;
-	m->family = family;
-	m->generation = job->families[family].generation;
-	job->live[m->live] = (struct live) { .m = m, .id = m->p.id, .family = family };
+	job->live[m->live] = (struct live) { .m = m, .id = m->p.id };
 	return 0;
 }
 
@@ -146,7 +139,7 @@ struct member *member_make(struct job *job, uint32_t id, bool alive)
 	if (!m)
 		return NULL;
 	m->p.id = id;
-	m->live = m->family = NOT_ALIVE;
+	m->live = NOT_ALIVE;
 	if (vec_room(&job->members, &job->cap_members, job->n_members, sizeof(*job->members), MAX_MEMBERS) < 0 ||
 		map_put(&job->by_id, id, (uint32_t) job->n_members) < 0) {
 		member_free(m);
@@ -254,52 +247,16 @@ static int describe(struct member *m, const struct process_birth *b)
 	return 0;
 }
 
-bool is_one_family(const struct member *a, const struct member *b)
-{
-	return a->family == b->family && a->generation == b->generation;
-}
-
-void kin_drop(struct job *job, struct member *m)
-{
-	struct member *parent = m->is_kin ? member_find(job, m->p.parent) : NULL;
-
-	if (parent && parent->kin > 0 && is_one_family(parent, m))
-		parent->kin--;
-	m->is_kin = false;
-}
-
 /* Another program: new memory, a new mark, none of the pages that it shared. */
-static void exec_take(struct job *job, struct member *m)
+static int exec_take(struct job *job, struct member *m)
 {
-	struct live *l = &job->live[m->live];
-	uint32_t family = family_new(job);
-
-	copies_exec(l);
-	unmarked_exec(job, l);
-	lately_exec(job, l);
-	kin_drop(job, m);
 	m->young = m->ran_another = true;
 	m->mark = UNKNOWN;
 	m->program_peak = 0;
 	m->p.split_known = false;
 	if (m->p.is_main && job->facts.main_hwm_at_start_bytes.known)
 		job->facts.main_hwm_at_start_bytes = known(0);
-	if (m->kin > 0)
-		family_forget(job, m);
-	m->kin = 0;
-	/* Without memory for it the old family holds it still: too much rather than too little. */
-	if (family == NOT_ALIVE)
-		return;
-	family_drop(job, l);
-	family_leave(job, m, l->faults);
-	m->forked = false;
-	m->family = l->family = family;
-	m->generation = job->families[family].generation;
-	l->given = l->given_anon = m->copied = 0;
-	m->shown.anon = known(0);
-	/* Where huge pages are to be had, the first look at it founds it: nobody knows how many it got since the exec. */
-	if (job->config.huge_page_bytes == 0)
-		family_found(job, m);
+	return memory_exec(job->memory, m->p.id, m->p.startstack);
 }
 
 static int rebirth_take(struct job *job, struct member *m, const struct process_birth *b)
@@ -309,37 +266,40 @@ static int rebirth_take(struct job *job, struct member *m, const struct process_
 	if (other) {
 		m->p.startstack = b->startstack;
 		if (m->live != NOT_ALIVE)
-			exec_take(job, m);
+			(void) exec_take(job, m); /* without memory for it its old program counts on: too much rather than too little */
 	}
 	return describe(m, b);
 }
 
-/* Its parent's family if it still runs its parent's program. */
-static void kin_take(struct job *job, struct member *m, uint64_t now)
+/* Has it had no memory but its own program's since its fork, as far as its parent's tells? Only its name tells of a hidden one. */
+static bool is_program_new(const struct job *job, const struct member *m)
 {
-	struct member *parent = member_find(job, m->p.parent);
+	const struct member *parent = member_find(job, m->p.parent);
 
-	if (!parent || parent->live == NOT_ALIVE || m->p.startstack == 0)
-		return;
-	if (parent->p.startstack != m->p.startstack) {
-		/* A hidden one may be a fork, that took another name or hid itself (prctl). */
-		if (parent->p.startstack != 0 && !parent->ran_another && !is_hidden(m))
-			m->shown.anon = known(0);
-		return;
-	}
-	parent->kin++;
-	parent->forked = true;
-	m->is_kin = true;
-	family_join(job, &job->live[parent->live], m, forked_at(job, &m->p, now));
+	if (m->p.is_main)
+		return job->config.ours;
+	return m->young && m->p.startstack != 0 && m->p.startstack < STARTSTACK_HIDDEN && parent && parent->p.startstack != 0 &&
+	       !parent->ran_another && parent->p.startstack != m->p.startstack;
+}
+
+static int memory_born(struct job *job, const struct member *m)
+{
+	const struct memory_birth birth = {
+		.id = m->p.id,
+		.parent = m->p.parent,
+		.program = m->p.startstack,
+		.forked_ns = forked_at(job, &m->p, m->p.born_ns),
+		.is_main = m->p.is_main,
+		.is_new = is_program_new(job, m),
+	};
+
+	return memory_birth(job->memory, &birth);
 }
 
 static void main_take(struct job *job, struct member *m)
 {
 	job->main = m;
-	m->shown.anon = known(0);
 	job->live[m->live].is_main = true;
-	if (job->config.ours)
-		family_found(job, m);
 	if (job->config.ours && !job->facts.main_hwm_at_start_bytes.known)
 		job->facts.main_hwm_at_start_bytes = known(0);
 }
@@ -363,14 +323,11 @@ int birth_take(struct job *job, const struct birth *birth, uint64_t time_ns)
 	m->p.born_ns = time_ns;
 	m->p.is_main = b->is_main;
 	m->young = is_young(job, b->start_ns);
-	job->live[m->live].counted = m->young;
-	for (enum set s = ALL; s < SETS; s++)
-		job->live[m->live].others[s].most = job->high[s].last;
 	r = describe(m, b);
 	if (b->is_main)
 		main_take(job, m);
-	else
-		kin_take(job, m, time_ns);
+	if (memory_born(job, m) < 0)
+		r = -ENOMEM;
 	if (++job->seen > job->facts.processes_seen.value)
 		job->facts.processes_seen = known(job->seen);
 	return r;

@@ -139,6 +139,7 @@ struct end {
 	struct io_facts io;         /* of the children that it waited for, too; END_TASKSTATS: its own, at least */
 	char name[16];              /* END_TASKSTATS: what it was called at its end; "": unknown */
 	enum end_program program;   /* likewise */
+	uint64_t from_ns, until_ns; /* likewise: it lived in this span of the run, at most; until 0: unknown */
 };
 
 enum event_kind {

@@ -14,7 +14,7 @@
 enum {
 	HOLD_PERIODS = 3,    /* of a source's periods, a gauge may stand for itself */
 	GAP_INTERVALS = 10,  /* more than so many missed ticks, and more than GAP_LEAST, is a gap */
-	FAULTS_MEMBERS = 3,  /* up to so many members their faults are read at every tick */
+	FAULTS_MEMBERS = 16, /* up to so many members their faults are read at every tick */
 	RECORDS_NS = 50000000,         /* exit records of members are asked for so often at least */
 	FAULTS_INTERVAL_NS = 50000000, /* if ticks are not closer than this */
 };
@@ -185,35 +185,76 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 
 /* ---- one look at the processes ------------------------------------------------------------------------------------ */
 
-/* What fork families hold is bounded by their faults since the last look before the fork, so where it costs little
- * faults are read with the memory. */
-static bool is_cheap(const struct sampler *s)
+/* What is used between two samples is bounded by the faults since the first of them, so they are read with the memory, right behind it,
+ * where that costs little. Of one process its high-water mark tells more. */
+static bool faults_are_cheap(const struct sampler *s)
 {
-	return s->options.interval_ns >= FAULTS_INTERVAL_NS && processes_count(s->processes) <= FAULTS_MEMBERS;
+	const size_t n = processes_count(s->processes);
+
+	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n > 1 && n <= FAULTS_MEMBERS;
+}
+
+/* What the whole machine has mapped, before and after sizes that are read between. */
+static void read_machine(struct sampler *s, uint64_t now)
+{
+	const struct maybe before = host_mapped(s->options.root);
+	struct maybe after;
+
+	if (!before.known)
+		return;
+	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
+	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
+	after = host_mapped(s->options.root);
+	if (after.known)
+		job_machine(s->job, before.value > after.value ? before.value : after.value);
+}
+
+void sampler_receive(struct sampler *s)
+{
+	if (s->taskstats)
+		taskstats_receive(s->taskstats);
+}
+
+int sampler_records_fd(const struct sampler *s)
+{
+	const bool may_have_many = s->ticks == 0 || job_facts_const(s->job)->processes_seen.value > 1;
+
+	return s->taskstats && may_have_many ? taskstats_fd(s->taskstats) : -1;
 }
 
 /* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */
 void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
 {
+	unsigned needs = 0;
 	bool faults;
 
 	(void) processes_look(s->processes, how, &s->buf);
 	sampler_records(s, now);
-	(void) processes_read(s->processes, PROCESSES_MEMORY, &s->buf);
+	faults = !s->options.everyone && faults_are_cheap(s);
+	(void) processes_read(s->processes, PROCESSES_MEMORY | (faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	if (!s->options.everyone)
+	if (!s->options.everyone) {
+		if (job_needs(s->job) & NEED_MACHINE)
+			read_machine(s, now);
 		sampler_pss(s, now); /* may find new members: their faults come after it */
-	faults = !s->options.everyone && (is_cheap(s) || (job_needs(s->job) & NEED_FAULTS));
-	if (faults) /* those of all members, now */
-		dear = (dear | PROCESSES_CPU) & ~(unsigned) PROCESSES_TURNS;
+	}
+	if (faults) /* they have been read with their memory */
+		dear &= ~(unsigned) PROCESSES_CPU;
+	if (!s->options.everyone)
+		needs = job_needs(s->job);
+	if (needs & NEED_MARKS)
+		dear |= PROCESSES_MARKS;
+	if (needs & NEED_FAULTS) { /* those of all members, now */
+		dear = (dear | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
+		faults = true;
+		sampler_plan_pages(s, now);
+	}
 	if (dear)
 		sampler_read(s, now, dear);
 	if (dear & PROCESSES_MARKS) { /* within the window that this look ends */
 		processes_bursts(s->processes, &s->buf);
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	}
-	if (faults)
-		sampler_plan_pages(s, now);
 	if (!s->options.everyone) {
 		job_total(s->job, now, &s->totals);
 		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));

@@ -57,6 +57,10 @@ int sampler_start(struct sampler *s, pid_t pid, struct err *err);
 
 int sampler_fd(const struct sampler *s);     /* poll for POLLIN; the same one for life */
 bool sampler_step(struct sampler *s);        /* what is due now: a tick, exit records. False: nothing was */
+/* The kernel's exit records wait there (-1: none are to be had, or none matter now); sampler_receive takes them, so that it is known
+ * when they came, and the next tick goes on with them. */
+int sampler_records_fd(const struct sampler *s);
+void sampler_receive(struct sampler *s);
 /* An instant whose last minutes are worth keeping: an event, and the run stays. why: "out of memory: ..." is told as
  * that. */
 void sampler_trigger(struct sampler *s, const char *why);

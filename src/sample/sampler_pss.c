@@ -52,15 +52,35 @@ static void count(struct maybe *counter)
 	*counter = known(counter->value + 1);
 }
 
-/* Which files are mapped: small text, no page is walked. */
-static void look_at_files(struct sampler *s)
+/* Which files are mapped: small text, no page is walked. It is paid for, and does not wait for the credit: without it what several
+ * processes share counts in each of them. */
+static void read_files(struct sampler *s)
 {
-	uint64_t bytes, cost = 0;
-	const int r = processes_files(s->processes, &bytes, &cost);
+	struct files_read files = { 0 };
+	const int r = processes_files(s->processes, &files);
 
-	if (r >= 0)
-		job_files_done(s->job, r > 0 ? job_files_most(s->job, bytes) : bytes);
-	s->pss.credit_ns -= (int64_t) cost;
+	if (r == 0)
+		job_files_done(s->job, files.most_bytes, files.likely_bytes);
+	for (size_t i = job_process_count(s->job); r >= 0 && i-- > 0;) {
+		const struct process *p = job_process(s->job, i);
+
+		if (!p->ended)
+			job_mapped_twice(s->job, p->id, processes_mapped_twice(s->processes, p->id));
+	}
+	s->pss.credit_ns -= (int64_t) files.cost_ns;
+}
+
+static void pass_take(struct sampler *s)
+{
+	for (size_t i = 0; i < s->buf.n_readings; i++) {
+		const struct reading *r = &s->buf.readings[i];
+		const struct maybe anon = processes_pss_anon(s->processes, r->id);
+
+		if (r->metric != M_PROC_PSS || !r->known)
+			continue;
+		/* private follows pss */
+		job_pss(s->job, r->id, r->value, anon.known ? anon.value : -1, i + 1 < s->buf.n_readings ? s->buf.readings[i + 1].value : 0);
+	}
 }
 
 static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct sizes *sizes)
@@ -76,6 +96,7 @@ static void pass(struct sampler *s, uint64_t now_ns, uint64_t most, const struct
 		count(made.valid ? &facts->pss_passes : &facts->pss_invalid);
 	}
 	s->pss.credit_ns -= (int64_t) made.cost_ns;
+	pass_take(s);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now_ns, 3 * s->options.window_ns);
 	job_pss_done(s->job,
 		(struct pss_drift) {
@@ -92,13 +113,13 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 	const unsigned needs = job_needs(s->job);
 
 	earn(&s->pss, now_ns);
-	if (!(needs & (NEED_PSS | NEED_FILES)) || s->pss.credit_ns <= 0)
+	if (needs & NEED_FILES)
+		read_files(s);
+	if (!(needs & NEED_PSS) || s->pss.credit_ns <= 0)
 		return;
 	const struct sizes sizes = sizes_of(s->job);
 	const bool affordable = s->options.big_pss || (int64_t) expected_cost(s, &sizes) <= s->pss.credit_ns;
 
-	if ((needs & NEED_FILES) || affordable)
-		look_at_files(s);
-	if ((needs & NEED_PSS) && affordable)
+	if (affordable)
 		pass(s, now_ns, most, &sizes);
 }

@@ -31,6 +31,8 @@ static int make_job(struct sampler *s)
 		.page_bytes = s->machine.page_bytes,
 		.fault_page_bytes = s->machine.fault_page_bytes,
 		.huge_page_bytes = s->machine.huge_page_bytes,
+		.machine_bytes = s->machine.mem_total_bytes,
+		.rss_error_bytes = s->machine.rss_error_bytes,
 		.ours = s->options.ours,
 	};
 

@@ -309,11 +309,19 @@ struct pss_pass {
 	uint64_t cost_ns;        /* processor time it took */
 };
 int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out);
+/* The anonymous part of its PSS in the last pass; unknown before Linux 5.4. */
+struct maybe processes_pss_anon(const struct processes *p, uint32_t id);
 
-/* Distinct mapped files and shared memory over all members, each (device, inode) once, at most its mapped extent and
- * at most what rss_file says: an upper bound of the job's file and shmem pages with every page counted once. Returns 0, -ENOMEM, or
- * 1: one has ended since its memory was read, and is counted as if it shared none. */
-int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns);
+/* Distinct mapped files and shared memory of all members, each (device, inode) once. */
+struct files_read {
+	uint64_t most_bytes;     /* at most: mapped extents, and what the members have resident */
+	uint64_t likely_bytes;   /* probably: who maps the same file has the same part of it resident */
+	uint64_t cost_ns;        /* processor time */
+};
+/* Reads the maps of all members: small text, no page is walked. Returns 0; 1 if one has ended since its size was told of; or -errno. */
+int processes_files(struct processes *p, struct files_read *ret);
+/* Of its files and shared memory, so many bytes may be pages that it maps more than once, by the last processes_files. */
+uint64_t processes_mapped_twice(const struct processes *p, uint32_t id);
 
 /* What a zombie that is not yet reaped still says: end.faults_waited, cpu (stat), and whether it ignored SIGCHLD (status).
  * Returns 0 or -errno. */
@@ -361,6 +369,8 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
  * then it is that of a child which lived and died between two looks: if its parent is a member, it gets a birth with
  * its end. Returns 0, or -ENOBUFS: some were lost, now or before; or -errno: no more will come. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
+/* Takes them out of the socket alone, so that it is known when they came; taskstats_read goes on with them. */
+void taskstats_receive(struct taskstats *t);
 /* Whether a record waits for one more call. */
 bool taskstats_waits(const struct taskstats *t);
 
@@ -415,6 +425,9 @@ struct machine {
 /* Reads what is there; what is not stays 0 or "". */
 int machine_read(const struct root *root, struct machine *ret);
 
+/* host.c: what all processes of the machine map (AnonPages + Mapped of meminfo), in bytes. Unknown where a container's file is mounted over
+ * meminfo (lxcfs). */
+struct maybe host_mapped(const struct root *root);
 /* self.c: VmRSS and VmHWM of this process, in bytes. */
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm);
 /* Whose process pid is, and its name (procfs comm). Returns 0 or -errno: nobody of that number can be seen. */

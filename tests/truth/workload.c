@@ -2,7 +2,14 @@
  *
  * Jobs whose use is known by construction. workload NAME [ARGUMENT]; sizes are in MB of 10^6 bytes unless said
  * otherwise. Memory is held until a step is over, so what the job holds at its peak follows from the text below.
+ *
+ * A step lasts for a time. Two variables of the environment make it last until hiwater has sampled it, also on a busy machine:
+ * TRUTH_STARTED_BY=PID   PID started hiwater: a step of 100 ms or more lasts for a wake-up of hiwater per 100 ms at least.
+ * TRUTH_UNTIL=stdin      the step in which all memory is in use says "held" on stdout and lasts until stdin is closed.
  */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +40,96 @@ static void nap(long ms)
 
 	while (nanosleep(&t, &t) < 0 && errno == EINTR)
 		;
+}
+
+/* A field of /proc/PID/FILE that has a line of its own, or -1. */
+static long proc_field(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+	long value = -1;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, strlen(name)) == 0)
+			value = strtol(line + strlen(name), NULL, 10);
+	}
+	if (file)
+		(void) fclose(file);
+	return value;
+}
+
+/* hiwater, which is the ancestor that the scoreboard started; 0 if there is none. */
+static long find_sampler(void)
+{
+	const char *starter = getenv("TRUTH_STARTED_BY");
+	long wanted = starter ? strtol(starter, NULL, 10) : 0, pid = getppid();
+	char path[64];
+
+	while (wanted > 0 && pid > 1) {
+		long parent;
+
+		(void) snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+		parent = proc_field(path, "PPid:");
+		if (parent == wanted)
+			return pid;
+		pid = parent;
+	}
+	return 0;
+}
+
+/* How often the busiest thread of a process has slept and woken up. */
+static long wakeups(long pid)
+{
+	char path[320];
+	struct dirent *entry;
+	DIR *tasks;
+	long most = 0;
+
+	(void) snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		long n;
+
+		if (!isdigit((unsigned char) entry->d_name[0]))
+			continue;
+		(void) snprintf(path, sizeof(path), "/proc/%ld/task/%s/status", pid, entry->d_name);
+		n = proc_field(path, "voluntary_ctxt_switches:");
+		most = n > most ? n : most;
+	}
+	if (tasks)
+		(void) closedir(tasks);
+	return most;
+}
+
+/* A step that hiwater is to sample: ms, and on a busy machine as long as it takes for as many samples, up to half a minute. */
+static void stay(long ms)
+{
+	long sampler = ms >= 100 ? find_sampler() : 0;
+	long enough = sampler ? wakeups(sampler) + ms / 100 : 0;
+
+	nap(ms);
+	for (int i = 0; sampler && i < 3000 && wakeups(sampler) < enough; i++)
+		nap(10);
+}
+
+/* Until stdin is closed. */
+static void wait_for_end(void)
+{
+	char c;
+
+	while (read(0, &c, 1) > 0)
+		;
+}
+
+/* The step in which all memory is in use. */
+static void stay_full(long ms)
+{
+	if (!getenv("TRUTH_UNTIL")) {
+		stay(ms);
+		return;
+	}
+	(void) !write(1, "held\n", 5);
+	wait_for_end();
 }
 
 /* Anonymous memory of 4 KiB pages, every page written. */
@@ -84,9 +184,9 @@ static void children_start(int n, void (*body)(int), long ms)
 		if (pid < 0)
 			die("fork");
 		if (pid == 0) {
+			close(go[1]); /* also for what the body forks */
 			body(i);
 			(void) !write(ready[1], &c, 1);
-			close(go[1]);
 			(void) !read(go[0], &c, 1);
 			_exit(0);
 		}
@@ -95,7 +195,7 @@ static void children_start(int n, void (*body)(int), long ms)
 		if (read(ready[0], &c, 1) != 1)
 			die("read");
 	}
-	nap(ms);
+	stay_full(ms);
 	close(go[1]);
 }
 
@@ -118,11 +218,11 @@ static void burst(void)
 {
 	char *p;
 
-	nap(300);
+	stay(300);
 	p = fill(500 * (size_t) MB);
 	nap(50);
 	munmap(p, 500 * (size_t) MB);
-	nap(300);
+	stay(300);
 }
 
 /* Eight forks share 300 MB in pieces mappings: 300 MB and a little. */
@@ -152,7 +252,7 @@ static void forks_write_shared(void)
 	if (shared_with == MAP_FAILED)
 		die("mmap");
 	memset(shared_with, 1, 100 * (size_t) MB);
-	nap(250);
+	stay(250);
 	children(8, write_shared, 700);
 }
 
@@ -181,9 +281,9 @@ static void rewrite(void)
 static void copy(void (*then)(void), int parent_ms)
 {
 	rewritten = fill(150 * (size_t) MB);
-	nap(250);
+	stay(250);
 	if (fork() == 0) {
-		nap(120); /* so that it is found before */
+		stay(120); /* so that it is found before */
 		rewrite();
 		then();
 		_exit(0);
@@ -199,7 +299,7 @@ static void end(void)
 static void give_back(void)
 {
 	(void) munmap(rewritten, 150 * (size_t) MB);
-	nap(400);
+	stay(400);
 }
 
 static void run_another(void)
@@ -211,7 +311,7 @@ static void run_another(void)
 static void copy_by_main(void)
 {
 	rewritten = fill(150 * (size_t) MB);
-	nap(250);
+	stay(250);
 	if (fork() == 0)
 		_exit(0);
 	(void) wait(NULL);
@@ -234,15 +334,6 @@ static void churn(void)
 	}
 }
 
-/* Until stdin is closed. */
-static void wait_for_end(void)
-{
-	char c;
-
-	while (read(0, &c, 1) > 0)
-		;
-}
-
 /* 150 MB and n forks that only sleep, beside which the parent does something. */
 static void beside_forks(int n, void (*parent)(void))
 {
@@ -260,9 +351,9 @@ static void beside_forks(int n, void (*parent)(void))
 		}
 	}
 	close(hold[0]);
-	nap(250);
+	stay(250);
 	parent();
-	nap(600);
+	stay(600);
 	close(hold[1]);
 	while (wait(NULL) > 0)
 		;
@@ -294,7 +385,7 @@ static void daemon_job(void)
 		if (fork() == 0) {
 			close(done[0]);
 			(void) fill(200 * (size_t) MB);
-			nap(800);
+			stay(800);
 			_exit(0);
 		}
 		_exit(0);
@@ -391,7 +482,7 @@ static char *map_file(int number, size_t bytes)
 static void file_alone(void)
 {
 	(void) map_file(0, 200 * (size_t) MB);
-	nap(900);
+	stay(900);
 }
 
 static void map_own(int i)
@@ -478,10 +569,10 @@ static void gives_way(const char *how)
 		nap(strcmp(how, "give-back") == 0 ? 400 : 0);
 		_exit(0);
 	}
-	nap(1300);
+	stay(1300);
 	(void) fill(bytes);
 	(void) close(gate[1]);
-	nap(700);
+	stay(700);
 	(void) wait(NULL);
 }
 
@@ -491,7 +582,7 @@ static void unread_mark(int execs)
 	const size_t bytes = 120 * (size_t) MB;
 
 	if (fork() == 0) {
-		nap(1250);
+		stay(1250);
 		(void) munmap(fill(bytes), bytes);
 		if (execs)
 			run_another();
@@ -507,7 +598,7 @@ static void unread_mark(int execs)
 static void file_by_exec(char *self)
 {
 	(void) fill(100 * (size_t) MB);
-	nap(1250);
+	stay(1250);
 	if (fork() == 0) {
 		(void) execl(self, self, "file-briefly", NULL);
 		die(self);
@@ -534,7 +625,141 @@ static void forks_in_turn(int n)
 static void hold(size_t mb, long ms)
 {
 	(void) fill(mb * MB);
-	nap(ms);
+	stay_full(ms);
+}
+
+/* A new mapping of what has no pages yet, however processes can share one. */
+static char *map_shared(const char *way, size_t bytes)
+{
+	char path[4096];
+	char *p;
+	int fd = -1;
+
+	if (strcmp(way, "sysv") == 0) {
+		int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
+
+		p = id < 0 ? (char *) -1 : shmat(id, NULL, 0);
+		(void) shmctl(id, IPC_RMID, NULL); /* once nobody has it attached */
+		if (p == (char *) -1)
+			die("shmget");
+		return p;
+	}
+	if (strcmp(way, "memfd") == 0) {
+		fd = memfd_create("truth", MFD_CLOEXEC);
+	} else if (strcmp(way, "anon") != 0) {
+		(void) snprintf(path, sizeof(path), "%s/truth-%ld", strcmp(way, "shm") == 0 ? "/dev/shm" : folder, (long) getpid());
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		(void) unlink(path);
+	}
+	if (strcmp(way, "anon") != 0 && (fd < 0 || ftruncate(fd, (off_t) bytes) < 0))
+		die(way);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p; /* the descriptor stays open: it is all that finds the pages again */
+}
+
+static char *everybodys;
+static size_t everybodys_bytes;
+
+static void touch_everybodys(int i)
+{
+	volatile char sum = 0;
+
+	(void) i;
+	for (size_t k = 0; k < everybodys_bytes; k += 4096)
+		sum = (char) (sum + everybodys[k]);
+}
+
+/* One mapping of mib MiB that main fills and n children read: mib MiB, however it is shared. */
+static void share(const char *way, size_t mib, int n)
+{
+	everybodys_bytes = mib << 20;
+	everybodys = map_shared(way, everybodys_bytes);
+	for (size_t i = 0; i < everybodys_bytes; i += 4096)
+		everybodys[i] = 1;
+	children(n, touch_everybodys, 1200);
+}
+
+/* One process that maps the same mib MiB twice, and n children that have both mappings, too: mib MiB. */
+static void twice(const char *way, size_t mib, int n)
+{
+	const size_t bytes = mib << 20;
+	char *first = map_shared(way, bytes);
+	char *second = mremap(first, 0, bytes, MREMAP_MAYMOVE); /* of a shared mapping: a second one of the same pages */
+
+	if (second == MAP_FAILED)
+		die("mremap");
+	for (size_t i = 0; i < bytes; i += 4096)
+		first[i] = 1;
+	everybodys = second;
+	everybodys_bytes = bytes;
+	touch_everybodys(0);
+	if (n > 0)
+		children(n, touch_everybodys, 1200);
+	else
+		stay_full(1200);
+}
+
+/* Grows by mb MB in steps of equal size, one each step_ms, and rests. */
+static void grow(size_t mb, int steps, long step_ms, long rest_ms)
+{
+	for (int i = 0; i < steps; i++) {
+		(void) fill(mb * MB / (size_t) steps);
+		nap(step_ms);
+	}
+	stay_full(rest_ms);
+}
+
+static void with_grandchild(int i)
+{
+	int ready[2];
+	char c = 0;
+
+	(void) i;
+	(void) fill(40 * (size_t) MB);
+	if (pipe(ready) < 0)
+		die("pipe");
+	if (fork() == 0) {
+		(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void) fill(24 * (size_t) MB);
+		(void) !write(ready[1], &c, 1);
+		for (;;)
+			(void) pause();
+	}
+	if (read(ready[0], &c, 1) != 1)
+		die("read");
+}
+
+/* Main, four children and a child of each share 300 MB by fork; a child has 40 MB more, which its own child shares, and that one
+ * 24 MB: 556 MB in nine processes, which rest. */
+static void tree_at_rest(long ms)
+{
+	(void) fill(300 * (size_t) MB);
+	children(4, with_grandchild, ms);
+}
+
+/* A process that sleeps, and n children that do, of 10 MB each. */
+static void idle(int n, long ms)
+{
+	each_mb = 10;
+	children(n, fill_each, ms);
+}
+
+/* Holds 20 MB and forks n children, one after the other, that end at once: 20 MB. */
+static void short_forks(int n)
+{
+	(void) fill(20 * (size_t) MB);
+	for (int i = 0; i < n; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork");
+		if (pid == 0)
+			_exit(0);
+		(void) waitpid(pid, NULL, 0);
+	}
+	stay(300);
 }
 
 int main(int argc, char **argv)
@@ -600,6 +825,18 @@ int main(int argc, char **argv)
 		forks_in_turn((int) number);
 	else if (strcmp(job, "hold") == 0)
 		hold((size_t) number, other);
+	else if (strcmp(job, "share") == 0 && argc == 5)
+		share(argv[2], (size_t) other, (int) strtol(argv[4], NULL, 10));
+	else if (strcmp(job, "twice") == 0 && argc == 5)
+		twice(argv[2], (size_t) other, (int) strtol(argv[4], NULL, 10));
+	else if (strcmp(job, "grow") == 0 && argc == 6)
+		grow((size_t) number, (int) other, strtol(argv[4], NULL, 10), strtol(argv[5], NULL, 10));
+	else if (strcmp(job, "tree-at-rest") == 0)
+		tree_at_rest(number);
+	else if (strcmp(job, "idle") == 0)
+		idle((int) number, other);
+	else if (strcmp(job, "short-forks") == 0)
+		short_forks((int) number);
 	else
 		return fprintf(stderr, "workload: no job '%s'\n", job), 98;
 	return 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -284,6 +285,21 @@ static void host_close(struct source *s)
 	longfile_done(&s->text);
 	free(s->cores);
 	free(s);
+}
+
+struct maybe host_mapped(const struct root *root)
+{
+	autoclose int fd = smallfile_open(root->proc, "meminfo");
+	struct stat folder, file;
+	struct meminfo m;
+	char text[4096];
+
+	if (fd < 0 || fstat(root->proc, &folder) < 0 || fstat(fd, &file) < 0 || folder.st_dev != file.st_dev)
+		return UNKNOWN;
+	if (smallfile_pread(fd, text, sizeof(text)) <= 0)
+		return UNKNOWN;
+	meminfo_parse(text, &m);
+	return m.mapped;
 }
 
 static int host_open(const struct source_env *env, struct source **ret, struct err *err)

@@ -13,6 +13,7 @@
 /* proc_meminfo(5), in bytes. */
 struct meminfo {
 	struct maybe total, available, swap_total, swap_free;
+	struct maybe mapped;     /* by processes: AnonPages + Mapped */
 };
 void meminfo_parse(const char *text, struct meminfo *ret);
 

@@ -38,14 +38,18 @@ struct file {
 	uint32_t major, minor;
 	uint32_t next;          /* with the same hash */
 	uint32_t ranges, n_ranges;
+	uint32_t own, n_own;    /* ranges of the process that used it last */
 	uint32_t seen_by;       /* number of the process that used it last */
 	uint32_t users;         /* that are not counted by rss_file */
 	uint64_t bytes;
+	uint64_t resident;      /* of it, one process probably has so much resident */
 };
 
 struct user {
 	size_t from, n;         /* of uses */
 	uint64_t rss_file;
+	uint64_t mapped;        /* in all */
+	uint64_t twice;         /* so much of what it maps it maps again */
 	bool cut;               /* counted by rss_file */
 };
 
@@ -126,15 +130,19 @@ static uint32_t range_new(struct files *f, uint64_t start, uint64_t end, uint32_
 	return i;
 }
 
-static void range_free(struct files *f, struct file *file, uint32_t i)
+static void range_free(struct files *f, uint32_t i)
 {
 	f->ranges[i - 1].next = f->free_range;
 	f->free_range = i;
-	file->n_ranges--;
 }
 
+/* A list of ranges: its first one, and how many. */
+struct list {
+	uint32_t *first, *n;
+};
+
 /* Takes the ranges behind i that it reaches into it. */
-static void ranges_join(struct files *f, struct file *file, uint32_t i)
+static void ranges_join(struct files *f, struct list list, uint32_t i)
 {
 	struct range *r = &f->ranges[i - 1];
 
@@ -144,13 +152,14 @@ static void ranges_join(struct files *f, struct file *file, uint32_t i)
 		if (f->ranges[gone - 1].end > r->end)
 			r->end = f->ranges[gone - 1].end;
 		r->next = f->ranges[gone - 1].next;
-		range_free(f, file, gone);
+		range_free(f, gone);
+		--*list.n;
 	}
 }
 
-static int file_extend(struct files *f, struct file *file, uint64_t start, uint64_t end)
+static int list_extend(struct files *f, struct list list, uint64_t start, uint64_t end)
 {
-	uint32_t before = NONE, at = file->ranges;
+	uint32_t before = NONE, at = *list.first;
 
 	while (at != NONE && f->ranges[at - 1].start <= start) {
 		before = at;
@@ -159,24 +168,49 @@ static int file_extend(struct files *f, struct file *file, uint64_t start, uint6
 	if (before != NONE && f->ranges[before - 1].end >= start) {
 		if (f->ranges[before - 1].end < end)
 			f->ranges[before - 1].end = end;
-		ranges_join(f, file, before);
+		ranges_join(f, list, before);
 		return 0;
 	}
 	uint32_t i = range_new(f, start, end, at);
 
 	if (i == NONE)
 		return -ENOMEM;
-	*(before != NONE ? &f->ranges[before - 1].next : &file->ranges) = i;
-	file->n_ranges++;
-	ranges_join(f, file, i);
-	if (file->n_ranges <= RANGES_MAX)
+	*(before != NONE ? &f->ranges[before - 1].next : list.first) = i;
+	++*list.n;
+	ranges_join(f, list, i);
+	if (*list.n <= RANGES_MAX)
 		return 0;
 	/* Too many pieces: what lies between them is counted as well. */
-	for (at = file->ranges; f->ranges[at - 1].next != NONE; at = f->ranges[at - 1].next)
+	for (at = *list.first; f->ranges[at - 1].next != NONE; at = f->ranges[at - 1].next)
 		;
-	f->ranges[file->ranges - 1].end = f->ranges[at - 1].end;
-	ranges_join(f, file, file->ranges);
+	f->ranges[*list.first - 1].end = f->ranges[at - 1].end;
+	ranges_join(f, list, *list.first);
 	return 0;
+}
+
+static void list_free(struct files *f, struct list list)
+{
+	while (*list.first != NONE) {
+		const uint32_t i = *list.first;
+
+		*list.first = f->ranges[i - 1].next;
+		range_free(f, i);
+	}
+	*list.n = 0;
+}
+
+/* How much of start..end lies in ranges of the list. */
+static uint64_t list_overlap(const struct files *f, struct list list, uint64_t start, uint64_t end)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = *list.first; i != NONE && f->ranges[i - 1].start < end; i = f->ranges[i - 1].next) {
+		const uint64_t from = f->ranges[i - 1].start > start ? f->ranges[i - 1].start : start;
+		const uint64_t to = f->ranges[i - 1].end < end ? f->ranges[i - 1].end : end;
+
+		sum += to > from ? to - from : 0;
+	}
+	return sum;
 }
 
 /* Device mappings are no part of rss_file, /dev/zero (anonymous shared memory) and /dev/shm are none. */
@@ -206,10 +240,18 @@ static int map_add(struct files *f, const struct procfs_map *map)
 			return -ENOMEM;
 		f->uses[f->n_uses++] = i;
 		f->users[f->n_users - 1].n++;
+		list_free(f, (struct list) { &file->own, &file->n_own });
 		file->seen_by = (uint32_t) f->n_users;
 		file->users++;
 	}
-	return file_extend(f, file, map->offset, map->offset + (map->end - map->start));
+	const uint64_t start = map->offset, end = map->offset + (map->end - map->start);
+	const struct list own = { &file->own, &file->n_own };
+	struct user *u = &f->users[f->n_users - 1];
+
+	u->twice += list_overlap(f, own, start, end);
+	if (list_extend(f, own, start, end) < 0)
+		return -ENOMEM;
+	return list_extend(f, (struct list) { &file->ranges, &file->n_ranges }, start, end);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
@@ -263,6 +305,30 @@ static int user_maps(struct processes *p, struct member *m)
 	return fd < 0 ? fd : maps_read(p, fd);
 }
 
+/* Which pages of a file a process has resident is not known: probably in proportion to what it maps of each, and the same ones as others
+ * that map the file. */
+static void resident_take(struct files *f, const struct user *u)
+{
+	uint64_t mapped = 0;
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < u->n; i++) {
+			struct file *file = &f->files[f->uses[u->from + i] - 1];
+			uint64_t bytes = 0, resident;
+
+			for (uint32_t r = file->own; r != NONE; r = f->ranges[r - 1].next)
+				bytes += f->ranges[r - 1].end - f->ranges[r - 1].start;
+			if (round == 0) {
+				mapped += bytes;
+				continue;
+			}
+			resident = u->rss_file < mapped ? (uint64_t) ((double) u->rss_file * ((double) bytes / (double) mapped)) : bytes;
+			if (resident > file->resident)
+				file->resident = resident;
+		}
+	}
+}
+
 /* One whose maps are not to be read is counted by its rss_file. Returns 1 if it has ended since the look that is to be told of, which
  * has its files: others may map them, too. */
 static int user_read(struct processes *p, struct member *m)
@@ -289,6 +355,8 @@ static int user_read(struct processes *p, struct member *m)
 		for (size_t i = 0; i < u->n; i++)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
+	resident_take(f, u);
+	m->twice = u->twice < m->rss_file ? u->twice : m->rss_file;
 	return !is_there && u->rss_file > 0;
 }
 
@@ -348,7 +416,14 @@ static uint64_t smallest_cut(struct files *f)
 	return total < all ? total : all;
 }
 
-int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost_ns)
+uint64_t processes_mapped_twice(const struct processes *p, uint32_t id)
+{
+	uint32_t i;
+
+	return map_get(&p->by_id, id, &i) ? p->members[i].twice : 0;
+}
+
+int processes_files(struct processes *p, struct files_read *ret)
 {
 	uint64_t began = thread_cpu_ns();
 	struct files *f = p->files;
@@ -369,7 +444,11 @@ int processes_files(struct processes *p, uint64_t *ret_bytes, uint64_t *ret_cost
 			return r;
 		ended |= r;
 	}
-	*ret_bytes = smallest_cut(f);
-	*ret_cost_ns = thread_cpu_ns() - began;
+	*ret = (struct files_read) { .most_bytes = smallest_cut(f) };
+	for (size_t i = 0; i < f->n_files; i++)
+		ret->likely_bytes += f->files[i].resident;
+	if (ret->likely_bytes > ret->most_bytes)
+		ret->likely_bytes = ret->most_bytes;
+	ret->cost_ns = thread_cpu_ns() - began;
 	return ended;
 }

@@ -55,6 +55,8 @@ struct member {
 	unsigned got;            /* PROCESSES_*: what this read brought */
 	uint32_t silent;         /* bit metric - M_PROC_RSS: "unknown" was said already */
 	uint64_t rss, rss_file;  /* bytes, last reading */
+	struct maybe pss_anon;   /* of the last PSS pass */
+	uint64_t twice;          /* of rss_file, so much may be pages that it maps more than once, by its maps as read last */
 	uint64_t rss_at_marks;   /* rss when status was read last */
 	uint64_t stirs_at_marks; /* and what stat had counted of it then: processor time, faults */
 	unsigned slept;          /* turns since then that found neither changed */

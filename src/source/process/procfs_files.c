@@ -55,6 +55,7 @@ int procfs_rollup_parse(const char *text, struct procfs_rollup *ret)
 	if (parse_key(text, "Private_Clean", &clean) < 0 || parse_key(text, "Private_Dirty", &dirty) < 0 ||
 		__builtin_add_overflow(clean, dirty, &r.private))
 		return -EBADMSG;
+	r.pss_anon = parse_key(text, "Pss_Anon", &clean) < 0 ? UNKNOWN : known_unsigned(clean);
 	*ret = r;
 	return 0;
 }

@@ -28,6 +28,7 @@ int procfs_io_parse(const char *text, struct procfs_io *ret);
 struct procfs_rollup {
 	uint64_t rss, pss;
 	uint64_t private, shared; /* Clean + Dirty */
+	struct maybe pss_anon;    /* the anonymous part of pss: Linux 5.4 or newer */
 };
 int procfs_rollup_parse(const char *text, struct procfs_rollup *ret);
 

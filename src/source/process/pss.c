@@ -14,6 +14,7 @@ static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct 
 	member_tell(m, M_PROC_PSS, known_unsigned(r->pss), out);
 	member_tell(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
 	member_tell(m, M_PROC_SHARED, known_unsigned(r->shared), out);
+	m->pss_anon = r->pss_anon;
 }
 
 /* Returns whether it could be had: false makes the pass invalid. */
@@ -117,6 +118,13 @@ static uint64_t sizes_moved(struct processes *p)
 		moved += m->rss > before ? m->rss - before : before - m->rss;
 	}
 	return moved;
+}
+
+struct maybe processes_pss_anon(const struct processes *p, uint32_t id)
+{
+	uint32_t i;
+
+	return map_get(&p->by_id, id, &i) ? p->members[i].pss_anon : UNKNOWN;
 }
 
 int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret, struct framebuf *out)

@@ -42,6 +42,10 @@ struct taskstats {
 	struct group *late;
 	size_t n_late, cap_late;
 	struct map late_ids; /* of those, by pid; 0: not known yet */
+	struct taskstats_record *received;
+	size_t n_received, cap_received;
+	uint64_t received_ns;    /* when all that was there had been received */
+	int error;               /* the kernel sends no more */
 };
 
 void taskstats_precede(struct taskstats *t)
@@ -56,7 +60,7 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
-	t->opened_ns = clock_boot_ns();
+	t->opened_ns = t->received_ns = clock_boot_ns();
 	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
@@ -74,6 +78,7 @@ void taskstats_close(struct taskstats *t)
 	map_done(&t->by_tgid);
 	free(t->groups);
 	free(t->late);
+	free(t->received);
 	free(t);
 }
 
@@ -132,6 +137,9 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	/* A thread tells when it began itself: its process began then or before. */
 	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
 		sum->start_wall_s = r->start_wall_s;
+	sum->after_ns = r->after_ns;
+	sum->received_ns = r->received_ns;
+	sum->lived_ns = r->lived_ns;
 	sum->ppid = r->ppid;
 	sum->uid = r->uid;
 	if (r->pid == r->tgid || !g->first_seen) /* a thread has a name of its own */
@@ -187,8 +195,13 @@ static struct maybe status_of(const struct taskstats *t, const struct group *g)
 	return known((int32_t) (g->sum.status != 0 ? g->sum.status : g->last_status));
 }
 
+static uint64_t run_time(const struct processes *p, uint64_t boot_ns)
+{
+	return boot_ns > p->env.start_boot_ns ? boot_ns - p->env.start_boot_ns : 0;
+}
+
 /* Tells of the end of the process that is called id in this run. */
-static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
+static void end_tell(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
 	const struct maybe status = status_of(t, g);
@@ -210,6 +223,8 @@ static void end_tell(struct taskstats *t, const struct group *g, uint32_t id, ui
 		.cpu_system_ns = value_of(r->system_ns, whole && r->run_ns > 0),
 		.faults_minor = value_of(r->faults_minor, whole),
 		.io = taskstats_io_facts(&r->io, has_io),
+		.from_ns = r->lived_ns > 0 ? run_time(p, r->after_ns - (r->lived_ns < r->after_ns ? r->lived_ns : r->after_ns)) : 0,
+		.until_ns = run_time(p, r->received_ns),
 	};
 	if (g->first_seen) {
 		memcpy(end.name, r->name, sizeof(end.name));
@@ -234,7 +249,7 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 	uint32_t id = member_id(p, g, &start_ns);
 
 	if (id != 0 && !is_recorders(p, &g->sum))
-		end_tell(t, g, id, start_ns, out);
+		end_tell(t, p, g, id, start_ns, out);
 	return id != 0;
 }
 
@@ -308,7 +323,7 @@ static void late_take(struct taskstats *t, struct processes *p, size_t n, struct
 		if (i >= n || g->waits)
 			t->late[kept++] = *g;
 		else if (g->id != 0 && !is_recorders(p, &g->sum))
-			end_tell(t, g, g->id, g->start_ns, out);
+			end_tell(t, p, g, g->id, g->start_ns, out);
 	}
 	map_done(&t->late_ids);
 	t->n_late = kept;
@@ -364,27 +379,41 @@ bool taskstats_waits(const struct taskstats *t)
 	return t->n_late > 0;
 }
 
+void taskstats_receive(struct taskstats *t)
+{
+	const uint64_t after = t->received_ns;
+	struct taskstats_record record;
+	int r = 0;
+
+	t->received_ns = clock_boot_ns();
+	for (int i = 0; i < MESSAGES_MAX && t->error == 0; i++) {
+		r = taskstats_socket_next(&t->socket, &record);
+		if (r == -EAGAIN)
+			break;
+		if (r < 0 && r != -ENOBUFS)
+			t->error = r; /* those that came before it count all the same */
+		t->lossy |= r < 0;
+		if (r <= 0)
+			continue;
+		record.after_ns = after;
+		record.received_ns = t->received_ns;
+		if (vec_room(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
+			t->lossy = true;
+		else
+			t->received[t->n_received++] = record;
+	}
+}
+
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
 {
 	const size_t waited = t->n_late;
-	int error = 0;
 
-	for (int i = 0; i < MESSAGES_MAX; i++) {
-		struct taskstats_record record;
-		const int r = taskstats_socket_next(&t->socket, &record);
-
-		if (r == -EAGAIN)
-			break;
-		if (r < 0 && r != -ENOBUFS) {
-			error = r; /* those that came before it are told all the same */
-			break;
-		}
-		t->lossy |= r < 0;
-		if (r > 0)
-			record_take(t, p, &record, out);
-	}
+	taskstats_receive(t);
+	for (size_t i = 0; i < t->n_received; i++)
+		record_take(t, p, &t->received[i], out);
+	t->n_received = 0;
 	late_take(t, p, waited, out);
-	if (error < 0)
-		return error;
+	if (t->error < 0)
+		return t->error;
 	return t->lossy || out->error < 0 ? -ENOBUFS : 0;
 }

@@ -45,6 +45,8 @@ struct taskstats_record {
 	bool is_last;            /* no thread of the process is left */
 	uint32_t status;         /* as waitpid gives it; of the thread (before version 12, 0 but for the first) */
 	uint64_t start_wall_s;   /* since 1970 */
+	uint64_t after_ns, received_ns; /* CLOCK_BOOTTIME between which it ended (taskstats.c) */
+	uint64_t lived_ns;       /* since the process began, with its last thread; 0: unknown (before version 12) */
 	uint64_t hwm_bytes;      /* of the process's memory; 0: not kept */
 	uint64_t run_ns;         /* processor time, exact; 0: not kept */
 	uint64_t user_ns, system_ns; /* sampled by the timer */

@@ -98,7 +98,8 @@ static void a_job_is_seen_as_it_is_read(void **state)
 	assert_int_equal(hiw_recorder_start(r, child.pid, NULL), 0);
 	assert_true(w.child);
 	assert_int_equal(w.births, 1);
-	steps(r, 5);
+	for (int i = 0; i < 1000 && w.totals < 5; i++) /* exit records of others wake it, too */
+		steps(r, 1);
 	assert_int_equal(hiw_recorder_mark(r, "now"), 0);
 	assert_int_equal(hiw_recorder_end(r, NULL), 0);
 	assert_int_equal(hiw_recorder_mark(r, "too late"), -ESRCH);

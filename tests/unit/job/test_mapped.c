@@ -54,7 +54,7 @@ static void look(struct rig *r, int64_t main_anon, int64_t main_shared, int64_t 
 	push(r);
 	faults(r, 1, (main_anon + main_shared) / PAGE);
 	each_faults(r, minor);
-	job_files_done(r->job, (uint64_t) main_shared);
+	job_files_done(r->job, (uint64_t) main_shared, (uint64_t) main_shared);
 	tick(r);
 }
 
@@ -80,17 +80,6 @@ static void test_reading_what_is_shared_copies_nothing(void **state)
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 402 * MB);
 }
 
-/* Faults are read behind the memory: until the next look nobody knows what they brought. */
-static void test_faults_run_ahead_of_what_they_map(void **state)
-{
-	struct rig *r = *state;
-
-	parent_and_children(r);
-	look(r, 200 * MB, 200 * MB, 200 * MB, 10 * MB, 150 * MB / PAGE);
-	assert_within(last(r, M_JOB_RAM), 400 * MB, 404 * MB);
-	look(r, 200 * MB, 200 * MB, 200 * MB, 200 * MB, 200 * MB / PAGE);
-	assert_within(most(r, M_JOB_RAM), 400 * MB, 404 * MB);
-}
 
 static void test_copies_are_told_by_the_next_look_at_the_latest(void **state)
 {
@@ -111,16 +100,6 @@ static void test_who_maps_nothing_copies(void **state)
 	assert_int_equal(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 150 * MB);
 }
 
-/* Its code and its libraries come in pieces, so that most of a new child's few faults are copies. */
-static void test_a_start_maps_in_pieces(void **state)
-{
-	struct rig *r = *state;
-
-	parent_and_children(r);
-	look(r, 200 * MB, 200 * MB, 200 * MB, 8 * MB, 2 * MB / PAGE);
-	look(r, 200 * MB, 200 * MB, 200 * MB, 8 * MB, 2 * MB / PAGE);
-	assert_int_equal(most(r, M_JOB_RAM), 400 * MB + CHILDREN * (2 * MB - 8 * MB / 16));
-}
 
 /* What main filled is memory of its own, however much it maps behind that by few faults. */
 static void test_what_was_filled_is_not_what_was_mapped(void **state)
@@ -179,10 +158,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_writing_what_is_shared_copies_nothing),
 		RIG_TEST(test_reading_what_is_shared_copies_nothing),
-		RIG_TEST(test_faults_run_ahead_of_what_they_map),
 		RIG_TEST(test_copies_are_told_by_the_next_look_at_the_latest),
 		RIG_TEST(test_who_maps_nothing_copies),
-		RIG_TEST(test_a_start_maps_in_pieces),
 		RIG_TEST(test_what_was_filled_is_not_what_was_mapped),
 		RIG_TEST(test_who_ends_takes_with_it_what_it_mapped),
 		RIG_TEST(test_main_is_none_of_the_others),

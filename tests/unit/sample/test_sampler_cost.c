@@ -234,6 +234,7 @@ static void without_credit_there_is_no_pass(void **state)
 	(void) state;
 	put_machine(&t, 4, 50000);
 	machine_start(&r, &t, true);
+	steps(&r, 1); /* a pass waits until sizes rest */
 	const int64_t before = passes(&r);
 	const int64_t left = r.s->pss.credit_ns;
 
@@ -252,7 +253,7 @@ static void without_credit_there_is_no_pass(void **state)
 	r.s->pss.credit_ns = 100 * (int64_t) MS;
 	for (int k = 0; k < 4; k++)
 		put_process(&t, FIRST_PID + k, k ? FIRST_PID : 1, 200000);
-	steps(&r, 1);
+	steps(&r, 8);
 	counting = false;
 	assert_int_equal(passes(&r), before + 1);
 	rig_done(&r);

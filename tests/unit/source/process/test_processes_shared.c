@@ -108,13 +108,14 @@ static void share_and_wait(const struct child *c, void *arg)
 
 static uint64_t files_of(struct bench *b)
 {
-	uint64_t bytes = 0, cost = 0;
+	struct files_read files = { 0 };
 
 	/* Twice: what is kept between two calls must not matter. */
-	assert_int_equal(processes_files(b->p, &bytes, &cost), 0);
-	assert_int_equal(processes_files(b->p, &bytes, &cost), 0);
-	assert_true(cost > 0);
-	return bytes;
+	assert_int_equal(processes_files(b->p, &files), 0);
+	assert_int_equal(processes_files(b->p, &files), 0);
+	assert_true(files.cost_ns > 0);
+	assert_true(files.likely_bytes <= files.most_bytes);
+	return files.most_bytes;
 }
 
 static void one_shared_mapping_counts_once(void **state)
@@ -176,7 +177,8 @@ static void files_of_who_has_just_ended_count(void **state)
 	static char name[] = "data";
 	struct child children[2];
 	struct bench b;
-	uint64_t bytes, cost;
+	uint64_t bytes = 0;
+	struct files_read files = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < 2; i++) {
@@ -188,7 +190,8 @@ static void files_of_who_has_just_ended_count(void **state)
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
 	(void) kill(children[1].pid, SIGKILL);
 	zombie_wait(children[1].pid);
-	assert_int_equal(processes_files(b.p, &bytes, &cost), 1);
+	assert_int_equal(processes_files(b.p, &files), 1);
+	bytes = files.most_bytes;
 	assert_true(bytes >= 40 * MIB && bytes < 40 * MIB + LIBRARIES);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
 	bytes = files_of(&b);
@@ -284,7 +287,7 @@ static bool unknown_in(const struct framebuf *out, enum metric metric, uint32_t 
 
 static void a_hostile_proc(void **state)
 {
-	uint64_t bytes, cost;
+	struct files_read files = { 0 };
 	const char *why;
 	struct pss_pass pass = { .valid = true };
 	struct bench b;
@@ -332,8 +335,8 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(processes_pss(b.p, 0, &pass, &b.out), 0);
 	assert_false(pass.valid);
 	assert_int_equal(value_in(&b.out, M_PROC_PSS, 1), 1024 * 1024);
-	assert_int_equal(processes_files(b.p, &bytes, &cost), 0);
-	assert_true(bytes >= 2 * 4096);
+	assert_int_equal(processes_files(b.p, &files), 0);
+	assert_true(files.most_bytes >= 2 * 4096);
 	assert_int_equal(processes_reset_mark(b.p, 1), -EROFS);
 	bench_end(&b);
 }

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What happens to the members of a job, as far as the estimator of combined memory cares.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "job/memory/internal.h"
+
+struct memory *memory_new(const struct memory_config *config)
+{
+	struct memory *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->config = *config;
+	m->open.later[MEMORY_ALL] = m->open.later[MEMORY_DESCENDANTS] = INT64_MAX;
+	m->sample = m->first = m->faults_known = m->huge_known = 1;
+	return m;
+}
+
+void memory_free(struct memory *m)
+{
+	if (!m)
+		return;
+	map_done(&m->by_id);
+	free(m->procs);
+	free(m->families);
+	free(m->lives);
+	free(m->unsampled);
+	free(m);
+}
+
+/* ---- processes ---------------------------------------------------------------------------------------------------------- */
+
+/* Cheap where processes are asked for in the order of the last time. */
+static struct proc *proc_find(struct memory *m, uint32_t id)
+{
+	uint32_t place;
+
+	for (size_t k = m->hint; k < m->n_procs && k < m->hint + 2; k++) {
+		if (m->procs[k].id == id) {
+			m->hint = k;
+			return &m->procs[k];
+		}
+	}
+	if (id == 0 || !map_get(&m->by_id, id, &place))
+		return NULL;
+	m->hint = place;
+	return &m->procs[place];
+}
+
+static struct proc *living(struct memory *m, uint32_t id)
+{
+	struct proc *p = proc_find(m, id);
+
+	return p && !p->has_ended ? p : NULL;
+}
+
+static void proc_remove(struct memory *m, struct proc *p)
+{
+	map_remove(&m->by_id, p->id);
+	*p = m->procs[--m->n_procs];
+	if (p < &m->procs[m->n_procs]) /* the key is there: nothing is allocated */
+		(void) map_put(&m->by_id, p->id, (uint32_t) (p - m->procs));
+}
+
+static struct proc *proc_make(struct memory *m, uint32_t id)
+{
+	if (vec_room(&m->procs, &m->cap_procs, m->n_procs, sizeof(*m->procs), PROCS_MAX) < 0 ||
+		map_put(&m->by_id, id, (uint32_t) m->n_procs) < 0)
+		return NULL;
+	m->procs[m->n_procs] = (struct proc) { .id = id, .family = NO_FAMILY };
+	return &m->procs[m->n_procs++];
+}
+
+int memory_birth(struct memory *m, const struct memory_birth *birth)
+{
+	struct proc *p = proc_find(m, birth->id), *parent;
+
+	if (p)
+		return 0;
+	p = proc_make(m, birth->id);
+	if (!p) {
+		m->is_sampled = true;
+		return -ENOMEM;
+	}
+	p->parent = birth->parent;
+	p->program = birth->program;
+	p->is_main = birth->is_main;
+	p->has_execed = birth->is_new;
+	p->family = family_new(m);
+	m->n_living++;
+	m->is_added = false;
+	parent = proc_find(m, birth->parent);
+	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
+	parent = living(m, birth->parent);
+	if (parent && birth->is_new)
+		p->lost_hwm = larger(parent->top, parent->hwm);
+	m->has_fallen |= birth->is_new && !birth->is_main; /* it was a copy before */
+	if (birth->is_new)
+		family_found(m, p);
+	else if (parent && parent->program != 0 && parent->program == p->program)
+		family_join(m, parent, p, birth->forked_ns);
+	return p->family == NO_FAMILY ? -ENOMEM : 0;
+}
+
+/* It has none of its memory any more. */
+static void memory_leaves(struct memory *m, struct proc *p)
+{
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
+		m->files_left[s] += p->file_then;
+		m->left[s] += p->is_early ? 0 : p->rss_then;
+	}
+	p->left = p->rss_then;
+	p->rss_then = p->file_then = 0;
+}
+
+/* Its mark is lost: it was as large as known at most, and what its faults have brought since its last mark. */
+static void program_leaves(const struct memory *m, struct proc *p, int64_t faults)
+{
+	const int64_t brought = m->config.page_bytes * larger(faults - p->faults_at_hwm, 0);
+
+	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + brought);
+}
+
+int memory_exec(struct memory *m, uint32_t id, uint64_t program)
+{
+	struct proc *p = living(m, id);
+
+	if (!p)
+		return 0;
+	program_leaves(m, p, p->faults);
+	p->has_execed = true;
+	p->program = program;
+	p->hwm = p->top = p->twice = 0;
+	memory_leaves(m, p);
+	m->has_fallen = true;
+	m->is_added = false;
+	family_leave(m, p, false);
+	p->has_forked = p->gives_back = false;
+	p->family = family_new(m);
+	if (p->family == NO_FAMILY)
+		return -ENOMEM;
+	family_found(m, p);
+	return 0;
+}
+
+static void sample_begin(struct memory *m, uint32_t id)
+{
+	if (m->is_sampling)
+		return;
+	m->is_sampling = true;
+	m->first_read = id;
+	m->huge_before = m->huge;
+}
+
+/* A fork has what its parent had. */
+static void given_take(struct memory *m, struct proc *p, int64_t anon)
+{
+	const struct proc *parent = living(m, p->parent);
+
+	p->anon_at_anchor = parent && parent->is_read ? smaller(anon, anon_of(parent)) : anon;
+	p->is_given = false;
+}
+
+/* It was a copy of its parent before it ran its program; how large that was may be known by now. */
+static void parent_counts(struct memory *m, struct proc *p)
+{
+	const struct proc *parent = proc_find(m, p->parent);
+
+	p->lost_hwm = larger(p->lost_hwm, parent ? larger(parent->top, parent->hwm) : 0);
+}
+
+void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
+{
+	struct proc *p = living(m, id);
+	bool is_again;
+
+	if (!p)
+		return;
+	sample_begin(m, id);
+	m->is_added = false;
+	if (!p->is_read && p->is_given)
+		given_take(m, p, larger(rss - file, 0));
+	if (!p->is_read && p->has_execed && !p->is_main)
+		parent_counts(m, p);
+	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
+	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
+	is_again = p->is_read && p->read_seq == m->sample;
+	p->is_read = true;
+	p->read_seq = m->sample;
+	p->rss = rss;
+	p->file = smaller(file, rss);
+	p->faults_before = p->faults;
+	p->top = larger(p->top, rss);
+	m->has_fallen |= !is_again && is_below(p); /* its mark may have been read in between */
+	p->rss_most = larger(p->rss_most, rss);
+}
+
+void memory_time(struct memory *m, uint64_t time_ns)
+{
+	m->now_ns = time_ns;
+}
+
+void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own)
+{
+	struct proc *p = living(m, id);
+
+	/* How large its program before the present one was tell its faults, which come first. */
+	if (!p || !p->is_read || (p->has_execed && !p->is_main))
+		return;
+	interval_mark(m, p, &(struct mark) { .hwm = hwm, .faults = p->faults, .until_ns = m->now_ns, .is_burst = is_own && hwm > p->hwm });
+	m->marks_read = m->sample;
+	p->hwm = hwm;
+	p->hwm_seq = m->sample;
+}
+
+void memory_faults(struct memory *m, uint32_t id, int64_t faults)
+{
+	struct proc *p = living(m, id);
+
+	if (!p)
+		return;
+	family_faults(m, p, faults);
+	/* A program of its own that was just found: until now its faults brought all that it had, but for files and what it was before. */
+	if (p->first_ns == 0 && p->is_read && p->has_execed) {
+		p->first_ns = m->now_ns;
+		p->first_bytes = m->config.page_bytes * faults + larger(p->file, p->lost_hwm);
+	}
+	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
+	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
+		p->lost_hwm += m->config.page_bytes * larger(faults - p->faults, 0);
+	p->has_execed = false;
+	p->faults = larger(p->faults, faults);
+	p->has_faults = true;
+	p->faults_seq = m->sample;
+	m->is_added = false;
+}
+
+void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
+{
+	struct proc *p = living(m, id);
+
+	if (!p)
+		return;
+	p->twice = bytes; /* it may touch them later */
+	m->is_mapped_twice |= smaller(bytes, p->file) > MIB;
+	m->is_added = false;
+}
+
+/* ---- ends ----------------------------------------------------------------------------------------------------------------- */
+
+/* No sample found it. A copy of its parent has its parent's pages, and what its faults brought; what exceeds its parent's size is its own
+ * in any case. A program of its own was its parent's copy before its exec. */
+static void unsampled_take(struct memory *m, struct proc *p, const struct memory_end *end)
+{
+	const struct proc *parent = proc_find(m, p->parent);
+	const int64_t hwm = end->hwm.value, page = m->config.page_bytes, had = parent ? larger(parent->top, parent->hwm) : 0;
+	const int64_t faults = end->faults.known ? end->faults.value : hwm / page;
+	const int64_t more = larger(hwm - had, 0);
+	struct burst burst = { .excess = hwm, .probable = hwm, .faults = faults, .is_explained = true };
+
+	p->unmarked_ns = end->from_ns;
+	if (end->is_copy) {
+		burst.probable = smaller(larger(faults * page, parent && parent->is_read ? more : 0), hwm);
+		burst.excess = smaller(hwm, faults * page + more);
+	} else if (!p->is_main) {
+		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
+	}
+	m->lives_lost |= !end->is_copy && !end->faults.known; /* what it was before its exec is not known */
+	interval_burst(m, p, hwm, &burst);
+	p->top = hwm; /* all of it is counted */
+}
+
+/* How large its parent was tells the sample that follows. Without memory for it, now. */
+static bool unsampled_waits(struct memory *m, const struct memory_end *end)
+{
+	if (m->is_closing || vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), LIVES_MAX) < 0)
+		return false;
+	m->unsampled[m->n_unsampled++] = *end;
+	return true;
+}
+
+/* Its memory goes a while after its record has come: at 8 GB/s, once it runs again. A copy of its parent has few pages of its own. */
+static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
+{
+	const int64_t hwm = larger(end->hwm.value, 0);
+	const int64_t own = end->is_copy && end->faults.known ? smaller(hwm, m->config.page_bytes * end->faults.value) : hwm;
+
+	return 4000000 + (uint64_t) larger(own, hwm / 16) / 8;
+}
+
+static void record_take(struct memory *m, struct proc *p, const struct memory_end *end)
+{
+	const uint64_t until_ns = end->until_ns + release_ns(m, end);
+
+	if (end->is_renamed)
+		program_leaves(m, p, end->faults.value);
+	else if (p->is_read && p->has_execed && !p->is_main)
+		p->lost_hwm += m->config.page_bytes * larger(end->faults.value - p->faults, 0);
+	if (end->is_renamed)
+		p->hwm = p->top = 0;
+	if (!p->is_read && end->is_own)
+		unsampled_take(m, p, end);
+	else if (p->is_read && end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
+		p->unmarked_ns = end->from_ns;
+	interval_mark(m, p, &(struct mark) {
+		.hwm = end->hwm.value,
+		.faults = end->faults.known ? end->faults.value : p->faults,
+		.until_ns = until_ns,
+		.is_burst = end->is_own && end->hwm.value > p->hwm,
+	});
+	p->hwm = larger(p->hwm, end->hwm.value);
+	/* It was gone before any size of the present sample was read. */
+	p->is_early = until_ns <= m->now_ns;
+	for (enum memory_set s = MEMORY_ALL; p->is_early && s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++)
+		m->left[s] = larger(m->left[s] - p->left, 0);
+	p->left = 0;
+}
+
+static void leave(struct memory *m, struct proc *p, bool is_counted)
+{
+	p->has_ended = true;
+	m->is_added = false;
+	m->n_living--;
+	memory_leaves(m, p);
+	m->has_fallen = true; /* however small it was in its last sample */
+	family_leave(m, p, is_counted);
+}
+
+void memory_end(struct memory *m, const struct memory_end *end)
+{
+	struct proc *p = proc_find(m, end->id);
+
+	if (!p || p->is_over)
+		return;
+	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
+		if (!p->has_ended)
+			leave(m, p, false);
+		return;
+	}
+	if (end->hwm.known)
+		record_take(m, p, end);
+	if (end->faults.known)
+		memory_faults(m, end->id, end->faults.value);
+	if (!p->has_ended)
+		leave(m, p, end->faults.known);
+	if (end->is_awaited && !end->hwm.known && !m->records_lost)
+		return;
+	if (!end->hwm.known)
+		interval_lost(m, p);
+	p->is_over = true;
+	m->has_over = true;
+}
+
+void unsampled_settle(struct memory *m)
+{
+	m->is_closing = true;
+	for (size_t k = 0; k < m->n_unsampled; k++)
+		memory_end(m, &m->unsampled[k]);
+	m->n_unsampled = 0;
+	m->is_closing = false;
+	for (size_t k = m->has_over ? m->n_procs : 0; k-- > 0;) {
+		if (m->procs[k].is_over)
+			proc_remove(m, &m->procs[k]);
+	}
+	m->has_over = false;
+}
+
+void memory_records_lost(struct memory *m)
+{
+	m->records_lost = true;
+	for (size_t k = m->n_procs; k-- > 0;) {
+		struct proc *p = &m->procs[k];
+
+		if (!p->has_ended || p->is_over)
+			continue;
+		interval_lost(m, p);
+		proc_remove(m, p);
+	}
+}
+
+/* By what it was larger than any that is known to be so large, it may have been beside the others. One that no sample found may have been there
+ * beside anything. */
+void memory_some_process(struct memory *m, int64_t bytes, bool no_main)
+{
+	const int64_t known = larger(m->low_peak[MEMORY_ALL], m->low[MEMORY_ALL]);
+
+	m->some_more = larger(m->some_more, bytes - known);
+	m->low[MEMORY_ALL] = larger(m->low[MEMORY_ALL], bytes);
+	if (!no_main)
+		return;
+	m->low[MEMORY_DESCENDANTS] = larger(m->low[MEMORY_DESCENDANTS], bytes);
+	m->is_sampled |= m->records_lost;
+}
+
+/* ---- the machine -------------------------------------------------------------------------------------------------------- */
+
+void memory_huge(struct memory *m, int64_t count)
+{
+	if (m->huge_seq == 0) /* what was given out before is nobody's here */
+		m->huge = m->huge_before = m->huge_then = count;
+	m->huge = larger(m->huge, count);
+	m->huge_seq = m->sample;
+	m->is_added = false;
+}
+
+void memory_machine(struct memory *m, int64_t bytes)
+{
+	m->machine = maybe_max(m->machine, known(bytes));
+}
+
+void memory_cgroup(struct memory *m, int64_t anon)
+{
+	m->cgroup = known(anon);
+}
+
+void memory_files(struct memory *m, int64_t most, int64_t likely)
+{
+	m->files = known(most);
+	m->files_likely = likely;
+	for (size_t k = 0; k < m->n_procs; k++)
+		m->procs[k].file_at_files = m->procs[k].file;
+	m->is_added = false;
+}
+
+/* ---- PSS passes ----------------------------------------------------------------------------------------------------------- */
+
+void memory_pss(struct memory *m, const struct memory_pss *pss)
+{
+	struct proc *p = living(m, pss->id);
+
+	if (!p)
+		return;
+	m->pass.sum[MEMORY_ALL] += pss->pss;
+	m->pass.sum[MEMORY_DESCENDANTS] += p->is_main ? 0 : pss->pss;
+	m->pass.main_private += p->is_main ? pss->private : 0;
+	m->pass.lacks_anon |= pss->anon < 0;
+	p->pss_anon = larger(pss->anon, 0);
+}
+
+/* A spoilt pass is tried again, thrice at one size. */
+static void pass_count(struct memory *m, bool valid)
+{
+	m->growth.waited = 0;
+	if (!valid && ++m->growth.tries < 3)
+		return;
+	m->growth.passed = larger(m->growth.passed, m->sum.rss_sum);
+	if (m->growth.still > 0)
+		m->growth.passed = larger(m->growth.passed, m->growth.top);
+	m->growth.tries = 0;
+}
+
+void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grown[MEMORY_SETS])
+{
+	struct pass *pass = &m->pass;
+
+	if (valid) {
+		pass->is_fresh = pass->is_valid = true;
+		pass->moved = moved + larger(grown[MEMORY_ALL], 0);
+		/* What main shares with the others counts for them whole. */
+		pass->held[MEMORY_ALL] = larger(pass->sum[MEMORY_ALL] - grown[MEMORY_ALL], 0);
+		pass->held[MEMORY_DESCENDANTS] = larger(larger(pass->sum[MEMORY_DESCENDANTS],
+			pass->sum[MEMORY_ALL] - pass->main_private) - grown[MEMORY_DESCENDANTS], 0);
+		for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++)
+			pass->low[s] = larger(pass->sum[s] - moved - larger(grown[s], 0), 0);
+	}
+	if (valid && !pass->lacks_anon && m->config.ours && is_on(m, MEMORY_RULE_PASS))
+		families_pass(m, m->now_ns);
+	m->is_added = false;
+	pass_count(m, valid);
+	pass->sum[MEMORY_ALL] = pass->sum[MEMORY_DESCENDANTS] = pass->main_private = 0;
+	pass->lacks_anon = false;
+}

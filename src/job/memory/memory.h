@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The estimator of combined memory: how much RAM all processes of a job used at one instant, shared pages once.
+ *
+ * The truth it looks for is the number of distinct resident pages (anonymous, shared memory, mapped files) that at least one
+ * member maps. The kernel does not report that number; it reports the resident size (RSS) of each process, its high-water
+ * mark (hwm), its page faults, and, slowly, proportional set sizes (PSS). docs/memory.md explains the rules by which the
+ * estimator bounds the truth from these:
+ *
+ *   low       the largest single process; a valid PSS pass; the anonymous memory of a cgroup that the job has to itself
+ *   high      for each interval between two totals the smallest of what applies, for the job the largest of these:
+ *             families (a), faults since the last total (b), high-water marks of who was alive (c), what the machine
+ *             has mapped (d)
+ *   estimate  inside both: families with the faults that probably brought memory, corrected by PSS passes
+ *
+ * Calls come in the order of events: births, execs, sizes, marks, faults and ends as they are read, passes, then a total.
+ * A total closes an interval. An interval is settled, and its high bound final, once the high-water marks of all processes
+ * that lived in it are known, or known to be lost.
+ *
+ * All sizes are bytes, all times nanoseconds since the run's start. Unknown processes are ignored. Not thread-safe; one
+ * estimator belongs to one thread at a time. The estimator reads nothing itself and keeps no pointer to anything of its caller.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/maybe.h"
+
+/* Whose memory: all members, or all but the main process. */
+enum memory_set {
+	MEMORY_ALL,
+	MEMORY_DESCENDANTS,
+	MEMORY_SETS
+};
+
+/* Rules that can be switched off, to show what each is worth (tests/truth/scoreboard --ablation). */
+enum memory_rule {
+	MEMORY_RULE_FAMILIES = 1 << 0,  /* (a): fork families; without it each process counts whole */
+	MEMORY_RULE_FAULTS = 1 << 1,    /* (b): faults since the last total */
+	MEMORY_RULE_LIFETIMES = 1 << 2, /* (c): high-water marks of processes alive at one time */
+	MEMORY_RULE_MACHINE = 1 << 3,   /* (d): what the whole machine has mapped */
+	MEMORY_RULE_PASS = 1 << 4,      /* PSS passes correct high and estimate, too */
+	MEMORY_RULE_FILES = 1 << 5,     /* files and shared memory count once, at most at their mapped extent */
+	MEMORY_RULE_MAPPING = 1 << 6,   /* estimate: faults that mapped files brought no anonymous memory */
+	MEMORY_RULE_GROWTH = 1 << 8,    /* memory that only grew was never more than a later total allows */
+	MEMORY_RULE_BURSTS = 1 << 7,    /* high-water marks above every sample raise high and estimate */
+};
+
+struct memory_config {
+	int64_t page_bytes;      /* the most that one fault brings of anonymous memory, PMD huge pages apart */
+	int64_t huge_bytes;      /* a PMD huge page; 0: none */
+	int64_t machine_bytes;   /* memory of the machine; 0: unknown */
+	int64_t rss_error_bytes; /* how far the RSS of one process may be off */
+	bool ours;               /* hiwater started the job: no process outside it shares its anonymous pages */
+	unsigned without;        /* enum memory_rule: switched off */
+};
+
+struct memory *memory_new(const struct memory_config *config); /* NULL: out of memory */
+void memory_free(struct memory *m);
+
+/* ---- what happens ----------------------------------------------------------------------------------------------------- */
+
+struct memory_birth {
+	uint32_t id, parent;     /* parent: 0 if it is no member */
+	uint64_t program;        /* equal for two processes that share pages since a fork (procfs startstack); 0: has no memory */
+	uint64_t forked_ns;      /* when it was forked, at the earliest */
+	bool is_main;
+	bool is_new;             /* it had no memory of its own before hiwater saw it: it began with an exec in this run */
+};
+/* Returns 0 or -ENOMEM. */
+int memory_birth(struct memory *m, const struct memory_birth *birth);
+/* It runs another program: its old memory is gone. Returns 0 or -ENOMEM. */
+int memory_exec(struct memory *m, uint32_t id, uint64_t program);
+
+/* What follows happens at that time. */
+void memory_time(struct memory *m, uint64_t time_ns);
+/* RSS, and the part of it that is mapped files and shared memory. */
+void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file);
+/* High-water mark of its present program. is_own: the process was so large in this run. */
+void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own);
+/* Page faults of the process itself since its birth, minor and major. */
+void memory_faults(struct memory *m, uint32_t id, int64_t faults);
+/* Of its files and shared memory, so many bytes may be pages that it maps more than once. */
+void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes);
+
+struct memory_end {
+	uint32_t id;
+	struct maybe hwm;        /* of its last program, from the kernel's exit record, or more; known: it lived at most ... */
+	uint64_t from_ns;        /* ... from here, */
+	uint64_t until_ns;       /* to here */
+	struct maybe faults;     /* own faults of its whole life */
+	bool is_own;             /* it was as large as hwm in this run */
+	bool is_renamed;         /* hwm is of another program than samples found */
+	bool is_copy;            /* it never called exec after its fork, by its exit record */
+	bool is_awaited;         /* its exit record has not come yet, and will: a second call follows */
+};
+void memory_end(struct memory *m, const struct memory_end *end);
+/* Exit records were lost, or are not to be had. Intervals from now on are bounded without high-water marks of the ended. */
+void memory_records_lost(struct memory *m);
+
+/* Some process of the job, none known to be, was so large (ru_maxrss); no_main: it was a descendant. */
+void memory_some_process(struct memory *m, int64_t bytes, bool no_main);
+
+/* Huge pages that the machine has given out so far. */
+void memory_huge(struct memory *m, int64_t count);
+/* What the whole machine has mapped (AnonPages + Mapped), read in the sample that the next total ends. */
+void memory_machine(struct memory *m, int64_t bytes);
+/* Anonymous memory charged to a cgroup that has no other processes than the job's and hiwater's, less hiwater's. */
+void memory_cgroup(struct memory *m, int64_t anon);
+/* Distinct files and shared memory that the members map, each range of a file once: at most, and probably. */
+void memory_files(struct memory *m, int64_t most, int64_t likely);
+
+/* One process in a PSS pass; private: pages that it alone maps. */
+struct memory_pss {
+	uint32_t id;
+	int64_t pss, anon, private; /* anon: the anonymous part of pss; negative: the kernel does not report it */
+};
+void memory_pss(struct memory *m, const struct memory_pss *pss);
+/* The pass is over. moved: by so much sizes changed while it went round; grown: by so much members had grown since the sample
+ * before it. An invalid pass (members changed, or forked) is dropped. */
+void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grown[MEMORY_SETS]);
+
+/* ---- what is asked ---------------------------------------------------------------------------------------------------- */
+
+/* What would change the next total, and has not been read. */
+enum memory_need {
+	MEMORY_NEEDS_FAULTS = 1 << 0, /* faults of all members and the count of huge pages */
+	MEMORY_NEEDS_PASS = 1 << 1,
+	MEMORY_NEEDS_FILES = 1 << 2,
+	MEMORY_NEEDS_MACHINE = 1 << 3,
+	MEMORY_NEEDS_MARKS = 1 << 4,  /* high-water marks of all members */
+};
+unsigned memory_needs(struct memory *m);
+/* The sum of the sizes of all members at this sample. */
+int64_t memory_rss_sum(struct memory *m);
+
+/* The job at the instant of a sample, and the largest that was found since the last total. */
+struct memory_total {
+	int64_t rss_sum, anon_sum;
+	int64_t low[MEMORY_SETS], estimate[MEMORY_SETS], high[MEMORY_SETS];
+	int64_t low_max[MEMORY_SETS], estimate_max[MEMORY_SETS]; /* with high-water marks that came to be known since */
+};
+/* Closes the interval. faults: of all members and of all that ended, since the start; unknown: not read in this sample. */
+void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struct memory_total *ret);
+
+/* The run is over: nothing more will be known. A total first, whatever was read. */
+void memory_finish(struct memory *m);
+
+/* The largest so far. high is unknown where it cannot be bounded. */
+struct memory_peak {
+	int64_t low, estimate;
+	struct maybe high;
+};
+void memory_peak(const struct memory *m, enum memory_set set, struct memory_peak *ret);
+/* Does, or did, any process map pages more than once? Its RSS then is no measure of its memory. */
+bool memory_is_mapped_twice(const struct memory *m);

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The scoreboard judges figures that are made up here: no job is run."""
+import importlib.machinery
+import importlib.util
+import sys
+
+import pytest
+import truth_jobs
+from truth_jobs import MB
+
+
+@pytest.fixture(scope="module")
+def board():
+    loader = importlib.machinery.SourceFileLoader("scoreboard", str(truth_jobs.HERE / "scoreboard"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scoreboard", loader))
+    sys.modules["scoreboard"] = module  # dataclasses look there
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+@pytest.fixture
+def row(board):
+    def made(low, estimate, high, job="job", kind="", status=0, load="quiet", method="bounded"):
+        figure = {"low_bytes": low * MB, "peak_bytes": estimate * MB, "high_bytes": None if high is None else high * MB,
+                  "method": method, "source": "PSS"}
+        result = board.Row(job, kind, "root", load)
+        result.take({"ram": {"combined": figure}, "truth": {"bytes": 100 * MB, "least": 98 * MB, "most": 105 * MB, "by": "construction"},
+                     "time": {"wall_s": 2.0}, "sampling": {"cpu_s": 0.01, "longest_gap_s": 0.1}, "status": status})
+        return result
+    return made
+
+
+def held(board, rows, costs=None):
+    return {target.name.split(" <=")[0]: target.held for target in board.targets(rows, costs or {}, True)}
+
+
+@pytest.mark.parametrize("figures, wrong", [((90, 100, 110), 0), ((90, 95, 97), 1), ((106, 110, 120), 1), ((90, 120, 110), 1),
+                                            ((90, 100, None), 0), ((106, 106, None), 1)])
+def test_bounds_on_the_wrong_side(row, figures, wrong):
+    assert len(row(*figures).violated) == wrong
+
+
+def test_no_bound_is_above_the_machine(row):
+    assert row(90, 100, truth_jobs.memory_total() // MB + 1).violated
+
+
+def test_sums(board, row):
+    total = board.sums([row(90, 100, 110), row(90, 120, 200), row(90, 100, None, method="sampled")])
+    assert (total["runs"], total["with a high bound"], total["sampled"], total["bounds violated"]) == (3, 2, 1, 0)
+    assert total["high/truth, median"] == pytest.approx(1.55) and total["high/truth, p90"] == pytest.approx(1.91)
+    assert total["error of the estimate, mean"] == pytest.approx(0.2 / 3)
+    assert total["error of the estimate, worst"] == pytest.approx(0.2)
+    assert total["own CPU, median, % of a core"] == pytest.approx(0.5)
+
+
+def test_a_target_is_held_in_every_condition_or_missed(board, row):
+    good, bad = row(90, 100, 110), row(90, 100, 140, load="busy")
+    assert held(board, [good])["high/truth, median"] is True
+    assert held(board, [good, bad])["high/truth, median"] is False
+    assert held(board, [good])["make -j2 as root: high/truth, median"] is None
+
+
+def test_targets_of_some_jobs_alone(board, row):
+    rows = [row(90, 111, 120, kind="shared"), row(90, 101, 120, kind="rest"), row(90, 100, 240, kind="make")]
+    result = held(board, rows)
+    assert result["shared mappings: the estimate above the truth by"] is False
+    assert result["tree at rest: error of the estimate"] is False
+    assert result["make -j2 as root: high/truth, median"] is False and result["make -j2 as root: high/truth, worst"] is True
+    result = held(board, [row(90, 100, 120, kind="make", method="sampled"), row(90, 100, None, kind="make")])
+    assert result["make -j2 as root has a high bound"] is False
+
+
+def test_costs_are_compared_with_the_base(board, row):
+    assert held(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of grow, of the base's"] is True
+    assert held(board, [row(90, 100, 110)], {"grow": (0.1, 0.24), "idle 10": (0.2, 0.3)})["own CPU of idle 10, of the base's"] is False
+
+
+def test_a_job_that_fails_is_no_figure(board, row):
+    failed = row(90, 100, 110, status=124)
+    assert failed.failed and board.sums([failed])["runs"] == 0
+    assert held(board, [failed, row(90, 100, 110)])["jobs that could not be measured: 0"] is False
+
+
+def test_the_table_in_markdown(board, row):
+    lines = board.report([row(90, 100, 110, job="first"), row(90, 95, 97, job="second")], {}, False, True)
+    assert lines[0] == "### root, quiet"
+    assert "| first | 100.0 | 90.0 | 100.0 | 110.0 | bounded | 1.10 | +0.0% | 0.50 |  |" in lines
+    assert any("WRONG: high 97.0 < truth" in line for line in lines)
+    assert any(line.startswith("| bounds on the wrong side of the truth: 0 | 1 | MISSED |") for line in lines)
