@@ -294,7 +294,8 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 	const bool is_record = end->how == END_TASKSTATS, is_reaped = end->how == END_REAPED;
 	const struct memory_end e = {
 		.id = m->p.id,
-		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes : UNKNOWN, /* ru_maxrss is no less */
+		.hwm = is_record ? end->hwm_bytes : is_reaped ? end->maxrss_bytes
+							      : UNKNOWN, /* ru_maxrss is no less */
 		.is_own = is_record ? m->young : m->p.peak_exact,
 		.from_ns = is_record ? end->from_ns : m->p.born_ns,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,

@@ -233,11 +233,8 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	faults = !s->options.everyone && faults_are_cheap(s);
 	(void) processes_read(s->processes, PROCESSES_MEMORY | (faults ? (unsigned) PROCESSES_CPU : 0u), &s->buf);
 	sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
-	if (!s->options.everyone) {
-		if (job_needs(s->job) & NEED_MACHINE)
-			read_machine(s, now);
+	if (!s->options.everyone)
 		sampler_pss(s, now); /* may find new members: their faults come after it */
-	}
 	if (faults) /* they have been read with their memory */
 		dear &= ~(unsigned) PROCESSES_CPU;
 	if (!s->options.everyone)
@@ -256,6 +253,8 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	}
 	if (!s->options.everyone) {
+		if (needs & NEED_FAULTS && job_needs(s->job) & NEED_MACHINE)
+			read_machine(s, now);
 		job_total(s->job, now, &s->totals);
 		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
 	}

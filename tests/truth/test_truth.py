@@ -189,7 +189,7 @@ def test_a_child_that_copies_what_it_shares_and_lets_it_go(run, workload, job, o
     combined = summary["ram"]["combined"]
     # Who may not read exit records knows nothing of a child that no look found: it may have brought the copy's 150 MB, and have mapped
     # a file as large as main beside it.
-    most = 465 if run.rights == "root" else 610
+    most = 465 if run.rights == "root" and options != ["-i", "10ms"] else 620
     if combined["high_bytes"] is not None:
         assert 297 * MB <= combined["high_bytes"] <= most * MB  # of what went unseen, all may have been there at once
     between(combined["peak_bytes"], 150, 320)
@@ -202,7 +202,8 @@ def test_memory_that_is_taken_again_and_again_beside_forks(run, workload):
     combined = summary["ram"]["combined"]
     assert combined["high_bytes"] >= 200 * MB
     if combined["gap_s"] < 0.2:  # of what it took and gave back unseen, all may have been there at once
-        assert combined["high_bytes"] <= 370 * MB + combined["huge_bytes"], combined  # huge pages of others may be the job's
+        # Of what its faults brought since the fork it may have kept as much as it has beside what it shares.
+        assert combined["high_bytes"] <= 505 * MB + combined["huge_bytes"], combined  # huge pages of others may be the job's
     between(summary["ram"]["descendants"]["peak_bytes"], 149, 210)
 
 

@@ -169,7 +169,7 @@ void families_add(struct memory *m)
 
 static bool is_huge_fresh(const struct memory *m)
 {
-	return m->config.huge_bytes == 0 || m->huge_seq == m->sample;
+	return m->config.huge_bytes == 0 || m->huge_seq == m->sample || !m->has_moved;
 }
 
 /* Would the faults, if they were read now, lower what it uses at most? */

@@ -144,6 +144,7 @@ struct sum {
 	size_t n, n_in[MEMORY_SETS];
 	int64_t fallen[MEMORY_SETS]; /* by which sizes fell since the last total that were not read first */
 	bool is_below;           /* a process is smaller than it is known, or not known not, to have been */
+	bool is_unmarked;        /* the mark of one was not read in this sample */
 	int64_t rss_sum, anon_sum;
 	int64_t largest[MEMORY_SETS];      /* one process, without pages that it may map twice */
 	int64_t files[MEMORY_SETS], largest_file[MEMORY_SETS];
@@ -165,6 +166,7 @@ struct memory {
 	uint64_t now_ns;
 	uint64_t sample;         /* number of the sample: of the total to come */
 	bool is_closing;         /* a total is being made */
+	bool has_moved;          /* a size or the faults of a member changed since the last total, or a member came or left */
 	bool is_sampling;        /* a size was read since the last total */
 	uint32_t first_read;     /* whose was read first */
 	int64_t left[MEMORY_SETS]; /* sizes of processes that ended, or ran another program, since the last total */

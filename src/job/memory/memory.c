@@ -92,6 +92,7 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	p->has_execed = birth->is_new;
 	p->family = family_new(m);
 	m->n_living++;
+	m->has_moved = true;
 	m->is_added = false;
 	parent = proc_find(m, birth->parent);
 	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
@@ -132,7 +133,7 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	if (!p)
 		return 0;
 	program_leaves(m, p, p->faults);
-	p->has_execed = true;
+	p->has_execed = m->has_moved = true;
 	p->program = program;
 	p->hwm = p->top = p->twice = 0;
 	memory_leaves(m, p);
@@ -186,6 +187,7 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 		given_take(m, p, larger(rss - file, 0));
 	if (!p->is_read && p->has_execed && !p->is_main)
 		parent_counts(m, p);
+	m->has_moved |= !p->is_read || rss != p->rss || file != p->file;
 	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
 	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
 	is_again = p->is_read && p->read_seq == m->sample;
@@ -223,6 +225,7 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 
 	if (!p)
 		return;
+	m->has_moved |= faults != p->faults;
 	family_faults(m, p, faults);
 	/* A program of its own that was just found: until now its faults brought all that it had, but for files and what it was before. */
 	if (p->first_ns == 0 && p->is_read && p->has_execed) {
@@ -307,11 +310,11 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	else if (p->is_read && end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
 		p->unmarked_ns = end->from_ns;
 	interval_mark(m, p, &(struct mark) {
-		.hwm = end->hwm.value,
-		.faults = end->faults.known ? end->faults.value : p->faults,
-		.until_ns = until_ns,
-		.is_burst = end->is_own && end->hwm.value > p->hwm,
-	});
+				    .hwm = end->hwm.value,
+				    .faults = end->faults.known ? end->faults.value : p->faults,
+				    .until_ns = until_ns,
+				    .is_burst = end->is_own && end->hwm.value > p->hwm,
+			    });
 	p->hwm = larger(p->hwm, end->hwm.value);
 	/* It was gone before any size of the present sample was read. */
 	p->is_early = until_ns <= m->now_ns;
@@ -325,6 +328,7 @@ static void leave(struct memory *m, struct proc *p, bool is_counted)
 	p->has_ended = true;
 	m->is_added = false;
 	m->n_living--;
+	m->has_moved = true;
 	memory_leaves(m, p);
 	m->has_fallen = true; /* however small it was in its last sample */
 	family_leave(m, p, is_counted);
@@ -463,7 +467,9 @@ void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grow
 		/* What main shares with the others counts for them whole. */
 		pass->held[MEMORY_ALL] = larger(pass->sum[MEMORY_ALL] - grown[MEMORY_ALL], 0);
 		pass->held[MEMORY_DESCENDANTS] = larger(larger(pass->sum[MEMORY_DESCENDANTS],
-			pass->sum[MEMORY_ALL] - pass->main_private) - grown[MEMORY_DESCENDANTS], 0);
+								pass->sum[MEMORY_ALL] - pass->main_private) -
+								grown[MEMORY_DESCENDANTS],
+			0);
 		for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++)
 			pass->low[s] = larger(pass->sum[s] - moved - larger(grown[s], 0), 0);
 	}

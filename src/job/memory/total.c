@@ -18,7 +18,8 @@ static void proc_add(struct memory *m, const struct proc *p)
 	struct sum *sum = &m->sum;
 
 	sum->n++;
-	sum->is_below |= is_below(p) || p->hwm_seq < m->sample || p->hwm > p->rss + p->rss / 256 + MIB / 16;
+	sum->is_below |= is_below(p) || p->hwm > p->rss + p->rss / 256 + MIB / 16;
+	sum->is_unmarked |= p->hwm_seq < m->sample;
 	sum->rss_sum += p->rss;
 	sum->anon_sum += anon_of(p);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && is_in(p, s); s++) {
@@ -273,10 +274,10 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	if (m->is_sampling)
 		families_anchor(m, time_ns);
 	interval_close(m, time_ns, faults, ret);
-	if (m->is_sampling && !m->has_fallen && !m->sum.is_below && is_on(m, MEMORY_RULE_GROWTH))
+	if (m->is_sampling && !m->has_fallen && !m->sum.is_below && !m->sum.is_unmarked && is_on(m, MEMORY_RULE_GROWTH))
 		growth_limits(m, ret);
 	peaks_take(m, ret);
-	m->pass.is_fresh = m->is_sampling = m->is_added = false;
+	m->pass.is_fresh = m->is_sampling = m->is_added = m->has_moved = false;
 	m->machine = m->cgroup = UNKNOWN;
 }
 
@@ -338,13 +339,13 @@ static bool needs_pass(const struct memory *m, int64_t high)
 }
 
 /* Memory that only grew was never more than there is now, if marks say so. */
-static bool needs_marks(const struct memory *m, int64_t high)
+static bool needs_marks(const struct memory *m, int64_t estimate)
 {
 	enum {
 		MANY = 64, /* members */
 		WAITS = 3  /* totals */
 	};
-	const bool may_lower = intervals_high(m, MEMORY_ALL) > high + high / 16 && !m->has_fallen && !m->sum.is_below;
+	const bool may_lower = intervals_high(m, MEMORY_ALL) > estimate + estimate / 16 && !m->has_fallen && !m->sum.is_below;
 
 	return m->sum.n >= 2 && m->sum.n <= MANY && m->growth.still > 0 && m->sample >= m->marks_read + WAITS && may_lower;
 }
@@ -364,10 +365,12 @@ unsigned memory_needs(struct memory *m)
 		needs |= MEMORY_NEEDS_FILES;
 	if (needs_pass(m, high))
 		needs |= MEMORY_NEEDS_PASS;
-	if (needs_marks(m, high))
+	estimate += files_estimate(m, MEMORY_ALL);
+	if (needs_marks(m, estimate))
 		needs |= MEMORY_NEEDS_MARKS;
 	if (m->sum.n > 1 && high > peak)
-		needs |= MEMORY_NEEDS_FAULTS | (open ? MEMORY_NEEDS_MACHINE : 0u);
+		needs |= open ? MEMORY_NEEDS_FAULTS : high > estimate + estimate / 4 ? MEMORY_NEEDS_MACHINE
+										     : 0u;
 	if (fallen > MIB && high + fallen > peak)
 		needs |= MEMORY_NEEDS_FAULTS;
 	return needs;

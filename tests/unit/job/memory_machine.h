@@ -60,7 +60,23 @@ struct process {
 	struct mapping maps[MAPS];
 };
 
-enum op_kind { FORK, WRITE, FILL, BIG, MAP, TOUCH, COPY, UNMAP, FREE, EXEC, EXIT, HAND_OVER, WAIT, SAMPLE, OP_KINDS };
+enum op_kind {
+	FORK,
+	WRITE,
+	FILL,
+	BIG,
+	MAP,
+	TOUCH,
+	COPY,
+	UNMAP,
+	FREE,
+	EXEC,
+	EXIT,
+	HAND_OVER,
+	WAIT,
+	SAMPLE,
+	OP_KINDS
+};
 
 struct op {
 	uint8_t kind;
@@ -365,7 +381,9 @@ static void op_on_map(struct run *r, struct process *p, const struct op *op, uin
 
 	if (!m || (r->profile->twice && op->kind == UNMAP))
 		return;
-	SAY(r, "%u %s file %u, page %u, %u pages", p->id, op->kind == TOUCH ? "touches" : op->kind == COPY ? "writes to its private" : "unmaps", m->file,
+	SAY(r, "%u %s file %u, page %u, %u pages", p->id, op->kind == TOUCH ? "touches" : op->kind == COPY ? "writes to its private"
+													   : "unmaps",
+		m->file,
 		m->from + from, n);
 	if (op->kind == TOUCH)
 		touch(r, p, m, r->profile->one_file ? 0 : from, n, 1 + op->c / FILE_PAGES % AROUND);
@@ -400,25 +418,37 @@ static void operate(struct run *r, const struct op *op)
 		return;
 	SAY(r, "%8.2f ms  ", (double) r->now_ns / (double) MS);
 	switch ((enum op_kind) op->kind) {
-	case FORK: op_fork(r, p, op); break;
+	case FORK:
+		op_fork(r, p, op);
+		break;
 	case WRITE:
 		SAY(r, "%u writes to %u of its pages: ", p->id, n);
 		SAY(r, "%u copied", rewrite(r, p, from, n));
 		if (!r->is_printed)
 			(void) rewrite(r, p, from, n);
 		break;
-	case FILL: SAY(r, "%u fills %u", p->id, n); fill(r, p, n); break;
+	case FILL:
+		SAY(r, "%u fills %u", p->id, n);
+		fill(r, p, n);
+		break;
 	case BIG:
 		if (r->has_huge) {
 			SAY(r, "%u fills a huge page", p->id);
 			fill_huge(r, p);
 		}
 		break;
-	case MAP: op_map(r, p, op); break;
+	case MAP:
+		op_map(r, p, op);
+		break;
 	case TOUCH:
 	case COPY:
-	case UNMAP: op_on_map(r, p, op, n); break;
-	case FREE: SAY(r, "%u gives back %u", p->id, n); give_back(r, p, from, n); break;
+	case UNMAP:
+		op_on_map(r, p, op, n);
+		break;
+	case FREE:
+		SAY(r, "%u gives back %u", p->id, n);
+		give_back(r, p, from, n);
+		break;
 	case EXEC:
 		if (!p->is_main && (p->file == 0 || r->profile->leaves_files)) {
 			SAY(r, "%u runs another program", p->id);
@@ -431,10 +461,13 @@ static void operate(struct run *r, const struct op *op)
 			leave(r, p);
 		}
 		break;
-	case HAND_OVER: hand_over(r, p, pick(r, op->b), n, op->c % 2); break;
+	case HAND_OVER:
+		hand_over(r, p, pick(r, op->b), n, op->c % 2);
+		break;
 	case WAIT:
 	case SAMPLE:
-	case OP_KINDS: break;
+	case OP_KINDS:
+		break;
 	}
 	truth_take(r);
 	SAY(r, "  (%lld, %lld)\n", (long long) r->distinct[0], (long long) r->distinct[1]);

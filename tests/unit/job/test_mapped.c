@@ -80,7 +80,6 @@ static void test_reading_what_is_shared_copies_nothing(void **state)
 	assert_within(most(r, M_JOB_RAM), 400 * MB, 402 * MB);
 }
 
-
 static void test_copies_are_told_by_the_next_look_at_the_latest(void **state)
 {
 	struct rig *r = *state;
@@ -99,7 +98,6 @@ static void test_who_maps_nothing_copies(void **state)
 	look(r, 200 * MB, 200 * MB, 200 * MB, 0, 150 * MB / PAGE);
 	assert_int_equal(last(r, M_JOB_RAM), 400 * MB + CHILDREN * 150 * MB);
 }
-
 
 /* What main filled is memory of its own, however much it maps behind that by few faults. */
 static void test_what_was_filled_is_not_what_was_mapped(void **state)

@@ -42,13 +42,13 @@ static void find(struct run *r, struct process *p)
 	p->program_told = p->program;
 	SAY(r, "  finds %u", p->id);
 	assert_int_equal(memory_birth(r->memory, &(struct memory_birth) {
-				 .id = p->id,
-				 .parent = p->parent,
-				 .program = p->is_alive ? p->program : 0,
-				 .forked_ns = p->born_ns / (10 * MS) * (10 * MS),
-				 .is_main = p->is_main,
-				 .is_new = p->is_alive && (p->is_main ? !r->is_attached : p->has_execed),
-			 }),
+							 .id = p->id,
+							 .parent = p->parent,
+							 .program = p->is_alive ? p->program : 0,
+							 .forked_ns = p->born_ns / (10 * MS) * (10 * MS),
+							 .is_main = p->is_main,
+							 .is_new = p->is_alive && (p->is_main ? !r->is_attached : p->has_execed),
+						 }),
 		0);
 }
 
@@ -58,15 +58,15 @@ static void record(struct run *r, struct process *p)
 
 	SAY(r, "  record of %u: hwm %lld", p->id, (long long) (is_known ? p->hwm : -1));
 	memory_end(r->memory, &(struct memory_end) {
-		.id = p->id,
-		.hwm = is_known ? known(p->hwm * r->page) : UNKNOWN,
-		.from_ns = p->born_ns - (p->born_ns < 5 * MS ? p->born_ns : 5 * MS),
-		.until_ns = r->now_ns,
-		.faults = known(p->faults),
-		.is_own = p->hwm > p->hwm_before,
-		.is_renamed = p->program != p->program_told,
-		.is_copy = !p->has_execed,
-	});
+				      .id = p->id,
+				      .hwm = is_known ? known(p->hwm * r->page) : UNKNOWN,
+				      .from_ns = p->born_ns - (p->born_ns < 5 * MS ? p->born_ns : 5 * MS),
+				      .until_ns = r->now_ns,
+				      .faults = known(p->faults),
+				      .is_own = p->hwm > p->hwm_before,
+				      .is_renamed = p->program != p->program_told,
+				      .is_copy = !p->has_execed,
+			      });
 	r->is_unsampled |= !p->was_read;
 	p->id = 0;
 }
@@ -276,7 +276,13 @@ static void finish(struct run *r)
 
 /* ---- the property ------------------------------------------------------------------------------------------------------- */
 
-enum wrong { RIGHT, LOW, HIGH, ORDER, MACHINE };
+enum wrong {
+	RIGHT,
+	LOW,
+	HIGH,
+	ORDER,
+	MACHINE
+};
 
 static enum wrong peak_check(struct run *r, enum memory_set s)
 {
@@ -336,7 +342,7 @@ static void run_begin(struct run *r)
 	r->memory = memory_new(&(struct memory_config) {
 		.page_bytes = r->page,
 		.huge_bytes = r->has_huge ? HUGE * r->page : 0,
-		
+
 		.machine_bytes = PAGES * r->page,
 		.ours = !r->is_attached,
 	});
@@ -505,7 +511,10 @@ void *__wrap_realloc(void *p, size_t size)
 	return __real_realloc(p, size);
 }
 
-enum { MAIN = 1, SHARERS = 8 };
+enum {
+	MAIN = 1,
+	SHARERS = 8
+};
 
 static struct memory *start(void)
 {
@@ -531,14 +540,14 @@ static void read_one(struct memory *m, uint32_t id, int64_t rss, int64_t file, i
 static void end(struct memory *m, uint32_t id, int64_t hwm, int64_t faults, uint64_t from_ns, uint64_t until_ns)
 {
 	memory_end(m, &(struct memory_end) {
-		.id = id,
-		.hwm = known(hwm),
-		.faults = known(faults),
-		.from_ns = from_ns,
-		.until_ns = until_ns,
-		.is_own = true,
-		.is_copy = id != MAIN,
-	});
+			      .id = id,
+			      .hwm = known(hwm),
+			      .faults = known(faults),
+			      .from_ns = from_ns,
+			      .until_ns = until_ns,
+			      .is_own = true,
+			      .is_copy = id != MAIN,
+		      });
 }
 
 static void is_within(const struct memory *m, int64_t low, int64_t high)
@@ -682,7 +691,9 @@ static void test_processes_that_have_ended_take_no_memory(void **state)
 	memory_free(m);
 }
 
-enum { PROFILES = sizeof(profiles) / sizeof(profiles[0]) };
+enum {
+	PROFILES = sizeof(profiles) / sizeof(profiles[0])
+};
 
 int main(void)
 {
