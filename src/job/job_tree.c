@@ -161,6 +161,15 @@ static int smaller_first(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+/* What the summary asks of all that have ended stays known in sums. */
+static void dropped_count(struct job *job, const struct process *p)
+{
+	struct facts *f = &job->facts;
+
+	f->dropped_sampled = known(f->dropped_sampled.value + (p->peak_bytes > 0));
+	f->dropped_faults = known(f->dropped_faults.value + (process_is_in_another(p) ? p->faults_minor : 0));
+}
+
 /* Drops the ended below peak, and as many of exactly that size as ties allow. */
 static void drop_below(struct job *job, int64_t peak, size_t ties)
 {
@@ -172,6 +181,7 @@ static void drop_below(struct job *job, int64_t peak, size_t ties)
 
 		if (may && (m->p.peak_bytes < peak || (m->p.peak_bytes == peak && ties > 0))) {
 			ties -= m->p.peak_bytes == peak;
+			dropped_count(job, &m->p);
 			job->n_ended--;
 			map_remove(&job->by_id, m->p.id);
 			member_free(m);

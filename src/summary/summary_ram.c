@@ -71,7 +71,7 @@ static bool had_unseen(const struct job *job)
 /* Faults of processes that no sample found, as far as their parents waited for them. */
 static int64_t faults_unseen(const struct job *job)
 {
-	int64_t faults = faults_waited(job);
+	int64_t faults = faults_waited(job) - job_facts_const(job)->dropped_faults.value;
 
 	for (size_t i = 0; i < job_process_count(job); i++) {
 		const struct process *p = job_process(job, i);
@@ -103,6 +103,7 @@ static struct maybe unseen_most(const struct job *job, int64_t peak)
 
 	if (!is_blind(f))
 		return known(0);
+	faults -= LATE * f->dropped_sampled.value;
 	for (size_t i = 0; i < job_process_count(job); i++)
 		faults -= !job_process(job, i)->is_main && job_process(job, i)->peak_bytes > 0 ? LATE : 0;
 	if (f->main_ignored_sigchld.value == 1 || __builtin_mul_overflow(larger(faults, 0), FAULT_AROUND, &most) || most > peak / PART)
