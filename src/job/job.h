@@ -170,6 +170,8 @@ enum job_need {
 	NEED_MACHINE = 1 << 3, /* so would what the whole machine has mapped, read before and after the members' sizes */
 };
 unsigned job_needs(struct job *job);
+/* Were the faults of all members read since the last total? */
+bool job_has_faults(const struct job *job);
 
 /* The totals of this instant over the living members, as readings of ENTITY_JOB, into out. */
 void job_total(struct job *job, uint64_t time_ns, struct framebuf *out);

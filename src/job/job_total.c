@@ -55,6 +55,11 @@ unsigned job_needs(struct job *job)
 	return needs;
 }
 
+bool job_has_faults(const struct job *job)
+{
+	return job->n_faults_read >= job->n_live;
+}
+
 void job_files_done(struct job *job, uint64_t most, uint64_t likely)
 {
 	memory_files(job->memory, (int64_t) most, (int64_t) likely);

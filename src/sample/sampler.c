@@ -222,6 +222,12 @@ int sampler_records_fd(const struct sampler *s)
 	return s->taskstats && may_have_many ? taskstats_fd(s->taskstats) : -1;
 }
 
+static void read_faults(struct sampler *s, uint64_t now)
+{
+	sampler_read(s, now, PROCESSES_CPU);
+	sampler_plan_pages(s, now);
+}
+
 /* Births and memory in one frame, what is dearer in another: their gauges hold for different times. */
 void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsigned dear)
 {
@@ -240,7 +246,7 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 	if (!s->options.everyone)
 		needs = job_needs(s->job);
 	if (needs & NEED_MARKS)
-		dear |= PROCESSES_MARKS;
+		dear |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
 	if (needs & NEED_FAULTS) { /* those of all members, now */
 		dear = (dear | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
 		faults = true;
@@ -253,7 +259,11 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		sampler_show(s, &s->buf, FRAME_PROCFS, now, memory_hold(s));
 	}
 	if (!s->options.everyone) {
-		if (needs & NEED_FAULTS && job_needs(s->job) & NEED_MACHINE)
+		const unsigned then = job_needs(s->job);
+
+		if (then & ~needs & NEED_FAULTS) /* a process ended while others were read */
+			read_faults(s, now);
+		if (then & NEED_MACHINE)
 			read_machine(s, now);
 		job_total(s->job, now, &s->totals);
 		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));

@@ -274,7 +274,7 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	if (m->is_sampling)
 		families_anchor(m, time_ns);
 	interval_close(m, time_ns, faults, ret);
-	if (m->is_sampling && !m->has_fallen && !m->sum.is_below && !m->sum.is_unmarked && is_on(m, MEMORY_RULE_GROWTH))
+	if (m->is_sampling && faults.known && !m->has_fallen && !m->sum.is_below && !m->sum.is_unmarked && is_on(m, MEMORY_RULE_GROWTH))
 		growth_limits(m, ret);
 	peaks_take(m, ret);
 	m->pass.is_fresh = m->is_sampling = m->is_added = m->has_moved = false;
