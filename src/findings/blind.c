@@ -42,7 +42,7 @@ static void tasks_elsewhere(const struct summary *s, struct finding *f, struct b
 static bool is_tight(const struct ram_figure *figure)
 {
 	enum {
-		TIGHT = 20,           /* within a twentieth */
+		TIGHT = 10,           /* within a tenth: a request is rounded up by as much */
 		LITTLE_BYTES = 8 << 20 /* nobody asks for less */
 	};
 

@@ -186,12 +186,12 @@ void sampler_read(struct sampler *s, uint64_t now, unsigned what)
 /* ---- one look at the processes ------------------------------------------------------------------------------------ */
 
 /* What is used between two samples is bounded by the faults since the first of them, so they are read with the memory, right behind it,
- * where that costs little. Of one process its high-water mark tells more. */
+ * where that costs little. CPU time comes with them. */
 static bool faults_are_cheap(const struct sampler *s)
 {
 	const size_t n = processes_count(s->processes);
 
-	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n > 1 && n <= FAULTS_MEMBERS;
+	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n <= FAULTS_MEMBERS;
 }
 
 /* What the whole machine has mapped, before and after sizes that are read between. */

@@ -16,7 +16,7 @@
 
 enum {
 	NO_FAMILY = UINT32_MAX,
-	INTERVALS = 64,          /* that wait to be settled, at most: older ones do without rule (c) */
+	INTERVALS = 256,         /* that wait to be settled, at most: older ones do without rule (c) */
 	FAULTS_KEPT = 16,        /* intervals of which a process keeps its faults */
 	SETTLE_AFTER = 3,        /* intervals: exit records of processes that no sample found come so late */
 	LIVES_MAX = 1 << 14,

@@ -373,5 +373,8 @@ unsigned memory_needs(struct memory *m)
 										     : 0u;
 	if (fallen > MIB && high + fallen > peak)
 		needs |= MEMORY_NEEDS_FAULTS;
+	/* Without them no interval can be settled, and only so many can wait. */
+	if (m->sample > INTERVALS / 2 + (m->faults_known < m->huge_known ? m->faults_known : m->huge_known))
+		needs |= MEMORY_NEEDS_FAULTS;
 	return needs;
 }
