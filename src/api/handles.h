@@ -47,7 +47,8 @@ struct hiw_recorder {
 	struct framebuf pushed_frame;
 	unsigned steps;
 	int records_fd;          /* of exit records, while epoll waits for it; -1 */
-	unsigned received;       /* wakes for them since the last tick */
+	unsigned received;       /* wakes for them in the second that began then */
+	uint64_t received_since_ns;
 	struct scheduler scheduler;
 	struct hiw_run run;
 	char *name, *output, *cgroup_made, *cgroup_path, *argv_text, *argv_json, *directory;

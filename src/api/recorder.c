@@ -297,7 +297,7 @@ const char *hiw_recorder_socket(const struct hiw_recorder *r)
 static void receive_records(struct hiw_recorder *r, bool ticked)
 {
 	enum {
-		RECEIVED_MOST = 100 /* wakes between two ticks */
+		RECEIVED_MOST = 300 /* wakes in a second, whoever's ends they tell of */
 	};
 	const int fd = sampler_records_fd(r->sampler);
 	struct epoll_event event = { .events = EPOLLIN };
@@ -305,13 +305,14 @@ static void receive_records(struct hiw_recorder *r, bool ticked)
 	if (!ticked && r->records_fd >= 0) {
 		sampler_receive(r->sampler);
 		r->received++;
-	} else if (ticked) {
+	} else if (ticked && sampler_time(r->sampler) >= r->received_since_ns + 1000000000) {
+		r->received_since_ns = sampler_time(r->sampler);
 		r->received = 0;
 	}
 	if (r->records_fd >= 0 && (fd < 0 || r->received >= RECEIVED_MOST)) {
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->records_fd, NULL);
 		r->records_fd = -1;
-	} else if (r->records_fd < 0 && fd >= 0 && ticked && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+	} else if (r->records_fd < 0 && fd >= 0 && ticked && r->received < RECEIVED_MOST && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
 		r->records_fd = fd;
 	}
 }

@@ -38,6 +38,7 @@ struct job *job_new(const struct job_config *config)
 		.machine_bytes = (int64_t) config->machine_bytes,
 		.rss_error_bytes = (int64_t) config->rss_error_bytes,
 		.ours = config->ours,
+		.is_off = config->everyone,
 	});
 	if (!job->memory) {
 		free(job);

@@ -137,6 +137,7 @@ struct job_config {
 	uint64_t huge_page_bytes;
 	uint64_t machine_bytes, rss_error_bytes; /* likewise */
 	bool ours;                 /* hiwater started the job */
+	bool everyone;             /* all processes of the machine: there are no totals */
 	uint64_t max_processes;    /* ended processes kept by name; smaller ones beyond it are in sums alone. 0: 500 */
 };
 

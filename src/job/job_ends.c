@@ -299,7 +299,7 @@ static void memory_ended(struct job *job, const struct member *m, const struct e
 		.is_own = is_record ? m->young : m->p.peak_exact,
 		.from_ns = is_record ? end->from_ns : m->p.born_ns,
 		.until_ns = is_record && end->until_ns > 0 ? end->until_ns : job->now_ns,
-		.faults = is_record || m->live == NOT_ALIVE ? known(own_faults(m)) : UNKNOWN,
+		.faults = (is_record ? end->faults_minor.known : m->live == NOT_ALIVE) ? known(own_faults(m)) : UNKNOWN,
 		.is_copy = end->program == PROGRAM_OF_PARENT,
 		.is_renamed = is_record && *end->name && strncmp(m->p.name, end->name, sizeof(m->p.name)) != 0,
 		.is_awaited = has_records && end->how == END_SEEN,

@@ -302,6 +302,8 @@ void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 {
 	struct memory_total t;
 
+	if (job->facts.taskstats_lost.value == 1)
+		memory_records_lost(job->memory);
 	memory_total(job->memory, time_ns, faults_of_all(job), &t);
 	job->n_faults_read = 0;
 	job->proven_since_ns = job->burst_since_ns;

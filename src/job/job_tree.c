@@ -182,6 +182,7 @@ static void drop_below(struct job *job, int64_t peak, size_t ties)
 		if (may && (m->p.peak_bytes < peak || (m->p.peak_bytes == peak && ties > 0))) {
 			ties -= m->p.peak_bytes == peak;
 			dropped_count(job, &m->p);
+			memory_end(job->memory, &(struct memory_end) { .id = m->p.id }); /* no record of it will be taken */
 			job->n_ended--;
 			map_remove(&job->by_id, m->p.id);
 			member_free(m);

@@ -24,6 +24,7 @@ struct plan {
 struct pss_budget {
 	int64_t credit_ns;
 	uint64_t paid_until_ns;          /* the credit grew up to here */
+	uint64_t next_files_ns;          /* maps are read from then on */
 };
 
 /* Whom the kernel killed for lack of memory. */

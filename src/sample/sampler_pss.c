@@ -52,10 +52,13 @@ static void count(struct maybe *counter)
 	*counter = known(counter->value + 1);
 }
 
-/* Which files are mapped: small text, no page is walked. It is paid for, and does not wait for the credit: without it what several
- * processes share counts in each of them. */
-static void read_files(struct sampler *s)
+/* Which files are mapped: small text, no page is walked. It has a share of its own: without it what several processes share counts in
+ * each of them. */
+static void read_files(struct sampler *s, uint64_t now_ns)
 {
+	enum {
+		FILES_SHARE = 50 /* a fiftieth of a core */
+	};
 	struct files_read files = { 0 };
 	const int r = processes_files(s->processes, &files);
 
@@ -67,7 +70,7 @@ static void read_files(struct sampler *s)
 		if (!p->ended)
 			job_mapped_twice(s->job, p->id, processes_mapped_twice(s->processes, p->id));
 	}
-	s->pss.credit_ns -= (int64_t) files.cost_ns;
+	s->pss.next_files_ns = now_ns + FILES_SHARE * files.cost_ns;
 }
 
 static void pass_take(struct sampler *s)
@@ -113,8 +116,8 @@ void sampler_pss(struct sampler *s, uint64_t now_ns)
 	const unsigned needs = job_needs(s->job);
 
 	earn(&s->pss, now_ns);
-	if (needs & NEED_FILES)
-		read_files(s);
+	if ((needs & NEED_FILES) && now_ns >= s->pss.next_files_ns)
+		read_files(s, now_ns);
 	if (!(needs & NEED_PSS) || s->pss.credit_ns <= 0)
 		return;
 	const struct sizes sizes = sizes_of(s->job);

@@ -34,6 +34,7 @@ static int make_job(struct sampler *s)
 		.machine_bytes = s->machine.mem_total_bytes,
 		.rss_error_bytes = s->machine.rss_error_bytes,
 		.ours = s->options.ours,
+		.everyone = s->options.everyone,
 	};
 
 	s->job = job_new(&config);

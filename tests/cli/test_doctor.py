@@ -179,7 +179,8 @@ def test_a_driver_that_does_not_answer(tool, ill, call, why, remedy):
     gpu_env(tool, f"[call {call}]\n{ill} = 1\n")
     found = report(tool)
     assert not of_gpus(available(found))
-    assert re.fullmatch(why.format(call=call), why_not(found)["gpu.mem"]), why_not(found)["gpu.mem"]
+    stays = r"(; the helper \(process \d+\) stays behind)?"  # on a busy machine its end takes longer than doctor waits
+    assert re.fullmatch(why.format(call=call) + stays, why_not(found)["gpu.mem"]), why_not(found)["gpu.mem"]
     assert why_not(found)["job.gpu_mem"] == why_not(found)["gpu.mem"]
     assert all(remedy in m["remedy"] for m in found["metrics"] if f"{m['entity']}.{m['metric']}" in ("gpu.mem", "job.gpu_mem"))
     assert "process.rss" in available(found)

@@ -60,7 +60,7 @@ struct proc {
 	uint64_t first_ns;       /* its first sample, of a program of its own; 0: none such */
 	int64_t first_bytes;     /* what it was at most until then */
 	uint64_t unmarked_ns;    /* from here on no mark tells of it */
-	uint64_t unmarked;       /* first interval that waits for its mark */
+	uint64_t unmarked, last; /* first interval that waits for its mark; the last one that does, once it has ended */
 	uint64_t read_seq, faults_seq, hwm_seq; /* numbers of the sample that brought them */
 };
 
@@ -116,6 +116,12 @@ struct life {
 	uint64_t from_ns, until_ns;
 	int64_t bytes;
 	bool is_main;
+};
+
+/* A life begins or ends. */
+struct edge {
+	uint64_t time_ns;
+	int64_t bytes;           /* negative: a life ends */
 };
 
 /* The largest before memory was last given back, and since then: of these, what is known now limits what was there earlier. */
@@ -180,6 +186,8 @@ struct memory {
 	struct life *lives;
 	size_t n_lives, cap_lives;
 	bool lives_lost;
+	struct edge *edges;      /* of rule (c), kept from one interval to the next */
+	size_t cap_edges;
 
 	struct maybe faults;     /* of the job, as read last */
 	int64_t main_faults;     /* of main, then */
@@ -259,7 +267,6 @@ struct burst {
 	int64_t probable;        /* of excess: beyond what others have */
 	int64_t faults;          /* of its life until then */
 	bool is_explained;       /* they brought what is in no other process */
-	int64_t files;           /* a fault mapped at most so much more of a file than a page; 0: of excess, whatever is not explained */
 };
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst);
 /* It was hwm at most, until then. */

@@ -62,8 +62,6 @@ static int64_t unexplained(const struct memory *m, const struct proc *p, const s
 {
 	const int64_t faults = faults_in(m, p, number, burst->faults);
 
-	if (burst->files > 0)
-		return smaller(burst->excess, burst->files * faults);
 	return burst->is_explained ? larger(burst->excess - m->config.page_bytes * faults, 0) : burst->excess;
 }
 
@@ -96,7 +94,9 @@ void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const s
 
 static void settled(struct memory *m, const struct proc *p, bool is_lost)
 {
-	for (uint64_t q = p->unmarked > m->first ? p->unmarked : m->first; q <= m->sample; q++) {
+	const uint64_t last = p->has_ended ? p->last : m->sample; /* of those that counted it */
+
+	for (uint64_t q = p->unmarked > m->first ? p->unmarked : m->first; q <= last; q++) {
 		interval_at(m, q)->unmarked--;
 		interval_at(m, q)->is_lost |= is_lost;
 	}
@@ -156,11 +156,6 @@ static int64_t by_faults(const struct memory *m, const struct interval *i, enum 
 	return larger(high, i->at_end[s]);
 }
 
-struct edge {
-	uint64_t time_ns;
-	int64_t bytes;           /* negative: a life ends */
-};
-
 static int edge_order(const void *a, const void *b)
 {
 	const struct edge *x = a, *y = b;
@@ -171,14 +166,15 @@ static int edge_order(const void *a, const void *b)
 }
 
 /* Rule (c); INT64_MAX without memory for it. */
-static int64_t by_lives(const struct memory *m, const struct interval *i, enum memory_set s)
+static int64_t by_lives(struct memory *m, const struct interval *i, enum memory_set s)
 {
-	struct edge *edges = calloc(2 * m->n_lives + 1, sizeof(*edges));
+	struct edge *edges;
 	int64_t sum = 0, high = 0;
 	size_t n = 0;
 
-	if (!edges)
+	if (vec_room(&m->edges, &m->cap_edges, 2 * m->n_lives, sizeof(*m->edges), 2 * LIVES_MAX + 1) < 0)
 		return INT64_MAX;
+	edges = m->edges;
 	for (size_t k = 0; k < m->n_lives; k++) {
 		const struct life *l = &m->lives[k];
 
@@ -192,7 +188,6 @@ static int64_t by_lives(const struct memory *m, const struct interval *i, enum m
 		sum += edges[k].bytes;
 		high = larger(high, sum);
 	}
-	free(edges);
 	return high + given(i, s);
 }
 
@@ -207,7 +202,7 @@ static int64_t unsettled_high(const struct memory *m, const struct interval *i, 
 }
 
 /* Rule (c) costs some time: it is asked where it can lower the peak. */
-static int64_t settled_high(const struct memory *m, const struct interval *i, enum memory_set s)
+static int64_t settled_high(struct memory *m, const struct interval *i, enum memory_set s)
 {
 	const int64_t high = unsettled_high(m, i, s), known = larger(m->high_peak[s].recent, m->high_peak[s].committed);
 

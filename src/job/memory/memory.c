@@ -28,6 +28,7 @@ void memory_free(struct memory *m)
 	free(m->procs);
 	free(m->families);
 	free(m->lives);
+	free(m->edges);
 	free(m->unsampled);
 	free(m);
 }
@@ -79,7 +80,7 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 {
 	struct proc *p = proc_find(m, birth->id), *parent;
 
-	if (p)
+	if (p || m->config.is_off)
 		return 0;
 	p = proc_make(m, birth->id);
 	if (!p) {
@@ -230,7 +231,7 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 	/* A program of its own that was just found: until now its faults brought all that it had, but for files and what it was before. */
 	if (p->first_ns == 0 && p->is_read && p->has_execed) {
 		p->first_ns = m->now_ns;
-		p->first_bytes = m->config.page_bytes * faults + larger(p->file, p->lost_hwm);
+		p->first_bytes = larger(m->config.page_bytes * faults + larger(p->file, p->lost_hwm), p->rss); /* huge pages */
 	}
 	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
 	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
@@ -326,6 +327,7 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 static void leave(struct memory *m, struct proc *p, bool is_counted)
 {
 	p->has_ended = true;
+	p->last = m->sample;
 	m->is_added = false;
 	m->n_living--;
 	m->has_moved = true;
@@ -375,6 +377,9 @@ void unsampled_settle(struct memory *m)
 
 void memory_records_lost(struct memory *m)
 {
+	if (m->records_lost)
+		return;
+	unsampled_settle(m);
 	m->records_lost = true;
 	for (size_t k = m->n_procs; k-- > 0;) {
 		struct proc *p = &m->procs[k];

@@ -51,6 +51,7 @@ struct memory_config {
 	int64_t huge_bytes;      /* a PMD huge page; 0: none */
 	int64_t machine_bytes;   /* memory of the machine; 0: unknown */
 	int64_t rss_error_bytes; /* how far the RSS of one process may be off */
+	bool is_off;             /* no totals are wanted: nothing is kept */
 	bool ours;               /* hiwater started the job: no process outside it shares its anonymous pages */
 	unsigned without;        /* enum memory_rule: switched off */
 };

@@ -248,6 +248,7 @@ static void sizes_settle(struct memory *m)
 	for (size_t k = 0; k < m->n_procs; k++) {
 		struct proc *p = &m->procs[k];
 
+		p->left = 0; /* of m->left, which begins anew */
 		if (p->has_ended)
 			continue;
 		faults_settle(m, p);

@@ -23,6 +23,7 @@ enum {
 	FILES_MAX = 1 << 22,
 	RANGES_MAX = 64,        /* of one file; more become one from the first to the last */
 	ROUNDS = 8,
+	SEGMENT_EDGE = 65536,   /* neighbouring segments of a program share a page of its file at most */
 	NONE = 0,         /* no file, no range: indices count from 1 */
 };
 
@@ -48,7 +49,6 @@ struct file {
 struct user {
 	size_t from, n;         /* of uses */
 	uint64_t rss_file;
-	uint64_t mapped;        /* in all */
 	uint64_t twice;         /* so much of what it maps it maps again */
 	bool cut;               /* counted by rss_file */
 };
@@ -248,7 +248,9 @@ static int map_add(struct files *f, const struct procfs_map *map)
 	const struct list own = { &file->own, &file->n_own };
 	struct user *u = &f->users[f->n_users - 1];
 
-	u->twice += list_overlap(f, own, start, end);
+	const uint64_t overlap = list_overlap(f, own, start, end);
+
+	u->twice += overlap > SEGMENT_EDGE ? overlap : 0;
 	if (list_extend(f, own, start, end) < 0)
 		return -ENOMEM;
 	return list_extend(f, (struct list) { &file->ranges, &file->n_ranges }, start, end);
@@ -356,7 +358,7 @@ static int user_read(struct processes *p, struct member *m)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
 	resident_take(f, u);
-	m->twice = u->twice < m->rss_file ? u->twice : m->rss_file;
+	m->twice = u->twice; /* it may touch them later */
 	return !is_there && u->rss_file > 0;
 }
 

@@ -44,7 +44,7 @@ struct taskstats {
 	struct map late_ids; /* of those, by pid; 0: not known yet */
 	struct taskstats_record *received;
 	size_t n_received, cap_received;
-	uint64_t received_ns;    /* when all that was there had been received */
+	uint64_t received_ns;    /* until then all had been received */
 	int error;               /* the kernel sends no more */
 };
 
@@ -381,11 +381,11 @@ bool taskstats_waits(const struct taskstats *t)
 
 void taskstats_receive(struct taskstats *t)
 {
-	const uint64_t after = t->received_ns;
+	const uint64_t after = t->received_ns, began = clock_boot_ns();
+	const size_t had = t->n_received;
 	struct taskstats_record record;
 	int r = 0;
 
-	t->received_ns = clock_boot_ns();
 	for (int i = 0; i < MESSAGES_MAX && t->error == 0; i++) {
 		r = taskstats_socket_next(&t->socket, &record);
 		if (r == -EAGAIN)
@@ -396,12 +396,14 @@ void taskstats_receive(struct taskstats *t)
 		if (r <= 0)
 			continue;
 		record.after_ns = after;
-		record.received_ns = t->received_ns;
 		if (vec_room(&t->received, &t->cap_received, t->n_received, sizeof(*t->received), GROUPS_MAX) < 0)
 			t->lossy = true;
 		else
 			t->received[t->n_received++] = record;
 	}
+	for (size_t i = had; i < t->n_received; i++)
+		t->received[i].received_ns = clock_boot_ns();
+	t->received_ns = began;
 }
 
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out)
