@@ -20,6 +20,7 @@ enum {
 	FAULTS_KEPT = 16,        /* intervals of which a process keeps its faults */
 	SETTLE_AFTER = 3,        /* intervals: exit records of processes that no sample found come so late */
 	LIVES_MAX = 1 << 14,
+	LIVES_FIRST = 128,
 	PROCS_MAX = 1 << 22,
 	STILL_TOTALS = 5,        /* without a new high: the job has stopped growing */
 };

@@ -15,6 +15,9 @@ struct memory *memory_new(const struct memory_config *config)
 	if (!m)
 		return NULL;
 	m->config = *config;
+	/* A sample of a job at rest allocates nothing; without memory now, later. */
+	(void) vec_room(&m->lives, &m->cap_lives, LIVES_FIRST, sizeof(*m->lives), LIVES_MAX);
+	(void) vec_room(&m->edges, &m->cap_edges, 2 * LIVES_FIRST, sizeof(*m->edges), 2 * LIVES_MAX + 1);
 	m->open.later[MEMORY_ALL] = m->open.later[MEMORY_DESCENDANTS] = INT64_MAX;
 	m->sample = m->first = m->faults_known = m->huge_known = 1;
 	return m;
