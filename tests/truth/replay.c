@@ -5,7 +5,7 @@
  *
  *     JOURNAL MASK LOW ESTIMATE HIGH LOW ESTIMATE HIGH
  *
- * of all members, and of all but the main process, after the last total: bytes, or - where there is no upper bound. The calls are
+ * of all members, and of all but the main process, when the run was over: bytes, or - where there is no upper bound. The calls are
  * those of the run, where all rules were on: what the estimator would have asked for without one of them is not in the journal.
  */
 #include <errno.h>
@@ -190,6 +190,7 @@ struct journal {
 	struct memory_config config;
 	struct entry *entries;
 	size_t n, max;
+	size_t n_finished; /* calls until the run was over; those that follow are in no figure */
 };
 
 static const struct call *call_find(const char *name)
@@ -235,6 +236,8 @@ static int entry_add(struct journal *j, const struct entry *entry)
 		j->max = max;
 	}
 	j->entries[j->n++] = *entry;
+	if (entry->call->replay == replay_finish)
+		j->n_finished = j->n;
 	return 0;
 }
 
@@ -254,7 +257,6 @@ static int line_take(struct journal *j, char *line, bool is_first)
 	return entry.call && n == entry.call->n_args ? entry_add(j, &entry) : -EINVAL;
 }
 
-/* The journal of a run that was cut off has no last line "finish". */
 static int journal_read(struct journal *j, const char *path)
 {
 	FILE *file = fopen(path, "r");
@@ -266,9 +268,7 @@ static int journal_read(struct journal *j, const char *path)
 	for (size_t number = 0; r == 0 && fgets(line, sizeof(line), file); number++)
 		r = line_take(j, line, number == 0);
 	fclose(file);
-	if (r == 0 && (j->n == 0 || j->entries[j->n - 1].call->replay != replay_finish))
-		r = -EINVAL;
-	return r;
+	return r == 0 && j->n_finished == 0 ? -EINVAL : r; /* the run was cut off */
 }
 
 /* ---- replaying ---------------------------------------------------------------------------------------------------------- */
@@ -283,7 +283,7 @@ static int journal_replay(const struct journal *j, const char *path, unsigned wi
 	m = memory_new(&config);
 	if (!m)
 		return -ENOMEM;
-	for (size_t i = 0; i < j->n; i++)
+	for (size_t i = 0; i < j->n_finished; i++)
 		j->entries[i].call->replay(m, j->entries[i].args);
 	printf("%s %u", path, without);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {

@@ -77,6 +77,12 @@ def test_a_journal_that_is_not_whole_is_refused(folder, text):
     assert (done.returncode, done.stdout) == (1, "") and "not a whole journal" in done.stderr
 
 
+def test_what_follows_the_end_of_the_run_is_in_no_figure(folder):
+    (folder / "whole").write_text(JOURNAL)
+    (folder / "longer").write_text(JOURNAL + "some_process 99999999 0\ntime 200000000\n")
+    assert replayed(folder / "whole") == replayed(folder / "longer")
+
+
 def test_every_rule_is_found_in_the_header(board):
     assert {name for name, _ in board.rules().values()} >= {"families", "faults", "lifetimes", "machine", "pass", "files"}
     header = (truth_jobs.HERE.parents[1] / "src" / "job" / "memory" / "memory.h").read_text()
