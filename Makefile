@@ -6,6 +6,7 @@
 # make test-full  also the slow ones: Slurm, cgroup v2, the wheel for old systems, clang, training frameworks, notebooks
 # make truth      what hiwater reports of the memory of jobs whose truth is known; fails where a bound is wrong
 # make truth-full in the background: also as a user and on a busy machine, three times each; BASE=PATH: against another build's CPU time
+# make truth-ablation  what each rule of the memory estimator is worth, on the recorded calls of the same jobs
 # make demo       trains real models under hiwater and shows what they used; make study: at 50 iterations
 # make bench      the budgets of docs/design.md, measured
 # make fuzz       fuzzes each parser for FUZZ_SECONDS (30)
@@ -21,7 +22,7 @@ FUZZ_SECONDS ?= 30
 # What make deps installed comes first. Recipes go through env, which looks into this PATH, as make itself may not.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: all prefix deps deps-test test test-full truth truth-full demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
+.PHONY: all prefix deps deps-test test test-full truth truth-full truth-ablation demo study bench fuzz wheel docs install format docs-check check-gpu check-gpu-bundle clean
 
 all: prefix
 	@env ninja -C $(BUILD) $(TARGET)
@@ -67,6 +68,10 @@ truth-full: deps-test
 	@{ .venv/bin/python tests/truth/scoreboard --full --hiwater $(BUILD)/hiwater $(if $(BASE),--base $(BASE)) --json $(BUILD)/truth-full.json \
 		--output $(BUILD)/truth-full.txt; echo "exit status $$?"; } > $(BUILD)/truth-full.log 2>&1 < /dev/null & \
 		echo "process $$! writes $(BUILD)/truth-full.txt and .log"
+
+truth-ablation: deps-test
+	@$(MAKE) --no-print-directory all TARGET="hiwater hiwater-journal truth-replay"
+	@.venv/bin/python tests/truth/scoreboard --ablation --hiwater $(BUILD)/hiwater
 
 demo study: deps
 	@$(MAKE) --no-print-directory all

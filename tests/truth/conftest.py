@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Jobs of known use, run under hiwater; see workload.c."""
 import contextlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
 import shutil
 import sqlite3
 import subprocess
+import sys
 
 import pytest
+import truth_jobs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HIWATER = pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve()
@@ -105,3 +109,28 @@ def run(request, tmp_path):
     elif request.param == "root" and os.geteuid() != 0:
         pytest.skip("not root: no exit records here")
     return Runner(tmp_path, request.param)
+
+
+@pytest.fixture(scope="session")
+def board():
+    """The scoreboard, as a module."""
+    loader = importlib.machinery.SourceFileLoader("scoreboard", str(truth_jobs.HERE / "scoreboard"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scoreboard", loader))
+    sys.modules["scoreboard"] = module  # dataclasses look there
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+@pytest.fixture
+def row(board):
+    """A row of figures in MB, of a job that uses 100."""
+    def made(low, estimate, high, job="job", kind="", status=0, load="quiet", method="bounded"):
+        figure = {"low_bytes": low * MB, "peak_bytes": estimate * MB, "high_bytes": None if high is None else high * MB,
+                  "method": method, "source": "PSS"}
+        result = board.Row(job, kind, "root", load)
+        result.take({"ram": {"combined": figure}, "truth": {"bytes": 100 * MB, "least": 98 * MB, "most": 105 * MB, "by": "construction"},
+                     "time": {"wall_s": 2.0}, "sampling": {"cpu_s": 0.01, "longest_gap_s": 0.1}, "status": status})
+        return result
+    return made

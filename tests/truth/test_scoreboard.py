@@ -1,35 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The scoreboard judges figures that are made up here: no job is run."""
-import importlib.machinery
-import importlib.util
-import sys
-
 import pytest
 import truth_jobs
 from truth_jobs import MB
-
-
-@pytest.fixture(scope="module")
-def board():
-    loader = importlib.machinery.SourceFileLoader("scoreboard", str(truth_jobs.HERE / "scoreboard"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scoreboard", loader))
-    sys.modules["scoreboard"] = module  # dataclasses look there
-    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
-    loader.exec_module(module)
-    sys.dont_write_bytecode = before
-    return module
-
-
-@pytest.fixture
-def row(board):
-    def made(low, estimate, high, job="job", kind="", status=0, load="quiet", method="bounded"):
-        figure = {"low_bytes": low * MB, "peak_bytes": estimate * MB, "high_bytes": None if high is None else high * MB,
-                  "method": method, "source": "PSS"}
-        result = board.Row(job, kind, "root", load)
-        result.take({"ram": {"combined": figure}, "truth": {"bytes": 100 * MB, "least": 98 * MB, "most": 105 * MB, "by": "construction"},
-                     "time": {"wall_s": 2.0}, "sampling": {"cpu_s": 0.01, "longest_gap_s": 0.1}, "status": status})
-        return result
-    return made
 
 
 def held(board, rows, costs=None):

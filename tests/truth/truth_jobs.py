@@ -180,12 +180,18 @@ def generate_project(folder, files=60):
 class Bench:
     """The programs that jobs need, built once, in a folder that every user can reach."""
 
-    def __init__(self, folder, hiwater):
+    def __init__(self, folder, hiwater, journals=None):
+        """journals: a folder for those of hiwater-journal; see the property journal."""
         self.folder, self.hiwater = pathlib.Path(folder), pathlib.Path(hiwater).resolve()
         self.folder.chmod(0o755)
         for name in ("workload", "judge"):
             subprocess.run(["cc", "-O2" if name == "judge" else "-O1", "-o", self.folder / name, HERE / f"{name}.c"], check=True)
-        self.number = 0
+        self.number, self.journals = 0, journals
+
+    @property
+    def journal(self):
+        """The file that the last run, or the one that goes on, writes its calls to the estimator to; None: none."""
+        return self.journals / f"{self.number:03}.journal" if self.journals else None
 
     @functools.cached_property
     def java(self):
@@ -328,6 +334,8 @@ class Measured:
     def environment(self):
         env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TRUTH_UNTIL")}
         env.update(HIWATER_DIR=str(self.folder / "history"), TMPDIR=str(self.folder), HOME=str(self.folder))
+        if self.bench.journal:
+            env["HIWATER_MEMORY_JOURNAL"] = str(self.bench.journal)
         if "-i" not in self.each.options:
             env["TRUTH_STARTED_BY"] = str(os.getpid())
         return env
