@@ -83,7 +83,7 @@ def all_jobs():
         mb = 400 if name == "forks-huge" else 300
         yield job(f"{name} beside huge pages", mb, name, 1, processes=processes, beside=["{workload}", "neighbour"], full=True)
         yield Job(f"{name}, set-user-ID", ["{setuid}", name, "1"], mb * MB, processes, full=True, rights="user", needs="setuid")
-    yield job("forks-wait beside forks", 150, "forks-wait", 8, processes=9, until_sampled=True,
+    yield job("forks-wait next to forks", 150, "forks-wait", 8, processes=9, until_sampled=True,
               beside=["sh", "-c", "while :; do /bin/true; done"])
     for name in ("copy-and-end", "copy-and-all-end", "copy-and-give-back", "copy-and-exec", "copy-by-main"):
         yield job(name, 300, processes=2)
