@@ -46,3 +46,14 @@ static inline struct maybe maybe_sum(struct maybe a, struct maybe b)
 {
 	return a.known && b.known ? known(a.value + b.value) : UNKNOWN;
 }
+
+/* Of two numbers that are had. */
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}

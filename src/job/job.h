@@ -311,16 +311,6 @@ static inline bool process_is_in_another(const struct process *p)
 	return !p->is_main && p->ended && p->how != END_REAPED && p->how != END_LEFT;
 }
 
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- storing it: the recording's summary, process, meta tables ---------------------------------------------------- */
 
 /* Calls see for each accumulator with n > 0 of host, job, GPUs and processes on them. */

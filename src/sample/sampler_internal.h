@@ -20,7 +20,7 @@ struct plan {
 	uint64_t period_ns[SAMPLER_GROUPS];
 };
 
-/* How much PSS passes may cost (DESIGN §4): a credit at the start, then a share of one core. */
+/* How much PSS passes may cost (docs/memory.md): a credit at the start, then a share of one core. */
 struct pss_budget {
 	int64_t credit_ns;
 	uint64_t paid_until_ns;          /* the credit grew up to here */

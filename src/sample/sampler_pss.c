@@ -7,7 +7,7 @@
 
 static const int64_t credit_most_ns = 100000000; /* what may be saved up */
 static const uint64_t share = 100;               /* one hundredth of a core */
-static const uint64_t walk_ns_per_gib = 13000000;/* the dear end of what was measured (DESIGN §4) */
+static const uint64_t walk_ns_per_gib = 13000000;/* the dear end of what was measured (docs/memory.md) */
 static const uint64_t still_share = 32;          /* of what they hold, at most so small a part may move meanwhile */
 static const uint64_t lock_most_ns = 20000000;   /* longest that one process may be held up */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figure of main's RAM, with how it was obtained (DESIGN 4 has the rules).
+ * The figure of main's RAM, with how it was obtained (docs/memory.md has the rules).
  */
 #include "summary/summary_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figures of RAM, each with how it was obtained (DESIGN 4 has the rules).
+ * The figures of RAM, each with how it was obtained (docs/memory.md has the rules).
  */
 #include "summary/summary_internal.h"
 

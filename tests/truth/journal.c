@@ -88,7 +88,6 @@ WRAP(files);
 WRAP(pss);
 WRAP(pass);
 WRAP(needs);
-WRAP(rss_sum);
 WRAP(total);
 WRAP(finish);
 
@@ -224,17 +223,11 @@ void __wrap_memory_pass(struct memory *m, bool valid, int64_t moved, const int64
 	__real_memory_pass(m, valid, moved, grown);
 }
 
-/* These two add up the sample. */
+/* It adds up the sample. */
 unsigned __wrap_memory_needs(struct memory *m)
 {
 	line(m, "needs", NULL, 0);
 	return __real_memory_needs(m);
-}
-
-int64_t __wrap_memory_rss_sum(struct memory *m)
-{
-	line(m, "rss_sum", NULL, 0);
-	return __real_memory_rss_sum(m);
 }
 
 void __wrap_memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struct memory_total *ret)

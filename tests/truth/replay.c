@@ -137,12 +137,6 @@ static void replay_needs(struct memory *m, const int64_t *a)
 	(void) memory_needs(m);
 }
 
-static void replay_rss_sum(struct memory *m, const int64_t *a)
-{
-	(void) a;
-	(void) memory_rss_sum(m);
-}
-
 static void replay_total(struct memory *m, const int64_t *a)
 {
 	struct memory_total total;
@@ -174,7 +168,6 @@ static const struct call calls[] = {
 	{ "pss", 4, replay_pss },
 	{ "pass", 4, replay_pass },
 	{ "needs", 0, replay_needs },
-	{ "rss_sum", 0, replay_rss_sum },
 	{ "total", 3, replay_total },
 	{ "finish", 0, replay_finish },
 };

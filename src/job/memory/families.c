@@ -141,7 +141,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 	f->is_incomplete |= !p->is_read || p->read_seq < m->sample;
 	f->has_forks |= p->has_forked;
 	f->largest = larger(f->largest, anon);
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
 		f->anon[s] += anon;
 		f->n_in[s]++;
 	}
@@ -229,7 +229,7 @@ static void before_take(const struct memory *m, struct family *f, uint64_t time_
 		f->before_ns = f->anchor.time_ns;
 	}
 	if (f->before.is_set)
-		f->before.bytes += pages(m, f->brought) + m->config.huge_bytes * larger(m->huge - f->huge_at_anchor, 0);
+		f->before.bytes += pages(m, f->brought) + huge_since(m, f->huge_at_anchor);
 }
 
 static void anchor_take(struct memory *m, uint32_t family, int64_t bytes, int64_t estimate, uint64_t time_ns)

@@ -218,14 +218,10 @@ struct memory {
 	struct recent_peak high_peak[MEMORY_SETS], estimate_peak[MEMORY_SETS];
 };
 
-static inline int64_t smaller(int64_t a, int64_t b)
+/* Where its memory counts: main's is not among the descendants'. For use as the end of a loop over sets. */
+static inline enum memory_set sets_of(const struct proc *p)
 {
-	return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
+	return p->is_main ? MEMORY_DESCENDANTS : MEMORY_SETS;
 }
 
 static inline int64_t anon_of(const struct proc *p)

@@ -75,7 +75,7 @@ static int64_t probable(const struct memory *m, const struct proc *p, int64_t ex
 
 void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, const struct burst *burst)
 {
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
 		m->low[s] = larger(m->low[s], hwm - smaller(p->twice, hwm));
 		if (burst->excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
 			continue;
@@ -280,15 +280,23 @@ void intervals_settle(struct memory *m, bool all)
 		lives_prune(m, m->first < m->sample ? m->intervals[m->first % INTERVALS].from_ns : m->open.from_ns);
 }
 
+/* NULL: nothing is known of it any more. */
+static const struct proc *main_of(const struct memory *m)
+{
+	for (size_t k = 0; k < m->n_procs; k++) {
+		if (m->procs[k].is_main)
+			return &m->procs[k];
+	}
+	return NULL;
+}
+
 /* Faults that were read now came at any time since they were read last. */
 static void faults_take(struct memory *m, int64_t faults)
 {
 	const int64_t all = larger(faults - m->faults.value, 0);
-	const struct proc *main = NULL;
+	const struct proc *main = main_of(m);
 	int64_t of_main = 0;
 
-	for (size_t k = 0; k < m->n_procs && !main; k++)
-		main = m->procs[k].is_main ? &m->procs[k] : NULL;
 	if (main && main->has_faults) {
 		of_main = smaller(larger(main->faults - m->main_faults, 0), all);
 		m->main_faults = main->faults;
@@ -304,17 +312,9 @@ static void faults_take(struct memory *m, int64_t faults)
 	m->faults_known = m->sample;
 }
 
-static int64_t main_anon(const struct memory *m)
-{
-	for (size_t k = 0; k < m->n_procs; k++) {
-		if (m->procs[k].is_main)
-			return m->procs[k].has_ended ? 0 : anon_of(&m->procs[k]);
-	}
-	return 0;
-}
-
 void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
 {
+	const struct proc *main;
 	struct interval *i;
 
 	m->open.until_ns = time_ns;
@@ -338,6 +338,7 @@ void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, con
 		m->open.before[s] = i->has_faults && i->has_huge ? larger(total->high[s], smaller(with, by_faults(m, i, s))) : with;
 		m->left[s] = 0;
 	}
-	m->open.main_anon = main_anon(m);
+	main = main_of(m);
+	m->open.main_anon = main && !main->has_ended ? anon_of(main) : 0;
 	intervals_settle(m, false);
 }

@@ -100,7 +100,8 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	m->is_added = false;
 	parent = proc_find(m, birth->parent);
 	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
-	parent = living(m, birth->parent);
+	if (parent && parent->has_ended)
+		parent = NULL;
 	if (parent && birth->is_new)
 		p->lost_hwm = larger(parent->top, parent->hwm);
 	m->has_fallen |= birth->is_new && !birth->is_main; /* it was a copy before */
@@ -114,7 +115,7 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 /* It has none of its memory any more. */
 static void memory_leaves(struct memory *m, struct proc *p)
 {
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++) {
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
 		m->files_left[s] += p->file_then;
 		m->left[s] += p->is_early ? 0 : p->rss_then;
 	}
@@ -180,6 +181,7 @@ static void parent_counts(struct memory *m, struct proc *p)
 
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 {
+	const int64_t anon = larger(rss - file, 0);
 	struct proc *p = living(m, id);
 	bool is_again;
 
@@ -188,12 +190,12 @@ void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 	sample_begin(m, id);
 	m->is_added = false;
 	if (!p->is_read && p->is_given)
-		given_take(m, p, larger(rss - file, 0));
+		given_take(m, p, anon);
 	if (!p->is_read && p->has_execed && !p->is_main)
 		parent_counts(m, p);
 	m->has_moved |= !p->is_read || rss != p->rss || file != p->file;
-	p->gives_back |= p->is_read && anon_of(p) - larger(rss - file, 0) > anon_of(p) / 32 + MIB;
-	p->swelled += larger(larger(rss - file, 0) - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
+	p->gives_back |= p->is_read && anon_of(p) - anon > anon_of(p) / 32 + MIB;
+	p->swelled += larger(anon - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
 	is_again = p->is_read && p->read_seq == m->sample;
 	p->is_read = true;
 	p->read_seq = m->sample;
@@ -322,7 +324,7 @@ static void record_take(struct memory *m, struct proc *p, const struct memory_en
 	p->hwm = larger(p->hwm, end->hwm.value);
 	/* It was gone before any size of the present sample was read. */
 	p->is_early = until_ns <= m->now_ns;
-	for (enum memory_set s = MEMORY_ALL; p->is_early && s < MEMORY_SETS && !(s == MEMORY_DESCENDANTS && p->is_main); s++)
+	for (enum memory_set s = MEMORY_ALL; p->is_early && s < sets_of(p); s++)
 		m->left[s] = larger(m->left[s] - p->left, 0);
 	p->left = 0;
 }

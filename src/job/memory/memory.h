@@ -15,7 +15,7 @@
  *
  * Calls come in the order of events: births, execs, sizes, marks, faults and ends as they are read, passes, then a total.
  * A total closes an interval. An interval is settled, and its high bound final, once the high-water marks of all processes
- * that lived in it are known, or known to be lost.
+ * that lived in it are known, or known to be lost; or, without them, when too many intervals wait.
  *
  * All sizes are bytes, all times nanoseconds since the run's start. Unknown processes are ignored. Not thread-safe; one
  * estimator belongs to one thread at a time. The estimator reads nothing itself and keeps no pointer to anything of its caller.
@@ -132,8 +132,6 @@ enum memory_need {
 	MEMORY_NEEDS_MARKS = 1 << 4,  /* high-water marks of all members */
 };
 unsigned memory_needs(struct memory *m);
-/* The sum of the sizes of all members at this sample. */
-int64_t memory_rss_sum(struct memory *m);
 
 /* The job at the instant of a sample, and the largest that was found since the last total. */
 struct memory_total {

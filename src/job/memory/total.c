@@ -8,11 +8,6 @@
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
 
-static bool is_in(const struct proc *p, enum memory_set s)
-{
-	return !p->has_ended && !(s == MEMORY_DESCENDANTS && p->is_main);
-}
-
 static void proc_add(struct memory *m, const struct proc *p)
 {
 	struct sum *sum = &m->sum;
@@ -22,7 +17,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 	sum->is_unmarked |= p->hwm_seq < m->sample;
 	sum->rss_sum += p->rss;
 	sum->anon_sum += anon_of(p);
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS && is_in(p, s); s++) {
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
 		sum->n_in[s]++;
 		sum->files[s] += p->file;
 		sum->largest_file[s] = larger(sum->largest_file[s], p->file);
@@ -45,12 +40,6 @@ static void add_up(struct memory *m)
 	}
 	families_add(m);
 	m->is_added = true;
-}
-
-int64_t memory_rss_sum(struct memory *m)
-{
-	add_up(m);
-	return m->sum.rss_sum;
 }
 
 /* Files and shared memory, once: by what maps say, and what was mapped since they were read. */
@@ -289,12 +278,12 @@ void memory_finish(struct memory *m)
 
 void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *ret)
 {
-	const int64_t high = intervals_high(m, s);
+	const int64_t all = intervals_high(m, MEMORY_ALL), high = s == MEMORY_ALL ? all : smaller(intervals_high(m, s), all);
 	const struct recent_peak *estimate = &m->estimate_peak[s];
 
 	ret->low = m->low_peak[s];
 	ret->estimate = larger(larger(estimate->committed, estimate->recent), ret->low);
-	ret->high = m->is_sampled ? UNKNOWN : known(larger(smaller(high, intervals_high(m, MEMORY_ALL)) + m->some_more, ret->low));
+	ret->high = m->is_sampled ? UNKNOWN : known(larger(high + m->some_more, ret->low));
 	if (ret->high.known)
 		ret->estimate = smaller(ret->estimate, ret->high.value);
 }
@@ -316,8 +305,8 @@ static bool needs_files(const struct memory *m)
 	return since > 4 * MIB && since > m->files.value / (is_still ? 64 : 4);
 }
 
-/* Of one process that maps nothing twice its RSS says all; but what of its files others map is told by a pass alone. A pass over what
- * grows is mostly spoilt, so a second of that is waited for; where both bounds are close already, until it rests. */
+/* The RSS of one process that maps nothing twice is its memory; only a pass finds which of its files others map. A pass over processes
+ * that grow is mostly invalid, so it waits for a second of growth; where both bounds are close already, until the job rests. */
 static bool needs_pass(const struct memory *m, int64_t high)
 {
 	enum {
@@ -346,9 +335,9 @@ static bool needs_marks(const struct memory *m, int64_t estimate)
 		MANY = 64, /* members */
 		WAITS = 3  /* totals */
 	};
-	const bool may_lower = intervals_high(m, MEMORY_ALL) > estimate + estimate / 16 && !m->has_fallen && !m->sum.is_below;
-
-	return m->sum.n >= 2 && m->sum.n <= MANY && m->growth.still > 0 && m->sample >= m->marks_read + WAITS && may_lower;
+	if (m->sum.n < 2 || m->sum.n > MANY || m->growth.still == 0 || m->sample < m->marks_read + WAITS || m->has_fallen || m->sum.is_below)
+		return false;
+	return intervals_high(m, MEMORY_ALL) > estimate + estimate / 16;
 }
 
 unsigned memory_needs(struct memory *m)

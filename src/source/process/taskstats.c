@@ -401,8 +401,10 @@ void taskstats_receive(struct taskstats *t)
 		else
 			t->received[t->n_received++] = record;
 	}
+	const uint64_t ended = clock_boot_ns();
+
 	for (size_t i = had; i < t->n_received; i++)
-		t->received[i].received_ns = clock_boot_ns();
+		t->received[i].received_ns = ended;
 	t->received_ns = began;
 }
 
