@@ -167,7 +167,7 @@ enum job_need {
 	NEED_FAULTS = 1 << 0,  /* faults of all members and the count of huge pages: PROCESSES_CPU */
 	NEED_PSS = 1 << 1,     /* a PSS pass would change an answer */
 	NEED_FILES = 1 << 2,   /* so would maps: files were mapped since processes_files that may be the same ones */
-	NEED_MARKS = 1 << 4,   /* so would high-water marks of all members: PROCESSES_MARKS */
+	NEED_HWM = 1 << 4,   /* so would high-water marks of all members: PROCESSES_MARKS */
 	NEED_MACHINE = 1 << 3, /* so would what the whole machine has mapped, read before and after the members' sizes */
 };
 unsigned job_needs(struct job *job);

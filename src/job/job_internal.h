@@ -145,6 +145,13 @@ struct split {
 	int64_t seen;          /* processes of the job until then */
 };
 
+/* How far the sum of RSS has risen, and had when a PSS pass ended (job_needs.c). */
+struct growth {
+	int64_t top, passed;
+	unsigned still;          /* totals since top rose */
+	unsigned tries, waited;  /* invalid passes at this level; totals since the last pass */
+};
+
 struct job {
 	struct job_config config;
 	struct facts facts;
@@ -152,6 +159,7 @@ struct job {
 	uint64_t burst_since_ns, proven_since_ns; /* bursts happened later: those of the next total, of the last; UINT64_MAX: none */
 	int64_t page_bytes;    /* what a fault may bring, huge pages apart */
 	struct memory *memory;
+	struct growth growth;
 
 	struct member **members; /* in the order of birth */
 	size_t n_members, cap_members, n_ended;
@@ -284,8 +292,11 @@ void phase_done(struct phase *phase);
 void phases_see_main(struct job *job, int64_t value, int64_t max);
 void phases_close(struct job *job, uint64_t time_ns);
 
-/* phase_use.c */
+/* job_needs.c: a total and a PSS pass have ended. */
+void needs_total(struct job *job, int64_t rss_sum);
+void needs_pass_ended(struct job *job, bool is_valid);
 
+/* phase_use.c */
 void phase_use_begin(const struct job *job, struct phase *phase);
 void phases_see_use(struct job *job, const struct frame *frame);
 /* A reading changed an accumulator. */

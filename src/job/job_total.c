@@ -36,25 +36,6 @@ static const struct {
 	[MEMORY_DESCENDANTS] = { M_JOB_RAM_REST_LOW, M_JOB_RAM_REST, M_JOB_RAM_REST_HIGH },
 };
 
-/* ---- what is needed ------------------------------------------------------------------------------------------------- */
-
-unsigned job_needs(struct job *job)
-{
-	static const unsigned of[][2] = {
-		{ MEMORY_NEEDS_FAULTS, NEED_FAULTS },
-		{ MEMORY_NEEDS_PASS, NEED_PSS },
-		{ MEMORY_NEEDS_FILES, NEED_FILES },
-		{ MEMORY_NEEDS_MACHINE, NEED_MACHINE },
-		{ MEMORY_NEEDS_MARKS, NEED_MARKS },
-	};
-	const unsigned memory = memory_needs(job->memory);
-	unsigned needs = 0;
-
-	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
-		needs |= memory & of[i][0] ? of[i][1] : 0u;
-	return needs;
-}
-
 bool job_has_faults(const struct job *job)
 {
 	return job->n_faults_read >= job->n_live;
@@ -87,6 +68,7 @@ void job_pss_done(struct job *job, struct pss_drift drift, bool valid)
 	const bool has_main = job->main && job->main->live != NOT_ALIVE;
 
 	memory_pass(job->memory, valid, drift.moved, grown);
+	needs_pass_ended(job, valid);
 	if (valid) {
 		const int64_t of_main = pass->main_private == INT64_MAX ? 0 : pass->main_private;
 
@@ -305,6 +287,7 @@ void job_total(struct job *job, uint64_t time_ns, struct framebuf *out)
 	if (job->facts.taskstats_lost.value == 1)
 		memory_records_lost(job->memory);
 	memory_total(job->memory, time_ns, faults_of_all(job), &t);
+	needs_total(job, t.rss_sum);
 	job->n_faults_read = 0;
 	job->proven_since_ns = job->burst_since_ns;
 	job->burst_since_ns = UINT64_MAX;

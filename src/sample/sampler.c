@@ -245,7 +245,7 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		dear &= ~(unsigned) PROCESSES_CPU;
 	if (!s->options.everyone)
 		needs = job_needs(s->job);
-	if (needs & NEED_MARKS)
+	if (needs & NEED_HWM)
 		dear |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
 	if (needs & NEED_FAULTS) { /* those of all members, now */
 		dear = (dear | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;

@@ -87,7 +87,6 @@ WRAP(cgroup);
 WRAP(files);
 WRAP(pss);
 WRAP(pass);
-WRAP(needs);
 WRAP(total);
 WRAP(finish);
 
@@ -221,13 +220,6 @@ void __wrap_memory_pass(struct memory *m, bool valid, int64_t moved, const int64
 {
 	LINE(m, "pass", valid, moved, grown[MEMORY_ALL], grown[MEMORY_DESCENDANTS]);
 	__real_memory_pass(m, valid, moved, grown);
-}
-
-/* It adds up the sample. */
-unsigned __wrap_memory_needs(struct memory *m)
-{
-	line(m, "needs", NULL, 0);
-	return __real_memory_needs(m);
 }
 
 void __wrap_memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struct memory_total *ret)

@@ -131,12 +131,6 @@ static void replay_pass(struct memory *m, const int64_t *a)
 	memory_pass(m, a[0], a[1], grown);
 }
 
-static void replay_needs(struct memory *m, const int64_t *a)
-{
-	(void) a;
-	(void) memory_needs(m);
-}
-
 static void replay_total(struct memory *m, const int64_t *a)
 {
 	struct memory_total total;
@@ -167,7 +161,7 @@ static const struct call calls[] = {
 	{ "files", 2, replay_files },
 	{ "pss", 4, replay_pss },
 	{ "pass", 4, replay_pass },
-	{ "needs", 0, replay_needs },
+	{ "needs", 0, NULL },
 	{ "total", 3, replay_total },
 	{ "finish", 0, replay_finish },
 };
@@ -277,7 +271,8 @@ static int journal_replay(const struct journal *j, const char *path, unsigned wi
 	if (!m)
 		return -ENOMEM;
 	for (size_t i = 0; i < j->n_finished; i++)
-		j->entries[i].call->replay(m, j->entries[i].args);
+		if (j->entries[i].call->replay)
+			j->entries[i].call->replay(m, j->entries[i].args);
 	printf("%s %u", path, without);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		memory_peak(m, s, &peak);

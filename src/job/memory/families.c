@@ -12,7 +12,6 @@
 #include "job/memory/internal.h"
 
 static const uint64_t sample_ns = 20000000;  /* the longest that reading a sample takes */
-static const uint64_t before_ns = 100000000; /* so old is the anchor before the last one, at least */
 
 uint32_t family_new(struct memory *m)
 {
@@ -35,25 +34,18 @@ static struct family *family_of(const struct memory *m, const struct proc *p)
 	return p->family != NO_FAMILY ? &m->families[p->family] : NULL;
 }
 
-/* What it brought before it forked others may hold: how much that was is not known before its exit record has come. */
-void family_leave(struct memory *m, struct proc *p, bool is_counted)
+/* Others may use what it brought before it forked, and nobody counts its faults from now on. */
+void family_leave(struct memory *m, struct proc *p)
 {
 	struct family *f = family_of(m, p);
 
 	if (!f)
 		return;
 	if (p->has_forked)
-		f->kept += larger(p->faults - p->faults_at_anchor, 0);
-	if (p->has_forked && !is_counted)
-		f->anchor.is_set = f->before.is_set = false;
+		f->anchor.is_set = false;
 	if (--f->members == 0 && p->family < m->free_family)
 		m->free_family = p->family;
 	p->family = NO_FAMILY;
-}
-
-static int64_t pages(const struct memory *m, int64_t faults)
-{
-	return m->config.page_bytes * larger(faults, 0);
 }
 
 static int64_t huge_since(const struct memory *m, int64_t count)
@@ -61,29 +53,23 @@ static int64_t huge_since(const struct memory *m, int64_t count)
 	return m->config.huge_bytes * larger(m->huge - count, 0);
 }
 
-/* A child that was there when the anchor was taken, and had not been found, may hold what its parent had given back by then: the
- * anchor before tells, carried forward by all faults since. */
+/* A child that lived when the anchor was set, and was not found yet, may use what its parent had released by then. */
 void family_join(struct memory *m, struct proc *parent, struct proc *child, uint64_t forked_ns)
 {
 	struct family *f = family_of(m, parent);
 
 	if (!f)
 		return;
-	family_leave(m, child, true);
+	family_leave(m, child);
 	child->family = parent->family;
 	f->members++;
 	f->is_shared = true;
 	parent->has_forked = true;
-	child->is_given = true;
-	if (!f->anchor.is_set || f->anchor.time_ns == 0 || f->anchor.time_ns + sample_ns <= forked_ns)
-		return;
-	if (f->before.is_set && (f->before_ns == 0 || f->before_ns + sample_ns <= forked_ns))
-		f->anchor.bytes = larger(f->anchor.bytes, f->before.bytes);
-	else
+	if (f->anchor.time_ns > 0 && f->anchor.time_ns + sample_ns > forked_ns)
 		f->anchor.is_set = false;
 }
 
-void family_found(struct memory *m, struct proc *p)
+void family_begin(struct memory *m, struct proc *p)
 {
 	struct family *f = family_of(m, p);
 
@@ -91,41 +77,20 @@ void family_found(struct memory *m, struct proc *p)
 		return;
 	f->anchor = (struct anchor) { .is_set = true };
 	f->huge_at_anchor = m->huge;
-	p->faults_at_anchor = p->faults_behind_anchor = p->faults;
-	p->file_at_anchor = p->anon_at_anchor = p->swelled = 0;
-	p->is_given = false;
-}
-
-void family_faults(const struct memory *m, struct proc *p, int64_t faults)
-{
-	struct family *f = family_of(m, p);
-
-	if (p->faults_behind_anchor < 0)
-		p->faults_behind_anchor = faults;
-	if (f)
-		f->brought += larger(faults - p->faults, 0);
+	p->faults_at_anchor = p->faults;
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
 
-/* What its own faults brought since the anchor, at most and probably, as far as it can be there. */
+/* What its own faults brought since the anchor; high: as far as it can be there. */
 static void own_add(const struct memory *m, struct family *f, const struct proc *p)
 {
-	const int64_t anon = anon_of(p), brought = pages(m, p->faults - p->faults_at_anchor), huge = huge_since(m, f->huge_at_anchor);
-	const int64_t mapped = is_on(m, MEMORY_RULE_MAPPING) ? larger(p->file - p->file_at_anchor, 0) : 0;
-	const int64_t behind = p->faults_behind_anchor < 0 ? p->faults : p->faults_behind_anchor;
-	const int64_t copied = p->gives_back ? 0 : larger(pages(m, p->faults - behind) - mapped - p->swelled, 0);
-	const int64_t high = p->has_forked ? brought + huge : smaller(brought + huge, anon);
-	const int64_t estimate = smaller(copied + anon - p->anon_at_anchor, anon);
+	const int64_t brought = fault_bytes(m, p->faults - p->faults_at_anchor), high = brought + huge_since(m, f->huge_at_anchor);
+	const enum memory_set sets = p->has_forked ? MEMORY_SETS : sets_of(p); /* others may use what it brought before it forked */
 
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		const bool is_out = s == MEMORY_DESCENDANTS && p->is_main;
-
-		if (is_out && !p->has_forked)
-			continue;
-		f->own_high[s] += high;
+	for (enum memory_set s = MEMORY_ALL; s < sets; s++) {
+		f->own_high[s] += p->has_forked ? high : smaller(high, anon_of(p));
 		f->own_brought[s] += brought;
-		f->own_estimate[s] += is_out ? 0 : larger(estimate, 0);
 	}
 }
 
@@ -157,7 +122,7 @@ void families_add(struct memory *m)
 		f->largest = 0;
 		f->is_stale = f->is_incomplete = f->has_forks = false;
 		for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-			f->anon[s] = f->own_high[s] = f->own_brought[s] = f->own_estimate[s] = 0;
+			f->anon[s] = f->own_high[s] = f->own_brought[s] = 0;
 			f->n_in[s] = 0;
 		}
 	}
@@ -180,23 +145,21 @@ static bool is_open(const struct memory *m, const struct family *f)
 
 static int64_t family_high(const struct memory *m, const struct family *f, enum memory_set s)
 {
-	const int64_t kept = pages(m, f->kept), huge = huge_since(m, f->huge_at_anchor);
-	const int64_t own = smaller(f->own_high[s], f->own_brought[s] + huge);
+	const int64_t own = smaller(f->own_high[s], f->own_brought[s] + huge_since(m, f->huge_at_anchor));
 
 	if (f->n_in[s] <= 1 || !f->anchor.is_set || is_open(m, f) || !is_on(m, MEMORY_RULE_FAMILIES))
 		return f->anon[s];
-	return smaller(f->anon[s], f->anchor.bytes + own + kept);
+	return smaller(f->anon[s], f->anchor.bytes + own);
 }
 
 /* Of several that were there at the first sample, all that they can share they probably share: a pass corrects that. */
 static int64_t family_estimate(const struct memory *m, const struct family *f, enum memory_set s)
 {
-	int64_t estimate = f->anchor.is_set ? f->base_estimate + f->own_estimate[s] : f->largest;
+	const int64_t own = smaller(f->own_high[s], f->own_brought[s]);
 
 	if (f->n_in[s] <= 1 || !is_on(m, MEMORY_RULE_FAMILIES))
 		return f->anon[s];
-	estimate = larger(estimate, 0);
-	return smaller(estimate, f->anon[s]);
+	return smaller(f->anchor.is_set ? f->estimate_at_anchor + own : f->largest, f->anon[s]);
 }
 
 bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high, int64_t *ret_estimate)
@@ -219,45 +182,23 @@ bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high,
 
 /* ---- anchors -------------------------------------------------------------------------------------------------------- */
 
-/* The anchor before moves on to the same time, or the last one takes its place once that is old enough. */
-static void before_take(const struct memory *m, struct family *f, uint64_t time_ns)
+static void anchor_set(struct memory *m, struct family *f, int64_t bytes, int64_t estimate)
 {
-	const bool is_old = f->anchor.is_set && f->anchor.time_ns + before_ns <= time_ns;
-
-	if (is_old || !f->before.is_set) {
-		f->before = f->anchor;
-		f->before_ns = f->anchor.time_ns;
-	}
-	if (f->before.is_set)
-		f->before.bytes += pages(m, f->brought) + huge_since(m, f->huge_at_anchor);
-}
-
-static void anchor_take(struct memory *m, uint32_t family, int64_t bytes, int64_t estimate, uint64_t time_ns)
-{
-	struct family *f = &m->families[family];
-
-	before_take(m, f, time_ns);
-	f->anchor = (struct anchor) { .is_set = true, .bytes = bytes, .time_ns = time_ns > 0 ? time_ns : 1 };
-	f->base_estimate = estimate;
-	f->brought = f->kept = 0;
+	f->anchor = (struct anchor) { .is_set = true, .bytes = bytes, .time_ns = larger((int64_t) m->now_ns, 1) };
+	f->estimate_at_anchor = estimate;
 	f->huge_at_anchor = m->huge_before;
 }
 
-/* faults: that had been read before what the anchor says. */
-static void member_anchor(struct memory *m, struct proc *p, int64_t faults)
+/* faults: as known before the memory was read that the anchor stands for. */
+static void member_anchor(struct proc *p, int64_t faults)
 {
-	m->families[p->family].brought += larger(p->faults - faults, 0);
 	p->has_forked = false;
 	p->faults_at_anchor = faults;
-	p->faults_behind_anchor = p->faults_seq == m->sample ? p->faults : -1;
-	p->file_at_anchor = p->file;
-	p->anon_at_anchor = anon_of(p);
-	p->swelled = 0;
 }
 
-/* A family uses no more than its members' sum: where the anchor says no less, the sum is a better one. Where a member has forked, what
+/* A family uses no more than its members' sum: where the anchor allows as much, the sum is a better one. Where a member has forked, what
  * it brings from here on is its own again. */
-void families_anchor(struct memory *m, uint64_t time_ns)
+void families_anchor(struct memory *m)
 {
 	for (size_t i = 0; i < m->n_families; i++) {
 		struct family *f = &m->families[i];
@@ -266,32 +207,30 @@ void families_anchor(struct memory *m, uint64_t time_ns)
 		f->is_anchored = f->n > 0 && !f->is_incomplete && !is_open(m, f) &&
 				 (!f->anchor.is_set || f->has_forks || high >= f->anon[MEMORY_ALL]);
 		if (f->is_anchored)
-			anchor_take(m, (uint32_t) i, high, family_estimate(m, f, MEMORY_ALL), time_ns);
+			anchor_set(m, f, high, family_estimate(m, f, MEMORY_ALL));
 	}
 	for (size_t i = 0; i < m->n_procs; i++) {
 		struct proc *p = &m->procs[i];
 
 		if (!p->has_ended && p->family != NO_FAMILY && m->families[p->family].is_anchored)
-			member_anchor(m, p, p->faults_before);
+			member_anchor(p, p->faults_before);
 	}
 }
 
-void families_pass(struct memory *m, uint64_t time_ns)
+void families_pass(struct memory *m)
 {
 	for (size_t i = 0; i < m->n_families; i++)
 		m->families[i].pss_anon = 0;
 	for (size_t i = 0; i < m->n_procs; i++) {
-		if (!m->procs[i].has_ended && m->procs[i].family != NO_FAMILY)
-			m->families[m->procs[i].family].pss_anon += m->procs[i].pss_anon;
+		struct proc *p = &m->procs[i];
+
+		if (p->has_ended || p->family == NO_FAMILY)
+			continue;
+		m->families[p->family].pss_anon += p->pss_anon;
+		member_anchor(p, p->faults);
 	}
 	for (size_t i = 0; i < m->n_families; i++) {
-		struct family *f = &m->families[i];
-
-		if (f->members > 0)
-			anchor_take(m, (uint32_t) i, f->pss_anon + m->pass.moved, f->pss_anon, time_ns);
-	}
-	for (size_t i = 0; i < m->n_procs; i++) {
-		if (!m->procs[i].has_ended && m->procs[i].family != NO_FAMILY)
-			member_anchor(m, &m->procs[i], m->procs[i].faults);
+		if (m->families[i].members > 0)
+			anchor_set(m, &m->families[i], m->families[i].pss_anon + m->pass.moved, m->families[i].pss_anon);
 	}
 }

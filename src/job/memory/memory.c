@@ -15,9 +15,6 @@ struct memory *memory_new(const struct memory_config *config)
 	if (!m)
 		return NULL;
 	m->config = *config;
-	/* A sample of a job at rest allocates nothing; without memory now, later. */
-	(void) vec_room(&m->lives, &m->cap_lives, LIVES_FIRST, sizeof(*m->lives), LIVES_MAX);
-	(void) vec_room(&m->edges, &m->cap_edges, 2 * LIVES_FIRST, sizeof(*m->edges), 2 * LIVES_MAX + 1);
 	m->open.later[MEMORY_ALL] = m->open.later[MEMORY_DESCENDANTS] = INT64_MAX;
 	m->sample = m->first = m->faults_known = m->huge_known = 1;
 	return m;
@@ -30,29 +27,17 @@ void memory_free(struct memory *m)
 	map_done(&m->by_id);
 	free(m->procs);
 	free(m->families);
-	free(m->lives);
-	free(m->edges);
 	free(m->unsampled);
 	free(m);
 }
 
 /* ---- processes ---------------------------------------------------------------------------------------------------------- */
 
-/* Cheap where processes are asked for in the order of the last time. */
 static struct proc *proc_find(struct memory *m, uint32_t id)
 {
 	uint32_t place;
 
-	for (size_t k = m->hint; k < m->n_procs && k < m->hint + 2; k++) {
-		if (m->procs[k].id == id) {
-			m->hint = k;
-			return &m->procs[k];
-		}
-	}
-	if (id == 0 || !map_get(&m->by_id, id, &place))
-		return NULL;
-	m->hint = place;
-	return &m->procs[place];
+	return id != 0 && map_get(&m->by_id, id, &place) ? &m->procs[place] : NULL;
 }
 
 static struct proc *living(struct memory *m, uint32_t id)
@@ -102,11 +87,9 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	interval_born(m, p, parent && parent->is_main, birth->forked_ns);
 	if (parent && parent->has_ended)
 		parent = NULL;
-	if (parent && birth->is_new)
-		p->lost_hwm = larger(parent->top, parent->hwm);
 	m->has_fallen |= birth->is_new && !birth->is_main; /* it was a copy before */
 	if (birth->is_new)
-		family_found(m, p);
+		family_begin(m, p);
 	else if (parent && parent->program != 0 && parent->program == p->program)
 		family_join(m, parent, p, birth->forked_ns);
 	return p->family == NO_FAMILY ? -ENOMEM : 0;
@@ -115,10 +98,8 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 /* It has none of its memory any more. */
 static void memory_leaves(struct memory *m, struct proc *p)
 {
-	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
-		m->files_left[s] += p->file_then;
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++)
 		m->left[s] += p->is_early ? 0 : p->rss_then;
-	}
 	p->left = p->rss_then;
 	p->rss_then = p->file_then = 0;
 }
@@ -126,9 +107,7 @@ static void memory_leaves(struct memory *m, struct proc *p)
 /* Its mark is lost: it was as large as known at most, and what its faults have brought since its last mark. */
 static void program_leaves(const struct memory *m, struct proc *p, int64_t faults)
 {
-	const int64_t brought = m->config.page_bytes * larger(faults - p->faults_at_hwm, 0);
-
-	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + brought);
+	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + fault_bytes(m, faults - p->faults_at_hwm));
 }
 
 int memory_exec(struct memory *m, uint32_t id, uint64_t program)
@@ -144,66 +123,45 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	memory_leaves(m, p);
 	m->has_fallen = true;
 	m->is_added = false;
-	family_leave(m, p, false);
-	p->has_forked = p->gives_back = false;
+	family_leave(m, p);
+	p->has_forked = false;
 	p->family = family_new(m);
 	if (p->family == NO_FAMILY)
 		return -ENOMEM;
-	family_found(m, p);
+	family_begin(m, p);
 	return 0;
 }
 
-static void sample_begin(struct memory *m, uint32_t id)
-{
-	if (m->is_sampling)
-		return;
-	m->is_sampling = true;
-	m->first_read = id;
-	m->huge_before = m->huge;
-}
-
-/* A fork has what its parent had. */
-static void given_take(struct memory *m, struct proc *p, int64_t anon)
-{
-	const struct proc *parent = living(m, p->parent);
-
-	p->anon_at_anchor = parent && parent->is_read ? smaller(anon, anon_of(parent)) : anon;
-	p->is_given = false;
-}
-
-/* It was a copy of its parent before it ran its program; how large that was may be known by now. */
-static void parent_counts(struct memory *m, struct proc *p)
+/* Before its exec a program was a copy of its parent. */
+static void first_size(struct memory *m, struct proc *p)
 {
 	const struct proc *parent = proc_find(m, p->parent);
 
-	p->lost_hwm = larger(p->lost_hwm, parent ? larger(parent->top, parent->hwm) : 0);
+	if (p->has_execed && !p->is_main && parent)
+		p->lost_hwm = larger(p->lost_hwm, larger(parent->top, parent->hwm));
 }
 
 void memory_size(struct memory *m, uint32_t id, int64_t rss, int64_t file)
 {
-	const int64_t anon = larger(rss - file, 0);
 	struct proc *p = living(m, id);
-	bool is_again;
 
 	if (!p)
 		return;
-	sample_begin(m, id);
+	if (!m->is_sampling)
+		m->huge_before = m->huge;
+	m->is_sampling = true;
 	m->is_added = false;
-	if (!p->is_read && p->is_given)
-		given_take(m, p, anon);
-	if (!p->is_read && p->has_execed && !p->is_main)
-		parent_counts(m, p);
 	m->has_moved |= !p->is_read || rss != p->rss || file != p->file;
-	p->gives_back |= p->is_read && anon_of(p) - anon > anon_of(p) / 32 + MIB;
-	p->swelled += larger(anon - (p->is_read ? anon_of(p) : p->anon_at_anchor), 0);
-	is_again = p->is_read && p->read_seq == m->sample;
-	p->is_read = true;
-	p->read_seq = m->sample;
+	if (!p->is_read)
+		first_size(m, p);
 	p->rss = rss;
 	p->file = smaller(file, rss);
+	/* Not at a second read in the same sample: the hwm may have been read in between. */
+	m->has_fallen |= is_below(p) && p->read_seq < m->sample;
+	p->is_read = true;
+	p->read_seq = m->sample;
 	p->faults_before = p->faults;
 	p->top = larger(p->top, rss);
-	m->has_fallen |= !is_again && is_below(p); /* its mark may have been read in between */
 	p->rss_most = larger(p->rss_most, rss);
 }
 
@@ -216,11 +174,11 @@ void memory_hwm(struct memory *m, uint32_t id, int64_t hwm, bool is_own)
 {
 	struct proc *p = living(m, id);
 
-	/* How large its program before the present one was tell its faults, which come first. */
+	/* Its program before the present one is bounded by faults, which come first. */
 	if (!p || !p->is_read || (p->has_execed && !p->is_main))
 		return;
-	interval_mark(m, p, &(struct mark) { .hwm = hwm, .faults = p->faults, .until_ns = m->now_ns, .is_burst = is_own && hwm > p->hwm });
-	m->marks_read = m->sample;
+	interval_hwm(m, p, hwm, is_own && hwm > p->hwm, p->faults);
+	m->hwm_read = m->sample;
 	p->hwm = hwm;
 	p->hwm_seq = m->sample;
 }
@@ -232,15 +190,9 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 	if (!p)
 		return;
 	m->has_moved |= faults != p->faults;
-	family_faults(m, p, faults);
-	/* A program of its own that was just found: until now its faults brought all that it had, but for files and what it was before. */
-	if (p->first_ns == 0 && p->is_read && p->has_execed) {
-		p->first_ns = m->now_ns;
-		p->first_bytes = larger(m->config.page_bytes * faults + larger(p->file, p->lost_hwm), p->rss); /* huge pages */
-	}
-	/* What it was before an exec is in no mark: at most what was known of it, and what its faults brought until the exec. */
+	/* No hwm shows what it was before an exec: at most what was known of it, and what its faults brought until the exec. */
 	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
-		p->lost_hwm += m->config.page_bytes * larger(faults - p->faults, 0);
+		p->lost_hwm += fault_bytes(m, faults - p->faults);
 	p->has_execed = false;
 	p->faults = larger(p->faults, faults);
 	p->has_faults = true;
@@ -261,84 +213,70 @@ void memory_mapped_twice(struct memory *m, uint32_t id, int64_t bytes)
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------------- */
 
-/* No sample found it. A copy of its parent has its parent's pages, and what its faults brought; what exceeds its parent's size is its own
- * in any case. A program of its own was its parent's copy before its exec. */
-static void unsampled_take(struct memory *m, struct proc *p, const struct memory_end *end)
+/* No sample found it. A copy of its parent uses its parent's pages, those its faults brought, and whatever exceeds its parent's size. A program
+ * was its parent's copy before its exec. */
+static void unsampled_end(struct memory *m, struct proc *p, const struct memory_end *end)
 {
 	const struct proc *parent = proc_find(m, p->parent);
-	const int64_t hwm = end->hwm.value, page = m->config.page_bytes, had = parent ? larger(parent->top, parent->hwm) : 0;
-	const int64_t faults = end->faults.known ? end->faults.value : hwm / page;
-	const int64_t more = larger(hwm - had, 0);
-	struct burst burst = { .excess = hwm, .probable = hwm, .faults = faults, .is_explained = true };
+	const int64_t hwm = end->hwm.value, parent_hwm = parent ? larger(parent->top, parent->hwm) : 0;
+	const int64_t faults = end->faults.known ? end->faults.value : hwm / m->config.page_bytes;
+	const int64_t own = fault_bytes(m, faults) + larger(hwm - parent_hwm, 0);
 
-	p->unmarked_ns = end->from_ns;
-	if (end->is_copy) {
-		burst.probable = smaller(larger(faults * page, parent && parent->is_read ? more : 0), hwm);
-		burst.excess = smaller(hwm, faults * page + more);
-	} else if (!p->is_main) {
-		p->lost_hwm = larger(p->lost_hwm, had + faults * page);
-	}
-	m->lives_lost |= !end->is_copy && !end->faults.known; /* what it was before its exec is not known */
-	interval_burst(m, p, hwm, &burst);
+	if (!end->is_copy && !p->is_main)
+		p->lost_hwm = larger(p->lost_hwm, parent_hwm + fault_bytes(m, faults));
+	m->records_lost |= !end->is_copy && !end->faults.known; /* its size before the exec is not known */
+	interval_burst(m, p, hwm, end->is_copy ? smaller(hwm, own) : hwm, faults);
 	p->top = hwm; /* all of it is counted */
 }
 
-/* How large its parent was tells the sample that follows. Without memory for it, now. */
+/* The sample that follows finds how large its parent was. Without memory to wait, now. */
 static bool unsampled_waits(struct memory *m, const struct memory_end *end)
 {
-	if (m->is_closing || vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), LIVES_MAX) < 0)
+	if (m->is_closing || vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0)
 		return false;
 	m->unsampled[m->n_unsampled++] = *end;
 	return true;
 }
 
-/* Its memory goes a while after its record has come: at 8 GB/s, once it runs again. A copy of its parent has few pages of its own. */
+/* Memory is released a while after the exit record: at 8 GB/s, once the process runs again. A copy of its parent has few pages of its own. */
 static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
 {
 	const int64_t hwm = larger(end->hwm.value, 0);
-	const int64_t own = end->is_copy && end->faults.known ? smaller(hwm, m->config.page_bytes * end->faults.value) : hwm;
+	const int64_t own = end->is_copy && end->faults.known ? smaller(hwm, fault_bytes(m, end->faults.value)) : hwm;
 
 	return 4000000 + (uint64_t) larger(own, hwm / 16) / 8;
 }
 
-static void record_take(struct memory *m, struct proc *p, const struct memory_end *end)
+static void record_apply(struct memory *m, struct proc *p, const struct memory_end *end)
 {
-	const uint64_t until_ns = end->until_ns + release_ns(m, end);
+	const bool is_reached = end->is_own && end->hwm.value > p->hwm;
 
-	if (end->is_renamed)
+	if (end->is_renamed) {
 		program_leaves(m, p, end->faults.value);
-	else if (p->is_read && p->has_execed && !p->is_main)
-		p->lost_hwm += m->config.page_bytes * larger(end->faults.value - p->faults, 0);
-	if (end->is_renamed)
 		p->hwm = p->top = 0;
+	} else if (p->is_read && p->has_execed && !p->is_main) {
+		p->lost_hwm += fault_bytes(m, end->faults.value - p->faults);
+	}
 	if (!p->is_read && end->is_own)
-		unsampled_take(m, p, end);
-	else if (p->is_read && end->from_ns > p->unmarked_ns) /* start times of procfs are hundredths of a second */
-		p->unmarked_ns = end->from_ns;
-	interval_mark(m, p, &(struct mark) {
-				    .hwm = end->hwm.value,
-				    .faults = end->faults.known ? end->faults.value : p->faults,
-				    .until_ns = until_ns,
-				    .is_burst = end->is_own && end->hwm.value > p->hwm,
-			    });
+		unsampled_end(m, p, end);
+	p->is_ending = true;
+	p->is_early = end->until_ns + release_ns(m, end) <= m->now_ns;
+	interval_hwm(m, p, end->hwm.value, is_reached, end->faults.known ? end->faults.value : p->faults);
 	p->hwm = larger(p->hwm, end->hwm.value);
-	/* It was gone before any size of the present sample was read. */
-	p->is_early = until_ns <= m->now_ns;
 	for (enum memory_set s = MEMORY_ALL; p->is_early && s < sets_of(p); s++)
 		m->left[s] = larger(m->left[s] - p->left, 0);
 	p->left = 0;
 }
 
-static void leave(struct memory *m, struct proc *p, bool is_counted)
+static void leave(struct memory *m, struct proc *p)
 {
 	p->has_ended = true;
-	p->last = m->sample;
 	m->is_added = false;
 	m->n_living--;
 	m->has_moved = true;
 	memory_leaves(m, p);
 	m->has_fallen = true; /* however small it was in its last sample */
-	family_leave(m, p, is_counted);
+	family_leave(m, p);
 }
 
 void memory_end(struct memory *m, const struct memory_end *end)
@@ -349,19 +287,18 @@ void memory_end(struct memory *m, const struct memory_end *end)
 		return;
 	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
 		if (!p->has_ended)
-			leave(m, p, false);
+			leave(m, p);
 		return;
 	}
 	if (end->hwm.known)
-		record_take(m, p, end);
+		record_apply(m, p, end);
 	if (end->faults.known)
 		memory_faults(m, end->id, end->faults.value);
 	if (!p->has_ended)
-		leave(m, p, end->faults.known);
+		leave(m, p);
 	if (end->is_awaited && !end->hwm.known && !m->records_lost)
 		return;
-	if (!end->hwm.known)
-		interval_lost(m, p);
+	m->records_lost |= !end->hwm.known;
 	p->is_over = true;
 	m->has_over = true;
 }
@@ -385,19 +322,12 @@ void memory_records_lost(struct memory *m)
 	if (m->records_lost)
 		return;
 	unsampled_settle(m);
-	m->records_lost = true;
-	for (size_t k = m->n_procs; k-- > 0;) {
-		struct proc *p = &m->procs[k];
-
-		if (!p->has_ended || p->is_over)
-			continue;
-		interval_lost(m, p);
-		proc_remove(m, p);
-	}
+	m->records_lost = m->has_over = true;
+	for (size_t k = 0; k < m->n_procs; k++)
+		m->procs[k].is_over = m->procs[k].has_ended;
 }
 
-/* By what it was larger than any that is known to be so large, it may have been beside the others. One that no sample found may have been there
- * beside anything. */
+/* What exceeds the largest known process may have been used together with all that is known. So may one that no sample found. */
 void memory_some_process(struct memory *m, int64_t bytes, bool no_main)
 {
 	const int64_t known = larger(m->low_peak[MEMORY_ALL], m->low[MEMORY_ALL]);
@@ -455,18 +385,6 @@ void memory_pss(struct memory *m, const struct memory_pss *pss)
 	p->pss_anon = larger(pss->anon, 0);
 }
 
-/* A spoilt pass is tried again, thrice at one size. */
-static void pass_count(struct memory *m, bool valid)
-{
-	m->growth.waited = 0;
-	if (!valid && ++m->growth.tries < 3)
-		return;
-	m->growth.passed = larger(m->growth.passed, m->sum.rss_sum);
-	if (m->growth.still > 0)
-		m->growth.passed = larger(m->growth.passed, m->growth.top);
-	m->growth.tries = 0;
-}
-
 void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grown[MEMORY_SETS])
 {
 	struct pass *pass = &m->pass;
@@ -475,8 +393,8 @@ void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grow
 		pass->is_fresh = pass->is_valid = true;
 		pass->moved = moved + larger(grown[MEMORY_ALL], 0);
 		/* What main shares with the others counts for them whole. */
-		pass->held[MEMORY_ALL] = larger(pass->sum[MEMORY_ALL] - grown[MEMORY_ALL], 0);
-		pass->held[MEMORY_DESCENDANTS] = larger(larger(pass->sum[MEMORY_DESCENDANTS],
+		pass->used[MEMORY_ALL] = larger(pass->sum[MEMORY_ALL] - grown[MEMORY_ALL], 0);
+		pass->used[MEMORY_DESCENDANTS] = larger(larger(pass->sum[MEMORY_DESCENDANTS],
 								pass->sum[MEMORY_ALL] - pass->main_private) -
 								grown[MEMORY_DESCENDANTS],
 			0);
@@ -484,9 +402,8 @@ void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grow
 			pass->low[s] = larger(pass->sum[s] - moved - larger(grown[s], 0), 0);
 	}
 	if (valid && !pass->lacks_anon && m->config.ours && is_on(m, MEMORY_RULE_PASS))
-		families_pass(m, m->now_ns);
+		families_pass(m);
 	m->is_added = false;
-	pass_count(m, valid);
 	pass->sum[MEMORY_ALL] = pass->sum[MEMORY_DESCENDANTS] = pass->main_private = 0;
 	pass->lacks_anon = false;
 }

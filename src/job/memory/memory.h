@@ -37,11 +37,10 @@ enum memory_set {
 enum memory_rule {
 	MEMORY_RULE_FAMILIES = 1 << 0,  /* (a): fork families; without it each process counts whole */
 	MEMORY_RULE_FAULTS = 1 << 1,    /* (b): faults since the last total */
-	MEMORY_RULE_LIFETIMES = 1 << 2, /* (c): high-water marks of processes alive at one time */
+	MEMORY_RULE_LIFETIMES = 1 << 2, /* (c): high-water marks of all processes that lived in an interval */
 	MEMORY_RULE_MACHINE = 1 << 3,   /* (d): what the whole machine has mapped */
 	MEMORY_RULE_PASS = 1 << 4,      /* PSS passes correct high and estimate, too */
 	MEMORY_RULE_FILES = 1 << 5,     /* files and shared memory count once, at most at their mapped extent */
-	MEMORY_RULE_MAPPING = 1 << 6,   /* estimate: faults that mapped files brought no anonymous memory */
 	MEMORY_RULE_GROWTH = 1 << 8,    /* memory that only grew was never more than a later total allows */
 	MEMORY_RULE_BURSTS = 1 << 7,    /* high-water marks above every sample raise high and estimate */
 };
@@ -123,15 +122,19 @@ void memory_pass(struct memory *m, bool valid, int64_t moved, const int64_t grow
 
 /* ---- what is asked ---------------------------------------------------------------------------------------------------- */
 
-/* What would change the next total, and has not been read. */
-enum memory_need {
-	MEMORY_NEEDS_FAULTS = 1 << 0, /* faults of all members and the count of huge pages */
-	MEMORY_NEEDS_PASS = 1 << 1,
-	MEMORY_NEEDS_FILES = 1 << 2,
-	MEMORY_NEEDS_MACHINE = 1 << 3,
-	MEMORY_NEEDS_MARKS = 1 << 4,  /* high-water marks of all members */
+/* The sample so far, before the total: what a further read would change. All members; bytes. */
+struct memory_state {
+	size_t n;                /* living members */
+	int64_t rss_sum, largest; /* largest: one process, without pages that it may map twice */
+	int64_t files;           /* sum over members of files and shared memory */
+	int64_t files_since, files_read; /* of these, mapped since memory_files; what it found */
+	int64_t high, estimate;  /* at this instant */
+	int64_t peak, peak_with_open; /* upper bound so far: of the intervals that are settled; of all */
+	bool only_grew;          /* since memory was last released */
+	uint64_t since_hwm;      /* totals since a high-water mark was read */
+	bool lacks_faults;       /* faults of all members and the count of huge pages would lower a bound */
 };
-unsigned memory_needs(struct memory *m);
+void memory_state(struct memory *m, struct memory_state *ret);
 
 /* The job at the instant of a sample, and the largest that was found since the last total. */
 struct memory_total {

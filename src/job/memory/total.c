@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The instant of a sample: what the job uses at least, probably, at most; the peaks; what is needed to know more.
+ * The instant of a sample; the intervals between totals, with the rules that bound them; the peaks; what should be read next.
+ *
+ * (b) An interval uses at most what the total before allowed, the files mapped since, what all faults since may have brought, and what
+ *     high-water marks (hwm) show beyond that.
+ * (c) It uses at most the sum of the hwm of all processes that lived in it.
+ * (e) Memory that only grew was never more than a later total allows.
+ *
+ * The smallest holds. (c) is known once each hwm is: those of the living are read once a window, those of the ended come with the
+ * kernel's exit records. An interval is settled then, or when too many wait.
  */
 #include <string.h>
 
@@ -14,7 +22,7 @@ static void proc_add(struct memory *m, const struct proc *p)
 
 	sum->n++;
 	sum->is_below |= is_below(p) || p->hwm > p->rss + p->rss / 256 + MIB / 16;
-	sum->is_unmarked |= p->hwm_seq < m->sample;
+	sum->lacks_hwm |= p->hwm_seq < m->sample;
 	sum->rss_sum += p->rss;
 	sum->anon_sum += anon_of(p);
 	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
@@ -22,9 +30,8 @@ static void proc_add(struct memory *m, const struct proc *p)
 		sum->files[s] += p->file;
 		sum->largest_file[s] = larger(sum->largest_file[s], p->file);
 		sum->files_since[s] += larger(p->file - p->file_at_files, 0);
-		sum->fallen[s] += p->id == m->first_read ? 0 : larger(p->rss_then - p->rss, 0);
+		sum->fallen[s] += larger(p->rss_then - p->rss, 0);
 		sum->files_grown[s] += larger(p->file - p->file_then, 0);
-		sum->files_fallen[s] += larger(p->file_then - p->file, 0);
 		sum->largest[s] = larger(sum->largest[s], p->rss - smaller(p->twice, p->file));
 	}
 }
@@ -52,7 +59,7 @@ static int64_t files_high(const struct memory *m, enum memory_set s)
 	return smaller(sum, m->files.value + m->sum.files_since[s]);
 }
 
-/* Who maps more probably maps what others have mapped already, up to as much as one process has. */
+/* A process that maps more probably maps what others have mapped already, up to as much as one process has. */
 static int64_t files_estimate(const struct memory *m, enum memory_set s)
 {
 	const int64_t high = files_high(m, s);
@@ -98,7 +105,7 @@ static void estimate_make(struct memory *m, enum memory_set s, int64_t anon, str
 	int64_t estimate = anon + files_estimate(m, s);
 
 	if (pass->is_fresh && is_on(m, MEMORY_RULE_PASS))
-		pass->offset[s] = pass->held[s] - estimate;
+		pass->offset[s] = pass->used[s] - estimate;
 	if (pass->is_valid && m->sum.n_in[s] > 0)
 		estimate += pass->offset[s];
 	if (s == MEMORY_DESCENDANTS)
@@ -118,12 +125,211 @@ static void set_make(struct memory *m, enum memory_set s, struct memory_total *t
 	estimate_make(m, s, anon_estimate, t);
 }
 
-/* ---- peaks ------------------------------------------------------------------------------------------------------------ */
+/* ---- intervals ------------------------------------------------------------------------------------------------------ */
 
-static void recent_take(struct recent_peak *peak, int64_t value)
+static struct interval *interval_at(struct memory *m, uint64_t number)
 {
-	peak->recent = larger(peak->recent, value);
+	return number == m->sample ? &m->open : &m->intervals[number % INTERVALS];
 }
+
+void interval_born(struct memory *m, struct proc *p, bool is_of_main, uint64_t from_ns)
+{
+	p->first = m->sample;
+	m->open.n_awaited++;
+	while (p->first > m->first && interval_at(m, p->first - 1)->until_ns > from_ns)
+		interval_at(m, --p->first)->n_awaited++;
+	for (uint64_t q = p->first; q <= m->sample && is_of_main; q++)
+		interval_at(m, q)->main_has_forked = true;
+}
+
+void interval_burst(struct memory *m, const struct proc *p, int64_t hwm, int64_t excess, int64_t faults)
+{
+	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
+		m->low[s] = larger(m->low[s], hwm - smaller(p->twice, hwm));
+		if (excess <= 0 || !is_on(m, MEMORY_RULE_BURSTS))
+			continue;
+		for (uint64_t q = p->first > m->first ? p->first : m->first; q <= m->sample; q++) {
+			struct interval *i = interval_at(m, q);
+
+			i->later[MEMORY_ALL] = i->later[MEMORY_DESCENDANTS] = INT64_MAX;
+			i->burst[s] += q < m->sample ? excess : larger(excess - fault_bytes(m, faults), 0);
+		}
+	}
+}
+
+/* Processes that share pages since a fork may have copied them by the same faults. */
+static bool has_relatives(const struct memory *m, const struct proc *p)
+{
+	return p->has_forked || (p->family != NO_FAMILY && m->families[p->family].is_shared);
+}
+
+void interval_hwm(struct memory *m, struct proc *p, int64_t hwm, bool is_reached, int64_t faults)
+{
+	const int64_t bytes = larger(larger(hwm, p->lost_hwm), p->top) + m->config.rss_error_bytes;
+	const bool is_allowed = p->has_faults && !has_relatives(m, p) && is_on(m, MEMORY_RULE_FAULTS);
+
+	if (is_reached)
+		interval_burst(m, p, hwm, hwm - p->top, is_allowed ? faults - p->faults_then : 0);
+	for (enum memory_set s = MEMORY_ALL; p->is_ending && !p->is_early && s < sets_of(p); s++)
+		m->linger[s] += bytes;
+	for (uint64_t q = p->first > m->first ? p->first : m->first; q <= m->sample; q++) {
+		struct interval *i = interval_at(m, q);
+
+		i->n_awaited--;
+		for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++)
+			i->hwms[s] += bytes;
+	}
+	p->first = m->sample + 1;
+	p->rss_most = larger(p->rss_most, is_reached ? hwm : 0);
+	p->top = p->rss;
+	p->faults_at_hwm = faults;
+	p->lost_hwm = 0;
+}
+
+/* What main gave to the children that it forked: no more than it had when the interval began, and what its faults brought since. */
+static int64_t given(const struct interval *i, enum memory_set s)
+{
+	if (s == MEMORY_ALL || !i->main_has_forked)
+		return 0;
+	return i->main_anon + i->allowed[MEMORY_ALL] - i->allowed[MEMORY_DESCENDANTS];
+}
+
+/* Rule (b). */
+static int64_t by_faults(const struct memory *m, const struct interval *i, enum memory_set s)
+{
+	int64_t high;
+
+	if (!is_on(m, MEMORY_RULE_FAULTS))
+		return larger(i->at_end[s], i->before[s]) + i->burst[s] + given(i, s);
+	if (__builtin_add_overflow(i->before[s] + i->files[s] + i->burst[s] + i->huge + given(i, s), i->allowed[s], &high))
+		high = INT64_MAX;
+	return larger(high, i->at_end[s]);
+}
+
+/* Nothing that is still awaited raises it. */
+static bool is_complete(const struct memory *m, const struct interval *i)
+{
+	return i->n_awaited == 0 || m->records_lost;
+}
+
+static int64_t interval_high(const struct memory *m, const struct interval *i, enum memory_set s)
+{
+	int64_t high = by_faults(m, i, s);
+
+	if (m->config.machine_bytes > 0)
+		high = smaller(high, m->config.machine_bytes);
+	if (is_complete(m, i) && !m->records_lost && is_on(m, MEMORY_RULE_LIFETIMES))
+		high = smaller(high, i->hwms[s] + given(i, s));
+	return is_on(m, MEMORY_RULE_GROWTH) ? smaller(high, i->later[s]) : high;
+}
+
+/* The largest so far, settled or not. */
+static int64_t intervals_high(const struct memory *m, enum memory_set s)
+{
+	int64_t high = larger(m->high_peak[s].recent, m->high_peak[s].committed);
+
+	for (uint64_t q = m->first; q < m->sample; q++)
+		high = larger(high, interval_high(m, &m->intervals[q % INTERVALS], s));
+	return high;
+}
+
+static void settle_first(struct memory *m)
+{
+	const struct interval *i = &m->intervals[m->first++ % INTERVALS];
+
+	m->is_sampled |= !i->has_faults || !i->has_huge;
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		struct recent_peak *peak = &m->high_peak[s];
+		int64_t *value = i->falls == m->falls && is_complete(m, i) ? &peak->recent : &peak->committed;
+
+		*value = larger(*value, interval_high(m, i, s));
+	}
+}
+
+/* Huge pages that were counted now were given out at any time since they were counted last. */
+static void huge_apply(struct memory *m)
+{
+	const int64_t huge = m->config.huge_bytes * larger(m->huge - m->huge_then, 0);
+
+	for (uint64_t q = larger((int64_t) m->huge_known, (int64_t) m->first); q < m->sample; q++) {
+		interval_at(m, q)->has_huge = true;
+		interval_at(m, q)->huge = huge;
+	}
+	m->huge_then = m->huge;
+	m->huge_known = m->sample;
+}
+
+static void intervals_settle(struct memory *m)
+{
+	while (m->first < m->sample) {
+		const struct interval *i = &m->intervals[m->first % INTERVALS];
+		const bool is_ready = i->has_faults && i->has_huge && is_complete(m, i) && m->sample - m->first > SETTLE_AFTER;
+
+		if (!is_ready && m->sample - m->first < INTERVALS)
+			break;
+		settle_first(m);
+	}
+}
+
+/* NULL: nothing is known of it any more. */
+static const struct proc *main_of(const struct memory *m)
+{
+	for (size_t k = 0; k < m->n_procs; k++) {
+		if (m->procs[k].is_main)
+			return &m->procs[k];
+	}
+	return NULL;
+}
+
+/* Faults that were read now came at any time since they were read last. */
+static void faults_apply(struct memory *m, const struct proc *main, int64_t faults)
+{
+	const int64_t all = larger(faults - m->faults.value, 0);
+	int64_t of_main = 0;
+
+	if (main && main->has_faults) {
+		of_main = smaller(larger(main->faults - m->main_faults, 0), all);
+		m->main_faults = main->faults;
+	}
+	for (uint64_t q = larger((int64_t) m->faults_known, (int64_t) m->first); q < m->sample; q++) {
+		struct interval *i = interval_at(m, q);
+
+		i->has_faults = true;
+		i->allowed[MEMORY_ALL] = fault_bytes(m, all);
+		i->allowed[MEMORY_DESCENDANTS] = fault_bytes(m, all - of_main);
+	}
+	m->faults = known(larger(faults, m->faults.value));
+	m->faults_known = m->sample;
+}
+
+static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
+{
+	const struct proc *main = main_of(m);
+	struct interval *i = &m->intervals[m->sample++ % INTERVALS];
+
+	*i = m->open;
+	i->until_ns = time_ns;
+	memcpy(i->at_end, total->high, sizeof(i->at_end));
+	memcpy(i->files, m->sum.files_grown, sizeof(i->files));
+	/* Memory that this sample found released may still have been used when the next interval began: falls counts it later. */
+	m->open = (struct interval) { .falls = m->falls, .n_awaited = (uint32_t) m->n_procs, .later = { INT64_MAX, INT64_MAX } };
+	if (faults.known)
+		faults_apply(m, main, faults.value);
+	if (m->config.huge_bytes == 0 || m->huge_seq == m->sample - 1)
+		huge_apply(m);
+	/* While the sample was read, what one process released may have been used together with what the others use now. */
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		const int64_t with = total->high[s] + m->sum.fallen[s] + m->left[s];
+
+		m->open.before[s] = i->has_faults && i->has_huge ? larger(total->high[s], smaller(with, by_faults(m, i, s))) : with;
+		m->open.hwms[s] = m->linger[s];
+		m->left[s] = m->linger[s] = 0;
+	}
+	m->open.main_anon = main && !main->has_ended ? anon_of(main) : 0;
+	intervals_settle(m);
+}
+
+/* ---- peaks ------------------------------------------------------------------------------------------------------------ */
 
 static void recent_commit(struct recent_peak *peak)
 {
@@ -131,10 +337,9 @@ static void recent_commit(struct recent_peak *peak)
 	peak->recent = 0;
 }
 
-/* Where no process was ever larger than it is now, by marks read in this sample, memory has only grown since it was last given back:
- * what is there now, by a pass perhaps, is the most of all that time. Not so where one mapped what is mapped already in place of
- * anonymous memory that no sample saw: its size does not tell. */
-static void growth_limits(struct memory *m, const struct memory_total *t)
+/* Rule (e). Where no process was ever larger than it is now, by hwm read in this sample, memory has only grown since it was last released.
+ * An exception is not seen: a process that maps what others map already in place of anonymous memory that no sample found. */
+static void later_limits(struct memory *m, const struct memory_total *t)
 {
 	const int64_t slack = m->sum.rss_sum / 256 + (int64_t) m->sum.n * (MIB / 16 + m->config.rss_error_bytes);
 
@@ -150,13 +355,12 @@ static void growth_limits(struct memory *m, const struct memory_total *t)
 	}
 }
 
-static void peaks_take(struct memory *m, const struct memory_total *t)
+static void peaks_apply(struct memory *m, const struct memory_total *t)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
 		m->low_peak[s] = larger(m->low_peak[s], t->low_max[s]);
-		recent_take(&m->estimate_peak[s], t->estimate[s]);
-		if (t->estimate_max[s] > t->estimate[s])
-			m->estimate_peak[s].committed = larger(m->estimate_peak[s].committed, t->estimate_max[s]);
+		m->estimate_peak[s].recent = larger(m->estimate_peak[s].recent, t->estimate[s]);
+		m->low[s] = 0;
 		if (!m->has_fallen)
 			continue;
 		recent_commit(&m->estimate_peak[s]);
@@ -170,68 +374,6 @@ static void peaks_take(struct memory *m, const struct memory_total *t)
 	m->has_fallen = false;
 }
 
-/* Marks that came to be known since the last total: a burst was there beside what this one finds, or beside what earlier ones found. But where
- * many come and go, most came one after the other, and samples find what is there at one time. */
-static void marks_take(struct memory *m, struct memory_total *t)
-{
-	enum {
-		MANY_BURSTS = 2
-	};
-
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		t->low_max[s] = larger(t->low[s], m->low[s]);
-		t->estimate_max[s] = t->estimate[s];
-		if (m->n_bursts < MANY_BURSTS)
-			t->estimate_max[s] = larger(t->estimate[s], m->estimate[s]);
-		if (m->excess[s] > 0 && m->n_bursts < MANY_BURSTS)
-			t->estimate_max[s] = larger(t->estimate_max[s], t->estimate[s] + m->excess[s]);
-		t->estimate_max[s] = larger(t->estimate_max[s], t->low_max[s]);
-		m->low[s] = m->estimate[s] = m->excess[s] = 0;
-	}
-	m->n_bursts = 0;
-	t->estimate_max[MEMORY_DESCENDANTS] = smaller(t->estimate_max[MEMORY_DESCENDANTS], t->estimate_max[MEMORY_ALL]);
-}
-
-static void growth_take(struct memory *m)
-{
-	const int64_t sum = m->sum.rss_sum;
-
-	m->growth.waited++;
-	if (sum > m->growth.top + m->growth.top / 200) {
-		m->growth.top = sum;
-		m->growth.still = 0;
-	} else {
-		m->growth.still += m->growth.still < STILL_TOTALS;
-		m->growth.top = larger(m->growth.top, sum);
-	}
-}
-
-/* What files were mapped at one time between two totals: those of the first, and what was mapped since; or those of the second, and what was
- * unmapped until then. */
-static void files_between(struct memory *m)
-{
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		const int64_t now = files_high(m, s), grown = m->sum.files_grown[s], fallen = m->sum.files_fallen[s] + m->files_left[s];
-
-		m->open.files[s] = larger(smaller(grown, now + fallen - m->files_then[s]), 0);
-		m->files_then[s] = now;
-		m->files_left[s] = 0;
-	}
-}
-
-/* Faults that were read now came at any time since they were read last, and are allowed for in each of these intervals. */
-static void faults_settle(const struct memory *m, struct proc *p)
-{
-	const uint64_t from = p->faults_until + FAULTS_KEPT > m->sample ? p->faults_until + 1 : m->sample - FAULTS_KEPT + 1;
-
-	if (p->faults_seq < m->sample)
-		return;
-	for (uint64_t q = from; q <= m->sample; q++)
-		p->faults_in[q % FAULTS_KEPT] = (uint32_t) smaller(p->faults - p->faults_then, UINT32_MAX);
-	p->faults_then = p->faults;
-	p->faults_until = m->sample;
-}
-
 static void sizes_settle(struct memory *m)
 {
 	for (size_t k = 0; k < m->n_procs; k++) {
@@ -240,9 +382,9 @@ static void sizes_settle(struct memory *m)
 		p->left = 0; /* of m->left, which begins anew */
 		if (p->has_ended)
 			continue;
-		faults_settle(m, p);
 		p->rss_then = p->rss;
 		p->file_then = p->file;
+		p->faults_then = p->faults_seq == m->sample ? p->faults : p->faults_then;
 	}
 }
 
@@ -251,29 +393,32 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	memset(ret, 0, sizeof(*ret));
 	m->now_ns = time_ns;
 	unsampled_settle(m);
-	m->is_added = false; /* marks have been read since */
+	m->is_added = false; /* hwm have been read since */
 	add_up(m);
-	growth_take(m);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++)
 		set_make(m, s, ret);
 	ret->rss_sum = m->sum.rss_sum;
 	ret->anon_sum = m->sum.anon_sum;
-	files_between(m);
 	sizes_settle(m);
-	marks_take(m, ret);
+	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		ret->low_max[s] = larger(ret->low[s], m->low[s]);
+		ret->estimate_max[s] = larger(ret->estimate[s], ret->low_max[s]);
+	}
 	if (m->is_sampling)
-		families_anchor(m, time_ns);
+		families_anchor(m);
 	interval_close(m, time_ns, faults, ret);
-	if (m->is_sampling && faults.known && !m->has_fallen && !m->sum.is_below && !m->sum.is_unmarked && is_on(m, MEMORY_RULE_GROWTH))
-		growth_limits(m, ret);
-	peaks_take(m, ret);
+	if (m->is_sampling && faults.known && !m->has_fallen && !m->sum.is_below && !m->sum.lacks_hwm && is_on(m, MEMORY_RULE_GROWTH))
+		later_limits(m, ret);
+	peaks_apply(m, ret);
 	m->pass.is_fresh = m->is_sampling = m->is_added = m->has_moved = false;
 	m->machine = m->cgroup = UNKNOWN;
 }
 
 void memory_finish(struct memory *m)
 {
-	intervals_settle(m, true);
+	huge_apply(m);
+	while (m->first < m->sample)
+		settle_first(m);
 }
 
 void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *ret)
@@ -293,78 +438,32 @@ bool memory_is_mapped_twice(const struct memory *m)
 	return m->is_mapped_twice;
 }
 
-/* ---- what is needed ------------------------------------------------------------------------------------------------- */
+/* ---- what is not known ------------------------------------------------------------------------------------------------ */
 
-/* By quarters, and once growth has stopped: reading the maps of thousands of processes that come one by one must not cost more than they
- * do. */
-static bool needs_files(const struct memory *m)
+void memory_state(struct memory *m, struct memory_state *ret)
 {
-	const int64_t since = m->sum.files_since[MEMORY_ALL];
-	const bool is_still = m->growth.still >= STILL_TOTALS;
-
-	return since > 4 * MIB && since > m->files.value / (is_still ? 64 : 4);
-}
-
-/* The RSS of one process that maps nothing twice is its memory; only a pass finds which of its files others map. A pass over processes
- * that grow is mostly invalid, so it waits for a second of growth; where both bounds are close already, until the job rests. */
-static bool needs_pass(const struct memory *m, int64_t high)
-{
-	enum {
-		WAITS = 10,
-		CLOSE = 64
-	};
-	const struct growth *growth = &m->growth;
-	const int64_t sum = m->sum.rss_sum, passed = growth->passed;
-	const bool is_lone = m->sum.n == 1, is_still = growth->still >= STILL_TOTALS;
-	const bool has_files = m->sum.files[MEMORY_ALL] > larger(16 * MIB, sum / 4);
-	const bool is_close = high - m->sum.largest[MEMORY_ALL] < high / CLOSE;
-
-	if (m->sum.n == 0 || (is_lone && !has_files && !m->is_mapped_twice) || sum < growth->top / 50 * 49)
-		return false;
-	if (!is_still && (is_close || (sum > growth->top + growth->top / 200 && growth->waited < WAITS)))
-		return false;
-	if (sum > passed + passed / (is_lone ? 4 : 50) && sum > passed + MIB)
-		return true;
-	return !is_lone && is_still && growth->top > passed + MIB / 16;
-}
-
-/* Memory that only grew was never more than there is now, if marks say so. */
-static bool needs_marks(const struct memory *m, int64_t estimate)
-{
-	enum {
-		MANY = 64, /* members */
-		WAITS = 3  /* totals */
-	};
-	if (m->sum.n < 2 || m->sum.n > MANY || m->growth.still == 0 || m->sample < m->marks_read + WAITS || m->has_fallen || m->sum.is_below)
-		return false;
-	return intervals_high(m, MEMORY_ALL) > estimate + estimate / 16;
-}
-
-unsigned memory_needs(struct memory *m)
-{
-	const int64_t peak = larger(m->high_peak[MEMORY_ALL].recent, m->high_peak[MEMORY_ALL].committed);
+	const uint64_t unknown = m->faults_known < m->huge_known ? m->faults_known : m->huge_known;
 	int64_t high, estimate, fallen;
-	unsigned needs = 0;
 	bool open;
 
 	add_up(m);
-	fallen = m->sum.fallen[MEMORY_ALL] + m->left[MEMORY_ALL];
 	open = families_anon(m, MEMORY_ALL, &high, &estimate);
-	high += files_high(m, MEMORY_ALL);
-	if (needs_files(m))
-		needs |= MEMORY_NEEDS_FILES;
-	if (needs_pass(m, high))
-		needs |= MEMORY_NEEDS_PASS;
-	estimate += files_estimate(m, MEMORY_ALL);
-	if (needs_marks(m, estimate))
-		needs |= MEMORY_NEEDS_MARKS;
-	if (m->sum.n > 1 && high > peak)
-		needs |= open ? MEMORY_NEEDS_FAULTS : high > estimate + estimate / 4 ? MEMORY_NEEDS_MACHINE
-										     : 0u;
-	if (fallen > MIB && high + fallen > peak)
-		needs |= MEMORY_NEEDS_FAULTS;
-	/* Without them no interval can be settled, and only so many can wait. */
-	if (m->sample > INTERVALS / 2 + (m->faults_known < m->huge_known ? m->faults_known : m->huge_known))
-		needs |= MEMORY_NEEDS_FAULTS;
-	return needs;
+	fallen = m->sum.fallen[MEMORY_ALL] + m->left[MEMORY_ALL];
+	*ret = (struct memory_state) {
+		.n = m->sum.n,
+		.rss_sum = m->sum.rss_sum,
+		.largest = m->sum.largest[MEMORY_ALL],
+		.files = m->sum.files[MEMORY_ALL],
+		.files_since = m->sum.files_since[MEMORY_ALL],
+		.files_read = m->files.value,
+		.high = high + files_high(m, MEMORY_ALL),
+		.estimate = estimate + files_estimate(m, MEMORY_ALL),
+		.peak = larger(m->high_peak[MEMORY_ALL].recent, m->high_peak[MEMORY_ALL].committed),
+		.peak_with_open = intervals_high(m, MEMORY_ALL),
+		.only_grew = !m->has_fallen && !m->sum.is_below,
+		.since_hwm = m->sample - m->hwm_read,
+	};
+	/* Without faults no interval can be settled, and only so many can wait. */
+	ret->lacks_faults = (open && m->sum.n > 1 && ret->high > ret->peak) || (fallen > MIB && ret->high + fallen > ret->peak) ||
+			    m->sample > INTERVALS / 2 + unknown;
 }

@@ -201,7 +201,7 @@ static void sample(struct run *r, const struct op *op)
 {
 	bool has_faults = op->a % 8 < 5, late = r->profile->late_faults, is_read = op->a / 8 % 8 < 3;
 	const int64_t before = machine(r);
-	unsigned needs;
+	struct memory_state state;
 
 	r->samples++;
 	r->files_most = r->distinct_files;
@@ -217,18 +217,18 @@ static void sample(struct run *r, const struct op *op)
 	if (r->has_huge && (has_faults || op->b % 8 == 0))
 		memory_huge(r->memory, r->huge);
 	sizes_read(r, has_faults && !late);
-	needs = memory_needs(r->memory);
-	if (op->a / 64 % 8 == 0 || (r->obeys && (needs & MEMORY_NEEDS_FILES)) || (r->profile->one_file && !r->profile->twice)) {
+	memory_state(r->memory, &state);
+	if (op->a / 64 % 8 == 0 || (r->obeys && state.files_since > 0) || (r->profile->one_file && !r->profile->twice)) {
 		memory_files(r->memory, r->files_most * r->page, r->files_most * r->page);
 		SAY(r, "  files %lld", (long long) r->files_most);
 	}
-	if (op->a / 512 % 8 == 0 || (r->obeys && (needs & MEMORY_NEEDS_PASS)))
+	if (op->a / 512 % 8 == 0 || (r->obeys && state.high > state.estimate))
 		pass(r, op->b / 8 % 4 > 0);
 	if (is_read)
 		memory_machine(r->memory, before > machine(r) ? before : machine(r));
 	if (op->a / 4096 % 8 == 0)
 		memory_cgroup(r->memory, (r->distinct[0] - r->distinct_files) * r->page);
-	if (r->obeys && (needs & MEMORY_NEEDS_FAULTS) && !has_faults && late)
+	if (r->obeys && state.lacks_faults && !has_faults && late)
 		has_faults = true;
 	for (struct process *p = r->procs; p < r->procs + PROCS && has_faults && late; p++) {
 		if (!is_member(p))
