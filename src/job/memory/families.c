@@ -77,20 +77,24 @@ void family_begin(struct memory *m, struct proc *p)
 		return;
 	f->anchor = (struct anchor) { .is_set = true };
 	f->huge_at_anchor = m->huge;
-	p->faults_at_anchor = p->faults;
+	p->faults_at_anchor = p->faults_behind_anchor = p->faults;
+	p->file_at_anchor = 0;
 }
 
 /* ---- adding up ------------------------------------------------------------------------------------------------------ */
 
-/* What its own faults brought since the anchor; high: as far as it can be there. */
+/* What its own faults brought since the anchor: at most (high: as far as it can be there), and probably. */
 static void own_add(const struct memory *m, struct family *f, const struct proc *p)
 {
 	const int64_t brought = fault_bytes(m, p->faults - p->faults_at_anchor), high = brought + huge_since(m, f->huge_at_anchor);
+	const int64_t copied = p->faults_behind_anchor < 0 ? 0 : fault_bytes(m, p->faults - p->faults_behind_anchor);
+	const int64_t mapped = larger(p->file - p->file_at_anchor, 0);
 	const enum memory_set sets = p->has_forked ? MEMORY_SETS : sets_of(p); /* others may use what it brought before it forked */
 
 	for (enum memory_set s = MEMORY_ALL; s < sets; s++) {
-		f->own_high[s] += p->has_forked ? high : smaller(high, anon_of(p));
-		f->own_brought[s] += brought;
+		f->sum.own_high[s] += p->has_forked ? high : smaller(high, anon_of(p));
+		f->sum.own_brought[s] += brought;
+		f->sum.own_copied[s] += smaller(larger(copied - mapped, 0), anon_of(p));
 	}
 }
 
@@ -101,31 +105,22 @@ static void proc_add(struct memory *m, const struct proc *p)
 
 	if (!f)
 		return;
-	f->n++;
-	f->is_stale |= p->faults_seq < m->sample;
-	f->is_incomplete |= !p->is_read || p->read_seq < m->sample;
-	f->has_forks |= p->has_forked;
-	f->largest = larger(f->largest, anon);
+	f->sum.n++;
+	f->sum.is_stale |= p->faults_seq < m->sample;
+	f->sum.is_incomplete |= !p->is_read || p->read_seq < m->sample;
+	f->sum.has_forks |= p->has_forked;
+	f->sum.largest = larger(f->sum.largest, anon);
 	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++) {
-		f->anon[s] += anon;
-		f->n_in[s]++;
+		f->sum.anon[s] += anon;
+		f->sum.n_in[s]++;
 	}
 	own_add(m, f, p);
 }
 
 void families_add(struct memory *m)
 {
-	for (size_t i = 0; i < m->n_families; i++) {
-		struct family *f = &m->families[i];
-
-		f->n = 0;
-		f->largest = 0;
-		f->is_stale = f->is_incomplete = f->has_forks = false;
-		for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-			f->anon[s] = f->own_high[s] = f->own_brought[s] = 0;
-			f->n_in[s] = 0;
-		}
-	}
+	for (size_t i = 0; i < m->n_families; i++)
+		m->families[i].sum = (struct family_sum) { 0 };
 	for (size_t i = 0; i < m->n_procs; i++) {
 		if (!m->procs[i].has_ended)
 			proc_add(m, &m->procs[i]);
@@ -140,26 +135,24 @@ static bool is_huge_fresh(const struct memory *m)
 /* Would the faults, if they were read now, lower what it uses at most? */
 static bool is_open(const struct memory *m, const struct family *f)
 {
-	return f->n > 1 && f->anchor.is_set && (f->is_stale || !is_huge_fresh(m));
+	return f->sum.n > 1 && f->anchor.is_set && (f->sum.is_stale || !is_huge_fresh(m));
 }
 
 static int64_t family_high(const struct memory *m, const struct family *f, enum memory_set s)
 {
-	const int64_t own = smaller(f->own_high[s], f->own_brought[s] + huge_since(m, f->huge_at_anchor));
+	const int64_t own = smaller(f->sum.own_high[s], f->sum.own_brought[s] + huge_since(m, f->huge_at_anchor));
 
-	if (f->n_in[s] <= 1 || !f->anchor.is_set || is_open(m, f) || !is_on(m, MEMORY_RULE_FAMILIES))
-		return f->anon[s];
-	return smaller(f->anon[s], f->anchor.bytes + own);
+	if (f->sum.n_in[s] <= 1 || !f->anchor.is_set || is_open(m, f) || !is_on(m, MEMORY_RULE_FAMILIES))
+		return f->sum.anon[s];
+	return smaller(f->sum.anon[s], f->anchor.bytes + own);
 }
 
 /* Of several that were there at the first sample, all that they can share they probably share: a pass corrects that. */
 static int64_t family_estimate(const struct memory *m, const struct family *f, enum memory_set s)
 {
-	const int64_t own = smaller(f->own_high[s], f->own_brought[s]);
-
-	if (f->n_in[s] <= 1 || !is_on(m, MEMORY_RULE_FAMILIES))
-		return f->anon[s];
-	return smaller(f->anchor.is_set ? f->estimate_at_anchor + own : f->largest, f->anon[s]);
+	if (f->sum.n_in[s] <= 1 || !is_on(m, MEMORY_RULE_FAMILIES))
+		return f->sum.anon[s];
+	return smaller(f->anchor.is_set ? f->estimate_at_anchor + f->sum.own_copied[s] : f->sum.largest, f->sum.anon[s]);
 }
 
 bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high, int64_t *ret_estimate)
@@ -169,9 +162,9 @@ bool families_anon(const struct memory *m, enum memory_set s, int64_t *ret_high,
 	*ret_high = *ret_estimate = 0;
 	for (size_t i = 0; i < m->n_families; i++) {
 		const struct family *f = &m->families[i];
-		const int64_t high = f->n > 0 ? family_high(m, f, s) : 0;
+		const int64_t high = f->sum.n > 0 ? family_high(m, f, s) : 0;
 
-		if (f->n == 0)
+		if (f->sum.n == 0)
 			continue;
 		*ret_high += high;
 		*ret_estimate += smaller(family_estimate(m, f, s), high);
@@ -190,10 +183,12 @@ static void anchor_set(struct memory *m, struct family *f, int64_t bytes, int64_
 }
 
 /* faults: as known before the memory was read that the anchor stands for. */
-static void member_anchor(struct proc *p, int64_t faults)
+static void member_anchor(const struct memory *m, struct proc *p, int64_t faults)
 {
 	p->has_forked = false;
 	p->faults_at_anchor = faults;
+	p->faults_behind_anchor = p->faults_seq == m->sample ? p->faults : -1;
+	p->file_at_anchor = p->file;
 }
 
 /* A family uses no more than its members' sum: where the anchor allows as much, the sum is a better one. Where a member has forked, what
@@ -204,8 +199,8 @@ void families_anchor(struct memory *m)
 		struct family *f = &m->families[i];
 		const int64_t high = family_high(m, f, MEMORY_ALL);
 
-		f->is_anchored = f->n > 0 && !f->is_incomplete && !is_open(m, f) &&
-				 (!f->anchor.is_set || f->has_forks || high >= f->anon[MEMORY_ALL]);
+		f->is_anchored = f->sum.n > 0 && !f->sum.is_incomplete && !is_open(m, f) &&
+				 (!f->anchor.is_set || f->sum.has_forks || high >= f->sum.anon[MEMORY_ALL]);
 		if (f->is_anchored)
 			anchor_set(m, f, high, family_estimate(m, f, MEMORY_ALL));
 	}
@@ -213,7 +208,7 @@ void families_anchor(struct memory *m)
 		struct proc *p = &m->procs[i];
 
 		if (!p->has_ended && p->family != NO_FAMILY && m->families[p->family].is_anchored)
-			member_anchor(p, p->faults_before);
+			member_anchor(m, p, p->faults_before);
 	}
 }
 
@@ -227,7 +222,7 @@ void families_pass(struct memory *m)
 		if (p->has_ended || p->family == NO_FAMILY)
 			continue;
 		m->families[p->family].pss_anon += p->pss_anon;
-		member_anchor(p, p->faults);
+		member_anchor(m, p, p->faults);
 	}
 	for (size_t i = 0; i < m->n_families; i++) {
 		if (m->families[i].members > 0)

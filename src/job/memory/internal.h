@@ -41,7 +41,8 @@ struct proc {
 	int64_t left;            /* its part of memory.left, since it ended */
 	int64_t file_at_files;   /* when the files of all were counted last */
 	int64_t rss_most;        /* largest RSS, hwm included, since the job last released memory */
-	int64_t faults_at_anchor; /* of its family */
+	/* At its family's anchor; faults_behind: as read first after its size, negative before that. */
+	int64_t faults_at_anchor, faults_behind_anchor, file_at_anchor;
 	/* Since its hwm was read last. */
 	int64_t top;             /* largest RSS of a sample */
 	int64_t faults_at_hwm;
@@ -57,19 +58,24 @@ struct anchor {
 	uint64_t time_ns;        /* 0: the family began, with nothing */
 };
 
+/* The members of a family in a sample; own: what their own faults brought since the anchor. */
+struct family_sum {
+	uint32_t n, n_in[MEMORY_SETS];
+	int64_t anon[MEMORY_SETS], largest;
+	int64_t own_high[MEMORY_SETS], own_brought[MEMORY_SETS];
+	int64_t own_copied[MEMORY_SETS]; /* probably, since faults that mapped files copied nothing */
+	bool is_stale;           /* faults of a member are older than its size */
+	bool is_incomplete;      /* the size of a member is not known */
+	bool has_forks;          /* a member has forked since the anchor */
+};
+
 /* Processes that share pages since a fork: a founder and those descendants that still run its program. */
 struct family {
 	uint32_t members;        /* 0: free */
 	bool is_shared;          /* it had several members at some time */
 	struct anchor anchor;
 	int64_t estimate_at_anchor, huge_at_anchor;
-	/* Of the sample that is being added up; own: what the members' own faults brought since the anchor. */
-	uint32_t n, n_in[MEMORY_SETS];
-	int64_t anon[MEMORY_SETS], largest;
-	int64_t own_high[MEMORY_SETS], own_brought[MEMORY_SETS];
-	bool is_stale;           /* faults of a member are older than its size */
-	bool is_incomplete;      /* the size of a member is not known */
-	bool has_forks;          /* a member has forked since the anchor */
+	struct family_sum sum;
 	bool is_anchored;        /* by this sample */
 	int64_t pss_anon;        /* in a pass */
 };
@@ -104,6 +110,11 @@ struct pass {
 	int64_t offset[MEMORY_SETS]; /* of the estimate without it from its value */
 };
 
+static inline int64_t peak_of(const struct recent_peak *peak)
+{
+	return larger(peak->committed, peak->recent);
+}
+
 /* The sample that is being added up. */
 struct sum {
 	size_t n, n_in[MEMORY_SETS];
@@ -119,15 +130,14 @@ struct sum {
 struct memory {
 	struct memory_config config;
 	struct proc *procs;
-	size_t n_procs, cap_procs, n_living;
+	size_t n_procs, cap_procs;
 	struct map by_id;
 	struct family *families;
 	size_t n_families, cap_families;
-	uint32_t free_family;
+	uint32_t free_family, main; /* main: its id; 0: none yet */
 
 	uint64_t now_ns;
 	uint64_t sample;         /* number of the sample, and of the interval, that the next total closes */
-	bool is_closing;         /* a total is being made */
 	bool has_moved;          /* a size or faults changed since the last total, or a member came or left */
 	bool is_sampling;        /* a size was read since the last total */
 	bool is_added;           /* sum and families are up to date */
@@ -191,6 +201,7 @@ static inline int64_t fault_bytes(const struct memory *m, int64_t faults)
 }
 
 /* memory.c */
+struct proc *proc_find(const struct memory *m, uint32_t id); /* NULL: unknown, or dropped */
 void unsampled_settle(struct memory *m); /* ends of processes that no sample found */
 
 /* families.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happens to the members of a job, as far as the estimator of combined memory cares.
+ * The events of a job that the estimator of combined memory draws conclusions from.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ void memory_free(struct memory *m)
 
 /* ---- processes ---------------------------------------------------------------------------------------------------------- */
 
-static struct proc *proc_find(struct memory *m, uint32_t id)
+struct proc *proc_find(const struct memory *m, uint32_t id)
 {
 	uint32_t place;
 
@@ -78,9 +78,9 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	p->parent = birth->parent;
 	p->program = birth->program;
 	p->is_main = birth->is_main;
+	m->main = birth->is_main ? birth->id : m->main;
 	p->has_execed = birth->is_new;
 	p->family = family_new(m);
-	m->n_living++;
 	m->has_moved = true;
 	m->is_added = false;
 	parent = proc_find(m, birth->parent);
@@ -95,16 +95,20 @@ int memory_birth(struct memory *m, const struct memory_birth *birth)
 	return p->family == NO_FAMILY ? -ENOMEM : 0;
 }
 
-/* It has none of its memory any more. */
+/* It uses none of its memory any more, however little that was in its last sample. */
 static void memory_leaves(struct memory *m, struct proc *p)
 {
 	for (enum memory_set s = MEMORY_ALL; s < sets_of(p); s++)
 		m->left[s] += p->is_early ? 0 : p->rss_then;
 	p->left = p->rss_then;
 	p->rss_then = p->file_then = 0;
+	m->has_moved = m->has_fallen = true;
+	m->is_added = false;
+	family_leave(m, p);
+	p->has_forked = false;
 }
 
-/* Its mark is lost: it was as large as known at most, and what its faults have brought since its last mark. */
+/* Its hwm is lost: it was as large as known at most, and what its faults have brought since its hwm was read. */
 static void program_leaves(const struct memory *m, struct proc *p, int64_t faults)
 {
 	p->lost_hwm = larger(p->lost_hwm, larger(p->top, p->hwm) + fault_bytes(m, faults - p->faults_at_hwm));
@@ -117,14 +121,10 @@ int memory_exec(struct memory *m, uint32_t id, uint64_t program)
 	if (!p)
 		return 0;
 	program_leaves(m, p, p->faults);
-	p->has_execed = m->has_moved = true;
+	p->has_execed = true;
 	p->program = program;
 	p->hwm = p->top = p->twice = 0;
 	memory_leaves(m, p);
-	m->has_fallen = true;
-	m->is_added = false;
-	family_leave(m, p);
-	p->has_forked = false;
 	p->family = family_new(m);
 	if (p->family == NO_FAMILY)
 		return -ENOMEM;
@@ -190,6 +190,8 @@ void memory_faults(struct memory *m, uint32_t id, int64_t faults)
 	if (!p)
 		return;
 	m->has_moved |= faults != p->faults;
+	if (p->faults_behind_anchor < 0)
+		p->faults_behind_anchor = faults;
 	/* No hwm shows what it was before an exec: at most what was known of it, and what its faults brought until the exec. */
 	if (p->has_execed && (p->lost_hwm > 0 || !p->is_main))
 		p->lost_hwm += fault_bytes(m, faults - p->faults);
@@ -229,15 +231,6 @@ static void unsampled_end(struct memory *m, struct proc *p, const struct memory_
 	p->top = hwm; /* all of it is counted */
 }
 
-/* The sample that follows finds how large its parent was. Without memory to wait, now. */
-static bool unsampled_waits(struct memory *m, const struct memory_end *end)
-{
-	if (m->is_closing || vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0)
-		return false;
-	m->unsampled[m->n_unsampled++] = *end;
-	return true;
-}
-
 /* Memory is released a while after the exit record: at 8 GB/s, once the process runs again. A copy of its parent has few pages of its own. */
 static uint64_t release_ns(const struct memory *m, const struct memory_end *end)
 {
@@ -271,25 +264,11 @@ static void record_apply(struct memory *m, struct proc *p, const struct memory_e
 static void leave(struct memory *m, struct proc *p)
 {
 	p->has_ended = true;
-	m->is_added = false;
-	m->n_living--;
-	m->has_moved = true;
 	memory_leaves(m, p);
-	m->has_fallen = true; /* however small it was in its last sample */
-	family_leave(m, p);
 }
 
-void memory_end(struct memory *m, const struct memory_end *end)
+static void end_apply(struct memory *m, struct proc *p, const struct memory_end *end)
 {
-	struct proc *p = proc_find(m, end->id);
-
-	if (!p || p->is_over)
-		return;
-	if (end->hwm.known && !p->is_read && unsampled_waits(m, end)) {
-		if (!p->has_ended)
-			leave(m, p);
-		return;
-	}
 	if (end->hwm.known)
 		record_apply(m, p, end);
 	if (end->faults.known)
@@ -299,17 +278,35 @@ void memory_end(struct memory *m, const struct memory_end *end)
 	if (end->is_awaited && !end->hwm.known && !m->records_lost)
 		return;
 	m->records_lost |= !end->hwm.known;
-	p->is_over = true;
-	m->has_over = true;
+	p->is_over = m->has_over = true;
+}
+
+void memory_end(struct memory *m, const struct memory_end *end)
+{
+	struct proc *p = proc_find(m, end->id);
+
+	if (!p || p->is_over)
+		return;
+	/* The sample that follows finds how large its parent was. Without memory to wait, now. */
+	if (!end->hwm.known || p->is_read ||
+		vec_room(&m->unsampled, &m->cap_unsampled, m->n_unsampled, sizeof(*m->unsampled), PROCS_MAX) < 0) {
+		end_apply(m, p, end);
+		return;
+	}
+	m->unsampled[m->n_unsampled++] = *end;
+	if (!p->has_ended)
+		leave(m, p);
 }
 
 void unsampled_settle(struct memory *m)
 {
-	m->is_closing = true;
-	for (size_t k = 0; k < m->n_unsampled; k++)
-		memory_end(m, &m->unsampled[k]);
+	for (size_t k = 0; k < m->n_unsampled; k++) {
+		struct proc *p = proc_find(m, m->unsampled[k].id);
+
+		if (!p->is_over)
+			end_apply(m, p, &m->unsampled[k]);
+	}
 	m->n_unsampled = 0;
-	m->is_closing = false;
 	for (size_t k = m->has_over ? m->n_procs : 0; k-- > 0;) {
 		if (m->procs[k].is_over)
 			proc_remove(m, &m->procs[k]);

@@ -69,60 +69,51 @@ static int64_t files_estimate(const struct memory *m, enum memory_set s)
 
 /* ---- the bounds of the instant -------------------------------------------------------------------------------------- */
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high)
+static int64_t low_of(const struct memory *m, enum memory_set s)
 {
-	return value < low ? low : value > high ? high
-						: value;
+	const int64_t cgroup = s == MEMORY_ALL ? m->cgroup.value : 0;
+	const int64_t pass = m->pass.is_fresh && m->sum.n_in[s] > 0 ? m->pass.low[s] : 0;
+
+	return larger(m->sum.largest[s], smaller(larger(cgroup, pass), m->sum.rss_sum));
 }
 
-static void low_make(const struct memory *m, enum memory_set s, struct memory_total *t)
-{
-	const struct pass *pass = &m->pass;
-
-	t->low[s] = m->sum.largest[s];
-	if (s == MEMORY_ALL && m->cgroup.known)
-		t->low[s] = larger(t->low[s], smaller(m->cgroup.value, m->sum.rss_sum));
-	if (pass->is_fresh && m->sum.n_in[s] > 0)
-		t->low[s] = larger(t->low[s], smaller(pass->low[s], m->sum.rss_sum));
-}
-
-static int64_t high_make(const struct memory *m, enum memory_set s, int64_t anon)
+static int64_t high_of(const struct memory *m, enum memory_set s, int64_t anon)
 {
 	int64_t high = anon + files_high(m, s);
 
 	if (m->machine.known && is_on(m, MEMORY_RULE_MACHINE))
 		high = smaller(high, m->machine.value + (int64_t) m->sum.n * m->config.rss_error_bytes);
-	if (m->config.machine_bytes > 0)
-		high = smaller(high, m->config.machine_bytes);
-	return high;
+	return m->config.machine_bytes > 0 ? smaller(high, m->config.machine_bytes) : high;
 }
 
 /* Corrected by what the last pass found. Files that processes outside the job map, too, count there in part, so no less than one process
  * maps of them. */
-static void estimate_make(struct memory *m, enum memory_set s, int64_t anon, struct memory_total *t)
+static int64_t estimate_of(struct memory *m, enum memory_set s, int64_t anon)
 {
 	struct pass *pass = &m->pass;
-	int64_t estimate = anon + files_estimate(m, s);
+	const int64_t estimate = anon + files_estimate(m, s);
 
 	if (pass->is_fresh && is_on(m, MEMORY_RULE_PASS))
 		pass->offset[s] = pass->used[s] - estimate;
-	if (pass->is_valid && m->sum.n_in[s] > 0)
-		estimate += pass->offset[s];
-	if (s == MEMORY_DESCENDANTS)
-		estimate = smaller(estimate, t->estimate[MEMORY_ALL]);
-	t->estimate[s] = clamp(estimate, t->low[s], t->high[s]);
+	return estimate + (pass->is_valid && m->sum.n_in[s] > 0 ? pass->offset[s] : 0);
 }
 
-static void set_make(struct memory *m, enum memory_set s, struct memory_total *t)
+static void instant_apply(struct memory *m, enum memory_set s, struct memory_total *t)
 {
 	int64_t anon_high, anon_estimate;
 
 	(void) families_anon(m, s, &anon_high, &anon_estimate);
-	low_make(m, s, t);
-	t->high[s] = larger(high_make(m, s, anon_high), t->low[s]);
-	if (s == MEMORY_DESCENDANTS)
-		t->high[s] = larger(smaller(t->high[s], t->high[MEMORY_ALL]), t->low[s]);
-	estimate_make(m, s, anon_estimate, t);
+	t->low[s] = low_of(m, s);
+	t->high[s] = high_of(m, s, anon_high);
+	t->estimate[s] = estimate_of(m, s, anon_estimate);
+	if (s == MEMORY_DESCENDANTS) {
+		t->high[s] = smaller(t->high[s], t->high[MEMORY_ALL]);
+		t->estimate[s] = smaller(t->estimate[s], t->estimate[MEMORY_ALL]);
+	}
+	t->high[s] = larger(t->high[s], t->low[s]);
+	t->estimate[s] = larger(smaller(t->estimate[s], t->high[s]), t->low[s]);
+	t->low_max[s] = larger(t->low[s], m->low[s]);
+	t->estimate_max[s] = larger(t->estimate[s], t->low_max[s]);
 }
 
 /* ---- intervals ------------------------------------------------------------------------------------------------------ */
@@ -226,7 +217,7 @@ static int64_t interval_high(const struct memory *m, const struct interval *i, e
 /* The largest so far, settled or not. */
 static int64_t intervals_high(const struct memory *m, enum memory_set s)
 {
-	int64_t high = larger(m->high_peak[s].recent, m->high_peak[s].committed);
+	int64_t high = peak_of(&m->high_peak[s]);
 
 	for (uint64_t q = m->first; q < m->sample; q++)
 		high = larger(high, interval_high(m, &m->intervals[q % INTERVALS], s));
@@ -271,16 +262,6 @@ static void intervals_settle(struct memory *m)
 	}
 }
 
-/* NULL: nothing is known of it any more. */
-static const struct proc *main_of(const struct memory *m)
-{
-	for (size_t k = 0; k < m->n_procs; k++) {
-		if (m->procs[k].is_main)
-			return &m->procs[k];
-	}
-	return NULL;
-}
-
 /* Faults that were read now came at any time since they were read last. */
 static void faults_apply(struct memory *m, const struct proc *main, int64_t faults)
 {
@@ -304,7 +285,7 @@ static void faults_apply(struct memory *m, const struct proc *main, int64_t faul
 
 static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faults, const struct memory_total *total)
 {
-	const struct proc *main = main_of(m);
+	const struct proc *main = proc_find(m, m->main);
 	struct interval *i = &m->intervals[m->sample++ % INTERVALS];
 
 	*i = m->open;
@@ -331,12 +312,6 @@ static void interval_close(struct memory *m, uint64_t time_ns, struct maybe faul
 
 /* ---- peaks ------------------------------------------------------------------------------------------------------------ */
 
-static void recent_commit(struct recent_peak *peak)
-{
-	peak->committed = larger(peak->committed, peak->recent);
-	peak->recent = 0;
-}
-
 /* Rule (e). Where no process was ever larger than it is now, by hwm read in this sample, memory has only grown since it was last released.
  * An exception is not seen: a process that maps what others map already in place of anonymous memory that no sample found. */
 static void later_limits(struct memory *m, const struct memory_total *t)
@@ -358,19 +333,19 @@ static void later_limits(struct memory *m, const struct memory_total *t)
 static void peaks_apply(struct memory *m, const struct memory_total *t)
 {
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
+		struct recent_peak *estimate = &m->estimate_peak[s], *high = &m->high_peak[s];
+
 		m->low_peak[s] = larger(m->low_peak[s], t->low_max[s]);
-		m->estimate_peak[s].recent = larger(m->estimate_peak[s].recent, t->estimate[s]);
 		m->low[s] = 0;
-		if (!m->has_fallen)
-			continue;
-		recent_commit(&m->estimate_peak[s]);
-		recent_commit(&m->high_peak[s]);
+		estimate->recent = larger(estimate->recent, t->estimate[s]);
+		if (m->has_fallen) {
+			*estimate = (struct recent_peak) { .committed = peak_of(estimate) };
+			*high = (struct recent_peak) { .committed = peak_of(high) };
+		}
 	}
-	if (m->has_fallen) {
-		m->falls++;
-		for (size_t k = 0; k < m->n_procs; k++)
-			m->procs[k].rss_most = m->procs[k].rss;
-	}
+	for (size_t k = 0; m->has_fallen && k < m->n_procs; k++)
+		m->procs[k].rss_most = m->procs[k].rss;
+	m->falls += m->has_fallen;
 	m->has_fallen = false;
 }
 
@@ -396,14 +371,10 @@ void memory_total(struct memory *m, uint64_t time_ns, struct maybe faults, struc
 	m->is_added = false; /* hwm have been read since */
 	add_up(m);
 	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++)
-		set_make(m, s, ret);
+		instant_apply(m, s, ret);
 	ret->rss_sum = m->sum.rss_sum;
 	ret->anon_sum = m->sum.anon_sum;
 	sizes_settle(m);
-	for (enum memory_set s = MEMORY_ALL; s < MEMORY_SETS; s++) {
-		ret->low_max[s] = larger(ret->low[s], m->low[s]);
-		ret->estimate_max[s] = larger(ret->estimate[s], ret->low_max[s]);
-	}
 	if (m->is_sampling)
 		families_anchor(m);
 	interval_close(m, time_ns, faults, ret);
@@ -424,10 +395,9 @@ void memory_finish(struct memory *m)
 void memory_peak(const struct memory *m, enum memory_set s, struct memory_peak *ret)
 {
 	const int64_t all = intervals_high(m, MEMORY_ALL), high = s == MEMORY_ALL ? all : smaller(intervals_high(m, s), all);
-	const struct recent_peak *estimate = &m->estimate_peak[s];
 
 	ret->low = m->low_peak[s];
-	ret->estimate = larger(larger(estimate->committed, estimate->recent), ret->low);
+	ret->estimate = larger(peak_of(&m->estimate_peak[s]), ret->low);
 	ret->high = m->is_sampled ? UNKNOWN : known(larger(high + m->some_more, ret->low));
 	if (ret->high.known)
 		ret->estimate = smaller(ret->estimate, ret->high.value);
@@ -458,7 +428,7 @@ void memory_state(struct memory *m, struct memory_state *ret)
 		.files_read = m->files.value,
 		.high = high + files_high(m, MEMORY_ALL),
 		.estimate = estimate + files_estimate(m, MEMORY_ALL),
-		.peak = larger(m->high_peak[MEMORY_ALL].recent, m->high_peak[MEMORY_ALL].committed),
+		.peak = peak_of(&m->high_peak[MEMORY_ALL]),
 		.peak_with_open = intervals_high(m, MEMORY_ALL),
 		.only_grew = !m->has_fallen && !m->sum.is_below,
 		.since_hwm = m->sample - m->hwm_read,
