@@ -150,6 +150,8 @@ struct growth {
 	int64_t top, passed;
 	unsigned still;          /* totals since top rose */
 	unsigned tries, waited;  /* invalid passes at this level; totals since the last pass */
+	bool asked_hwm;          /* for every hwm, in this sample */
+	int64_t hwm_sum;         /* sum of RSS when that was so last */
 };
 
 struct job {

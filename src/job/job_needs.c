@@ -32,6 +32,8 @@ void needs_total(struct job *job, int64_t rss_sum)
 	else if (growth->still < STILL_TOTALS)
 		growth->still++;
 	growth->top = larger(growth->top, rss_sum);
+	growth->hwm_sum = growth->asked_hwm ? rss_sum : growth->hwm_sum;
+	growth->asked_hwm = false;
 }
 
 void needs_pass_ended(struct job *job, bool is_valid)
@@ -72,11 +74,11 @@ static bool needs_pass(const struct job *job, const struct memory_state *now)
 	return !is_lone && is_still(job) && growth->top > passed + MIB / 16;
 }
 
-/* Memory that only grew was never more than it is now, if every hwm agrees. */
+/* Memory that only grew was never more than it is now, if every hwm agrees. Once for each size: what did not help will not. */
 static bool needs_hwm(const struct job *job, const struct memory_state *now)
 {
 	return now->n > 1 && now->n <= HWM_MEMBERS && job->growth.still > 0 && now->since_hwm >= HWM_TOTALS && now->only_grew &&
-	       now->peak_with_open > now->estimate + now->estimate / 16;
+	       now->rss_sum != job->growth.hwm_sum && now->peak_with_open > now->estimate + now->estimate / 16;
 }
 
 unsigned job_needs(struct job *job)
@@ -89,8 +91,10 @@ unsigned job_needs(struct job *job)
 		needs |= NEED_FILES;
 	if (needs_pass(job, &now))
 		needs |= NEED_PSS;
-	if (needs_hwm(job, &now))
+	if (needs_hwm(job, &now)) {
 		needs |= NEED_HWM;
+		job->growth.asked_hwm = true;
+	}
 	if (now.lacks_faults)
 		needs |= NEED_FAULTS;
 	else if (now.n > 1 && now.high > now.peak && now.high > now.estimate + now.estimate / 4)
