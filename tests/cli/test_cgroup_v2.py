@@ -131,7 +131,7 @@ def test_a_job_in_a_group_that_was_made_runs_out_of_memory(guest):
 
 
 @pytest.mark.parametrize("case, says", [("made_beside_a_limit", "would escape"),
-                                        ("made_without_delegation", "does not hand the memory controller down")])
+                                        ("made_without_delegation", "does not delegate the memory controller")])
 def test_a_group_that_cannot_be_made(guest, case, says):
     result = guest[case]
     assert result["status"] == 125

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many are in a group of v1: its lists leave out who is of a pid namespace that this one does not see, where v2 writes
- * 0. cgroupstats counts them all (include/uapi/linux/cgroupstats.h, kernel/taskstats.c); nobody needs rights for it.
+ * The number of tasks in a v1 group. Its lists omit processes of pid namespaces that this one
+ * cannot see, where v2 writes 0. cgroupstats counts all of them (include/uapi/linux/cgroupstats.h,
+ * kernel/taskstats.c) and needs no privileges.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -17,8 +18,9 @@
 
 enum {
 	COUNT_GET = 4,   /* command */
-	COUNT_FD = 1,    /* its attribute */
-	COUNT_STATS = 1, /* of the answer: u64 each of who sleeps, runs, is stopped, waits uninterruptibly, waits for I/O */
+	COUNT_FD = 1,    /* attribute of the command */
+	COUNT_STATS = 1, /* attribute of the answer: five u64, tasks that sleep, run, are stopped,
+	                  * wait uninterruptibly, wait for I/O */
 	COUNT_STATES = 5,
 };
 
@@ -26,7 +28,8 @@ struct answer {
 	_Alignas(struct nlmsghdr) char bytes[4096];
 };
 
-/* One request with one attribute. Returns the bytes behind the generic header of its answer, *ret_text, or -errno. */
+/* Sends one request with one attribute. Returns the size of the answer behind its generic header,
+ * *ret_text, or -errno. */
 static ssize_t ask(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
 	struct answer *answer, const char **ret_text)
 {
@@ -48,7 +51,8 @@ static ssize_t ask(int fd, const struct genlmsghdr *genl, uint16_t type, struct 
 	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_ALIGN(attr.nla_len));
 	if (send(fd, &request, request.head.nlmsg_len, 0) < 0)
 		return -errno;
-	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT); /* it is there when the request returns */
+	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT); /* the answer is queued before
+	                                                                   * the request returns */
 	if (n < 0)
 		return -errno;
 	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)

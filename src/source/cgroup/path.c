@@ -11,7 +11,7 @@
 #include "base/longfile.h"
 #include "base/parse.h"
 
-/* The controller that makes a v1 hierarchy the one meant. */
+/* The controllers by which each v1 hierarchy is recognized. */
 static const char *const controllers[] = {
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_CPU] = "cpu",
@@ -46,7 +46,7 @@ void cgroup_mounts_parse(const char *mountinfo, struct cgroup_mounts *ret)
 	}
 }
 
-/* Where systemd and cgroupfs-mount put them; the first that exists is taken. */
+/* The mount points of systemd and cgroupfs-mount; the first that exists is used. */
 static void usual_mounts(const struct root *root, struct cgroup_mounts *ret)
 {
 	static const struct {
@@ -102,7 +102,7 @@ int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret)
 
 /* ---- lines of procfs cgroup --------------------------------------------------------------------------------------- */
 
-/* "4:cpu,cpuacct:/a:b": the path may hold colons, the controllers may not. */
+/* "4:cpu,cpuacct:/a:b": the path may contain colons, the controllers may not. */
 static bool take_line(const char *p, struct cgroup_line *ret)
 {
 	uint64_t number;

@@ -21,7 +21,7 @@ enum {
 
 static const struct source_group groups[] = {
 	{ .name = "sensors", .holds = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	{ .name = "processes", .holds = "who is on the GPUs, with how much, and how busy they are", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+	{ .name = "processes", .holds = "processes on the GPUs, their memory and busy time", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -185,7 +185,7 @@ static int drm_open(const struct source_env *env, struct source **ret, struct er
 
 	if (r < 0) {
 		drm_close(s);
-		return err_set(err, r, "no other GPU: %s", r == -ENOENT ? "no driver shows a render node" : strerror(-r));
+		return err_set(err, r, "no other GPU found: %s", r == -ENOENT ? "no driver has a render node" : strerror(-r));
 	}
 	*ret = s;
 	return 0;
@@ -252,33 +252,33 @@ static int drm_read(struct source *s, unsigned what, struct framebuf *out)
 
 /* ---- what can be had ---------------------------------------------------------------------------------------------- */
 
-#define NO_FILE "this driver has no file for it"
-#define FDINFO  "DRM fdinfo engines, all clients, between two looks"
-#define BLIND   "needs fdinfo of all processes on the GPU (a driver that has it; other users' too)"
+#define NO_FILE "this driver does not provide it"
+#define FDINFO  "DRM fdinfo engines, all clients, between two samples"
+#define BLIND   "needs a driver with fdinfo, and fdinfo of all processes on the GPU, including other users'"
 
 static const struct {
 	enum metric metric;
 	const char *how, *why_not, *remedy;
 } told[] = {
-	{ M_GPU_MEM, "DRM fdinfo, what visible processes hold; of Intel's cards i915 and xe queries",
-		"Intel's cards tell it to CAP_PERFMON alone, others' not at all", "sudo setcap cap_perfmon+ep hiwater" },
+	{ M_GPU_MEM, "DRM fdinfo, memory of visible processes; Intel cards: i915 and xe queries",
+		"Intel cards report it only with CAP_PERFMON, other cards do not report it", "sudo setcap cap_perfmon+ep hiwater" },
 	{ M_GPU_PROCESSES, "DRM fdinfo", "processes cannot be listed", "" },
 	{ M_GPU_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_ENC_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_DEC_BUSY, FDINFO, BLIND, "run as root" },
-	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two looks", "no energy counter that may be read",
-		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two samples", "no energy counter, or no permission to read it",
+		"integrated GPUs: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
 	{ M_GPU_POWER_LIMIT, "hwmon power1_max", NO_FILE, "" },
-	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter that may be read",
-		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter, or no permission to read it",
+		"integrated GPUs: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
 	{ M_GPU_TEMP, "hwmon temp1_input, temp2_input", NO_FILE, "" },
 	{ M_GPU_TEMP_MEM, "hwmon temp3_input", NO_FILE, "" },
 	{ M_GPU_CLOCK_SM, "sysfs act_freq", NO_FILE, "" },
 	{ M_GPU_FAN, "hwmon pwm1", NO_FILE, "" },
 	{ M_GPROC_MEM, "DRM fdinfo resident memory", "no process is on the GPU", "" },
-	{ M_GPROC_SM_BUSY, "DRM fdinfo engines, busiest", "no process is on the GPU, or its driver counts no engine", "" },
-	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
-	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine", "no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
 };
 
 /* Shares are there from the second look on. */
@@ -300,7 +300,7 @@ static void drm_probe(const struct source_env *env, source_prober *tell, void *c
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no GPU of a driver with a render node" : drm_gpus_sleep(&s->gpus, told[i].why_not);
+			probe.why_not = r < 0 ? "no GPU whose driver has a render node" : drm_gpus_sleep(&s->gpus, told[i].why_not);
 			probe.remedy = r < 0 ? "" : told[i].remedy;
 		}
 		tell(ctx, &probe);

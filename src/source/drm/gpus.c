@@ -128,7 +128,7 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 		if (!gpu->born)
 			birth_tell(g, i, out);
 		else if (gpu->lost && gpu->open)
-			note(g, i, CAUSE_NONE, "is there again", now_ns, out);
+			note(g, i, CAUSE_NONE, "is available again", now_ns, out);
 		gpu->born = true;
 		if (gpu->open)
 			gpu->lost = false;
@@ -149,7 +149,7 @@ static void note_odd(struct drm_gpus *g, size_t i, struct framebuf *out, enum me
 	if (g->list[i].files.odd_noted[metric])
 		return;
 	g->list[i].files.odd_noted[metric] = true;
-	snprintf(what, sizeof(what), "says for gpu.%s what cannot be so: it is left out", metrics[metric].name);
+	snprintf(what, sizeof(what), "reports an impossible value of gpu.%s, which is left out", metrics[metric].name);
 	note(g, i, CAUSE_NONE, what, g->now_ns, out);
 }
 
@@ -262,7 +262,7 @@ void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t 
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, known(counts[i]));
 		if (g->list[i].no_users_noted)
-			note(g, i, CAUSE_NONE, "has its processes listed again", clock_boot_ns(), out);
+			note(g, i, CAUSE_NONE, "lists its processes again", clock_boot_ns(), out);
 		g->list[i].no_users_noted = false;
 	}
 }
@@ -272,7 +272,7 @@ void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)
 	for (size_t i = 0; i < g->cards.n; i++) {
 		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
 		if (!g->list[i].no_users_noted)
-			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
+			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: the job's memory on it is unknown", clock_boot_ns(), out);
 		g->list[i].no_users_noted = true;
 	}
 	drm_users_unknown(&g->users, out);
@@ -323,5 +323,5 @@ const char *drm_gpus_sleep(const struct drm_gpus *g, const char *otherwise)
 		if (!g->list[i].asleep)
 			return otherwise;
 	}
-	return "the GPU sleeps, and is not woken to be asked";
+	return "the GPU sleeps and is not woken for a measurement";
 }

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 
-/* proc_pid_mounts(5): a change shows as POLLPRI, once. A captured file has no such thing. */
+/* proc_pid_mounts(5): a change raises POLLPRI, once. A captured file never does. */
 static bool is_current(const struct root *root, int fd)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLPRI };
@@ -34,7 +34,7 @@ const char *mountinfo_text(const struct root *root)
 	return NULL;
 }
 
-/* A field up to the next blank or the line's end. */
+/* The length of the field up to the next blank or the line's end. */
 static size_t field_len(const char *p)
 {
 	return strcspn(p, " \n");
@@ -80,7 +80,7 @@ static bool take_path(const char **p, char *path, size_t size)
 	return true;
 }
 
-/* Past the optional fields ("shared:1 master:2") and the single "-" behind them. */
+/* Skips the optional fields ("shared:1 master:2") and the single "-" behind them. */
 static bool skip_optional(const char **p)
 {
 	while (strncmp(*p, "- ", 2) != 0) {

@@ -46,7 +46,7 @@ void gate_init(struct processes *p)
 	g->fd = smallfile_open(p->env.root->proc, "loadavg");
 	if (g->fd < 0 || !gate_read(p, &g->last)) {
 		g->off = true;
-		g->why_not = "loadavg does not tell the last pid";
+		g->why_not = "loadavg does not show the last pid";
 	}
 	g->first = g->before = g->last;
 	g->looked_ns = clock_boot_ns();
@@ -90,7 +90,7 @@ void gate_doubt(struct processes *p, uint32_t before_id)
 		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
 			!is_between(g, g->before, (uint32_t) m->pid, now)) {
 			g->off = true;
-			g->why_not = "the last pid in loadavg is not one of this pid namespace (lxcfs?)";
+			g->why_not = "the last pid in loadavg is not of this pid namespace (lxcfs?)";
 			return;
 		}
 	}
@@ -111,7 +111,7 @@ void processes_test_gate(struct processes *p, pid_t pid)
 	}
 	g->proven = false;
 	g->off = true;
-	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
+	g->why_not = "loadavg did not show the pid of a process just started (lxcfs?)";
 }
 
 bool processes_moved(const struct processes *p)

@@ -65,14 +65,14 @@ static const struct {
 	const char *how;
 	const char *missing, *remedy; /* where there is no such file */
 } files[FILE_COUNT] = {
-	[FILE_STATM] = { "statm", statm_try, "procfs statm, kept descriptor", "there is no statm file",
-		"mount a whole proc file system" },
-	[FILE_STAT] = { "stat", stat_try, "procfs stat, kept descriptor", "there is no stat file",
-		"mount a whole proc file system" },
-	[FILE_STATUS] = { "status", status_try, "procfs status, kept descriptor", "there is no status file",
-		"mount a whole proc file system" },
-	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor", "this kernel keeps no I/O counts of processes",
-		"a kernel with CONFIG_TASK_IO_ACCOUNTING" },
+	[FILE_STATM] = { "statm", statm_try, "procfs statm, kept descriptor", "no statm file",
+		"mount a complete proc file system" },
+	[FILE_STAT] = { "stat", stat_try, "procfs stat, kept descriptor", "no stat file",
+		"mount a complete proc file system" },
+	[FILE_STATUS] = { "status", status_try, "procfs status, kept descriptor", "no status file",
+		"mount a complete proc file system" },
+	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor", "this kernel does not count the I/O of processes",
+		"use a kernel with CONFIG_TASK_IO_ACCOUNTING" },
 	[FILE_ROLLUP] = { "smaps_rollup", rollup_try, "procfs smaps_rollup, in passes", "this kernel has no smaps_rollup",
 		"Linux 4.14 or later" },
 };
@@ -166,12 +166,12 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 		probe.why_not = files[file].missing;
 		probe.remedy = files[file].remedy;
 	} else if (r == -ESRCH)
-		probe.why_not = "there is no process to be seen";
+		probe.why_not = "no process is visible";
 	else if (r == -EACCES || r == -EPERM) {
 		probe.why_not = "no permission to read it";
 		probe.remedy = "run hiwater as the job's user";
 	} else if (r < 0)
-		probe.why_not = "the file could not be read or not be understood";
+		probe.why_not = "the file could not be read or parsed";
 	probe.available = probe.why_not[0] == '\0';
 	return probe;
 }

@@ -27,7 +27,7 @@ static const uint64_t sure_ns = 1000000000;
 const struct proc_lack *processes_foreign(const struct root *root)
 {
 	static const struct proc_lack
-		other = { "what is mounted at /proc is of another pid namespace", "mount it anew (unshare --mount-proc, mount -t proc proc /proc)" },
+		other = { "the file system at /proc belongs to another pid namespace", "remount it (unshare --mount-proc, mount -t proc proc /proc)" },
 		none = { "no proc file system is mounted at /proc", "mount it (mount -t proc proc /proc)" };
 	struct statfs fs;
 	char text[16384];
@@ -50,7 +50,7 @@ int processes_new(const struct source_env *env, bool ours, struct processes **re
 	long tick = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
 
 	if (env->root->proc < 0)
-		return err_set(err, -ENOENT, "no process can be measured: this machine has no proc file system");
+		return err_set(err, -ENOENT, "processes cannot be measured: no proc file system is mounted");
 	struct processes *p = calloc(1, sizeof(*p));
 
 	if (!p)

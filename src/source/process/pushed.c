@@ -153,7 +153,7 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 	const char *p = equals ? equals + 1 : word;
 
 	if (!equals || equals == word || parse_double(&p, &ret->value) < 0 || *p)
-		return err_set(err, -EBADMSG, "log: '%.60s' is no NAME=NUMBER", word);
+		return err_set(err, -EBADMSG, "log: '%.60s' is not NAME=NUMBER", word);
 	*equals = '\0';
 	ret->name = word;
 	ret->text = equals + 1;
@@ -169,7 +169,7 @@ static int take_step(const struct pair *pair, struct series_value *ret, struct e
 	if (parse_i64(&p, &ret->step) == 0 && !*p)
 		return 0;
 	if (!(fabs(pair->value) < most) || pair->value != floor(pair->value))
-		return err_set(err, -EBADMSG, "log: step is no whole number of 64 bits");
+		return err_set(err, -EBADMSG, "log: step is not a 64-bit integer");
 	ret->step = (int64_t) pair->value;
 	return 0;
 }
@@ -209,7 +209,7 @@ static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struc
 	(void) p;
 	(void) time_ns;
 	if (strlen(text) > PUSHED_MESSAGE) /* cut, a number would be another one */
-		return err_set(err, -EBADMSG, "log: more than %d bytes in one message", PUSHED_MESSAGE);
+		return err_set(err, -EBADMSG, "log: the message is longer than %d bytes", PUSHED_MESSAGE);
 	n = read_pairs(text, &value, NULL, err); /* a bad one leaves none */
 	if (n > 0)
 		return read_pairs(text, &value, out, err) < 0 ? -EBADMSG : 0;
@@ -240,7 +240,7 @@ int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct
 		if (parse_word(&text, verbs[i].verb))
 			return verbs[i].parse(p, text, time_ns, out, err);
 	}
-	return err_set(err, -EBADMSG, "message: '%.40s' begins with no known word", message);
+	return err_set(err, -EBADMSG, "message: '%.40s' begins with an unknown word", message);
 }
 
 /* ---- the socket --------------------------------------------------------------------------------------------------- */
@@ -362,15 +362,15 @@ int pushed_send(const char *name, const char *message, struct err *err)
 	int r;
 
 	if (len == 0)
-		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which names no recorder", name);
+		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which is not a recorder's socket", name);
 	if (is_anothers(name, &uid))
-		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder takes nothing from others", uid);
+		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder accepts no messages from other users", uid);
 	if (strlen(message) > PUSHED_MESSAGE)
-		return err_set(err, -EMSGSIZE, "a message may be %d bytes long at most", PUSHED_MESSAGE);
+		return err_set(err, -EMSGSIZE, "the message is longer than %d bytes", PUSHED_MESSAGE);
 	r = send_one(message, &address, len);
 	if (r == -ECONNREFUSED || r == -ENOENT)
-		return err_set(err, -ENOENT, "the run that this process belongs to has ended or lost its recorder");
+		return err_set(err, -ENOENT, "the run of this process has ended, or its recorder is gone");
 	if (r == -EAGAIN)
-		return err_set(err, r, "the recorder is too busy to listen: the message is lost");
+		return err_set(err, r, "the recorder is too busy: the message is lost");
 	return r < 0 ? err_set(err, r, "the recorder cannot be reached: %s", strerror(-r)) : 0;
 }

@@ -64,7 +64,7 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
-		return err_set(err, r, "no exit records of the kernel (taskstats): %s", taskstats_socket_why(r));
+		return err_set(err, r, "the kernel's exit records (taskstats) are not available: %s", taskstats_socket_why(r));
 	}
 	*ret = t;
 	return 0;

@@ -163,9 +163,9 @@ const char *taskstats_socket_why(int error)
 		return "they need CAP_NET_ADMIN: run as root, or setcap cap_net_admin+ep";
 	case -ENOENT:
 	case -EPROTONOSUPPORT:
-		return "this kernel has none (CONFIG_TASKSTATS)";
+		return "this kernel has no taskstats (CONFIG_TASKSTATS)";
 	case -EINVAL:
-		return "only the machine's first user and pid namespace gets them, a container does not";
+		return "they exist only in the initial user and pid namespace, not in a container";
 	case -EPROTO:
 		return "this kernel's records have an unknown layout";
 	default:

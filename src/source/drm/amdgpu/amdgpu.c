@@ -15,7 +15,7 @@
 static const struct source_group groups[] = {
 	{ .name = "memory", .holds = "device memory", .period_ns = 200000000 },
 	{ .name = "sensors", .holds = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .holds = "who is on the GPUs, and with how much; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
+	{ .name = "processes", .holds = "processes on the GPUs and their memory; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -50,14 +50,14 @@ static int amdgpu_open(const struct source_env *env, struct source **ret, struct
 
 	if (r < 0) {
 		amdgpu_close(s);
-		return err_set(err, r, "no AMD GPU: %s", r == -ENOENT ? "none has the amdgpu driver" : strerror(-r));
+		return err_set(err, r, "no AMD GPU found: %s", r == -ENOENT ? "no card uses the amdgpu driver" : strerror(-r));
 	}
 	s->kfd_error = kfd_open(env->root, &s->gpus.cards, &s->kfd);
 	*ret = s;
 	return 0;
 }
 
-#define KFD_FOREIGN "KFD lists them by pids of the machine, and this is another pid namespace"
+#define KFD_FOREIGN "KFD reports pids of the host, and this is another pid namespace"
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
@@ -114,8 +114,8 @@ static int uses_gather(struct source *s, uint64_t now_ns)
 /* Who computes by ROCm may hold more than fdinfo shows, or be seen by KFD alone. */
 static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
-	static const char unseen[] = "may have processes of ROCm that cannot be told here: " KFD_FOREIGN
-				     "; what DRM's fdinfo does not show of them is in nobody's figure";
+	static const char unseen[] = "may have ROCm processes that cannot be identified here: " KFD_FOREIGN
+				     "; memory that DRM fdinfo does not show is not attributed to any process";
 
 	if (s->kfd_error != -EXDEV || s->kfd_noted)
 		return;
@@ -161,20 +161,20 @@ static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
 
 /* ---- what can be had ---------------------------------------------------------------------------------------------- */
 
-#define NO_FILE  "this GPU or its kernel driver does not show it"
-#define NO_TABLE "needs a gpu_metrics table of a revision that holds it (1.3, or 1.4 and newer)"
-#define FDINFO   "needs fdinfo of all processes on the GPU (Linux 5.19), other users' too"
+#define NO_FILE  "this GPU or its kernel driver does not provide it"
+#define NO_TABLE "needs a gpu_metrics table of a revision that has it (1.3, or 1.4 and newer)"
+#define FDINFO   "needs fdinfo of all processes on the GPU, including other users' (Linux 5.19)"
 
 static const struct {
 	enum metric metric;
 	const char *how; /* NULL: amdgpu_how says which way */
 	const char *why_not, *remedy;
 } told[] = {
-	{ M_GPU_MEM, "sysfs mem_info_vram_used, of an APU and mem_info_gtt_used", NO_FILE, "" },
-	{ M_GPU_MEM_FREE, "sysfs mem_info_vram_total - used, of an APU with GTT", NO_FILE, "" },
-	{ M_GPU_MEM_HOST, "sysfs mem_info_gtt_used of an APU", "no APU", "" },
+	{ M_GPU_MEM, "sysfs mem_info_vram_used; on an APU plus mem_info_gtt_used", NO_FILE, "" },
+	{ M_GPU_MEM_FREE, "sysfs mem_info_vram_total - used; on an APU with GTT", NO_FILE, "" },
+	{ M_GPU_MEM_HOST, "sysfs mem_info_gtt_used, on an APU", "not an APU", "" },
 	{ M_GPU_PROCESSES, "KFD and DRM fdinfo", "processes cannot be listed", "" },
-	{ M_GPU_BUSY, NULL, "gpu_busy_percent cannot be read, or says 100 whatever happens (Raven, Picasso)", "" },
+	{ M_GPU_BUSY, NULL, "gpu_busy_percent cannot be read, or always reads 100 (Raven, Picasso)", "" },
 	{ M_GPU_MEM_BUSY, NULL, NO_FILE, "" },
 	{ M_GPU_ENC_BUSY, "DRM fdinfo, all clients", FDINFO, "run as root" },
 	{ M_GPU_DEC_BUSY, "DRM fdinfo, all clients", FDINFO, "run as root" },
@@ -186,16 +186,16 @@ static const struct {
 	{ M_GPU_CLOCK_SM, NULL, NO_FILE, "" },
 	{ M_GPU_CLOCK_MEM, NULL, NO_FILE, "" },
 	{ M_GPU_FAN, NULL, NO_FILE, "" },
-	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_OTHER, "sysfs gpu_metrics throttle status at each look", NO_TABLE, "" },
-	{ M_GPU_PCIE_RX, "sysfs pcie_bw", "reading pcie_bw takes a second each time: not done", "" },
-	{ M_GPU_PCIE_TX, "sysfs pcie_bw", "reading pcie_bw takes a second each time: not done", "" },
-	{ M_GPU_ECC_CORRECTED, "sysfs ras/umc_err_count", "no RAS", "" },
-	{ M_GPU_ECC_UNCORRECTED, "sysfs ras/umc_err_count", "no RAS", "" },
-	{ M_GPROC_MEM, "KFD vram, or DRM fdinfo if that says more", "no process is on the GPU", "" },
-	{ M_GPROC_SM_BUSY, "DRM fdinfo engines, busiest; not of ROCm", "no process is on the GPU", "" },
+	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_OTHER, "sysfs gpu_metrics throttle status at each sample", NO_TABLE, "" },
+	{ M_GPU_PCIE_RX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
+	{ M_GPU_PCIE_TX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
+	{ M_GPU_ECC_CORRECTED, "sysfs ras/umc_err_count", "no RAS support", "" },
+	{ M_GPU_ECC_UNCORRECTED, "sysfs ras/umc_err_count", "no RAS support", "" },
+	{ M_GPROC_MEM, "the larger of KFD vram and DRM fdinfo", "no process is on the GPU", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine; without ROCm", "no process is on the GPU", "" },
 	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 };
@@ -206,7 +206,7 @@ static const struct {
 	const char *how;
 } without_kfd[] = {
 	{ M_GPU_PROCESSES, "DRM fdinfo alone: " KFD_FOREIGN },
-	{ M_GPROC_MEM, "DRM fdinfo alone, which may be less than is held: " KFD_FOREIGN },
+	{ M_GPROC_MEM, "DRM fdinfo alone, which may be less than is used: " KFD_FOREIGN },
 };
 
 static void explain_kfd(const struct source *s, struct source_probe *probe)
@@ -215,8 +215,8 @@ static void explain_kfd(const struct source *s, struct source_probe *probe)
 		if (without_kfd[i].metric != probe->metric)
 			continue;
 		probe->how = without_kfd[i].how;
-		probe->why_not = probe->available ? "" : "no process on the GPU shows it by fdinfo; " KFD_FOREIGN;
-		probe->remedy = probe->available ? "" : "run hiwater outside of the container, or in the machine's pid namespace (--pid=host)";
+		probe->why_not = probe->available ? "" : "no process on the GPU shows it in fdinfo; " KFD_FOREIGN;
+		probe->remedy = probe->available ? "" : "run hiwater outside the container, or in the host's pid namespace (--pid=host)";
 	}
 }
 
@@ -239,7 +239,7 @@ static void amdgpu_probe(const struct source_env *env, source_prober *tell, void
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver" : drm_gpus_sleep(&s->gpus, told[i].why_not);
+			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found" : drm_gpus_sleep(&s->gpus, told[i].why_not);
 			probe.remedy = r < 0 ? "" : told[i].remedy;
 		}
 		explain_kfd(s, &probe);

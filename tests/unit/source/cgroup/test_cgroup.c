@@ -511,7 +511,7 @@ static void every_cgroup_metric_is_told_of(void **state)
 		if (i == 2) /* Linux 5.14 */
 			assert_string_equal(p.of[M_JOB_CGROUP_PEAK].remedy, "Linux 5.19 or newer");
 		if (i == 3)
-			assert_string_equal(p.of[M_JOB_CGROUP_MEM].why_not, "its file cannot be read");
+			assert_string_equal(p.of[M_JOB_CGROUP_MEM].why_not, "the file cannot be read");
 		memset(&p, 0, sizeof(p));
 		env.cgroup = NULL;
 		source_cgroup.probe(&env, probes_take, &p);

@@ -210,7 +210,7 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 		rig.root.proc = proc;
 		gpu_rig_read(&rig);
 		check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
-		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) has its processes listed again"), 1);
+		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) lists its processes again"), 1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_NONE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0);

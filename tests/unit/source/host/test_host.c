@@ -597,7 +597,7 @@ static void what_is_missing_has_a_reason_and_a_remedy(void **state)
 	assert_true(masked.of[M_HOST_MEM_USED].available);
 	assert_false(masked.of[M_HOST_CPU_USER].available);
 	assert_false(masked.of[M_HOST_CORE_BUSIEST].available);
-	assert_string_equal(masked.of[M_HOST_CPU_USER].why_not, "its file cannot be read");
+	assert_string_equal(masked.of[M_HOST_CPU_USER].why_not, "the file cannot be read");
 }
 
 int main(void)

@@ -104,8 +104,8 @@ static void what_cannot_be_is_left_out(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_MEM, 1);
 	check_lacks(&rig.out, M_GPU_TEMP, 1);
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.mem what cannot be so"));
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.temp what cannot be so"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.mem"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.temp"));
 	gpu_rig_read(&rig);
 	assert_false(is_noted(&rig.out, "cannot be so"));
 	gpu_rig_done(&rig);
@@ -131,7 +131,7 @@ static void all_ones_are_unknown(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_BUSY, 1);
 	check_lacks(&rig.out, M_GPU_POWER, 1);
-	assert_true(is_noted(&rig.out, "gpu.temp what cannot be so"));
+	assert_true(is_noted(&rig.out, "an impossible value of gpu.temp"));
 	assert_false(is_noted(&rig.out, "gpu.busy"));
 	assert_false(is_noted(&rig.out, "gpu.mem_busy"));
 	assert_false(is_noted(&rig.out, "gpu.power"));
@@ -277,11 +277,11 @@ static void pids_of_another_namespace_are_refused(void **state)
 		check_value(&rig.out, M_GPU_PROCESSES, 1, first);
 		assert_int_equal(rig.out.n_events, !first);
 		if (!first)
-			assert_non_null(strstr(rig.out.events[0].text, "may have processes of ROCm that cannot be told here: KFD lists them by pids of the machine"));
+			assert_non_null(strstr(rig.out.events[0].text, "may have ROCm processes that cannot be identified here: KFD reports pids of the host"));
 		gpu_rig_read(&rig);
 		assert_int_equal(rig.out.n_events, 0);
 		gpu_rig_done(&rig);
-		check_how(temp_tree_root(&t), first ? "KFD vram, or DRM fdinfo if that says more" : "DRM fdinfo alone, which may be less than is held: KFD");
+		check_how(temp_tree_root(&t), first ? "the larger of KFD vram and DRM fdinfo" : "DRM fdinfo alone, which may be less than is used: KFD");
 	}
 	temp_tree_done(&t);
 }
