@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which clients there are, and what a process has of a GPU by all of its own.
+ * The set of clients, and each process's total on each GPU.
  */
 #include <stdlib.h>
 
@@ -15,10 +15,10 @@ enum {
 
 static uint64_t client_key(int card, int64_t id)
 {
-	return (uint64_t) id << 8 | (uint64_t) card; /* DRM_CARDS fit */
+	return (uint64_t) id << 8 | (uint64_t) card; /* DRM_CARDS fits */
 }
 
-/* The client by its card and number; NULL without memory. */
+/* The client with this card and number; NULL: out of memory. */
 static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 {
 	uint32_t at;
@@ -34,7 +34,7 @@ static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 	return client;
 }
 
-/* It belongs to the one that began first: a program inherits what its parent opened. */
+/* A client belongs to the process that started first: a program inherits its parent's open files. */
 void drm_client_seen(struct drm_clients *c, const struct held *held, const struct drm_fdinfo *f, const struct holder *h)
 {
 	struct drm_client *client = client_of(c, held->card, held->id);
@@ -56,7 +56,7 @@ void drm_client_seen(struct drm_clients *c, const struct held *held, const struc
 	client->start_ticks = h->start_ticks;
 }
 
-/* Clients that nobody was seen to hold are closed. */
+/* Removes clients that no process was seen to have open. */
 static void clients_drop(struct drm_clients *c)
 {
 	for (size_t i = 0; i < c->n_clients;) {
@@ -113,7 +113,7 @@ static int by_holder(const void *a, const void *b)
 	return x->card - y->card;
 }
 
-/* Brings the clients into the order of their holders and adds them up. */
+/* Sorts the clients by process and adds them up. */
 static int uses_make(struct drm_clients *c)
 {
 	int r = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs (and NPUs) of every driver that has no source of its own: processes by fdinfo, whoever the driver is; clocks,
- * power and temperature from the files that i915, xe and nouveau have.
+ * GPUs (and NPUs) of every driver without a source of its own: processes from fdinfo, for any
+ * driver; clocks, power and temperature from the files of i915, xe and nouveau.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,10 +44,10 @@ static const struct drm_figure rows[] = {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 _Static_assert(ROWS <= (size_t) DRM_FIGURES, "more rows than files are kept");
 
-/* What else is kept of a GPU. */
+/* Additional state of a GPU. */
 struct more {
 	struct drm_counter energy;
-	uint64_t time_ns; /* of the energy before */
+	uint64_t time_ns; /* of the previous energy value */
 };
 
 struct source {
@@ -55,9 +55,10 @@ struct source {
 	struct more more[DRM_CARDS];
 };
 
-/* ---- which GPU it is ---------------------------------------------------------------------------------------------- */
+/* ---- identity of a GPU -------------------------------------------------------------------------------------------- */
 
-/* amdgpu and NVIDIA's own driver have sources that know more; nodes of AMD's partitions belong to a card of amdgpu. */
+/* amdgpu and NVIDIA's own driver have sources with more detail; the nodes of AMD's partitions
+ * belong to a card of amdgpu. */
 static bool is_ours(const struct drm_card *card)
 {
 	static const char *const others[] = { "amdgpu", "amdgpu_xcp", "nvidia", "nvidia-drm" };
@@ -69,7 +70,8 @@ static bool is_ours(const struct drm_card *card)
 	return true;
 }
 
-/* Part of the processor or of the board: a GPU of a system on a chip, an NPU, Intel's at its one place. */
+/* Part of the CPU or of the board: a GPU of a system on a chip, an NPU, Intel's at its fixed
+ * address. */
 static bool is_integrated(const struct drm_card *card)
 {
 	return card->pci[0] == '\0' || card->accel || strcmp(card->pci, "0000:00:02.0") == 0;
@@ -99,10 +101,12 @@ static void describe(const struct source_env *env, const struct drm_card *card, 
 
 /* ---- energy ------------------------------------------------------------------------------------------------------- */
 
-/* The energy counters of Intel's cards: energy1 is the card or, where a card has two, the card before its package. */
+/* The energy counters of Intel cards: energy1 is the card's; energy2, if there are two, is its
+ * package's. */
 static const char *const energy_files[] = { "energy1_input", "energy2_input" };
 
-/* RAPL names the graphics part of a processor "uncore", among the domains of its first package. Root alone may read it. */
+/* RAPL names the graphics part of a CPU "uncore", among the domains of its first package. Only root
+ * may read it. */
 static struct maybe uncore_read(const struct root *root, int64_t *ret_range)
 {
 	for (int i = 0; i < 8; i++) {
@@ -137,7 +141,7 @@ static struct maybe energy_read(const struct source *s, size_t i, int64_t *ret_r
 		       : UNKNOWN;
 }
 
-/* Power is what the energy rose by since the look before, where no file says it. */
+/* If no file gives the power, it is the rise of the energy since the previous read. */
 static void energy_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct more *m = &s->more[i];
@@ -203,7 +207,7 @@ static void sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct fra
 	}
 }
 
-/* What the processes that can be seen hold on a GPU that has no memory of its own. */
+/* The memory that visible processes use on a GPU without memory of its own. */
 static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t card)
 {
 	struct maybe sum = known(0);
@@ -250,7 +254,7 @@ static int drm_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
 #define NO_FILE "this driver does not provide it"
 #define FDINFO  "DRM fdinfo engines, all clients, between two samples"
@@ -281,7 +285,7 @@ static const struct {
 	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
 };
 
-/* Shares are there from the second look on. */
+/* Shares exist from the second read on. */
 static void drm_probe(const struct source_env *env, source_prober *tell, void *ctx)
 {
 	struct framebuf out = { 0 };

@@ -9,8 +9,9 @@
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
 
-/* The kernel prints the largest unit that divides a value without rest, so it changes from line to line and from read to
- * read: "123", "4 KiB", "2 MiB" (drivers/gpu/drm/drm_file.c, print_size). kB is amdgpu's before Linux 5.19. */
+/* The kernel prints the largest unit that divides a value without remainder, so it changes from
+ * line to line and from read to read: "123", "4 KiB", "2 MiB" (drivers/gpu/drm/drm_file.c,
+ * print_size). kB is amdgpu's before Linux 5.19. */
 static const struct {
 	const char *name;
 	uint64_t scale;
@@ -31,7 +32,7 @@ static bool at_end(const char *p)
 	return *p == '\0' || *p == '\n';
 }
 
-/* "123 KiB" up to the end of the line; unknown where it is anything else. */
+/* "123 KiB" up to the end of the line; unknown for anything else. */
 static struct maybe number_parse(const char *p)
 {
 	uint64_t value, scale = 1;
@@ -54,7 +55,7 @@ static struct maybe number_parse(const char *p)
 	return known(product);
 }
 
-/* Copies what stands at p up to a blank, a colon or the line's end; false if that is nothing or too long. */
+/* Copies the word at p, up to a blank, a colon or the line's end; false if it is empty or too long. */
 static bool word_take(const char *p, const char *stop, char ret[DRM_NAME])
 {
 	size_t len = strcspn(p, stop);
@@ -106,7 +107,7 @@ enum what {
 	OF_REGION
 };
 
-/* Keys by their beginning; a longer one stands in front of one that it begins with. */
+/* Keys by their beginning; a longer one precedes one that it begins with. */
 static const struct key {
 	const char *prefix;
 	enum what what;
@@ -144,7 +145,7 @@ static void region_take(struct drm_fdinfo *f, const struct key *key, const char 
 		*(struct maybe *) (void *) ((char *) region + key->at) = value;
 }
 
-/* One line that begins with a key of the table: name is what stands between it and the colon. */
+/* One line that begins with a key of the table; name is the text between the key and the colon. */
 static void key_take(struct drm_fdinfo *f, const struct key *key, const char *p)
 {
 	char name[DRM_NAME] = "";
@@ -175,7 +176,8 @@ static bool text_take(const char *p, const char *key, char ret[DRM_NAME])
 	return true;
 }
 
-/* amdgpu from Linux 5.14 to 5.18: "pdev:", "pasid:", "vram mem:\t8192 kB", and shares of time that are left aside. */
+/* amdgpu from Linux 5.14 to 5.18: "pdev:", "pasid:", "vram mem:\t8192 kB", and shares of time,
+ * which are ignored. */
 static void old_take(struct drm_fdinfo *f, const char *p)
 {
 	char name[DRM_NAME];

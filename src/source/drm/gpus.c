@@ -68,7 +68,8 @@ void drm_gpus_close(struct drm_gpus *g)
 
 /* ---- births and losses -------------------------------------------------------------------------------------------- */
 
-/* By what people call it. The kernel has no number for it, and cards of one product stand in different places. */
+/* Uses the display name and the address: the kernel has no number for a device, and several cards
+ * may be of one product. */
 void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
@@ -104,7 +105,7 @@ static void birth_tell(const struct drm_gpus *g, size_t i, struct framebuf *out)
 			.vendor = drm_card_vendor(card),
 			.pci = card->pci,
 			.parent = "",
-			.driver = "", /* it is the kernel's */
+			.driver = "", /* in the kernel */
 			.memory_bytes = gpu->memory_bytes,
 			.unified = gpu->unified,
 		},
@@ -135,7 +136,7 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 	}
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------- */
 
 void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric)
 {
@@ -176,7 +177,8 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
 	return value;
 }
 
-/* Nothing of it can be had: what was told so far, and what the table promises. */
+/* Nothing of it is available: reports everything reported so far, and everything in the table, as
+ * unknown. */
 static void silence(struct drm_gpus *g, size_t i, struct framebuf *out)
 {
 	struct drm_gpu *gpu = &g->list[i];
@@ -191,7 +193,7 @@ static void silence(struct drm_gpus *g, size_t i, struct framebuf *out)
 	}
 }
 
-/* Its files are still open, but the device behind them was taken away. */
+/* Its files are still open, but the device behind them was removed. */
 static bool is_gone(const struct drm_gpus *g, size_t i)
 {
 	const int *fds = g->list[i].files.fds;
@@ -294,7 +296,7 @@ struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of
 		here++;
 	}
 	if (here == 0 && of == DRM_COMPUTE && !g->list[i].asleep)
-		return known(0); /* whoever may use it was looked at, and nobody does */
+		return known(0); /* all possible users were read, and none uses it */
 	return drm_rates_busiest(rates, n_rates, of);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which descriptors of which processes are DRM clients.
+ * Finds the descriptors that are DRM clients, in all processes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,14 +21,17 @@
 
 enum {
 	MAX_HOLDERS = 1 << 20,
-	MAX_FDS = 1 << 12,     /* of a process that are clients */
-	LISTED_PER_LOOK = 2048, /* descriptors of processes that are listed again; the rest waits for the next look */
-	DOUBTS_PER_LOOK = 64,   /* of them with a path that no device has, unless a container calls it so */
-	DOUBTS_FIRST = 1024,    /* at the first look */
-	REST_UNTOLD = 8,        /* most looks between two listings of a process whose number of descriptors is not told */
-	REST_TOLD = 32,         /* and of one whose number is told and has not changed */
-	REST_CLIENT = 2,        /* and of one that has clients, where it is not told */
-	REST_REFUSED = 64,      /* and of one that may not be listed: another user's */
+	MAX_FDS = 1 << 12,     /* of one process that are clients */
+	LISTED_PER_LOOK = 2048, /* descriptors of processes listed again; the rest waits for the
+	                         * next scan */
+	DOUBTS_PER_LOOK = 64,   /* of them with a path that no device has, unless a container names
+	                         * it so */
+	DOUBTS_FIRST = 1024,    /* at the first scan */
+	REST_UNTOLD = 8,        /* most scans between two listings of a process, if the kernel does
+	                         * not give its number of descriptors */
+	REST_TOLD = 32,         /* if the number is given and has not changed */
+	REST_CLIENT = 2,        /* if it has clients and the number is not given */
+	REST_REFUSED = 64,      /* if it may not be listed: another user's */
 };
 
 /* ---- descriptors -------------------------------------------------------------------------------------------------- */
@@ -42,9 +45,9 @@ static bool begins(const char *text, const char *const *with, size_t n)
 	return false;
 }
 
-/* Whether what a descriptor's link says may be a DRM or accel device. Its path is no proof, since a container may call a
- * device anything, and shows it without the folder that it lies in: what it is says its fdinfo, which (unlike stat) never
- * waits for a file system. */
+/* Whether a descriptor's link may name a DRM or accel device. The path is no proof, since a
+ * container may name a device freely and shows it without its folder: fdinfo decides, which (unlike
+ * stat) never waits for a file system. */
 static bool may_be_device(struct drm_clients *c, const char *link)
 {
 	static const char *const none[] = { "/memfd:", "/SYSV", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
@@ -61,7 +64,7 @@ static bool may_be_device(struct drm_clients *c, const char *link)
 	return true;
 }
 
-/* Reads the fdinfo of a descriptor. Returns 0, -EBADMSG for what is no client, or -errno. */
+/* Reads the fdinfo of a descriptor. Returns 0, -EBADMSG if it is not a client, or -errno. */
 static int fdinfo_read(struct drm_clients *c, int32_t pid, int32_t fd, struct drm_fdinfo *ret)
 {
 	char path[64], text[8192];
@@ -72,7 +75,7 @@ static int fdinfo_read(struct drm_clients *c, int32_t pid, int32_t fd, struct dr
 	return n < 0 ? (int) n : drm_fdinfo_parse(text, ret);
 }
 
-/* Which client it is. card -1: of no device of ours, or it cannot be told from others. */
+/* The client of a descriptor. card -1: not on a device of ours, or not identifiable. */
 static struct held held_of(const struct drm_clients *c, int32_t fd, const struct drm_fdinfo *f)
 {
 	int card = drm_cards_find(c->cards, f->pdev, f->driver);
@@ -96,7 +99,8 @@ static int descriptor_look(struct drm_clients *c, struct holder *h, int dir, con
 
 	link[len > 0 ? len : 0] = '\0';
 	c->listed_left -= c->listed_left > 0;
-	if (len < 0 ? errno != EACCES : !may_be_device(c, link)) /* EACCES: its fdinfo may be readable all the same */
+	if (len < 0 ? errno != EACCES : !may_be_device(c, link)) /* EACCES: its fdinfo may still be
+	                                                          * readable */
 		return 0;
 	if (fdinfo_read(c, h->pid, (int32_t) fd, &f) < 0)
 		return 0;
@@ -111,7 +115,7 @@ static int descriptor_look(struct drm_clients *c, struct holder *h, int dir, con
 	return r == -EFBIG ? 0 : r;
 }
 
-/* Lists a process's descriptors and keeps those that are clients. Returns 0 or -errno. */
+/* Lists a process's descriptors and stores those that are clients. Returns 0 or -errno. */
 static int holder_list(struct drm_clients *c, struct holder *h)
 {
 	char path[32];
@@ -138,7 +142,7 @@ static int holder_list(struct drm_clients *c, struct holder *h)
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
-/* How many descriptors a process has (Linux 6.2, else 0): asks no permission. */
+/* The number of a process's descriptors (Linux 6.2, else 0): needs no permission. */
 static int64_t open_count(const struct drm_clients *c, int32_t pid)
 {
 	struct stat st;
@@ -159,8 +163,8 @@ uint64_t drm_start_ticks(const struct root *root, int32_t pid)
 	return st.start_ticks;
 }
 
-/* Whether the process is to be listed at this look: when it is new or its number of descriptors has changed, else ever
- * more rarely, and not when enough were listed. */
+/* Whether the process is to be listed in this scan: if it is new or its number of descriptors has
+ * changed, else more and more rarely, and not if enough descriptors were listed. */
 static bool is_due(const struct drm_clients *c, struct holder *h, int64_t n_open)
 {
 	bool changed = n_open != h->n_open || h->rest == 0;
@@ -175,17 +179,18 @@ static bool is_due(const struct drm_clients *c, struct holder *h, int64_t n_open
 		return false;
 	if (changed)
 		h->rest = n_open ? most : 1;
-	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->rest; /* not all at one look */
+	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->rest; /* spreads them over several
+	                                                                       * scans */
 	h->rest = h->rest * 2 < most ? h->rest * 2 : most;
 	return true;
 }
 
-/* Reads the clients of a process that is known to have some. */
+/* Reads the known clients of a process. */
 static void holder_read(struct drm_clients *c, struct holder *h)
 {
 	struct drm_fdinfo f;
 
-	h->start_ticks = drm_start_ticks(c->root, h->pid); /* it may be another process by the same number */
+	h->start_ticks = drm_start_ticks(c->root, h->pid); /* the pid may have been reassigned */
 	for (size_t i = 0; i < h->n_fds;) {
 		struct held *held = &h->fds[i];
 		bool asleep = c->asleep[held->card];
@@ -196,7 +201,8 @@ static void holder_read(struct drm_clients *c, struct holder *h)
 			held->card = -1;
 		if (held->card < 0) {
 			h->fds[i] = h->fds[--h->n_fds];
-			h->rest = h->wait = 0; /* closed, and perhaps opened again by another number */
+			h->rest = h->wait = 0; /* closed, and perhaps opened again as another
+			                        * descriptor */
 			continue;
 		}
 		drm_client_seen(c, held, asleep ? NULL : &f, h);
@@ -230,7 +236,7 @@ static int process_look(void *ctx, int32_t pid)
 	return r;
 }
 
-/* Processes that are gone. */
+/* Removes processes that have ended. */
 static void holders_drop(struct drm_clients *c)
 {
 	for (size_t i = 0; i < c->n_holders;) {

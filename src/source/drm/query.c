@@ -10,10 +10,11 @@
 
 /* ---- the answer --------------------------------------------------------------------------------------------------- */
 
-/* Both drivers answer with a number of regions, then regions of 88 bytes, each with a class (1: of the device) at 0. */
+/* Both drivers answer with the number of regions, then regions of 88 bytes, each with a class (1:
+ * of the device) at 0. */
 enum {
 	REGION_BYTES = 88,
-	REGION_TOTAL = 8, /* its size; xe: its used bytes stand behind; i915: its free ones */
+	REGION_TOTAL = 8, /* its size; behind it xe has its used bytes, i915 its free ones */
 	REGION_OTHER = 16,
 	REGIONS_MAX = 64
 };
@@ -36,7 +37,7 @@ static const struct layout *layout_of(const char *driver)
 	return NULL;
 }
 
-/* Adds one region; false for numbers that cannot be. */
+/* Adds one region; false for impossible numbers. */
 static bool region_add(const uint8_t *at, bool other_is_free, struct drm_memory *sum)
 {
 	uint64_t total, other;
@@ -71,12 +72,12 @@ void drm_memory_parse(const char *driver, const void *answer, size_t size, struc
 		if (class == 1 && !region_add(region, layout->other_is_free, &sum))
 			return;
 	}
-	if (sum.used.value == 0) /* the driver itself uses some: we are not told */
+	if (sum.used.value == 0) /* the driver itself uses some, so 0 means no permission */
 		sum.used = UNKNOWN;
 	*ret = sum;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------- */
+/* ---- the queries -------------------------------------------------------------------------------------------------- */
 
 struct i915_item {
 	uint64_t query;
@@ -105,7 +106,8 @@ enum {
 	ANSWER_BYTES = 16 + REGIONS_MAX * REGION_BYTES
 };
 
-/* Asked twice, as both want it: for the length, then for the answer. Returns its bytes; 0: there is none. */
+/* Called twice, as both drivers require: for the length, then for the answer. Returns its size; 0:
+ * none. */
 static size_t i915_ask(int fd, void *answer)
 {
 	struct i915_item item = { .query = I915_MEMORY_REGIONS };

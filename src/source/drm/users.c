@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-/* What is told of a process. */
+/* The metrics reported for a process. */
 static const enum metric told[] = {
 	M_GPROC_MEM,
 	M_GPROC_MEM_HOST,
@@ -26,7 +26,7 @@ struct drm_user {
 	int card;
 	uint32_t id;
 	uint64_t look;
-	bool unknown[TOLD]; /* was last told to be unknown */
+	bool unknown[TOLD]; /* last reported as unknown */
 };
 
 struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
@@ -40,7 +40,7 @@ struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
 	return __builtin_add_overflow(use->device_bytes.value, use->host_bytes.value, &sum) ? UNKNOWN : known(sum);
 }
 
-/* The process of a use, a new one with its birth. NULL without memory. */
+/* The process of a use; a new one is created with its birth. NULL: out of memory. */
 static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who was below the recorder before it started the job, and whom they start.
+ * The recorder's children from before the job, and the processes they start: none of them is part
+ * of the job.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ void pid_list_done(struct pid_list *l)
 	*l = (struct pid_list) { 0 };
 }
 
-/* Without memory for it the job has one process more. */
+/* Out of memory: the job gets one process too many. */
 static int list_add(void *ctx, int32_t pid)
 {
 	struct pid_list *l = ctx;
@@ -59,7 +60,8 @@ static int elder_add(void *ctx, int32_t pid)
 {
 	struct processes *p = ctx;
 
-	if (processes_is_ignored(p, pid) || member_of_pid(p, pid)) /* known already; of what hiwater itself starts, too */
+	if (processes_is_ignored(p, pid) || member_of_pid(p, pid)) /* already known, or started by
+	                                                            * hiwater itself */
 		return 0;
 	processes_ignore(p, pid);
 	return list_add(&p->elders, pid);
@@ -87,8 +89,8 @@ static int thread_visit(void *ctx, int32_t tid)
 	return fd < 0 ? 0 : numbers_children(fd, elder_add, parent->p);
 }
 
-/* The list grows under way: what is found is visited too. Who is gone leaves it, and stays ignored as long as its number
- * is nobody else's. */
+/* The list grows during the loop, so processes found here are visited too. Those that have ended
+ * leave the list but stay ignored until their pid is reassigned. */
 void elders_look(struct processes *p)
 {
 	char path[PATH_LEN];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which processes --name means: like pgrep -f, without hiwater itself and the shells that started it.
+ * The processes that --name selects: like pgrep -f, without hiwater itself and the shells that
+ * started it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@ enum {
 	PARENTS_MOST = 64
 };
 
-/* Arguments are divided by blanks, and what ends a file is no part of its text: "x$" means what it says. */
+/* Arguments are joined by blanks, and trailing separators are stripped, so that "x$" matches as
+ * expected. */
 static int text_of(const struct root *root, pid_t pid, const char *file, char *buf, size_t size)
 {
 	char path[48];

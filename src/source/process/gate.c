@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The last-pid gate: the last pid handed out (loadavg's fifth field) tells whether anybody can have been born.
+ * The last-pid gate: the last pid assigned (loadavg's fifth field) shows whether a process can have
+ * been born.
  */
 #include "source/process/processes_internal.h"
 
@@ -9,8 +10,8 @@
 #include "base/smallfile.h"
 
 enum {
-	PIDS_RESERVED = 300, /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
-	NEAR = 4096,         /* so many pids before the last one, a fork is taken to have been told of */
+	PIDS_RESERVED = 300, /* kernel/pid.c, RESERVED_PIDS: pids wrap around to here */
+	NEAR = 4096,         /* a fork this many pids before the last one counts as shown */
 };
 
 static uint32_t pid_max_read(const struct processes *p)
@@ -73,8 +74,8 @@ static bool is_between(const struct gate *g, uint32_t from, uint32_t pid, uint32
 	return to >= from ? pid > from && pid <= to : (pid > from && pid < g->pid_max) || pid <= to;
 }
 
-/* A member that was born since the last look and whose pid is none of those handed out since shows that loadavg
- * speaks of another pid namespace, or of none (lxcfs). */
+/* A member born since the last search, with a pid outside those assigned since, shows that loadavg
+ * belongs to another pid namespace or to none (lxcfs). */
 void gate_doubt(struct processes *p, uint32_t before_id)
 {
 	struct gate *g = &p->gate;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding new members: through the tree (children files), through the pids that were handed out since the last look,
- * or through all of the proc directory.
+ * Finds new members: by walking the tree (children files), by the pids assigned since the last
+ * search, or by scanning all of the proc directory.
  */
 #include "source/process/processes_internal.h"
 
@@ -15,21 +15,23 @@
 #include "base/clock.h"
 #include "base/smallfile.h"
 
-/* Measured costs, in nanoseconds: a pid that is gone costs 2400, one that is there 8000. */
+/* Measured costs, in nanoseconds: a pid that is gone costs 2400, an existing one 8000. */
 enum {
 	COST_PID = 4000,
 	COST_THREAD = 6000,   /* its children file, its part of the task directory */
-	COST_BLIND = 500000, /* most that a tick may cost where the gate is off */
+	COST_BLIND = 500000, /* most that a sample may cost with the gate off */
 	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
-	DOUBT_EVERY = 32,     /* full looks until what need not be looked at is */
-	WALK_SHARE = 500,     /* of a core, walks through the tree take one part in so many where the gate is proven */
+	DOUBT_EVERY = 32,     /* full searches after which even unnecessary steps are done */
+	WALK_SHARE = 500,     /* of a core: walks through the tree may use one part in this many if
+	                       * the gate is proven */
 	QUIET_MAX = 512,    /* most pids that a PSS pass examines */
 };
 
-/* ---- who belongs to the job --------------------------------------------------------------------------------------- */
+/* ---- membership in the job ---------------------------------------------------------------------------------------- */
 
-/* A session is inherited from its leader alone, so whoever is in the session of a member descends from it. While one
- * process is in it, the kernel gives its number to no other; a stranger with that pid shows that all have left. */
+/* A session is inherited only from its leader, so a process in a member's session descends from
+ * that member. While the session has a process, the kernel assigns its number to no other; a
+ * stranger with that pid shows that the session is empty. */
 static bool is_in_session(struct processes *p, int32_t session)
 {
 	const struct member *m = member_of_pid(p, session);
@@ -62,9 +64,10 @@ static const struct member *member_of_family(const struct processes *p, const st
 	return NULL;
 }
 
-/* A daemon of a program that was attached to, whose parent came and went between two looks. Its session is another than
- * main's, and nobody leads it any more; its stack and code lie where those of a member do, which only forks share; and it
- * was adopted: a parent that is of the same family, and no member, has forked it for somebody else. */
+/* A daemon of an attached program whose parent came and went between two searches. Its session is
+ * not main's and has no leader any more; its stack and code are at the addresses of a member's,
+ * which only forks share; and it was adopted: a parent of the same family that is not a member has
+ * forked it for another program. */
 static bool is_lost_fork(struct processes *p, const struct procfs_stat *st)
 {
 	const struct maybe born = ticks_ns(p, st->start_ticks + 1);
@@ -87,7 +90,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 
-	if (p->all) /* a thread of the kernel has no memory, nor has a zombie */
+	if (p->all) /* kernel threads and zombies have no memory */
 		return st->vsize_bytes > 0;
 	if (parent && member_is_same(p, parent))
 		return true;
@@ -96,13 +99,14 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 	return (!processes_is_ignored(p, st->ppid) && is_in_session(p, st->session)) || is_lost_fork(p, st);
 }
 
-/* A child that the recorder had before it started the job, where nobody has listed them (elders.c). */
+/* A child that the recorder had before it started the job, if the preexisting children were not
+ * listed (elders.c). */
 static bool is_older(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;
 }
 
-/* Left behind by a child of the recorder that was none of the job's and is gone; its session stays theirs. */
+/* Left behind by an ignored child of the recorder that has ended; its session remains that child's. */
 static bool is_left_by_ignored(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && processes_is_ignored(p, st->session);
@@ -124,7 +128,7 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS : RECORDER_NOT;
 }
 
-/* Reads who is no member yet and may become one. */
+/* Reads a process that is not a member yet and may become one. */
 static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
 	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_was_ignored(p, pid))
@@ -132,7 +136,8 @@ static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat 
 	return process_stat(p, pid, ret) == 0 && ret->pid == pid;
 }
 
-/* Makes a candidate a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
+/* Makes a candidate a member if it qualifies. sure: it comes from a member's children file. Returns
+ * 1, 0 or -errno. */
 static int admit(struct processes *p, const struct procfs_stat *st, bool sure, struct framebuf *out)
 {
 	if (is_older(p, st) || is_left_by_ignored(p, st)) {
@@ -142,7 +147,7 @@ static int admit(struct processes *p, const struct procfs_stat *st, bool sure, s
 	if (!sure && !belongs(p, st))
 		return 0;
 	if (process_recorder(p, st) != RECORDER_NOT)
-		return 0; /* the next look knows more of one that may be */
+		return 0; /* the next search knows more about a process that may qualify */
 	return member_add(p, st, false, out);
 }
 
@@ -153,7 +158,7 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 	return read_candidate(p, pid, &st) ? admit(p, &st, sure, out) : 0;
 }
 
-/* What --on-alert starts, for example. */
+/* For example a command started by --on-alert. */
 static bool descends_from_recorder(const struct processes *p, const struct procfs_stat *st)
 {
 	enum {
@@ -187,10 +192,11 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 struct visit {
 	struct processes *p;
 	struct framebuf *out;
-	int32_t pid;     /* tree: whose threads */
+	int32_t pid;     /* tree: process whose threads are visited */
 	bool is_member;
-	bool cached;     /* scan: known strangers are left out */
-	bool first;      /* scan: the tree was walked just now, and nobody can have been lost since the run's start */
+	bool cached;     /* scan: known strangers are skipped */
+	bool first;      /* scan: the tree was just walked, and no process can have been lost since
+	                  * the start of the run */
 	int found;
 };
 
@@ -203,7 +209,7 @@ static int child_visit(void *ctx, int32_t pid)
 	return r < 0 ? r : 0;
 }
 
-/* Kernels without CONFIG_PROC_CHILDREN have no such file; but a thread that just ended has none either. */
+/* Kernels without CONFIG_PROC_CHILDREN lack this file; so does a thread that just ended. */
 static void children_missing(struct processes *p, int32_t pid)
 {
 	struct procfs_stat st;
@@ -228,7 +234,7 @@ static int thread_visit(void *ctx, int32_t tid)
 	return numbers_children(fd, child_visit, v);
 }
 
-/* one: it has one thread as far as is known; a thread that came since is found by its pid. */
+/* one: it has a single known thread; children of newer threads are found by their pids. */
 static int process_visit(struct visit *v, int32_t pid, bool one)
 {
 	char path[PATH_LEN];
@@ -241,7 +247,7 @@ static int process_visit(struct visit *v, int32_t pid, bool one)
 	return r == -ENOMEM ? r : 0; /* gone, or no permission */
 }
 
-/* The list of members grows under way: what is found is visited too. */
+/* The list of members grows during the loop, so members found here are visited too. */
 static int look_tree(struct processes *p, struct framebuf *out)
 {
 	struct visit v = { .p = p, .out = out };
@@ -269,8 +275,9 @@ static uint64_t tree_cost_ns(const struct processes *p)
 
 /* ---- all of the proc directory ------------------------------------------------------------------------------------ */
 
-/* Whom the walk through the tree did not find may only be in a member's session. To ask for that is one call; a stat
- * is three, for which the kernel adds up what all threads did, and a machine may have thousands of processes. */
+/* A process that the walk missed can only be in a member's session. getsid is one call; stat is
+ * three, for which the kernel adds up the times of all threads, and a machine may have thousands of
+ * processes. */
 static bool is_in_no_session(const struct processes *p, int32_t pid)
 {
 	uint32_t start;
@@ -296,7 +303,7 @@ static int scan_visit(void *ctx, int32_t pid)
 	return 0;
 }
 
-/* A parent may come behind its children, so it goes round until nothing is found. */
+/* A parent may come behind its children, so the scan repeats until it finds nothing. */
 static int look_scan(struct processes *p, struct framebuf *out)
 {
 	const bool live = p->env.root->live;
@@ -316,9 +323,9 @@ static int look_scan(struct processes *p, struct framebuf *out)
 	return r;
 }
 
-/* ---- through the gate --------------------------------------------------------------------------------------------- */
+/* ---- the gate ----------------------------------------------------------------------------------------------------- */
 
-/* A pid that was handed out anew is no known stranger any more. */
+/* A reassigned pid is not a known stranger any more. */
 static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 {
 	uint32_t n = gate_pids_between(&p->gate, from, to);
@@ -347,8 +354,8 @@ static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct fra
 	return r;
 }
 
-/* Those handed out since the look before the last: a process is in the table before it has its parent, so each pid
- * is looked at twice. */
+/* Checks the pids assigned since the search before the last: a process is in the table before its
+ * parent is set, so each pid is checked twice. */
 static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
@@ -360,7 +367,8 @@ static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
 	return look_pids(p, g->before, now, out);
 }
 
-/* A gate that worked finds whoever a walk would; a walk through a large tree waits until it is paid for. */
+/* A working gate finds every process that a walk would find; a walk through a large tree waits
+ * until its cost is within the share. */
 static bool walk_waits(const struct processes *p, uint64_t now_ns)
 {
 	const struct gate *g = &p->gate;
@@ -368,8 +376,8 @@ static bool walk_waits(const struct processes *p, uint64_t now_ns)
 	return g->proven && g->walked && p->children > 0 && now_ns - g->walked_ns < tree_cost_ns(p) * WALK_SHARE;
 }
 
-/* now: the last pid, if gated. Where it has not moved since the last walk, there is nobody to be found; but a gate that
- * worked once is not trusted for ever. */
+/* now: the last pid, if gated. If it has not changed since the last walk, there is nothing to find;
+ * but a gate that worked once is not trusted forever. */
 static int look_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
@@ -398,7 +406,8 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 	if (p->foreign)
 		return 0;
-	/* A process has its number before it has its parent, so once more after one was given out. */
+	/* A process gets its pid before its parent is set, so one more search after a pid was
+	 * assigned. */
 	if (!gated || now != g->last || g->before != g->last || how == LOOK_FULL)
 		elders_look(p);
 	if (gated)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can be had of a process here, tried on one: the recorder itself, of a captured machine the one that was captured.
+ * Which process metrics are available here, tested on one process: the recorder itself, or on a
+ * captured machine the captured one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static const struct {
 	const char *name;
 	int (*take)(struct probe *p);
 	const char *how;
-	const char *missing, *remedy; /* where there is no such file */
+	const char *missing, *remedy; /* if the file does not exist */
 } files[FILE_COUNT] = {
 	[FILE_STATM] = { "statm", statm_try, "procfs statm, kept descriptor", "no statm file",
 		"mount a complete proc file system" },
@@ -118,7 +119,7 @@ static int example_seen(void *ctx, int32_t pid)
 	char path[PATH_LEN], text[TEXT_MAX];
 	struct procfs_statm st;
 
-	/* A kernel thread has no memory, so it is no example. */
+	/* A kernel thread has no memory, so it is not used. */
 	if (smallfile_read(e->root->proc, process_path(path, pid, pid, "statm"), text, sizeof(text)) > 0 &&
 		procfs_statm_parse(text, &st) == 0 && st.size > 0) {
 		e->with_memory = pid;

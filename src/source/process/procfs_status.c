@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 
-/* "  123 kB" in bytes, "  123" as it stands; the first number of a line that has several. */
+/* " 123 kB" in bytes, " 123" unchanged; the first number of a line that has several. */
 static struct maybe number_parse(const char *p)
 {
 	uint64_t value;
@@ -17,7 +17,7 @@ static struct maybe number_parse(const char *p)
 	parse_blanks(&p);
 	if (parse_u64(&p, &value) < 0)
 		return UNKNOWN;
-	/* A line that runs into the end of the text may have been cut. */
+	/* A line at the end of the text may have been cut. */
 	if (!strchr(p, '\n'))
 		return UNKNOWN;
 	if (parse_word(&p, " kB") && __builtin_mul_overflow(value, (uint64_t) 1024, &value))
@@ -54,8 +54,8 @@ static void sigchld_take(const char *p, void *to)
 
 typedef void take_line(const char *p, void *to);
 
-/* The lines that are taken, of some sixty, with where they go. One file a process a second: what does not begin as any of
- * these is passed over by its first letter. */
+/* The lines that are parsed, of about sixty, and their targets. One file per process and second:
+ * other lines are skipped by their first letter. */
 static const struct {
 	const char *key;
 	size_t len, to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The PSS pass: smaps_rollup of every member. It costs 10 ms a GiB and holds the process's own address-space lock
- * meanwhile, so the sampler has a budget for it.
+ * The PSS pass: smaps_rollup of every member. It costs 10 ms per GiB, during which it takes the
+ * process's address-space lock, so the sampler gives it a budget.
  */
 #include "source/process/processes_internal.h"
 
@@ -17,14 +17,14 @@ static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct 
 	m->pss_anon = r->pss_anon;
 }
 
-/* Returns whether it could be had: false makes the pass invalid. */
+/* Returns whether the value was obtained: false makes the pass invalid. */
 static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes, struct framebuf *out)
 {
 	struct procfs_rollup rollup;
 	char path[PATH_LEN];
 	ssize_t n;
 
-	/* What runs in another's memory is counted there. */
+	/* A process in another's memory is counted there. */
 	if (m->lender && member_borrows(p, m))
 		return true;
 	if (max_bytes > 0 && m->rss > max_bytes)
@@ -34,7 +34,7 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 		rollup_tell(m, &rollup, out);
 		return true;
 	}
-	/* ESRCH: its memory went meanwhile. */
+	/* ESRCH: its memory was released meanwhile. */
 	if (n == -ESRCH || !member_check(p, m))
 		return false;
 	member_tell(m, M_PROC_PSS, UNKNOWN, out);
@@ -43,10 +43,11 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	return false;
 }
 
-/* ---- who was born and ended meanwhile ------------------------------------------------------------------------------- */
+/* ---- processes born and ended meanwhile ----------------------------------------------------------------------------- */
 
-/* A pid that came and went may have been a member's child. Then a member waited for it, and was told of its faults, of
- * which every process that has memory of its own has some; from who ignores SIGCHLD the kernel keeps that. */
+/* A pid that came and went may have been a member's child. Then a member waited for it and got its
+ * faults, of which every process with memory of its own has some; a member that ignores SIGCHLD
+ * does not get them. */
 static bool is_nobodys_child(struct processes *p)
 {
 	uint64_t now;
@@ -74,7 +75,7 @@ static int64_t anon_of(const struct member *m)
 	return (int64_t) m->rss - (int64_t) m->rss_file;
 }
 
-/* Who is new was told of nothing yet: it may have what its parent has. */
+/* A new process has not been reported yet: its memory may be a copy of its parent's. */
 static int size_read(struct processes *p, struct member *m, struct pss_pass *pass)
 {
 	const int64_t before = anon_of(m);
@@ -102,9 +103,9 @@ static bool sizes_read(struct processes *p, struct pss_pass *pass)
 	return all;
 }
 
-/* A page that one more process maps, or one less, while the pass goes round is told in parts that add up to something
- * else than one page, by half a page for each such change. Who ended early in the pass was read as alive; who ended
- * late may have been read for nothing. */
+/* When a process maps or unmaps a page during the pass, the shares of that page do not add up to
+ * one page: the error is up to half a page per change. A process that ended early in the pass was
+ * read as alive; one that ended late may have been read for nothing. */
 static uint64_t sizes_moved(struct processes *p)
 {
 	uint64_t moved = 0;

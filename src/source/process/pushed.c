@@ -93,7 +93,8 @@ static int parse_mark(struct pushed *p, const char *text, uint64_t time_ns, stru
 	return 0;
 }
 
-/* A framework ran out of its device's memory. The kernel killed nobody, so this is no EVENT_OOM. */
+/* A framework ran out of its device's memory. The kernel killed no process, so this is not an
+ * EVENT_OOM. */
 static int parse_oom(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	char why[PUSHED_MESSAGE + 32];
@@ -130,7 +131,7 @@ static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struc
 }
 
 struct pair {
-	const char *name, *text; /* the text of its value */
+	const char *name, *text; /* text: of the value */
 	double value;
 };
 
@@ -174,8 +175,8 @@ static int take_step(const struct pair *pair, struct series_value *ret, struct e
 	return 0;
 }
 
-/* out NULL: finds the step and puts it into *value; else puts the values there, each with that step. Returns how many there
- * are, or -EBADMSG. */
+/* out NULL: finds the step and stores it in *value; else appends the values to out, each with that
+ * step. Returns how many there are, or -EBADMSG. */
 static int read_pairs(const char *text, struct series_value *value, struct framebuf *out, struct err *err)
 {
 	char copy[PUSHED_MESSAGE + 1], *rest = copy;
@@ -208,12 +209,12 @@ static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struc
 
 	(void) p;
 	(void) time_ns;
-	if (strlen(text) > PUSHED_MESSAGE) /* cut, a number would be another one */
+	if (strlen(text) > PUSHED_MESSAGE) /* a number cut off would be another number */
 		return err_set(err, -EBADMSG, "log: the message is longer than %d bytes", PUSHED_MESSAGE);
-	n = read_pairs(text, &value, NULL, err); /* a bad one leaves none */
+	n = read_pairs(text, &value, NULL, err); /* an invalid pair discards the whole message */
 	if (n > 0)
 		return read_pairs(text, &value, out, err) < 0 ? -EBADMSG : 0;
-	if (n == 0 && value.has_step) { /* a step by itself is a series of that name */
+	if (n == 0 && value.has_step) { /* a step alone is a series of that name */
 		value.name = "step";
 		value.value = (double) value.step;
 		framebuf_series(out, &value);
@@ -245,7 +246,7 @@ int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct
 
 /* ---- the socket --------------------------------------------------------------------------------------------------- */
 
-/* unix(7) SCM_CREDENTIALS: who sent it, by the kernel's word. */
+/* unix(7) SCM_CREDENTIALS: the sender as the kernel knows it. */
 static bool is_from_us(struct msghdr *header)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -281,7 +282,8 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	message[n] = '\0';
 	if (!is_from_us(&header))
 		return 1;
-	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0) /* a mark that was cut is too long as it is */
+	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0) /* a truncated mark is too long
+	                                                                          * anyway */
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", PUSHED_MESSAGE);
 	else
 		(void) pushed_parse(p, message, time_ns, out, &err);
@@ -290,7 +292,8 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	return 1;
 }
 
-/* unix(7): a full queue would hold the sender up for as long as the recorder does not read. socket(7) SO_SNDTIMEO. */
+/* unix(7): a full queue would block the sender for as long as the recorder does not read. socket(7)
+ * SO_SNDTIMEO. */
 static void wait_little(int fd)
 {
 	const struct timeval most = { .tv_usec = 100000 };
@@ -312,10 +315,11 @@ static int send_one(const char *message, const struct sockaddr_un *address, sock
 	return r;
 }
 
-/* False in a user namespace that gives uids other names (user_namespaces(7)): what they are to the recorder is not known. */
+/* False in a user namespace that maps uids (user_namespaces(7)): the recorder's view of them is
+ * unknown. */
 static bool uids_are_everybodys(void)
 {
-	uint64_t map[3]; /* here, there, how many */
+	uint64_t map[3]; /* inside, outside, count */
 	char text[64];
 	const char *p = text;
 	struct root root;
@@ -348,7 +352,8 @@ static bool owner_of(const char *name, uint64_t *ret_uid)
 	return parse_u64(&p, ret_uid) == 0 && *p == '\0';
 }
 
-/* What others send is left out without an answer (is_from_us): the sender must know by itself. */
+/* The recorder drops messages of other users without an answer (is_from_us): the sender has to
+ * check by itself. */
 static bool is_anothers(const char *name, uint64_t *ret_uid)
 {
 	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_everybodys();

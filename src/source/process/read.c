@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading the members. All files of a call are read first and told of then, so that a mark that proves a burst can
- * raise the reading of the same tick.
+ * Reads the members. A call first reads all files and then reports, so that a high-water mark that
+ * proves a burst can raise the rss of the same sample.
  */
 #include "source/process/processes_internal.h"
 
@@ -15,11 +15,12 @@
 
 enum {
 	ROUND_SHARE_NS = 1000 * 1000,
-	ROUND_BATCH = 16, /* members between two looks at the clock */
-	SLEPT_MOST = 16,  /* turns in which a sleeper's io and status are left out */
+	ROUND_BATCH = 16, /* members between two checks of the clock */
+	SLEPT_MOST = 16,  /* turns in which the io and status of a sleeping member are skipped */
 };
 
-/* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
+/* The metrics of each group and the fields of their values. rss and rss_file, which are read most
+ * often, are handled separately. */
 static const struct {
 	unsigned what;
 	enum metric metric;
@@ -50,7 +51,7 @@ enum {
 	MEMORY_BITS = 1 << (M_PROC_RSS - M_PROC_RSS) | 1 << (M_PROC_RSS_FILE - M_PROC_RSS),
 };
 
-/* Says once that a group cannot be read. */
+/* Reports a group as unknown, once. */
 static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
 {
 	if (what == PROCESSES_MEMORY) {
@@ -63,7 +64,7 @@ static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
 	}
 }
 
-/* A file of m could not be read (or not parsed): it is gone, or the group is unknown. */
+/* A file of m could not be read or parsed: m has ended, or the group is unknown. */
 static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
 {
 	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
@@ -86,8 +87,8 @@ static void memory_read(struct processes *p, struct member *m, struct framebuf *
 		m->got |= PROCESSES_MEMORY;
 }
 
-/* Another program, or only another name (prctl)? The kernel lays out stack and code anew in an exec. Where it hides
- * that, a new name is all there is. A process without memory (vsize 0) shows neither. */
+/* A new program, or only a new name (prctl)? An exec places stack and code anew. Where the kernel
+ * hides them, a new name is the only sign. A process without memory (vsize 0) shows neither. */
 static void exec_notice(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
 {
 	bool renamed = strncmp(st->name, m->name, sizeof(m->name) - 1) != 0;
@@ -148,14 +149,14 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 		member_died(p, m, p->text);
 }
 
-/* Counters never fall: it moves if one of them does. */
+/* Counters never fall: the sum changes if one of them does. */
 static uint64_t io_sum(const struct io_facts *io)
 {
 	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value + (uint64_t) io->write_cancelled.value +
 	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
 }
 
-/* Has it waited for a child? Each has faults, and its I/O is its parent's from then on. */
+/* Whether it has waited for a child. Each child has faults, and its I/O moves to the parent. */
 static bool has_waited(struct processes *p, struct member *m)
 {
 	uint64_t faults;
@@ -178,9 +179,9 @@ static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 		p->took_over = has_waited(p, m);
 }
 
-/* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
- * because somebody set it back since. One that was there before the run, or at the first look at an older process, proves
- * nothing. */
+/* A high-water mark that rose since its last read proves that the process was that large in
+ * between; so does one that fell, because it was reset since. The first mark read of a process
+ * older than the run proves nothing. */
 static void mark_take(struct member *m, struct maybe hwm)
 {
 	int64_t before = m->mark.known ? m->mark.value : m->young ? 0
@@ -193,7 +194,8 @@ static void mark_take(struct member *m, struct maybe hwm)
 	m->hwm = maybe_max(m->hwm, hwm);
 }
 
-/* Whatever a process does moves one of these, if not at once: its time is counted in hundredths of a second. */
+/* Any activity of a process changes one of these, if not at once: its CPU time is counted in
+ * hundredths of a second. */
 static uint64_t stirs(const struct member *m)
 {
 	return m->cpu_ticks + (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
@@ -231,9 +233,10 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 	m->got |= PROCESSES_MARKS;
 }
 
-/* ---- what is dear, on a budget ------------------------------------------------------------------------------------ */
+/* ---- expensive files, on a budget --------------------------------------------------------------------------------- */
 
-/* Of a crowd, who has done nothing since its io and status were read is not asked for them at each turn. */
+/* In a crowd, a member that was inactive since its io and status were read is not read at every
+ * turn. */
 static bool sleeps_on(const struct processes *p, struct member *m)
 {
 	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->got & PROCESSES_CPU) || m->stirs_at_marks != stirs(m) ||
@@ -242,7 +245,8 @@ static bool sleeps_on(const struct processes *p, struct member *m)
 	return ++m->slept < SLEPT_MOST;
 }
 
-/* Io is read with the rest where its file is kept open; by path it takes three times as long, and a round with it. */
+/* io is read with the rest if its file is kept open; by path it takes three times as long, and is
+ * read on the budget. */
 static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
 {
 	m->visited = true;
@@ -271,8 +275,8 @@ static bool is_awake(const struct member *m)
 	return m->busy || m->rss != m->rss_at_marks;
 }
 
-/* Goes once round from *cursor over the members that were not yet visited, only those that are awake where that is asked.
- * Leaves the cursor at the first one that it had no time for. */
+/* One round from *cursor over the members not visited yet; awake: only those that are awake. Leaves
+ * the cursor at the first member for which no time was left. */
 static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned what, struct budget *b,
 	struct framebuf *out)
 {
@@ -292,11 +296,11 @@ static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned w
 	}
 }
 
-/* Three parts of the time are for those that do something, and one is left to whoever may have woken up; where all sleep,
- * two parts are enough to come round soon. */
+/* Three parts of the time go to active members and one to those that may have woken up; if all
+ * sleep, two parts suffice to get round soon. */
 static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 {
-	/* A whole machine is looked at by somebody who sits before it: what most of it does can wait. */
+	/* The whole machine is shown interactively: most of its processes can wait. */
 	const uint64_t share = p->all ? ROUND_SHARE_NS / 2 : ROUND_SHARE_NS, began = clock_boot_ns();
 	struct budget b = { .until_ns = began + 3 * share };
 	uint64_t now;
@@ -313,7 +317,7 @@ static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 		p->members[i].visited = false;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------ */
+/* ---- reporting ---------------------------------------------------------------------------------------------------- */
 
 static void rss_tell(struct member *m, struct framebuf *out)
 {
@@ -342,7 +346,7 @@ static void got_tell(struct member *m, struct framebuf *out)
 	m->got = 0;
 }
 
-/* Of a crowd, most sleep: whose processor time stood still is likely to stand still. */
+/* In a crowd most members sleep: if the CPU time did not change, it probably still has not. */
 static bool waits_its_turn(const struct processes *p, const struct member *m, unsigned what)
 {
 	return (what & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
@@ -358,8 +362,9 @@ static void groups_read(struct processes *p, struct member *m, unsigned what, st
 		io_read(p, m, out);
 }
 
-/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. A crowd in which
- * nobody was taken over is not gone through again. */
+/* The I/O of a process that was reaped since its memory was read is also in its parent's, if that
+ * was read later. This does not apply to a zombie. A crowd in which no I/O moved is not checked
+ * again. */
 static void waited_notice(struct processes *p)
 {
 	char text[256];

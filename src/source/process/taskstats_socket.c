@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Generic netlink, as far as taskstats takes it.
+ * The part of generic netlink that taskstats needs.
  */
 #include "source/process/taskstats_socket.h"
 
@@ -40,7 +40,8 @@ static int request_send(struct taskstats_socket *s, uint16_t type, uint8_t cmd, 
 	return 0;
 }
 
-/* One datagram from the kernel into s->buf. Returns its bytes, 0 if it came from elsewhere, or -errno. */
+/* Receives one datagram from the kernel into s->buf. Returns its size, 0 if it is from another
+ * sender, or -errno. */
 static ssize_t message_receive(struct taskstats_socket *s)
 {
 	struct sockaddr_nl from = { 0 };
@@ -55,8 +56,8 @@ static ssize_t message_receive(struct taskstats_socket *s)
 	return from.nl_pid == 0 ? n : 0;
 }
 
-/* The answer to the last request: the kernel queues it before the request returns. take sees each message of it.
- * Returns what the acknowledgement says. */
+/* Reads the answer to the last request: the kernel queues it before the request returns. take is
+ * called for each message. Returns the result in the acknowledgement. */
 static int answer_take(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
 	void *ret)
 {
@@ -94,7 +95,7 @@ static int family_take(struct taskstats_socket *s, const char *text, size_t len,
 	return 0;
 }
 
-/* The kernel's word about this very thread shows which layout its records have. */
+/* The kernel's answer about this thread shows the layout of its records. */
 static int layout_take(struct taskstats_socket *s, const char *text, size_t len, void *ret)
 {
 	(void) ret;
@@ -108,7 +109,7 @@ static int registered(struct taskstats_socket *s, const char *cpus)
 	return r < 0 ? r : answer_take(s, NULL, NULL);
 }
 
-/* A mask with one impossible CPU is refused whole. */
+/* The kernel rejects a whole mask because of one impossible CPU. */
 static int register_all(struct taskstats_socket *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -180,7 +181,7 @@ int taskstats_socket_open(struct taskstats_socket *s)
 	return r == 0 ? handshake(s) : r;
 }
 
-/* The kernel forgets a listener that is closed. */
+/* The kernel removes a closed listener by itself. */
 void taskstats_socket_close(struct taskstats_socket *s)
 {
 	if (s->fd >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * AMD's GPUs by what their kernel driver shows: sysfs, hwmon, the firmware's table (gpu_metrics); the processes on them
- * by KFD (ROCm) and fdinfo (everything else). No library of AMD's is used: those take locks that jobs wait for.
+ * The source of AMD GPUs, from their kernel driver: sysfs, hwmon, the firmware's table
+ * (gpu_metrics); processes from KFD (ROCm) and fdinfo (everything else). AMD's libraries are not
+ * used: they take locks that jobs wait for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "base/clock.h"
 #include "source/drm/amdgpu/internal.h"
 
-/* A look at the sensors makes the firmware write a table, about 1 ms of its time. */
+/* Reading the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
 	{ .name = "memory", .holds = "device memory", .period_ns = 200000000 },
 	{ .name = "sensors", .holds = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
@@ -70,8 +71,8 @@ static int use_add(struct source *s, const struct drm_use *use)
 	return r;
 }
 
-/* A process that KFD lists. Its memory may be in its fdinfo too, since ROCm opens a render node and shares its address
- * space: the larger figure holds, not the sum. */
+/* A process that KFD lists. Its fdinfo may include the same memory, since ROCm opens a render node
+ * and shares its address space: the larger of the two values counts, not the sum. */
 static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 {
 	uint64_t start = drm_start_ticks(s->gpus.env->root, kfd->pid);
@@ -83,7 +84,7 @@ static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 			return 0;
 		}
 	}
-	if (start == 0 || kfd->vram_bytes == 0) /* it is gone; or it has opened the device and no more */
+	if (start == 0 || kfd->vram_bytes == 0) /* it has ended, or only opened the device */
 		return 0;
 	return use_add(s, &(struct drm_use) {
 				  .pid = kfd->pid,
@@ -94,7 +95,7 @@ static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 			  });
 }
 
-/* Returns 0, or -errno: the list could not be had. */
+/* Returns 0, or -errno: the list is not available. */
 static int uses_gather(struct source *s, uint64_t now_ns)
 {
 	size_t n;
@@ -111,7 +112,7 @@ static int uses_gather(struct source *s, uint64_t now_ns)
 	return r;
 }
 
-/* Who computes by ROCm may hold more than fdinfo shows, or be seen by KFD alone. */
+/* A ROCm process may use more than fdinfo shows, or be visible only through KFD. */
 static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
 	static const char unseen[] = "may have ROCm processes that cannot be identified here: " KFD_FOREIGN
@@ -159,7 +160,7 @@ static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
 #define NO_FILE  "this GPU or its kernel driver does not provide it"
 #define NO_TABLE "needs a gpu_metrics table of a revision that has it (1.3, or 1.4 and newer)"
@@ -167,7 +168,7 @@ static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
 
 static const struct {
 	enum metric metric;
-	const char *how; /* NULL: amdgpu_how says which way */
+	const char *how; /* NULL: see amdgpu_how */
 	const char *why_not, *remedy;
 } told[] = {
 	{ M_GPU_MEM, "sysfs mem_info_vram_used; on an APU plus mem_info_gtt_used", NO_FILE, "" },
@@ -200,7 +201,8 @@ static const struct {
 	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 };
 
-/* What is had by fdinfo alone where KFD names nobody that can be found; and what of it may be missing for that. */
+/* The method where KFD cannot identify processes, so that only fdinfo is left, and what this may
+ * omit. */
 static const struct {
 	enum metric metric;
 	const char *how;

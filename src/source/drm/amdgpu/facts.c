@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts of AMD's GPUs: what ROCm's driver says of its nodes (KFD's topology), and the board's BIOS.
+ * Facts of AMD GPUs: from the nodes of ROCm's driver (KFD's topology) and the board's BIOS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ struct facts {
 	const struct gpu_fact_set *wanted;
 	source_fact_teller *tell;
 	void *ctx;
-	int dir; /* of the nodes */
+	int dir; /* folder of the nodes */
 };
 
 static void tell_number(const struct facts *f, uint32_t id, enum gpu_fact fact, uint64_t value)
@@ -38,7 +38,7 @@ static void tell_text(const struct facts *f, uint32_t id, enum gpu_fact fact, co
 		f->tell(f->ctx, &told);
 }
 
-/* "simd_count 1216"; 0 where it is not there. */
+/* "simd_count 1216"; 0 if absent. */
 static uint64_t property(const char *text, const char *key)
 {
 	uint64_t value;

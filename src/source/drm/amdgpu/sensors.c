@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an AMD GPU shows of itself: sysfs, hwmon, the firmware's table.
+ * The sensors of an AMD GPU: sysfs, hwmon, the firmware's table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/smallfile.h"
 #include "source/drm/amdgpu/internal.h"
 
-/* ---- what stands in a file of its own ----------------------------------------------------------------------------- */
+/* ---- values in a file of their own -------------------------------------------------------------------------------- */
 
 #define WATTS_MAX  INT64_C(5000000000)  /* 5 kW */
 #define DEGREES    1, 1, GPU_TEMP_LEAST, GPU_TEMP_MOST
@@ -18,7 +18,7 @@
 #define HERTZ      1, 1, 0, INT64_C(10000000000)
 #define PERCENT    10000, 1, 0, 1000000
 #define BYTES      1, 1, 0, INT64_MAX
-#define A_PART     METRIC_COUNT /* of a figure: it is no metric by itself */
+#define A_PART     METRIC_COUNT /* part of a value: not a metric by itself */
 
 enum row {
 	ROW_VRAM_USED,
@@ -68,7 +68,7 @@ static struct maybe minus(struct maybe a, struct maybe b)
 	return a.known && b.known && a.value >= b.value ? known(a.value - b.value) : UNKNOWN;
 }
 
-/* ---- which GPU it is ---------------------------------------------------------------------------------------------- */
+/* ---- identity of a GPU -------------------------------------------------------------------------------------------- */
 
 /* One line of a file, without its end; "" without one. */
 static void line_read(int dir, const char *file, char *ret, size_t size)
@@ -78,8 +78,8 @@ static void line_read(int dir, const char *file, char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* A processor with graphics: only its hwmon has the voltage of the north bridge (amdgpu_pm.c). What such a device has for
- * itself ("vram") is a slice that the firmware cut off; work is done in the host's memory (GTT). */
+/* A CPU with graphics: only its hwmon has the voltage of the north bridge (amdgpu_pm.c). Its own
+ * memory ("vram") is a part that the firmware reserved; work uses the host's memory (GTT). */
 static bool is_apu(const struct drm_card *card)
 {
 	char label[32];
@@ -133,7 +133,7 @@ void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------ */
 
-/* pp_dpm_sclk: "0: 500Mhz\n1: 2100Mhz *\n"; the star is at the one in use. There may be none. */
+/* pp_dpm_sclk: "0: 500Mhz\n1: 2100Mhz *\n"; the star marks the current one. There may be none. */
 static struct maybe dpm_clock(const struct drm_card *card, const char *file)
 {
 	char text[1024];
@@ -154,7 +154,7 @@ static struct maybe dpm_clock(const struct drm_card *card, const char *file)
 	return UNKNOWN;
 }
 
-/* Raven and Picasso say 100 % whatever they do. */
+/* Raven and Picasso always report 100 %. */
 static bool busy_lies(const struct drm_card *card)
 {
 	return card->device == 0x15dd || card->device == 0x15d8;
@@ -175,7 +175,7 @@ static void errors_tell(struct source *s, size_t i, struct framebuf *out)
 		drm_counter_take(&s->more[i].corrected, is_read ? known((int64_t) mended) : UNKNOWN));
 }
 
-/* ---- why the clocks are held back --------------------------------------------------------------------------------- */
+/* ---- throttling --------------------------------------------------------------------------------------------------- */
 
 static const struct {
 	enum metric metric;
@@ -193,7 +193,7 @@ static const struct {
 		{ AMDGPU_ACC_ALL, AMDGPU_ACC_ALL, AMDGPU_ACC_ALL } },
 };
 
-/* What a counter of 32 bits rose by; it starts again at 0. */
+/* The rise of a 32-bit counter, which wraps to 0. */
 static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_metrics *now, enum amdgpu_field field)
 {
 	bool both = last->field[field].known && now->field[field].known;
@@ -201,8 +201,8 @@ static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_m
 	return both ? (uint32_t) now->field[field].value - (uint32_t) last->field[field].value : 0;
 }
 
-/* The part of the time since the last table in which a reason held the clocks back: by the firmware's own counts of
- * periods, else whether it does now. */
+/* The part of the time since the last table in which a reason throttled the clocks: from the
+ * firmware's counts of periods, else whether it does now. */
 static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
 {
 	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), held = 0;
@@ -254,10 +254,10 @@ static void metrics_read(const struct drm_card *card, struct amdgpu_metrics *ret
 		(void) amdgpu_metrics_parse(data, (size_t) n, ret);
 }
 
-/* Metrics that a file of their own gives, or else the table. */
+/* Metrics in a file of their own, or else in the table. */
 static const struct {
 	enum metric metric;
-	enum amdgpu_field fields[2]; /* the second where the first is absent */
+	enum amdgpu_field fields[2]; /* the second if the first is absent */
 } by_table[] = {
 	{ M_GPU_BUSY, { AMDGPU_BUSY, AMDGPU_BUSY } },
 	{ M_GPU_MEM_BUSY, { AMDGPU_MEM_BUSY, AMDGPU_MEM_BUSY } },
