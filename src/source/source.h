@@ -131,13 +131,13 @@ struct source_ops {
 	 * 0 or -errno (nothing was added). */
 	int (*read)(struct source *source, unsigned what, struct framebuf *out);
 	/* Reports the availability of every metric of this source. */
-	void (*probe)(const struct source_env *env, source_prober *tell, void *ctx);
+	void (*probe)(const struct source_env *env, source_prober *report, void *ctx);
 	/* The name of library call number call, from 1; NULL: no such call. NULL member: the source
 	 * calls no library, or does not trace its calls. */
 	const char *(*call_name)(unsigned call);
 	/* GPUs: reports the wanted facts that are available, of devices whose birth was reported.
 	 * May be NULL. */
-	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+	void (*facts)(struct source *source, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
 	void (*close)(struct source *source); /* NULL is allowed */
 };
 
@@ -251,10 +251,10 @@ enum processes_what {
 	                           * main always */
 };
 
-/* How to search for new members. */
+/* How to scan for new members. */
 enum processes_look {
 	LOOK_GATE, /* only if the last pid has changed: the pids assigned since, and those once more
-	            * at the next search */
+	            * at the next scan */
 	LOOK_FULL, /* the whole tree below the members and the recorder */
 };
 
@@ -267,7 +267,7 @@ void processes_free(struct processes *p);
 
 /* Why processes cannot be identified by pid: /proc belongs to another pid namespace, where our pids
  * mean other processes or none, or no proc file system is mounted. NULL: /proc is ours. Otherwise
- * no process is searched for or read, and members are known from the kernel's exit records alone. */
+ * no process is scanned for or read, and members are known from the kernel's exit records alone. */
 struct proc_lack {
 	const char *why, *remedy;
 };
@@ -276,7 +276,7 @@ const struct proc_lack *processes_foreign(const struct root *root);
 /* Makes every process of the machine a member, except kernel threads and the recorder. */
 void processes_take_all(struct processes *p);
 
-/* Makes pid a member (the first one: main, or with attach each one requested) and searches for
+/* Makes pid a member (the first one: main, or with attach each one requested) and scans for
  * main's descendants; those of a further one are found by the next LOOK_FULL. Returns 0, -ESRCH, or
  * -errno; births go to out. */
 int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebuf *out);
@@ -292,7 +292,7 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out);
 /* Excludes a child of the recorder that is not part of the job (group probe, GPU helper). */
 void processes_ignore(struct processes *p, pid_t pid);
 bool processes_is_ignored(const struct processes *p, pid_t pid);
-/* Likewise, cached for up to 1 s: every search meets the recorder's own children. */
+/* Likewise, cached for up to 1 s: every scan meets the recorder's own children. */
 bool processes_was_ignored(struct processes *p, pid_t pid);
 
 /* The recorder's children from before the job. A shell that starts helpers and then execs hiwater
@@ -306,18 +306,18 @@ void pid_list_done(struct pid_list *l);
 /* Lists the children of this thread, right before it forks the job. Other threads of the recorder
  * have only children that it started itself. Empty where the kernel does not list children. */
 void processes_list_elders(const struct root *root, struct pid_list *ret);
-/* Ignores these processes and the children they start, if a search finds the child before it is
+/* Ignores these processes and the children they start, if a scan finds the child before it is
  * orphaned. */
 void processes_ignore_elders(struct processes *p, const struct pid_list *elders);
 bool processes_is_elder(const struct processes *p, pid_t pid);
-bool processes_has_elders(const struct processes *p); /* some were alive at the last search */
+bool processes_has_elders(const struct processes *p); /* some were alive at the last scan */
 
-/* Searches for new members; births go to out. Returns the number found, or -errno. */
+/* Scans for new members; births go to out. Returns the number found, or -errno. */
 int processes_look(struct processes *p, enum processes_look how, struct framebuf *out);
 
 /* pid was just forked: turns the last-pid gate off if the gate does not show it. */
 void processes_test_gate(struct processes *p, pid_t pid);
-/* Whether a process may have been born between the last two searches: false if the gate rules it
+/* Whether a process may have been born between the last two scans: false if the gate rules it
  * out. */
 bool processes_moved(const struct processes *p);
 /* The number of members whose memory this process may not read: another user's, or setuid. */
@@ -337,7 +337,7 @@ void processes_bursts(struct processes *p, struct framebuf *out);
 /* Reads the given groups of the members with these ids at once, without a budget. */
 int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out);
 
-/* One smaps_rollup pass over all members: pss, private, shared; begins with a full search.
+/* One smaps_rollup pass over all members: pss, private, shared; begins with a full scan.
  * Processes with an rss above max_bytes are left out and make the pass invalid (0: no limit).
  * valid: all members were read, the set of members did not change, and no pid assigned meanwhile is
  * a member's child; of pids that vanished, no member's counters show that it waited for one. */
@@ -376,7 +376,7 @@ int processes_zombie(struct processes *p, pid_t pid, struct end *ret, bool *ret_
 /* Its I/O, including that of the children it waited for; unknown where it cannot be read. */
 void processes_zombie_io(struct processes *p, pid_t pid, struct io_facts *ret);
 
-/* A zombie that the recorder is about to reap: its birth goes to out if no search has found it.
+/* A zombie that the recorder is about to reap: its birth goes to out if no scan has found it.
  * False: it is not part of the job. */
 bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out);
 
@@ -399,7 +399,7 @@ size_t processes_unwaited(const struct processes *p);
 pid_t processes_example(const struct root *root);
 
 /* Reports the availability of every process metric, tested on env->recorder_pid. */
-void processes_probe(const struct source_env *env, source_prober *tell, void *ctx);
+void processes_probe(const struct source_env *env, source_prober *report, void *ctx);
 
 /* ---- the kernel's exit records ----------------------------------------------------------------------------------- */
 
@@ -415,8 +415,8 @@ int taskstats_fd(const struct taskstats *t); /* readable when a record waits */
 
 /* Reads the waiting records; ends of members (END_TASKSTATS) go to out, also of members whose end
  * was already reported. The record of an unknown process waits for one more call, so that the
- * search in between can find its zombie. If it does not, the process was born and reaped between
- * two searches: if its parent is a member, it gets a birth and an end. Returns 0; -ENOBUFS: records
+ * scan in between can find its zombie. If it does not, the process was born and reaped between
+ * two scans: if its parent is a member, it gets a birth and an end. Returns 0; -ENOBUFS: records
  * were lost, now or before; or -errno: no more will come. */
 int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *out);
 /* Only empties the socket, so that the time of arrival is known; taskstats_read goes on with the

@@ -160,7 +160,7 @@ static int open_twin(const struct source_env *env, const struct cgroup_mounts *m
 /* If the group whose quota throttles the job is unknown, the charged group is used. */
 static int open_quota(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
 {
-	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const enum cgroup_hierarchy hierarchy = cgroup_with_quota(mounts);
 	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu : charging == hierarchy ? env->cgroup
 													   : NULL;
 
@@ -181,7 +181,7 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, struct sou
 		return r;
 	const enum cgroup_hierarchy charging = cgroup_charging(&mounts);
 	const struct row *charged = charging == CGROUP_UNIFIED ? rows_v2 : rows_v1;
-	const struct row *quota = cgroup_holding_back(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
+	const struct row *quota = cgroup_with_quota(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
 
 	for (size_t i = 0; i < ROWS; i++)
 		ret->rows[i] = i < CHARGED ? &charged[i] : &quota[i - CHARGED];
@@ -299,7 +299,7 @@ static struct maybe peek(const struct source *s, enum metric metric)
 
 /* The peak belongs to this run from its start if it was reset, or if current use equals it, for
  * example in a new group. The peak is read first, so that a rise in between is not missed. */
-static void judge_peak(struct source *s)
+static void check_peak(struct source *s)
 {
 	struct maybe mark = peek(s, M_JOB_CGROUP_PEAK), now = peek(s, M_JOB_CGROUP_MEM);
 
@@ -344,7 +344,7 @@ static int cgroup_open(const struct source_env *env, struct source **ret, struct
 		cgroup_close(s);
 		return err_set(err, -ENOENT, "cgroup %s: no file of it can be read", env->cgroup);
 	}
-	judge_peak(s);
+	check_peak(s);
 	*ret = s;
 	return 0;
 }
@@ -384,8 +384,8 @@ static const char *own_group(const struct root *root)
 	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone has no permission here), or " FIRST_PROCESS;
 }
 
-static void tell_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
-	source_prober *tell, void *ctx)
+static void report_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
+	source_prober *report, void *ctx)
 {
 	const struct row *row = s->rows[i];
 	struct source_probe probe = {
@@ -404,10 +404,10 @@ static void tell_row_probe(const struct source *s, size_t i, const struct source
 		probe.remedy = own_group(env->root);
 	} else if (!probe.available)
 		explain(s->errors[i], row, &probe);
-	tell(ctx, &probe);
+	report(ctx, &probe);
 }
 
-static void cgroup_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void cgroup_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -415,7 +415,7 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	if (cgroup_open(env, &s, NULL) == 0) {
 		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
 		for (size_t i = 0; i < ROWS; i++)
-			tell_row_probe(s, i, env, &out, tell, ctx);
+			report_row_probe(s, i, env, &out, report, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
 			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
@@ -426,7 +426,7 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 				.remedy = own_group(env->root),
 			};
 
-			tell(ctx, &probe);
+			report(ctx, &probe);
 		}
 	}
 	framebuf_done(&out);

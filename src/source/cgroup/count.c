@@ -30,7 +30,7 @@ struct answer {
 
 /* Sends one request with one attribute. Returns the size of the answer behind its generic header,
  * *ret_text, or -errno. */
-static ssize_t ask(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
+static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
 	struct answer *answer, const char **ret_text)
 {
 	struct {
@@ -69,7 +69,7 @@ static int family_of(int fd, struct answer *answer, uint16_t *ret)
 	static const char name[] = "TASKSTATS";
 	const char *text, *id;
 	size_t size;
-	ssize_t n = ask(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 }, GENL_ID_CTRL,
+	ssize_t n = send_request(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 }, GENL_ID_CTRL,
 		(struct nlattr) { NLA_HDRLEN + sizeof(name), CTRL_ATTR_FAMILY_NAME }, name, answer, &text);
 
 	if (n < 0)
@@ -97,7 +97,7 @@ ssize_t cgroup_count(int dir)
 		return -errno;
 	n = family_of(fd, &answer, &family);
 	if (n == 0)
-		n = ask(fd, &(struct genlmsghdr) { .cmd = COUNT_GET, .version = 1 }, family,
+		n = send_request(fd, &(struct genlmsghdr) { .cmd = COUNT_GET, .version = 1 }, family,
 			(struct nlattr) { NLA_HDRLEN + sizeof(group), COUNT_FD }, &group, &answer, &text);
 	if (n < 0)
 		return n;

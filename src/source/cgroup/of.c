@@ -164,7 +164,7 @@ static struct maybe memory_limit(const struct root *root, const struct cgroup_mo
 static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text,
 	char ret_at[CGROUP_PATH])
 {
-	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const enum cgroup_hierarchy hierarchy = cgroup_with_quota(mounts);
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
 	struct cgroup_line line;
 	char path[CGROUP_PATH];

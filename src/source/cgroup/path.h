@@ -50,7 +50,7 @@ int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret);
 enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts);
 
 /* Likewise the hierarchy whose CPU quotas apply: v1 if it has the cpu controller, else v2. */
-enum cgroup_hierarchy cgroup_holding_back(const struct cgroup_mounts *mounts);
+enum cgroup_hierarchy cgroup_with_quota(const struct cgroup_mounts *mounts);
 
 /* One line of procfs cgroup: "4:memory:/a/b", "0::/a/b" for v2. */
 struct cgroup_line {

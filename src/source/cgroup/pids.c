@@ -60,7 +60,7 @@ static bool hides(int dir, struct pids *pids)
 	return true;
 }
 
-static void take(struct pids *pids, pid_t pid)
+static void add_pid(struct pids *pids, pid_t pid)
 {
 	if (pids->total < pids->size)
 		pids->list[pids->total] = pid;
@@ -69,7 +69,7 @@ static void take(struct pids *pids, pid_t pid)
 
 /* One pid per line. 0 is a process of a foreign pid namespace: counted, as it is not the job's. v1
  * never writes 0. */
-static int take_procs(int dir, struct pids *pids)
+static int read_procs(int dir, struct pids *pids)
 {
 	ssize_t n = longfile_read(&pids->text, dir, "cgroup.procs");
 	uint64_t pid;
@@ -79,16 +79,16 @@ static int take_procs(int dir, struct pids *pids)
 	if (n < 0)
 		return (int) n;
 	for (const char *p = pids->text.data; parse_u64(&p, &pid) == 0; (void) parse_line(&p))
-		take(pids, (pid_t) pid);
+		add_pid(pids, (pid_t) pid);
 	if (pids->may_hide && hides(dir, pids))
-		take(pids, 0);
+		add_pid(pids, 0);
 	return 0;
 }
 
 /* Closes fd. A group removed meanwhile had no processes. */
 static int walk(int fd, unsigned depth, struct pids *pids)
 {
-	int r = take_procs(fd, pids);
+	int r = read_procs(fd, pids);
 	autoclosedir DIR *dir = fdopendir(fd);
 
 	if (!dir) {
@@ -206,13 +206,13 @@ static bool has_stranger(const struct root *root, const struct cgroup_mounts *mo
 	size_t n, const pid_t *others, size_t m)
 {
 	enum {
-		ASKED = 8
+		SAMPLED_PIDS = 8
 	};
 	const struct cgroup_mount *mount = &mounts->of[CGROUP_MEMORY];
 	char its[CGROUP_PATH];
 	int asked = 0;
 
-	for (size_t i = 0; i < m && asked < ASKED; i++) {
+	for (size_t i = 0; i < m && asked < SAMPLED_PIDS; i++) {
 		if (bsearch(&others[i], pids, n, sizeof(*pids), by_pid))
 			continue;
 		asked++;
@@ -224,7 +224,7 @@ static bool has_stranger(const struct root *root, const struct cgroup_mounts *mo
 
 /* pids has room for two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if that is
  * undecided, or -errno; -EXDEV: it has none. */
-static int look_for_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
+static int find_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
 	enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
 {
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
@@ -258,7 +258,7 @@ int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, con
 	if (!pids)
 		return -ENOMEM;
 	for (int i = 0; i < TWIN_TRIES; i++) {
-		int r = look_for_twin(root, mounts, path, hierarchy, pids, twin);
+		int r = find_twin(root, mounts, path, hierarchy, pids, twin);
 
 		if (r == 1) {
 			memcpy(ret, twin, sizeof(twin));

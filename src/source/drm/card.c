@@ -17,7 +17,7 @@
 /* ---- one device --------------------------------------------------------------------------------------------------- */
 
 /* The rest of the line that begins with key, truncated to size. */
-static void uevent_take(const char *text, const char *key, char *ret, size_t size)
+static void uevent_copy(const char *text, const char *key, char *ret, size_t size)
 {
 	const char *p = text;
 
@@ -32,7 +32,7 @@ static void uevent_take(const char *text, const char *key, char *ret, size_t siz
 }
 
 /* "1002:73BF" */
-static void id_take(const char *text, struct drm_card *card)
+static void id_parse(const char *text, struct drm_card *card)
 {
 	uint64_t vendor, device;
 
@@ -50,12 +50,12 @@ static bool uevent_parse(const char *text, struct drm_card *ret)
 {
 	char id[16] = "", node[48] = "";
 
-	uevent_take(text, "DRIVER=", ret->driver, sizeof(ret->driver));
-	uevent_take(text, "PCI_ID=", id, sizeof(id));
-	uevent_take(text, "PCI_SLOT_NAME=", ret->pci, sizeof(ret->pci));
-	uevent_take(text, "OF_FULLNAME=", node, sizeof(node));
-	uevent_take(text, "OF_COMPATIBLE_0=", ret->model, sizeof(ret->model));
-	id_take(id, ret);
+	uevent_copy(text, "DRIVER=", ret->driver, sizeof(ret->driver));
+	uevent_copy(text, "PCI_ID=", id, sizeof(id));
+	uevent_copy(text, "PCI_SLOT_NAME=", ret->pci, sizeof(ret->pci));
+	uevent_copy(text, "OF_FULLNAME=", node, sizeof(node));
+	uevent_copy(text, "OF_COMPATIBLE_0=", ret->model, sizeof(ret->model));
+	id_parse(id, ret);
 	if (ret->driver[0] == '\0' || (ret->pci[0] == '\0' && node[0] == '\0'))
 		return false;
 	const char *slash = strrchr(node, '/');
@@ -281,7 +281,7 @@ bool drm_card_sleeps(const struct drm_card *card)
 	       is_asleep(status);
 }
 
-bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
+bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
 	uint64_t now_ns)
 {
 	enum {
@@ -311,7 +311,7 @@ bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *con
 	return true;
 }
 
-bool drm_card_may_ask(struct drm_card *card, bool in_use, uint64_t now_ns)
+bool drm_card_may_read(struct drm_card *card, bool in_use, uint64_t now_ns)
 {
 	char status[32] = "", control[32] = "", delay[32] = "";
 	const char *p = delay;
@@ -325,7 +325,7 @@ bool drm_card_may_ask(struct drm_card *card, bool in_use, uint64_t now_ns)
 	(void) smallfile_read(card->dir, "power/control", control, sizeof(control));
 	if (strncmp(control, "auto", 4) == 0 && !in_use)
 		(void) smallfile_read(card->dir, "power/autosuspend_delay_ms", delay, sizeof(delay));
-	return drm_gate_may_ask(&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use,
+	return drm_gate_may_read(&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use,
 		now_ns);
 }
 

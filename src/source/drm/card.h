@@ -66,11 +66,11 @@ bool drm_card_sleeps(const struct drm_card *card);
 
 /* Whether it may be read now (CLOCK_BOOTTIME). False: it sleeps, or would go to sleep if left
  * alone. in_use: one of its clients was seen. */
-bool drm_card_may_ask(struct drm_card *card, bool in_use, uint64_t now_ns);
+bool drm_card_may_read(struct drm_card *card, bool in_use, uint64_t now_ns);
 
 /* Likewise from the contents of the files: status, control ("auto": it may sleep), delay until
  * then. */
-bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
+bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
 	uint64_t now_ns);
 
 /* "amd", "intel", ... by PCI vendor; "" if unknown. */

@@ -143,7 +143,7 @@ static bool engine_rate(struct drm_client *client, const struct drm_engine *engi
 	return true;
 }
 
-static void rates_take(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
+static void rates_update(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
 {
 	uint64_t passed = now_ns - client->time_ns;
 
@@ -181,7 +181,7 @@ static void memory_take(struct drm_client *client, const struct drm_fdinfo *f)
 	}
 }
 
-static void kinds_take(struct drm_client *client, const struct drm_fdinfo *f)
+static void kinds_update(struct drm_client *client, const struct drm_fdinfo *f)
 {
 	for (unsigned i = 0; i < f->n_engines; i++) {
 		const struct drm_engine *engine = &f->engines[i];
@@ -195,10 +195,10 @@ static void kinds_take(struct drm_client *client, const struct drm_fdinfo *f)
 	}
 }
 
-void drm_client_take(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
+void drm_client_update(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
 {
-	rates_take(client, f, is_first, now_ns);
+	rates_update(client, f, is_first, now_ns);
 	memory_take(client, f);
-	kinds_take(client, f);
+	kinds_update(client, f);
 	client->time_ns = now_ns;
 }

@@ -54,11 +54,11 @@ struct drm_clients;
 /* cards: the devices of interest; borrowed, may grow. NULL: out of memory. */
 struct drm_clients *drm_clients_new(const struct root *root, const struct drm_cards *cards);
 /* For a captured machine: rates between two scans are unknown. */
-void drm_clients_stand_still(struct drm_clients *c);
+void drm_clients_set_still(struct drm_clients *c);
 void drm_clients_free(struct drm_clients *c);
 
 /* Scans all processes. Returns 0 or -errno; on error the uses remain those of the previous scan. */
-int drm_clients_look(struct drm_clients *c, uint64_t now_ns);
+int drm_clients_scan(struct drm_clients *c, uint64_t now_ns);
 
 /* The uses found by the last scan, sorted by pid; borrowed until the next. */
 const struct drm_use *drm_clients_uses(const struct drm_clients *c, size_t *ret_n);

@@ -33,7 +33,7 @@ static const struct drm_figure rows[] = {
 	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_cur_freq_mhz", MEGAHERTZ, "sysfs gt_cur_freq_mhz" },
 	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/act_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/act_freq" },
 	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/cur_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/cur_freq" },
-	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_tell */
+	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_report */
 	{ M_GPU_POWER_LIMIT, SENSORS, AT_HWMON, "power1_max", MICROWATTS, "hwmon power1_max" },
 	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp1_input", DEGREES, "hwmon temp1_input" },
 	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp2_input", DEGREES, "hwmon temp2_input (package)" },
@@ -142,22 +142,22 @@ static struct maybe energy_read(const struct source *s, size_t i, int64_t *ret_r
 }
 
 /* If no file gives the power, it is the rise of the energy since the previous read. */
-static void energy_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+static void energy_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct more *m = &s->more[i];
 	const bool seen = m->energy.seen, moves = seen && !s->gpus.env->is_still;
 	int64_t before = m->energy.total;
 	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER), energy = energy_read(s, i, &m->energy.range);
 
-	energy = drm_counter_take(&m->energy, energy);
+	energy = drm_counter_apply(&m->energy, energy);
 	if (!power.known && energy.known && moves && now_ns > m->time_ns) {
 		double watts = (double) (energy.value - before) * 1e3 / (double) (now_ns - m->time_ns);
 
 		power = watts < 5e3 ? known((int64_t) (watts * 1e6)) : UNKNOWN;
 	}
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ENERGY, energy);
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ENERGY, energy);
 	if (power.known || seen || !energy.known)
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_POWER, power);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_POWER, power);
 	if (energy.known)
 		m->time_ns = now_ns;
 }
@@ -195,20 +195,20 @@ static int drm_open(const struct source_env *env, struct source **ret, struct er
 	return 0;
 }
 
-static void sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+static void sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
-	drm_gpus_tell_rows(&s->gpus, i, SENSORS, out);
-	energy_tell(s, i, now_ns, out);
+	drm_gpus_report_rows(&s->gpus, i, SENSORS, out);
+	energy_report(s, i, now_ns, out);
 	if (!s->gpus.list[i].unified) {
 		struct drm_memory memory;
 
 		drm_query_memory(s->gpus.env->root, &s->gpus.cards.list[i], &memory);
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, memory.used);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_MEM, memory.used);
 	}
 }
 
 /* The memory that visible processes use on a GPU without memory of its own. */
-static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t card)
+static struct maybe memory_of_users(const struct drm_use *uses, size_t n, size_t card)
 {
 	struct maybe sum = known(0);
 
@@ -221,22 +221,22 @@ static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t c
 	return sum;
 }
 
-static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
+static void processes_report(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
 	size_t n;
-	bool listed = drm_clients_look(s->gpus.clients, now_ns) == 0;
+	bool listed = drm_clients_scan(s->gpus.clients, now_ns) == 0;
 	const struct drm_use *uses = drm_clients_uses(s->gpus.clients, &n);
 
 	if (listed)
-		drm_gpus_tell_users(&s->gpus, uses, n, out);
+		drm_gpus_report_users(&s->gpus, uses, n, out);
 	else
-		drm_gpus_tell_no_users(&s->gpus, out);
+		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 		if (s->gpus.list[i].unified)
-			drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? held_by_users(uses, n, i) : UNKNOWN);
+			drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? memory_of_users(uses, n, i) : UNKNOWN);
 	}
 }
 
@@ -246,11 +246,11 @@ static int drm_read(struct source *s, unsigned what, struct framebuf *out)
 
 	drm_gpus_refresh(&s->gpus, now, out);
 	for (size_t i = 0; i < s->gpus.cards.n && what & SENSORS; i++) {
-		if (drm_gpus_may_ask(&s->gpus, i, now, out))
-			sensors_tell(s, i, now, out);
+		if (drm_gpus_may_query(&s->gpus, i, now, out))
+			sensors_report(s, i, now, out);
 	}
 	if (what & PROCESSES)
-		processes_tell(s, now, out);
+		processes_report(s, now, out);
 	return 0;
 }
 
@@ -263,7 +263,7 @@ static int drm_read(struct source *s, unsigned what, struct framebuf *out)
 static const struct {
 	enum metric metric;
 	const char *how, *why_not, *remedy;
-} told[] = {
+} probed[] = {
 	{ M_GPU_MEM, "DRM fdinfo, memory of visible processes; Intel cards: i915 and xe queries",
 		"Intel cards report it only with CAP_PERFMON, other cards do not report it", "sudo setcap cap_perfmon+ep hiwater" },
 	{ M_GPU_PROCESSES, "DRM fdinfo", "processes cannot be listed", "" },
@@ -286,36 +286,36 @@ static const struct {
 };
 
 /* Shares exist from the second read on. */
-static void drm_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void drm_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
 	int r = drm_open(env, &s, NULL);
 
-	for (int look = 0; look < 2 && r == 0; look++)
+	for (int scan = 0; scan < 2 && r == 0; scan++)
 		source_try(&source_drm, env, s, &out);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (size_t i = 0; i < sizeof(probed) / sizeof(probed[0]); i++) {
 		struct source_probe probe = {
-			.metric = told[i].metric,
-			.available = drm_was_told(&out, told[i].metric),
-			.how = told[i].how,
+			.metric = probed[i].metric,
+			.available = drm_was_reported(&out, probed[i].metric),
+			.how = probed[i].how,
 			.why_not = "",
 			.remedy = "",
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no GPU whose driver has a render node" : drm_gpus_sleep(&s->gpus, told[i].why_not);
-			probe.remedy = r < 0 ? "" : told[i].remedy;
+			probe.why_not = r < 0 ? "no GPU whose driver has a render node" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	drm_close(s);
 }
 
-static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
 {
-	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+	drm_gpus_facts(&s->gpus, wanted, report, ctx);
 }
 
 const struct source_ops source_drm = {

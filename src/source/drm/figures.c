@@ -111,7 +111,7 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 	return value;
 }
 
-void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
+void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
 {
 	if (value.known)
 		framebuf_value(out, metric, id, value.value);
@@ -121,7 +121,7 @@ void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uin
 	f->known[metric] = value.known;
 }
 
-struct maybe drm_counter_take(struct drm_counter *c, struct maybe now)
+struct maybe drm_counter_apply(struct drm_counter *c, struct maybe now)
 {
 	if (!now.known)
 		return UNKNOWN;

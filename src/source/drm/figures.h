@@ -40,8 +40,8 @@ struct drm_files {
 	int fds[DRM_FIGURES]; /* -1: no such file */
 	bool known[METRIC_COUNT];   /* last reported with a value */
 	bool unknown[METRIC_COUNT]; /* last reported as unknown */
-	bool odd[METRIC_COUNT];     /* the driver reported an impossible value */
-	bool odd_noted[METRIC_COUNT];
+	bool impossible[METRIC_COUNT];     /* the driver reported an impossible value */
+	bool impossible_noted[METRIC_COUNT];
 	bool by_users[METRIC_COUNT]; /* obtained from a list of processes, for which the device need
 	                              * not be awake */
 };
@@ -60,7 +60,7 @@ int drm_number_read(int dir, const char *file, int64_t *ret);
 int drm_number_pread(int fd, int64_t *ret);
 
 /* Reports a value of the GPU with this id. */
-void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
+void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
 
 /* A driver's counter that may restart, summed up from its first value on. */
 struct drm_counter {
@@ -68,4 +68,4 @@ struct drm_counter {
 	int64_t last, total;
 	int64_t range; /* where it wraps to 0; 0: it does not wrap, a fall is a reset */
 };
-struct maybe drm_counter_take(struct drm_counter *c, struct maybe now);
+struct maybe drm_counter_apply(struct drm_counter *c, struct maybe now);

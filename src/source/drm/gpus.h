@@ -48,25 +48,25 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 
 /* Whether GPU i may be read. If not (it sleeps, or is gone), reports its values as unknown. A GPU
  * that is gone is reported as lost and not read again until a scan finds it. */
-bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
+bool drm_gpus_may_query(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
 
 /* A note on GPU i, "gpu.memory: <its name> <what>". */
 void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns,
 	struct framebuf *out);
 
 /* Reports the values of the rows of group, each metric once. */
-void drm_gpus_tell_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
+void drm_gpus_report_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
 
 /* Reports a list of the processes on all GPUs, or that there is none available. */
-void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out);
-void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out);
+void drm_gpus_report_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out);
+void drm_gpus_report_no_users(struct drm_gpus *g, struct framebuf *out);
 
 /* Reports a value. One that is unknown because the driver reports an impossible value gets a note,
  * once: found by drm_gpu_figure or by the caller (odd). */
-void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
-void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric);
+void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_set_impossible(struct drm_gpus *g, size_t i, enum metric metric);
 /* Likewise for a value from the list of processes, which remains valid while the GPU sleeps. */
-void drm_gpu_tell_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_report_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric);
 
 /* The share of time in which GPU i's busiest engine of a class worked, from its clients. Unknown if
@@ -74,9 +74,9 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
 struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of);
 
 /* Reports the facts of all (source.h). */
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
 
 /* For probes: whether a metric was reported with a value; and the reason why not: sleep if all GPUs
  * sleep, else otherwise. */
-bool drm_was_told(const struct framebuf *out, enum metric metric);
+bool drm_was_reported(const struct framebuf *out, enum metric metric);
 const char *drm_gpus_sleep(const struct drm_gpus *g, const char *otherwise);

@@ -108,7 +108,7 @@ enum {
 
 /* Called twice, as both drivers require: for the length, then for the answer. Returns its size; 0:
  * none. */
-static size_t i915_ask(int fd, void *answer)
+static size_t i915_fetch(int fd, void *answer)
 {
 	struct i915_item item = { .query = I915_MEMORY_REGIONS };
 	struct i915_query query = { .n_items = 1, .items = (uintptr_t) &item };
@@ -119,7 +119,7 @@ static size_t i915_ask(int fd, void *answer)
 	return ioctl(fd, I915_QUERY, &query) == 0 && item.length > 0 ? (size_t) item.length : 0;
 }
 
-static size_t xe_ask(int fd, void *answer)
+static size_t xe_fetch(int fd, void *answer)
 {
 	struct xe_query query = { .query = XE_MEMORY_REGIONS };
 
@@ -142,7 +142,7 @@ void drm_query_memory(const struct root *root, const struct drm_card *card, stru
 
 	if (fd < 0)
 		return;
-	size_t n = strcmp(card->driver, "xe") == 0 ? xe_ask(fd, answer) : i915_ask(fd, answer);
+	size_t n = strcmp(card->driver, "xe") == 0 ? xe_fetch(fd, answer) : i915_fetch(fd, answer);
 
 	drm_memory_parse(card->driver, answer, n, ret);
 }

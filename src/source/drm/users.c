@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 /* The metrics reported for a process. */
-static const enum metric told[] = {
+static const enum metric reported[] = {
 	M_GPROC_MEM,
 	M_GPROC_MEM_HOST,
 	M_GPROC_SM_BUSY,
@@ -16,7 +16,7 @@ static const enum metric told[] = {
 };
 
 enum {
-	TOLD = sizeof(told) / sizeof(told[0]),
+	REPORTED = sizeof(reported) / sizeof(reported[0]),
 	MAX_USERS = 1 << 16
 };
 
@@ -25,8 +25,8 @@ struct drm_user {
 	uint64_t start_ticks;
 	int card;
 	uint32_t id;
-	uint64_t look;
-	bool unknown[TOLD]; /* last reported as unknown */
+	uint64_t scan;
+	bool unknown[REPORTED]; /* last reported as unknown */
 };
 
 struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
@@ -73,19 +73,19 @@ static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, 
 	return user;
 }
 
-static void user_tell(struct drm_user *user, size_t what, struct maybe value, struct framebuf *out)
+static void user_report(struct drm_user *user, size_t what, struct maybe value, struct framebuf *out)
 {
 	if (value.known)
-		framebuf_value(out, told[what], user->id, value.value);
+		framebuf_value(out, reported[what], user->id, value.value);
 	else if (!user->unknown[what])
-		framebuf_unknown(out, told[what], user->id);
+		framebuf_unknown(out, reported[what], user->id);
 	user->unknown[what] = !value.known;
 }
 
 static void ends_tell(struct drm_users *u, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n;) {
-		if (u->list[i].look == u->look) {
+		if (u->list[i].scan == u->scan) {
 			i++;
 			continue;
 		}
@@ -96,16 +96,16 @@ static void ends_tell(struct drm_users *u, struct framebuf *out)
 	}
 }
 
-int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out)
+int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out)
 {
-	u->look++;
+	u->scan++;
 	for (size_t i = 0; i < n; i++) {
 		const struct drm_use *use = &uses[i];
 		struct drm_user *user = user_of(u, use, out);
 
 		if (!user)
 			return -ENOMEM;
-		const struct maybe values[TOLD] = {
+		const struct maybe values[REPORTED] = {
 			drm_use_bytes(use, adds_host[use->card]),
 			use->host_bytes,
 			drm_rates_busiest(use->rates, use->n_rates, DRM_COMPUTE),
@@ -113,10 +113,10 @@ int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, co
 			drm_rates_busiest(use->rates, use->n_rates, DRM_DECODE),
 		};
 
-		user->look = u->look;
-		for (size_t what = 0; what < TOLD; what++) {
-			if (told[what] != M_GPROC_MEM_HOST || adds_host[use->card])
-				user_tell(user, what, values[what], out);
+		user->scan = u->scan;
+		for (size_t what = 0; what < REPORTED; what++) {
+			if (reported[what] != M_GPROC_MEM_HOST || adds_host[use->card])
+				user_report(user, what, values[what], out);
 		}
 	}
 	ends_tell(u, out);
@@ -126,8 +126,8 @@ int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, co
 void drm_users_unknown(struct drm_users *u, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n; i++) {
-		for (size_t what = 0; what < TOLD; what++)
-			user_tell(&u->list[i], what, UNKNOWN, out);
+		for (size_t what = 0; what < REPORTED; what++)
+			user_report(&u->list[i], what, UNKNOWN, out);
 	}
 }
 

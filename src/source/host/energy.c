@@ -204,7 +204,7 @@ static int energy_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-static void energy_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void energy_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct source_probe probe = {
 		.metric = M_HOST_ENERGY,
@@ -220,7 +220,7 @@ static void energy_probe(const struct source_env *env, source_prober *tell, void
 	probe.available = r == 0;
 	if (r < 0)
 		explain(r, &probe.why_not, &probe.remedy);
-	tell(ctx, &probe);
+	report(ctx, &probe);
 	energy_close(s);
 }
 

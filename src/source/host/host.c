@@ -72,7 +72,7 @@ static struct maybe minus(struct maybe a, struct maybe b)
 	return a.known && b.known && a.value >= b.value ? known(a.value - b.value) : UNKNOWN;
 }
 
-static void take_meminfo(struct source *s, const char *text, struct framebuf *out)
+static void report_meminfo(struct source *s, const char *text, struct framebuf *out)
 {
 	struct meminfo m;
 
@@ -87,7 +87,7 @@ static struct maybe ticks(const struct source *s, uint64_t n)
 	return maybe_count(0, n, s->tick_ns);
 }
 
-static void take_total(struct source *s, const struct cpu_line *line, struct framebuf *out)
+static void report_total(struct source *s, const struct cpu_line *line, struct framebuf *out)
 {
 	teller_tell(&s->teller, out, M_HOST_CPU_USER, ticks(s, line->user + line->nice));
 	teller_tell(&s->teller, out, M_HOST_CPU_SYSTEM, ticks(s, line->system + line->irq + line->softirq));
@@ -154,7 +154,7 @@ static void tell_unknown(struct source *s, struct framebuf *out, const enum metr
 		teller_tell(&s->teller, out, list[i], UNKNOWN);
 }
 
-static void take_stat(struct source *s, const char *text, struct framebuf *out)
+static void report_stat(struct source *s, const char *text, struct framebuf *out)
 {
 	static const enum metric totals[] = {
 		M_HOST_CPU_USER,
@@ -169,7 +169,7 @@ static void take_stat(struct source *s, const char *text, struct framebuf *out)
 
 	for (const char *p = text; cpu_line_next(&p, &line);) {
 		if (line.core < 0) {
-			take_total(s, &line, out);
+			report_total(s, &line, out);
 			total = true;
 		} else {
 			busiest = maybe_max(busiest, core_busy(s, &line));
@@ -183,7 +183,7 @@ static void take_stat(struct source *s, const char *text, struct framebuf *out)
 		teller_tell(&s->teller, out, M_HOST_CORE_BUSIEST, busiest);
 }
 
-static void take_loadavg(struct source *s, const char *text, struct framebuf *out)
+static void report_loadavg(struct source *s, const char *text, struct framebuf *out)
 {
 	uint64_t ppm = 0;
 	int r = parse_ppm(&text, &ppm);
@@ -196,7 +196,7 @@ static struct maybe times(struct maybe value, uint64_t scale)
 	return value.known ? maybe_count(0, (uint64_t) value.value, scale) : UNKNOWN;
 }
 
-static void take_vmstat(struct source *s, const char *text, struct framebuf *out)
+static void report_vmstat(struct source *s, const char *text, struct framebuf *out)
 {
 	struct vmstat v;
 
@@ -207,7 +207,7 @@ static void take_vmstat(struct source *s, const char *text, struct framebuf *out
 	teller_tell(&s->teller, out, M_HOST_OOM_KILLS, v.oom_kills);
 }
 
-static void take_diskstats(struct source *s, const char *text, struct framebuf *out)
+static void report_diskstats(struct source *s, const char *text, struct framebuf *out)
 {
 	struct traffic t;
 
@@ -216,7 +216,7 @@ static void take_diskstats(struct source *s, const char *text, struct framebuf *
 	teller_tell(&s->teller, out, M_HOST_DISK_WRITE, t.out);
 }
 
-static void take_net_dev(struct source *s, const char *text, struct framebuf *out)
+static void report_net_dev(struct source *s, const char *text, struct framebuf *out)
 {
 	struct traffic t;
 
@@ -225,7 +225,7 @@ static void take_net_dev(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_NET_TX, t.out);
 }
 
-static void take_psi_cpu(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_cpu(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -233,7 +233,7 @@ static void take_psi_cpu(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_PSI_CPU, p.some_ns);
 }
 
-static void take_psi_mem(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_mem(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -242,7 +242,7 @@ static void take_psi_mem(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_PSI_MEM_FULL, p.full_ns);
 }
 
-static void take_psi_io(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_io(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -253,18 +253,18 @@ static void take_psi_io(struct source *s, const char *text, struct framebuf *out
 static const struct {
 	const char *path;
 	unsigned group;
-	void (*take)(struct source *s, const char *text, struct framebuf *out); /* text "" if the file could not
+	void (*report)(struct source *s, const char *text, struct framebuf *out); /* text "" if the file could not
 	                                                                         * be read */
 } files[FILE_COUNT] = {
-	[FILE_MEMINFO] = { "meminfo", FAST, take_meminfo },
-	[FILE_STAT] = { "stat", SLOW, take_stat },
-	[FILE_LOADAVG] = { "loadavg", SLOW, take_loadavg },
-	[FILE_VMSTAT] = { "vmstat", PAGES, take_vmstat },
-	[FILE_DISKSTATS] = { "diskstats", SLOW, take_diskstats },
-	[FILE_NET_DEV] = { "net/dev", SLOW, take_net_dev },
-	[FILE_PSI_CPU] = { "pressure/cpu", SLOW, take_psi_cpu },
-	[FILE_PSI_MEM] = { "pressure/memory", SLOW, take_psi_mem },
-	[FILE_PSI_IO] = { "pressure/io", SLOW, take_psi_io },
+	[FILE_MEMINFO] = { "meminfo", FAST, report_meminfo },
+	[FILE_STAT] = { "stat", SLOW, report_stat },
+	[FILE_LOADAVG] = { "loadavg", SLOW, report_loadavg },
+	[FILE_VMSTAT] = { "vmstat", PAGES, report_vmstat },
+	[FILE_DISKSTATS] = { "diskstats", SLOW, report_diskstats },
+	[FILE_NET_DEV] = { "net/dev", SLOW, report_net_dev },
+	[FILE_PSI_CPU] = { "pressure/cpu", SLOW, report_psi_cpu },
+	[FILE_PSI_MEM] = { "pressure/memory", SLOW, report_psi_mem },
+	[FILE_PSI_IO] = { "pressure/io", SLOW, report_psi_io },
 };
 
 /* ---- folders ------------------------------------------------------------------------------------------------------- */
@@ -349,7 +349,7 @@ static void read_file(struct source *s, enum host_file file, struct framebuf *ou
 		text = n < 0 ? "" : s->text.data;
 	}
 	s->errors[file] = n < 0 ? (int) n : 0;
-	files[file].take(s, n < 0 ? "" : text, out);
+	files[file].report(s, n < 0 ? "" : text, out);
 }
 
 static int host_read(struct source *s, unsigned what, struct framebuf *out)
@@ -431,7 +431,7 @@ static void explain(int error, const struct host_row *row, struct source_probe *
 	}
 }
 
-static void host_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void host_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -444,7 +444,7 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 
 		if (!probe.available)
 			explain(s ? s->errors[rows[i].file] : failed, &rows[i], &probe);
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	host_close(s);

@@ -36,7 +36,7 @@ static void first_line(int dirfd, const char *path, char *line, size_t size)
 /* Asks the CPU itself, as the kernel does (arch/x86/kernel/cpu/common.c, get_model_name): from
  * Linux 4.15 to 5.17 opening cpuinfo may take 10 ms until its frequencies are fresh
  * (arch_freq_prepare_all). */
-static bool told_by_processor(char *model, size_t size)
+static bool model_from_cpuid(char *model, size_t size)
 {
 #ifdef __x86_64__
 	enum {
@@ -70,7 +70,7 @@ static void cpu_model(const struct root *root, char *model, size_t size)
 	static const char *const keys[] = { "model name", "Model", "cpu model", "Hardware", "uarch", "cpu" };
 	char text[4096];
 
-	if ((root->live && told_by_processor(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
+	if ((root->live && model_from_cpuid(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *p = text;

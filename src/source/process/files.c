@@ -53,7 +53,7 @@ struct file {
 struct user {
 	size_t from, n;         /* of uses */
 	uint64_t rss_file;
-	uint64_t twice;         /* part of its mappings that it maps more than once */
+	uint64_t mapped_twice;  /* part of its mappings that it maps more than once */
 	bool cut;               /* counted by rss_file */
 };
 
@@ -255,7 +255,7 @@ static int map_add(struct files *f, const struct procfs_map *map)
 
 	const uint64_t overlap = list_overlap(f, own, start, end);
 
-	u->twice += overlap > SEGMENT_EDGE ? overlap : 0;
+	u->mapped_twice += overlap > SEGMENT_EDGE ? overlap : 0;
 	if (list_extend(f, own, start, end) < 0)
 		return -ENOMEM;
 	return list_extend(f, (struct list) { &file->ranges, &file->n_ranges }, start, end);
@@ -264,7 +264,7 @@ static int map_add(struct files *f, const struct procfs_map *map)
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
 /* Parses all complete lines of text; moves the rest to its front and returns the size of the rest. */
-static ssize_t lines_take(struct files *f, char *text, size_t len, bool full)
+static ssize_t lines_parse(struct files *f, char *text, size_t len, bool full)
 {
 	char *at = text, *newline;
 	struct procfs_map map;
@@ -296,7 +296,7 @@ static int maps_read(struct processes *p, int fd)
 	while ((n = read(fd, p->text + len, sizeof(p->text) - 1 - len)) > 0) {
 		len += (size_t) n;
 		p->text[len] = '\0';
-		n = lines_take(p->files, p->text, len, len == sizeof(p->text) - 1);
+		n = lines_parse(p->files, p->text, len, len == sizeof(p->text) - 1);
 		if (n < 0)
 			return (int) n;
 		len = (size_t) n;
@@ -315,7 +315,7 @@ static int user_maps(struct processes *p, struct member *m)
 
 /* Which pages of a file a process has resident is unknown: the estimate is in proportion to its
  * mappings of each file, with the same pages as other processes that map it. */
-static void resident_take(struct files *f, const struct user *u)
+static void resident_estimate(struct files *f, const struct user *u)
 {
 	uint64_t mapped = 0;
 
@@ -344,7 +344,7 @@ static int user_read(struct processes *p, struct member *m)
 	struct files *f = p->files;
 	int r;
 
-	if (m->lender && member_borrows(p, m))
+	if (m->vm_owner && member_shares_vm(p, m))
 		return 0;
 	const uint64_t before = m->rss_file;
 
@@ -363,8 +363,8 @@ static int user_read(struct processes *p, struct member *m)
 		for (size_t i = 0; i < u->n; i++)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
-	resident_take(f, u);
-	m->twice = u->twice; /* it may touch them later */
+	resident_estimate(f, u);
+	m->mapped_twice = u->mapped_twice; /* it may touch them later */
 	return !is_there && u->rss_file > 0;
 }
 
@@ -428,7 +428,7 @@ uint64_t processes_mapped_twice(const struct processes *p, uint32_t id)
 {
 	uint32_t i;
 
-	return map_get(&p->by_id, id, &i) ? p->members[i].twice : 0;
+	return map_get(&p->by_id, id, &i) ? p->members[i].mapped_twice : 0;
 }
 
 int processes_files(struct processes *p, struct files_read *ret)

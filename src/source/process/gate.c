@@ -50,7 +50,7 @@ void gate_init(struct processes *p)
 		g->why_not = "loadavg does not show the last pid";
 	}
 	g->first = g->before = g->last;
-	g->looked_ns = clock_boot_ns();
+	g->scanned_ns = clock_boot_ns();
 }
 
 uint32_t gate_pid_after(const struct gate *g, uint32_t pid, uint32_t to)
@@ -74,9 +74,9 @@ static bool is_between(const struct gate *g, uint32_t from, uint32_t pid, uint32
 	return to >= from ? pid > from && pid <= to : (pid > from && pid < g->pid_max) || pid <= to;
 }
 
-/* A member born since the last search, with a pid outside those assigned since, shows that loadavg
+/* A member born since the last scan, with a pid outside those assigned since, shows that loadavg
  * belongs to another pid namespace or to none (lxcfs). */
-void gate_doubt(struct processes *p, uint32_t before_id)
+void gate_verify(struct processes *p, uint32_t before_id)
 {
 	struct gate *g = &p->gate;
 	uint32_t now, i;
@@ -88,7 +88,7 @@ void gate_doubt(struct processes *p, uint32_t before_id)
 			continue;
 		const struct member *m = &p->members[i];
 
-		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
+		if (m->start_ticks * p->tick_ns > g->scanned_ns + p->tick_ns &&
 			!is_between(g, g->before, (uint32_t) m->pid, now)) {
 			g->off = true;
 			g->why_not = "the last pid in loadavg is not of this pid namespace (lxcfs?)";

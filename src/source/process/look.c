@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Finds new members: by walking the tree (children files), by the pids assigned since the last
- * search, or by scanning all of the proc directory.
+ * scan, or by scanning all of the proc directory.
  */
 #include "source/process/processes_internal.h"
 
@@ -21,10 +21,10 @@ enum {
 	COST_THREAD = 6000,   /* its children file, its part of the task directory */
 	COST_BLIND = 500000, /* most that a sample may cost with the gate off */
 	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
-	DOUBT_EVERY = 32,     /* full searches after which even unnecessary steps are done */
+	RECHECK_EVERY = 32,     /* full scans after which even unnecessary steps are done */
 	WALK_SHARE = 500,     /* of a core: walks through the tree may use one part in this many if
 	                       * the gate is proven */
-	QUIET_MAX = 512,    /* most pids that a PSS pass examines */
+	GATE_PIDS_MAX = 512,    /* most pids that a PSS pass examines */
 };
 
 /* ---- membership in the job ---------------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static const struct member *member_of_family(const struct processes *p, const st
 	return NULL;
 }
 
-/* A daemon of an attached program whose parent came and went between two searches. Its session is
+/* A daemon of an attached program whose parent came and went between two scans. Its session is
  * not main's and has no leader any more; its stack and code are at the addresses of a member's,
  * which only forks share; and it was adopted: a parent of the same family that is not a member has
  * forked it for another program. */
@@ -129,7 +129,7 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 }
 
 /* Reads a process that is not a member yet and may become one. */
-static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat *ret)
+static bool candidate_read(struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
 	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_was_ignored(p, pid))
 		return false;
@@ -147,7 +147,7 @@ static int admit(struct processes *p, const struct procfs_stat *st, bool sure, s
 	if (!sure && !belongs(p, st))
 		return 0;
 	if (process_recorder(p, st) != RECORDER_NOT)
-		return 0; /* the next search knows more about a process that may qualify */
+		return 0; /* the next scan knows more about a process that may qualify */
 	return member_add(p, st, false, out);
 }
 
@@ -155,7 +155,7 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 {
 	struct procfs_stat st;
 
-	return read_candidate(p, pid, &st) ? admit(p, &st, sure, out) : 0;
+	return candidate_read(p, pid, &st) ? admit(p, &st, sure, out) : 0;
 }
 
 /* For example a command started by --on-alert. */
@@ -180,10 +180,10 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 	struct procfs_stat st;
 	int r = 0;
 
-	if (!p->foreign && read_candidate(p, pid, &st) && !descends_from_recorder(p, &st))
+	if (!p->foreign && candidate_read(p, pid, &st) && !descends_from_recorder(p, &st))
 		r = admit(p, &st, true, out);
 	if (r > 0)
-		processes_newcomer(p);
+		processes_reset_search(p);
 	return r;
 }
 
@@ -248,7 +248,7 @@ static int process_visit(struct visit *v, int32_t pid, bool one)
 }
 
 /* The list of members grows during the loop, so members found here are visited too. */
-static int look_tree(struct processes *p, struct framebuf *out)
+static int scan_tree(struct processes *p, struct framebuf *out)
 {
 	struct visit v = { .p = p, .out = out };
 	int r = 0;
@@ -304,14 +304,14 @@ static int scan_visit(void *ctx, int32_t pid)
 }
 
 /* A parent may come behind its children, so the scan repeats until it finds nothing. */
-static int look_scan(struct processes *p, struct framebuf *out)
+static int scan_proc(struct processes *p, struct framebuf *out)
 {
 	const bool live = p->env.root->live;
 	struct visit v = { .p = p, .out = out, .cached = live && !p->gate.off };
 	int r;
 
-	v.first = live && p->scans == 0 && p->children > 0 && !p->all;
-	if (p->scans++ % DOUBT_EVERY == 0)
+	v.first = live && p->proc_scans == 0 && p->children > 0 && !p->all;
+	if (p->proc_scans++ % RECHECK_EVERY == 0)
 		map_done(&p->strangers);
 	do {
 		v.found = 0;
@@ -342,7 +342,7 @@ static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 	}
 }
 
-static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
+static int scan_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
 {
 	uint32_t n = gate_pids_between(&p->gate, from, to);
 	int r = 0;
@@ -354,17 +354,17 @@ static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct fra
 	return r;
 }
 
-/* Checks the pids assigned since the search before the last: a process is in the table before its
+/* Checks the pids assigned since the scan before the last: a process is in the table before its
  * parent is set, so each pid is checked twice. */
-static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
+static int scan_new(struct processes *p, uint32_t now, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
 
 	if (now == g->last && now == g->before)
 		return 0;
 	if (!p->all && p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
-		return look_tree(p, out);
-	return look_pids(p, g->before, now, out);
+		return scan_tree(p, out);
+	return scan_pids(p, g->before, now, out);
 }
 
 /* A working gate finds every process that a walk would find; a walk through a large tree waits
@@ -378,21 +378,21 @@ static bool walk_waits(const struct processes *p, uint64_t now_ns)
 
 /* now: the last pid, if gated. If it has not changed since the last walk, there is nothing to find;
  * but a gate that worked once is not trusted forever. */
-static int look_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
+static int scan_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
 	int r;
 
-	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->looks++ % DOUBT_EVERY != 0)
+	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->full_scans++ % RECHECK_EVERY != 0)
 		return 0;
 	if (gated && walk_waits(p, began_ns))
-		return look_new(p, now, out);
+		return scan_new(p, now, out);
 	g->last_full = now;
 	g->walked = gated;
 	g->walked_ns = began_ns;
-	r = p->children >= 0 && !p->all ? look_tree(p, out) : 0;
+	r = p->children >= 0 && !p->all ? scan_tree(p, out) : 0;
 	if (r >= 0 && (!p->ours || p->children < 0))
-		r = look_scan(p, out);
+		r = scan_proc(p, out);
 	return r;
 }
 
@@ -406,31 +406,31 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 	if (p->foreign)
 		return 0;
-	/* A process gets its pid before its parent is set, so one more search after a pid was
+	/* A process gets its pid before its parent is set, so one more scan after a pid was
 	 * assigned. */
 	if (!gated || now != g->last || g->before != g->last || how == LOOK_FULL)
-		elders_look(p);
+		preexisting_scan(p);
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)
-		r = look_full(p, gated, now, began, out);
+		r = scan_full(p, gated, now, began, out);
 	else if (gated)
-		r = look_new(p, now, out);
+		r = scan_new(p, now, out);
 	else if (p->children > 0 && tree_cost_ns(p) < COST_BLIND)
-		r = look_tree(p, out);
+		r = scan_tree(p, out);
 	if (how == LOOK_FULL)
-		gate_doubt(p, before_id);
+		gate_verify(p, before_id);
 	if (gated) {
 		g->before = g->last;
 		g->last = now;
 	}
-	g->looked_ns = began;
+	g->scanned_ns = began;
 	return r < 0 ? r : (int) (p->last_id - before_id);
 }
 
 /* ---- for the PSS pass --------------------------------------------------------------------------------------------- */
 
-bool gate_quiet(struct processes *p, bool *ret_vanished)
+bool gate_no_births(struct processes *p, bool *ret_vanished)
 {
 	struct gate *g = &p->gate;
 	struct procfs_stat st;
@@ -440,7 +440,7 @@ bool gate_quiet(struct processes *p, bool *ret_vanished)
 	if (g->off || !gate_read(p, &now))
 		return false;
 	n = gate_pids_between(g, g->last, now);
-	if (n > QUIET_MAX)
+	if (n > GATE_PIDS_MAX)
 		return false;
 	for (uint32_t pid = g->last; n > 0; n--) {
 		pid = gate_pid_after(g, pid, now);

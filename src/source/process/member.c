@@ -203,7 +203,7 @@ void member_died(struct processes *p, struct member *m, const char *stat)
 	m->gone = true;
 	if (procfs_stat_exit(stat, &status) && status != 0)
 		m->status = known(status);
-	p->took_over |= member_io_last(m);
+	p->io_moved |= member_io_last(m);
 }
 
 /* Works where no file can be opened. */
@@ -254,31 +254,31 @@ static bool is_in_exec(struct processes *p, const struct procfs_stat *st)
 	return st->startstack == 0 || process_recorder(p, st) == RECORDER_MAY_BE;
 }
 
-bool member_borrows(struct processes *p, struct member *m)
+bool member_shares_vm(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
 	long order;
 
-	if (m->lender == 0)
+	if (m->vm_owner == 0)
 		return false;
-	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) : -1;
+	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->vm_owner, KCMP_VM, 0UL, 0UL) : -1;
 	if (order == 0)
 		return true;
 	if (process_stat(p, m->pid, &st) < 0)
 		return false;
 	if (st.state == 'Z') { /* its memory is released; do not check again */
-		m->lender = 0;
+		m->vm_owner = 0;
 		return false;
 	}
 	if (order > 0 && is_in_exec(p, &st))
 		return true; /* after the exec it is known whether it is part of the job */
-	m->lender = 0;
+	m->vm_owner = 0;
 	if (process_recorder(p, &st) == RECORDER_IS)
 		member_disown(p, m); /* it was found before its exec */
 	return m->gone;
 }
 
-static int statm_take(struct processes *p, struct member *m)
+static int statm_read(struct processes *p, struct member *m)
 {
 	ssize_t n = member_read(p, m, KEEP_STATM);
 	struct procfs_statm st;
@@ -297,7 +297,7 @@ static int statm_take(struct processes *p, struct member *m)
 
 int member_memory(struct processes *p, struct member *m)
 {
-	int r = statm_take(p, m);
+	int r = statm_read(p, m);
 
 	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && !descriptors_were_lacking(r))
 		return r;
@@ -307,7 +307,7 @@ int member_memory(struct processes *p, struct member *m)
 	if (!member_check(p, m))
 		return -ESRCH;
 	if (m->tid != tid)
-		r = statm_take(p, m);
+		r = statm_read(p, m);
 	return r == -ESRCH ? -EAGAIN : r;
 }
 
@@ -339,15 +339,15 @@ void member_stat(struct processes *p, struct member *m, const struct procfs_stat
 	}
 }
 
-void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out)
+void member_report(struct member *m, enum metric metric, struct maybe value, struct framebuf *out)
 {
 	uint32_t bit = UINT32_C(1) << (metric - M_PROC_RSS);
 
 	if (value.known) {
-		m->silent &= ~bit;
+		m->reported_unknown &= ~bit;
 		framebuf_value(out, metric, m->id, value.value);
-	} else if (!(m->silent & bit)) {
-		m->silent |= bit;
+	} else if (!(m->reported_unknown & bit)) {
+		m->reported_unknown |= bit;
 		framebuf_unknown(out, metric, m->id);
 	}
 }
@@ -386,7 +386,7 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	return end;
 }
 
-/* Until it is reaped a search still finds it: it must not be born again. */
+/* Until it is reaped a scan still finds it: it must not be born again. */
 static void zombie_remember(struct processes *p, const struct member *m)
 {
 	if (p->zombies.used >= ZOMBIES_KEPT)

@@ -177,7 +177,7 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 	return probe;
 }
 
-void processes_probe(const struct source_env *env, source_prober *tell, void *ctx)
+void processes_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct probe p = { .env = env };
 	const struct proc_lack *const foreign = processes_foreign(env->root);
@@ -193,6 +193,6 @@ void processes_probe(const struct source_env *env, source_prober *tell, void *ct
 			probe.why_not = foreign->why;
 			probe.remedy = foreign->remedy;
 		}
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 }

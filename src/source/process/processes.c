@@ -20,7 +20,7 @@
 #include "source/process/procfs_status.h"
 
 /* How long a verified pid counts as ignored without another check. */
-static const uint64_t sure_ns = 1000000000;
+static const uint64_t verified_ns = 1000000000;
 
 /* The proc of an ancestor namespace shows this process under all its pids from there down. The proc
  * of a sibling or descendant namespace does not show it at all. */
@@ -95,7 +95,7 @@ void processes_take_all(struct processes *p)
 	p->foreign = false; /* every visible process is meant */
 }
 
-void processes_newcomer(struct processes *p)
+void processes_reset_search(struct processes *p)
 {
 	map_done(&p->strangers);
 	p->gate.walked = false;
@@ -139,8 +139,8 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	r = member_add(p, &st, is_main, out);
 	if (r <= 0)
 		return r < 0 ? r : -ESRCH;
-	processes_newcomer(p);
-	/* One search finds the descendants of all further ones. */
+	processes_reset_search(p);
+	/* One scan finds the descendants of all further ones. */
 	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
 	return r < 0 ? r : 0;
 }
@@ -169,7 +169,7 @@ bool processes_is_ignored(const struct processes *p, pid_t pid)
 
 bool processes_was_ignored(struct processes *p, pid_t pid)
 {
-	const uint32_t now = (uint32_t) (clock_boot_ns() / sure_ns);
+	const uint32_t now = (uint32_t) (clock_boot_ns() / verified_ns);
 	uint32_t at;
 
 	if (map_get(&p->ignored_at, (uint64_t) pid, &at) && at == now)
@@ -245,7 +245,7 @@ bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out)
 		return false;
 	if (ended_find(p, pid, &start) && start == st.start_ticks)
 		return false;
-	id = member_missed(p, pid, st.ppid, 0, process_uid(p, pid), st.name, out);
+	id = member_unsampled(p, pid, st.ppid, 0, process_uid(p, pid), st.name, out);
 	if (id)
 		ended_remember(p, &(struct member) { .id = id, .pid = pid, .start_ticks = st.start_ticks });
 	return id != 0;
@@ -311,7 +311,7 @@ int processes_reset_mark(struct processes *p, uint32_t id)
 	 * one. */
 	r = smallfile_write(p->env.root->proc, process_path(path, m->pid, m->pid, "clear_refs"), "5");
 	if (r == 0)
-		m->mark = known(0);
+		m->program_hwm = known(0);
 	return r == -ENOENT ? -ESRCH : r;
 }
 

@@ -41,7 +41,7 @@ struct member {
 	int32_t pid;
 	int32_t tid;             /* thread whose memory files are read: pid, unless the first thread
 	                          * ended before others */
-	int32_t lender;          /* process whose memory it runs in (vfork); 0: its own */
+	int32_t vm_owner;          /* process whose memory it runs in (vfork); 0: its own */
 	uint64_t start_ticks;
 	uint64_t startstack, startcode, endcode; /* changed by an exec */
 	uint64_t program;        /* startstack, or a substitute where the kernel hides it; 0: no
@@ -53,24 +53,24 @@ struct member {
 	bool young;              /* born after the start of the run: its whole VmHWM belongs to the
 	                          * run */
 	bool gone;               /* found ended in this read */
-	uint64_t faults_then;    /* faults of the children it had waited for when a PSS pass began */
+	uint64_t faults_at_start;    /* faults of the children it had waited for when a PSS pass began */
 	bool ignores_sigchld;
 	bool visited;            /* its expensive files were read in this call */
 	bool busy;               /* it ran between the last two reads of its stat, or was read only
 	                          * once */
 	uint64_t cpu_ticks;      /* user and system, at that read */
-	unsigned got;            /* PROCESSES_*: groups read in this call */
-	uint32_t silent;         /* bit metric - M_PROC_RSS: already reported as unknown */
+	unsigned groups_done;            /* PROCESSES_*: groups read in this call */
+	uint32_t reported_unknown;         /* bit metric - M_PROC_RSS: already reported as unknown */
 	uint64_t rss, rss_file;  /* bytes, last read */
 	struct maybe pss_anon;   /* of the last PSS pass */
-	uint64_t twice;          /* part of rss_file that it may map more than once, from its maps
+	uint64_t mapped_twice;   /* part of rss_file that it may map more than once, from its maps
 	                          * as last read */
-	uint64_t rss_at_marks;   /* rss when status was last read */
-	uint64_t stirs_at_marks; /* CPU time and faults in stat at that moment */
-	unsigned slept;          /* turns since then in which neither changed */
+	uint64_t rss_at_status;   /* rss when status was last read */
+	uint64_t activity_at_status; /* CPU time and faults in stat at that moment */
+	unsigned idle_turns;          /* turns since then in which neither changed */
 	struct maybe threads;
 	struct maybe status;     /* exit status, if it was seen as a zombie and the kernel shows it */
-	struct maybe mark;       /* last VmHWM of this program; a higher one proves a burst */
+	struct maybe program_hwm;/* last VmHWM of this program; a higher one proves a burst */
 	uint64_t burst;          /* such a mark that no rss value contains yet; 0: none */
 	/* For the end: last known values. */
 	struct maybe hwm, cpu_user_ns, cpu_system_ns, cpu_waited_user_ns, cpu_waited_system_ns;
@@ -95,12 +95,12 @@ struct gate {
 	bool proven;             /* it showed a fork that was known */
 	const char *why_not;     /* static */
 	uint32_t first;          /* when the source was opened */
-	uint32_t before, last;   /* at the search before the last, at the last */
+	uint32_t before, last;   /* at the scan before the last, at the last */
 	uint32_t pid_max;
-	uint32_t last_full;      /* at the last search that walked everything */
+	uint32_t last_full;      /* at the last scan that walked everything */
 	bool walked;             /* there was one */
 	uint64_t walked_ns;      /* when it began */
-	uint64_t looked_ns;      /* when the last search began */
+	uint64_t scanned_ns;      /* when the last scan began */
 };
 
 struct processes {
@@ -130,9 +130,9 @@ struct processes {
 	size_t n_hidden;         /* members whose program is hidden */
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
-	size_t round_awake, round_rest; /* where the next round of PROCESSES_IO and PROCESSES_MARKS
+	size_t round_active, round_others; /* where the next round of PROCESSES_IO and PROCESSES_MARKS
 	                                 * continues */
-	bool took_over;          /* in this call a member may have waited for a child and taken over
+	bool io_moved;          /* in this call a member may have waited for a child and taken over
 	                          * its I/O */
 	size_t unwaited;         /* members, living and ended, that ignore SIGCHLD */
 	bool foreign;            /* see processes_foreign */
@@ -140,7 +140,7 @@ struct processes {
 	                          * arrived, or not foreign */
 	bool all;                /* every process with memory is a member */
 	int children;            /* children files: 1 available, -1 missing, 0 not known yet */
-	unsigned looks, scans;   /* full searches that could be skipped; scans of all of proc */
+	unsigned full_scans, proc_scans;   /* full scans that could be skipped; scans of all of proc */
 	struct gate gate;
 	uint64_t tick_ns, page_bytes;
 	struct files *files;     /* files.c; NULL until first used */
@@ -171,7 +171,7 @@ enum recorder {
 	RECORDER_IS
 };
 /* A member was added that no other member started: any process rejected before may descend from it. */
-void processes_newcomer(struct processes *p);
+void processes_reset_search(struct processes *p);
 
 enum recorder process_recorder(struct processes *p, const struct procfs_stat *st);
 /* m turned out not to be part of the job: its end is reported with the next sweep, and it stays
@@ -204,7 +204,7 @@ ssize_t member_read(struct processes *p, struct member *m, enum keep which);
 ssize_t member_read_path(struct processes *p, struct member *m, const char *path, char *buf, size_t size);
 bool member_is_same(struct processes *p, const struct member *m);
 /* Whether it runs in another process's memory (vfork, CLONE_VM), which is counted only there. */
-bool member_borrows(struct processes *p, struct member *m);
+bool member_shares_vm(struct processes *p, struct member *m);
 /* The current faults of the children it has waited for. False: could not be read. */
 bool member_faults_waited(struct processes *p, struct member *m, uint64_t *ret);
 
@@ -216,7 +216,7 @@ int process_stat(const struct processes *p, int32_t pid, struct procfs_stat *ret
 /* Reports the end of every member with gone set. */
 void members_sweep(struct processes *p, struct framebuf *out);
 /* Reports a value that may be unknown: "unknown" once, then nothing until it is known again. */
-void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
+void member_report(struct member *m, enum metric metric, struct maybe value, struct framebuf *out);
 /* The newest ended member with this pid; 0: none. *ret_start_ticks: its start. */
 uint32_t ended_find(const struct processes *p, int32_t pid, uint64_t *ret_start_ticks);
 void ended_remember(struct processes *p, const struct member *m);
@@ -232,11 +232,11 @@ bool ended_is_hiwater(const struct processes *p, int32_t pid); /* by its name at
 int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, struct framebuf *out);
 /* 0 if it cannot be read. */
 uint32_t process_uid(struct processes *p, int32_t pid);
-/* A process that was born and reaped between two searches, known from the kernel's exit record. If
+/* A process that was born and reaped between two scans, known from the kernel's exit record. If
  * its parent (pid ppid; parent: its id if it is another such process, else 0) is or was a member
  * or, for a job of ours, is the recorder, its birth goes to out. Returns its id, 0 if it is not
  * part of the job. */
-uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
+uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
 	struct framebuf *out);
 /* Reports its birth again with the values of st: after an exec or a new name. */
 void member_rebirth(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out);
@@ -251,19 +251,19 @@ uint32_t gate_pid_after(const struct gate *g, uint32_t pid, uint32_t to);
 /* How many pids were assigned after from, up to to. */
 uint32_t gate_pids_between(const struct gate *g, uint32_t from, uint32_t to);
 /* Turns the gate off if it did not show the members whose ids are above before_id. */
-void gate_doubt(struct processes *p, uint32_t before_id);
+void gate_verify(struct processes *p, uint32_t before_id);
 
 /* look.c */
 
-/* Whether none of the pids assigned since the last search is a member's child. *ret_vanished: some
+/* Whether none of the pids assigned since the last scan is a member's child. *ret_vanished: some
  * have ended and are unknown. */
-bool gate_quiet(struct processes *p, bool *ret_vanished);
+bool gate_no_births(struct processes *p, bool *ret_vanished);
 
 /* elders.c */
 
 /* Also excludes children that the preexisting children have started since, even after their parent
  * has ended and they are the recorder's. */
-void elders_look(struct processes *p);
+void preexisting_scan(struct processes *p);
 
 /* files.c */
 

@@ -9,11 +9,11 @@
 
 #include "base/smallfile.h"
 
-static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
+static void rollup_report(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
 {
-	member_tell(m, M_PROC_PSS, known_unsigned(r->pss), out);
-	member_tell(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
-	member_tell(m, M_PROC_SHARED, known_unsigned(r->shared), out);
+	member_report(m, M_PROC_PSS, known_unsigned(r->pss), out);
+	member_report(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
+	member_report(m, M_PROC_SHARED, known_unsigned(r->shared), out);
 	m->pss_anon = r->pss_anon;
 }
 
@@ -25,21 +25,21 @@ static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes
 	ssize_t n;
 
 	/* A process in another's memory is counted there. */
-	if (m->lender && member_borrows(p, m))
+	if (m->vm_owner && member_shares_vm(p, m))
 		return true;
 	if (max_bytes > 0 && m->rss > max_bytes)
 		return false;
 	n = member_read_path(p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
 	if (n >= 0 && procfs_rollup_parse(p->text, &rollup) == 0) {
-		rollup_tell(m, &rollup, out);
+		rollup_report(m, &rollup, out);
 		return true;
 	}
 	/* ESRCH: its memory was released meanwhile. */
 	if (n == -ESRCH || !member_check(p, m))
 		return false;
-	member_tell(m, M_PROC_PSS, UNKNOWN, out);
-	member_tell(m, M_PROC_PRIVATE, UNKNOWN, out);
-	member_tell(m, M_PROC_SHARED, UNKNOWN, out);
+	member_report(m, M_PROC_PSS, UNKNOWN, out);
+	member_report(m, M_PROC_PRIVATE, UNKNOWN, out);
+	member_report(m, M_PROC_SHARED, UNKNOWN, out);
 	return false;
 }
 
@@ -55,17 +55,17 @@ static bool is_nobodys_child(struct processes *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
-		if (m->ignores_sigchld || !member_faults_waited(p, m, &now) || now != m->faults_then)
+		if (m->ignores_sigchld || !member_faults_waited(p, m, &now) || now != m->faults_at_start)
 			return false;
 	}
 	return true;
 }
 
-static bool is_quiet(struct processes *p)
+static bool no_births(struct processes *p)
 {
 	bool vanished;
 
-	return gate_quiet(p, &vanished) && (!vanished || is_nobodys_child(p));
+	return gate_no_births(p, &vanished) && (!vanished || is_nobodys_child(p));
 }
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
@@ -96,9 +96,9 @@ static bool sizes_read(struct processes *p, struct pss_pass *pass)
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
-		if (!m->lender || !member_borrows(p, m))
+		if (!m->vm_owner || !member_shares_vm(p, m))
 			all &= size_read(p, m, pass) == 0;
-		all &= member_faults_waited(p, m, &m->faults_then);
+		all &= member_faults_waited(p, m, &m->faults_at_start);
 	}
 	return all;
 }
@@ -142,7 +142,7 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
 		ret->valid &= member_pss(p, &p->members[i], max_bytes, out);
 	ret->moved_bytes = sizes_moved(p);
 	members_sweep(p, out);
-	ret->valid = ret->valid && p->n_ended == ended && is_quiet(p);
+	ret->valid = ret->valid && p->n_ended == ended && no_births(p);
 	ret->cost_ns = thread_cpu_ns() - began;
 	return out->error;
 }

@@ -161,7 +161,7 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 	return 0;
 }
 
-static int take_step(const struct pair *pair, struct series_value *ret, struct err *err)
+static int parse_step(const struct pair *pair, struct series_value *ret, struct err *err)
 {
 	static const double most = 9e15; /* whole numbers up to here are exact in a double */
 	const char *p = pair->text;
@@ -189,7 +189,7 @@ static int read_pairs(const char *text, struct series_value *value, struct frame
 		if (parse_pair(word, &pair, err) < 0)
 			return -EBADMSG;
 		if (strcmp(pair.name, "step") == 0) {
-			if (!out && take_step(&pair, value, err) < 0)
+			if (!out && parse_step(&pair, value, err) < 0)
 				return -EBADMSG;
 			continue;
 		}
@@ -294,7 +294,7 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 
 /* unix(7): a full queue would block the sender for as long as the recorder does not read. socket(7)
  * SO_SNDTIMEO. */
-static void wait_little(int fd)
+static void set_send_timeout(int fd)
 {
 	const struct timeval most = { .tv_usec = 100000 };
 
@@ -308,7 +308,7 @@ static int send_one(const char *message, const struct sockaddr_un *address, sock
 
 	if (fd < 0)
 		return -errno;
-	wait_little(fd);
+	set_send_timeout(fd);
 	if (sendto(fd, message, strlen(message), MSG_NOSIGNAL, (const struct sockaddr *) address, len) < 0)
 		r = -errno;
 	(void) close(fd);
@@ -317,7 +317,7 @@ static int send_one(const char *message, const struct sockaddr_un *address, sock
 
 /* False in a user namespace that maps uids (user_namespaces(7)): the recorder's view of them is
  * unknown. */
-static bool uids_are_everybodys(void)
+static bool uids_are_initial(void)
 {
 	uint64_t map[3]; /* inside, outside, count */
 	char text[64];
@@ -354,9 +354,9 @@ static bool owner_of(const char *name, uint64_t *ret_uid)
 
 /* The recorder drops messages of other users without an answer (is_from_us): the sender has to
  * check by itself. */
-static bool is_anothers(const char *name, uint64_t *ret_uid)
+static bool is_of_other_user(const char *name, uint64_t *ret_uid)
 {
-	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_everybodys();
+	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_initial();
 }
 
 int pushed_send(const char *name, const char *message, struct err *err)
@@ -368,7 +368,7 @@ int pushed_send(const char *name, const char *message, struct err *err)
 
 	if (len == 0)
 		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which is not a recorder's socket", name);
-	if (is_anothers(name, &uid))
+	if (is_of_other_user(name, &uid))
 		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder accepts no messages from other users", uid);
 	if (strlen(message) > PUSHED_MESSAGE)
 		return err_set(err, -EMSGSIZE, "the message is longer than %d bytes", PUSHED_MESSAGE);

@@ -204,7 +204,7 @@ static uint64_t run_time(const struct processes *p, uint64_t boot_ns)
 }
 
 /* Reports the end of the process with this id. */
-static void end_tell(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
+static void end_report(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
 	const struct maybe status = status_of(t, g);
@@ -238,7 +238,7 @@ static void end_tell(struct taskstats *t, const struct processes *p, const struc
 
 /* A recorder that was found before its exec, and may have ended by now: its values at the end are
  * hiwater's. */
-static bool is_recorders(const struct processes *p, const struct taskstats_record *r)
+static bool is_of_recorder(const struct processes *p, const struct taskstats_record *r)
 {
 	const int32_t pid = (int32_t) r->tgid;
 	const struct member *m = member_of_pid(p, pid);
@@ -252,14 +252,14 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 	uint64_t start_ns;
 	uint32_t id = member_id(p, g, &start_ns);
 
-	if (id != 0 && !is_recorders(p, &g->sum))
-		end_tell(t, p, g, id, start_ns, out);
+	if (id != 0 && !is_of_recorder(p, &g->sum))
+		end_report(t, p, g, id, start_ns, out);
 	return id != 0;
 }
 
 /* Pids are reassigned, on a busy machine within minutes: a process that started after this parent's
  * end is not its child. */
-static bool is_of_parents_time(const struct processes *p, const struct taskstats_record *r)
+static bool started_in_parents_life(const struct processes *p, const struct taskstats_record *r)
 {
 	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
 	const uint64_t ended_ns = member_of_pid(p, (int32_t) r->ppid) ? 0 : ended_when(p, (int32_t) r->ppid);
@@ -268,9 +268,9 @@ static bool is_of_parents_time(const struct processes *p, const struct taskstats
 	       (int64_t) r->start_wall_s - (wall - boot) <= (int64_t) (ended_ns / 1000000000) + START_SLACK_S;
 }
 
-/* A search took place and did not find it: it was born and reaped between two searches. If its
+/* A scan took place and did not find it: it was born and reaped between two scans. If its
  * parent is a member, it was one too. */
-static uint32_t late_missed(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
+static uint32_t late_unsampled(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
 {
 	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
 	uint64_t ticks;
@@ -281,14 +281,14 @@ static uint32_t late_missed(const struct taskstats *t, struct processes *p, cons
 	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks) ||
 		processes_ignored_since(p, (int32_t) r->tgid, (int64_t) r->start_wall_s - (wall - boot)))
 		return 0;
-	if (!map_get(&t->late_ids, r->ppid, &parent) && !is_of_parents_time(p, r))
+	if (!map_get(&t->late_ids, r->ppid, &parent) && !started_in_parents_life(p, r))
 		return 0;
-	return member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
+	return member_unsampled(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
 }
 
-/* Its parent ended after the search: the parent is identified at the next call, and then its child
+/* Its parent ended after the scan: the parent is identified at the next call, and then its child
  * is. */
-static bool is_parents_turn(const struct taskstats *t, const struct group *g)
+static bool is_parent_pending(const struct taskstats *t, const struct group *g)
 {
 	uint32_t parent;
 
@@ -302,11 +302,11 @@ static bool late_find(struct taskstats *t, struct processes *p, struct group *g,
 	bool waits;
 
 	g->id = member_id(p, g, &g->start_ns);
-	waits = is_parents_turn(t, g);
+	waits = is_parent_pending(t, g);
 	if (g->id == 0 && !waits) {
 		g->start_ns = UINT64_MAX; /* its whole life was within the run, so its sums are
 		                           * complete */
-		g->id = late_missed(t, p, r, out);
+		g->id = late_unsampled(t, p, r, out);
 	}
 	if (g->id == 0 && !waits)
 		map_remove(&t->late_ids, r->tgid);
@@ -315,10 +315,10 @@ static bool late_find(struct taskstats *t, struct processes *p, struct group *g,
 	return waits;
 }
 
-/* The first n had their search. The parent of a process that no search found may be such a process
+/* The first n had their scan. The parent of a process that no scan found may be such a process
  * itself. It ended later, so the one that ended last is identified first; and of several with the
  * parent's pid, it is the one that ended next. */
-static void late_take(struct taskstats *t, struct processes *p, size_t n, struct framebuf *out)
+static void late_resolve(struct taskstats *t, struct processes *p, size_t n, struct framebuf *out)
 {
 	size_t kept = 0;
 
@@ -331,14 +331,14 @@ static void late_take(struct taskstats *t, struct processes *p, size_t n, struct
 
 		if (i >= n || g->waits)
 			t->late[kept++] = *g;
-		else if (g->id != 0 && !is_recorders(p, &g->sum))
-			end_tell(t, p, g, g->id, g->start_ns, out);
+		else if (g->id != 0 && !is_of_recorder(p, &g->sum))
+			end_report(t, p, g, g->id, g->start_ns, out);
 	}
 	map_done(&t->late_ids);
 	t->n_late = kept;
 }
 
-/* Most are not part of the job; but the search that follows may find a zombie, so each end is tried
+/* Most are not part of the job; but the scan that follows may find a zombie, so each end is tried
  * once more. */
 static void group_end_or_wait(struct taskstats *t, const struct processes *p, const struct group *g,
 	struct framebuf *out)
@@ -354,7 +354,7 @@ static void group_end_or_wait(struct taskstats *t, const struct processes *p, co
 /* Before version 12 a record states neither the process of its thread nor whether the thread was
  * the last. A process with several threads announces its end with the last one (AGGR_TGID); one
  * with a single thread sends only the record of its own pid. */
-static bool is_over(const struct processes *p, const struct taskstats_record *r)
+static bool is_process_end(const struct processes *p, const struct taskstats_record *r)
 {
 	const struct member *m = member_of_pid(p, (int32_t) r->pid);
 	struct procfs_stat st;
@@ -370,7 +370,7 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	struct group *g, alone = { .sum.tgid = r->tgid };
 	uint32_t i;
 
-	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_over(p, r)))) {
+	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_process_end(p, r)))) {
 		group_add(&alone, r);
 		group_end_or_wait(t, p, &alone, out);
 		return;
@@ -427,7 +427,7 @@ int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *ou
 	for (size_t i = 0; i < t->n_received; i++)
 		record_take(t, p, &t->received[i], out);
 	t->n_received = 0;
-	late_take(t, p, waited, out);
+	late_resolve(t, p, waited, out);
 	if (t->error < 0)
 		return t->error;
 	return t->lossy || out->error < 0 ? -ENOBUFS : 0;

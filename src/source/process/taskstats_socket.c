@@ -58,7 +58,7 @@ static ssize_t message_receive(struct taskstats_socket *s)
 
 /* Reads the answer to the last request: the kernel queues it before the request returns. take is
  * called for each message. Returns the result in the acknowledgement. */
-static int answer_take(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
+static int answer_read(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
 	void *ret)
 {
 	int r = -ENOMSG;
@@ -83,7 +83,7 @@ static int answer_take(struct taskstats_socket *s, int (*take)(struct taskstats_
 	return (int) n;
 }
 
-static int family_take(struct taskstats_socket *s, const char *text, size_t len, void *ret)
+static int family_parse(struct taskstats_socket *s, const char *text, size_t len, void *ret)
 {
 	size_t size;
 	const char *id = taskstats_attribute(text, len, CTRL_ATTR_FAMILY_ID, &size);
@@ -96,7 +96,7 @@ static int family_take(struct taskstats_socket *s, const char *text, size_t len,
 }
 
 /* The kernel's answer about this thread shows the layout of its records. */
-static int layout_take(struct taskstats_socket *s, const char *text, size_t len, void *ret)
+static int layout_parse(struct taskstats_socket *s, const char *text, size_t len, void *ret)
 {
 	(void) ret;
 	return taskstats_layout_find(text, len, (uint32_t) gettid(), (uint32_t) getpid(), &s->layout);
@@ -106,7 +106,7 @@ static int registered(struct taskstats_socket *s, const char *cpus)
 {
 	int r = request_send(s, s->family, TASKSTATS_GET, TASKSTATS_REGISTER_CPUMASK, cpus, strlen(cpus) + 1);
 
-	return r < 0 ? r : answer_take(s, NULL, NULL);
+	return r < 0 ? r : answer_read(s, NULL, NULL);
 }
 
 /* The kernel rejects a whole mask because of one impossible CPU. */
@@ -135,11 +135,11 @@ static int handshake(struct taskstats_socket *s)
 	int r = request_send(s, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name, sizeof(name));
 
 	if (r == 0)
-		r = answer_take(s, family_take, NULL);
+		r = answer_read(s, family_parse, NULL);
 	if (r == 0)
 		r = request_send(s, s->family, TASKSTATS_GET, TASKSTATS_ASK_PID, &tid, sizeof(tid));
 	if (r == 0)
-		r = answer_take(s, layout_take, NULL);
+		r = answer_read(s, layout_parse, NULL);
 	return r == 0 ? register_all(s) : r;
 }
 

@@ -99,7 +99,7 @@ static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 static int uses_gather(struct source *s, uint64_t now_ns)
 {
 	size_t n;
-	int r = drm_clients_look(s->gpus.clients, now_ns);
+	int r = drm_clients_scan(s->gpus.clients, now_ns);
 	const struct drm_use *uses = drm_clients_uses(s->gpus.clients, &n);
 
 	s->n_uses = 0;
@@ -127,16 +127,16 @@ static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 	}
 }
 
-static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
+static void processes_report(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
 	note_kfd(s, now_ns, out);
 	if (uses_gather(s, now_ns) == 0)
-		drm_gpus_tell_users(&s->gpus, s->uses, s->n_uses, out);
+		drm_gpus_report_users(&s->gpus, s->uses, s->n_uses, out);
 	else
-		drm_gpus_tell_no_users(&s->gpus, out);
+		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 	}
 }
 
@@ -148,15 +148,15 @@ static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
 
 	drm_gpus_refresh(&s->gpus, now, out);
 	for (size_t i = 0; i < s->gpus.cards.n && what & (AMDGPU_MEMORY | AMDGPU_SENSORS); i++) {
-		if (!drm_gpus_may_ask(&s->gpus, i, now, out))
+		if (!drm_gpus_may_query(&s->gpus, i, now, out))
 			continue;
 		if (what & AMDGPU_MEMORY)
-			amdgpu_memory_tell(s, i, out);
+			amdgpu_memory_report(s, i, out);
 		if (what & AMDGPU_SENSORS)
-			amdgpu_sensors_tell(s, i, now, out);
+			amdgpu_sensors_report(s, i, now, out);
 	}
 	if (what & AMDGPU_PROCESSES)
-		processes_tell(s, now, out);
+		processes_report(s, now, out);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static const struct {
 	enum metric metric;
 	const char *how; /* NULL: see amdgpu_how */
 	const char *why_not, *remedy;
-} told[] = {
+} probed[] = {
 	{ M_GPU_MEM, "sysfs mem_info_vram_used; on an APU plus mem_info_gtt_used", NO_FILE, "" },
 	{ M_GPU_MEM_FREE, "sysfs mem_info_vram_total - used; on an APU with GTT", NO_FILE, "" },
 	{ M_GPU_MEM_HOST, "sysfs mem_info_gtt_used, on an APU", "not an APU", "" },
@@ -222,30 +222,30 @@ static void explain_kfd(const struct source *s, struct source_probe *probe)
 	}
 }
 
-static void amdgpu_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void amdgpu_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
 	int r = amdgpu_open(env, &s, NULL);
 
-	for (int look = 0; look < 2 && r == 0; look++)
+	for (int scan = 0; scan < 2 && r == 0; scan++)
 		source_try(&source_amdgpu, env, s, &out);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (size_t i = 0; i < sizeof(probed) / sizeof(probed[0]); i++) {
 		struct source_probe probe = {
-			.metric = told[i].metric,
-			.available = drm_was_told(&out, told[i].metric),
-			.how = told[i].how ? told[i].how : s ? amdgpu_how(s, 0, told[i].metric)
-							     : "sysfs, hwmon",
+			.metric = probed[i].metric,
+			.available = drm_was_reported(&out, probed[i].metric),
+			.how = probed[i].how ? probed[i].how : s ? amdgpu_how(s, 0, probed[i].metric)
+								 : "sysfs, hwmon",
 			.why_not = "",
 			.remedy = "",
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found" : drm_gpus_sleep(&s->gpus, told[i].why_not);
-			probe.remedy = r < 0 ? "" : told[i].remedy;
+			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
 		explain_kfd(s, &probe);
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	amdgpu_close(s);

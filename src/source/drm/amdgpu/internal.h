@@ -50,12 +50,12 @@ extern const size_t amdgpu_n_rows;
 void amdgpu_describe(const struct source_env *env, const struct drm_card *card, struct drm_gpu *gpu);
 
 /* Report the values of GPU i. */
-void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out);
-void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out);
+void amdgpu_memory_report(struct source *s, size_t i, struct framebuf *out);
+void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out);
 
 /* The method used for a metric of GPU i; static. */
 const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
 
 /* ---- facts.c ------------------------------------------------------------------------------------------------ */
 
-void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);

@@ -149,7 +149,7 @@ static const struct layout *layout_of(uint8_t format, uint8_t content, size_t si
 	return NULL;
 }
 
-static void layout_take(const uint8_t *data, const struct layout *layout, struct amdgpu_metrics *ret)
+static void layout_parse(const uint8_t *data, const struct layout *layout, struct amdgpu_metrics *ret)
 {
 	for (size_t i = 0; i < AMDGPU_FIELDS; i++) {
 		const struct field *f = &layout->fields[i];
@@ -210,7 +210,7 @@ static bool encoding_parse(const uint8_t *at, struct encoding *ret)
 }
 
 /* Stores the first instance of a known attribute; negative numbers are invalid. */
-static void attribute_take(const struct encoding *code, const uint8_t *value, struct amdgpu_metrics *ret)
+static void attribute_store(const struct encoding *code, const uint8_t *value, struct amdgpu_metrics *ret)
 {
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 		const struct attribute *a = &attributes[i];
@@ -221,7 +221,7 @@ static void attribute_take(const struct encoding *code, const uint8_t *value, st
 }
 
 /* The header, int32 count, then for each attribute its encoding in 8 bytes and its values, packed. */
-static int list_take(const uint8_t *data, size_t size, struct amdgpu_metrics *ret)
+static int list_parse(const uint8_t *data, size_t size, struct amdgpu_metrics *ret)
 {
 	struct amdgpu_metrics found = *ret;
 	struct encoding code;
@@ -238,7 +238,7 @@ static int list_take(const uint8_t *data, size_t size, struct amdgpu_metrics *re
 		at += 8;
 		if (size - at < (size_t) code.width * code.instances)
 			return -EBADMSG;
-		attribute_take(&code, data + at, &found);
+		attribute_store(&code, data + at, &found);
 		at += (size_t) code.width * code.instances;
 	}
 	*ret = found;
@@ -262,11 +262,11 @@ int amdgpu_metrics_parse(const void *data, size_t size, struct amdgpu_metrics *r
 	if (stated > size || stated < 4)
 		return -EBADMSG;
 	if (ret->format == 1 && ret->content == 9)
-		return list_take(bytes, stated, ret);
+		return list_parse(bytes, stated, ret);
 	const struct layout *layout = layout_of(ret->format, ret->content, stated);
 
 	if (!layout)
 		return -EOPNOTSUPP;
-	layout_take(bytes, layout, ret);
+	layout_parse(bytes, layout, ret);
 	return 0;
 }

@@ -111,7 +111,7 @@ void amdgpu_describe(const struct source_env *env, const struct drm_card *card, 
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
 
-void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
+void amdgpu_memory_report(struct source *s, size_t i, struct framebuf *out)
 {
 	struct maybe used = row_read(s, i, ROW_VRAM_USED), total = row_read(s, i, ROW_VRAM_TOTAL);
 	struct maybe lent = UNKNOWN;
@@ -122,13 +122,13 @@ void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
 		total = maybe_sum(total, row_read(s, i, ROW_GTT_TOTAL));
 	}
 	if (used.known && total.known && total.value > 0 && used.value > total.value) {
-		drm_gpu_odd(&s->gpus, i, M_GPU_MEM);
+		drm_gpu_set_impossible(&s->gpus, i, M_GPU_MEM);
 		used = UNKNOWN;
 	}
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, used);
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM_FREE, minus(total, used));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_MEM, used);
+	drm_gpu_report(&s->gpus, i, out, M_GPU_MEM_FREE, minus(total, used));
 	if (s->gpus.list[i].adds_host)
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM_HOST, lent);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_MEM_HOST, lent);
 }
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------ */
@@ -155,13 +155,13 @@ static struct maybe dpm_clock(const struct drm_card *card, const char *file)
 }
 
 /* Raven and Picasso always report 100 %. */
-static bool busy_lies(const struct drm_card *card)
+static bool is_busy_invalid(const struct drm_card *card)
 {
 	return card->device == 0x15dd || card->device == 0x15d8;
 }
 
 /* ras/umc_err_count: "ue: 0\nce: 12\n" */
-static void errors_tell(struct source *s, size_t i, struct framebuf *out)
+static void errors_report(struct source *s, size_t i, struct framebuf *out)
 {
 	char text[128];
 	uint64_t bad = 0, mended = 0;
@@ -169,10 +169,10 @@ static void errors_tell(struct source *s, size_t i, struct framebuf *out)
 	bool is_read = n > 0 && parse_key(text, "ue", &bad) == 0 && parse_key(text, "ce", &mended) == 0 &&
 		       bad <= INT64_MAX && mended <= INT64_MAX;
 
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ECC_UNCORRECTED,
-		drm_counter_take(&s->more[i].uncorrected, is_read ? known((int64_t) bad) : UNKNOWN));
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ECC_CORRECTED,
-		drm_counter_take(&s->more[i].corrected, is_read ? known((int64_t) mended) : UNKNOWN));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ECC_UNCORRECTED,
+		drm_counter_apply(&s->more[i].uncorrected, is_read ? known((int64_t) bad) : UNKNOWN));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ECC_CORRECTED,
+		drm_counter_apply(&s->more[i].corrected, is_read ? known((int64_t) mended) : UNKNOWN));
 }
 
 /* ---- throttling --------------------------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_m
  * firmware's counts of periods, else whether it does now. */
 static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
 {
-	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), held = 0;
+	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), client_fd = 0;
 
 	if (now->field[AMDGPU_THROTTLE].known) {
 		*ret = ((uint64_t) now->field[AMDGPU_THROTTLE].value & reasons[reason].bits) != 0;
@@ -218,13 +218,13 @@ static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *n
 					? 0
 					: rise_of(&m->last, now, reasons[reason].counters[i]);
 
-		held = rise > held ? rise : held;
+		client_fd = rise > client_fd ? rise : client_fd;
 	}
-	*ret = held < periods ? (double) held / periods : 1;
+	*ret = client_fd < periods ? (double) client_fd / periods : 1;
 	return true;
 }
 
-static void throttle_tell(struct source *s, size_t i, const struct amdgpu_metrics *now, uint64_t now_ns,
+static void throttle_report(struct source *s, size_t i, const struct amdgpu_metrics *now, uint64_t now_ns,
 	struct framebuf *out)
 {
 	struct amdgpu_more *m = &s->more[i];
@@ -235,7 +235,7 @@ static void throttle_tell(struct source *s, size_t i, const struct amdgpu_metric
 
 		if (m->seen && share_of(m, now, (enum amdgpu_reason) reason, &share))
 			m->throttled_ns[reason] += (int64_t) (share * (double) (now_ns - m->time_ns));
-		drm_gpu_tell(&s->gpus, i, out, reasons[reason].metric,
+		drm_gpu_report(&s->gpus, i, out, reasons[reason].metric,
 			has_reasons && (reason != REASON_OTHER || now->field[AMDGPU_THROTTLE].known)
 				? known(m->throttled_ns[reason])
 				: UNKNOWN);
@@ -281,7 +281,7 @@ static struct maybe sensor_read(const struct source *s, size_t i, size_t what, c
 {
 	const struct drm_card *card = &s->gpus.cards.list[i];
 	enum metric metric = by_table[what].metric;
-	struct maybe value = metric == M_GPU_BUSY && busy_lies(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
+	struct maybe value = metric == M_GPU_BUSY && is_busy_invalid(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
 
 	for (size_t k = 0; k < 2 && !value.known && by_table[what].fields[k] < AMDGPU_FIELDS; k++)
 		value = can_be(metric, table->field[by_table[what].fields[k]]);
@@ -292,17 +292,17 @@ static struct maybe sensor_read(const struct source *s, size_t i, size_t what, c
 	return value;
 }
 
-void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct amdgpu_more *m = &s->more[i];
 	struct amdgpu_metrics table;
 
 	metrics_read(&s->gpus.cards.list[i], &table);
 	for (size_t k = 0; k < sizeof(by_table) / sizeof(by_table[0]); k++)
-		drm_gpu_tell(&s->gpus, i, out, by_table[k].metric, sensor_read(s, i, k, &table));
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ENERGY, drm_counter_take(&m->energy, table.field[AMDGPU_ENERGY]));
-	throttle_tell(s, i, &table, now_ns, out);
-	errors_tell(s, i, out);
+		drm_gpu_report(&s->gpus, i, out, by_table[k].metric, sensor_read(s, i, k, &table));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ENERGY, drm_counter_apply(&m->energy, table.field[AMDGPU_ENERGY]));
+	throttle_report(s, i, &table, now_ns, out);
+	errors_report(s, i, out);
 	m->seen = table.format != 0;
 	m->last = table;
 	m->time_ns = now_ns;

@@ -71,7 +71,7 @@ static const struct drm_use *look(struct rig *rig, uint64_t passed, size_t n)
 	size_t found;
 
 	rig->now += passed;
-	assert_int_equal(drm_clients_look(rig->clients, rig->now), 0);
+	assert_int_equal(drm_clients_scan(rig->clients, rig->now), 0);
 	const struct drm_use *uses = drm_clients_uses(rig->clients, &found);
 
 	assert_int_equal(found, n);
@@ -242,7 +242,7 @@ static void a_client_opened_late_is_found(void **state)
 		look(&rig, S, 0);
 	put_fd(&rig, 10, 3, 1, "drm-resident-vram0:\t4 KiB\n");
 	for (; found == 0 && looks < 8; looks++) {
-		assert_int_equal(drm_clients_look(rig.clients, rig.now += S), 0);
+		assert_int_equal(drm_clients_scan(rig.clients, rig.now += S), 0);
 		(void) drm_clients_uses(rig.clients, &found);
 	}
 	assert_int_equal(found, 1);
@@ -269,7 +269,7 @@ static void what_may_not_be_looked_at_is_absent(void **state)
 	if (uid == 0)
 		assert_int_equal(seteuid(65534), 0);
 	size_t n;
-	int r = drm_clients_look(rig.clients, rig.now);
+	int r = drm_clients_scan(rig.clients, rig.now);
 	const struct drm_use *uses = drm_clients_uses(rig.clients, &n);
 
 	if (uid == 0)
