@@ -98,7 +98,8 @@ static void a_sleeping_gpu_is_never_asked(void **state)
 	assert_true(drm_gate_may_read(&gate, "", "", UNKNOWN, false, S)); /* a kernel without power management */
 }
 
-/* Asked each second, it would stay awake for ever: it is left alone for longer than it takes to fall asleep. */
+/* Read every second, it would stay awake forever: it is left alone for longer than it takes to go
+ * to sleep. */
 static void an_idle_gpu_may_fall_asleep(void **state)
 {
 	(void) state;
@@ -116,12 +117,13 @@ static void an_idle_gpu_may_fall_asleep(void **state)
 	}
 	assert_true(longest > 5 * S);
 	assert_true(asked >= 5 * 14 && asked <= 6 * 15); /* five or six times a second and a half */
-	assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* somebody uses it */
-	for (int i = 0; i < 100; i++) /* it never sleeps by itself */
+	assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* a process uses it
+	                                                                                          */
+	for (int i = 0; i < 100; i++) /* it never goes to sleep */
 		assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(-1), false, 161 * S));
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------- */
 
 static void counters_go_on(void **state)
 {
@@ -131,7 +133,7 @@ static void counters_go_on(void **state)
 	assert_int_equal(drm_counter_apply(&reset, known(500)).value, 500);
 	assert_int_equal(drm_counter_apply(&reset, known(700)).value, 700);
 	assert_false(drm_counter_apply(&reset, UNKNOWN).known);
-	assert_int_equal(drm_counter_apply(&reset, known(10)).value, 700); /* it began again */
+	assert_int_equal(drm_counter_apply(&reset, known(10)).value, 700); /* it was reset */
 	assert_int_equal(drm_counter_apply(&reset, known(30)).value, 720);
 	assert_int_equal(drm_counter_apply(&wraps, known(900)).value, 900);
 	assert_int_equal(drm_counter_apply(&wraps, known(100)).value, 1100);
@@ -158,7 +160,7 @@ static void memory_of_intels_cards(void **state)
 	assert_int_equal(m.used.value, INT64_C(4) << 30);
 	drm_memory_parse("xe", xe, sizeof(xe), &m);
 	assert_int_equal(m.used.value, INT64_C(12) << 30);
-	memcpy(i915 + 16 + 88 + 16, &total, 8); /* all of it free: we are not told */
+	memcpy(i915 + 16 + 88 + 16, &total, 8); /* all of it free: no permission to know */
 	drm_memory_parse("i915", i915, sizeof(i915), &m);
 	assert_true(m.total.known && !m.used.known);
 	drm_memory_parse("i915", i915, sizeof(i915) - 1, &m);

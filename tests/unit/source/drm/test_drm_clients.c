@@ -11,7 +11,7 @@ static bool all(const struct drm_card *card)
 	return true;
 }
 
-/* A machine with one card, whose processes a test makes up. */
+/* A machine with one card and made-up processes. */
 struct rig {
 	struct temp_tree t;
 	struct root root;
@@ -54,7 +54,7 @@ static void put_process(struct rig *rig, int pid, int start)
 	temp_tree_put(&rig->t, path, "");
 }
 
-/* A descriptor, and what its fdinfo says behind driver and device. */
+/* A descriptor, and the lines of its fdinfo after driver and device. */
 static void put_fd(struct rig *rig, int pid, int fd, int client, const char *rest)
 {
 	char path[256], text[1024];
@@ -97,7 +97,7 @@ static void time_and_capacity(void **state)
 	put_process(&rig, 10, 5);
 	put_fd(&rig, 10, 3, 1,
 		"drm-engine-render:\t1000000000 ns\ndrm-engine-video:\t0 ns\ndrm-engine-capacity-video:\t2\n");
-	assert_int_equal(look(&rig, 0, 1)->n_rates, 0); /* one look is no share */
+	assert_int_equal(look(&rig, 0, 1)->n_rates, 0); /* a single scan gives no share */
 	put_fd(&rig, 10, 3, 1,
 		"drm-engine-render:\t1500000000 ns\ndrm-engine-video:\t3000000000 ns\ndrm-engine-capacity-video:\t2\n");
 	const struct drm_use *use = look(&rig, 2 * S, 1);
@@ -136,7 +136,7 @@ static void cycles_at_their_fastest(void **state)
 	rig_done(&rig);
 }
 
-/* A counter that goes back did no work, and none is counted twice when it catches up. */
+/* A counter that goes back did no work, and no work is counted twice when it catches up. */
 static void a_counter_may_go_back(void **state)
 {
 	(void) state;
@@ -158,7 +158,8 @@ static void a_counter_may_go_back(void **state)
 	rig_done(&rig);
 }
 
-/* Two clients of a process add up by engine; that is over 1 only for the sum of a device, never told. */
+/* Two clients of a process add up by engine; that exceeds 1 only for the sum of a device, which is
+ * never reported. */
 static void clients_of_a_process_add_up(void **state)
 {
 	(void) state;
@@ -178,11 +179,11 @@ static void clients_of_a_process_add_up(void **state)
 	put_fd(&rig, 10, 5, 2, "drm-engine-rcs:\t400000000 ns\n");
 	use = look(&rig, S, 1);
 	check_busiest(use, DRM_COMPUTE, 700000);
-	assert_false(use->device_bytes.known); /* no figure is not zero */
+	assert_false(use->device_bytes.known); /* unknown is not zero */
 	rig_done(&rig);
 }
 
-/* The opener ends; its child still has the client, and did no work twice. */
+/* The opener ends; its child still has the client, and no work is counted twice. */
 static void a_client_outlives_its_opener(void **state)
 {
 	(void) state;
@@ -207,7 +208,7 @@ static void a_client_outlives_its_opener(void **state)
 	rig_done(&rig);
 }
 
-/* Reading what a client did could wake the device: the client stays what it was. */
+/* Reading a client's fdinfo could wake the device: the client keeps its values. */
 static void clients_of_a_sleeping_card_are_not_read(void **state)
 {
 	(void) state;
@@ -228,7 +229,7 @@ static void clients_of_a_sleeping_card_are_not_read(void **state)
 	rig_done(&rig);
 }
 
-/* A process that has no client is listed ever more rarely, and found again in time. */
+/* A process without clients is listed more and more rarely, and still found in time. */
 static void a_client_opened_late_is_found(void **state)
 {
 	(void) state;
@@ -250,7 +251,7 @@ static void a_client_opened_late_is_found(void **state)
 	rig_done(&rig);
 }
 
-static void what_may_not_be_looked_at_is_absent(void **state)
+static void processes_without_permission_are_absent(void **state)
 {
 	(void) state;
 	struct rig rig;
@@ -322,7 +323,7 @@ int main(void)
 		cmocka_unit_test(a_client_outlives_its_opener),
 		cmocka_unit_test(clients_of_a_sleeping_card_are_not_read),
 		cmocka_unit_test(a_client_opened_late_is_found),
-		cmocka_unit_test(what_may_not_be_looked_at_is_absent),
+		cmocka_unit_test(processes_without_permission_are_absent),
 		cmocka_unit_test(engines_by_name),
 	};
 
