@@ -123,13 +123,13 @@ typedef void source_fact_teller(void *ctx, const struct gpu_fact_told *told);
 struct source_ops {
 	const char *name;
 	enum frame_source frame;
-	const struct source_group *groups; /* bit i of read's what is group i */
+	const struct source_group *groups; /* bit i of a group_mask is group i */
 	unsigned n_groups;
 	/* Returns 0, or -errno with text: nothing of this source is available here. */
 	int (*open)(const struct source_env *env, struct source **ret, struct err *err);
 	/* Reads the groups whose bits are set into out (GPUs: no bit reports births alone). Returns
 	 * 0 or -errno (nothing was added). */
-	int (*read)(struct source *source, unsigned what, struct framebuf *out);
+	int (*read)(struct source *source, unsigned group_mask, struct framebuf *out);
 	/* Reports the availability of every metric of this source. */
 	void (*probe)(const struct source_env *env, source_prober *report, void *ctx);
 	/* The name of library call number call, from 1; NULL: no such call. NULL member: the source
@@ -239,7 +239,7 @@ int cgroup_remove(const struct root *root, const char *path);
 /* ---- processes: the one source with a wider interface ------------------------------------------------------------ */
 
 /* Groups of values to read of each member. */
-enum processes_what {
+enum processes_groups {
 	PROCESSES_MEMORY = 1 << 0, /* statm: rss, rss_file */
 	PROCESSES_CPU = 1 << 1, /* stat: cpu, faults, threads; detects an exec (EVENT_EXEC, and the
 	                         * birth again) */
@@ -328,14 +328,14 @@ bool processes_gate_works(const struct processes *p, const char **ret_why_not);
  * (kept descriptors, pread). A VmHWM that rose above the rss sampled since its last read raises max
  * of the next rss value. A process that still runs in its parent's memory (vfork) has no memory
  * values of its own. Returns 0 or -errno. */
-int processes_read(struct processes *p, unsigned what, struct framebuf *out);
+int processes_read(struct processes *p, unsigned group_mask, struct framebuf *out);
 
 /* For members whose VmHWM, read after their memory, proves a burst: reports their last rss again,
  * with the burst as max. */
 void processes_bursts(struct processes *p, struct framebuf *out);
 
 /* Reads the given groups of the members with these ids at once, without a budget. */
-int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out);
+int processes_read_some(struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out);
 
 /* One smaps_rollup pass over all members: pss, private, shared; begins with a full scan.
  * Processes with an rss above max_bytes are left out and make the pass invalid (0: no limit).

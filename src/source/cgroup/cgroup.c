@@ -264,12 +264,12 @@ static void tell_row(struct source *s, size_t i, const char *text, struct frameb
 	teller_tell(&s->teller, out, s->rows[i]->metric, value);
 }
 
-static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
+static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	char text[8192]; /* memory.stat is about 2 KiB today */
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!(s->rows[i]->group & what))
+		if (!(s->rows[i]->group & group_mask))
 			continue;
 		if (!shares_file(s, i)) {
 			ssize_t n = s->fds[i] < 0 ? s->fds[i] : smallfile_pread(s->fds[i], text, sizeof(text));

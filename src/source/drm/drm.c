@@ -240,16 +240,16 @@ static void processes_report(struct source *s, uint64_t now_ns, struct framebuf 
 	}
 }
 
-static int drm_read(struct source *s, unsigned what, struct framebuf *out)
+static int drm_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	uint64_t now = clock_boot_ns();
 
 	drm_gpus_refresh(&s->gpus, now, out);
-	for (size_t i = 0; i < s->gpus.cards.n && what & SENSORS; i++) {
+	for (size_t i = 0; i < s->gpus.cards.n && group_mask & SENSORS; i++) {
 		if (drm_gpus_may_query(&s->gpus, i, now, out))
 			sensors_report(s, i, now, out);
 	}
-	if (what & PROCESSES)
+	if (group_mask & PROCESSES)
 		processes_report(s, now, out);
 	return 0;
 }

@@ -101,7 +101,7 @@ static struct drm_region *region_of(struct drm_fdinfo *f, const char *name)
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
-enum what {
+enum key_kind {
 	OF_CLIENT,
 	OF_ENGINE,
 	OF_REGION
@@ -110,7 +110,7 @@ enum what {
 /* Keys by their beginning; a longer one precedes one that it begins with. */
 static const struct key {
 	const char *prefix;
-	enum what what;
+	enum key_kind kind;
 	size_t at; /* of the struct maybe; of capacity 0 */
 } keys[] = {
 	{ "drm-client-id", OF_CLIENT, offsetof(struct drm_fdinfo, client) },
@@ -151,16 +151,16 @@ static void key_parse(struct drm_fdinfo *f, const struct key *key, const char *p
 	char name[DRM_NAME] = "";
 	const char *colon = p + strcspn(p, ":\n");
 
-	if (*colon != ':' || (key->what == OF_CLIENT ? colon != p : !word_copy(p, ":\n \t", name)))
+	if (*colon != ':' || (key->kind == OF_CLIENT ? colon != p : !word_copy(p, ":\n \t", name)))
 		return;
 	const char *value = colon + 1;
 
 	if (strlen(name) != (size_t) (colon - p))
 		return; /* a name with a blank in it */
 	parse_blanks(&value);
-	if (key->what == OF_CLIENT)
+	if (key->kind == OF_CLIENT)
 		f->client = number_parse(value);
-	else if (key->what == OF_ENGINE)
+	else if (key->kind == OF_ENGINE)
 		engine_parse(f, key, name, number_parse(value));
 	else
 		region_parse(f, key, name, number_parse(value));

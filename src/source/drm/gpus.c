@@ -70,7 +70,7 @@ void drm_gpus_close(struct drm_gpus *g)
 
 /* Uses the display name and the address: the kernel has no number for a device, and several cards
  * may be of one product. */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
 	char text[256];
@@ -83,13 +83,13 @@ void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cau
 		.cause = cause,
 	};
 
-	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", what);
+	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", message);
 	framebuf_event(out, &event);
 }
 
-static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
+static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
 {
-	drm_gpu_note(g, i, "gpu", cause, what, now_ns, out);
+	drm_gpu_note(g, i, "gpu", cause, message, now_ns, out);
 }
 
 static void birth_report(const struct drm_gpus *g, size_t i, struct framebuf *out)
@@ -145,13 +145,13 @@ void drm_gpu_set_impossible(struct drm_gpus *g, size_t i, enum metric metric)
 
 static void note_impossible(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric)
 {
-	char what[96];
+	char message[96];
 
 	if (g->list[i].files.impossible_noted[metric])
 		return;
 	g->list[i].files.impossible_noted[metric] = true;
-	snprintf(what, sizeof(what), "reports an impossible value of gpu.%s, which is left out", metrics[metric].name);
-	note(g, i, CAUSE_NONE, what, g->now_ns, out);
+	snprintf(message, sizeof(message), "reports an impossible value of gpu.%s, which is left out", metrics[metric].name);
+	note(g, i, CAUSE_NONE, message, g->now_ns, out);
 }
 
 void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)

@@ -50,8 +50,8 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
  * that is gone is reported as lost and not read again until a scan finds it. */
 bool drm_gpus_may_query(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
 
-/* A note on GPU i, "gpu.memory: <its name> <what>". */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns,
+/* A note on GPU i, "gpu.memory: <its name> <message>". */
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns,
 	struct framebuf *out);
 
 /* Reports the values of the rows of group, each metric once. */

@@ -73,13 +73,13 @@ static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, 
 	return user;
 }
 
-static void user_report(struct drm_user *user, size_t what, struct maybe value, struct framebuf *out)
+static void user_report(struct drm_user *user, size_t row, struct maybe value, struct framebuf *out)
 {
 	if (value.known)
-		framebuf_value(out, reported[what], user->id, value.value);
-	else if (!user->unknown[what])
-		framebuf_unknown(out, reported[what], user->id);
-	user->unknown[what] = !value.known;
+		framebuf_value(out, reported[row], user->id, value.value);
+	else if (!user->unknown[row])
+		framebuf_unknown(out, reported[row], user->id);
+	user->unknown[row] = !value.known;
 }
 
 static void ends_tell(struct drm_users *u, struct framebuf *out)
@@ -114,9 +114,9 @@ int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, 
 		};
 
 		user->scan = u->scan;
-		for (size_t what = 0; what < REPORTED; what++) {
-			if (reported[what] != M_GPROC_MEM_HOST || adds_host[use->card])
-				user_report(user, what, values[what], out);
+		for (size_t row = 0; row < REPORTED; row++) {
+			if (reported[row] != M_GPROC_MEM_HOST || adds_host[use->card])
+				user_report(user, row, values[row], out);
 		}
 	}
 	ends_tell(u, out);
@@ -126,8 +126,8 @@ int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, 
 void drm_users_unknown(struct drm_users *u, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n; i++) {
-		for (size_t what = 0; what < REPORTED; what++)
-			user_report(&u->list[i], what, UNKNOWN, out);
+		for (size_t row = 0; row < REPORTED; row++)
+			user_report(&u->list[i], row, UNKNOWN, out);
 	}
 }
 

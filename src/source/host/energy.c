@@ -194,9 +194,9 @@ static int advance(struct source *s)
 	return 0;
 }
 
-static int energy_read(struct source *s, unsigned what, struct framebuf *out)
+static int energy_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
-	if (!(what & 1))
+	if (!(group_mask & 1))
 		return 0;
 	int r = advance(s);
 

@@ -352,13 +352,13 @@ static void read_file(struct source *s, enum host_file file, struct framebuf *ou
 	files[file].report(s, n < 0 ? "" : text, out);
 }
 
-static int host_read(struct source *s, unsigned what, struct framebuf *out)
+static int host_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	for (int i = 0; i < FILE_COUNT; i++) {
-		if (files[i].group & what)
+		if (files[i].group & group_mask)
 			read_file(s, (enum host_file) i, out);
 	}
-	if (what & SLOW)
+	if (group_mask & SLOW)
 		read_folders(s, out);
 	return 0;
 }

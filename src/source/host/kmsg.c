@@ -37,12 +37,12 @@ static const char *kernel_text(const char *record)
 }
 
 /* The last occurrence of what in the first len bytes. */
-static const char *find_last(const char *text, size_t len, const char *what)
+static const char *find_last(const char *text, size_t len, const char *word)
 {
-	const size_t n = strlen(what);
+	const size_t n = strlen(word);
 
 	for (size_t i = len; i-- > 0;) {
-		if (n <= len - i && memcmp(text + i, what, n) == 0)
+		if (n <= len - i && memcmp(text + i, word, n) == 0)
 			return text + i;
 	}
 	return NULL;

@@ -38,13 +38,13 @@ static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_L
 static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
 
 struct environment {
-	const char *(*look)(void *ctx, const char *name);
+	const char *(*get)(void *ctx, const char *name);
 	void *ctx;
 };
 
 static const char *text_of(const struct environment *env, const char *name)
 {
-	const char *value = env->look(env->ctx, name);
+	const char *value = env->get(env->ctx, name);
 
 	return value && *value ? value : NULL;
 }
@@ -143,9 +143,9 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 		s->ranks = first_number(env, own_ranks_names);
 }
 
-void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
+void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
 {
-	const struct environment env = { look, ctx };
+	const struct environment env = { get, ctx };
 	struct scheduler s = { .name = "" };
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {

@@ -20,9 +20,9 @@ struct scheduler {
 	                            * not below it */
 };
 
-/* look returns the value of an environment variable, NULL if unset (like getenv; tests pass a
+/* get returns the value of an environment variable, NULL if unset (like getenv; tests pass a
  * table). */
-void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret);
+void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, struct scheduler *ret);
 
 /* Rank 0 and the first rank of each node report for the others. */
 bool scheduler_is_leader(const struct scheduler *s);

@@ -22,7 +22,7 @@ enum {
 /* The metrics of each group and the fields of their values. rss and rss_file, which are read most
  * often, are handled separately. */
 static const struct {
-	unsigned what;
+	unsigned group;
 	enum metric metric;
 	size_t from;
 } rows[] = {
@@ -52,25 +52,25 @@ enum {
 };
 
 /* Reports a group as unknown, once. */
-static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
+static void group_unknown(struct member *m, unsigned group_mask, struct framebuf *out)
 {
-	if (what == PROCESSES_MEMORY) {
+	if (group_mask == PROCESSES_MEMORY) {
 		member_report(m, M_PROC_RSS, UNKNOWN, out);
 		member_report(m, M_PROC_RSS_FILE, UNKNOWN, out);
 	}
 	for (size_t i = 0; i < ROWS; i++) {
-		if (rows[i].what == what)
+		if (rows[i].group == group_mask)
 			member_report(m, rows[i].metric, UNKNOWN, out);
 	}
 }
 
 /* A file of m could not be read or parsed: m has ended, or the group is unknown. */
-static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
+static void group_failed(struct processes *p, struct member *m, unsigned group_mask, int error, struct framebuf *out)
 {
 	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
 		return;
 	if (error != -EAGAIN && error != -ESRCH)
-		group_unknown(m, what, out);
+		group_unknown(m, group_mask, out);
 }
 
 /* ---- the groups --------------------------------------------------------------------------------------------------- */
@@ -247,16 +247,16 @@ static bool is_idle(const struct processes *p, struct member *m)
 
 /* io is read with the rest if its file is kept open; by path it takes three times as long, and is
  * read on the budget. */
-static void expensive_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+static void expensive_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
 	m->visited = true;
-	if ((what & PROCESSES_CPU) && !(m->groups_done & PROCESSES_CPU))
+	if ((group_mask & PROCESSES_CPU) && !(m->groups_done & PROCESSES_CPU))
 		cpu_read(p, m, out);
 	if (is_idle(p, m))
 		return;
-	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
+	if ((group_mask & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
-	if ((what & PROCESSES_MARKS) && !m->gone)
+	if ((group_mask & PROCESSES_MARKS) && !m->gone)
 		status_read(p, m, out);
 }
 
@@ -277,7 +277,7 @@ static bool is_active(const struct member *m)
 
 /* One round from *cursor over the members not visited yet; awake: only those that are awake. Leaves
  * the cursor at the first member for which no time was left. */
-static void round_run(struct processes *p, size_t *cursor, bool active, unsigned what, struct budget *b,
+static void round_run(struct processes *p, size_t *cursor, bool active, unsigned group_mask, struct budget *b,
 	struct framebuf *out)
 {
 	size_t from = p->n > 0 ? *cursor % p->n : 0;
@@ -292,13 +292,13 @@ static void round_run(struct processes *p, size_t *cursor, bool active, unsigned
 			*cursor = i;
 			return;
 		}
-		expensive_read(p, m, what, out);
+		expensive_read(p, m, group_mask, out);
 	}
 }
 
 /* Three parts of the time go to active members and one to those that may have woken up; if all
  * sleep, two parts suffice to get round soon. */
-static void round_all(struct processes *p, unsigned what, struct framebuf *out)
+static void round_all(struct processes *p, unsigned group_mask, struct framebuf *out)
 {
 	/* The whole machine is shown interactively: most of its processes can wait. */
 	const uint64_t share = p->all ? ROUND_SHARE_NS / 2 : ROUND_SHARE_NS, began = clock_boot_ns();
@@ -307,12 +307,12 @@ static void round_all(struct processes *p, unsigned what, struct framebuf *out)
 
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].is_main && !p->members[i].gone)
-			expensive_read(p, &p->members[i], what, out);
+			expensive_read(p, &p->members[i], group_mask, out);
 	}
-	round_run(p, &p->round_active, true, what, &b, out);
+	round_run(p, &p->round_active, true, group_mask, &b, out);
 	now = clock_boot_ns();
 	b.until_ns = now > began + share ? now + share : began + 2 * share;
-	round_run(p, &p->round_others, false, what, &b, out);
+	round_run(p, &p->round_others, false, group_mask, &b, out);
 	for (size_t i = 0; i < p->n; i++)
 		p->members[i].visited = false;
 }
@@ -337,7 +337,7 @@ static void groups_report(struct member *m, struct framebuf *out)
 		rss_report(m, out);
 	if (m->groups_done & ~(unsigned) PROCESSES_MEMORY) {
 		for (size_t i = 0; i < ROWS; i++) {
-			if (!(m->groups_done & rows[i].what))
+			if (!(m->groups_done & rows[i].group))
 				continue;
 			member_report(m, rows[i].metric,
 				*(const struct maybe *) (const void *) ((const char *) m + rows[i].from), out);
@@ -347,18 +347,18 @@ static void groups_report(struct member *m, struct framebuf *out)
 }
 
 /* In a crowd most members sleep: if the CPU time did not change, it probably still has not. */
-static bool is_skipped(const struct processes *p, const struct member *m, unsigned what)
+static bool is_skipped(const struct processes *p, const struct member *m, unsigned group_mask)
 {
-	return (what & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+	return (group_mask & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
 }
 
-static void groups_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
-	if (what & PROCESSES_MEMORY)
+	if (group_mask & PROCESSES_MEMORY)
 		memory_read(p, m, out);
-	if ((what & PROCESSES_CPU) && !m->gone && !is_skipped(p, m, what))
+	if ((group_mask & PROCESSES_CPU) && !m->gone && !is_skipped(p, m, group_mask))
 		cpu_read(p, m, out);
-	if ((what & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
+	if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
 
@@ -377,12 +377,12 @@ static void reaped_check(struct processes *p)
 	}
 }
 
-int processes_read(struct processes *p, unsigned what, struct framebuf *out)
+int processes_read(struct processes *p, unsigned group_mask, struct framebuf *out)
 {
 	for (size_t i = 0; i < p->n; i++)
-		groups_read(p, &p->members[i], what, out);
-	if (what & (PROCESSES_IO | PROCESSES_MARKS))
-		round_all(p, what, out);
+		groups_read(p, &p->members[i], group_mask, out);
+	if (group_mask & (PROCESSES_IO | PROCESSES_MARKS))
+		round_all(p, group_mask, out);
 	if (p->io_moved && p->n > 1 && !p->all)
 		reaped_check(p);
 	p->io_moved = false;
@@ -404,7 +404,7 @@ void processes_bursts(struct processes *p, struct framebuf *out)
 	}
 }
 
-int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out)
+int processes_read_some(struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out)
 {
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i;
@@ -413,9 +413,9 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 			continue;
 		struct member *m = &p->members[i];
 
-		groups_read(p, m, what, out);
+		groups_read(p, m, group_mask, out);
 		if (!m->gone)
-			expensive_read(p, m, what, out);
+			expensive_read(p, m, group_mask, out);
 		m->visited = false;
 		groups_report(m, out);
 	}

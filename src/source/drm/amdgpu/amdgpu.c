@@ -142,20 +142,20 @@ static void processes_report(struct source *s, uint64_t now_ns, struct framebuf 
 
 /* ---- the source --------------------------------------------------------------------------------------------------- */
 
-static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
+static int amdgpu_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	uint64_t now = clock_boot_ns();
 
 	drm_gpus_refresh(&s->gpus, now, out);
-	for (size_t i = 0; i < s->gpus.cards.n && what & (AMDGPU_MEMORY | AMDGPU_SENSORS); i++) {
+	for (size_t i = 0; i < s->gpus.cards.n && group_mask & (AMDGPU_MEMORY | AMDGPU_SENSORS); i++) {
 		if (!drm_gpus_may_query(&s->gpus, i, now, out))
 			continue;
-		if (what & AMDGPU_MEMORY)
+		if (group_mask & AMDGPU_MEMORY)
 			amdgpu_memory_report(s, i, out);
-		if (what & AMDGPU_SENSORS)
+		if (group_mask & AMDGPU_SENSORS)
 			amdgpu_sensors_report(s, i, now, out);
 	}
-	if (what & AMDGPU_PROCESSES)
+	if (group_mask & AMDGPU_PROCESSES)
 		processes_report(s, now, out);
 	return 0;
 }

@@ -277,14 +277,14 @@ static struct maybe can_be(enum metric metric, struct maybe value)
 	return is_temperature && (value.value < GPU_TEMP_LEAST || value.value > GPU_TEMP_MOST) ? UNKNOWN : value;
 }
 
-static struct maybe sensor_read(const struct source *s, size_t i, size_t what, const struct amdgpu_metrics *table)
+static struct maybe sensor_read(const struct source *s, size_t i, size_t row, const struct amdgpu_metrics *table)
 {
 	const struct drm_card *card = &s->gpus.cards.list[i];
-	enum metric metric = by_table[what].metric;
+	enum metric metric = by_table[row].metric;
 	struct maybe value = metric == M_GPU_BUSY && is_busy_invalid(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
 
-	for (size_t k = 0; k < 2 && !value.known && by_table[what].fields[k] < AMDGPU_FIELDS; k++)
-		value = can_be(metric, table->field[by_table[what].fields[k]]);
+	for (size_t k = 0; k < 2 && !value.known && by_table[row].fields[k] < AMDGPU_FIELDS; k++)
+		value = can_be(metric, table->field[by_table[row].fields[k]]);
 	if (!value.known && metric == M_GPU_CLOCK_SM)
 		value = dpm_clock(card, "pp_dpm_sclk");
 	if (!value.known && metric == M_GPU_CLOCK_MEM)
