@@ -28,8 +28,8 @@ static const struct source_group groups[] = {
 	{ .name = "memory" },
 	{ .name = "detail", .period_ns = 1000000000 },
 	{ .name = "events", .period_ns = 1000000000, .for_all = true },
-	{ .name = "quota", .period_ns = 1000000000, .for_all = true }, /* all processes in the group are
-	                                                                * throttled together */
+	/* all processes in the group are throttled together */
+	{ .name = "quota", .period_ns = 1000000000, .for_all = true },
 };
 
 /* One metric of a group. Rows of the same file are adjacent: the file is read once for all of them. */

@@ -51,8 +51,8 @@ static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type
 	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_ALIGN(attr.nla_len));
 	if (send(fd, &request, request.head.nlmsg_len, 0) < 0)
 		return -errno;
-	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT); /* the answer is queued before
-	                                                                   * the request returns */
+	/* the answer is queued before the request returns */
+	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
 	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)

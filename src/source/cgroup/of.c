@@ -86,8 +86,8 @@ static struct maybe cpu_v1(int dir)
 	if (smallfile_read(dir, "cpu.cfs_quota_us", quota_text, sizeof(quota_text)) < 0 ||
 		smallfile_read(dir, "cpu.cfs_period_us", period_text, sizeof(period_text)) < 0)
 		return UNKNOWN;
-	if (line_number(quota_text, &quota) < 0 || line_number(period_text, &period) < 0) /* quota -1: none
-	                                                                                   */
+	/* quota -1: none */
+	if (line_number(quota_text, &quota) < 0 || line_number(period_text, &period) < 0)
 		return UNKNOWN;
 	return cpu_ppm(quota, period);
 }

@@ -295,8 +295,8 @@ bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *co
 	}
 	int64_t ms = !delay_ms.known || delay_ms.value > DELAY_MAX_MS ? DELAY_MS : delay_ms.value;
 
-	if (strncmp(control, "auto", 4) != 0 || in_use || ms < 0) { /* a negative delay: it never
-	                                                             * goes to sleep */
+	/* a negative delay: it never goes to sleep */
+	if (strncmp(control, "auto", 4) != 0 || in_use || ms < 0) {
 		gate->opened = false;
 		return true;
 	}

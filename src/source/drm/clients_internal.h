@@ -47,7 +47,7 @@ struct drm_process {
 	uint64_t start_ticks; /* known if it has clients */
 	int64_t n_open;       /* descriptors at the last listing; 0: the kernel does not give the
 	                       * number */
-	unsigned every, wait;  /* scans between listings, and until the next */
+	unsigned every, wait; /* scans between listings, and until the next */
 	struct client_fd *fds;
 	size_t n_fds, cap_fds;
 };
@@ -65,8 +65,8 @@ struct drm_clients {
 	struct drm_client *clients;
 	struct drm_use *uses;
 	size_t n_processes, cap_processes, n_clients, cap_clients, n_uses, cap_uses;
-	struct map by_pid;    /* to holders */
-	struct map by_client; /* to clients */
+	struct map by_pid;      /* to holders */
+	struct map by_client;   /* to clients */
 };
 
 /* Called for each descriptor of a client; f: its fdinfo, NULL if it was not read. */

@@ -21,17 +21,17 @@
 
 enum {
 	MAX_PROCESSES = 1 << 20,
-	MAX_FDS = 1 << 12,     /* of one process that are clients */
-	LISTED_PER_SCAN = 2048, /* descriptors of processes listed again; the rest waits for the
-	                         * next scan */
+	MAX_FDS = 1 << 12,          /* of one process that are clients */
+	LISTED_PER_SCAN = 2048,     /* descriptors of processes listed again; the rest waits for the
+	                             * next scan */
 	CANDIDATES_PER_SCAN = 64,   /* of them with a path that no device has, unless a container names
-	                         * it so */
+	                             * it so */
 	CANDIDATES_FIRST = 1024,    /* at the first scan */
-	EVERY_UNKNOWN = 8,        /* most scans between two listings of a process, if the kernel does
-	                         * not give its number of descriptors */
-	EVERY_KNOWN = 32,         /* if the number is given and has not changed */
-	EVERY_CLIENT = 2,        /* if it has clients and the number is not given */
-	EVERY_REFUSED = 64,      /* if it may not be listed: another user's */
+	EVERY_UNKNOWN = 8,          /* most scans between two listings of a process, if the kernel does
+	                             * not give its number of descriptors */
+	EVERY_KNOWN = 32,           /* if the number is given and has not changed */
+	EVERY_CLIENT = 2,           /* if it has clients and the number is not given */
+	EVERY_REFUSED = 64,         /* if it may not be listed: another user's */
 };
 
 /* ---- descriptors -------------------------------------------------------------------------------------------------- */
@@ -99,8 +99,8 @@ static int descriptor_read(struct drm_clients *c, struct drm_process *h, int dir
 
 	link[len > 0 ? len : 0] = '\0';
 	c->listed_left -= c->listed_left > 0;
-	if (len < 0 ? errno != EACCES : !may_be_device(c, link)) /* EACCES: its fdinfo may still be
-	                                                          * readable */
+	/* EACCES: its fdinfo may still be readable */
+	if (len < 0 ? errno != EACCES : !may_be_device(c, link))
 		return 0;
 	if (fdinfo_read(c, h->pid, (int32_t) fd, &f) < 0)
 		return 0;
@@ -179,8 +179,8 @@ static bool is_due(const struct drm_clients *c, struct drm_process *h, int64_t n
 		return false;
 	if (changed)
 		h->every = n_open ? most : 1;
-	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->every; /* spreads them over several
-	                                                                       * scans */
+	/* spreads them over several scans */
+	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->every;
 	h->every = h->every * 2 < most ? h->every * 2 : most;
 	return true;
 }
@@ -201,8 +201,8 @@ static void process_read(struct drm_clients *c, struct drm_process *h)
 			client_fd->card = -1;
 		if (client_fd->card < 0) {
 			h->fds[i] = h->fds[--h->n_fds];
-			h->every = h->wait = 0; /* closed, and perhaps opened again as another
-			                        * descriptor */
+			/* closed, and perhaps opened again as another descriptor */
+			h->every = h->wait = 0;
 			continue;
 		}
 		drm_client_seen(c, client_fd, asleep ? NULL : &f, h);

@@ -25,7 +25,7 @@ enum {
 static const struct source_group groups[] = { { .name = "energy", .period_ns = 1000000000 } };
 
 struct package {
-	int fd;           /* energy_uj */
+	int fd;            /* energy_uj */
 	bool seen;
 	uint64_t last_uj;
 	uint64_t range_uj; /* the counter wraps above it; 0: unknown */
@@ -188,8 +188,8 @@ static int advance(struct source *s)
 			return -ERANGE;
 		s->packages[i].seen = true;
 		s->packages[i].last_uj = now;
-		s->total_uj = total; /* each package's share is added once, even if the next package
-		                      * fails */
+		/* each package's share is added once, even if the next package fails */
+		s->total_uj = total;
 	}
 	return 0;
 }

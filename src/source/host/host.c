@@ -253,8 +253,8 @@ static void report_psi_io(struct source *s, const char *text, struct framebuf *o
 static const struct {
 	const char *path;
 	unsigned group;
-	void (*report)(struct source *s, const char *text, struct framebuf *out); /* text "" if the file could not
-	                                                                         * be read */
+	/* text "" if the file could not be read */
+	void (*report)(struct source *s, const char *text, struct framebuf *out);
 } files[FILE_COUNT] = {
 	[FILE_MEMINFO] = { "meminfo", FAST, report_meminfo },
 	[FILE_STAT] = { "stat", SLOW, report_stat },

@@ -311,8 +311,8 @@ static void memory(const struct root *root, struct machine *m)
 	m->file_fault_bytes = file_fault(m);
 	if (smallfile_read(root->proc, "meminfo", text, sizeof(text)) < 0)
 		return;
-	(void) parse_key(text, "MemTotal", &m->mem_total_bytes); /* remain 0 if the file lacks the
-	                                                          * line */
+	/* remain 0 if the file lacks the line */
+	(void) parse_key(text, "MemTotal", &m->mem_total_bytes);
 	(void) parse_key(text, "SwapTotal", &m->swap_total_bytes);
 }
 

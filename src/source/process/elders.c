@@ -60,8 +60,8 @@ static int preexisting_add(void *ctx, int32_t pid)
 {
 	struct processes *p = ctx;
 
-	if (processes_is_ignored(p, pid) || member_of_pid(p, pid)) /* already known, or started by
-	                                                            * hiwater itself */
+	/* already known, or started by hiwater itself */
+	if (processes_is_ignored(p, pid) || member_of_pid(p, pid))
 		return 0;
 	processes_ignore(p, pid);
 	return list_add(&p->elders, pid);

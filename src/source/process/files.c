@@ -27,7 +27,7 @@ enum {
 	                         * to the last */
 	ROUNDS = 8,
 	SEGMENT_EDGE = 65536,   /* adjacent segments of a program share at most one page of its file */
-	NONE = 0,         /* no file, no range: indices count from 1 */
+	NONE = 0,               /* no file, no range: indices count from 1 */
 };
 
 struct range {

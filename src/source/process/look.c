@@ -19,12 +19,12 @@
 enum {
 	COST_PID = 4000,
 	COST_THREAD = 6000,   /* its children file, its part of the task directory */
-	COST_BLIND = 500000, /* most that a sample may cost with the gate off */
-	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
-	RECHECK_EVERY = 32,     /* full scans after which even unnecessary steps are done */
+	COST_BLIND = 500000,  /* most that a sample may cost with the gate off */
+	FORGET_MAX = 4096,    /* more pids than this at once: forget all strangers */
+	RECHECK_EVERY = 32,   /* full scans after which even unnecessary steps are done */
 	WALK_SHARE = 500,     /* of a core: walks through the tree may use one part in this many if
 	                       * the gate is proven */
-	GATE_PIDS_MAX = 512,    /* most pids that a PSS pass examines */
+	GATE_PIDS_MAX = 512,  /* most pids that a PSS pass examines */
 };
 
 /* ---- membership in the job ---------------------------------------------------------------------------------------- */

@@ -111,8 +111,8 @@ void member_keep(struct processes *p, struct member *m, enum keep which)
 	fd = smallfile_open(p->env.root->proc, process_path(path, m->pid, tid, keep_names[which]));
 	if (fd < 0)
 		return;
-	if ((size_t) fd >= p->fd_limit) { /* open returns the lowest free number: inherited
-	                                   * descriptors use the others */
+	/* open returns the lowest free number: inherited descriptors use the others */
+	if ((size_t) fd >= p->fd_limit) {
 		(void) close(fd);
 		return;
 	}

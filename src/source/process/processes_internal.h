@@ -19,12 +19,12 @@
 enum {
 	WIDE_MEMBERS = 256,     /* members whose status and io are kept open as well; statm and stat
 	                         * are kept open for all */
-	SPARE_FDS = 96,      /* descriptors reserved for the rest of the recorder */
-	ENDED_KEPT = 8192,    /* ended members to which late facts can still be added */
+	SPARE_FDS = 96,         /* descriptors reserved for the rest of the recorder */
+	ENDED_KEPT = 8192,      /* ended members to which late facts can still be added */
 	ZOMBIES_KEPT = 8192,    /* with more at once, ends are reported again */
 	MEMBERS_MAX = 1 << 22,
 	COMMAND_MAX = 4096,
-	TEXT_MAX = 16384,   /* largest file that is read in one piece */
+	TEXT_MAX = 16384,       /* largest file that is read in one piece */
 };
 
 enum keep {
@@ -41,7 +41,7 @@ struct member {
 	int32_t pid;
 	int32_t tid;             /* thread whose memory files are read: pid, unless the first thread
 	                          * ended before others */
-	int32_t vm_owner;          /* process whose memory it runs in (vfork); 0: its own */
+	int32_t vm_owner;        /* process whose memory it runs in (vfork); 0: its own */
 	uint64_t start_ticks;
 	uint64_t startstack, startcode, endcode; /* changed by an exec */
 	uint64_t program;        /* startstack, or a substitute where the kernel hides it; 0: no
@@ -53,24 +53,24 @@ struct member {
 	bool young;              /* born after the start of the run: its whole VmHWM belongs to the
 	                          * run */
 	bool gone;               /* found ended in this read */
-	uint64_t faults_at_start;    /* faults of the children it had waited for when a PSS pass began */
+	uint64_t faults_at_start; /* faults of the children it had waited for when a PSS pass began */
 	bool ignores_sigchld;
 	bool visited;            /* its expensive files were read in this call */
 	bool busy;               /* it ran between the last two reads of its stat, or was read only
 	                          * once */
 	uint64_t cpu_ticks;      /* user and system, at that read */
-	unsigned groups_done;            /* PROCESSES_*: groups read in this call */
-	uint32_t reported_unknown;         /* bit metric - M_PROC_RSS: already reported as unknown */
+	unsigned groups_done;    /* PROCESSES_*: groups read in this call */
+	uint32_t reported_unknown; /* bit metric - M_PROC_RSS: already reported as unknown */
 	uint64_t rss, rss_file;  /* bytes, last read */
 	struct maybe pss_anon;   /* of the last PSS pass */
 	uint64_t mapped_twice;   /* part of rss_file that it may map more than once, from its maps
 	                          * as last read */
-	uint64_t rss_at_status;   /* rss when status was last read */
+	uint64_t rss_at_status;  /* rss when status was last read */
 	uint64_t activity_at_status; /* CPU time and faults in stat at that moment */
-	unsigned idle_turns;          /* turns since then in which neither changed */
+	unsigned idle_turns;     /* turns since then in which neither changed */
 	struct maybe threads;
 	struct maybe status;     /* exit status, if it was seen as a zombie and the kernel shows it */
-	struct maybe program_hwm;/* last VmHWM of this program; a higher one proves a burst */
+	struct maybe program_hwm; /* last VmHWM of this program; a higher one proves a burst */
 	uint64_t burst;          /* such a mark that no rss value contains yet; 0: none */
 	/* For the end: last known values. */
 	struct maybe hwm, cpu_user_ns, cpu_system_ns, cpu_waited_user_ns, cpu_waited_system_ns;
@@ -100,7 +100,7 @@ struct gate {
 	uint32_t last_full;      /* at the last scan that walked everything */
 	bool walked;             /* there was one */
 	uint64_t walked_ns;      /* when it began */
-	uint64_t scanned_ns;      /* when the last scan began */
+	uint64_t scanned_ns;     /* when the last scan began */
 };
 
 struct processes {
@@ -131,16 +131,16 @@ struct processes {
 	size_t n_wide, n_kept;   /* members with all descriptors; descriptors */
 	size_t fd_limit;
 	size_t round_active, round_others; /* where the next round of PROCESSES_IO and PROCESSES_MARKS
-	                                 * continues */
-	bool io_moved;          /* in this call a member may have waited for a child and taken over
-	                          * its I/O */
+	                                    * continues */
+	bool io_moved;           /* in this call a member may have waited for a child and taken over
+	                           * its I/O */
 	size_t unwaited;         /* members, living and ended, that ignore SIGCHLD */
 	bool foreign;            /* see processes_foreign */
 	int32_t main_unread;     /* main's pid if foreign, until its exit record arrives; 0:
 	                          * arrived, or not foreign */
 	bool all;                /* every process with memory is a member */
 	int children;            /* children files: 1 available, -1 missing, 0 not known yet */
-	unsigned full_scans, proc_scans;   /* full scans that could be skipped; scans of all of proc */
+	unsigned full_scans, proc_scans; /* full scans that could be skipped; scans of all of proc */
 	struct gate gate;
 	uint64_t tick_ns, page_bytes;
 	struct files *files;     /* files.c; NULL until first used */

@@ -282,8 +282,8 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	message[n] = '\0';
 	if (!is_from_us(&header))
 		return 1;
-	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0) /* a truncated mark is too long
-	                                                                          * anyway */
+	/* a truncated mark is too long anyway */
+	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0)
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", PUSHED_MESSAGE);
 	else
 		(void) pushed_parse(p, message, time_ns, out, &err);

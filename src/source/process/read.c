@@ -15,8 +15,8 @@
 
 enum {
 	ROUND_SHARE_NS = 1000 * 1000,
-	ROUND_BATCH = 16, /* members between two checks of the clock */
-	IDLE_TURNS_MAX = 16,  /* turns in which the io and status of a sleeping member are skipped */
+	ROUND_BATCH = 16,    /* members between two checks of the clock */
+	IDLE_TURNS_MAX = 16, /* turns in which the io and status of a sleeping member are skipped */
 };
 
 /* The metrics of each group and the fields of their values. rss and rss_file, which are read most

@@ -19,7 +19,7 @@ enum {
 	GROUPS_MAX = 65536,      /* processes with some threads ended and some left, on the whole
 	                          * machine */
 	LATE_MAX = GROUPS_MAX + MESSAGES_MAX, /* waiting ends, plus those of one read */
-	START_SLACK_S = 3,        /* a record gives its start in whole seconds of the wall clock */
+	START_SLACK_S = 3,       /* a record gives its start in whole seconds of the wall clock */
 };
 
 /* A process of which some thread has ended. */
@@ -29,8 +29,8 @@ struct group {
 	                  * process's */
 	uint32_t last_tid, last_status;
 	/* Of one that waited: */
-	uint32_t id; /* 0: not part of the job */
-	bool waits;  /* for its parent */
+	uint32_t id;     /* 0: not part of the job */
+	bool waits;      /* for its parent */
 	uint64_t start_ns;
 };
 
@@ -43,7 +43,7 @@ struct taskstats {
 	struct map by_tgid;
 	struct group *late;
 	size_t n_late, cap_late;
-	struct map late_ids; /* of these, by pid; 0: not known yet */
+	struct map late_ids;     /* of these, by pid; 0: not known yet */
 	struct taskstats_record *received;
 	size_t n_received, cap_received;
 	uint64_t received_ns;    /* all records up to this time have been received */
@@ -304,8 +304,8 @@ static bool late_find(struct taskstats *t, struct processes *p, struct group *g,
 	g->id = member_id(p, g, &g->start_ns);
 	waits = is_parent_pending(t, g);
 	if (g->id == 0 && !waits) {
-		g->start_ns = UINT64_MAX; /* its whole life was within the run, so its sums are
-		                           * complete */
+		/* its whole life was within the run, so its sums are complete */
+		g->start_ns = UINT64_MAX;
 		g->id = late_unsampled(t, p, r, out);
 	}
 	if (g->id == 0 && !waits)

@@ -23,7 +23,7 @@ struct expected {
 	ssize_t pids;
 	pid_t pid[3];
 	struct maybe mem, peak, anon, file, kernel, cpu_ns, throttled_ns, oom_kills;
-	struct maybe periods, held;
+	struct maybe periods, throttled;
 };
 
 #define K(n) { (n), true }
@@ -89,7 +89,7 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED, e->throttled_ns);
 	check_maybe(&out, M_JOB_OOM_KILLS, e->oom_kills);
 	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
-	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->held);
+	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->throttled);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out), 0);
 	for (size_t i = 0; i < out.n_readings; i++) /* unavailable values were reported once */

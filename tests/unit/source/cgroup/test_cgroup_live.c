@@ -69,21 +69,21 @@ static void group_done(struct group *g)
 	root_done(&g->root);
 }
 
-/* Starts a child in the group that touches TOUCHED bytes, frees them, reports it through *ret_said,
+/* Starts a child in the group that touches TOUCHED bytes, frees them, reports it through *ret_ready,
  * and then waits until *ret_go is closed. */
-static pid_t start_child(const struct group *g, int *ret_said, int *ret_go)
+static pid_t start_child(const struct group *g, int *ret_ready, int *ret_go)
 {
-	int said[2], go[2];
+	int ready[2], go[2];
 
-	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
 	if (pid > 0) {
-		(void) close(said[1]);
+		(void) close(ready[1]);
 		(void) close(go[0]);
-		*ret_said = said[0];
+		*ret_ready = ready[0];
 		*ret_go = go[1];
 		return pid;
 	}
@@ -99,17 +99,17 @@ static pid_t start_child(const struct group *g, int *ret_said, int *ret_go)
 	for (size_t i = 0; i < TOUCHED; i += 4096)
 		((volatile char *) block)[i] = 1;
 	(void) munmap(block, TOUCHED);
-	if (write(said[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
+	if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
 		_exit(5);
 	_exit(0);
 }
 
-static int end_child(pid_t pid, int said, int go)
+static int end_child(pid_t pid, int ready, int go)
 {
 	int status;
 
 	(void) close(go);
-	(void) close(said);
+	(void) close(ready);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status;
 }
@@ -130,14 +130,14 @@ static void the_peak_of_a_child_is_kept(void **state)
 	struct framebuf out = { 0 };
 	struct cgroup_facts facts;
 	pid_t pids[4];
-	int said, go;
+	int ready, go;
 	char byte;
 
 	if (!group_make(&g))
 		skip();
-	pid_t pid = start_child(&g, &said, &go);
+	pid_t pid = start_child(&g, &ready, &go);
 
-	assert_int_equal(read(said, &byte, 1), 1);
+	assert_int_equal(read(ready, &byte, 1), 1);
 	assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL | EVENTS, &out), 0);
 	int64_t peak = value_of(&out, M_JOB_CGROUP_PEAK), now = value_of(&out, M_JOB_CGROUP_MEM);
 
@@ -149,7 +149,7 @@ static void the_peak_of_a_child_is_kept(void **state)
 	assert_int_equal(pids[0], pid);
 	assert_int_equal(cgroup_of(&g.root, pid, &facts), 0);
 	assert_string_equal(facts.path, g.path);
-	assert_int_equal(end_child(pid, said, go), 0);
+	assert_int_equal(end_child(pid, ready, go), 0);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(g.source, MEMORY, &out), 0);
 	assert_true(value_of(&out, M_JOB_CGROUP_PEAK) >= peak); /* also if the group is empty */
@@ -179,14 +179,14 @@ static void a_kill_for_lack_of_memory_is_counted(void **state)
 	(void) state;
 	struct group g = { 0 };
 	struct framebuf out = { 0 };
-	int said, go;
+	int ready, go;
 
 	if (!group_make(&g))
 		skip();
 	limit_group(&g);
 	for (int kills = 1; kills <= 2; kills++) {
-		pid_t pid = start_child(&g, &said, &go);
-		int status = end_child(pid, said, go);
+		pid_t pid = start_child(&g, &ready, &go);
+		int status = end_child(pid, ready, go);
 
 		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		framebuf_clear(&out);

@@ -87,7 +87,7 @@ static void hostile_files_give_no_value(void **state)
 	assert_int_equal(gpu_births(&rig.out, ENTITY_GPU), 1);
 	check_value(&rig.out, M_GPU_CLOCK_SM, 1, 300000000);
 	check_lacks(&rig.out, M_GPU_POWER, 1);
-	for (int look = 0; look < 3; look++)
+	for (int n = 0; n < 3; n++)
 		gpu_rig_read(&rig);
 	gpu_rig_done(&rig);
 }

@@ -29,24 +29,24 @@ enum {
 };
 
 /* The result of one message. */
-struct told {
+struct result {
 	struct pushed p;
 	struct framebuf out;
 	struct err err;
 };
 
-static int tell(struct told *t, const char *message)
+static int parse(struct result *t, const char *message)
 {
 	framebuf_clear(&t->out);
 	t->err.text[0] = '\0';
 	return pushed_parse(&t->p, message, AT, &t->out, &t->err);
 }
 
-static void check_bad(struct told *t, const char *message)
+static void check_bad(struct result *t, const char *message)
 {
 	const unsigned depth = t->p.depth;
 
-	assert_int_equal(tell(t, message), -EBADMSG);
+	assert_int_equal(parse(t, message), -EBADMSG);
 	if (strlen(t->err.text) < 10)
 		fail_msg("no text for '%.40s'", message);
 	assert_true(framebuf_is_empty(&t->out));
@@ -74,14 +74,14 @@ static void check_event(const struct event *e, enum event_kind kind, const char 
 static void a_mark_is_any_text(void **state)
 {
 	static const char *const texts[] = { "epoch 3", "", " ", "mark again", "phase+ x", "\xff\n=", "step=1" };
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char message[64];
 
 		(void) snprintf(message, sizeof(message), "mark %s", texts[i]);
-		assert_int_equal(tell(&t, message), 0);
+		assert_int_equal(parse(&t, message), 0);
 		check_event(only_event(&t.out), EVENT_MARK, texts[i]);
 		assert_int_equal(t.out.events[0].phase, 0);
 	}
@@ -105,11 +105,11 @@ static void phases_nest_and_have_numbers(void **state)
 		{ "phase- load", "load", EVENT_PHASE_END, 2 },
 		{ "phase- next", "next", EVENT_PHASE_END, 4 },
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		assert_int_equal(tell(&t, steps[i].message), 0);
+		assert_int_equal(parse(&t, steps[i].message), 0);
 		check_event(only_event(&t.out), steps[i].kind, steps[i].name);
 		assert_int_equal(t.out.events[0].phase, steps[i].number);
 	}
@@ -120,65 +120,65 @@ static void phases_nest_and_have_numbers(void **state)
 
 static void an_end_needs_the_whole_name(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "phase+ epochs"), 0);
+	assert_int_equal(parse(&t, "phase+ epochs"), 0);
 	check_bad(&t, "phase- epoch");
 	check_bad(&t, "phase- epochs ");
 	check_bad(&t, "phase- ");
-	assert_int_equal(tell(&t, "phase- epochs"), 0);
+	assert_int_equal(parse(&t, "phase- epochs"), 0);
 	framebuf_done(&t.out);
 }
 
 static void names_longer_than_are_kept_end_too(void **state)
 {
 	char begin[700], end[700];
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	(void) snprintf(begin, sizeof(begin), "phase+ %0600d", 7);
 	(void) snprintf(end, sizeof(end), "phase- %0600d", 7);
-	assert_int_equal(tell(&t, begin), 0);
+	assert_int_equal(parse(&t, begin), 0);
 	assert_string_equal(only_event(&t.out)->text, begin + strlen("phase+ "));
-	assert_int_equal(tell(&t, end), 0);
+	assert_int_equal(parse(&t, end), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
 	framebuf_done(&t.out);
 }
 
 static void a_phase_may_have_facts(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "phase+ epoch\nepoch=3\nsplit=a b"), 0);
+	assert_int_equal(parse(&t, "phase+ epoch\nepoch=3\nsplit=a b"), 0);
 	assert_string_equal(only_event(&t.out)->text, "epoch\nepoch=3\nsplit=a b");
-	assert_int_equal(tell(&t, "phase- epoch"), 0);
+	assert_int_equal(parse(&t, "phase- epoch"), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
 	framebuf_done(&t.out);
 }
 
 static void only_so_many_phases_are_open_at_once(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (int i = 0; i < PUSHED_DEPTH; i++)
-		assert_int_equal(tell(&t, "phase+ deep"), 0);
+		assert_int_equal(parse(&t, "phase+ deep"), 0);
 	check_bad(&t, "phase+ deeper");
-	assert_int_equal(tell(&t, "phase- deep"), 0);
+	assert_int_equal(parse(&t, "phase- deep"), 0);
 	assert_int_equal(only_event(&t.out)->phase, PUSHED_DEPTH);
-	assert_int_equal(tell(&t, "phase+ again"), 0);
+	assert_int_equal(parse(&t, "phase+ again"), 0);
 	assert_int_equal(only_event(&t.out)->phase, PUSHED_DEPTH + 1); /* numbers are never reused */
 	framebuf_done(&t.out);
 }
 
 static void values_have_names_and_one_step(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "log loss=0.25 step=7  accuracy=-1e3\nlr=0x1p-3 "), 0);
+	assert_int_equal(parse(&t, "log loss=0.25 step=7  accuracy=-1e3\nlr=0x1p-3 "), 0);
 	assert_int_equal(t.out.n_series, 3);
 	assert_int_equal(t.out.n_events, 0);
 	assert_string_equal(t.out.series[0].name, "loss");
@@ -189,23 +189,23 @@ static void values_have_names_and_one_step(void **state)
 		assert_true(t.out.series[i].has_step);
 		assert_int_equal(t.out.series[i].step, 7);
 	}
-	assert_int_equal(tell(&t, "log loss=1"), 0);
+	assert_int_equal(parse(&t, "log loss=1"), 0);
 	assert_false(t.out.series[0].has_step); /* not the last message's step */
-	assert_int_equal(tell(&t, "log step=9"), 0); /* alone it is a series */
+	assert_int_equal(parse(&t, "log step=9"), 0); /* alone it is a series */
 	assert_int_equal(t.out.n_series, 1);
 	assert_string_equal(t.out.series[0].name, "step");
 	assert_true(t.out.series[0].value == 9 && t.out.series[0].step == 9);
-	assert_int_equal(tell(&t, "log steps=2"), 0);
+	assert_int_equal(parse(&t, "log steps=2"), 0);
 	assert_string_equal(t.out.series[0].name, "steps");
 	framebuf_done(&t.out);
 }
 
 static void nan_and_inf_are_values(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "log a=nan b=inf c=-inf d=NaN e=-Infinity"), 0);
+	assert_int_equal(parse(&t, "log a=nan b=inf c=-inf d=NaN e=-Infinity"), 0);
 	assert_int_equal(t.out.n_series, 5);
 	assert_true(isnan(t.out.series[0].value) && isnan(t.out.series[3].value));
 	assert_true(isinf(t.out.series[1].value) && t.out.series[1].value > 0);
@@ -217,12 +217,12 @@ static void nan_and_inf_are_values(void **state)
 static void the_locale_of_the_process_does_not_count(void **state)
 {
 	static const char *const commas[] = { "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "C.UTF-8" };
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(commas) / sizeof(commas[0]) && !setlocale(LC_ALL, commas[i]); i++)
 		;
-	assert_int_equal(tell(&t, "log loss=0.5"), 0);
+	assert_int_equal(parse(&t, "log loss=0.5"), 0);
 	assert_true(t.out.series[0].value == 0.5);
 	check_bad(&t, "log loss=0,5");
 	(void) setlocale(LC_ALL, "C");
@@ -261,7 +261,7 @@ static void bad_messages_leave_nothing(void **state)
 		"log\ta=1",
 		"\xff\xff",
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -274,13 +274,13 @@ static void bad_messages_leave_nothing(void **state)
 static void a_message_has_as_many_values_as_it_has_room_for(void **state)
 {
 	char message[PUSHED_MESSAGE + 1] = "log";
-	struct told t = { 0 };
+	struct result t = { 0 };
 	size_t n = 0, len = 3;
 
 	(void) state;
 	for (; len + 16 < sizeof(message); n++)
 		len += (size_t) snprintf(message + len, sizeof(message) - len, " a%zu=%zu", n, n);
-	assert_int_equal(tell(&t, message), 0);
+	assert_int_equal(parse(&t, message), 0);
 	assert_true(n > 500);
 	assert_int_equal(t.out.n_series, n);
 	assert_true(t.out.series[n - 1].value == (double) (n - 1));
@@ -302,11 +302,11 @@ static void a_step_is_whole_to_its_64th_bit(void **state)
 		{ "log a=1 step=7.0", 7 },
 		{ "log step=1 a=1 step=2", 2 },
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(tell(&t, good[i].message), 0);
+		assert_int_equal(parse(&t, good[i].message), 0);
 		assert_int_equal(t.out.n_series, 1);
 		assert_true(t.out.series[0].has_step && t.out.series[0].step == good[i].step);
 	}
@@ -318,11 +318,11 @@ static void a_step_is_whole_to_its_64th_bit(void **state)
 static void a_mark_is_kept_whole_or_refused(void **state)
 {
 	char message[PUSHED_MARK + 8];
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK, 7);
-	assert_int_equal(tell(&t, message), 0);
+	assert_int_equal(parse(&t, message), 0);
 	check_event(only_event(&t.out), EVENT_MARK, message + 5);
 	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK + 1, 7);
 	check_bad(&t, message);
@@ -334,7 +334,7 @@ static void a_mark_is_kept_whole_or_refused(void **state)
 static void long_messages_are_refused(void **state)
 {
 	char *message = malloc(PUSHED_MESSAGE + 64);
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	assert_non_null(message);

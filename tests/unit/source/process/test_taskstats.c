@@ -46,13 +46,13 @@ static const struct end *end_wait(struct taskstats *t, struct bench *b, uint32_t
 
 /* Main, a child that waits for its next step, before it is adopted. The test is skipped where no
  * records are available. */
-struct story {
+struct job_run {
 	struct taskstats *t;
 	struct bench b;
 	struct child main;
 };
 
-static void story_begin(struct story *s, void (*body)(const struct child *c, void *arg))
+static void job_run_begin(struct job_run *s, void (*body)(const struct child *c, void *arg))
 {
 	s->t = records_open();
 	if (!s->t)
@@ -65,13 +65,13 @@ static void story_begin(struct story *s, void (*body)(const struct child *c, voi
 	(void) child_take(&s->main);
 }
 
-static void story_adopt(struct story *s, void (*body)(const struct child *c, void *arg))
+static void job_run_adopt(struct job_run *s, void (*body)(const struct child *c, void *arg))
 {
-	story_begin(s, body);
+	job_run_begin(s, body);
 	assert_int_equal(processes_adopt(s->b.p, s->main.pid, true, &s->b.out), 0);
 }
 
-static void story_end(struct story *s)
+static void job_run_end(struct job_run *s)
 {
 	taskstats_close(s->t);
 	bench_end(&s->b);
@@ -97,12 +97,12 @@ static void burst_80(const struct child *c, void *arg)
 
 static void a_burst_before_the_end_is_in_the_record(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 	int status;
 
 	(void) state;
-	story_adopt(&s, burst_80);
+	job_run_adopt(&s, burst_80);
 	child_go(&s.main);
 	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
@@ -120,7 +120,7 @@ static void a_burst_before_the_end_is_in_the_record(void **state)
 	assert_true(end->status_known);
 	assert_int_equal(waitpid(s.main.pid, &status, 0), s.main.pid);
 	assert_int_equal(end->status, status);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void just_wait(const struct child *c, void *arg)
@@ -133,11 +133,11 @@ static void just_wait(const struct child *c, void *arg)
 /* The record may come after the end was seen or reaped. */
 static void a_late_record_adds_to_the_end(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, just_wait);
+	job_run_adopt(&s, just_wait);
 	child_end(&s.main);
 	assert_true(processes_reaped(s.b.p, s.main.pid, &(struct end) { 0 }, &s.b.out));
 	framebuf_clear(&s.b.out);
@@ -146,16 +146,16 @@ static void a_late_record_adds_to_the_end(void **state)
 	assert_int_equal(end->how, END_TASKSTATS);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
 	assert_int_equal(end->status, SIGKILL);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 /* It may come before its process is found. breaks: no further record comes. */
 static void record_waits(bool breaks)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
-	story_begin(&s, just_wait);
+	job_run_begin(&s, just_wait);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -171,7 +171,7 @@ static void record_waits(bool breaks)
 	end = end_of(&s.b.out, 1);
 	assert_non_null(end);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void a_record_waits_for_its_process(void **state)
@@ -240,26 +240,26 @@ static void be_renamed_and_outlived(const struct child *c, void *arg)
 
 static void an_end_has_the_last_name(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, be_renamed_and_outlived);
+	job_run_adopt(&s, be_renamed_and_outlived);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_string_equal(end->name, "renamed");
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void threads_add_up_to_one_end(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, burn_in_threads);
+	job_run_adopt(&s, burn_in_threads);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	end = end_wait(s.t, &s.b, 1);
@@ -269,7 +269,7 @@ static void threads_add_up_to_one_end(void **state)
 	/* Kernels before 5.19 do not state their process. */
 	if (end->cpu_user_ns.known)
 		assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 200000000);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void start_another_and_end(const struct child *c, void *arg)
@@ -299,10 +299,10 @@ static void strangers_gone(struct bench *b, int n)
  * it. */
 static void unsampled_child(bool reused, int strangers)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
-	story_adopt(&s, start_another_and_end);
+	job_run_adopt(&s, start_another_and_end);
 	if (strangers > 0)
 		strangers_gone(&s.b, strangers);
 	child_go(&s.main);
@@ -320,7 +320,7 @@ static void unsampled_child(bool reused, int strangers)
 		assert_int_equal(end->status, 5 << 8);
 		assert_int_equal(s.b.out.births[s.b.out.n_births - 1].process.parent, 1);
 	}
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
@@ -378,10 +378,10 @@ static void start_one_that_starts_two(const struct child *c, void *arg)
 /* Their parent is reported after them. */
 static void unsampled_children_of_an_unsampled_child_are_the_jobs(void **state)
 {
-	struct story s;
+	struct job_run s;
 
 	(void) state;
-	story_adopt(&s, start_one_that_starts_two);
+	job_run_adopt(&s, start_one_that_starts_two);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -395,7 +395,7 @@ static void unsampled_children_of_an_unsampled_child_are_the_jobs(void **state)
 	}
 	assert_int_equal(s.b.out.ends[2].id, s.b.out.births[1].id);
 	assert_int_equal(s.b.out.ends[2].status, 4 << 8);
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
@@ -416,10 +416,10 @@ static void start_one_and_wait_for_it(const struct child *c, void *arg)
 /* The child's record is read while its parent, which no scan finds, still exists. */
 static void an_unsampled_child_waits_for_its_parents_record(void **state)
 {
-	struct story s;
+	struct job_run s;
 
 	(void) state;
-	story_adopt(&s, start_one_and_wait_for_it);
+	job_run_adopt(&s, start_one_and_wait_for_it);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -437,7 +437,7 @@ static void an_unsampled_child_waits_for_its_parents_record(void **state)
 	assert_int_equal(s.b.out.ends[1].status, 4 << 8);
 	assert_int_equal(s.b.out.births[1].process.parent, 1);
 	assert_int_equal(s.b.out.births[2].process.parent, s.b.out.births[1].id);
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
@@ -461,9 +461,9 @@ static void start_one_that_becomes_hiwater(const struct child *c, void *arg)
  * that misses it. */
 static size_t ends_of_one_that_became_hiwater(bool seen)
 {
-	struct story s;
+	struct job_run s;
 
-	story_adopt(&s, start_one_that_becomes_hiwater);
+	job_run_adopt(&s, start_one_that_becomes_hiwater);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 1);
@@ -479,7 +479,7 @@ static size_t ends_of_one_that_became_hiwater(bool seen)
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	const size_t n = s.b.out.n_ends;
 
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 	return n;
 }

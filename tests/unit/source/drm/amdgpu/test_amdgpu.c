@@ -392,7 +392,7 @@ static void hostile_files_give_no_value(void **state)
 	struct gpu_rig rig;
 
 	gpu_rig_new(&rig, &source_amdgpu, tree_open("hostile-gpu"));
-	for (int look = 0; look < 3; look++) {
+	for (int n = 0; n < 3; n++) {
 		gpu_rig_read(&rig);
 		for (size_t i = 0; i < rig.out.n_readings; i++) {
 			const struct reading *r = &rig.out.readings[i];
