@@ -183,7 +183,7 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 	if (!p->foreign && candidate_read(p, pid, &st) && !descends_from_recorder(p, &st))
 		r = admit(p, &st, true, out);
 	if (r > 0)
-		processes_reset_search(p);
+		processes_forget_scans(p);
 	return r;
 }
 

@@ -95,7 +95,7 @@ void processes_take_all(struct processes *p)
 	p->foreign = false; /* every visible process is meant */
 }
 
-void processes_reset_search(struct processes *p)
+void processes_forget_scans(struct processes *p)
 {
 	map_done(&p->strangers);
 	p->gate.walked = false;
@@ -139,7 +139,7 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	r = member_add(p, &st, is_main, out);
 	if (r <= 0)
 		return r < 0 ? r : -ESRCH;
-	processes_reset_search(p);
+	processes_forget_scans(p);
 	/* One scan finds the descendants of all further ones. */
 	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
 	return r < 0 ? r : 0;

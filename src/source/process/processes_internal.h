@@ -171,7 +171,7 @@ enum recorder {
 	RECORDER_IS
 };
 /* A member was added that no other member started: any process rejected before may descend from it. */
-void processes_reset_search(struct processes *p);
+void processes_forget_scans(struct processes *p);
 
 enum recorder process_recorder(struct processes *p, const struct procfs_stat *st);
 /* m turned out not to be part of the job: its end is reported with the next sweep, and it stays
