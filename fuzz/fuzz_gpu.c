@@ -27,11 +27,11 @@ static void client_twice(const struct drm_fdinfo *f)
 {
 	struct drm_client client = { 0 };
 
-	drm_client_take(&client, f, true, 1000);
+	drm_client_update(&client, f, true, 1000);
 	REQUIRE(client.n_rates == 0);
 	require_count(client.device_bytes);
 	require_count(client.host_bytes);
-	drm_client_take(&client, f, false, 2000);
+	drm_client_update(&client, f, false, 2000);
 	for (unsigned i = 0; i < client.n_rates; i++)
 		REQUIRE(client.rates[i].ppm == 0);
 }

@@ -13,7 +13,8 @@ static void read_one(const struct source_ops *ops, struct source_cost *cost, str
 		*cost = (struct source_cost) { clock_thread_cpu_ns() - cpu, clock_boot_ns() - began, cost->n + 1 };
 }
 
-/* What one reading of a slow driver took is mostly the driver's own: nobody waits for another, but for what only two tell. */
+/* The cost of the first read of a slow driver is mostly the driver's own. A second read is done
+ * only for groups whose values need two. */
 static bool is_enough(const struct source_cost *cost, const struct source_group *group)
 {
 	return cost && cost->n > 0 && !group->pairs && (group->moving_ns || cost->wall_ns > slow_ns);
@@ -29,11 +30,13 @@ void source_try(const struct source_ops *ops, const struct source_env *env, stru
 	}
 }
 
-/* ---- the period of lists that cost much, while nothing moves ------------------------------------------------------- */
+/* ---- the period of expensive process lists while no device memory changes ------------------------------------------ */
 
 enum {
-	REST = 2,         /* while nothing moves, lists take one part in so many of what they earn: the rest is saved up */
-	REST_LOCKS = 500, /* and may hold the driver's locks, and with them the job, for one part of so many */
+	REST = 2,         /* while no memory changes, lists spend one part in this many of their
+	                   * earned CPU time; the rest is saved */
+	REST_LOCKS = 500, /* and may occupy the driver's locks, which the job may wait for, one part
+	                   * in this many of the time */
 };
 
 uint64_t source_rest_ns(const struct source_group *group, const struct source_cost *cost, double share)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the sources of machine and cgroup share: values that may not be had, told once.
+ * Reports a metric that may be unavailable: "unknown" once, then nothing until it has a value
+ * again. Shared by the sources of host and cgroup.
  */
 #pragma once
 
@@ -10,12 +11,12 @@
 #include "base/maybe.h"
 #include "model/framebuf.h"
 
-/* Which metrics were last told to be unknown: said once, then silence until they can be had again. */
+/* The metrics last reported as unknown. */
 struct teller {
 	bool unknown[METRIC_COUNT];
 };
 
-/* Adds a reading of id 0 to out. */
+/* Adds a value of id 0 to out. */
 static inline void teller_tell(struct teller *t, struct framebuf *out, enum metric metric,
 	struct maybe value)
 {
@@ -26,7 +27,8 @@ static inline void teller_tell(struct teller *t, struct framebuf *out, enum metr
 	t->unknown[metric] = !value.known;
 }
 
-/* value * scale where rc, what parsing it returned, is 0; unknown where it is not or the product does not fit. */
+/* value * scale if rc, the result of parsing, is 0; unknown if it is negative or the product
+ * overflows. */
 static inline struct maybe maybe_count(int rc, uint64_t value, uint64_t scale)
 {
 	int64_t product;

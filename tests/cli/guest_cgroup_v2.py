@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""guest_cgroup_v2.py HIWATER HOG WORKLOAD: runs in a machine with cgroup v2, as root, and writes what hiwater did there as
+"""guest_cgroup_v2.py HIWATER HOG WORKLOAD: runs in a machine with cgroup v2, as root, and writes the results as
 one JSON object; test_cgroup_v2.py starts it and judges."""
 import json
 import os
@@ -34,7 +34,7 @@ class Group:
         return (self.folder / name).read_text(encoding="ascii")
 
     def delegate(self, uid):
-        """Hands the controllers down, gives the group away, and makes a group in it for who starts hiwater."""
+        """Delegates the controllers and the group, and creates a group in it for the user who starts hiwater."""
         self.write("cgroup.subtree_control", "+memory +cpu")
         leaf = Group("leaf", above=self.folder)
         for folder in (self.folder, leaf.folder):
@@ -135,7 +135,7 @@ def made(uid=0, what="fill", mib="30"):
 
 
 def made_beside_a_limit():
-    """The group that hiwater is in has a limit, which a group beside it would escape."""
+    """The group that hiwater is in has a limit, which a sibling group would escape."""
     group = Group("escape")
     leaf = group.delegate(0)
     leaf.write("memory.max", LIMIT)
@@ -143,7 +143,7 @@ def made_beside_a_limit():
 
 
 def made_without_delegation():
-    """The group above does not hand the memory controller down."""
+    """The parent group does not delegate the memory controller."""
     above = Group("undelegated")
     leaf = Group("leaf", above=above.folder)
     return {**measure(leaf, HOG, "fill", "10", options=["--cgroup=new"]), "below": above.below()}
@@ -162,12 +162,12 @@ def daemon():
 
 
 def busy():
-    """Children that use a known amount of processor time."""
+    """Children that use a known amount of CPU time."""
     return measure(Group("busy"), WORKLOAD, "short-children", "50", "20")
 
 
 def held_back():
-    """The quota of the group above, which others may share; the job is told of it."""
+    """The quota of the parent group, which other processes may share; it is reported for the job."""
     group = Group("quota")
     group.write("cpu.max", "20000 100000")
     group.write("cgroup.subtree_control", "+memory")

@@ -25,7 +25,7 @@ input()
 
 
 def attached(tool, *options):
-    """The main process's RAM of one that held 400 MiB before and 100 MiB for a moment meanwhile."""
+    """The main process's RAM, for a process that used 400 MiB before and 100 MiB for a moment meanwhile."""
     job = subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert job.stdout.readline() == "ready\n"
@@ -50,7 +50,7 @@ def test_the_mark_is_set_back_if_asked(tool):
 
 
 def test_the_mark_is_left_alone_else(tool):
-    """The burst was below the older mark: nobody knows of it, and nobody says so."""
+    """The burst was below the older high-water mark: it is unknown and not reported."""
     main = attached(tool)
     assert main["method"] == "bounded" and main["low_bytes"] < 100 * MIB and main["high_bytes"] >= 400 * MIB
 
@@ -67,7 +67,7 @@ def test_a_controller_must_have_a_socket_that_keeps_messages_apart(tool):
 
 
 def test_what_makes_no_sense_is_no_request(tool):
-    """Nothing that comes through the socket ends the recorder but its end, or stop."""
+    """Only closing the socket, or stop, ends the recorder."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     job = subprocess.Popen(["sleep", "1000"])
     try:
@@ -116,7 +116,7 @@ ENDS = {
 
 @pytest.mark.parametrize("way", ENDS)
 def test_the_exit_record_has_the_status(tool, way):
-    """hiwater is not the parent; where the kernel tells root of it, the status is known all the same."""
+    """hiwater is not the parent; where root gets exit records, the status is known nevertheless."""
     code, status, signal = ENDS[way]
     job = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     try:
@@ -131,8 +131,8 @@ def test_the_exit_record_has_the_status(tool, way):
     summary = json.loads((tool.folder / "a.json").read_text())
     notes = [note["why"] for note in summary["notes"] if note["about"] == "exit"]
     with contextlib.closing(sqlite3.connect(tool.folder / "a.hiw")) as db:
-        told = db.execute("SELECT value FROM meta WHERE key = 'taskstats'").fetchone() == (1,)
-    if not told:
+        has_records = db.execute("SELECT value FROM meta WHERE key = 'taskstats'").fetchone() == (1,)
+    if not has_records:
         assert summary["exit"]["code"] is None and "parent alone" in notes[0]
         return
     assert (summary["exit"]["code"], summary["exit"]["signal"]) == (status, signal)

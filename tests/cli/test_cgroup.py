@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job in a v1 memory cgroup with a limit: what the kernel charged, and whom it killed for lack of memory."""
+"""A job in a v1 memory cgroup with a limit: the memory it was charged, and kills for lack of memory."""
 import fcntl
 import json
 import os
@@ -55,7 +55,7 @@ class Group:
     def __init__(self, folder):
         self.folder = folder
         (folder / "memory.limit_in_bytes").write_text(str(LIMIT), encoding="ascii")
-        try:  # without this, what is too much goes to swap
+        try:  # without this, the excess goes to swap
             (folder / "memory.memsw.limit_in_bytes").write_text(str(LIMIT), encoding="ascii")
         except OSError:
             pass
@@ -105,7 +105,7 @@ def hog(tmp_path_factory):
 
 @pytest.fixture
 def measured(tool, group):
-    """Runs hiwater in the group; what it did and its JSON."""
+    """Runs hiwater in the group; returns the result and its JSON."""
     def run(*args, options=(), prefix=(), folder=tool.folder, **more):
         file = folder / "summary.json"
         file.unlink(missing_ok=True)
@@ -141,7 +141,7 @@ def note(summary, about):
 
 
 def log_is_readable(prefix=()):
-    """May the kernel's log be read by whom prefix makes of us?"""
+    """Whether the user that prefix switches to may read the kernel's log."""
     return subprocess.run([*prefix, "dd", "if=/dev/kmsg", "of=/dev/null", "count=1", "bs=8192", "iflag=nonblock"],
                           stderr=subprocess.DEVNULL, check=False).returncode == 0
 
@@ -207,13 +207,13 @@ def test_others_in_the_group(tool, measured, group, hog):
 
 
 def waits(pid):
-    """How often a process has waited for something, a tick for example."""
+    """How often a process has waited, for its next sample for example."""
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.M)[1])
 
 
 @pytest.mark.parametrize("log", [True, False])
 def test_a_stranger_in_the_group_is_not_the_job(tool, group, hog, log):
-    """The kernel kills somebody else there, and somebody the job: only the log can tell that these are two."""
+    """The kernel kills another process, and a user the job: only the log separates the two."""
     prefix = [] if log else as_nobody(tool.folder)
     if log_is_readable(prefix) != log:
         pytest.skip("the kernel's log can be read by everybody" if not log else "the kernel's log cannot be read")
@@ -280,10 +280,10 @@ def test_main_runs_out_of_memory(tool, measured, group, hog):
 
 
 def assert_story(story, victim):
-    """The victim held nearly all of what the limit allows, and the story says so."""
+    """The victim used nearly all of the limit, and the story says so."""
     assert story["what"] == f"out of memory: the kernel killed hog[{victim}]"
     assert story["limit_bytes"] == LIMIT
-    assert 0.7 * LIMIT <= story["held_bytes"] <= 1.05 * LIMIT  # files that others were charged for are in it
+    assert 0.7 * LIMIT <= story["held_bytes"] <= 1.05 * LIMIT  # includes files charged to others
     assert [p["pid"] for p in story["processes"] if p["killed"]] == [victim] == [story["processes"][0]["pid"]]
     assert 0.7 * LIMIT <= story["processes"][0]["bytes"] <= 1.05 * LIMIT
     assert "larger limit than 128 MiB" in story["try"]
@@ -291,7 +291,7 @@ def assert_story(story, victim):
 
 @pytest.mark.parametrize("alert", [False, True])
 def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
-    """hiwater first, which frees too little, then the job: nobody is left to write an end. The last frames speak."""
+    """hiwater first, which frees too little, then the job: no process is left to write an end. The last frames decide."""
     def enter():
         group.enter()
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
@@ -307,9 +307,9 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     story = summary["story"]
     assert story["what"].startswith("the recording stops here without an end, close to the memory limit")
     assert story["limit_bytes"] == LIMIT
-    # Committed each tick from the rule on, else once a second: up to 50 MiB are missing.
+    # Committed at each sample from the rule on, else once a second: up to 50 MiB are missing.
     assert story["held_bytes"] > (0.7 if alert else 0.4) * LIMIT
-    assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and what the machine is late by
+    assert 5 * MIB < story["growth_bytes_per_s"] < 80 * MIB  # a MiB every 20 ms, and the delays of the machine
     assert "hog" in [p["name"] for p in story["processes"]]
     text = tool.run("show", recording).stdout
     assert "no end: the recorder was lost" in " ".join(text.replace("\u00a0", " ").split())
@@ -332,13 +332,13 @@ def test_a_recorder_lost_far_from_the_limit_tells_no_story(tool, group, hog):
 
 
 def test_the_story_names_who_held_the_rest(tool, measured, group, hog):
-    """Another process of the job held 40 MiB and lives on when the victim is killed; main goes on for a while."""
+    """Another process of the job uses 40 MiB and is still running when the victim is killed; main continues for a while."""
     if not log_is_readable():
         pytest.skip("the kernel's log cannot be read")
     recording = tool.folder / "run.hiw"
     code = ('exec 3<"$1"; "$0" hold 40 <&3 >held & other=$!; while ! test -s held; do sleep 0.01; done; "$2" mark held; '
             '"$0" fill 400; '
-            'kill $other; wait; exit 4')  # a mark asks for a look at once
+            'kill $other; wait; exit 4')  # a mark triggers a sample at once
     fifo = tool.folder / "stdin"
     os.mkfifo(fifo)
     keeper = os.open(fifo, os.O_RDWR)
@@ -370,19 +370,19 @@ def test_a_child_runs_out_of_memory(measured, group, hog):
     assert summary["ram"]["cgroup"]["oom_kills"] == 1
     found = finding(summary)
     assert "for lack of memory" in found["message"]
-    if log_is_readable():  # else nobody may know: main alone waited for it
+    if log_is_readable():  # else it may be unknown: only main reaped it
         child = [p for p in summary["processes"]["list"] if p["peak_bytes"] > LIMIT // 2]
         assert [found["evidence"]["victim_pid"]] == [p["pid"] for p in child]
         assert_story(summary["story"], child[0]["pid"])
 
 
 def test_how_it_grew(measured, group, hog):
-    """Since when and how fast, also where the last look is at what the victim left behind."""
+    """Since when and how fast, also if the last sample is from after the victim's end."""
     done, summary = measured("sh", "-c", 'sleep 1.5; "$0" grow 400; exit 4', hog)
     assert done.returncode == 4 and group.kills() == 1
     story, found = summary["story"], finding(summary)
     assert 1.2 < story["growing_since_s"] < 3
-    assert 15 * MIB < story["growth_bytes_per_s"] < 60 * MIB  # a MiB every 20 ms, and what the machine is late by
+    assert 15 * MIB < story["growth_bytes_per_s"] < 60 * MIB  # a MiB every 20 ms, and the delays of the machine
     assert 0 < found["evidence"]["growing_since_s"] < 3.5
 
 
@@ -413,7 +413,7 @@ def test_a_kill_by_somebody_is_not_lack_of_memory(measured, hog, cgroup):
     done, summary = measured(hog, "killed", 20, options=[f"--cgroup={cgroup}"])
     assert done.returncode == -9
     assert not summary["exit"]["oom_killed"]
-    assert finding(summary) is None or "suspected" in finding(summary)["message"]  # somebody else's, with none
+    assert finding(summary) is None or "suspected" in finding(summary)["message"]  # another process's, with none
     assert cgroup == "none" or finding(summary) is None
 
 
@@ -423,7 +423,7 @@ def test_a_group_is_made(measured, group, hog):
     assert done.returncode == 3
     cgroup = summary["ram"]["cgroup"]
     assert 60 * MIB <= cgroup["peak_bytes"] <= 75 * MIB
-    assert cgroup["limit_bytes"] == LIMIT  # that of the group above
+    assert cgroup["limit_bytes"] == LIMIT  # that of the parent group
     assert cgroup["oom_kills"] == 0
     assert group.below() == []
 
@@ -444,7 +444,7 @@ def test_the_group_goes_where_there_is_no_job(tool, measured, group):
 
 
 def test_a_group_in_which_somebody_lives_on_stays(tool, group, hog):
-    """Neither killed nor waited for, and hiwater says where."""
+    """Neither killed nor reaped, and hiwater reports the group."""
     code = 'exec 3<&0; "$0" hold 5 <&3 >out 2>&1 & while ! test -s out; do sleep 0.01; done; exit 4'
     run = tool.start("run", "--summary", "none", "--cgroup=new", "--", "sh", "-c", code, hog, stdin=subprocess.PIPE,
                      preexec_fn=group.enter)
@@ -464,7 +464,7 @@ def test_a_group_that_cannot_be_made(tool, measured, group):
     prefix = as_nobody(tool.folder)
     done, summary = measured("touch", tool.folder / "started", options=["--cgroup=new", "--no-record"], prefix=prefix)
     assert done.returncode == 125
-    assert done.stderr.startswith("hiwater: --cgroup=new: no permission to make a group: ")
+    assert done.stderr.startswith("hiwater: --cgroup=new: no permission to create a group: ")
     assert done.stderr.endswith("; the job was not started\n") and done.stderr.count("\n") == 1
     assert done.stderr.count("--cgroup=new") == 1
     assert summary is None
@@ -491,18 +491,18 @@ def test_without_a_group_the_log_names_the_victim(measured, hog):
 
 
 def test_a_limit_that_was_not_seen_is_not_the_machines(tool, group, hog):
-    """The job goes into a group with a limit by itself, as a launcher below it may: what it ran into is not the machine's memory."""
+    """The job goes into a group with a limit by itself, as a launcher below it may: the limit it reached is not the machine's memory."""
     if not log_is_readable():
         pytest.skip("the kernel's log cannot be read")
     file = tool.folder / "summary.json"
     done = tool.run("run", "--json", file, "--", "sh", "-c", 'echo $$ > "$1/cgroup.procs"; exec "$0" fill "$2"', hog, group.folder, TOO_MUCH)
     assert done.returncode == -9, done.stderr
     story = json.loads(file.read_text())["story"]
-    # It may have been seen before its exec alone.
+    # It may have been sampled only before its exec.
     assert story["what"].startswith(("out of memory: the kernel killed hog", "out of memory: the kernel killed sh["))
     assert story["held_bytes"] <= LIMIT * 1.1
     text = " ".join(done.stderr.replace("\u00a0", " ").split())
-    if story["limit_bytes"] is not None:  # the group was looked at between the move and the end
+    if story["limit_bytes"] is not None:  # the group was read between the move and the end
         assert story["limit_bytes"] == LIMIT and "larger limit than 128 MiB" in text
         return
     assert "a larger limit of the cgroup that it was moved into" in text and "a machine with more" not in text
@@ -523,7 +523,7 @@ def test_without_a_group_or_the_log_the_machine_counts(tool, measured, hog):
 
 @pytest.mark.parametrize("mounted", [False, True])
 def test_attached_to_a_group(tool, group, hog, mounted):
-    """Its figures are the group's, all of whose processes are measured; one is in a group below."""
+    """Its values are the group's, as all its processes are measured; one is in a group below."""
     below = group.folder / "below"
     below.mkdir()
 
@@ -550,7 +550,7 @@ def test_attached_to_a_group(tool, group, hog, mounted):
 
 
 def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
-    """None of those that were attached to has started it."""
+    """None of the attached processes has started it."""
     file = tool.folder / "summary.json"
     recorder = tool.folder / "hiwater"  # as a program that measures itself has one
     recorder.symlink_to(pathlib.Path(sys.executable).resolve())
@@ -560,7 +560,7 @@ def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     other = None
     try:
         assert jobs[0].stdout.readline() == b"holds\n"
-        assert run.stderr.readline()  # it has looked
+        assert run.stderr.readline()  # it has sampled
         other = subprocess.Popen([recorder, "attach", "--control"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  preexec_fn=group.enter, cwd=tool.folder)
         assert other.stdout.readline() == b"ready\n"
@@ -575,20 +575,20 @@ def test_who_comes_into_the_group_belongs_to_it(tool, group, hog):
     assert run.wait(DEADLINE) == 0
     summary = json.loads(file.read_text(encoding="utf-8"))
     assert sorted(p["pid"] for p in summary["processes"]["list"]) == sorted(job.pid for job in jobs)
-    assert summary["exit"]["code"] is None  # of several none has the job's
+    assert summary["exit"]["code"] is None  # none of several has the job's
     assert 50 * MIB <= summary["ram"]["combined"]["peak_bytes"] <= 60 * MIB
     assert summary["ram"]["cgroup"]["peak_bytes"] >= 50 * MIB  # it is still the job's alone
 
 
 @pytest.mark.parametrize("how", ["the last one left", "interrupted"])
 def test_who_comes_into_the_group_right_before_the_end_belongs_to_it(tool, group, hog, how):
-    """Who is in the group is read once a second, and once more where it would be over."""
+    """The group's processes are read once a second, and once more before the run would end."""
     file = tool.folder / "summary.json"
     jobs = [subprocess.Popen([hog, "hold", "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter)]
     run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
     try:
         assert jobs[0].stdout.readline() == b"holds\n"
-        assert run.stderr.readline()  # it has looked
+        assert run.stderr.readline()  # it has sampled
         jobs.append(subprocess.Popen([hog, "hold", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter))
         assert jobs[1].stdout.readline() == b"holds\n"
         if how == "interrupted":
@@ -596,7 +596,7 @@ def test_who_comes_into_the_group_right_before_the_end_belongs_to_it(tool, group
             assert run.wait(DEADLINE) == 0
         else:
             jobs[0].communicate(timeout=DEADLINE)
-            assert any(re.search(rb"RAM 3\d", line) for line in run.stderr)  # it goes on with the other alone
+            assert any(re.search(rb"RAM 3\d", line) for line in run.stderr)  # it continues with the other alone
     finally:
         for job in jobs:
             job.communicate(timeout=DEADLINE)
@@ -611,7 +611,7 @@ def test_attached_to_a_job_that_runs_out_of_memory(tool, group, hog):
     job = subprocess.Popen(["sh", "-c", f"read x; exec {hog} fill {TOO_MUCH}"], stdin=subprocess.PIPE, preexec_fn=group.enter)
     run = tool.start("attach", "--cgroup", group.path, "--json", file, "--progress=100ms")
     try:
-        assert run.stderr.readline()  # the first line of progress: it has looked
+        assert run.stderr.readline()  # the first line of progress: it has sampled
         job.stdin.write(b"x\n")
         job.stdin.close()
         assert job.wait(DEADLINE) == -9
@@ -635,7 +635,7 @@ def test_attached_to_a_group_that_is_not_there(tool, group):
 
 
 def test_a_job_that_its_quota_holds_back(tool, quota):
-    """Its memory is charged to a group that the test is in, too: the quota holds the job back all the same."""
+    """Its memory is charged to a group that contains the test, too: the quota still throttles the job."""
     file = tool.folder / "summary.json"
     spin = "end=$((SECONDS + 11)); while [ $SECONDS -lt $end ]; do :; done"
     done = subprocess.run([HIWATER, "run", "--json", file, "--", "bash", "-c", spin], env=tool.env, cwd=tool.folder, text=True,
@@ -651,7 +651,7 @@ def test_a_job_that_its_quota_holds_back(tool, quota):
 
 
 def test_a_group_that_a_killed_run_left_is_removed_by_the_next(tool, group):
-    """The group of one that lives stays, also an empty one; so does one that the job of a killed run still lives in."""
+    """The group of a live recorder stays, even if empty; so does one that still contains the job of a killed run."""
     def start(*command):
         return tool.start("run", "--cgroup=new", "--no-record", "--summary", "none", "--", *command, stdin=subprocess.PIPE,
                           preexec_fn=group.enter)
@@ -669,7 +669,7 @@ def test_a_group_that_a_killed_run_left_is_removed_by_the_next(tool, group):
         process.wait(DEADLINE)
     killed.stdin.close()
     procs = group.folder / made(killed) / "cgroup.procs"
-    wait_for(lambda: not procs.read_text(encoding="ascii"), "nobody lives in it")
+    wait_for(lambda: not procs.read_text(encoding="ascii"), "the group is empty")
     assert made(killed) in group.below()
     assert start("true").wait(DEADLINE) == 0
     assert sorted(group.below()) == sorted(map(made, (living, populated)))
@@ -678,7 +678,7 @@ def test_a_group_that_a_killed_run_left_is_removed_by_the_next(tool, group):
     wait_for(lambda: state_of(job) is None, "the orphan has ended")
     assert living.wait(DEADLINE) == 1
     procs = group.folder / made(populated) / "cgroup.procs"
-    wait_for(lambda: not procs.read_text(encoding="ascii"), "nobody lives in it")
+    wait_for(lambda: not procs.read_text(encoding="ascii"), "the group is empty")
     (group.folder / "hiwater-1-0").mkdir()
     in_use = os.open(group.folder / "hiwater-1-0", os.O_RDONLY)
     fcntl.flock(in_use, fcntl.LOCK_SH)

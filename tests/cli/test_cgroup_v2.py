@@ -20,7 +20,7 @@ NO_GUEST = 3  # exit status of guest-cgroup2
 def guest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guest")
     hog, workload = folder / "hog", folder / "workload"
-    for folder in (hog.parent, hog.parent.parent, hog.parent.parent.parent):  # another user of the guest's must get at it
+    for folder in (hog.parent, hog.parent.parent, hog.parent.parent.parent):  # another user in the guest needs access
         folder.chmod(folder.stat().st_mode | 0o011)
     subprocess.run(["cc", "-O1", "-o", hog, HERE / "hog.c"], check=True)
     subprocess.run(["cc", "-O1", "-o", workload, ROOT / "tests" / "truth" / "workload.c"], check=True)
@@ -117,7 +117,7 @@ def test_a_group_is_made(guest, who):
     assert result["status"] == 3, result["stderr"]
     cgroup = result["summary"]["ram"]["cgroup"]
     assert 30 * MIB <= cgroup["peak_bytes"] <= 40 * MIB
-    assert cgroup["limit_bytes"] == LIMIT  # of the group above
+    assert cgroup["limit_bytes"] == LIMIT  # of the parent group
     assert cgroup["oom_kills"] == 0
     assert result["below"] == ["leaf"]
 
@@ -131,7 +131,7 @@ def test_a_job_in_a_group_that_was_made_runs_out_of_memory(guest):
 
 
 @pytest.mark.parametrize("case, says", [("made_beside_a_limit", "would escape"),
-                                        ("made_without_delegation", "does not hand the memory controller down")])
+                                        ("made_without_delegation", "does not delegate the memory controller")])
 def test_a_group_that_cannot_be_made(guest, case, says):
     result = guest[case]
     assert result["status"] == 125
@@ -149,13 +149,13 @@ def test_no_group_is_read(guest):
     assert result["cgroup_cpu_ns"] is None
 
 
-def test_processor_time_of_the_group(guest):
-    """cpu.stat has hiwater's own, too, and all of the children's."""
+def test_cpu_time_of_the_group(guest):
+    """cpu.stat includes hiwater's own time, and all of the children's."""
     result = guest["busy"]
     time = result["summary"]["time"]
     used = time["user_s"] + time["system_s"]
     assert 0.95 <= used <= 3
-    # The guest's clock ticks are 10 ms; the last reading of the group may be from before the last children ended.
+    # The guest's clock ticks are 10 ms; the last sample of the group may be from before the last children ended.
     assert 0.5 * used <= result["cgroup_cpu_ns"] / 1e9 <= 1.5 * used + result["summary"]["sampling"]["cpu_s"]
 
 

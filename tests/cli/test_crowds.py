@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that are hard to measure: thousands of processes, storms of them, strange names; and attach to what runs."""
+"""Jobs that are hard to measure: thousands of processes, storms of them, strange names; and attach to running processes."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ HARMFUL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u206
 # ---- many, fast, strange ----
 
 def pss_of_all(main):
-    """What a process and its children hold, shared pages once: the kernel's own division."""
+    """The memory of a process and its children, shared pages once: the kernel's own PSS."""
     children = pathlib.Path(f"/proc/{main}/task/{main}/children").read_text().split()
     return sum(int(re.search(r"^Pss:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1]) * 1024
                for pid in [main, *children])
@@ -34,7 +34,7 @@ def test_2000_processes(stress, tool):
     wait_recorded(path)
     wait_for(lambda: value(path, "SELECT max(coalesce(processes_max, processes)) FROM job_sample") == 2001, "all are seen")
     truth = pss_of_all(child_of(process.pid))
-    # A look at 2,000 maps is paid for from a share of the processor, so on a busy machine it comes a while later.
+    # Reading 2,000 maps has a budget of CPU time, so on a busy machine it comes later.
     wait_for(lambda: value(path, "SELECT coalesce(min(1.0 * ram_high / rss_sum), 1) FROM job_sample WHERE processes = 2001") < 0.5,
              "they share nearly all")
     middle = time.monotonic()
@@ -152,7 +152,7 @@ def test_a_run_name_that_is_no_name(tool):
         done = tool.run("run", "-n", name, "--summary", "line", "--json", "run.json", "--", "true")
         assert done.returncode in (0, 125)
         harmless(done.stderr)
-        assert done.stderr.count("\n") == 1 + ("name:" in done.stderr)  # a warning where it means another run
+        assert done.stderr.count("\n") == 1 + ("name:" in done.stderr)  # a warning if it means another run
         assert ("name:" in done.stderr) == (name in ("1", "last"))
         if done.returncode == 0:
             valid((tool.folder / "run.json").read_text())
@@ -182,7 +182,7 @@ def running(tool, stress_program):
 
 
 def test_attach_counts_only_what_rose_since(tool, running):
-    """It held 300 MB before, and holds 20 now."""
+    """It used 300 MB before, and uses 20 MB now."""
     job = running("shrink", 300, 20)
     done = tool.run("attach", "--for", "0.5s", "--json", "run.json", "-i", "20ms", job.pid)
     assert done.returncode == 0, done.stderr
@@ -193,7 +193,7 @@ def test_attach_counts_only_what_rose_since(tool, running):
 
 @pytest.mark.parametrize("grow", [40, 400])
 def test_attach_to_what_grows(tool, running, grow):
-    """To 60 MB, below the old mark, and to 420, above it."""
+    """To 60 MB, below the old high-water mark, and to 420 MB, above it."""
     job = running("shrink", 300, 20)
     process = tool.start("attach", "--json", "run.json", "-o", "x.hiw", "-i", "10ms", "--progress=100ms", job.pid)
     assert b"RAM" in line_of(process.stderr)

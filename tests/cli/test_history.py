@@ -215,7 +215,7 @@ def test_a_mark_of_somebody_else_is_refused(tool):
     from cli_helpers import HIWATER, as_nobody
     done = tool.run("run", "-o", "x.hiw", "--", *as_nobody(), HIWATER, "mark", "mine")
     assert done.returncode == 1
-    assert "hiwater: the run belongs to user 0, whose recorder takes nothing from others" in done.stderr
+    assert "hiwater: the run belongs to user 0, whose recorder accepts no messages from other users" in done.stderr
 
 
 # ---- --repeat ----

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of the process source: children that do what they are told, one step at a time, and a look into what
- * came out. A child is killed when the test ends, however it ends.
+ * For tests of the process source: children that perform one step at a time, and checks of the
+ * resulting frame. A child is killed when the test ends, in any case.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct child {
 	int to, from;
 };
 
-/* In the child: tells the test that a step is done (with a number), and waits for the next one. */
+/* In the child: sends a number to the test when a step is done, and waits for the next one. */
 static inline void child_done(const struct child *c, int32_t number)
 {
 	if (write(c->from, &number, sizeof(number)) != sizeof(number))
@@ -72,7 +72,7 @@ static inline struct child child_start(void (*run)(const struct child *c, void *
 	return c;
 }
 
-/* In the test: the number that the child's step gave. */
+/* In the test: the number sent by the child's step. */
 static inline int32_t child_take(const struct child *c)
 {
 	int32_t number = -1;
@@ -109,7 +109,8 @@ static inline void zombie_wait(pid_t pid)
 	assert_int_equal(waitid(P_PID, (id_t) pid, &info, WEXITED | WNOWAIT), 0);
 }
 
-/* Behind each test: whoever is left is killed and reaped, orphans too where the test is their subreaper. */
+/* After each test: kills and reaps all remaining children, orphans too if the test is their
+ * subreaper. */
 static inline int children_reap(void **state)
 {
 	(void) state;
@@ -152,7 +153,7 @@ static inline void bench_end(struct bench *b)
 	root_done(&b->root);
 }
 
-/* ---- what came out ------------------------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------------------------------------ */
 
 static inline const struct birth *birth_of(const struct framebuf *out, pid_t pid)
 {
@@ -174,7 +175,7 @@ static inline const struct reading *reading_in(const struct framebuf *out, enum 
 	return NULL;
 }
 
-/* The value of a reading that must be there and known. */
+/* A value that must exist and be known. */
 static inline int64_t value_in(const struct framebuf *out, enum metric metric, uint32_t id)
 {
 	const struct reading *r = reading_in(out, metric, id);
@@ -193,7 +194,7 @@ static inline const struct end *end_of(const struct framebuf *out, uint32_t id)
 	return NULL;
 }
 
-/* Children of one that ends after them. Returns its pid. */
+/* Children of a process that ends after them. Returns its pid. */
 static inline pid_t strangers_end(int n)
 {
 	const pid_t parent = fork();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Judging GPUs by frames made by hand: what a driver would have said over an hour.
+ * Findings about GPUs from frames made by hand: a driver's values over an hour.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ enum {
 	HOUR_S = 3600
 };
 
-/* What a GPU says at a time; shares 0 to 1, negative: it does not say. */
+/* A GPU's values at a time; shares 0 to 1, negative: unknown. */
 struct gpu {
 	double busy, sm, dram, power, held_gib, used_gib, heat, braked, pcie, foreign_gib, engine, errors;
 };
@@ -51,7 +51,7 @@ static inline void say(struct framebuf *buf, uint32_t id, const struct gpu *g, i
 	put(buf, M_GPU_PCIE_TX, id, g->pcie < 0 ? -1 : 0);
 }
 
-/* An hour with these GPUs; NULL behind the last. */
+/* An hour with these GPUs; NULL after the last. */
 static inline void made_gpus(struct made *m, gpu_at *const *gpus)
 {
 	struct framebuf buf = { 0 };
@@ -78,7 +78,7 @@ static inline void made_gpu(struct made *m, gpu_at *gpu)
 	made_gpus(m, (gpu_at *const[]) { gpu, NULL });
 }
 
-/* All is well with it. */
+/* A GPU without problems. */
 static inline struct gpu good(int second)
 {
 	(void) second;
@@ -95,7 +95,7 @@ static inline void silent(gpu_at *gpu, const char *code)
 	made_done(&m);
 }
 
-/* *m is the caller's to end. */
+/* The caller releases *m. */
 static inline const struct finding *loud(struct made *m, gpu_at *gpu, const char *code)
 {
 	made_gpu(m, gpu);

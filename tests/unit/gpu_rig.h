@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Machines with GPUs for tests of their sources: a source opened on a root, and looking into what it told.
+ * Machines with GPUs for tests of their sources: a source opened on a root, and checks of its
+ * frame.
  */
 #pragma once
 
@@ -16,7 +17,7 @@ struct gpu_rig {
 	struct framebuf out;
 };
 
-/* rig: where it stays, since the source borrows from it. */
+/* rig must not move: the source borrows from it. */
 static inline void gpu_rig_new(struct gpu_rig *rig, const struct source_ops *ops, struct root root)
 {
 	*rig = (struct gpu_rig) { .root = root, .ops = ops };
@@ -24,7 +25,7 @@ static inline void gpu_rig_new(struct gpu_rig *rig, const struct source_ops *ops
 	assert_int_equal(ops->open(&rig->env, &rig->source, NULL), 0);
 }
 
-/* Reads all groups; what was told before is forgotten. */
+/* Reads all groups into an empty frame. */
 static inline void gpu_rig_read(struct gpu_rig *rig)
 {
 	framebuf_clear(&rig->out);
@@ -65,7 +66,7 @@ static inline size_t gpu_births(const struct framebuf *b, enum entity entity)
 	return n;
 }
 
-/* The id of pid on a GPU; 0: it was not told. */
+/* The id of pid on a GPU; 0: not reported. */
 static inline uint32_t gpu_process(const struct framebuf *b, uint32_t gpu, int64_t pid)
 {
 	for (size_t i = 0; i < b->n_births; i++) {
@@ -78,7 +79,7 @@ static inline uint32_t gpu_process(const struct framebuf *b, uint32_t gpu, int64
 	return 0;
 }
 
-/* It was told that the metric of id cannot be had. */
+/* The metric of id was reported as unknown. */
 static inline void check_lacks(const struct framebuf *b, enum metric metric, uint32_t id)
 {
 	const struct reading *r = find_reading(b, metric, id);
@@ -87,9 +88,9 @@ static inline void check_lacks(const struct framebuf *b, enum metric metric, uin
 		fail_msg("%s of %u: %s, unknown expected", metrics[metric].name, (unsigned) id, r ? "a value" : "no reading");
 }
 
-/* Nothing was told of it. */
+/* Nothing was reported for it. */
 static inline void check_silent(const struct framebuf *b, enum metric metric, uint32_t id)
 {
 	if (find_reading(b, metric, id))
-		fail_msg("%s of %u: a reading, none expected", metrics[metric].name, (unsigned) id);
+		fail_msg("%s of %u: a value, none expected", metrics[metric].name, (unsigned) id);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source on a fake driver. A fake holds one scenario until its process ends, so each test runs in a child.
+ * The NVML source on a fake driver. A fake keeps one scenario until its process ends, so each test
+ * runs in a child.
  */
 #pragma once
 
@@ -69,7 +70,7 @@ static inline void rig_env(struct nvml_rig *rig, const char *level, const char *
 	assert_int_equal(setenv("HIWATER_FAKE_PID", text, 1), 0);
 }
 
-/* Where pids are the kernel's own. */
+/* In the initial pid namespace. */
 static inline void rig_first_pids(struct nvml_rig *rig)
 {
 	char path[128];
@@ -94,7 +95,7 @@ static inline void rig_new(struct nvml_rig *rig, const char *level, const char *
 	rig_at(rig, t);
 }
 
-/* One that a test writes itself. */
+/* A scenario written by the test itself. */
 static inline void rig_scenario(struct nvml_rig *rig, const char *level, const char *text)
 {
 	char path[128];
@@ -125,7 +126,7 @@ static inline void rig_read(struct nvml_rig *rig, unsigned what)
 	assert_int_equal(rig->out.error, 0);
 }
 
-/* From here on the fake writes down who is called. */
+/* From here on the fake logs its calls. */
 static inline void rig_log(struct nvml_rig *rig)
 {
 	char path[128];
@@ -135,7 +136,7 @@ static inline void rig_log(struct nvml_rig *rig)
 	temp_tree_put(&rig->tree, "log", "");
 }
 
-/* How many calls of a name that holds words there were for that device ("0"), since the last rig_log. */
+/* The number of calls for that device ("0") whose name contains words, since the last rig_log. */
 static inline int rig_calls(const struct nvml_rig *rig, const char *words, const char *device)
 {
 	char path[128], line[256];
@@ -180,7 +181,7 @@ static inline const struct birth *find_birth(const struct framebuf *b, enum enti
 	return NULL;
 }
 
-/* The process of that pid on that GPU, of those born in this frame. */
+/* The process with that pid on that GPU, of those born in this frame. */
 static inline const struct birth *find_process(const struct framebuf *b, uint32_t gpu, int64_t pid)
 {
 	for (size_t i = 0; i < b->n_births; i++) {
@@ -210,7 +211,7 @@ static inline bool has_note(const struct framebuf *b, const char *about, const c
 	return find_note(b, about, words);
 }
 
-/* A note that says why nobody lists who is on device id. */
+/* A note on why the processes on device id cannot be listed. */
 static inline bool has_cause(const struct framebuf *b, const char *about, const char *words, uint32_t id)
 {
 	const struct event *e = find_note(b, about, words);
@@ -218,7 +219,7 @@ static inline bool has_cause(const struct framebuf *b, const char *about, const 
 	return e && e->cause == CAUSE_DEVICE && e->id == id;
 }
 
-/* One after which that is still to be told. */
+/* A note without a cause. */
 static inline bool has_mere_note(const struct framebuf *b, const char *about, const char *words)
 {
 	const struct event *e = find_note(b, about, words);
@@ -226,7 +227,7 @@ static inline bool has_mere_note(const struct framebuf *b, const char *about, co
 	return e && e->cause == CAUSE_NONE;
 }
 
-/* A reading of any extremes. */
+/* A value with any extremes. */
 static inline void check_mean(const struct framebuf *b, enum metric metric, uint32_t id, int64_t min, int64_t value, int64_t max)
 {
 	const struct reading *r = find_reading(b, metric, id);
@@ -246,7 +247,8 @@ static inline void check_absent(const struct framebuf *b, enum metric metric, ui
 		fail_msg("%s of %u: %lld, nothing expected", metrics[metric].name, (unsigned) id, (long long) r->value);
 }
 
-/* Runs body in a child, as a test of its own. Looking for leaks takes most of the time, where there are hundreds. */
+/* Runs body in a child, as a test of its own. Checking for leaks takes most of the time in files of
+ * hundreds of tests. */
 static inline void in_child(void (*body)(void **state), void *state, bool leaks)
 {
 	pid_t pid = fork();

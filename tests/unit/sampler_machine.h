@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A made-up machine with processes on it whose files do not change: what the clock does there is its own doing.
+ * A made-up machine with processes whose files do not change, so that timing depends on the clock
+ * alone.
  */
 #pragma once
 

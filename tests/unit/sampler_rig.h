@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sampler, who sees its frames, and real children for it to measure.
+ * A sampler, a receiver of its frames, and real children to measure.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct rig {
 	struct root root;
 	struct sampler_options options;
 	struct sampler *s;
-	/* what was seen */
+	/* results */
 	uint64_t last_ns;
 	size_t n_frames, n_births, n_left, n_gaps, n_rss, n_mem_used;
 	int64_t gap_ns;
@@ -59,7 +59,7 @@ static inline void see(void *ctx, const struct frame *frame)
 	}
 }
 
-/* Options that keep to the job's own processes; path NULL: this machine. */
+/* Options that restrict it to the job's own processes; path NULL: this machine. */
 static inline void rig_prepare(struct rig *r, const char *path, uint64_t interval_ns, bool ours)
 {
 	*r = (struct rig) { 0 };
@@ -105,7 +105,7 @@ static inline const struct facts *facts_of(const struct rig *r)
 	return job_facts_const(sampler_job(r->s));
 }
 
-/* Takes n steps, each when the clock says so. */
+/* Makes n steps, each when it is due. */
 static inline void steps(struct rig *r, unsigned n)
 {
 	struct pollfd fd = { .fd = sampler_fd(r->s), .events = POLLIN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Summaries made by hand, for the tests of findings and sinks: every figure is written here, so that what comes out
- * can be told from what went in.
+ * Summaries made by hand, for the tests of findings and sinks: every value is written here, so that
+ * results can be compared with it.
  */
 #pragma once
 
@@ -47,7 +47,7 @@ static inline struct ram_figure ram_figure(enum method method, const char *sourc
 	};
 }
 
-/* A run of one process that went well: 41.2 s, 413 MiB exactly, on a machine of 16 processors and 64 GiB. */
+/* A run of one process that went well: 41.2 s, 413 MiB exactly, on a machine of 16 CPUs and 64 GiB. */
 static inline void made_new(struct made *m)
 {
 	const struct job_config config = { .page_bytes = 4096, .fault_page_bytes = 4096, .ours = true };
@@ -121,7 +121,7 @@ static inline void made_process(struct made *m, uint32_t id, const char *name, i
 	assert_int_equal(job_restore_process(m->job, &p), 0);
 }
 
-/* A counter that rose from from to to. */
+/* A counter that rises from from to to. */
 static inline void made_counter(struct made *m, enum metric metric, int64_t from, int64_t to)
 {
 	const struct acc acc = { .n = 2, .min = from, .max = to, .last = to };

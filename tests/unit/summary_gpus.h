@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run on GPUs, made of frames: one that is used, with SM activity and others on it; one that only says busy and is
- * held back; one that nobody of the job touched; an instance of it; one that shares the host's memory.
+ * A run on GPUs, made of frames: one in use, with SM activity and other processes; one that has
+ * only busy time and is throttled; one that the job did not use; an instance of it; one that shares
+ * the host's memory.
  */
 #pragma once
 
@@ -34,7 +35,7 @@ static inline void gpus_are_born(struct framebuf *b)
 	framebuf_birth(b, &(struct birth) { .entity = ENTITY_GPU_PROCESS, .id = 4, .gpu_process = { .gpu = 5, .process = 1, .pid = known(5001) } });
 }
 
-/* Two looks a second apart; the second is half of the first where it is a level. */
+/* Two samples, 1 s apart; in the second a level is half of the first. */
 static inline void gpus_work(struct made *m, struct framebuf *b)
 {
 	static const struct {
@@ -99,7 +100,7 @@ static inline void gpus_work(struct made *m, struct framebuf *b)
 	}
 	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.2), .kind = EVENT_PHASE_END, .entity = ENTITY_JOB, .phase = 1, .text = "epoch" });
 	apply(m->job, b, (uint64_t) SECONDS(2.2));
-	for (uint32_t id = 1; id <= 5; id++) /* the end: no look after it */
+	for (uint32_t id = 1; id <= 5; id++) /* the end: no sample after it */
 		framebuf_end(b, &(struct end) { .entity = ENTITY_GPU, .id = id });
 	framebuf_event(b, &(struct event) { .time_ns = (uint64_t) SECONDS(2.5), .kind = EVENT_NOTE, .entity = ENTITY_GPU, .text = "gpu: NVML has not answered since 0:02; its readings are missing from then on", .cause = CAUSE_NVML });
 	apply(m->job, b, (uint64_t) SECONDS(3));
@@ -127,7 +128,7 @@ static inline void made_gpus(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
-/* A GPU is there, and its driver is not. */
+/* A GPU without its driver. */
 static inline void made_no_driver(struct made *m)
 {
 	made_new(m);
@@ -137,7 +138,7 @@ static inline void made_no_driver(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
-/* There is none. */
+/* No GPU. */
 static inline void made_no_gpu(struct made *m)
 {
 	made_new(m);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The runs whose summaries tests/golden/summary-* hold.
+ * The runs whose summaries are in tests/golden/summary-*.
  */
 #pragma once
 
 #include "summaries.h"
 
-/* A main process that lives: phases look at it. */
+/* A main process that is alive, for phases. */
 static inline void made_birth(struct made *m, const char *name)
 {
 	const struct birth birth = {
@@ -76,7 +76,7 @@ static inline void made_validation(struct made *m)
 	assert_int_equal(job_restore_phase(m->job, &phase), 0);
 }
 
-/* A training run under Slurm that asked for too much. */
+/* A training run under Slurm that requested too much. */
 static inline void made_training(struct made *m)
 {
 	const int64_t load[] = { MIB(80), GIB(9.7), GIB(9.3) }, fit[] = { GIB(9.3), GIB(12.1), GIB(12.0) };
@@ -172,7 +172,7 @@ static inline void made_killed(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
-/* A build: two thousand processes, names in other scripts, one that means harm, a file elsewhere. */
+/* A build: two thousand processes, names in other scripts, a hostile one, a long path. */
 static inline void made_many(struct made *m)
 {
 	char name[16];
@@ -223,7 +223,7 @@ static inline void made_attached(struct made *m)
 	assert_int_equal(findings_make(&m->s, NULL), 0);
 }
 
-/* The recorder was killed in its first window: next to nothing is known. */
+/* The recorder was killed in its first window: almost nothing is known. */
 static inline void made_lost(struct made *m)
 {
 	const struct job_config config = { .page_bytes = 4096 };

@@ -34,7 +34,7 @@ static inline struct root tree_open(const char *name)
 	return root;
 }
 
-/* A machine that the test makes up: a folder that goes with temp_tree_done. */
+/* A made-up machine: a folder that temp_tree_done removes. */
 struct temp_tree {
 	char path[64];
 };
@@ -45,7 +45,7 @@ static inline void temp_tree_new(struct temp_tree *t)
 	assert_non_null(mkdtemp(t->path));
 }
 
-/* Writes a file, in place where there is one: who holds it open sees the new text. */
+/* Writes a file, in place if it exists: open descriptors see the new text. */
 static inline void temp_tree_put(const struct temp_tree *t, const char *file, const char *text)
 {
 	char path[512];
@@ -84,7 +84,7 @@ static inline void temp_tree_done(const struct temp_tree *t)
 	assert_int_equal(nftw(t->path, temp_tree_unlink, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* The last reading of that metric and id; NULL if there is none. */
+/* The last value of that metric and id; NULL: none. */
 static inline const struct reading *find_reading(const struct framebuf *b, enum metric metric, uint32_t id)
 {
 	const struct reading *found = NULL;
@@ -117,7 +117,7 @@ static inline void check_unknown(const struct framebuf *b, enum metric metric)
 		fail_msg("%s: %s, unknown expected", metrics[metric].name, r ? "a value" : "no reading");
 }
 
-/* What a source's probe told, by metric. */
+/* The results of a source's probe, by metric. */
 struct probes {
 	bool told[METRIC_COUNT];
 	struct source_probe of[METRIC_COUNT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A watch with rules, the frames that it is shown, and what it raises.
+ * A watch with rules, the frames it gets, and the alerts it raises.
  */
 #pragma once
 

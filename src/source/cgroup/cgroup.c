@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel charges to the job's cgroup. Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst,
- * cgroup-v1/cpuacct.rst. Which numbers, from which file, is the tables' matter.
+ * The memory and CPU time that the kernel charges to the job's cgroup.
+ * Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, cgroup-v1/cpuacct.rst. The tables
+ * below say which metric is in which file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,45 +28,46 @@ static const struct source_group groups[] = {
 	{ .name = "memory" },
 	{ .name = "detail", .period_ns = 1000000000 },
 	{ .name = "events", .period_ns = 1000000000, .for_all = true },
-	{ .name = "quota", .period_ns = 1000000000, .for_all = true }, /* who is in the group is held back with it */
+	/* all processes in the group are throttled together */
+	{ .name = "quota", .period_ns = 1000000000, .for_all = true },
 };
 
-/* One metric of a group. Rows with the same file stand together: it is read once for all of them. */
+/* One metric of a group. Rows of the same file are adjacent: the file is read once for all of them. */
 struct row {
 	enum metric metric;
 	enum cgroup_hierarchy hierarchy;
 	unsigned group;
-	const char *file, *other_file; /* other_file: taken where file is not there; NULL if there is none */
-	const char *key;               /* NULL: the file is the number */
+	const char *file, *other_file; /* other_file: used if file does not exist; NULL: none */
+	const char *key;               /* NULL: the file is a single number */
 	uint64_t scale;
 	const char *how, *missing, *remedy;
 };
 
-#define NO_TWIN "no cpuacct group has just these processes"
+#define NO_TWIN "no cpuacct group has exactly these processes"
 
 static const struct row rows_v2[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_UNIFIED, MEMORY, "memory.current", NULL, NULL, 1, "cgroup v2 memory.current",
-		"the memory controller is not enabled for this group", "enable it in the group above" },
+		"the memory controller is not enabled for this group", "enable it in the parent group" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_UNIFIED, MEMORY, "memory.peak", NULL, NULL, 1,
-		"cgroup v2 memory.peak, once it is of this run", "no memory.peak", "Linux 5.19 or newer" },
+		"cgroup v2 memory.peak, once it belongs to this run", "no memory.peak", "Linux 5.19 or newer" },
 	{ M_JOB_CGROUP_ANON, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "anon", 1, "cgroup v2 memory.stat anon",
 		"the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_FILE, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "file", 1, "cgroup v2 memory.stat file",
 		"the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_KERNEL, CGROUP_UNIFIED, DETAIL, "memory.stat", NULL, "kernel", 1,
-		"cgroup v2 memory.stat kernel", "memory.stat has no line for it", "Linux 5.18 or newer" },
+		"cgroup v2 memory.stat kernel", "memory.stat has no such line", "Linux 5.18 or newer" },
 	{ M_JOB_OOM_KILLS, CGROUP_UNIFIED, EVENTS, "memory.events", "memory.events.local", "oom_kill", 1,
 		"cgroup v2 memory.events oom_kill", "the memory controller is not enabled for this group", "" },
 	{ M_JOB_CGROUP_CPU, CGROUP_UNIFIED, DETAIL, "cpu.stat", NULL, "usage_usec", 1000,
 		"cgroup v2 cpu.stat usage_usec", "no cpu.stat", "Linux 4.15 or newer" },
 };
 
-/* total_*: with the groups below. memory.oom_control counts the kills in this group alone; so does the kernel. */
+/* total_* include the groups below. memory.oom_control counts the kills in this group alone. */
 static const struct row rows_v1[] = {
 	{ M_JOB_CGROUP_MEM, CGROUP_MEMORY, MEMORY, "memory.usage_in_bytes", NULL, NULL, 1,
 		"cgroup v1 memory.usage_in_bytes", "no memory.usage_in_bytes", "" },
 	{ M_JOB_CGROUP_PEAK, CGROUP_MEMORY, MEMORY, "memory.max_usage_in_bytes", NULL, NULL, 1,
-		"cgroup v1 memory.max_usage_in_bytes, once it is of this run", "no memory.max_usage_in_bytes", "" },
+		"cgroup v1 memory.max_usage_in_bytes, once it belongs to this run", "no memory.max_usage_in_bytes", "" },
 	{ M_JOB_CGROUP_ANON, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_rss", 1,
 		"cgroup v1 memory.stat total_rss", "no memory.stat", "" },
 	{ M_JOB_CGROUP_FILE, CGROUP_MEMORY, DETAIL, "memory.stat", NULL, "total_cache", 1,
@@ -80,15 +82,15 @@ static const struct row rows_v1[] = {
 };
 
 #define NO_CPU_V2 "the cpu controller is not enabled for this group"
-#define NO_CPU_V1 "no cpu group has just these processes, and none of its own is known"
+#define NO_CPU_V1 "no cpu group has exactly these processes, and the group's own is not known"
 
 static const struct row quota_v2[] = {
 	{ M_JOB_CGROUP_THROTTLED, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "throttled_usec", 1000,
-		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the group above" },
+		"cgroup v2 cpu.stat throttled_usec", NO_CPU_V2, "enable it in the parent group" },
 	{ M_JOB_CGROUP_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_periods", 1, "cgroup v2 cpu.stat nr_periods",
-		NO_CPU_V2, "enable it in the group above" },
+		NO_CPU_V2, "enable it in the parent group" },
 	{ M_JOB_CGROUP_HELD_PERIODS, CGROUP_UNIFIED, QUOTA, "cpu.stat", NULL, "nr_throttled", 1,
-		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the group above" },
+		"cgroup v2 cpu.stat nr_throttled", NO_CPU_V2, "enable it in the parent group" },
 };
 
 static const struct row quota_v1[] = {
@@ -110,17 +112,19 @@ _Static_assert(LENGTH(rows_v1) == LENGTH(rows_v2), "the same metrics in both");
 _Static_assert(LENGTH(quota_v1) == LENGTH(quota_v2), "likewise");
 
 struct source {
-	const struct row *rows[ROWS]; /* what is charged, and the quota, which may be in another hierarchy */
-	int fds[ROWS];         /* -1: could not be opened; of rows with the same file the first has it */
-	int errors[ROWS];      /* 0, or why it cannot be read */
-	bool peak_is_ours;     /* nothing before this run is in the mark */
-	int64_t peak_before;   /* the mark when it was first read */
+	const struct row *rows[ROWS]; /* rows of the charged group, then the quota's, which may be
+	                               * in another hierarchy */
+	int fds[ROWS];         /* -1: could not be opened; of rows with the same file, the first one
+	                        * has the descriptor */
+	int errors[ROWS];      /* 0, or why the file cannot be read */
+	bool peak_is_ours;     /* the peak contains nothing from before this run */
+	int64_t peak_before;   /* the peak at its first read */
 	struct teller teller;
 };
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
 
-/* The group that has the quota may be another than the one that is charged: each reads its own cpu.stat. */
+/* The group with the quota may differ from the charged one: each has a cpu.stat of its own. */
 static bool shares_file(const struct source *s, size_t i)
 {
 	const struct row *row = s->rows[i], *before = i > 0 ? s->rows[i - 1] : NULL;
@@ -129,7 +133,7 @@ static bool shares_file(const struct source *s, size_t i)
 	       strcmp(row->file, before->file) == 0;
 }
 
-/* The folders that the rows' files lie in; -errno where there is none. */
+/* The folders of the rows' files; -errno: not available. */
 struct dirs {
 	int fd[CGROUP_HIERARCHIES];
 	int quota;
@@ -153,17 +157,17 @@ static int open_twin(const struct source_env *env, const struct cgroup_mounts *m
 	return r < 0 ? r : cgroup_open_dir(env->root, &mounts->of[hierarchy], twin);
 }
 
-/* Where it is not known which group's quota holds the job back, it is that of the group which is charged. */
+/* If the group whose quota throttles the job is unknown, the charged group is used. */
 static int open_quota(const struct source_env *env, const struct cgroup_mounts *mounts, enum cgroup_hierarchy charging)
 {
-	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const enum cgroup_hierarchy hierarchy = cgroup_with_quota(mounts);
 	const char *path = env->cgroup_cpu && env->cgroup_cpu[0] ? env->cgroup_cpu : charging == hierarchy ? env->cgroup
 													   : NULL;
 
 	return path ? cgroup_open_dir(env->root, &mounts->of[hierarchy], path) : open_twin(env, mounts, hierarchy);
 }
 
-/* Returns 0 if the group that charges memory was found, or -errno; in *ret, then, which rows there are. */
+/* Returns 0 if the group that charges memory was found, or -errno; *ret then says which rows exist. */
 static int open_dirs(const struct source_env *env, struct dirs *dirs, struct source *ret)
 {
 	struct cgroup_mounts mounts;
@@ -177,7 +181,7 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, struct sou
 		return r;
 	const enum cgroup_hierarchy charging = cgroup_charging(&mounts);
 	const struct row *charged = charging == CGROUP_UNIFIED ? rows_v2 : rows_v1;
-	const struct row *quota = cgroup_holding_back(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
+	const struct row *quota = cgroup_with_quota(&mounts) == CGROUP_UNIFIED ? quota_v2 : quota_v1;
 
 	for (size_t i = 0; i < ROWS; i++)
 		ret->rows[i] = i < CHARGED ? &charged[i] : &quota[i - CHARGED];
@@ -190,8 +194,8 @@ static int open_dirs(const struct source_env *env, struct dirs *dirs, struct sou
 	return 0;
 }
 
-/* Since Linux 6.12 a write to memory.peak begins the mark anew for this descriptor and for nobody else. Returns the
- * descriptor, or -errno where the kernel is older or the file not ours to write. */
+/* Since Linux 6.12 a write to memory.peak resets the peak for this descriptor alone. Returns the
+ * descriptor, or -errno if the kernel is older or the file is not writable. */
 static int open_own_peak(int dir, const char *file)
 {
 	autoclose int fd = openat(dir, file, O_RDWR | O_CLOEXEC);
@@ -245,7 +249,7 @@ static struct maybe row_value(const struct row *row, const char *text)
 	return maybe_count(r, value, row->scale);
 }
 
-/* A mark from before this run says nothing about it until it rises. */
+/* A peak from before this run is not the run's until it rises. */
 static struct maybe own_peak(const struct source *s, struct maybe mark)
 {
 	return mark.known && (s->peak_is_ours || mark.value > s->peak_before) ? mark : UNKNOWN;
@@ -260,12 +264,12 @@ static void tell_row(struct source *s, size_t i, const char *text, struct frameb
 	teller_tell(&s->teller, out, s->rows[i]->metric, value);
 }
 
-static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
+static int cgroup_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
-	char text[8192]; /* memory.stat has some 2 KiB today */
+	char text[8192]; /* memory.stat is about 2 KiB today */
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!(s->rows[i]->group & what))
+		if (!(s->rows[i]->group & group_mask))
 			continue;
 		if (!shares_file(s, i)) {
 			ssize_t n = s->fds[i] < 0 ? s->fds[i] : smallfile_pread(s->fds[i], text, sizeof(text));
@@ -280,7 +284,7 @@ static int cgroup_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-/* The value of a metric now, aside from the ticks. */
+/* The current value of a metric, outside the samples. */
 static struct maybe peek(const struct source *s, enum metric metric)
 {
 	char text[64];
@@ -293,9 +297,9 @@ static struct maybe peek(const struct source *s, enum metric metric)
 	return UNKNOWN;
 }
 
-/* The mark is of this run from the start where it was begun anew, and where the group holds as much as it ever did:
- * one just made, for example. The mark is read first: it cannot rise unseen in between. */
-static void judge_peak(struct source *s)
+/* The peak belongs to this run from its start if it was reset, or if current use equals it, for
+ * example in a new group. The peak is read first, so that a rise in between is not missed. */
+static void check_peak(struct source *s)
 {
 	struct maybe mark = peek(s, M_JOB_CGROUP_PEAK), now = peek(s, M_JOB_CGROUP_MEM);
 
@@ -338,14 +342,14 @@ static int cgroup_open(const struct source_env *env, struct source **ret, struct
 	dirs_done(&dirs);
 	if (!any) {
 		cgroup_close(s);
-		return err_set(err, -ENOENT, "cgroup %s: none of its files can be read", env->cgroup);
+		return err_set(err, -ENOENT, "cgroup %s: no file of it can be read", env->cgroup);
 	}
-	judge_peak(s);
+	check_peak(s);
 	*ret = s;
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
 static bool was_known(const struct framebuf *out, enum metric metric)
 {
@@ -362,25 +366,26 @@ static void explain(int error, const struct row *row, struct source_probe *ret)
 	ret->remedy = row->remedy;
 	if (error == -EACCES || error == -EPERM) {
 		ret->why_not = "no permission to read it";
-		ret->remedy = "a container may mask it: run outside of it";
+		ret->remedy = "a container may mask it: run hiwater outside the container";
 	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
-		ret->why_not = "its file cannot be read";
+		ret->why_not = "the file cannot be read";
 		ret->remedy = "";
 	}
 }
 
 #define FIRST_PROCESS "hiwater as the first process of a container or of a Slurm step"
 
-/* What gives the job a cgroup to itself; of a captured machine nobody knows who asks. */
+/* How to give the job a cgroup of its own. On a captured machine the caller's permissions are
+ * unknown. */
 static const char *own_group(const struct root *root)
 {
 	if (!root->live || cgroup_may_make(root))
 		return "--cgroup=new, or " FIRST_PROCESS;
-	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone is refused here), or " FIRST_PROCESS;
+	return CGROUP_DELEGATED " hiwater run --cgroup=new (--cgroup=new alone has no permission here), or " FIRST_PROCESS;
 }
 
-static void tell_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
-	source_prober *tell, void *ctx)
+static void report_row_probe(const struct source *s, size_t i, const struct source_env *env, const struct framebuf *out,
+	source_prober *report, void *ctx)
 {
 	const struct row *row = s->rows[i];
 	struct source_probe probe = {
@@ -391,18 +396,18 @@ static void tell_row_probe(const struct source *s, size_t i, const struct source
 		.remedy = "",
 	};
 
-	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown now only says that it did not rise yet */
+	if (row->metric == M_JOB_CGROUP_PEAK) /* unknown only means that it has not risen yet */
 		probe.available = s->errors[i] == 0;
 	if (env->cgroup_shared && !(row->group & (EVENTS | QUOTA))) {
 		probe.available = false;
-		probe.why_not = "other processes are in this cgroup, and would be counted";
+		probe.why_not = "other processes are in this cgroup and would be included";
 		probe.remedy = own_group(env->root);
 	} else if (!probe.available)
 		explain(s->errors[i], row, &probe);
-	tell(ctx, &probe);
+	report(ctx, &probe);
 }
 
-static void cgroup_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void cgroup_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -410,18 +415,18 @@ static void cgroup_probe(const struct source_env *env, source_prober *tell, void
 	if (cgroup_open(env, &s, NULL) == 0) {
 		(void) cgroup_read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out);
 		for (size_t i = 0; i < ROWS; i++)
-			tell_row_probe(s, i, env, &out, tell, ctx);
+			report_row_probe(s, i, env, &out, report, ctx);
 	} else {
 		for (size_t i = 0; i < ROWS; i++) {
 			const struct row *row = i < CHARGED ? &rows_v2[i] : &quota_v2[i - CHARGED];
 			struct source_probe probe = {
 				.metric = row->metric,
 				.how = row->how,
-				.why_not = "no cgroup that charges memory, or none of its files can be read",
+				.why_not = "no cgroup with memory accounting, or no file of it can be read",
 				.remedy = own_group(env->root),
 			};
 
-			tell(ctx, &probe);
+			report(ctx, &probe);
 		}
 	}
 	framebuf_done(&out);

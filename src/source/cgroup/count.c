@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many are in a group of v1: its lists leave out who is of a pid namespace that this one does not see, where v2 writes
- * 0. cgroupstats counts them all (include/uapi/linux/cgroupstats.h, kernel/taskstats.c); nobody needs rights for it.
+ * The number of tasks in a v1 group. Its lists omit processes of pid namespaces that this one
+ * cannot see, where v2 writes 0. cgroupstats counts all of them (include/uapi/linux/cgroupstats.h,
+ * kernel/taskstats.c) and needs no privileges.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -17,8 +18,9 @@
 
 enum {
 	COUNT_GET = 4,   /* command */
-	COUNT_FD = 1,    /* its attribute */
-	COUNT_STATS = 1, /* of the answer: u64 each of who sleeps, runs, is stopped, waits uninterruptibly, waits for I/O */
+	COUNT_FD = 1,    /* attribute of the command */
+	COUNT_STATS = 1, /* attribute of the answer: five u64, tasks that sleep, run, are stopped,
+	                  * wait uninterruptibly, wait for I/O */
 	COUNT_STATES = 5,
 };
 
@@ -26,8 +28,9 @@ struct answer {
 	_Alignas(struct nlmsghdr) char bytes[4096];
 };
 
-/* One request with one attribute. Returns the bytes behind the generic header of its answer, *ret_text, or -errno. */
-static ssize_t ask(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
+/* Sends one request with one attribute. Returns the size of the answer behind its generic header,
+ * *ret_text, or -errno. */
+static ssize_t send_request(int fd, const struct genlmsghdr *genl, uint16_t type, struct nlattr attr, const void *value,
 	struct answer *answer, const char **ret_text)
 {
 	struct {
@@ -48,7 +51,8 @@ static ssize_t ask(int fd, const struct genlmsghdr *genl, uint16_t type, struct 
 	request.head.nlmsg_len = (uint32_t) (NLMSG_HDRLEN + GENL_HDRLEN + NLA_ALIGN(attr.nla_len));
 	if (send(fd, &request, request.head.nlmsg_len, 0) < 0)
 		return -errno;
-	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT); /* it is there when the request returns */
+	/* the answer is queued before the request returns */
+	n = recv(fd, answer->bytes, sizeof(answer->bytes), MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
 	if ((size_t) n < NLMSG_HDRLEN + GENL_HDRLEN || head->nlmsg_len > (size_t) n || head->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
@@ -65,7 +69,7 @@ static int family_of(int fd, struct answer *answer, uint16_t *ret)
 	static const char name[] = "TASKSTATS";
 	const char *text, *id;
 	size_t size;
-	ssize_t n = ask(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 }, GENL_ID_CTRL,
+	ssize_t n = send_request(fd, &(struct genlmsghdr) { .cmd = CTRL_CMD_GETFAMILY, .version = 1 }, GENL_ID_CTRL,
 		(struct nlattr) { NLA_HDRLEN + sizeof(name), CTRL_ATTR_FAMILY_NAME }, name, answer, &text);
 
 	if (n < 0)
@@ -93,7 +97,7 @@ ssize_t cgroup_count(int dir)
 		return -errno;
 	n = family_of(fd, &answer, &family);
 	if (n == 0)
-		n = ask(fd, &(struct genlmsghdr) { .cmd = COUNT_GET, .version = 1 }, family,
+		n = send_request(fd, &(struct genlmsghdr) { .cmd = COUNT_GET, .version = 1 }, family,
 			(struct nlattr) { NLA_HDRLEN + sizeof(group), COUNT_FD }, &group, &answer, &text);
 	if (n < 0)
 		return n;

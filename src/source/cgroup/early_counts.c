@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel has counted before there is a job whose sources could read it.
+ * Kernel counters read before the job starts, when no source is open yet.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static struct vmstat of_machine(const struct root *root)
 	return v;
 }
 
-/* The same files and words as in the tables of cgroup.c. */
+/* The same files and keys as in the tables of cgroup.c. */
 static struct maybe of_group(const struct root *root, const struct cgroup_mount *mount, bool v2, const char *path)
 {
 	autoclose int dir = cgroup_open_dir(root, mount, path);

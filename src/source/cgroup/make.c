@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A cgroup of the job's own (--cgroup=new), and its removal.
+ * Creates and removes a cgroup for one job (--cgroup=new).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include "base/smallfile.h"
 #include "source/cgroup/path.h"
 
-/* Only groups with such a name are ever removed. */
+/* Only groups whose name begins like this are ever removed. */
 #define NAME_PREFIX "hiwater-"
 
 static const char remedy[] = "start it in a delegated group, for example with " CGROUP_DELEGATED;
 
-/* Is word among the words of a cgroup file? */
+/* Whether a cgroup file contains word. */
 static bool lists_word(int dir, const char *file, const char *word)
 {
 	char text[512];
@@ -39,7 +39,7 @@ static bool lists_word(int dir, const char *file, const char *word)
 	return false;
 }
 
-/* The folder above: "/a/b" becomes "/a", "/a" becomes "/". False at the top. */
+/* Strips the last component: "/a/b" becomes "/a", "/a" becomes "/". False at the top. */
 static bool path_up(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -50,7 +50,7 @@ static bool path_up(char *path)
 	return true;
 }
 
-/* May the job leave this group for one beside it without escaping a limit? */
+/* Whether a sibling of this group escapes no limit. */
 static bool is_unlimited(int dir)
 {
 	char text[64];
@@ -60,9 +60,10 @@ static bool is_unlimited(int dir)
 	return smallfile_read(dir, "cpu.max", text, sizeof(text)) <= 0 || strncmp(text, "max ", 4) == 0;
 }
 
-/* Where a v2 group that charges memory can be made: below this process's group if that hands the memory controller
- * down. A group with processes in it may not (the "no internal process" rule), so else beside it, as long as that
- * escapes no limit (else -EDQUOT). Changes path. Returns the parent's folder or -errno. */
+/* Finds the folder for a new v2 group: below this process's group if that delegates the memory
+ * controller. A group that contains processes cannot delegate (the "no internal process" rule);
+ * then beside it, provided that this escapes no limit (else -EDQUOT). Updates path. Returns the
+ * parent's folder or -errno. */
 static int find_v2_parent(const struct root *root, const struct cgroup_mount *mount, char *path)
 {
 	autoclose int own = cgroup_open_dir(root, mount, path);
@@ -91,8 +92,9 @@ static bool is_made_name(const char *name)
 	       parse_u64(&name, &number) == 0 && *name == '\0';
 }
 
-/* Groups of recorders that were killed. Each has its group's folder locked while it lives, in whatever pid namespace, so who
- * gets the lock is alone; where some of the job still live in it, the kernel keeps the group. */
+/* Removes groups left by killed recorders. A live recorder has its group's folder locked, in
+ * whatever pid namespace, so a group whose lock is free is abandoned; the kernel keeps groups that
+ * still contain processes. */
 static void remove_abandoned(int parent)
 {
 	const int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -109,8 +111,8 @@ static void remove_abandoned(int parent)
 	}
 }
 
-/* Returns a descriptor that has the group locked as long as it is open, or -errno: -ENOENT where another run took it for
- * abandoned before it was. */
+/* Returns a descriptor that keeps the group locked while it is open, or -errno; -ENOENT: another
+ * run considered the group abandoned before it was locked, and removed it. */
 static int open_locked(int parent, const char *name)
 {
 	autoclose int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +124,8 @@ static int open_locked(int parent, const char *name)
 	return fstatat(parent, name, &st, 0) < 0 ? -errno : take_fd(dir);
 }
 
-/* Makes a folder with a name that is not taken and appends it to path. Returns a descriptor of it or -errno. */
+/* Creates a folder with an unused name and appends the name to path. Returns its descriptor or
+ * -errno. */
 static int make_child(int parent, char *path, size_t size)
 {
 	char name[64];
@@ -151,7 +154,7 @@ static int make_child(int parent, char *path, size_t size)
 	return -EEXIST;
 }
 
-/* Returns the folder that a new group would lie in, its path in path, or -errno. */
+/* Returns the folder for a new group, with its path in path, or -errno. */
 static int find_parent(const struct root *root, char path[CGROUP_PATH])
 {
 	struct cgroup_mounts mounts;
@@ -169,7 +172,7 @@ static int find_parent(const struct root *root, char path[CGROUP_PATH])
 	return v2 ? find_v2_parent(root, mount, path) : cgroup_open_dir(root, mount, path);
 }
 
-/* Returns the new group's folder, its path in path, or -errno. */
+/* Returns the new group's folder, with its path in path, or -errno. */
 static int make_group(const struct root *root, char path[CGROUP_PATH])
 {
 	autoclose int parent = find_parent(root, path);
@@ -188,19 +191,19 @@ bool cgroup_may_make(const struct root *root)
 	return parent >= 0 && faccessat(parent, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* What a failure of make_group means. */
+/* Translates an error of make_group. */
 static int explain(int error, struct err *err)
 {
 	if (error == -ENOENT)
-		return err_set(err, error, "--cgroup=new: this machine shows no cgroups");
+		return err_set(err, error, "--cgroup=new: no cgroup hierarchy is mounted on this machine");
 	if (error == -EOPNOTSUPP)
-		return err_set(err, error, "--cgroup=new: this group does not hand the memory controller down: %s", remedy);
+		return err_set(err, error, "--cgroup=new: this group does not delegate the memory controller: %s", remedy);
 	if (error == -EDQUOT)
-		return err_set(err, error, "--cgroup=new: this group has a limit that a group beside it would escape: "
-					   "set it on the group above");
+		return err_set(err, error, "--cgroup=new: this group has a limit that a new sibling group would escape: "
+					   "set the limit on the parent group");
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
-		return err_set(err, error, "--cgroup=new: no permission to make a group: %s", remedy);
-	return err_set(err, error, "--cgroup=new: cannot make a group: %s", strerror(-error));
+		return err_set(err, error, "--cgroup=new: no permission to create a group: %s", remedy);
+	return err_set(err, error, "--cgroup=new: cannot create a group: %s", strerror(-error));
 }
 
 int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_procs, int *ret_dir, struct err *err)
@@ -208,7 +211,7 @@ int cgroup_make(const struct root *root, char *ret_path, size_t size, int *ret_p
 	char path[CGROUP_PATH];
 
 	if (!root->live)
-		return err_set(err, -EROFS, "--cgroup=new: a captured machine starts no jobs");
+		return err_set(err, -EROFS, "--cgroup=new: jobs cannot be started on a captured machine");
 	autoclose int dir = make_group(root, path);
 
 	if (dir < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cgroup of a process and the limits in force there.
+ * The cgroup of a process and the limits that apply to it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 /* v1 writes "no limit" as the largest multiple of the page size (PAGE_COUNTER_MAX). */
 #define NO_MACHINE_HAS ((uint64_t) 1 << 60)
 
-/* A whole line that is one number. */
+/* Parses a line that is one number and nothing else. */
 static int line_number(const char *text, uint64_t *ret)
 {
 	uint64_t value;
@@ -86,7 +86,8 @@ static struct maybe cpu_v1(int dir)
 	if (smallfile_read(dir, "cpu.cfs_quota_us", quota_text, sizeof(quota_text)) < 0 ||
 		smallfile_read(dir, "cpu.cfs_period_us", period_text, sizeof(period_text)) < 0)
 		return UNKNOWN;
-	if (line_number(quota_text, &quota) < 0 || line_number(period_text, &period) < 0) /* quota -1: none */
+	/* quota -1: none */
+	if (line_number(quota_text, &quota) < 0 || line_number(period_text, &period) < 0)
 		return UNKNOWN;
 	return cpu_ppm(quota, period);
 }
@@ -100,8 +101,8 @@ static struct maybe cpu_v2(int dir)
 	return cgroup_cpu_max_parse(text);
 }
 
-/* The smallest limit from the group up to the top of what is mounted, and the group nearest to it that has it: path itself
- * where there is none. ret_at may be NULL. */
+/* The smallest limit from the group up to the top of the mount, and the nearest group that has it:
+ * path itself if none has a limit. ret_at may be NULL. */
 static struct maybe smallest(const struct root *root, const struct cgroup_mount *mount, const char *path,
 	struct maybe (*read_limit)(int dir), char *ret_at)
 {
@@ -125,7 +126,8 @@ static struct maybe smallest(const struct root *root, const struct cgroup_mount 
 	}
 }
 
-/* The v1 kernel's own view of the smallest limit, which also knows of groups above a container's mount. */
+/* The kernel's own view of the smallest limit on v1, which includes groups above a container's
+ * mount. */
 static struct maybe hierarchical_limit(const struct root *root, const struct cgroup_mount *mount, const char *path)
 {
 	autoclose int dir = cgroup_open_dir(root, mount, path);
@@ -139,7 +141,7 @@ static struct maybe hierarchical_limit(const struct root *root, const struct cgr
 	return value > NO_MACHINE_HAS ? UNKNOWN : maybe_count(r, value, 1);
 }
 
-/* v1 takes a limit of any size; one that the memory cannot reach limits nothing. */
+/* v1 accepts a limit of any size; one above the machine's memory has no effect. */
 static struct maybe below_memory(const struct root *root, struct maybe limit)
 {
 	char text[4096];
@@ -162,7 +164,7 @@ static struct maybe memory_limit(const struct root *root, const struct cgroup_mo
 static struct maybe cpu_limit(const struct root *root, const struct cgroup_mounts *mounts, const char *text,
 	char ret_at[CGROUP_PATH])
 {
-	const enum cgroup_hierarchy hierarchy = cgroup_holding_back(mounts);
+	const enum cgroup_hierarchy hierarchy = cgroup_with_quota(mounts);
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
 	struct cgroup_line line;
 	char path[CGROUP_PATH];
@@ -175,9 +177,10 @@ static struct maybe cpu_limit(const struct root *root, const struct cgroup_mount
 
 /* ---- the group of a process --------------------------------------------------------------------------------------- */
 
-/* The path of the hierarchy that charges memory tells first. A batch system's or an engine's name may stand in another
- * one alone (Slurm without memory limits makes groups for devices or cpusets only), and in a container that sees itself
- * as "/" in the folder that was mounted. systemd has a tree of its own beside everyone's: there its name says nothing. */
+/* The path in the hierarchy that charges memory decides first. A batch system's or engine's name
+ * may appear only in another hierarchy (Slurm without memory limits creates groups only for devices
+ * or cpusets), and for a container that sees itself as "/" only in the mounted folder. systemd also
+ * has a named hierarchy of its own: there its name proves nothing. */
 static const char *find_scheduler(const char *text, const struct cgroup_line *charging,
 	const struct cgroup_mount *mount)
 {
@@ -238,7 +241,8 @@ int cgroup_of(const struct root *root, pid_t pid, struct cgroup_facts *ret)
 	return r;
 }
 
-/* v1 has another tree for processors, in which this group may have any place: nothing is said of a quota there. */
+/* On v1 the cpu hierarchy is separate and this group's place in it is unknown, so no quota is
+ * reported. */
 int cgroup_at(const struct root *root, const char *path, struct cgroup_facts *ret)
 {
 	struct cgroup_mounts mounts;

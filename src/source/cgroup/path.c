@@ -11,7 +11,7 @@
 #include "base/longfile.h"
 #include "base/parse.h"
 
-/* The controller that makes a v1 hierarchy the one meant. */
+/* The controllers by which each v1 hierarchy is recognized. */
 static const char *const controllers[] = {
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_CPU] = "cpu",
@@ -20,7 +20,7 @@ static const char *const controllers[] = {
 
 /* ---- mounts ------------------------------------------------------------------------------------------------------- */
 
-static void take_mount(struct cgroup_mount *to, const struct mount *mount)
+static void parse_mount(struct cgroup_mount *to, const struct mount *mount)
 {
 	if (to->found || mount->point[0] != '/')
 		return;
@@ -36,17 +36,17 @@ void cgroup_mounts_parse(const char *mountinfo, struct cgroup_mounts *ret)
 	memset(ret, 0, sizeof(*ret));
 	while (mountinfo_next(&mountinfo, &mount)) {
 		if (strcmp(mount.type, "cgroup2") == 0)
-			take_mount(&ret->of[CGROUP_UNIFIED], &mount);
+			parse_mount(&ret->of[CGROUP_UNIFIED], &mount);
 		if (strcmp(mount.type, "cgroup") != 0)
 			continue;
 		for (int i = 0; i < CGROUP_UNIFIED; i++) {
 			if (mount_has_option(&mount, controllers[i]))
-				take_mount(&ret->of[i], &mount);
+				parse_mount(&ret->of[i], &mount);
 		}
 	}
 }
 
-/* Where systemd and cgroupfs-mount put them; the first that exists is taken. */
+/* The mount points of systemd and cgroupfs-mount; the first that exists is used. */
 static void usual_mounts(const struct root *root, struct cgroup_mounts *ret)
 {
 	static const struct {
@@ -80,7 +80,7 @@ enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts)
 	return mounts->of[CGROUP_UNIFIED].found ? CGROUP_UNIFIED : CGROUP_HIERARCHIES;
 }
 
-enum cgroup_hierarchy cgroup_holding_back(const struct cgroup_mounts *mounts)
+enum cgroup_hierarchy cgroup_with_quota(const struct cgroup_mounts *mounts)
 {
 	return mounts->of[CGROUP_CPU].found ? CGROUP_CPU : CGROUP_UNIFIED;
 }
@@ -102,8 +102,8 @@ int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret)
 
 /* ---- lines of procfs cgroup --------------------------------------------------------------------------------------- */
 
-/* "4:cpu,cpuacct:/a:b": the path may hold colons, the controllers may not. */
-static bool take_line(const char *p, struct cgroup_line *ret)
+/* "4:cpu,cpuacct:/a:b": the path may contain colons, the controllers may not. */
+static bool line_parse(const char *p, struct cgroup_line *ret)
 {
 	uint64_t number;
 
@@ -122,7 +122,7 @@ static bool take_line(const char *p, struct cgroup_line *ret)
 bool cgroup_line_next(const char **p, struct cgroup_line *ret)
 {
 	for (const char *line; (line = parse_next_line(p));) {
-		if (take_line(line, ret))
+		if (line_parse(line, ret))
 			return true;
 	}
 	return false;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a process's cgroups are: procfs cgroup lines, the mounts of the hierarchies, paths below them. For the files
- * cgroup*.c alone. Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cgroups.rst, cgroups(7).
+ * Locates a process's cgroups: lines of procfs cgroup, the mounts of the hierarchies, paths below
+ * them. For the files of this folder only. Documentation/admin-guide/cgroup-v2.rst,
+ * cgroup-v1/cgroups.rst, cgroups(7).
  */
 #pragma once
 
-/* What gives a user's command a group below which it may make others. */
+/* Runs a user's command in a group below which it may create others. */
 #define CGROUP_DELEGATED "systemd-run --user --scope -p Delegate=yes"
 
 #include <stdbool.h>
@@ -29,25 +30,27 @@ enum cgroup_hierarchy {
 struct cgroup_mount {
 	bool found;
 	char point[CGROUP_PATH]; /* below root->top, without a leading '/' */
-	char root[CGROUP_PATH];  /* which group is seen at point: "/" for the whole hierarchy, or namespace */
+	char root[CGROUP_PATH];  /* the group visible at point: "/" for the whole hierarchy, else
+	                          * the namespace's */
 };
 
 struct cgroup_mounts {
 	struct cgroup_mount of[CGROUP_HIERARCHIES];
 };
 
-/* The hierarchies that the text of mountinfo names; the first mount of each. */
+/* Parses the text of mountinfo for hierarchies; the first mount of each. */
 void cgroup_mounts_parse(const char *mountinfo, struct cgroup_mounts *ret);
 
-/* Those of this process; the usual places where mountinfo says nothing. Returns 0 or -ENOENT without any. */
+/* The mounts of this process; the usual places if mountinfo names none. Returns 0, or -ENOENT: no
+ * hierarchy. */
 int cgroup_mounts_read(const struct root *root, struct cgroup_mounts *ret);
 
-/* The hierarchy that charges memory: v1 where the memory controller is mounted there (hybrid machines too), else v2;
- * CGROUP_HIERARCHIES if there is neither. */
+/* The hierarchy that charges memory: v1 if it has the memory controller (hybrid machines too), else
+ * v2; CGROUP_HIERARCHIES: neither. */
 enum cgroup_hierarchy cgroup_charging(const struct cgroup_mounts *mounts);
 
-/* Likewise the one whose CPU quotas hold processes back: v1 where its cpu controller is mounted, else v2. */
-enum cgroup_hierarchy cgroup_holding_back(const struct cgroup_mounts *mounts);
+/* Likewise the hierarchy whose CPU quotas apply: v1 if it has the cpu controller, else v2. */
+enum cgroup_hierarchy cgroup_with_quota(const struct cgroup_mounts *mounts);
 
 /* One line of procfs cgroup: "4:memory:/a/b", "0::/a/b" for v2. */
 struct cgroup_line {
@@ -55,45 +58,46 @@ struct cgroup_line {
 	size_t controllers_len, path_len;
 };
 
-/* Reads the next line that is one. False at the end. */
+/* Parses the next valid line. False at the end. */
 bool cgroup_line_next(const char **p, struct cgroup_line *ret);
 
-/* The line of that hierarchy in the text of procfs cgroup. */
+/* The line of this hierarchy in the text of procfs cgroup. */
 bool cgroup_line_of(const char *text, enum cgroup_hierarchy hierarchy, struct cgroup_line *ret);
 
-/* A group's path (len bytes, as procfs says it) as seen below the mount. Returns 0, -ENOENT where the group is not
- * below it, outside of the namespace ("/../x") or deleted, or -ENAMETOOLONG. */
+/* The path below the mount of a group's path (len bytes, from procfs). Returns 0, -ENOENT if the
+ * group is not below the mount, outside the namespace ("/../x") or deleted, or -ENAMETOOLONG. */
 int cgroup_below(const struct cgroup_mount *mount, const char *path, size_t len, char ret[CGROUP_PATH]);
 
-/* "/a/b" from what a person gave: that, or a folder of the mounted tree; slashes at the end do not matter. Returns 0,
- * -EINVAL for no absolute path, or -ENAMETOOLONG. */
+/* Normalizes a path given by the user, "/a/b" or a folder of the mounted tree; trailing slashes are
+ * ignored. Returns 0, -EINVAL if the path is not absolute, or -ENAMETOOLONG. */
 int cgroup_given(const struct cgroup_mount *mount, const char *path, char ret[CGROUP_PATH]);
 
 /* This process's group in the hierarchy. Returns likewise, or -errno. */
 int cgroup_own_path(const struct root *root, const struct cgroup_mounts *mounts, enum cgroup_hierarchy hierarchy,
 	char ret[CGROUP_PATH]);
 
-/* Opens the folder of the group at path ("/a/b") below the mount. Paths with ".." are refused. Returns a descriptor
- * or -errno. */
+/* Opens the folder of the group at path ("/a/b") below the mount. Rejects paths with "..". Returns
+ * a descriptor or -errno. */
 int cgroup_open_dir(const struct root *root, const struct cgroup_mount *mount, const char *path);
 
 /* cgroup_pids in one hierarchy. */
 ssize_t cgroup_pids_in(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids,
 	size_t n);
 
-/* Tasks in the group of v1 that dir is opened on, of every pid namespace; perhaps a few less. Or -errno. */
+/* The number of tasks in the v1 group open at dir, of every pid namespace; may be slightly low. Or
+ * -errno. */
 ssize_t cgroup_count(int dir);
 
-/* The group of a v1 hierarchy with exactly the same processes, below included, as the memory group at path. Returns 0,
- * -ENOENT if there is none, or -errno. */
+/* The group of a v1 hierarchy with exactly the same processes, including groups below, as the
+ * memory group at path. Returns 0, -ENOENT if there is none, or -errno. */
 int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
 	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH]);
 
-/* "slurm", "kubernetes", ... by the pattern of the path; "" if it has none. Static. */
+/* "slurm", "kubernetes", ... by the pattern of the path; "" if none matches. Static. */
 const char *cgroup_scheduler(const char *path, size_t len);
 
-/* "max" or a v1 limit that no machine reaches is none. */
+/* Unknown for "max" and for a v1 limit that no machine reaches. */
 struct maybe cgroup_limit_parse(const char *text, bool v2);
 
-/* v2 cpu.max, "200000 100000": millionths of a core. */
+/* v2 cpu.max, "200000 100000": in millionths of a core. */
 struct maybe cgroup_cpu_max_parse(const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is in a cgroup.
+ * The processes in a cgroup.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,15 +21,15 @@ enum {
 	MAX_DEPTH = 32
 };
 
-/* The pids found so far: total counts those that did not fit, too. */
+/* The pids found so far; total includes those that did not fit. */
 struct pids {
 	pid_t *list;
 	size_t size, total;
-	bool may_hide; /* lists of v1 leave out who is of a foreign pid namespace */
+	bool may_hide; /* v1 lists omit processes of foreign pid namespaces */
 	struct longfile text;
 };
 
-/* SIZE_MAX: there is no list (v2). */
+/* SIZE_MAX: no list exists (v2). */
 static size_t tasks_listed(int dir, struct pids *pids)
 {
 	size_t n = 0;
@@ -41,8 +41,9 @@ static size_t tasks_listed(int dir, struct pids *pids)
 	return n;
 }
 
-/* Tasks come and go between the looks: hidden is who is more than were listed before and after, each time. Where nobody
- * counts, the lists are believed. */
+/* Whether the group has processes that the lists omit. Tasks come and go between the reads, so a
+ * task is hidden only if the count exceeds both the list before and the list after, each time. If
+ * no count is available, the lists are trusted. */
 static bool hides(int dir, struct pids *pids)
 {
 	enum {
@@ -59,34 +60,35 @@ static bool hides(int dir, struct pids *pids)
 	return true;
 }
 
-static void take(struct pids *pids, pid_t pid)
+static void add_pid(struct pids *pids, pid_t pid)
 {
 	if (pids->total < pids->size)
 		pids->list[pids->total] = pid;
 	pids->total++;
 }
 
-/* One pid a line. 0 stands for a process of a foreign pid namespace: it counts, being a stranger. v1 writes none. */
-static int take_procs(int dir, struct pids *pids)
+/* One pid per line. 0 is a process of a foreign pid namespace: counted, as it is not the job's. v1
+ * never writes 0. */
+static int read_procs(int dir, struct pids *pids)
 {
 	ssize_t n = longfile_read(&pids->text, dir, "cgroup.procs");
 	uint64_t pid;
 
-	if (n == -EOPNOTSUPP) /* a threaded group: its domain's list has them */
+	if (n == -EOPNOTSUPP) /* a threaded group: its processes are in the list of its domain */
 		return 0;
 	if (n < 0)
 		return (int) n;
 	for (const char *p = pids->text.data; parse_u64(&p, &pid) == 0; (void) parse_line(&p))
-		take(pids, (pid_t) pid);
+		add_pid(pids, (pid_t) pid);
 	if (pids->may_hide && hides(dir, pids))
-		take(pids, 0);
+		add_pid(pids, 0);
 	return 0;
 }
 
-/* Takes fd. A group that goes away meanwhile held nobody. */
+/* Closes fd. A group removed meanwhile had no processes. */
 static int walk(int fd, unsigned depth, struct pids *pids)
 {
-	int r = take_procs(fd, pids);
+	int r = read_procs(fd, pids);
 	autoclosedir DIR *dir = fdopendir(fd);
 
 	if (!dir) {
@@ -159,7 +161,7 @@ static int by_pid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The processes of a group, sorted. -EFBIG if there are more than can be compared. */
+/* The processes of a group, sorted. -EFBIG: too many to compare. */
 static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *mount, const char *path, pid_t *pids)
 {
 	ssize_t n = cgroup_pids_in(root, mount, path, pids, TWIN_PIDS);
@@ -171,7 +173,7 @@ static ssize_t sorted_pids(const struct root *root, const struct cgroup_mount *m
 	return n;
 }
 
-/* The path in that hierarchy of one of the processes; that of the memory group where there is none of them. */
+/* The path in that hierarchy of one of the processes; the memory group's path if none is left. */
 static int twin_path(const struct root *root, const struct cgroup_mount *mount, enum cgroup_hierarchy hierarchy,
 	pid_t pid, const char *path, char ret[CGROUP_PATH])
 {
@@ -198,18 +200,19 @@ static bool is_below(const char *path, const char *group)
 	return strncmp(path, group, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Is one of the m in another memory group than that at path, which has n? Who just came or went is not: it has none or this. */
+/* Whether one of the m processes is in another memory group than the one at path, which has n. A
+ * process that just started or ended is not: it is in none or in this one. */
 static bool has_stranger(const struct root *root, const struct cgroup_mounts *mounts, const char *path, const pid_t *pids,
 	size_t n, const pid_t *others, size_t m)
 {
 	enum {
-		ASKED = 8
+		SAMPLED_PIDS = 8
 	};
 	const struct cgroup_mount *mount = &mounts->of[CGROUP_MEMORY];
 	char its[CGROUP_PATH];
 	int asked = 0;
 
-	for (size_t i = 0; i < m && asked < ASKED; i++) {
+	for (size_t i = 0; i < m && asked < SAMPLED_PIDS; i++) {
 		if (bsearch(&others[i], pids, n, sizeof(*pids), by_pid))
 			continue;
 		asked++;
@@ -219,8 +222,9 @@ static bool has_stranger(const struct root *root, const struct cgroup_mounts *mo
 	return false;
 }
 
-/* pids holds two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if it may have, or -errno; -EXDEV: it has none. */
-static int look_for_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
+/* pids has room for two lists of TWIN_PIDS. Returns 1 if the group has a twin, 0 if that is
+ * undecided, or -errno; -EXDEV: it has none. */
+static int find_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
 	enum cgroup_hierarchy hierarchy, pid_t *pids, char ret[CGROUP_PATH])
 {
 	const struct cgroup_mount *mount = &mounts->of[hierarchy];
@@ -241,7 +245,7 @@ static int look_for_twin(const struct root *root, const struct cgroup_mounts *mo
 	return has_stranger(root, mounts, path, pids, (size_t) n, pids + TWIN_PIDS, (size_t) m) ? -EXDEV : 0;
 }
 
-/* Processes come and go between the looks, so a difference is looked at again. */
+/* Processes come and go between the reads, so a difference is checked again. */
 int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, const char *path,
 	enum cgroup_hierarchy hierarchy, char ret[CGROUP_PATH])
 {
@@ -254,7 +258,7 @@ int cgroup_twin(const struct root *root, const struct cgroup_mounts *mounts, con
 	if (!pids)
 		return -ENOMEM;
 	for (int i = 0; i < TWIN_TRIES; i++) {
-		int r = look_for_twin(root, mounts, path, hierarchy, pids, twin);
+		int r = find_twin(root, mounts, path, hierarchy, pids, twin);
 
 		if (r == 1) {
 			memcpy(ret, twin, sizeof(twin));

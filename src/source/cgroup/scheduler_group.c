@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who made a cgroup, by the names that schedulers and container engines give. A pattern is matched against the path's
- * names one by one, beginning at any of them.
+ * Recognizes the scheduler or container engine that created a cgroup by its names. A pattern is
+ * matched against the components of the path one by one, starting at any of them.
  */
 #include <string.h>
 
 #include "source/cgroup/path.h"
 
-/* In a name: '*' is any text, '#' digits, '%' the thirteen characters of a Slurm SLUID, '@' at least twelve
- * hexadecimal digits; everything else is itself. The first row that fits wins. */
+/* In a component: '*' is any text, '#' digits, '%' the thirteen characters of a Slurm SLUID, '@' at
+ * least twelve hexadecimal digits; other characters stand for themselves. The first matching row
+ * wins. */
 static const struct {
 	const char *scheduler, *pattern;
 } rows[] = {
@@ -44,7 +45,7 @@ static size_t span(const char *p, size_t len, const char *set)
 	return n;
 }
 
-/* How many bytes of name the wildcard takes; 0: it does not fit. */
+/* The number of bytes of name that the wildcard matches; 0: no match. */
 static size_t wildcard(char c, const char *name, size_t len)
 {
 	size_t n;
@@ -84,7 +85,7 @@ static bool name_fits(const char *pattern, size_t pattern_len, const char *name,
 	return false;
 }
 
-/* The length of the name at p. */
+/* The length of the component at p. */
 static size_t name_len(const char *p, const char *end)
 {
 	const char *slash = memchr(p, '/', (size_t) (end - p));
@@ -92,7 +93,7 @@ static size_t name_len(const char *p, const char *end)
 	return (size_t) ((slash ? slash : end) - p);
 }
 
-/* Do the names from p on begin with those of pattern? */
+/* Whether the components from p on match pattern. */
 static bool names_fit(const char *pattern, const char *p, const char *end)
 {
 	const char *pattern_end = pattern + strlen(pattern);

@@ -16,8 +16,8 @@
 
 /* ---- one device --------------------------------------------------------------------------------------------------- */
 
-/* The rest of the line that begins with key, cut to size. */
-static void uevent_take(const char *text, const char *key, char *ret, size_t size)
+/* The rest of the line that begins with key, truncated to size. */
+static void uevent_copy(const char *text, const char *key, char *ret, size_t size)
 {
 	const char *p = text;
 
@@ -32,7 +32,7 @@ static void uevent_take(const char *text, const char *key, char *ret, size_t siz
 }
 
 /* "1002:73BF" */
-static void id_take(const char *text, struct drm_card *card)
+static void id_parse(const char *text, struct drm_card *card)
 {
 	uint64_t vendor, device;
 
@@ -43,19 +43,19 @@ static void id_take(const char *text, struct drm_card *card)
 	card->device = (uint32_t) device;
 }
 
-/* device/uevent: "DRIVER=amdgpu\nPCI_ID=1002:73BF\nPCI_SLOT_NAME=0000:03:00.0\n", or of a platform device
- * "DRIVER=panfrost\nOF_FULLNAME=/gpu@ff9a0000\nOF_COMPATIBLE_0=rockchip,rk3399-mali\n". Returns false for what is
- * neither. */
+/* device/uevent: "DRIVER=amdgpu\nPCI_ID=1002:73BF\nPCI_SLOT_NAME=0000:03:00.0\n", or of a platform
+ * device "DRIVER=panfrost\nOF_FULLNAME=/gpu@ff9a0000\nOF_COMPATIBLE_0=rockchip,rk3399-mali\n".
+ * False: neither. */
 static bool uevent_parse(const char *text, struct drm_card *ret)
 {
 	char id[16] = "", node[48] = "";
 
-	uevent_take(text, "DRIVER=", ret->driver, sizeof(ret->driver));
-	uevent_take(text, "PCI_ID=", id, sizeof(id));
-	uevent_take(text, "PCI_SLOT_NAME=", ret->pci, sizeof(ret->pci));
-	uevent_take(text, "OF_FULLNAME=", node, sizeof(node));
-	uevent_take(text, "OF_COMPATIBLE_0=", ret->model, sizeof(ret->model));
-	id_take(id, ret);
+	uevent_copy(text, "DRIVER=", ret->driver, sizeof(ret->driver));
+	uevent_copy(text, "PCI_ID=", id, sizeof(id));
+	uevent_copy(text, "PCI_SLOT_NAME=", ret->pci, sizeof(ret->pci));
+	uevent_copy(text, "OF_FULLNAME=", node, sizeof(node));
+	uevent_copy(text, "OF_COMPATIBLE_0=", ret->model, sizeof(ret->model));
+	id_parse(id, ret);
 	if (ret->driver[0] == '\0' || (ret->pci[0] == '\0' && node[0] == '\0'))
 		return false;
 	const char *slash = strrchr(node, '/');
@@ -104,7 +104,7 @@ void drm_card_lose(struct drm_card *card)
 	}
 }
 
-/* ---- finding them ------------------------------------------------------------------------------------------------- */
+/* ---- scan for devices --------------------------------------------------------------------------------------------- */
 
 enum node {
 	NODE_CARD,
@@ -141,7 +141,7 @@ static struct drm_card *card_of(struct drm_cards *cards, const char *key)
 	return NULL;
 }
 
-/* Adds the device that a node of the class belongs to, or the node to a device that is there. Returns 0 or -errno. */
+/* Adds the device of a node of the class, or adds the node to a known device. Returns 0 or -errno. */
 static int node_add(struct drm_cards *cards, int class_dir, const char *name, enum node node, int32_t number)
 {
 	struct drm_card found = { .card = -1, .render = -1, .dir = -1, .class_dir = -1, .hwmon = -1 };
@@ -193,7 +193,8 @@ static int folder_add(struct drm_cards *cards, const struct root *root, size_t i
 	return r;
 }
 
-/* Moves card to the known ones: a new one at the end, one that was gone where it was. Returns 0 or -errno. */
+/* Moves card to the known ones: a new one to the end, one that returned to its old place. Returns 0
+ * or -errno. */
 static int card_keep(struct drm_cards *cards, struct drm_card *card)
 {
 	struct drm_card *before = card_of(cards, card->key);
@@ -280,11 +281,11 @@ bool drm_card_sleeps(const struct drm_card *card)
 	       is_asleep(status);
 }
 
-bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
+bool drm_gate_may_read(struct drm_gate *gate, const char *status, const char *control, struct maybe delay_ms, bool in_use,
 	uint64_t now_ns)
 {
 	enum {
-		DELAY_MS = 5000, /* where the file does not say; drivers set 1 to 10 s */
+		DELAY_MS = 5000, /* if the file has no value; drivers set 1 to 10 s */
 		DELAY_MAX_MS = 60000
 	};
 
@@ -294,7 +295,8 @@ bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *con
 	}
 	int64_t ms = !delay_ms.known || delay_ms.value > DELAY_MAX_MS ? DELAY_MS : delay_ms.value;
 
-	if (strncmp(control, "auto", 4) != 0 || in_use || ms < 0) { /* a negative delay: it never falls asleep */
+	/* a negative delay: it never goes to sleep */
+	if (strncmp(control, "auto", 4) != 0 || in_use || ms < 0) {
 		gate->opened = false;
 		return true;
 	}
@@ -309,7 +311,7 @@ bool drm_gate_may_ask(struct drm_gate *gate, const char *status, const char *con
 	return true;
 }
 
-bool drm_card_may_ask(struct drm_card *card, bool in_use, uint64_t now_ns)
+bool drm_card_may_read(struct drm_card *card, bool in_use, uint64_t now_ns)
 {
 	char status[32] = "", control[32] = "", delay[32] = "";
 	const char *p = delay;
@@ -317,18 +319,19 @@ bool drm_card_may_ask(struct drm_card *card, bool in_use, uint64_t now_ns)
 
 	if (card->dir < 0)
 		return false;
-	/* These are the PM core's own: reading them wakes nobody. Without them the device does not sleep. */
+	/* These files belong to the PM core: reading them wakes no device. A device without them
+	 * does not sleep. */
 	(void) smallfile_read(card->dir, "power/runtime_status", status, sizeof(status));
 	(void) smallfile_read(card->dir, "power/control", control, sizeof(control));
 	if (strncmp(control, "auto", 4) == 0 && !in_use)
 		(void) smallfile_read(card->dir, "power/autosuspend_delay_ms", delay, sizeof(delay));
-	return drm_gate_may_ask(&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use,
+	return drm_gate_may_read(&card->gate, status, control, parse_i64(&p, &ms) == 0 ? known(ms) : UNKNOWN, in_use,
 		now_ns);
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------- */
 
-/* PCI vendors whose devices have drivers of the DRM. */
+/* PCI vendors whose devices have DRM drivers. */
 static const struct {
 	uint32_t id;
 	const char *name, *shown;
@@ -336,7 +339,7 @@ static const struct {
 	{ 0x1002, "amd", "AMD" },
 	{ 0x8086, "intel", "Intel" },
 	{ 0x10de, "nvidia", "NVIDIA" },
-	{ 0x1022, "amd", "AMD" }, /* its NPUs */
+	{ 0x1022, "amd", "AMD" }, /* NPUs */
 	{ 0x1af4, "", "virtio" },
 };
 

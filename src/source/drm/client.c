@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One client between two looks: how busy it kept the engines, what memory it holds.
+ * One client in one interval: busy time of its engines, and its memory.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- names -------------------------------------------------------------------------------------------------------- */
 
-/* By the beginning of an engine's name; drivers are not told apart. */
+/* By the beginning of an engine's name, for all drivers. */
 static const struct {
 	const char *prefix;
 	enum drm_class of;
@@ -16,10 +16,10 @@ static const struct {
 	{ "enc", DRM_ENCODE },           /* amdgpu: enc, enc_1 */
 	{ "dec", DRM_DECODE },           /* amdgpu */
 	{ "jpeg", DRM_DECODE },          /* amdgpu */
-	{ "video-enhance", DRM_ENCODE }, /* i915: works on frames before they are encoded */
-	{ "vecs", DRM_ENCODE },          /* xe: the same */
-	{ "video", DRM_DECODE },         /* i915: encodes as well */
-	{ "vcs", DRM_DECODE },           /* xe: the same */
+	{ "video-enhance", DRM_ENCODE }, /* i915: processes frames before they are encoded */
+	{ "vecs", DRM_ENCODE },          /* xe: likewise */
+	{ "video", DRM_DECODE },         /* i915: also encodes */
+	{ "vcs", DRM_DECODE },           /* xe: likewise */
 	{ "copy", DRM_COPY },            /* i915 */
 	{ "bcs", DRM_COPY },             /* xe */
 	{ "dma", DRM_COPY },             /* amdgpu */
@@ -40,7 +40,8 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Blocks of addresses and of on-chip memory that amdgpu lists among its regions; no memory that anyone runs out of. */
+/* Address blocks and on-chip memory that amdgpu lists among its regions; they are not memory that
+ * can run out. */
 static bool is_no_memory(const char *region)
 {
 	static const char *const names[] = { "gds", "gws", "oa", "doorbell", "mmioremap" };
@@ -84,7 +85,7 @@ struct maybe drm_rates_busiest(const struct drm_rate *rates, unsigned n, enum dr
 	return busiest.known ? maybe_min(busiest, known(1000000)) : UNKNOWN;
 }
 
-/* part / whole in millionths; 0 where nothing passed. */
+/* part / whole in millionths; 0 if whole is 0. */
 static int64_t share(int64_t part, double whole)
 {
 	double ppm = whole > 0 ? (double) part * 1e6 / whole : 0;
@@ -92,7 +93,7 @@ static int64_t share(int64_t part, double whole)
 	return ppm < 1e12 ? (int64_t) (ppm + 0.5) : 1000000000000;
 }
 
-/* Raises *most to now and returns by how much: what goes back is no work. */
+/* Raises *most to now and returns the difference; a counter that goes back adds nothing. */
 static int64_t rise(int64_t *most, struct maybe now)
 {
 	int64_t before = *most;
@@ -118,8 +119,8 @@ static struct drm_meter *meter_of(struct drm_client *client, const char *name)
 	return meter;
 }
 
-/* The share of the time since the last look in which the engine worked for this client: of cycles that passed where the
- * driver counts them, else of time. False where it does not say. */
+/* The share of the interval in which the engine worked for this client: of elapsed cycles if the
+ * driver counts them, else of time. False if unknown. */
 static bool engine_rate(struct drm_client *client, const struct drm_engine *engine, uint64_t passed_ns, int64_t *ret_ppm)
 {
 	struct drm_meter *meter = meter_of(client, engine->name);
@@ -142,7 +143,7 @@ static bool engine_rate(struct drm_client *client, const struct drm_engine *engi
 	return true;
 }
 
-static void rates_take(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
+static void rates_update(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
 {
 	uint64_t passed = now_ns - client->time_ns;
 
@@ -180,7 +181,7 @@ static void memory_take(struct drm_client *client, const struct drm_fdinfo *f)
 	}
 }
 
-static void kinds_take(struct drm_client *client, const struct drm_fdinfo *f)
+static void kinds_update(struct drm_client *client, const struct drm_fdinfo *f)
 {
 	for (unsigned i = 0; i < f->n_engines; i++) {
 		const struct drm_engine *engine = &f->engines[i];
@@ -194,10 +195,10 @@ static void kinds_take(struct drm_client *client, const struct drm_fdinfo *f)
 	}
 }
 
-void drm_client_take(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
+void drm_client_update(struct drm_client *client, const struct drm_fdinfo *f, bool is_first, uint64_t now_ns)
 {
-	rates_take(client, f, is_first, now_ns);
+	rates_update(client, f, is_first, now_ns);
 	memory_take(client, f);
-	kinds_take(client, f);
+	kinds_update(client, f);
 	client->time_ns = now_ns;
 }

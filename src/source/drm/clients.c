@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which clients there are, and what a process has of a GPU by all of its own.
+ * The set of clients, and each process's total on each GPU.
  */
 #include <stdlib.h>
 
@@ -15,10 +15,10 @@ enum {
 
 static uint64_t client_key(int card, int64_t id)
 {
-	return (uint64_t) id << 8 | (uint64_t) card; /* DRM_CARDS fit */
+	return (uint64_t) id << 8 | (uint64_t) card; /* DRM_CARDS fits */
 }
 
-/* The client by its card and number; NULL without memory. */
+/* The client with this card and number; NULL: out of memory. */
 static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 {
 	uint32_t at;
@@ -34,20 +34,20 @@ static struct drm_client *client_of(struct drm_clients *c, int card, int64_t id)
 	return client;
 }
 
-/* It belongs to the one that began first: a program inherits what its parent opened. */
-void drm_client_seen(struct drm_clients *c, const struct held *held, const struct drm_fdinfo *f, const struct holder *h)
+/* A client belongs to the process that started first: a program inherits its parent's open files. */
+void drm_client_seen(struct drm_clients *c, const struct client_fd *client_fd, const struct drm_fdinfo *f, const struct drm_process *h)
 {
-	struct drm_client *client = client_of(c, held->card, held->id);
+	struct drm_client *client = client_of(c, client_fd->card, client_fd->id);
 
 	if (!client)
 		return;
-	if (client->look != c->look) {
-		bool is_first = client->look == 0;
+	if (client->scan != c->scan) {
+		bool is_first = client->scan == 0;
 
-		client->look = c->look;
+		client->scan = c->scan;
 		client->n_rates = 0;
 		if (f)
-			drm_client_take(client, f, is_first || c->is_still, c->now_ns);
+			drm_client_update(client, f, is_first || c->is_still, c->now_ns);
 	} else if (h->start_ticks > client->start_ticks ||
 		   (h->start_ticks == client->start_ticks && h->pid >= client->pid)) {
 		return;
@@ -56,13 +56,13 @@ void drm_client_seen(struct drm_clients *c, const struct held *held, const struc
 	client->start_ticks = h->start_ticks;
 }
 
-/* Clients that nobody was seen to hold are closed. */
+/* Removes clients that no process was seen to have open. */
 static void clients_drop(struct drm_clients *c)
 {
 	for (size_t i = 0; i < c->n_clients;) {
 		struct drm_client *client = &c->clients[i];
 
-		if (client->look == c->look) {
+		if (client->scan == c->scan) {
 			i++;
 			continue;
 		}
@@ -104,7 +104,7 @@ static int use_add(struct drm_clients *c, const struct drm_client *client)
 	return 0;
 }
 
-static int by_holder(const void *a, const void *b)
+static int by_process(const void *a, const void *b)
 {
 	const struct drm_client *x = a, *y = b;
 
@@ -113,14 +113,14 @@ static int by_holder(const void *a, const void *b)
 	return x->card - y->card;
 }
 
-/* Brings the clients into the order of their holders and adds them up. */
+/* Sorts the clients by process and adds them up. */
 static int uses_make(struct drm_clients *c)
 {
 	int r = 0;
 
 	c->n_uses = 0;
 	if (c->n_clients > 0)
-		qsort(c->clients, c->n_clients, sizeof(*c->clients), by_holder);
+		qsort(c->clients, c->n_clients, sizeof(*c->clients), by_process);
 	for (size_t i = 0; i < c->n_clients && r == 0; i++) {
 		r = map_put(&c->by_client, client_key(c->clients[i].card, c->clients[i].id), (uint32_t) i);
 		if (r == 0)
@@ -131,7 +131,7 @@ static int uses_make(struct drm_clients *c)
 
 /* ---- the interface ------------------------------------------------------------------------------------------------ */
 
-void drm_clients_stand_still(struct drm_clients *c)
+void drm_clients_set_still(struct drm_clients *c)
 {
 	c->is_still = true;
 }
@@ -151,21 +151,21 @@ void drm_clients_free(struct drm_clients *c)
 {
 	if (!c)
 		return;
-	drm_holders_free(c);
+	drm_processes_free(c);
 	free(c->clients);
 	free(c->uses);
 	map_done(&c->by_client);
 	free(c);
 }
 
-int drm_clients_look(struct drm_clients *c, uint64_t now_ns)
+int drm_clients_scan(struct drm_clients *c, uint64_t now_ns)
 {
-	c->look++;
+	c->scan++;
 	c->now_ns = now_ns;
 	c->refused = false;
 	for (size_t i = 0; i < c->cards->n; i++)
 		c->asleep[i] = drm_card_sleeps(&c->cards->list[i]);
-	int r = drm_holders_look(c);
+	int r = drm_processes_scan(c);
 
 	if (r < 0)
 		return r;

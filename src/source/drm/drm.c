@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPUs (and NPUs) of every driver that has no source of its own: processes by fdinfo, whoever the driver is; clocks,
- * power and temperature from the files that i915, xe and nouveau have.
+ * GPUs (and NPUs) of every driver without a source of its own: processes from fdinfo, for any
+ * driver; clocks, power and temperature from the files of i915, xe and nouveau.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum {
 
 static const struct source_group groups[] = {
 	{ .name = "sensors", .holds = "power, energy, temperatures, clocks", .period_ns = 1000000000, .rank = 1, .pairs = true },
-	{ .name = "processes", .holds = "who is on the GPUs, with how much, and how busy they are", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
+	{ .name = "processes", .holds = "processes on the GPUs, their memory and busy time", .period_ns = 1000000000, .moving_ns = 1000000000, .pairs = true, .busy = true },
 };
 
 #define MEGAHERTZ  1000000, 1, 0, INT64_C(10000000000)
@@ -33,7 +33,7 @@ static const struct drm_figure rows[] = {
 	{ M_GPU_CLOCK_SM, SENSORS, AT_CLASS, "gt_cur_freq_mhz", MEGAHERTZ, "sysfs gt_cur_freq_mhz" },
 	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/act_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/act_freq" },
 	{ M_GPU_CLOCK_SM, SENSORS, AT_DEVICE, "tile0/gt0/freq0/cur_freq", MEGAHERTZ, "sysfs tile0/gt0/freq0/cur_freq" },
-	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_tell */
+	{ M_GPU_POWER, 0, AT_HWMON, "power1_input", MICROWATTS, "hwmon power1_input" }, /* energy_report */
 	{ M_GPU_POWER_LIMIT, SENSORS, AT_HWMON, "power1_max", MICROWATTS, "hwmon power1_max" },
 	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp1_input", DEGREES, "hwmon temp1_input" },
 	{ M_GPU_TEMP, SENSORS, AT_HWMON, "temp2_input", DEGREES, "hwmon temp2_input (package)" },
@@ -44,10 +44,10 @@ static const struct drm_figure rows[] = {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 _Static_assert(ROWS <= (size_t) DRM_FIGURES, "more rows than files are kept");
 
-/* What else is kept of a GPU. */
+/* Additional state of a GPU. */
 struct more {
 	struct drm_counter energy;
-	uint64_t time_ns; /* of the energy before */
+	uint64_t time_ns; /* of the previous energy value */
 };
 
 struct source {
@@ -55,9 +55,10 @@ struct source {
 	struct more more[DRM_CARDS];
 };
 
-/* ---- which GPU it is ---------------------------------------------------------------------------------------------- */
+/* ---- identity of a GPU -------------------------------------------------------------------------------------------- */
 
-/* amdgpu and NVIDIA's own driver have sources that know more; nodes of AMD's partitions belong to a card of amdgpu. */
+/* amdgpu and NVIDIA's own driver have sources with more detail; the nodes of AMD's partitions
+ * belong to a card of amdgpu. */
 static bool is_ours(const struct drm_card *card)
 {
 	static const char *const others[] = { "amdgpu", "amdgpu_xcp", "nvidia", "nvidia-drm" };
@@ -69,7 +70,8 @@ static bool is_ours(const struct drm_card *card)
 	return true;
 }
 
-/* Part of the processor or of the board: a GPU of a system on a chip, an NPU, Intel's at its one place. */
+/* Part of the CPU or of the board: a GPU of a system on a chip, an NPU, Intel's at its fixed
+ * address. */
 static bool is_integrated(const struct drm_card *card)
 {
 	return card->pci[0] == '\0' || card->accel || strcmp(card->pci, "0000:00:02.0") == 0;
@@ -99,10 +101,12 @@ static void describe(const struct source_env *env, const struct drm_card *card, 
 
 /* ---- energy ------------------------------------------------------------------------------------------------------- */
 
-/* The energy counters of Intel's cards: energy1 is the card or, where a card has two, the card before its package. */
+/* The energy counters of Intel cards: energy1 is the card's; energy2, if there are two, is its
+ * package's. */
 static const char *const energy_files[] = { "energy1_input", "energy2_input" };
 
-/* RAPL names the graphics part of a processor "uncore", among the domains of its first package. Root alone may read it. */
+/* RAPL names the graphics part of a CPU "uncore", among the domains of its first package. Only root
+ * may read it. */
 static struct maybe uncore_read(const struct root *root, int64_t *ret_range)
 {
 	for (int i = 0; i < 8; i++) {
@@ -137,23 +141,23 @@ static struct maybe energy_read(const struct source *s, size_t i, int64_t *ret_r
 		       : UNKNOWN;
 }
 
-/* Power is what the energy rose by since the look before, where no file says it. */
-static void energy_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+/* If no file gives the power, it is the rise of the energy since the previous read. */
+static void energy_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct more *m = &s->more[i];
 	const bool seen = m->energy.seen, moves = seen && !s->gpus.env->is_still;
 	int64_t before = m->energy.total;
 	struct maybe power = drm_gpu_figure(&s->gpus, i, M_GPU_POWER), energy = energy_read(s, i, &m->energy.range);
 
-	energy = drm_counter_take(&m->energy, energy);
+	energy = drm_counter_apply(&m->energy, energy);
 	if (!power.known && energy.known && moves && now_ns > m->time_ns) {
 		double watts = (double) (energy.value - before) * 1e3 / (double) (now_ns - m->time_ns);
 
 		power = watts < 5e3 ? known((int64_t) (watts * 1e6)) : UNKNOWN;
 	}
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ENERGY, energy);
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ENERGY, energy);
 	if (power.known || seen || !energy.known)
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_POWER, power);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_POWER, power);
 	if (energy.known)
 		m->time_ns = now_ns;
 }
@@ -185,26 +189,26 @@ static int drm_open(const struct source_env *env, struct source **ret, struct er
 
 	if (r < 0) {
 		drm_close(s);
-		return err_set(err, r, "no other GPU: %s", r == -ENOENT ? "no driver shows a render node" : strerror(-r));
+		return err_set(err, r, "no other GPU found: %s", r == -ENOENT ? "no driver has a render node" : strerror(-r));
 	}
 	*ret = s;
 	return 0;
 }
 
-static void sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+static void sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
-	drm_gpus_tell_rows(&s->gpus, i, SENSORS, out);
-	energy_tell(s, i, now_ns, out);
+	drm_gpus_report_rows(&s->gpus, i, SENSORS, out);
+	energy_report(s, i, now_ns, out);
 	if (!s->gpus.list[i].unified) {
 		struct drm_memory memory;
 
 		drm_query_memory(s->gpus.env->root, &s->gpus.cards.list[i], &memory);
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, memory.used);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_MEM, memory.used);
 	}
 }
 
-/* What the processes that can be seen hold on a GPU that has no memory of its own. */
-static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t card)
+/* The memory that visible processes use on a GPU without memory of its own. */
+static struct maybe memory_of_users(const struct drm_use *uses, size_t n, size_t card)
 {
 	struct maybe sum = known(0);
 
@@ -217,101 +221,101 @@ static struct maybe held_by_users(const struct drm_use *uses, size_t n, size_t c
 	return sum;
 }
 
-static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
+static void processes_report(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
 	size_t n;
-	bool listed = drm_clients_look(s->gpus.clients, now_ns) == 0;
+	bool listed = drm_clients_scan(s->gpus.clients, now_ns) == 0;
 	const struct drm_use *uses = drm_clients_uses(s->gpus.clients, &n);
 
 	if (listed)
-		drm_gpus_tell_users(&s->gpus, uses, n, out);
+		drm_gpus_report_users(&s->gpus, uses, n, out);
 	else
-		drm_gpus_tell_no_users(&s->gpus, out);
+		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_BUSY, drm_gpus_busy(&s->gpus, i, DRM_COMPUTE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 		if (s->gpus.list[i].unified)
-			drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? held_by_users(uses, n, i) : UNKNOWN);
+			drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_MEM, listed ? memory_of_users(uses, n, i) : UNKNOWN);
 	}
 }
 
-static int drm_read(struct source *s, unsigned what, struct framebuf *out)
+static int drm_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	uint64_t now = clock_boot_ns();
 
 	drm_gpus_refresh(&s->gpus, now, out);
-	for (size_t i = 0; i < s->gpus.cards.n && what & SENSORS; i++) {
-		if (drm_gpus_may_ask(&s->gpus, i, now, out))
-			sensors_tell(s, i, now, out);
+	for (size_t i = 0; i < s->gpus.cards.n && group_mask & SENSORS; i++) {
+		if (drm_gpus_may_query(&s->gpus, i, now, out))
+			sensors_report(s, i, now, out);
 	}
-	if (what & PROCESSES)
-		processes_tell(s, now, out);
+	if (group_mask & PROCESSES)
+		processes_report(s, now, out);
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
-#define NO_FILE "this driver has no file for it"
-#define FDINFO  "DRM fdinfo engines, all clients, between two looks"
-#define BLIND   "needs fdinfo of all processes on the GPU (a driver that has it; other users' too)"
+#define NO_FILE "this driver does not provide it"
+#define FDINFO  "DRM fdinfo engines, all clients, between two samples"
+#define BLIND   "needs a driver with fdinfo, and fdinfo of all processes on the GPU, including other users'"
 
 static const struct {
 	enum metric metric;
 	const char *how, *why_not, *remedy;
-} told[] = {
-	{ M_GPU_MEM, "DRM fdinfo, what visible processes hold; of Intel's cards i915 and xe queries",
-		"Intel's cards tell it to CAP_PERFMON alone, others' not at all", "sudo setcap cap_perfmon+ep hiwater" },
+} probed[] = {
+	{ M_GPU_MEM, "DRM fdinfo, memory of visible processes; Intel cards: i915 and xe queries",
+		"Intel cards report it only with CAP_PERFMON, other cards do not report it", "sudo setcap cap_perfmon+ep hiwater" },
 	{ M_GPU_PROCESSES, "DRM fdinfo", "processes cannot be listed", "" },
 	{ M_GPU_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_ENC_BUSY, FDINFO, BLIND, "run as root" },
 	{ M_GPU_DEC_BUSY, FDINFO, BLIND, "run as root" },
-	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two looks", "no energy counter that may be read",
-		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_POWER, "hwmon energy1_input, RAPL uncore, between two samples", "no energy counter, or no permission to read it",
+		"integrated GPUs: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
 	{ M_GPU_POWER_LIMIT, "hwmon power1_max", NO_FILE, "" },
-	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter that may be read",
-		"integrated: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
+	{ M_GPU_ENERGY, "hwmon energy1_input, RAPL uncore", "no energy counter, or no permission to read it",
+		"integrated GPUs: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" },
 	{ M_GPU_TEMP, "hwmon temp1_input, temp2_input", NO_FILE, "" },
 	{ M_GPU_TEMP_MEM, "hwmon temp3_input", NO_FILE, "" },
 	{ M_GPU_CLOCK_SM, "sysfs act_freq", NO_FILE, "" },
 	{ M_GPU_FAN, "hwmon pwm1", NO_FILE, "" },
 	{ M_GPROC_MEM, "DRM fdinfo resident memory", "no process is on the GPU", "" },
-	{ M_GPROC_SM_BUSY, "DRM fdinfo engines, busiest", "no process is on the GPU, or its driver counts no engine", "" },
-	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
-	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver counts no engine", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine", "no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
+	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU, or its driver has no engine counters", "" },
 };
 
-/* Shares are there from the second look on. */
-static void drm_probe(const struct source_env *env, source_prober *tell, void *ctx)
+/* Shares exist from the second read on. */
+static void drm_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
 	int r = drm_open(env, &s, NULL);
 
-	for (int look = 0; look < 2 && r == 0; look++)
+	for (int scan = 0; scan < 2 && r == 0; scan++)
 		source_try(&source_drm, env, s, &out);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (size_t i = 0; i < sizeof(probed) / sizeof(probed[0]); i++) {
 		struct source_probe probe = {
-			.metric = told[i].metric,
-			.available = drm_was_told(&out, told[i].metric),
-			.how = told[i].how,
+			.metric = probed[i].metric,
+			.available = drm_was_reported(&out, probed[i].metric),
+			.how = probed[i].how,
 			.why_not = "",
 			.remedy = "",
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no GPU of a driver with a render node" : drm_gpus_sleep(&s->gpus, told[i].why_not);
-			probe.remedy = r < 0 ? "" : told[i].remedy;
+			probe.why_not = r < 0 ? "no GPU whose driver has a render node" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	drm_close(s);
 }
 
-static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+static void drm_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
 {
-	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+	drm_gpus_facts(&s->gpus, wanted, report, ctx);
 }
 
 const struct source_ops source_drm = {

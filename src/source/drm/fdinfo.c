@@ -9,8 +9,9 @@
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
 
-/* The kernel prints the largest unit that divides a value without rest, so it changes from line to line and from read to
- * read: "123", "4 KiB", "2 MiB" (drivers/gpu/drm/drm_file.c, print_size). kB is amdgpu's before Linux 5.19. */
+/* The kernel prints the largest unit that divides a value without remainder, so it changes from
+ * line to line and from read to read: "123", "4 KiB", "2 MiB" (drivers/gpu/drm/drm_file.c,
+ * print_size). kB is amdgpu's before Linux 5.19. */
 static const struct {
 	const char *name;
 	uint64_t scale;
@@ -31,7 +32,7 @@ static bool at_end(const char *p)
 	return *p == '\0' || *p == '\n';
 }
 
-/* "123 KiB" up to the end of the line; unknown where it is anything else. */
+/* "123 KiB" up to the end of the line; unknown for anything else. */
 static struct maybe number_parse(const char *p)
 {
 	uint64_t value, scale = 1;
@@ -54,8 +55,8 @@ static struct maybe number_parse(const char *p)
 	return known(product);
 }
 
-/* Copies what stands at p up to a blank, a colon or the line's end; false if that is nothing or too long. */
-static bool word_take(const char *p, const char *stop, char ret[DRM_NAME])
+/* Copies the word at p, up to a blank, a colon or the line's end; false if it is empty or too long. */
+static bool word_copy(const char *p, const char *stop, char ret[DRM_NAME])
 {
 	size_t len = strcspn(p, stop);
 
@@ -100,16 +101,16 @@ static struct drm_region *region_of(struct drm_fdinfo *f, const char *name)
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
-enum what {
+enum key_kind {
 	OF_CLIENT,
 	OF_ENGINE,
 	OF_REGION
 };
 
-/* Keys by their beginning; a longer one stands in front of one that it begins with. */
+/* Keys by their beginning; a longer one precedes one that it begins with. */
 static const struct key {
 	const char *prefix;
-	enum what what;
+	enum key_kind kind;
 	size_t at; /* of the struct maybe; of capacity 0 */
 } keys[] = {
 	{ "drm-client-id", OF_CLIENT, offsetof(struct drm_fdinfo, client) },
@@ -124,7 +125,7 @@ static const struct key {
 	{ "drm-memory-", OF_REGION, offsetof(struct drm_region, memory) },
 };
 
-static void engine_take(struct drm_fdinfo *f, const struct key *key, const char *name, struct maybe value)
+static void engine_parse(struct drm_fdinfo *f, const struct key *key, const char *name, struct maybe value)
 {
 	struct drm_engine *engine = engine_of(f, name);
 
@@ -135,7 +136,7 @@ static void engine_take(struct drm_fdinfo *f, const struct key *key, const char 
 		engine->capacity = value.value;
 }
 
-static void region_take(struct drm_fdinfo *f, const struct key *key, const char *name, struct maybe value)
+static void region_parse(struct drm_fdinfo *f, const struct key *key, const char *name, struct maybe value)
 {
 	struct drm_region *region = region_of(f, name);
 
@@ -144,44 +145,45 @@ static void region_take(struct drm_fdinfo *f, const struct key *key, const char 
 		*(struct maybe *) (void *) ((char *) region + key->at) = value;
 }
 
-/* One line that begins with a key of the table: name is what stands between it and the colon. */
-static void key_take(struct drm_fdinfo *f, const struct key *key, const char *p)
+/* One line that begins with a key of the table; name is the text between the key and the colon. */
+static void key_parse(struct drm_fdinfo *f, const struct key *key, const char *p)
 {
 	char name[DRM_NAME] = "";
 	const char *colon = p + strcspn(p, ":\n");
 
-	if (*colon != ':' || (key->what == OF_CLIENT ? colon != p : !word_take(p, ":\n \t", name)))
+	if (*colon != ':' || (key->kind == OF_CLIENT ? colon != p : !word_copy(p, ":\n \t", name)))
 		return;
 	const char *value = colon + 1;
 
 	if (strlen(name) != (size_t) (colon - p))
 		return; /* a name with a blank in it */
 	parse_blanks(&value);
-	if (key->what == OF_CLIENT)
+	if (key->kind == OF_CLIENT)
 		f->client = number_parse(value);
-	else if (key->what == OF_ENGINE)
-		engine_take(f, key, name, number_parse(value));
+	else if (key->kind == OF_ENGINE)
+		engine_parse(f, key, name, number_parse(value));
 	else
-		region_take(f, key, name, number_parse(value));
+		region_parse(f, key, name, number_parse(value));
 }
 
 /* "drm-driver:\tamdgpu": a text. */
-static bool text_take(const char *p, const char *key, char ret[DRM_NAME])
+static bool text_copy(const char *p, const char *key, char ret[DRM_NAME])
 {
 	if (!parse_word(&p, key))
 		return false;
 	parse_blanks(&p);
-	(void) word_take(p, " \t\n", ret);
+	(void) word_copy(p, " \t\n", ret);
 	return true;
 }
 
-/* amdgpu from Linux 5.14 to 5.18: "pdev:", "pasid:", "vram mem:\t8192 kB", and shares of time that are left aside. */
-static void old_take(struct drm_fdinfo *f, const char *p)
+/* amdgpu from Linux 5.14 to 5.18: "pdev:", "pasid:", "vram mem:\t8192 kB", and shares of time,
+ * which are ignored. */
+static void old_parse(struct drm_fdinfo *f, const char *p)
 {
 	char name[DRM_NAME];
 	const char *value = strchr(p, ':');
 
-	if (!value || text_take(p, "pdev:", f->pdev))
+	if (!value || text_copy(p, "pdev:", f->pdev))
 		return;
 	value++;
 	parse_blanks(&value);
@@ -191,7 +193,7 @@ static void old_take(struct drm_fdinfo *f, const char *p)
 	}
 	const char *rest = p + strcspn(p, " \n");
 
-	if (!word_take(p, " \n:", name) || !parse_word(&rest, " mem:"))
+	if (!word_copy(p, " \n:", name) || !parse_word(&rest, " mem:"))
 		return;
 	struct drm_region *region = region_of(f, name);
 
@@ -201,13 +203,13 @@ static void old_take(struct drm_fdinfo *f, const char *p)
 
 static void line_take(struct drm_fdinfo *f, const char *p)
 {
-	if (text_take(p, "drm-driver:", f->driver) || text_take(p, "drm-pdev:", f->pdev))
+	if (text_copy(p, "drm-driver:", f->driver) || text_copy(p, "drm-pdev:", f->pdev))
 		return;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *rest = p;
 
 		if (parse_word(&rest, keys[i].prefix)) {
-			key_take(f, &keys[i], rest);
+			key_parse(f, &keys[i], rest);
 			return;
 		}
 	}
@@ -225,7 +227,7 @@ int drm_fdinfo_parse(const char *text, struct drm_fdinfo *ret)
 		f = (struct drm_fdinfo) { 0 };
 		p = text;
 		do
-			old_take(&f, p);
+			old_parse(&f, p);
 		while (parse_line(&p));
 		if (f.pdev[0] == '\0' || !f.client.known || f.n_regions == 0)
 			return -EBADMSG;

@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 
-/* Drivers print all ones, as wide as they count, for what they do not know. */
+/* Drivers print all ones, in the width of their counter, for unknown values. */
 static bool is_all_ones(int64_t number)
 {
 	return number == -1 || number == UINT16_MAX || number == UINT32_MAX;
@@ -78,7 +78,7 @@ void drm_files_close(struct drm_files *f, size_t n)
 	}
 }
 
-/* A number as the row says. */
+/* Scales a number as the row requires. */
 static struct maybe scaled(const struct drm_figure *row, int64_t number)
 {
 	int64_t value;
@@ -111,7 +111,7 @@ struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *
 	return value;
 }
 
-void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
+void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value)
 {
 	if (value.known)
 		framebuf_value(out, metric, id, value.value);
@@ -121,7 +121,7 @@ void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uin
 	f->known[metric] = value.known;
 }
 
-struct maybe drm_counter_take(struct drm_counter *c, struct maybe now)
+struct maybe drm_counter_apply(struct drm_counter *c, struct maybe now)
 {
 	if (!now.known)
 		return UNKNOWN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers that a GPU's driver keeps in files of one number each (sysfs, hwmon), by table: which file is which metric.
- * Each file is opened once and read with pread. Also how a source of GPUs tells a figure: unknown once, then nothing
- * until it can be had again.
+ * Values that a GPU's driver has in files of one number each (sysfs, hwmon): a table maps files to
+ * metrics. Each file is opened once and read with pread. Also reports the values of a GPU source:
+ * "unknown" once, then nothing until the value is available again.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum drm_place {
 	AT_HWMON   /* below its hwmon folder */
 };
 
-/* A file of one number. Rows of the same metric are ways to the same figure: the first one that can be read is taken.
+/* A file of one number. Rows of the same metric are alternatives: the first readable one is used.
  * value = number * mul / div, and is unknown outside of min and max. */
 struct drm_figure {
 	enum metric metric;
@@ -35,36 +35,37 @@ enum {
 	DRM_FIGURES = 40 /* most rows of a table */
 };
 
-/* What is kept of one card. */
+/* The open files and reporting state of one card. */
 struct drm_files {
-	int fds[DRM_FIGURES]; /* -1: it is not there */
-	bool known[METRIC_COUNT];   /* was last told with a value */
-	bool unknown[METRIC_COUNT]; /* was last told to be unknown */
-	bool odd[METRIC_COUNT];     /* the driver said what cannot be so */
-	bool odd_noted[METRIC_COUNT];
-	bool by_users[METRIC_COUNT]; /* is told from a list of the processes, which no device need be awake for */
+	int fds[DRM_FIGURES]; /* -1: no such file */
+	bool known[METRIC_COUNT];   /* last reported with a value */
+	bool unknown[METRIC_COUNT]; /* last reported as unknown */
+	bool impossible[METRIC_COUNT];     /* the driver reported an impossible value */
+	bool impossible_noted[METRIC_COUNT];
+	bool by_users[METRIC_COUNT]; /* obtained from a list of processes, for which the device need
+	                              * not be awake */
 };
 
 void drm_files_open(struct drm_files *f, const struct drm_card *card, const struct drm_figure *rows, size_t n);
 void drm_files_close(struct drm_files *f, size_t n);
 
-/* The figure of a metric; unknown where no row of it could be read. *ret_error (may be NULL) is 0, or the last row's
- * error: -ENOENT without any, -ENODEV where the device is gone, -ENODATA: the driver does not know it,
- * -ERANGE: it says what cannot be so. */
+/* The value of a metric; unknown if no row of it could be read. *ret_error (may be NULL) is 0, or
+ * the last row's error: -ENOENT: no row, -ENODEV: the device is gone, -ENODATA: unknown to the
+ * driver, -ERANGE: impossible value. */
 struct maybe drm_files_read(const struct drm_files *f, const struct drm_figure *rows, size_t n, enum metric metric,
 	int *ret_error);
 
-/* One number and nothing else in a file below dir, or by an open one. Returns 0 or -errno. */
+/* Reads a file below dir, or an open one, that is a single number. Returns 0 or -errno. */
 int drm_number_read(int dir, const char *file, int64_t *ret);
 int drm_number_pread(int fd, int64_t *ret);
 
-/* Tells a figure of the GPU called id. */
-void drm_tell(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
+/* Reports a value of the GPU with this id. */
+void drm_report(struct drm_files *f, struct framebuf *out, enum metric metric, uint32_t id, struct maybe value);
 
-/* A counter of a driver that may start again: what it rose by, added up from its first value on. */
+/* A driver's counter that may restart, summed up from its first value on. */
 struct drm_counter {
 	bool seen;
 	int64_t last, total;
-	int64_t range; /* where it starts again at 0; 0: it does not, a fall is a reset */
+	int64_t range; /* where it wraps to 0; 0: it does not wrap, a fall is a reset */
 };
-struct maybe drm_counter_take(struct drm_counter *c, struct maybe now);
+struct maybe drm_counter_apply(struct drm_counter *c, struct maybe now);

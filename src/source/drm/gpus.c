@@ -44,7 +44,7 @@ int drm_gpus_open(struct drm_gpus *g)
 	g->list = calloc(DRM_CARDS, sizeof(*g->list));
 	g->clients = drm_clients_new(g->env->root, &g->cards);
 	if (g->clients && g->env->is_still)
-		drm_clients_stand_still(g->clients);
+		drm_clients_set_still(g->clients);
 	int r = g->list && g->clients ? scan(g) : -ENOMEM;
 
 	if (r <= 0) {
@@ -68,8 +68,9 @@ void drm_gpus_close(struct drm_gpus *g)
 
 /* ---- births and losses -------------------------------------------------------------------------------------------- */
 
-/* By what people call it. The kernel has no number for it, and cards of one product stand in different places. */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
+/* Uses the display name and the address: the kernel has no number for a device, and several cards
+ * may be of one product. */
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
 {
 	const char *pci = g->cards.list[i].pci;
 	char text[256];
@@ -82,16 +83,16 @@ void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cau
 		.cause = cause,
 	};
 
-	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", what);
+	snprintf(text, sizeof(text), "%s: %s%s%s%s %s", about, g->list[i].name, *pci ? " (" : "", pci, *pci ? ")" : "", message);
 	framebuf_event(out, &event);
 }
 
-static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *what, uint64_t now_ns, struct framebuf *out)
+static void note(struct drm_gpus *g, size_t i, enum note_cause cause, const char *message, uint64_t now_ns, struct framebuf *out)
 {
-	drm_gpu_note(g, i, "gpu", cause, what, now_ns, out);
+	drm_gpu_note(g, i, "gpu", cause, message, now_ns, out);
 }
 
-static void birth_tell(const struct drm_gpus *g, size_t i, struct framebuf *out)
+static void birth_report(const struct drm_gpus *g, size_t i, struct framebuf *out)
 {
 	const struct drm_gpu *gpu = &g->list[i];
 	const struct drm_card *card = &g->cards.list[i];
@@ -104,7 +105,7 @@ static void birth_tell(const struct drm_gpus *g, size_t i, struct framebuf *out)
 			.vendor = drm_card_vendor(card),
 			.pci = card->pci,
 			.parent = "",
-			.driver = "", /* it is the kernel's */
+			.driver = "", /* in the kernel */
 			.memory_bytes = gpu->memory_bytes,
 			.unified = gpu->unified,
 		},
@@ -126,45 +127,45 @@ void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out)
 		struct drm_gpu *gpu = &g->list[i];
 
 		if (!gpu->born)
-			birth_tell(g, i, out);
+			birth_report(g, i, out);
 		else if (gpu->lost && gpu->open)
-			note(g, i, CAUSE_NONE, "is there again", now_ns, out);
+			note(g, i, CAUSE_NONE, "is available again", now_ns, out);
 		gpu->born = true;
 		if (gpu->open)
 			gpu->lost = false;
 	}
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------- */
 
-void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric)
+void drm_gpu_set_impossible(struct drm_gpus *g, size_t i, enum metric metric)
 {
-	g->list[i].files.odd[metric] = true;
+	g->list[i].files.impossible[metric] = true;
 }
 
-static void note_odd(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric)
+static void note_impossible(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric)
 {
-	char what[96];
+	char message[96];
 
-	if (g->list[i].files.odd_noted[metric])
+	if (g->list[i].files.impossible_noted[metric])
 		return;
-	g->list[i].files.odd_noted[metric] = true;
-	snprintf(what, sizeof(what), "says for gpu.%s what cannot be so: it is left out", metrics[metric].name);
-	note(g, i, CAUSE_NONE, what, g->now_ns, out);
+	g->list[i].files.impossible_noted[metric] = true;
+	snprintf(message, sizeof(message), "reports an impossible value of gpu.%s, which is left out", metrics[metric].name);
+	note(g, i, CAUSE_NONE, message, g->now_ns, out);
 }
 
-void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
+void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
 {
-	if (!value.known && g->list[i].files.odd[metric])
-		note_odd(g, i, out, metric);
-	g->list[i].files.odd[metric] = false;
-	drm_tell(&g->list[i].files, out, metric, (uint32_t) i + 1, value);
+	if (!value.known && g->list[i].files.impossible[metric])
+		note_impossible(g, i, out, metric);
+	g->list[i].files.impossible[metric] = false;
+	drm_report(&g->list[i].files, out, metric, (uint32_t) i + 1, value);
 }
 
-void drm_gpu_tell_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
+void drm_gpu_report_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value)
 {
 	g->list[i].files.by_users[metric] = true;
-	drm_gpu_tell(g, i, out, metric, value);
+	drm_gpu_report(g, i, out, metric, value);
 }
 
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric)
@@ -172,26 +173,27 @@ struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metr
 	int error;
 	const struct maybe value = drm_files_read(&g->list[i].files, g->rows, g->n_rows, metric, &error);
 
-	g->list[i].files.odd[metric] = error == -ERANGE;
+	g->list[i].files.impossible[metric] = error == -ERANGE;
 	return value;
 }
 
-/* Nothing of it can be had: what was told so far, and what the table promises. */
-static void silence(struct drm_gpus *g, size_t i, struct framebuf *out)
+/* Nothing of it is available: reports everything reported so far, and everything in the table, as
+ * unknown. */
+static void report_unknown(struct drm_gpus *g, size_t i, struct framebuf *out)
 {
 	struct drm_gpu *gpu = &g->list[i];
 
 	for (size_t row = 0; row < g->n_rows; row++) {
 		if (g->rows[row].metric < METRIC_COUNT)
-			drm_gpu_tell(g, i, out, g->rows[row].metric, UNKNOWN);
+			drm_gpu_report(g, i, out, g->rows[row].metric, UNKNOWN);
 	}
 	for (int metric = 0; metric < METRIC_COUNT; metric++) {
 		if (gpu->files.known[metric] && !gpu->files.by_users[metric])
-			drm_gpu_tell(g, i, out, (enum metric) metric, UNKNOWN);
+			drm_gpu_report(g, i, out, (enum metric) metric, UNKNOWN);
 	}
 }
 
-/* Its files are still open, but the device behind them was taken away. */
+/* Its files are still open, but the device behind them was removed. */
 static bool is_gone(const struct drm_gpus *g, size_t i)
 {
 	const int *fds = g->list[i].files.fds;
@@ -211,11 +213,11 @@ static void lose(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf 
 	note(g, i, CAUSE_DEVICE, "is gone", now_ns, out);
 }
 
-bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out)
+bool drm_gpus_may_query(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct drm_gpu *gpu = &g->list[i];
 	bool may = gpu->open &&
-		   drm_card_may_ask(&g->cards.list[i], drm_clients_has(g->clients, (int) i), now_ns);
+		   drm_card_may_read(&g->cards.list[i], drm_clients_has(g->clients, (int) i), now_ns);
 
 	gpu->asleep = gpu->open && !may;
 	if (may && is_gone(g, i)) {
@@ -223,7 +225,7 @@ bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct fram
 		may = false;
 	}
 	if (!may)
-		silence(g, i, out);
+		report_unknown(g, i, out);
 	return may;
 }
 
@@ -236,43 +238,43 @@ static bool is_first_row(const struct drm_gpus *g, size_t row)
 	return g->rows[row].metric < METRIC_COUNT;
 }
 
-void drm_gpus_tell_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out)
+void drm_gpus_report_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out)
 {
 	for (size_t row = 0; row < g->n_rows; row++) {
 		if (g->rows[row].group & group && is_first_row(g, row))
-			drm_gpu_tell(g, i, out, g->rows[row].metric, drm_gpu_figure(g, i, g->rows[row].metric));
+			drm_gpu_report(g, i, out, g->rows[row].metric, drm_gpu_figure(g, i, g->rows[row].metric));
 	}
 }
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
-void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out)
+void drm_gpus_report_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out)
 {
 	int64_t counts[DRM_CARDS] = { 0 };
 	bool adds_host[DRM_CARDS];
 
 	for (size_t i = 0; i < g->cards.n; i++)
 		adds_host[i] = g->list[i].adds_host;
-	if (drm_users_tell(&g->users, uses, n, adds_host, out) < 0) {
-		drm_gpus_tell_no_users(g, out);
+	if (drm_users_report(&g->users, uses, n, adds_host, out) < 0) {
+		drm_gpus_report_no_users(g, out);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		counts[uses[i].card]++;
 	for (size_t i = 0; i < g->cards.n; i++) {
-		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, known(counts[i]));
+		drm_gpu_report_by_users(g, i, out, M_GPU_PROCESSES, known(counts[i]));
 		if (g->list[i].no_users_noted)
-			note(g, i, CAUSE_NONE, "has its processes listed again", clock_boot_ns(), out);
+			note(g, i, CAUSE_NONE, "lists its processes again", clock_boot_ns(), out);
 		g->list[i].no_users_noted = false;
 	}
 }
 
-void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out)
+void drm_gpus_report_no_users(struct drm_gpus *g, struct framebuf *out)
 {
 	for (size_t i = 0; i < g->cards.n; i++) {
-		drm_gpu_tell_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
+		drm_gpu_report_by_users(g, i, out, M_GPU_PROCESSES, UNKNOWN);
 		if (!g->list[i].no_users_noted)
-			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: what a job holds there is not known", clock_boot_ns(), out);
+			drm_gpu_note(g, i, "gpu.memory", CAUSE_DEVICE, "has processes that cannot be listed: the job's memory on it is unknown", clock_boot_ns(), out);
 		g->list[i].no_users_noted = true;
 	}
 	drm_users_unknown(&g->users, out);
@@ -294,21 +296,21 @@ struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of
 		here++;
 	}
 	if (here == 0 && of == DRM_COMPUTE && !g->list[i].asleep)
-		return known(0); /* whoever may use it was looked at, and nobody does */
+		return known(0); /* all possible users were read, and none uses it */
 	return drm_rates_busiest(rates, n_rates, of);
 }
 
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
 {
 	for (size_t i = 0; i < g->cards.n; i++) {
 		if (g->list[i].born && g->list[i].asleep && wanted->has[GF_ASLEEP])
-			tell(ctx, &(struct gpu_fact_told) { .id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
+			report(ctx, &(struct gpu_fact_told) { .id = (uint32_t) i + 1, .fact = GF_ASLEEP, .value = 1 });
 	}
 }
 
 /* ---- probes ------------------------------------------------------------------------------------------------------- */
 
-bool drm_was_told(const struct framebuf *out, enum metric metric)
+bool drm_was_reported(const struct framebuf *out, enum metric metric)
 {
 	for (size_t i = 0; i < out->n_readings; i++) {
 		if (out->readings[i].metric == metric && out->readings[i].known)
@@ -323,5 +325,5 @@ const char *drm_gpus_sleep(const struct drm_gpus *g, const char *otherwise)
 		if (!g->list[i].asleep)
 			return otherwise;
 	}
-	return "the GPU sleeps, and is not woken to be asked";
+	return "the GPU sleeps and is not woken for a measurement";
 }

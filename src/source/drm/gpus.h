@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the sources of sysfs and DRM share: the GPUs that are theirs with their files, their births, their sleep and
- * loss, and the processes on them. The GPU at index i has the id i + 1.
+ * Shared by the sources of sysfs and DRM: their GPUs with files, births, sleep and loss, and the
+ * processes on them. The GPU at index i has the id i + 1.
  */
 #pragma once
 
@@ -14,10 +14,12 @@
 struct drm_gpu {
 	struct drm_files files;
 	bool open, born, lost;
-	bool unified;             /* it has no memory of its own, and its driver does not say how much of the host's it uses */
-	bool adds_host;           /* what a process holds of the host's memory on it counts as its memory */
-	bool no_users_noted;      /* that its processes cannot be listed was told, and not taken back */
-	bool asleep;              /* could not be asked at the last read */
+	bool unified;             /* no memory of its own, and its driver does not report how much
+	                           * of the host's it uses */
+	bool adds_host;           /* a process's host memory on it counts as its memory */
+	bool no_users_noted;      /* a note that its processes cannot be listed was sent and not
+	                           * revoked */
+	bool asleep;              /* could not be read at the last read */
 	char uuid[96], name[96];
 	struct maybe memory_bytes;
 };
@@ -37,42 +39,44 @@ struct drm_gpus {
 	uint64_t now_ns;          /* of this read */
 };
 
-/* env, rows, n_rows, is_ours and describe are set. Returns 0, -ENOENT where no GPU is there, or -errno. */
+/* env, rows, n_rows, is_ours and describe are set. Returns 0, -ENOENT without a GPU, or -errno. */
 int drm_gpus_open(struct drm_gpus *g);
 void drm_gpus_close(struct drm_gpus *g);
 
-/* Looks rarely for GPUs that came or are back; tells births of those that were not told yet. */
+/* Scans rarely for new or returned GPUs; reports births that are not reported yet. */
 void drm_gpus_refresh(struct drm_gpus *g, uint64_t now_ns, struct framebuf *out);
 
-/* May GPU i be asked? If not (it sleeps, or is gone), its figures are told to be unknown. One that is gone is told to be
- * lost and not asked again until it is found anew. */
-bool drm_gpus_may_ask(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
+/* Whether GPU i may be read. If not (it sleeps, or is gone), reports its values as unknown. A GPU
+ * that is gone is reported as lost and not read again until a scan finds it. */
+bool drm_gpus_may_query(struct drm_gpus *g, size_t i, uint64_t now_ns, struct framebuf *out);
 
-/* A note on GPU i, "gpu.memory: <its name> <what>". */
-void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *what, uint64_t now_ns,
+/* A note on GPU i, "gpu.memory: <its name> <message>". */
+void drm_gpu_note(struct drm_gpus *g, size_t i, const char *about, enum note_cause cause, const char *message, uint64_t now_ns,
 	struct framebuf *out);
 
-/* Tells the figures of the rows of group, each metric once. */
-void drm_gpus_tell_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
+/* Reports the values of the rows of group, each metric once. */
+void drm_gpus_report_rows(struct drm_gpus *g, size_t i, unsigned group, struct framebuf *out);
 
-/* Tells a list of the processes on all GPUs, or that there is none to be had. */
-void drm_gpus_tell_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out);
-void drm_gpus_tell_no_users(struct drm_gpus *g, struct framebuf *out);
+/* Reports a list of the processes on all GPUs, or that there is none available. */
+void drm_gpus_report_users(struct drm_gpus *g, const struct drm_use *uses, size_t n, struct framebuf *out);
+void drm_gpus_report_no_users(struct drm_gpus *g, struct framebuf *out);
 
-/* One that is unknown since the driver says what cannot be so is noted, once: drm_gpu_figure found that, or who calls (odd). */
-void drm_gpu_tell(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
-void drm_gpu_odd(struct drm_gpus *g, size_t i, enum metric metric);
-/* The same for a figure that comes from the list of processes: it goes on while the GPU sleeps. */
-void drm_gpu_tell_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+/* Reports a value. One that is unknown because the driver reports an impossible value gets a note,
+ * once: found by drm_gpu_figure or by the caller (odd). */
+void drm_gpu_report(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
+void drm_gpu_set_impossible(struct drm_gpus *g, size_t i, enum metric metric);
+/* Likewise for a value from the list of processes, which remains valid while the GPU sleeps. */
+void drm_gpu_report_by_users(struct drm_gpus *g, size_t i, struct framebuf *out, enum metric metric, struct maybe value);
 struct maybe drm_gpu_figure(const struct drm_gpus *g, size_t i, enum metric metric);
 
-/* The share of time in which GPU i's busiest engine of a class worked, by its clients. Unknown where some process may not
- * be looked at: then the clients that are seen are not all. */
+/* The share of time in which GPU i's busiest engine of a class worked, from its clients. Unknown if
+ * some process cannot be read, as its clients would be missing. */
 struct maybe drm_gpus_busy(const struct drm_gpus *g, size_t i, enum drm_class of);
 
-/* The facts of all (source.h). */
-void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+/* Reports the facts of all (source.h). */
+void drm_gpus_facts(const struct drm_gpus *g, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);
 
-/* For probes: was a metric told with a value; and why not, if no GPU can be asked since it sleeps, else what else says. */
-bool drm_was_told(const struct framebuf *out, enum metric metric);
+/* For probes: whether a metric was reported with a value; and the reason why not: sleep if all GPUs
+ * sleep, else otherwise. */
+bool drm_was_reported(const struct framebuf *out, enum metric metric);
 const char *drm_gpus_sleep(const struct drm_gpus *g, const char *otherwise);

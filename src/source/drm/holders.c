@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which descriptors of which processes are DRM clients.
+ * Finds the descriptors that are DRM clients, in all processes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,15 +20,18 @@
 #include "source/process/procfs_stat.h"
 
 enum {
-	MAX_HOLDERS = 1 << 20,
-	MAX_FDS = 1 << 12,     /* of a process that are clients */
-	LISTED_PER_LOOK = 2048, /* descriptors of processes that are listed again; the rest waits for the next look */
-	DOUBTS_PER_LOOK = 64,   /* of them with a path that no device has, unless a container calls it so */
-	DOUBTS_FIRST = 1024,    /* at the first look */
-	REST_UNTOLD = 8,        /* most looks between two listings of a process whose number of descriptors is not told */
-	REST_TOLD = 32,         /* and of one whose number is told and has not changed */
-	REST_CLIENT = 2,        /* and of one that has clients, where it is not told */
-	REST_REFUSED = 64,      /* and of one that may not be listed: another user's */
+	MAX_PROCESSES = 1 << 20,
+	MAX_FDS = 1 << 12,          /* of one process that are clients */
+	LISTED_PER_SCAN = 2048,     /* descriptors of processes listed again; the rest waits for the
+	                             * next scan */
+	CANDIDATES_PER_SCAN = 64,   /* of them with a path that no device has, unless a container names
+	                             * it so */
+	CANDIDATES_FIRST = 1024,    /* at the first scan */
+	EVERY_UNKNOWN = 8,          /* most scans between two listings of a process, if the kernel does
+	                             * not give its number of descriptors */
+	EVERY_KNOWN = 32,           /* if the number is given and has not changed */
+	EVERY_CLIENT = 2,           /* if it has clients and the number is not given */
+	EVERY_REFUSED = 64,         /* if it may not be listed: another user's */
 };
 
 /* ---- descriptors -------------------------------------------------------------------------------------------------- */
@@ -42,9 +45,9 @@ static bool begins(const char *text, const char *const *with, size_t n)
 	return false;
 }
 
-/* Whether what a descriptor's link says may be a DRM or accel device. Its path is no proof, since a container may call a
- * device anything, and shows it without the folder that it lies in: what it is says its fdinfo, which (unlike stat) never
- * waits for a file system. */
+/* Whether a descriptor's link may name a DRM or accel device. The path is no proof, since a
+ * container may name a device freely and shows it without its folder: fdinfo decides, which (unlike
+ * stat) never waits for a file system. */
 static bool may_be_device(struct drm_clients *c, const char *link)
 {
 	static const char *const none[] = { "/memfd:", "/SYSV", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
@@ -55,13 +58,13 @@ static bool may_be_device(struct drm_clients *c, const char *link)
 		return false;
 	if (begins(link, some, sizeof(some) / sizeof(some[0])))
 		return true;
-	if (c->doubts_left == 0)
+	if (c->candidates_left == 0)
 		return false;
-	c->doubts_left--;
+	c->candidates_left--;
 	return true;
 }
 
-/* Reads the fdinfo of a descriptor. Returns 0, -EBADMSG for what is no client, or -errno. */
+/* Reads the fdinfo of a descriptor. Returns 0, -EBADMSG if it is not a client, or -errno. */
 static int fdinfo_read(struct drm_clients *c, int32_t pid, int32_t fd, struct drm_fdinfo *ret)
 {
 	char path[64], text[8192];
@@ -72,18 +75,18 @@ static int fdinfo_read(struct drm_clients *c, int32_t pid, int32_t fd, struct dr
 	return n < 0 ? (int) n : drm_fdinfo_parse(text, ret);
 }
 
-/* Which client it is. card -1: of no device of ours, or it cannot be told from others. */
-static struct held held_of(const struct drm_clients *c, int32_t fd, const struct drm_fdinfo *f)
+/* The client of a descriptor. card -1: not on a device of ours, or not identifiable. */
+static struct client_fd client_fd_of(const struct drm_clients *c, int32_t fd, const struct drm_fdinfo *f)
 {
 	int card = drm_cards_find(c->cards, f->pdev, f->driver);
 
 	if (!f->client.known || f->client.value >> 54)
 		card = -1;
-	return (struct held) { fd, card, f->client.value };
+	return (struct client_fd) { fd, card, f->client.value };
 }
 
 /* One entry of fd/. Returns 0 or -errno. */
-static int descriptor_look(struct drm_clients *c, struct holder *h, int dir, const char *name)
+static int descriptor_read(struct drm_clients *c, struct drm_process *h, int dir, const char *name)
 {
 	char link[64];
 	const char *p = name;
@@ -96,23 +99,24 @@ static int descriptor_look(struct drm_clients *c, struct holder *h, int dir, con
 
 	link[len > 0 ? len : 0] = '\0';
 	c->listed_left -= c->listed_left > 0;
-	if (len < 0 ? errno != EACCES : !may_be_device(c, link)) /* EACCES: its fdinfo may be readable all the same */
+	/* EACCES: its fdinfo may still be readable */
+	if (len < 0 ? errno != EACCES : !may_be_device(c, link))
 		return 0;
 	if (fdinfo_read(c, h->pid, (int32_t) fd, &f) < 0)
 		return 0;
-	struct held held = held_of(c, (int32_t) fd, &f);
+	struct client_fd client_fd = client_fd_of(c, (int32_t) fd, &f);
 
-	if (held.card < 0)
+	if (client_fd.card < 0)
 		return 0;
 	int r = vec_room(&h->fds, &h->cap_fds, h->n_fds, sizeof(*h->fds), MAX_FDS);
 
 	if (r == 0)
-		h->fds[h->n_fds++] = held;
+		h->fds[h->n_fds++] = client_fd;
 	return r == -EFBIG ? 0 : r;
 }
 
-/* Lists a process's descriptors and keeps those that are clients. Returns 0 or -errno. */
-static int holder_list(struct drm_clients *c, struct holder *h)
+/* Lists a process's descriptors and stores those that are clients. Returns 0 or -errno. */
+static int process_list(struct drm_clients *c, struct drm_process *h)
 {
 	char path[32];
 
@@ -132,13 +136,13 @@ static int holder_list(struct drm_clients *c, struct holder *h)
 	int r = 0;
 
 	for (const struct dirent *entry = readdir(dir); entry && r == 0; entry = readdir(dir))
-		r = descriptor_look(c, h, fd, entry->d_name);
+		r = descriptor_read(c, h, fd, entry->d_name);
 	return r;
 }
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
-/* How many descriptors a process has (Linux 6.2, else 0): asks no permission. */
+/* The number of a process's descriptors (Linux 6.2, else 0): needs no permission. */
 static int64_t open_count(const struct drm_clients *c, int32_t pid)
 {
 	struct stat st;
@@ -159,14 +163,14 @@ uint64_t drm_start_ticks(const struct root *root, int32_t pid)
 	return st.start_ticks;
 }
 
-/* Whether the process is to be listed at this look: when it is new or its number of descriptors has changed, else ever
- * more rarely, and not when enough were listed. */
-static bool is_due(const struct drm_clients *c, struct holder *h, int64_t n_open)
+/* Whether the process is to be listed in this scan: if it is new or its number of descriptors has
+ * changed, else more and more rarely, and not if enough descriptors were listed. */
+static bool is_due(const struct drm_clients *c, struct drm_process *h, int64_t n_open)
 {
-	bool changed = n_open != h->n_open || h->rest == 0;
-	unsigned most = h->refused ? REST_REFUSED : n_open ? REST_TOLD
-					    : h->n_fds     ? REST_CLIENT
-							   : REST_UNTOLD;
+	bool changed = n_open != h->n_open || h->every == 0;
+	unsigned most = h->refused ? EVERY_REFUSED : n_open ? EVERY_KNOWN
+					     : h->n_fds     ? EVERY_CLIENT
+							    : EVERY_UNKNOWN;
 
 	h->n_open = n_open;
 	if (h->wait > 0)
@@ -174,96 +178,98 @@ static bool is_due(const struct drm_clients *c, struct holder *h, int64_t n_open
 	if (!changed && (h->wait > 0 || c->listed_left == 0))
 		return false;
 	if (changed)
-		h->rest = n_open ? most : 1;
-	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->rest; /* not all at one look */
-	h->rest = h->rest * 2 < most ? h->rest * 2 : most;
+		h->every = n_open ? most : 1;
+	/* spreads them over several scans */
+	h->wait = changed && n_open ? 1 + (unsigned) h->pid % most : h->every;
+	h->every = h->every * 2 < most ? h->every * 2 : most;
 	return true;
 }
 
-/* Reads the clients of a process that is known to have some. */
-static void holder_read(struct drm_clients *c, struct holder *h)
+/* Reads the known clients of a process. */
+static void process_read(struct drm_clients *c, struct drm_process *h)
 {
 	struct drm_fdinfo f;
 
-	h->start_ticks = drm_start_ticks(c->root, h->pid); /* it may be another process by the same number */
+	h->start_ticks = drm_start_ticks(c->root, h->pid); /* the pid may have been reassigned */
 	for (size_t i = 0; i < h->n_fds;) {
-		struct held *held = &h->fds[i];
-		bool asleep = c->asleep[held->card];
+		struct client_fd *client_fd = &h->fds[i];
+		bool asleep = c->asleep[client_fd->card];
 
-		if (!asleep && fdinfo_read(c, h->pid, held->fd, &f) == 0)
-			*held = held_of(c, held->fd, &f);
+		if (!asleep && fdinfo_read(c, h->pid, client_fd->fd, &f) == 0)
+			*client_fd = client_fd_of(c, client_fd->fd, &f);
 		else if (!asleep)
-			held->card = -1;
-		if (held->card < 0) {
+			client_fd->card = -1;
+		if (client_fd->card < 0) {
 			h->fds[i] = h->fds[--h->n_fds];
-			h->rest = h->wait = 0; /* closed, and perhaps opened again by another number */
+			/* closed, and perhaps opened again as another descriptor */
+			h->every = h->wait = 0;
 			continue;
 		}
-		drm_client_seen(c, held, asleep ? NULL : &f, h);
+		drm_client_seen(c, client_fd, asleep ? NULL : &f, h);
 		i++;
 	}
 }
 
-static int process_look(void *ctx, int32_t pid)
+static int process_scan(void *ctx, int32_t pid)
 {
 	struct drm_clients *c = ctx;
 	uint32_t at;
 	int r = 0;
 
 	if (!map_get(&c->by_pid, (uint64_t) pid, &at)) {
-		r = vec_room(&c->holders, &c->cap_holders, c->n_holders, sizeof(*c->holders), MAX_HOLDERS);
+		r = vec_room(&c->processes, &c->cap_processes, c->n_processes, sizeof(*c->processes), MAX_PROCESSES);
 		if (r == 0)
-			r = map_put(&c->by_pid, (uint64_t) pid, (uint32_t) c->n_holders);
+			r = map_put(&c->by_pid, (uint64_t) pid, (uint32_t) c->n_processes);
 		if (r < 0)
 			return r;
-		at = (uint32_t) c->n_holders;
-		c->holders[c->n_holders++] = (struct holder) { .pid = pid };
+		at = (uint32_t) c->n_processes;
+		c->processes[c->n_processes++] = (struct drm_process) { .pid = pid };
 	}
-	struct holder *h = &c->holders[at];
+	struct drm_process *h = &c->processes[at];
 
-	h->look = c->look;
+	h->scan = c->scan;
 	if (is_due(c, h, open_count(c, pid)))
-		r = holder_list(c, h);
+		r = process_list(c, h);
 	if (h->n_fds > 0)
-		holder_read(c, h);
+		process_read(c, h);
 	c->refused |= h->refused;
 	return r;
 }
 
-/* Processes that are gone. */
-static void holders_drop(struct drm_clients *c)
+/* Removes processes that have ended. */
+static void processes_drop(struct drm_clients *c)
 {
-	for (size_t i = 0; i < c->n_holders;) {
-		struct holder *h = &c->holders[i];
+	for (size_t i = 0; i < c->n_processes;) {
+		struct drm_process *h = &c->processes[i];
 
-		if (h->look == c->look) {
+		if (h->scan == c->scan) {
 			i++;
 			continue;
 		}
 		map_remove(&c->by_pid, (uint64_t) h->pid);
 		free(h->fds);
-		*h = c->holders[--c->n_holders];
-		if (i < c->n_holders)
+		*h = c->processes[--c->n_processes];
+		if (i < c->n_processes)
 			(void) map_put(&c->by_pid, (uint64_t) h->pid, (uint32_t) i);
 	}
 }
 
-int drm_holders_look(struct drm_clients *c)
+int drm_processes_scan(struct drm_clients *c)
 {
 	int r;
 
-	c->listed_left = LISTED_PER_LOOK;
-	c->doubts_left = c->n_holders ? DOUBTS_PER_LOOK : DOUBTS_FIRST;
-	r = numbers_list(c->root->proc, ".", process_look, c);
+	c->listed_left = LISTED_PER_SCAN;
+	c->candidates_left = c->n_processes ? CANDIDATES_PER_SCAN : CANDIDATES_FIRST;
+	r = numbers_list(c->root->proc, ".", process_scan, c);
 	if (r == 0)
-		holders_drop(c);
+		processes_drop(c);
 	return r;
 }
 
-void drm_holders_free(struct drm_clients *c)
+void drm_processes_free(struct drm_clients *c)
 {
-	for (size_t i = 0; i < c->n_holders; i++)
-		free(c->holders[i].fds);
-	free(c->holders);
+	for (size_t i = 0; i < c->n_processes; i++)
+		free(c->processes[i].fds);
+	free(c->processes);
 	map_done(&c->by_pid);
 }

@@ -10,10 +10,11 @@
 
 /* ---- the answer --------------------------------------------------------------------------------------------------- */
 
-/* Both drivers answer with a number of regions, then regions of 88 bytes, each with a class (1: of the device) at 0. */
+/* Both drivers answer with the number of regions, then regions of 88 bytes, each with a class (1:
+ * of the device) at 0. */
 enum {
 	REGION_BYTES = 88,
-	REGION_TOTAL = 8, /* its size; xe: its used bytes stand behind; i915: its free ones */
+	REGION_TOTAL = 8, /* its size; behind it xe has its used bytes, i915 its free ones */
 	REGION_OTHER = 16,
 	REGIONS_MAX = 64
 };
@@ -36,7 +37,7 @@ static const struct layout *layout_of(const char *driver)
 	return NULL;
 }
 
-/* Adds one region; false for numbers that cannot be. */
+/* Adds one region; false for impossible numbers. */
 static bool region_add(const uint8_t *at, bool other_is_free, struct drm_memory *sum)
 {
 	uint64_t total, other;
@@ -71,12 +72,12 @@ void drm_memory_parse(const char *driver, const void *answer, size_t size, struc
 		if (class == 1 && !region_add(region, layout->other_is_free, &sum))
 			return;
 	}
-	if (sum.used.value == 0) /* the driver itself uses some: we are not told */
+	if (sum.used.value == 0) /* the driver itself uses some, so 0 means no permission */
 		sum.used = UNKNOWN;
 	*ret = sum;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------- */
+/* ---- the queries -------------------------------------------------------------------------------------------------- */
 
 struct i915_item {
 	uint64_t query;
@@ -105,8 +106,9 @@ enum {
 	ANSWER_BYTES = 16 + REGIONS_MAX * REGION_BYTES
 };
 
-/* Asked twice, as both want it: for the length, then for the answer. Returns its bytes; 0: there is none. */
-static size_t i915_ask(int fd, void *answer)
+/* Called twice, as both drivers require: for the length, then for the answer. Returns its size; 0:
+ * none. */
+static size_t i915_fetch(int fd, void *answer)
 {
 	struct i915_item item = { .query = I915_MEMORY_REGIONS };
 	struct i915_query query = { .n_items = 1, .items = (uintptr_t) &item };
@@ -117,7 +119,7 @@ static size_t i915_ask(int fd, void *answer)
 	return ioctl(fd, I915_QUERY, &query) == 0 && item.length > 0 ? (size_t) item.length : 0;
 }
 
-static size_t xe_ask(int fd, void *answer)
+static size_t xe_fetch(int fd, void *answer)
 {
 	struct xe_query query = { .query = XE_MEMORY_REGIONS };
 
@@ -140,7 +142,7 @@ void drm_query_memory(const struct root *root, const struct drm_card *card, stru
 
 	if (fd < 0)
 		return;
-	size_t n = strcmp(card->driver, "xe") == 0 ? xe_ask(fd, answer) : i915_ask(fd, answer);
+	size_t n = strcmp(card->driver, "xe") == 0 ? xe_fetch(fd, answer) : i915_fetch(fd, answer);
 
 	drm_memory_parse(card->driver, answer, n, ret);
 }

@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 
-/* What is told of a process. */
-static const enum metric told[] = {
+/* The metrics reported for a process. */
+static const enum metric reported[] = {
 	M_GPROC_MEM,
 	M_GPROC_MEM_HOST,
 	M_GPROC_SM_BUSY,
@@ -16,7 +16,7 @@ static const enum metric told[] = {
 };
 
 enum {
-	TOLD = sizeof(told) / sizeof(told[0]),
+	REPORTED = sizeof(reported) / sizeof(reported[0]),
 	MAX_USERS = 1 << 16
 };
 
@@ -25,8 +25,8 @@ struct drm_user {
 	uint64_t start_ticks;
 	int card;
 	uint32_t id;
-	uint64_t look;
-	bool unknown[TOLD]; /* was last told to be unknown */
+	uint64_t scan;
+	bool unknown[REPORTED]; /* last reported as unknown */
 };
 
 struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
@@ -40,7 +40,7 @@ struct maybe drm_use_bytes(const struct drm_use *use, bool adds_host)
 	return __builtin_add_overflow(use->device_bytes.value, use->host_bytes.value, &sum) ? UNKNOWN : known(sum);
 }
 
-/* The process of a use, a new one with its birth. NULL without memory. */
+/* The process of a use; a new one is created with its birth. NULL: out of memory. */
 static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n; i++) {
@@ -73,19 +73,19 @@ static struct drm_user *user_of(struct drm_users *u, const struct drm_use *use, 
 	return user;
 }
 
-static void user_tell(struct drm_user *user, size_t what, struct maybe value, struct framebuf *out)
+static void user_report(struct drm_user *user, size_t row, struct maybe value, struct framebuf *out)
 {
 	if (value.known)
-		framebuf_value(out, told[what], user->id, value.value);
-	else if (!user->unknown[what])
-		framebuf_unknown(out, told[what], user->id);
-	user->unknown[what] = !value.known;
+		framebuf_value(out, reported[row], user->id, value.value);
+	else if (!user->unknown[row])
+		framebuf_unknown(out, reported[row], user->id);
+	user->unknown[row] = !value.known;
 }
 
 static void ends_tell(struct drm_users *u, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n;) {
-		if (u->list[i].look == u->look) {
+		if (u->list[i].scan == u->scan) {
 			i++;
 			continue;
 		}
@@ -96,16 +96,16 @@ static void ends_tell(struct drm_users *u, struct framebuf *out)
 	}
 }
 
-int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out)
+int drm_users_report(struct drm_users *u, const struct drm_use *uses, size_t n, const bool *adds_host, struct framebuf *out)
 {
-	u->look++;
+	u->scan++;
 	for (size_t i = 0; i < n; i++) {
 		const struct drm_use *use = &uses[i];
 		struct drm_user *user = user_of(u, use, out);
 
 		if (!user)
 			return -ENOMEM;
-		const struct maybe values[TOLD] = {
+		const struct maybe values[REPORTED] = {
 			drm_use_bytes(use, adds_host[use->card]),
 			use->host_bytes,
 			drm_rates_busiest(use->rates, use->n_rates, DRM_COMPUTE),
@@ -113,10 +113,10 @@ int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, co
 			drm_rates_busiest(use->rates, use->n_rates, DRM_DECODE),
 		};
 
-		user->look = u->look;
-		for (size_t what = 0; what < TOLD; what++) {
-			if (told[what] != M_GPROC_MEM_HOST || adds_host[use->card])
-				user_tell(user, what, values[what], out);
+		user->scan = u->scan;
+		for (size_t row = 0; row < REPORTED; row++) {
+			if (reported[row] != M_GPROC_MEM_HOST || adds_host[use->card])
+				user_report(user, row, values[row], out);
 		}
 	}
 	ends_tell(u, out);
@@ -126,8 +126,8 @@ int drm_users_tell(struct drm_users *u, const struct drm_use *uses, size_t n, co
 void drm_users_unknown(struct drm_users *u, struct framebuf *out)
 {
 	for (size_t i = 0; i < u->n; i++) {
-		for (size_t what = 0; what < TOLD; what++)
-			user_tell(&u->list[i], what, UNKNOWN, out);
+		for (size_t row = 0; row < REPORTED; row++)
+			user_report(&u->list[i], row, UNKNOWN, out);
 	}
 }
 

@@ -21,7 +21,7 @@ static const char *find(const char *text, size_t n, const char *const (*rows)[2]
 
 #define FIND(text, rows) find(text, sizeof(rows) / sizeof((rows)[0]), rows)
 
-/* Files that an engine puts into each container. */
+/* Marker files that engines create in each container. */
 static const char *by_file(const struct root *root)
 {
 	static const char *const rows[][2] = {
@@ -37,7 +37,7 @@ static const char *by_file(const struct root *root)
 	return "";
 }
 
-/* The cgroup of the first process: "/" on a machine and in a cgroup namespace. */
+/* The cgroup of the first process: "/" on a host and in a cgroup namespace. */
 static const char *by_cgroup(const struct root *root)
 {
 	static const char *const rows[][2] = {
@@ -53,8 +53,8 @@ static const char *by_cgroup(const struct root *root)
 	return FIND(text, rows);
 }
 
-/* Engines mount files of theirs over /etc/hosts and others: where those come from tells. What is mounted elsewhere
- * does not, because a host sees its containers' mounts too. */
+/* Engines mount their own files over /etc/hosts and others: the sources of these mounts name the
+ * engine. Other mounts do not, because a host sees its containers' mounts too. */
 static const char *by_mount(const struct mount *mount)
 {
 	static const char *const rows[][2] = {
@@ -71,13 +71,13 @@ static const char *by_mount(const struct mount *mount)
 	return strncmp(mount->point, "/etc/", 5) == 0 ? FIND(mount->root, rows) : "";
 }
 
-/* Which of two names says more: an engine runs below an orchestrator. */
+/* The more specific of two names: an engine runs below an orchestrator. */
 static const char *better(const char *a, const char *b)
 {
 	return *a == '\0' || strcmp(b, "kubernetes") == 0 ? b : a;
 }
 
-/* Also says whether the root directory lies on a disk of its own. */
+/* Also returns whether the root directory is on a disk of its own. */
 static const char *by_mounts(const struct root *root, bool *ret_on_disk)
 {
 	const char *text = mountinfo_text(root), *found = "";
@@ -93,7 +93,7 @@ static const char *by_mounts(const struct root *root, bool *ret_on_disk)
 	return found;
 }
 
-/* PROC_PID_INIT_INO of include/linux/proc_ns.h: the pid namespace that the machine was booted with. */
+/* PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial pid namespace. */
 bool machine_first_pids(const struct root *root)
 {
 	static const char first[] = "pid:[4026531836]";
@@ -103,7 +103,7 @@ bool machine_first_pids(const struct root *root)
 	return n == (ssize_t) sizeof(first) - 1 && memcmp(link, first, (size_t) n) == 0;
 }
 
-/* The environment of the first process: systemd's container interface. Unreadable for most. */
+/* The environment of the first process: systemd's container interface. Mostly unreadable. */
 static const char *by_environment(const struct root *root)
 {
 	static const char *const names[] = { "lxc", "systemd-nspawn", "podman", "docker", "wsl" };
@@ -124,8 +124,8 @@ static const char *by_environment(const struct root *root)
 	return "";
 }
 
-/* A virtual machine may be booted from an image that was a container's, with its marker files: they count only where
- * something else does not speak against it. */
+/* A virtual machine may boot from a container image that contains marker files: they count only if
+ * nothing else contradicts them. */
 const char *machine_container(const struct root *root, const char *release)
 {
 	bool on_disk = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Energy of the processor packages: RAPL through the powercap class of sysfs
+ * Energy of the CPU packages: RAPL through the powercap class of sysfs
  * (Documentation/power/powercap/powercap.rst). AMD's driver uses the same names.
  */
 #include <dirent.h>
@@ -25,21 +25,21 @@ enum {
 static const struct source_group groups[] = { { .name = "energy", .period_ns = 1000000000 } };
 
 struct package {
-	int fd;           /* energy_uj */
+	int fd;            /* energy_uj */
 	bool seen;
 	uint64_t last_uj;
-	uint64_t range_uj; /* the counter starts again past it; 0: not known */
+	uint64_t range_uj; /* the counter wraps above it; 0: unknown */
 };
 
 struct source {
 	struct package *packages;
 	size_t n_packages, cap_packages;
-	int64_t total_uj; /* over all packages, wraps undone */
+	int64_t total_uj; /* over all packages, without wraps */
 	struct teller teller;
 };
 
-/* A package zone is "intel-rapl:0": "intel-rapl:0:0" is a part of it (core, uncore, dram) and "intel-rapl-mmio:0" the
- * same package by another way. */
+/* A package zone is "intel-rapl:0": "intel-rapl:0:0" is a part of it (core, uncore, dram) and
+ * "intel-rapl-mmio:0" the same package through another interface. */
 static bool is_zone(const char *name)
 {
 	uint64_t number;
@@ -47,7 +47,8 @@ static bool is_zone(const char *name)
 	return parse_word(&name, "intel-rapl:") && parse_u64(&name, &number) == 0 && *name == '\0';
 }
 
-/* Zone names are "package-0", "package-0-die-1", and "psys" for the whole platform, which holds the packages. */
+/* Zone names are "package-0", "package-0-die-1", and "psys" for the whole platform, which includes
+ * the packages. */
 static bool is_package(int zone)
 {
 	char name[64];
@@ -73,7 +74,7 @@ static int number_read(int fd, uint64_t *ret)
 	return 0;
 }
 
-/* Returns 0 (also for what is no package) or -errno. */
+/* Returns 0 (also if the zone is not a package) or -errno. */
 static int add_zone(struct source *s, int class_dir, const char *name)
 {
 	autoclose int zone = openat(class_dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -96,7 +97,7 @@ static int add_zone(struct source *s, int class_dir, const char *name)
 	return 0;
 }
 
-/* Returns 0 if every package can be read and there is one. */
+/* Returns 0 if there is a package and all can be read. */
 static int add_zones(struct source *s, const struct root *root)
 {
 	autoclose int fd = openat(root->sys, "class/powercap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +129,7 @@ static void energy_close(struct source *s)
 	free(s);
 }
 
-/* Why not, and what to do, by the error of the opening or of the first reading. */
+/* The reason and the remedy, from the error of opening or of the first read. */
 static void explain(int error, const char **ret_why_not, const char **ret_remedy)
 {
 	if (error == -ENOENT || error == -ENOTDIR || error == -EBADF) { /* EBADF: no sysfs at all */
@@ -138,7 +139,7 @@ static void explain(int error, const char **ret_why_not, const char **ret_remedy
 		*ret_why_not = "energy_uj is readable by root only since Linux 5.10";
 		*ret_remedy = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj";
 	} else {
-		*ret_why_not = "RAPL is there but cannot be read";
+		*ret_why_not = "RAPL is present but cannot be read";
 		*ret_remedy = "";
 	}
 }
@@ -161,7 +162,8 @@ static int energy_open(const struct source_env *env, struct source **ret, struct
 	return 0;
 }
 
-/* What the counter rose by. It wraps at its range, in minutes to hours; a fall without a known range is a reset. */
+/* The counter's rise. It wraps at its range, in minutes to hours; a fall without a known range is a
+ * reset. */
 static uint64_t risen(const struct package *p, uint64_t now)
 {
 	if (!p->seen || now >= p->last_uj)
@@ -171,7 +173,7 @@ static uint64_t risen(const struct package *p, uint64_t now)
 	return p->range_uj - p->last_uj + now;
 }
 
-/* Adds what all packages used since the last look; nothing of it where one of them cannot be read. */
+/* Adds the energy of all packages since the last read; adds nothing if one of them cannot be read. */
 static int advance(struct source *s)
 {
 	int64_t total = s->total_uj;
@@ -186,14 +188,15 @@ static int advance(struct source *s)
 			return -ERANGE;
 		s->packages[i].seen = true;
 		s->packages[i].last_uj = now;
-		s->total_uj = total; /* each package's share counts once, also if the next one fails */
+		/* each package's share is added once, even if the next package fails */
+		s->total_uj = total;
 	}
 	return 0;
 }
 
-static int energy_read(struct source *s, unsigned what, struct framebuf *out)
+static int energy_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
-	if (!(what & 1))
+	if (!(group_mask & 1))
 		return 0;
 	int r = advance(s);
 
@@ -201,7 +204,7 @@ static int energy_read(struct source *s, unsigned what, struct framebuf *out)
 	return 0;
 }
 
-static void energy_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void energy_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct source_probe probe = {
 		.metric = M_HOST_ENERGY,
@@ -217,7 +220,7 @@ static void energy_probe(const struct source_env *env, source_prober *tell, void
 	probe.available = r == 0;
 	if (r < 0)
 		explain(r, &probe.why_not, &probe.remedy);
-	tell(ctx, &probe);
+	report(ctx, &probe);
 	energy_close(s);
 }
 

@@ -9,7 +9,8 @@
 #include "source/host/mountinfo.h"
 #include "source/teller.h"
 
-/* File systems whose every call may wait for another machine or a daemon, without end when that one hangs. */
+/* File systems on which every call may wait for another machine or a daemon, forever if that one
+ * hangs. */
 static bool may_hang(const char *type)
 {
 	static const char *const types[] = {
@@ -45,8 +46,8 @@ static bool may_hang(const char *type)
 	return false;
 }
 
-/* mountinfo tells its file system's type without a call to that file system: even statfs never returns from a hung
- * network mount. */
+/* mountinfo gives the file system's type without a call to it: on a hung network mount even statfs
+ * never returns. */
 int folder_open_work(const struct source_env *env)
 {
 	struct mount mount;
@@ -66,7 +67,7 @@ int folder_open_work(const struct source_env *env)
 
 int folder_open_shm(const struct source_env *env)
 {
-	/* Always of the kernel's own memory (shm_overview(7)), wherever glibc is used: no call to it can hang. */
+	/* Always in kernel memory (shm_overview(7)) wherever glibc is used: no call to it can hang. */
 	const int fd = env->root->live ? openat(env->root->top, "dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
 	if (fd < 0)

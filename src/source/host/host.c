@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine: memory twice a second and whenever the job's moves, the rest once a second. Every file is opened once and read with pread.
+ * Host metrics: memory twice a second and whenever the job's memory changes, the rest once a
+ * second. Every file is opened once and read with pread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,10 +26,10 @@ enum {
 };
 
 static const struct source_group groups[] = {
-	/* meminfo: 30 us on a processor that just woke, as much as twenty statm */
+	/* meminfo: 30 us on a CPU that just woke up, as much as twenty reads of statm */
 	{ .name = "fast", .period_ns = 500000000 },
 	{ .name = "slow", .period_ns = 1000000000 },
-	/* vmstat: huge pages, swap, OOM kills; also read when fork families must be told apart */
+	/* vmstat: huge pages, swap, OOM kills; also read to tell fork families apart */
 	{ .name = "pages", .period_ns = 1000000000 },
 };
 
@@ -43,12 +44,12 @@ enum host_file {
 	FILE_PSI_MEM,
 	FILE_PSI_IO,
 	FILE_COUNT,
-	FILE_WORKDIR = FILE_COUNT, /* no files: the folder that env names, */
-	FILE_SHM,                  /* and that of POSIX shared memory */
+	FILE_WORKDIR = FILE_COUNT, /* not files: the folder that env names, */
+	FILE_SHM,                  /* and the folder of POSIX shared memory */
 	FILE_SLOTS,
 };
 
-/* What a core had used at the last look. */
+/* A core's times at the last read. */
 struct core {
 	bool seen;
 	struct cpu_line last;
@@ -56,7 +57,7 @@ struct core {
 
 struct source {
 	int fds[FILE_SLOTS];    /* -1: could not be opened */
-	int errors[FILE_SLOTS]; /* 0, or why the last opening or reading failed */
+	int errors[FILE_SLOTS]; /* 0, or the error of the last open or read */
 	struct teller teller;
 	struct longfile text;
 	struct core *cores;
@@ -64,14 +65,14 @@ struct source {
 	uint64_t tick_ns, page_bytes;
 };
 
-/* ---- what each file says ------------------------------------------------------------------------------------------ */
+/* ---- parsing of each file ----------------------------------------------------------------------------------------- */
 
 static struct maybe minus(struct maybe a, struct maybe b)
 {
 	return a.known && b.known && a.value >= b.value ? known(a.value - b.value) : UNKNOWN;
 }
 
-static void take_meminfo(struct source *s, const char *text, struct framebuf *out)
+static void report_meminfo(struct source *s, const char *text, struct framebuf *out)
 {
 	struct meminfo m;
 
@@ -86,7 +87,7 @@ static struct maybe ticks(const struct source *s, uint64_t n)
 	return maybe_count(0, n, s->tick_ns);
 }
 
-static void take_total(struct source *s, const struct cpu_line *line, struct framebuf *out)
+static void report_total(struct source *s, const struct cpu_line *line, struct framebuf *out)
 {
 	teller_tell(&s->teller, out, M_HOST_CPU_USER, ticks(s, line->user + line->nice));
 	teller_tell(&s->teller, out, M_HOST_CPU_SYSTEM, ticks(s, line->system + line->irq + line->softirq));
@@ -95,7 +96,7 @@ static void take_total(struct source *s, const struct cpu_line *line, struct fra
 	teller_tell(&s->teller, out, M_HOST_CPU_STEAL, ticks(s, line->steal));
 }
 
-/* A core's place in the list, which grows when a core comes online; NULL without memory. */
+/* The core's entry in the list, which grows when a core comes online; NULL: out of memory. */
 static struct core *core_at(struct source *s, size_t core)
 {
 	if (core >= s->n_cores) {
@@ -111,8 +112,9 @@ static struct core *core_at(struct source *s, size_t core)
 	return &s->cores[core];
 }
 
-/* The share of time since the last look in which this core worked; unknown at the first look. Idle and iowait may go
- * back (proc_stat(5)), so each field is taken by itself. Stolen time passes, but this core did not work in it. */
+/* The share of the interval in which this core worked; unknown at the first read. Idle and iowait
+ * may go back (proc_stat(5)), so each field is compared separately. Stolen time is part of the
+ * interval, but this core did not work in it. */
 static struct maybe core_busy(struct source *s, const struct cpu_line *now)
 {
 	struct core *core = core_at(s, (size_t) now->core);
@@ -152,7 +154,7 @@ static void tell_unknown(struct source *s, struct framebuf *out, const enum metr
 		teller_tell(&s->teller, out, list[i], UNKNOWN);
 }
 
-static void take_stat(struct source *s, const char *text, struct framebuf *out)
+static void report_stat(struct source *s, const char *text, struct framebuf *out)
 {
 	static const enum metric totals[] = {
 		M_HOST_CPU_USER,
@@ -167,7 +169,7 @@ static void take_stat(struct source *s, const char *text, struct framebuf *out)
 
 	for (const char *p = text; cpu_line_next(&p, &line);) {
 		if (line.core < 0) {
-			take_total(s, &line, out);
+			report_total(s, &line, out);
 			total = true;
 		} else {
 			busiest = maybe_max(busiest, core_busy(s, &line));
@@ -177,11 +179,11 @@ static void take_stat(struct source *s, const char *text, struct framebuf *out)
 	}
 	if (!total)
 		tell_unknown(s, out, totals, sizeof(totals) / sizeof(totals[0]));
-	if (busiest.known || !cores) /* one look at the cores is no difference yet */
+	if (busiest.known || !cores) /* a single read of the cores gives no difference yet */
 		teller_tell(&s->teller, out, M_HOST_CORE_BUSIEST, busiest);
 }
 
-static void take_loadavg(struct source *s, const char *text, struct framebuf *out)
+static void report_loadavg(struct source *s, const char *text, struct framebuf *out)
 {
 	uint64_t ppm = 0;
 	int r = parse_ppm(&text, &ppm);
@@ -194,7 +196,7 @@ static struct maybe times(struct maybe value, uint64_t scale)
 	return value.known ? maybe_count(0, (uint64_t) value.value, scale) : UNKNOWN;
 }
 
-static void take_vmstat(struct source *s, const char *text, struct framebuf *out)
+static void report_vmstat(struct source *s, const char *text, struct framebuf *out)
 {
 	struct vmstat v;
 
@@ -205,7 +207,7 @@ static void take_vmstat(struct source *s, const char *text, struct framebuf *out
 	teller_tell(&s->teller, out, M_HOST_OOM_KILLS, v.oom_kills);
 }
 
-static void take_diskstats(struct source *s, const char *text, struct framebuf *out)
+static void report_diskstats(struct source *s, const char *text, struct framebuf *out)
 {
 	struct traffic t;
 
@@ -214,7 +216,7 @@ static void take_diskstats(struct source *s, const char *text, struct framebuf *
 	teller_tell(&s->teller, out, M_HOST_DISK_WRITE, t.out);
 }
 
-static void take_net_dev(struct source *s, const char *text, struct framebuf *out)
+static void report_net_dev(struct source *s, const char *text, struct framebuf *out)
 {
 	struct traffic t;
 
@@ -223,7 +225,7 @@ static void take_net_dev(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_NET_TX, t.out);
 }
 
-static void take_psi_cpu(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_cpu(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -231,7 +233,7 @@ static void take_psi_cpu(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_PSI_CPU, p.some_ns);
 }
 
-static void take_psi_mem(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_mem(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -240,7 +242,7 @@ static void take_psi_mem(struct source *s, const char *text, struct framebuf *ou
 	teller_tell(&s->teller, out, M_HOST_PSI_MEM_FULL, p.full_ns);
 }
 
-static void take_psi_io(struct source *s, const char *text, struct framebuf *out)
+static void report_psi_io(struct source *s, const char *text, struct framebuf *out)
 {
 	struct pressure p;
 
@@ -251,17 +253,18 @@ static void take_psi_io(struct source *s, const char *text, struct framebuf *out
 static const struct {
 	const char *path;
 	unsigned group;
-	void (*take)(struct source *s, const char *text, struct framebuf *out); /* "" if it could not be read */
+	/* text "" if the file could not be read */
+	void (*report)(struct source *s, const char *text, struct framebuf *out);
 } files[FILE_COUNT] = {
-	[FILE_MEMINFO] = { "meminfo", FAST, take_meminfo },
-	[FILE_STAT] = { "stat", SLOW, take_stat },
-	[FILE_LOADAVG] = { "loadavg", SLOW, take_loadavg },
-	[FILE_VMSTAT] = { "vmstat", PAGES, take_vmstat },
-	[FILE_DISKSTATS] = { "diskstats", SLOW, take_diskstats },
-	[FILE_NET_DEV] = { "net/dev", SLOW, take_net_dev },
-	[FILE_PSI_CPU] = { "pressure/cpu", SLOW, take_psi_cpu },
-	[FILE_PSI_MEM] = { "pressure/memory", SLOW, take_psi_mem },
-	[FILE_PSI_IO] = { "pressure/io", SLOW, take_psi_io },
+	[FILE_MEMINFO] = { "meminfo", FAST, report_meminfo },
+	[FILE_STAT] = { "stat", SLOW, report_stat },
+	[FILE_LOADAVG] = { "loadavg", SLOW, report_loadavg },
+	[FILE_VMSTAT] = { "vmstat", PAGES, report_vmstat },
+	[FILE_DISKSTATS] = { "diskstats", SLOW, report_diskstats },
+	[FILE_NET_DEV] = { "net/dev", SLOW, report_net_dev },
+	[FILE_PSI_CPU] = { "pressure/cpu", SLOW, report_psi_cpu },
+	[FILE_PSI_MEM] = { "pressure/memory", SLOW, report_psi_mem },
+	[FILE_PSI_IO] = { "pressure/io", SLOW, report_psi_io },
 };
 
 /* ---- folders ------------------------------------------------------------------------------------------------------- */
@@ -308,7 +311,7 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 	bool any = false;
 
 	if (!s)
-		return err_set(err, -ENOMEM, "the machine's figures: out of memory");
+		return err_set(err, -ENOMEM, "host metrics: out of memory");
 	s->tick_ns = 1000000000 / (uint64_t) sysconf(_SC_CLK_TCK);
 	s->page_bytes = (uint64_t) sysconf(_SC_PAGESIZE);
 	for (int i = 0; i < FILE_COUNT; i++) {
@@ -324,19 +327,20 @@ static int host_open(const struct source_env *env, struct source **ret, struct e
 		int r = s->errors[FILE_MEMINFO];
 
 		host_close(s);
-		return err_set(err, r, "the machine's figures: no file of procfs can be opened: %s",
+		return err_set(err, r, "host metrics: no procfs file can be opened: %s",
 			strerror(-r));
 	}
 	*ret = s;
 	return 0;
 }
 
-/* memory is read at every tick, from a block on the stack and with one call: the lines asked for come first. */
+/* memory is read at every sample, into a block on the stack with one call: the needed lines come
+ * first. */
 static void read_file(struct source *s, enum host_file file, struct framebuf *out)
 {
 	char small[4096];
 	const char *text = small;
-	ssize_t n = s->errors[file]; /* of a file that could not be opened */
+	ssize_t n = s->errors[file]; /* the error of a file that could not be opened */
 
 	if (s->fds[file] >= 0 && files[file].group == FAST) {
 		n = smallfile_pread(s->fds[file], small, sizeof(small));
@@ -345,28 +349,29 @@ static void read_file(struct source *s, enum host_file file, struct framebuf *ou
 		text = n < 0 ? "" : s->text.data;
 	}
 	s->errors[file] = n < 0 ? (int) n : 0;
-	files[file].take(s, n < 0 ? "" : text, out);
+	files[file].report(s, n < 0 ? "" : text, out);
 }
 
-static int host_read(struct source *s, unsigned what, struct framebuf *out)
+static int host_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	for (int i = 0; i < FILE_COUNT; i++) {
-		if (files[i].group & what)
+		if (files[i].group & group_mask)
 			read_file(s, (enum host_file) i, out);
 	}
-	if (what & SLOW)
+	if (group_mask & SLOW)
 		read_folders(s, out);
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
-#define PSI_MISSING   "this kernel keeps no pressure figures"
+#define PSI_MISSING   "this kernel has no pressure stall information"
 #define PSI_REMEDY    "boot with psi=1 (Linux 4.20 or newer, built with CONFIG_PSI)"
-#define NO_LINE(file) "no procfs " file ", or not with this line"
-#define NO_THP        "vmstat does not count huge pages: a kernel without them, or no vmstat"
+#define NO_LINE(file) "no procfs " file ", or it lacks the line"
+#define NO_THP        "no procfs vmstat, or a kernel without transparent huge pages"
 
-/* How each metric is had, and what to say where it is not. shown_by: the metric that one look already gives. */
+/* The method for each metric, and the reason and remedy where it is not available. shown_by: the
+ * metric that a single read already gives. */
 static const struct host_row {
 	enum metric metric, shown_by;
 	enum host_file file;
@@ -381,10 +386,10 @@ static const struct host_row {
 	ROW(CPU_IDLE, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_IOWAIT, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
 	ROW(CPU_STEAL, FILE_STAT, "procfs stat, in clock ticks", NO_LINE("stat"), ""),
-	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two looks", NO_LINE("stat"), "" },
+	{ M_HOST_CORE_BUSIEST, M_HOST_CPU_USER, FILE_STAT, "procfs stat, between two samples", NO_LINE("stat"), "" },
 	ROW(LOAD1, FILE_LOADAVG, "procfs loadavg", NO_LINE("loadavg"), ""),
-	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory to look at (a captured machine has none)", ""),
-	ROW(SHM, FILE_SHM, "statvfs of /dev/shm", "there is no /dev/shm (a captured machine has none)", ""),
+	ROW(DISK_FREE, FILE_WORKDIR, "statvfs of the working directory", "no working directory is known (a captured machine has none)", ""),
+	ROW(SHM, FILE_SHM, "statvfs of /dev/shm", "no /dev/shm (a captured machine has none)", ""),
 	ROW(DISK_READ, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(DISK_WRITE, FILE_DISKSTATS, "procfs diskstats, whole disks", "no disk is listed", ""),
 	ROW(NET_RX, FILE_NET_DEV, "procfs net/dev, without lo", "no interface is listed", ""),
@@ -409,24 +414,24 @@ static bool was_read(const struct framebuf *out, enum metric metric)
 	return false;
 }
 
-/* What an error of open or read means to a person; NULL: what the row says. */
+/* Translates an error of open or read for users; NULL: the row's own text. */
 static void explain(int error, const struct host_row *row, struct source_probe *ret)
 {
 	ret->why_not = row->missing;
 	ret->remedy = row->remedy;
 	if (error == -EREMOTE) {
-		ret->why_not = "a network or FUSE file system: asking it could hang";
+		ret->why_not = "a network or FUSE file system: statvfs could hang";
 		ret->remedy = "work on a local disk";
 	} else if (error == -EACCES || error == -EPERM) {
 		ret->why_not = "no permission to read it";
-		ret->remedy = "a container may mask it: run outside of it";
+		ret->remedy = "a container may mask it: run hiwater outside the container";
 	} else if (error && error != -ENOENT && error != -EBADF && error != -EOPNOTSUPP) {
-		ret->why_not = "its file cannot be read";
+		ret->why_not = "the file cannot be read";
 		ret->remedy = "";
 	}
 }
 
-static void host_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void host_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
@@ -439,7 +444,7 @@ static void host_probe(const struct source_env *env, source_prober *tell, void *
 
 		if (!probe.available)
 			explain(s ? s->errors[rows[i].file] : failed, &rows[i], &probe);
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	host_close(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whom the kernel killed for lack of memory, from its log.
+ * Processes that the kernel killed for lack of memory, from its log.
  */
 #include "source/host/kmsg.h"
 
@@ -14,15 +14,15 @@
 #include "base/parse.h"
 #include "source/host/container.h"
 
-/* A record may be this long (CONSOLE_EXT_LOG_MAX); a shorter buffer loses it. */
+/* The longest record (CONSOLE_EXT_LOG_MAX); a shorter buffer loses it. */
 enum {
 	RECORD_MAX = 8192
 };
 
 /* ---- one record --------------------------------------------------------------------------------------------------- */
 
-/* "6,339,5140900,-;": priority and facility (0: the kernel; what a process writes there has another), number, time,
- * flags, perhaps more; then the text. */
+/* "6,339,5140900,-;": priority and facility (0: the kernel; lines written by processes have
+ * another), number, time, flags, possibly more; then the text. */
 static const char *kernel_text(const char *record)
 {
 	enum {
@@ -36,13 +36,13 @@ static const char *kernel_text(const char *record)
 	return *record == ';' ? record + 1 : NULL;
 }
 
-/* The last place of what in the first len bytes. */
-static const char *find_last(const char *text, size_t len, const char *what)
+/* The last occurrence of what in the first len bytes. */
+static const char *find_last(const char *text, size_t len, const char *word)
 {
-	const size_t n = strlen(what);
+	const size_t n = strlen(word);
 
 	for (size_t i = len; i-- > 0;) {
-		if (n <= len - i && memcmp(text + i, what, n) == 0)
+		if (n <= len - i && memcmp(text + i, word, n) == 0)
 			return text + i;
 	}
 	return NULL;
@@ -56,7 +56,7 @@ static int hex_digit(char c)
 	return at ? (int) (at - digits) : -1;
 }
 
-/* A name of len bytes, in which "\x0a" stands for a byte that does not print and for the backslash. */
+/* Copies a name of len bytes; "\x0a" stands for a byte that is not printable or for a backslash. */
 static void unescape(const char *p, size_t len, char ret[OOM_NAME])
 {
 	size_t n = 0;
@@ -71,9 +71,9 @@ static void unescape(const char *p, size_t len, char ret[OOM_NAME])
 	ret[n] = '\0';
 }
 
-/* mm/oom_kill.c, __oom_kill_process: "Memory cgroup out of memory: Killed process 11172 (alloc) total-vm:207144kB, ...".
- * What stands before "Killed process" has changed over the years, RHEL 7 has "(alloc), UID 0, total-vm:", and a name may
- * hold brackets. */
+/* mm/oom_kill.c, __oom_kill_process: "Memory cgroup out of memory: Killed process 11172 (alloc)
+ * total-vm:207144kB, ...". The text before "Killed process" has changed over the years, RHEL 7 has
+ * "(alloc), UID 0, total-vm:", and a name may contain brackets. */
 bool kmsg_victim_parse(const char *record, struct oom_victim *ret)
 {
 	static const char killed[] = "Killed process ";
@@ -100,7 +100,8 @@ bool kmsg_victim_parse(const char *record, struct oom_victim *ret)
 
 /* ---- the log ------------------------------------------------------------------------------------------------------ */
 
-/* The log has the numbers that processes have in the first pid namespace; in another one they would be other processes. */
+/* The log's pids are those of the initial pid namespace; in another one they would mean other
+ * processes. */
 int oom_log_open(const struct root *root)
 {
 	if (!root->live || !machine_first_pids(root))
@@ -112,13 +113,13 @@ int oom_log_open(const struct root *root)
 	return take_fd(fd);
 }
 
-/* EPIPE: what was to be read next was overwritten; the next reading begins with the oldest that is left. EINVAL: a record is
- * longer than any. */
+/* EPIPE: the next record was overwritten; the next read returns the oldest that is left. EINVAL: a
+ * record longer than any valid one. */
 int oom_log_next(int fd, struct oom_victim *ret)
 {
 	enum {
 		MOST = 50000
-	}; /* records; some 50 ms */
+	}; /* records; about 50 ms */
 	char record[RECORD_MAX + 1];
 
 	for (int i = 0; i < MOST; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of the kernel's log, as its device gives them. Documentation/ABI/testing/dev-kmsg.
+ * Records of the kernel's log, in the format of /dev/kmsg. Documentation/ABI/testing/dev-kmsg.
  */
 #pragma once
 
@@ -8,6 +8,6 @@
 
 #include "source/source.h"
 
-/* Is the record one in which the kernel itself says whom it killed for lack of memory? Total on any bytes that end in a
- * NUL. */
+/* Whether this is the record in which the kernel reports the process it killed for lack of memory.
+ * Total on any bytes that end in a NUL. */
 bool kmsg_victim_parse(const char *record, struct oom_victim *ret);

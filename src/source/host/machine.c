@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What machine this is.
+ * Facts of this machine: CPUs, page sizes, accuracy of memory counters, kernel, container.
  */
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -31,11 +31,12 @@ static void first_line(int dirfd, const char *path, char *line, size_t size)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-/* ---- processors --------------------------------------------------------------------------------------------------- */
+/* ---- CPUs --------------------------------------------------------------------------------------------------------- */
 
-/* The processor tells it itself, as the kernel asks it (arch/x86/kernel/cpu/common.c, get_model_name): from Linux 4.15 to
- * 5.17 whoever opens cpuinfo may wait for 10 ms until the frequencies in it are fresh (arch_freq_prepare_all). */
-static bool told_by_processor(char *model, size_t size)
+/* Asks the CPU itself, as the kernel does (arch/x86/kernel/cpu/common.c, get_model_name): from
+ * Linux 4.15 to 5.17 opening cpuinfo may take 10 ms until its frequencies are fresh
+ * (arch_freq_prepare_all). */
+static bool model_from_cpuid(char *model, size_t size)
 {
 #ifdef __x86_64__
 	enum {
@@ -69,7 +70,7 @@ static void cpu_model(const struct root *root, char *model, size_t size)
 	static const char *const keys[] = { "model name", "Model", "cpu model", "Hardware", "uarch", "cpu" };
 	char text[4096];
 
-	if ((root->live && told_by_processor(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
+	if ((root->live && model_from_cpuid(model, size)) || smallfile_read(root->proc, "cpuinfo", text, sizeof(text)) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *p = text;
@@ -89,7 +90,7 @@ static void cpu_model(const struct root *root, char *model, size_t size)
 	}
 }
 
-/* "0-3,8" is 5 processors; 0 for what is no such list. cpuset(7), "List format". */
+/* "0-3,8" is 5 CPUs; 0 if the text is not such a list. cpuset(7), "List format". */
 static uint32_t list_count(const char *p)
 {
 	uint64_t first, last, count = 0;
@@ -117,7 +118,7 @@ static uint32_t cpus_online(const struct root *root)
 	return list_count(list);
 }
 
-/* The set may be larger than glibc's cpu_set_t: the kernel says EINVAL until it fits. */
+/* The set may be larger than glibc's cpu_set_t: the kernel returns EINVAL until it fits. */
 static uint32_t cpus_allowed_live(void)
 {
 	for (size_t n = 1024; n <= 1 << 20; n *= 2) {
@@ -162,7 +163,7 @@ static uint64_t pmd_bytes(const struct root *root)
 	return size;
 }
 
-/* What is chosen in "always inherit [madvise] never". */
+/* The selected word of "always inherit [madvise] never". */
 static bool is_chosen(const char *text, const char *word)
 {
 	const char *p = strchr(text, '[');
@@ -170,7 +171,7 @@ static bool is_chosen(const char *text, const char *word)
 	return p && (p++, parse_word(&p, word)) && *p == ']';
 }
 
-/* May an anonymous fault get such pages (at least where the program asks for them)? */
+/* Whether an anonymous fault may map such pages (at least where the program asks for them). */
 static bool is_enabled(const char *text, bool inherited)
 {
 	return is_chosen(text, "always") || is_chosen(text, "madvise") || (inherited && is_chosen(text, "inherit"));
@@ -191,9 +192,10 @@ static uint64_t enabled_size(int thp_dir, const char *name, bool top_enabled)
 	return is_enabled(text, top_enabled) ? kib * 1024 : 0;
 }
 
-/* The largest page below the PMD's size that one anonymous fault may bring (Documentation/admin-guide/mm/
- * transhuge.rst). Since Linux 6.8 each size has a switch of its own, which the one for all of them governs only if it
- * says "inherit". Pages of the PMD's size are left out: the kernel counts those that it gives (vmstat). */
+/* The largest page below the PMD's size that one anonymous fault may map
+ * (Documentation/admin-guide/mm/transhuge.rst). Since Linux 6.8 each size has a switch of its own,
+ * which the global one governs only if it says "inherit". Pages of PMD size are excluded: the
+ * kernel counts those (vmstat). */
 static uint64_t fault_bytes(const struct root *root, uint64_t page_bytes, uint64_t huge_bytes)
 {
 	autoclose int fd = openat(root->sys, THP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -218,9 +220,9 @@ static uint64_t fault_bytes(const struct root *root, uint64_t page_bytes, uint64
 	return largest;
 }
 
-/* ---- how far resident sizes may be off ---------------------------------------------------------------------------- */
+/* ---- accuracy of resident sizes ----------------------------------------------------------------------------------- */
 
-/* "6.18.44-fc" is 6.18 as 618000 + 0; 0 if it is no release. */
+/* "6.18.44-fc" is 6.18 as 618000 + 0; 0 if it is not a release. */
 static uint64_t release_number(const char *release)
 {
 	uint64_t major, minor;
@@ -230,16 +232,18 @@ static uint64_t release_number(const char *release)
 	return major > 1000 || minor > 999 ? 0 : major * 1000 + minor;
 }
 
-/* An mm keeps three resident counters (file, anonymous, shmem) that rss is the sum of.
+/* rss is the sum of three resident counters of an mm (file, anonymous, shmem).
  *
- * Before Linux 6.2 each thread saves up its changes and hands them over every 64 page faults (mm/memory.c,
- * SPLIT_RSS_COUNTING, TASK_RSS_EVENTS_THRESH): up to 64 pages for each thread, over all counters.
+ * Before Linux 6.2 each thread collects its changes and adds them every 64 page faults
+ * (mm/memory.c, SPLIT_RSS_COUNTING, TASK_RSS_EVENTS_THRESH): up to 64 pages per thread, over all
+ * counters.
  *
- * Since 6.2 (f1a7941243c1, "mm: convert mm's rss stats into percpu_counter") each processor saves up less than a batch
- * of max(32, 2 * processors) a counter (lib/percpu_counter.c, compute_batch_value). statm and status then read the
- * approximate sum, until 82241a83cd15 ("mm: fix the inaccurate memory statistics issue for users", in 6.17 at the
- * latest) made them add up the processors' shares. VmHWM still begins from what mm->hiwater_rss was when memory was
- * given back, and that is updated from the approximate sum, so its error stays. */
+ * Since 6.2 (f1a7941243c1, "mm: convert mm's rss stats into percpu_counter") each CPU collects less
+ * than a batch of max(32, 2 * CPUs) per counter (lib/percpu_counter.c, compute_batch_value). statm
+ * and status then read the approximate sum, until 82241a83cd15 ("mm: fix the inaccurate memory
+ * statistics issue for users", in 6.17 at the latest) made them add up the CPUs' shares. VmHWM
+ * still starts from the value of mm->hiwater_rss when memory was released, which is updated from
+ * the approximate sum, so its error remains. */
 static void rss_errors(struct machine *m)
 {
 	enum {
@@ -258,8 +262,9 @@ static void rss_errors(struct machine *m)
 	m->rss_error_bytes = release < 6017 ? m->hwm_error_bytes : 0;
 }
 
-/* A fault on a cached page of a file maps those around it (fault_around_bytes, 64 KiB); since Linux 6.18 ("mm/filemap: map entire
- * large folio faultaround") all of the folio that the cache has it in, which is a huge page at most. */
+/* A fault on a cached page of a file maps those around it (fault_around_bytes, 64 KiB); since Linux
+ * 6.18 ("mm/filemap: map entire large folio faultaround") the whole folio in the cache, at most a
+ * huge page. */
 static uint64_t file_fault(const struct machine *m)
 {
 	enum {
@@ -306,7 +311,8 @@ static void memory(const struct root *root, struct machine *m)
 	m->file_fault_bytes = file_fault(m);
 	if (smallfile_read(root->proc, "meminfo", text, sizeof(text)) < 0)
 		return;
-	(void) parse_key(text, "MemTotal", &m->mem_total_bytes); /* left as they are, 0, where it has no such line */
+	/* remain 0 if the file lacks the line */
+	(void) parse_key(text, "MemTotal", &m->mem_total_bytes);
 	(void) parse_key(text, "SwapTotal", &m->swap_total_bytes);
 }
 

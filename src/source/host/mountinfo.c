@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/smallfile.h"
 
-/* proc_pid_mounts(5): a change shows as POLLPRI, once. A captured file has no such thing. */
+/* proc_pid_mounts(5): a change raises POLLPRI, once. A captured file never does. */
 static bool is_current(const struct root *root, int fd)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLPRI };
@@ -34,7 +34,7 @@ const char *mountinfo_text(const struct root *root)
 	return NULL;
 }
 
-/* A field up to the next blank or the line's end. */
+/* The length of the field up to the next blank or the line's end. */
 static size_t field_len(const char *p)
 {
 	return strcspn(p, " \n");
@@ -57,7 +57,7 @@ static bool is_octal(char c)
 }
 
 /* "a\040b" is "a b": blank, tab, newline and backslash are written as three octal digits. */
-static bool take_path(const char **p, char *path, size_t size)
+static bool parse_path(const char **p, char *path, size_t size)
 {
 	const char *at = *p, *end = at + field_len(at);
 	size_t n = 0;
@@ -80,7 +80,7 @@ static bool take_path(const char **p, char *path, size_t size)
 	return true;
 }
 
-/* Past the optional fields ("shared:1 master:2") and the single "-" behind them. */
+/* Skips the optional fields ("shared:1 master:2") and the single "-" behind them. */
 static bool skip_optional(const char **p)
 {
 	while (strncmp(*p, "- ", 2) != 0) {
@@ -92,14 +92,14 @@ static bool skip_optional(const char **p)
 }
 
 /* "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue" */
-static bool take_line(const char *p, struct mount *ret)
+static bool line_parse(const char *p, struct mount *ret)
 {
 	if (!skip_field(&p) || !skip_field(&p) || !skip_field(&p))
 		return false;
-	if (!take_path(&p, ret->root, sizeof(ret->root)) ||
-		!take_path(&p, ret->point, sizeof(ret->point)))
+	if (!parse_path(&p, ret->root, sizeof(ret->root)) ||
+		!parse_path(&p, ret->point, sizeof(ret->point)))
 		return false;
-	if (!skip_optional(&p) || !take_path(&p, ret->type, sizeof(ret->type)))
+	if (!skip_optional(&p) || !parse_path(&p, ret->type, sizeof(ret->type)))
 		return false;
 	ret->source = p;
 	ret->source_len = field_len(p); /* may be empty */
@@ -113,7 +113,7 @@ static bool take_line(const char *p, struct mount *ret)
 bool mountinfo_next(const char **p, struct mount *ret)
 {
 	for (const char *line; (line = parse_next_line(p));) {
-		if (take_line(line, ret))
+		if (line_parse(line, ret))
 			return true;
 	}
 	return false;

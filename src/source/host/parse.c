@@ -52,7 +52,7 @@ bool cpu_line_next(const char **p, struct cpu_line *ret)
 		n++;
 		parse_blanks(&at);
 	}
-	if (n < LEAST || !strchr(at, '\n')) /* a line that was cut off says nothing about its last number */
+	if (n < LEAST || !strchr(at, '\n')) /* the last number of a truncated line may be incomplete */
 		return false;
 	(void) parse_line(&at);
 	*p = at;
@@ -78,7 +78,7 @@ static struct maybe flat_count(const char *text, const char *key)
 	return maybe_count(r, value, 1);
 }
 
-/* a + b, unknown where it does not fit. */
+/* a + b, unknown on overflow. */
 static struct maybe add(struct maybe a, struct maybe b)
 {
 	int64_t sum;
@@ -96,14 +96,14 @@ void vmstat_parse(const char *text, struct vmstat *ret)
 	ret->oom_kills = flat_count(text, "oom_kill");
 }
 
-/* Adds a pair of counters; a sum that does not fit makes both unknown. */
+/* Adds a pair of counters; an overflow makes both unknown. */
 static void add_traffic(struct traffic *sum, uint64_t in, uint64_t out, uint64_t scale)
 {
 	sum->in = add(sum->in, maybe_count(0, in, scale));
 	sum->out = add(sum->out, maybe_count(0, out, scale));
 }
 
-/* Field number n (from 1), counting from *p; *p is then behind it. */
+/* Parses field number n (from 1), counting from *p; *p is then behind it. */
 static int nth_number(const char **p, unsigned n, uint64_t *ret)
 {
 	int r = -EBADMSG;
@@ -153,8 +153,9 @@ static bool all_digits(const char *p, size_t len)
 	return len > 0;
 }
 
-/* Is line a partition of disk? The kernel lists them right behind their disk: "sda1" of "sda", "nvme0n1p1" of
- * "nvme0n1" (a name that ends in a digit takes a p; block/partitions/core.c, add_partition). */
+/* Whether line is a partition of disk. The kernel lists partitions right behind their disk: "sda1"
+ * of "sda", "nvme0n1p1" of "nvme0n1" (a name that ends in a digit gets a p;
+ * block/partitions/core.c, add_partition). */
 static bool is_partition(const struct disk_line *line, const struct disk_line *disk)
 {
 	if (disk->len == 0 || line->len <= disk->len || memcmp(line->name, disk->name, disk->len) != 0)
@@ -171,7 +172,7 @@ static bool is_partition(const struct disk_line *line, const struct disk_line *d
 	return all_digits(rest, len);
 }
 
-/* Devices whose traffic is another's, or no disk's: their name, then digits. */
+/* Devices on top of other disks, or without a disk: their name, then digits. */
 static bool is_stacked(const struct disk_line *line)
 {
 	static const char *const names[] = { "loop", "ram", "zram", "dm-", "md", "md_d", "bcache", "drbd" };
@@ -195,7 +196,7 @@ void diskstats_parse(const char *text, struct traffic *ret)
 	*ret = (struct traffic) { 0 };
 	for (const char *p; (p = parse_next_line(&text));) {
 		if (disk_line_parse(p, &line) < 0)
-			return; /* a sum without one of its disks would be a counter that went back */
+			return; /* a sum that lacks one of its disks would go backwards */
 		if (!is_partition(&line, &disk)) {
 			disk = line;
 			if (!is_stacked(&line)) {

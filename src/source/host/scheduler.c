@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names as the launchers' manuals have them: sbatch(1) and srun(1) OUTPUT ENVIRONMENT VARIABLES, torchrun's
- * "Environment Variables", Open MPI's and PMIx' per-process variables, flux-run(1), qsub(1B), bsub(1).
+ * Reads the environment of batch schedulers and launchers. Names from their manuals: sbatch(1) and
+ * srun(1) OUTPUT ENVIRONMENT VARIABLES, torchrun's "Environment Variables", Open MPI's and PMIx'
+ * per-process variables, flux-run(1), qsub(1B), bsub(1).
  */
 #include "source/host/scheduler.h"
 
@@ -10,7 +11,7 @@
 
 #include "base/parse.h"
 
-/* A launcher is known by the first of these variables that is set; earlier rows win. */
+/* The first of these variables that is set identifies the launcher; earlier rows win. */
 static const struct {
 	const char *sign, *name, *job;
 } launchers[] = {
@@ -25,25 +26,25 @@ static const struct {
 	{ "SGE_TASK_ID", "sge", "JOB_ID" },
 };
 
-/* The innermost launcher's word counts: torchrun inside srun numbers its own workers, and so does mpirun inside a batch
- * script, where every rank inherits the script's SLURM_PROCID=0. */
+/* The innermost launcher wins: torchrun inside srun numbers its own workers, and so does mpirun
+ * inside a batch script, where every rank inherits the script's SLURM_PROCID=0. */
 static const char *const rank_names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
 	"FLUX_TASK_RANK", NULL };
 static const char *const ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
 	"SLURM_NTASKS", "FLUX_JOB_SIZE", NULL };
 static const char *const local_rank_names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
 	"SLURM_LOCALID", "FLUX_TASK_LOCAL_ID", NULL };
-/* Those before SLURM_: whoever sets one of them numbers tasks of its own. */
+/* The variables before SLURM_*: a launcher that sets one of them numbers its own tasks. */
 static const char *const own_ranks_names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
 
 struct environment {
-	const char *(*look)(void *ctx, const char *name);
+	const char *(*get)(void *ctx, const char *name);
 	void *ctx;
 };
 
 static const char *text_of(const struct environment *env, const char *name)
 {
-	const char *value = env->look(env->ctx, name);
+	const char *value = env->get(env->ctx, name);
 
 	return value && *value ? value : NULL;
 }
@@ -67,14 +68,15 @@ static struct maybe first_number(const struct environment *env, const char *cons
 	return value;
 }
 
-/* So many MiB for each of n. */
+/* mib MiB for each of n. */
 static bool times(struct maybe mib, struct maybe n, int64_t *ret)
 {
 	return mib.known && n.known && mib.value > 0 && n.value > 0 && !__builtin_mul_overflow(mib.value, n.value, ret) &&
 	       !__builtin_mul_overflow(*ret, 1 << 20, ret);
 }
 
-/* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 asks for the whole node. */
+/* sbatch(1): SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in MiB; 0 requests the
+ * whole node. */
 static struct maybe slurm_memory(const struct environment *env)
 {
 	struct maybe node = number_of(env, "SLURM_MEM_PER_NODE");
@@ -102,8 +104,8 @@ static struct maybe slurm_time(const struct environment *env)
 	return known((end.value - start.value) * 1000000000);
 }
 
-/* slurm.h: the batch script, an interactive shell and the like have step ids from 0xfffffff0 on; what srun starts from
- * there is not below them. */
+/* slurm.h: the batch script, an interactive shell and similar steps have ids from 0xfffffff0 on;
+ * steps that srun starts from there are not below them. */
 static const char *step_of(const struct environment *env)
 {
 	const struct maybe number = number_of(env, "SLURM_STEP_ID");
@@ -111,7 +113,8 @@ static const char *step_of(const struct environment *env)
 	return number.known && number.value < INT64_C(0xfffffff0) ? text_of(env, "SLURM_STEP_ID") : NULL;
 }
 
-/* In a batch script of several tasks the processors are those of all: they are started below it, or by srun. */
+/* In a batch script of several tasks the CPUs are those of all tasks, which are started below it or
+ * by srun. */
 static struct maybe slurm_cpus(const struct environment *env, bool step)
 {
 	const struct maybe task = number_of(env, "SLURM_CPUS_PER_TASK"), tasks = number_of(env, "SLURM_NTASKS");
@@ -136,13 +139,13 @@ static void read_slurm(const struct environment *env, struct scheduler *s)
 	s->request_bytes = slurm_memory(env);
 	s->request_cpus = slurm_cpus(env, s->step);
 	s->request_time_ns = slurm_time(env);
-	if (!s->step) /* a batch script has SLURM_PROCID=0 and the size of a world that is not its own */
+	if (!s->step) /* a batch script has SLURM_PROCID=0 and a world size that is not its own */
 		s->ranks = first_number(env, own_ranks_names);
 }
 
-void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
+void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, struct scheduler *ret)
 {
-	const struct environment env = { look, ctx };
+	const struct environment env = { get, ctx };
 	struct scheduler s = { .name = "" };
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a batch scheduler or a launcher put into the environment: which rank this is, what was asked for.
+ * The environment of a batch scheduler or launcher: this process's rank and the requested
+ * resources.
  */
 #pragma once
 
@@ -9,16 +10,19 @@
 #include "base/maybe.h"
 
 struct scheduler {
-	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge"; "" none; static */
-	char job[96];              /* "123.0": job and step; "" unknown */
-	char node[128];            /* the scheduler's name of this node; "" unknown */
+	const char *name;          /* "slurm", "torchrun", "mpi", "flux", "pbs", "lsf", "sge"; "":
+	                            * none; static */
+	char job[96];              /* "123.0": job and step; "": unknown */
+	char node[128];            /* the scheduler's name of this node; "": unknown */
 	struct maybe rank, ranks, local_rank, nodes;
 	struct maybe request_bytes, request_cpus, request_time_ns;
-	bool step;                 /* inside a Slurm step; in a batch script false: steps are not below it */
+	bool step;                 /* inside a Slurm step; false in a batch script, whose steps are
+	                            * not below it */
 };
 
-/* look gives the value of an environment variable, NULL without it (getenv's shape; tests pass a table). */
-void scheduler_read(const char *(*look)(void *ctx, const char *name), void *ctx, struct scheduler *ret);
+/* get returns the value of an environment variable, NULL if unset (like getenv; tests pass a
+ * table). */
+void scheduler_read(const char *(*get)(void *ctx, const char *name), void *ctx, struct scheduler *ret);
 
-/* Rank 0 and the first rank of each node speak for the others. */
+/* Rank 0 and the first rank of each node report for the others. */
 bool scheduler_is_leader(const struct scheduler *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process becomes a member, or runs another program.
+ * Adds members, and updates them after an exec.
  */
 #include "source/process/processes_internal.h"
 
@@ -19,9 +19,9 @@ static bool is_named(const struct member *m, const struct procfs_stat *st)
 	return strncmp(m->name, st->name, sizeof(m->name) - 1) == 0;
 }
 
-/* Where the kernel hides the stack's place (another user's, or setuid: it is root's to know), a number of our own stands for it:
- * what it had if it has its name still, that of a hidden parent of its name, of which it is a copy for all that can be seen, else
- * a new one. */
+/* Where the kernel hides the stack's address (another user's process, or setuid: only root may
+ * know), a number of our own replaces it: its previous number if its name has not changed; that of
+ * a hidden parent with the same name, of which it is a copy as far as can be seen; else a new one. */
 static uint64_t program_of(struct processes *p, const struct member *m, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
@@ -35,7 +35,7 @@ static uint64_t program_of(struct processes *p, const struct member *m, const st
 	return STARTSTACK_HIDDEN | ++p->programs;
 }
 
-static void image_take(struct processes *p, struct member *m, const struct procfs_stat *st)
+static void image_update(struct processes *p, struct member *m, const struct procfs_stat *st)
 {
 	const bool hidden = st->startcode == STARTCODE_HIDDEN;
 
@@ -48,7 +48,7 @@ static void image_take(struct processes *p, struct member *m, const struct procf
 	(void) snprintf(m->name, sizeof(m->name), "%.15s", st->name);
 }
 
-static void birth_tell(struct processes *p, const struct member *m, const struct procfs_stat *st, uint32_t uid,
+static void birth_report(struct processes *p, const struct member *m, const struct procfs_stat *st, uint32_t uid,
 	struct framebuf *out)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
@@ -75,9 +75,9 @@ static void birth_tell(struct processes *p, const struct member *m, const struct
 			    });
 }
 
-/* Reads status for what a birth needs. Returns 1, 0 if pid is a thread's or gone; a file that is missing or cut (a
- * captured machine) is no obstacle. */
-static int status_take(struct processes *p, int32_t pid, uint32_t *ret_uid, bool *ret_ignores)
+/* Reads the fields of status that a birth needs. Returns 1, or 0 if pid is a thread or gone; a
+ * missing or truncated file (captured machine) is not an error. */
+static int birth_status_read(struct processes *p, int32_t pid, uint32_t *ret_uid, bool *ret_ignores)
 {
 	struct procfs_status st;
 	char path[PATH_LEN];
@@ -97,8 +97,8 @@ static int status_take(struct processes *p, int32_t pid, uint32_t *ret_uid, bool
 	return 1;
 }
 
-/* The soft limit may be raised while hiwater runs. What was inherited may stand anywhere below it: where that may be most of
- * it, a try says what is left. */
+/* The soft limit may be raised while hiwater runs. Inherited descriptors may have any number below
+ * it: where they may use most of it, a test descriptor shows how much is left. */
 static void fd_limit_update(struct processes *p)
 {
 	enum {
@@ -114,7 +114,7 @@ static void fd_limit_update(struct processes *p)
 		p->fd_limit = 0;
 }
 
-/* Opens what is kept of it, and makes sure that it was it. */
+/* Opens its kept files and verifies that they are its own. */
 static bool member_open(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
@@ -130,8 +130,9 @@ static bool member_open(struct processes *p, struct member *m)
 	return process_stat(p, m->pid, &st) == 0 && st.start_ticks == m->start_ticks;
 }
 
-/* A child with its parent's stack may run in its parent's memory until it execs (vfork); one without is in that exec. */
-static int32_t lender_of(struct processes *p, const struct procfs_stat *st)
+/* A child with its parent's stack address may run in its parent's memory until it execs (vfork); a
+ * child without a stack is in that exec. */
+static int32_t vm_owner_of(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 	bool may = parent && parent->startstack != 0 && (st->startstack == 0 || st->startstack == parent->startstack);
@@ -151,7 +152,7 @@ static int maps_add(struct processes *p, const struct member *m)
 	return r;
 }
 
-/* A zombie whose end was told is still to be found until it is reaped. */
+/* A zombie whose end was reported remains visible until it is reaped. */
 static bool is_old_zombie(const struct processes *p, const struct procfs_stat *st)
 {
 	uint32_t start;
@@ -167,7 +168,7 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 
 	if (r < 0)
 		return r;
-	if (is_old_zombie(p, st) || status_take(p, st->pid, &uid, &ignores) == 0)
+	if (is_old_zombie(p, st) || birth_status_read(p, st->pid, &uid, &ignores) == 0)
 		return 0;
 	struct member *m = &p->members[p->n];
 	struct maybe start = ticks_ns(p, st->start_ticks);
@@ -178,7 +179,7 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 		.tid = st->pid,
 		.start_ticks = st->start_ticks,
 		.is_main = is_main,
-		.lender = lender_of(p, st),
+		.vm_owner = vm_owner_of(p, st),
 		.fd = { -1, -1, -1, -1 },
 		.ignores_sigchld = ignores,
 		.young = start.known && (uint64_t) start.value + p->tick_ns > p->env.start_boot_ns,
@@ -190,9 +191,9 @@ int member_add(struct processes *p, const struct procfs_stat *st, bool is_main, 
 	p->n++;
 	p->last_id++;
 	p->unwaited += ignores;
-	image_take(p, m, st);
+	image_update(p, m, st);
 	member_stat(p, m, st);
-	birth_tell(p, m, st, uid, out);
+	birth_report(p, m, st, uid, out);
 	return 1;
 }
 
@@ -201,10 +202,10 @@ void member_rebirth(struct processes *p, struct member *m, const struct procfs_s
 	uint32_t uid;
 	bool ignores;
 
-	if (status_take(p, m->pid, &uid, &ignores) == 0)
+	if (birth_status_read(p, m->pid, &uid, &ignores) == 0)
 		return;
-	image_take(p, m, st);
-	birth_tell(p, m, st, uid, out);
+	image_update(p, m, st);
+	birth_report(p, m, st, uid, out);
 }
 
 uint32_t process_uid(struct processes *p, int32_t pid)
@@ -212,11 +213,11 @@ uint32_t process_uid(struct processes *p, int32_t pid)
 	uint32_t uid;
 	bool ignores;
 
-	(void) status_take(p, pid, &uid, &ignores);
+	(void) birth_status_read(p, pid, &uid, &ignores);
 	return uid;
 }
 
-/* Of a parent that was a member and is no more: its pid is nobody else's now. 0: none. */
+/* The id of an ended member that was the parent: its pid has not been reassigned yet. 0: none. */
 static uint32_t ended_parent(const struct processes *p, int32_t ppid)
 {
 	struct procfs_stat st;
@@ -226,7 +227,7 @@ static uint32_t ended_parent(const struct processes *p, int32_t ppid)
 	return id && (process_stat(p, ppid, &st) < 0 || st.start_ticks == start) ? id : 0;
 }
 
-uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
+uint32_t member_unsampled(struct processes *p, int32_t pid, int32_t ppid, uint32_t parent, uint32_t uid, const char *name,
 	struct framebuf *out)
 {
 	const struct member *found = member_of_pid(p, ppid);
@@ -235,7 +236,8 @@ uint32_t member_missed(struct processes *p, int32_t pid, int32_t ppid, uint32_t 
 	const bool orphan = p->ours && ppid == p->env.recorder_pid;
 	const bool is_main = orphan && pid == p->main_unread;
 
-	/* Of one that no look found its name is all there is: a recorder's first process, a canary. */
+	/* A process that no scan found is known by its name alone: a recorder's first process, a
+	 * group probe. */
 	if (pid == p->env.recorder_pid || processes_is_ignored(p, pid) || (!parent_id && !orphan) || strcmp(name, HIWATER) == 0)
 		return 0;
 	if (is_main)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who was below the recorder before it started the job, and whom they start.
+ * The recorder's children from before the job, and the processes they start: none of them is part
+ * of the job.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "source/process/processes_internal.h"
 
 enum {
-	ELDERS_MAX = 1 << 16
+	PREEXISTING_MAX = 1 << 16
 };
 
 void pid_list_done(struct pid_list *l)
@@ -21,12 +22,12 @@ void pid_list_done(struct pid_list *l)
 	*l = (struct pid_list) { 0 };
 }
 
-/* Without memory for it the job has one process more. */
+/* Out of memory: the job gets one process too many. */
 static int list_add(void *ctx, int32_t pid)
 {
 	struct pid_list *l = ctx;
 
-	if (vec_room(&l->pid, &l->cap, l->n, sizeof(*l->pid), ELDERS_MAX) < 0)
+	if (vec_room(&l->pid, &l->cap, l->n, sizeof(*l->pid), PREEXISTING_MAX) < 0)
 		return -ENOMEM;
 	l->pid[l->n++] = pid;
 	return 0;
@@ -55,11 +56,12 @@ bool processes_has_elders(const struct processes *p)
 	return p->elders.n > 0;
 }
 
-static int elder_add(void *ctx, int32_t pid)
+static int preexisting_add(void *ctx, int32_t pid)
 {
 	struct processes *p = ctx;
 
-	if (processes_is_ignored(p, pid) || member_of_pid(p, pid)) /* known already; of what hiwater itself starts, too */
+	/* already known, or started by hiwater itself */
+	if (processes_is_ignored(p, pid) || member_of_pid(p, pid))
 		return 0;
 	processes_ignore(p, pid);
 	return list_add(&p->elders, pid);
@@ -68,7 +70,7 @@ static int elder_add(void *ctx, int32_t pid)
 void processes_ignore_elders(struct processes *p, const struct pid_list *elders)
 {
 	for (size_t i = 0; i < elders->n; i++)
-		(void) elder_add(p, elders->pid[i]);
+		(void) preexisting_add(p, elders->pid[i]);
 }
 
 struct parent {
@@ -84,12 +86,12 @@ static int thread_visit(void *ctx, int32_t tid)
 
 	(void) snprintf(path, sizeof(path), "%d/task/%d/children", parent->pid, tid);
 	fd = smallfile_open(parent->p->env.root->proc, path);
-	return fd < 0 ? 0 : numbers_children(fd, elder_add, parent->p);
+	return fd < 0 ? 0 : numbers_children(fd, preexisting_add, parent->p);
 }
 
-/* The list grows under way: what is found is visited too. Who is gone leaves it, and stays ignored as long as its number
- * is nobody else's. */
-void elders_look(struct processes *p)
+/* The list grows during the loop, so processes found here are visited too. Those that have ended
+ * leave the list but stay ignored until their pid is reassigned. */
+void preexisting_scan(struct processes *p)
 {
 	char path[PATH_LEN];
 

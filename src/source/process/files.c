@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many distinct pages of files and shared memory the members can have resident, from maps and rss_file.
+ * An upper bound of the distinct pages of files and shared memory that the members have resident,
+ * from maps and rss_file.
  *
- * A process p has at most r(p) = rss_file of such pages; all of them together at most U(f) = the union of the ranges
- * of a file f that any of them maps. For every choice of processes that are counted by r(p), the sum of those and of
- * U(f) over the files that the others map is an upper bound (a cut in the flow network processes - pages). The
- * smallest cut that a few rounds of single moves find is what is given.
+ * A process p has at most r(p) = rss_file such pages; all together at most U(f) = the union of the
+ * ranges of a file f that any of them maps. For every set of processes counted by r(p), the sum of
+ * these r(p) and of U(f) over the files that the other processes map is an upper bound (a cut in
+ * the flow network processes - pages). The result is the smallest cut found by a few rounds of
+ * single moves.
  */
 #include "source/process/processes_internal.h"
 
@@ -21,19 +23,21 @@
 
 enum {
 	FILES_MAX = 1 << 22,
-	RANGES_MAX = 64,        /* of one file; more become one from the first to the last */
+	RANGES_MAX = 64,        /* of one file; above it ranges are merged into one from the first
+	                         * to the last */
 	ROUNDS = 8,
-	SEGMENT_EDGE = 65536,   /* neighbouring segments of a program share a page of its file at most */
-	NONE = 0,         /* no file, no range: indices count from 1 */
+	SEGMENT_EDGE = 65536,   /* adjacent segments of a program share at most one page of its file */
+	NONE = 0,               /* no file, no range: indices count from 1 */
 };
 
 struct range {
 	uint64_t start, end;
-	uint32_t next;          /* sorted by start, none touch */
+	uint32_t next;          /* sorted by start, disjoint */
 };
 
-/* A file, or a piece of anonymous shared memory. The name is part of what it is: on btrfs a device has an inode
- * number several times, and SysV segments count from 0 like others do. One file under two names counts twice. */
+/* A file, or a piece of anonymous shared memory. The name is part of its identity: on btrfs a
+ * device has the same inode number several times, and SysV segments count from 0 like others. One
+ * file under two names counts twice. */
 struct file {
 	uint64_t inode, name_hash;
 	uint32_t major, minor;
@@ -41,15 +45,15 @@ struct file {
 	uint32_t ranges, n_ranges;
 	uint32_t own, n_own;    /* ranges of the process that used it last */
 	uint32_t seen_by;       /* number of the process that used it last */
-	uint32_t users;         /* that are not counted by rss_file */
+	uint32_t users;         /* users not counted by rss_file */
 	uint64_t bytes;
-	uint64_t resident;      /* of it, one process probably has so much resident */
+	uint64_t resident;      /* estimate of its resident part, of one process */
 };
 
 struct user {
 	size_t from, n;         /* of uses */
 	uint64_t rss_file;
-	uint64_t twice;         /* so much of what it maps it maps again */
+	uint64_t mapped_twice;  /* part of its mappings that it maps more than once */
 	bool cut;               /* counted by rss_file */
 };
 
@@ -58,7 +62,7 @@ struct files {
 	struct file *files;
 	struct range *ranges;
 	struct user *users;
-	uint32_t *uses;         /* files of each user, one behind the other */
+	uint32_t *uses;         /* files of each user, consecutive */
 	size_t n_files, n_ranges, n_users, n_uses;
 	size_t cap_files, cap_ranges, cap_users, cap_uses;
 	uint32_t free_range;
@@ -136,12 +140,12 @@ static void range_free(struct files *f, uint32_t i)
 	f->free_range = i;
 }
 
-/* A list of ranges: its first one, and how many. */
+/* A list of ranges: its first one and their number. */
 struct list {
 	uint32_t *first, *n;
 };
 
-/* Takes the ranges behind i that it reaches into it. */
+/* Merges the ranges behind i that overlap it. */
 static void ranges_join(struct files *f, struct list list, uint32_t i)
 {
 	struct range *r = &f->ranges[i - 1];
@@ -180,7 +184,7 @@ static int list_extend(struct files *f, struct list list, uint64_t start, uint64
 	ranges_join(f, list, i);
 	if (*list.n <= RANGES_MAX)
 		return 0;
-	/* Too many pieces: what lies between them is counted as well. */
+	/* Too many pieces: the gaps between them are counted as well. */
 	for (at = *list.first; f->ranges[at - 1].next != NONE; at = f->ranges[at - 1].next)
 		;
 	f->ranges[*list.first - 1].end = f->ranges[at - 1].end;
@@ -199,7 +203,7 @@ static void list_free(struct files *f, struct list list)
 	*list.n = 0;
 }
 
-/* How much of start..end lies in ranges of the list. */
+/* The part of start..end that ranges of the list cover. */
 static uint64_t list_overlap(const struct files *f, struct list list, uint64_t start, uint64_t end)
 {
 	uint64_t sum = 0;
@@ -213,7 +217,8 @@ static uint64_t list_overlap(const struct files *f, struct list list, uint64_t s
 	return sum;
 }
 
-/* Device mappings are no part of rss_file, /dev/zero (anonymous shared memory) and /dev/shm are none. */
+/* Device mappings are not part of rss_file; /dev/zero (anonymous shared memory) and /dev/shm are no
+ * devices. */
 static bool is_counted(const struct procfs_map *map)
 {
 	static const char dev[] = "/dev/", zero[] = "/dev/zero", shm[] = "/dev/shm/";
@@ -250,7 +255,7 @@ static int map_add(struct files *f, const struct procfs_map *map)
 
 	const uint64_t overlap = list_overlap(f, own, start, end);
 
-	u->twice += overlap > SEGMENT_EDGE ? overlap : 0;
+	u->mapped_twice += overlap > SEGMENT_EDGE ? overlap : 0;
 	if (list_extend(f, own, start, end) < 0)
 		return -ENOMEM;
 	return list_extend(f, (struct list) { &file->ranges, &file->n_ranges }, start, end);
@@ -258,8 +263,8 @@ static int map_add(struct files *f, const struct procfs_map *map)
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-/* All whole lines of text; moves what is left to its front and returns how much that is. */
-static ssize_t lines_take(struct files *f, char *text, size_t len, bool full)
+/* Parses all complete lines of text; moves the rest to its front and returns the size of the rest. */
+static ssize_t lines_parse(struct files *f, char *text, size_t len, bool full)
 {
 	char *at = text, *newline;
 	struct procfs_map map;
@@ -272,7 +277,8 @@ static ssize_t lines_take(struct files *f, char *text, size_t len, bool full)
 	}
 	size_t left = len - (size_t) (at - text);
 
-	/* A name that no buffer holds: the line counts by its beginning; the rest is no line of a map. */
+	/* A name longer than the buffer: the line counts by its beginning; the rest of it is not a
+	 * line of maps. */
 	if (full && at == text) {
 		if (procfs_map_parse(at, &map) == 0 && map_add(f, &map) < 0)
 			return -ENOMEM;
@@ -290,7 +296,7 @@ static int maps_read(struct processes *p, int fd)
 	while ((n = read(fd, p->text + len, sizeof(p->text) - 1 - len)) > 0) {
 		len += (size_t) n;
 		p->text[len] = '\0';
-		n = lines_take(p->files, p->text, len, len == sizeof(p->text) - 1);
+		n = lines_parse(p->files, p->text, len, len == sizeof(p->text) - 1);
 		if (n < 0)
 			return (int) n;
 		len = (size_t) n;
@@ -298,7 +304,7 @@ static int maps_read(struct processes *p, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-/* Adds what its maps say to the user that was made last. */
+/* Adds the mappings of m to the newest user. */
 static int user_maps(struct processes *p, struct member *m)
 {
 	char path[PATH_LEN];
@@ -307,9 +313,9 @@ static int user_maps(struct processes *p, struct member *m)
 	return fd < 0 ? fd : maps_read(p, fd);
 }
 
-/* Which pages of a file a process has resident is not known: probably in proportion to what it maps of each, and the same ones as others
- * that map the file. */
-static void resident_take(struct files *f, const struct user *u)
+/* Which pages of a file a process has resident is unknown: the estimate is in proportion to its
+ * mappings of each file, with the same pages as other processes that map it. */
+static void resident_estimate(struct files *f, const struct user *u)
 {
 	uint64_t mapped = 0;
 
@@ -331,14 +337,14 @@ static void resident_take(struct files *f, const struct user *u)
 	}
 }
 
-/* One whose maps are not to be read is counted by its rss_file. Returns 1 if it has ended since the look that is to be told of, which
- * has its files: others may map them, too. */
+/* A process whose maps cannot be read is counted by its rss_file. Returns 1 if it has ended since
+ * the sample that is to be reported, which includes its files: others may map them too. */
 static int user_read(struct processes *p, struct member *m)
 {
 	struct files *f = p->files;
 	int r;
 
-	if (m->lender && member_borrows(p, m))
+	if (m->vm_owner && member_shares_vm(p, m))
 		return 0;
 	const uint64_t before = m->rss_file;
 
@@ -357,14 +363,14 @@ static int user_read(struct processes *p, struct member *m)
 		for (size_t i = 0; i < u->n; i++)
 			f->files[f->uses[u->from + i] - 1].users--;
 	}
-	resident_take(f, u);
-	m->twice = u->twice; /* it may touch them later */
+	resident_estimate(f, u);
+	m->mapped_twice = u->mapped_twice; /* it may touch them later */
 	return !is_there && u->rss_file > 0;
 }
 
 /* ---- the cut ------------------------------------------------------------------------------------------------------ */
 
-/* What would no longer be counted if u were counted by its rss_file: files that only u still has. */
+/* The bytes no longer counted if u were counted by its rss_file: files that only u still uses. */
 static uint64_t only_of(const struct files *f, const struct user *u)
 {
 	uint64_t sum = 0;
@@ -422,7 +428,7 @@ uint64_t processes_mapped_twice(const struct processes *p, uint32_t id)
 {
 	uint32_t i;
 
-	return map_get(&p->by_id, id, &i) ? p->members[i].twice : 0;
+	return map_get(&p->by_id, id, &i) ? p->members[i].mapped_twice : 0;
 }
 
 int processes_files(struct processes *p, struct files_read *ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which processes --name means: like pgrep -f, without hiwater itself and the shells that started it.
+ * The processes that --name selects: like pgrep -f, without hiwater itself and the shells that
+ * started it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +16,11 @@
 
 enum {
 	TEXT_SIZE = 4096,
-	PARENTS_MOST = 64
+	ANCESTORS_MAX = 64
 };
 
-/* Arguments are divided by blanks, and what ends a file is no part of its text: "x$" means what it says. */
+/* Arguments are joined by blanks, and trailing separators are stripped, so that "x$" matches as
+ * expected. */
 static int text_of(const struct root *root, pid_t pid, const char *file, char *buf, size_t size)
 {
 	char path[48];
@@ -46,11 +48,11 @@ static pid_t parent_of(const struct root *root, pid_t pid)
 }
 
 /* This process, its parent, and so on up to init. */
-static size_t own_line(const struct root *root, pid_t line[PARENTS_MOST])
+static size_t ancestors_read(const struct root *root, pid_t line[ANCESTORS_MAX])
 {
 	size_t n = 0;
 
-	for (pid_t pid = getpid(); pid > 1 && n < PARENTS_MOST; pid = parent_of(root, pid))
+	for (pid_t pid = getpid(); pid > 1 && n < ANCESTORS_MAX; pid = parent_of(root, pid))
 		line[n++] = pid;
 	return n;
 }
@@ -75,8 +77,8 @@ static bool matches(const struct root *root, pid_t pid, const regex_t *re)
 
 static ssize_t find_all(const struct root *root, const regex_t *re, pid_t *pids, size_t n)
 {
-	pid_t line[PARENTS_MOST];
-	const size_t n_line = own_line(root, line);
+	pid_t line[ANCESTORS_MAX];
+	const size_t n_line = ancestors_read(root, line);
 	autoclosedir DIR *dir = NULL;
 	const struct dirent *entry;
 	ssize_t found = 0;
@@ -110,7 +112,7 @@ ssize_t find_by_name(const struct root *root, const char *regex, pid_t *pids, si
 		char why[128];
 
 		(void) regerror(r, &re, why, sizeof(why));
-		return err_set(err, -EINVAL, "'%s' is no extended regular expression: %s", regex, why);
+		return err_set(err, -EINVAL, "'%s' is not a valid extended regular expression: %s", regex, why);
 	}
 	found = find_all(root, &re, pids, n);
 	regfree(&re);

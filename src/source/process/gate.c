@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The last-pid gate: the last pid handed out (loadavg's fifth field) tells whether anybody can have been born.
+ * The last-pid gate: the last pid assigned (loadavg's fifth field) shows whether a process can have
+ * been born.
  */
 #include "source/process/processes_internal.h"
 
@@ -9,8 +10,8 @@
 #include "base/smallfile.h"
 
 enum {
-	PIDS_RESERVED = 300, /* kernel/pid.c, RESERVED_PIDS: where counting starts again */
-	NEAR = 4096,         /* so many pids before the last one, a fork is taken to have been told of */
+	PIDS_RESERVED = 300, /* kernel/pid.c, RESERVED_PIDS: pids wrap around to here */
+	NEAR = 4096,         /* a fork this many pids before the last one counts as shown */
 };
 
 static uint32_t pid_max_read(const struct processes *p)
@@ -46,10 +47,10 @@ void gate_init(struct processes *p)
 	g->fd = smallfile_open(p->env.root->proc, "loadavg");
 	if (g->fd < 0 || !gate_read(p, &g->last)) {
 		g->off = true;
-		g->why_not = "loadavg does not tell the last pid";
+		g->why_not = "loadavg does not show the last pid";
 	}
 	g->first = g->before = g->last;
-	g->looked_ns = clock_boot_ns();
+	g->scanned_ns = clock_boot_ns();
 }
 
 uint32_t gate_pid_after(const struct gate *g, uint32_t pid, uint32_t to)
@@ -73,9 +74,9 @@ static bool is_between(const struct gate *g, uint32_t from, uint32_t pid, uint32
 	return to >= from ? pid > from && pid <= to : (pid > from && pid < g->pid_max) || pid <= to;
 }
 
-/* A member that was born since the last look and whose pid is none of those handed out since shows that loadavg
- * speaks of another pid namespace, or of none (lxcfs). */
-void gate_doubt(struct processes *p, uint32_t before_id)
+/* A member born since the last scan, with a pid outside those assigned since, shows that loadavg
+ * belongs to another pid namespace or to none (lxcfs). */
+void gate_verify(struct processes *p, uint32_t before_id)
 {
 	struct gate *g = &p->gate;
 	uint32_t now, i;
@@ -87,10 +88,10 @@ void gate_doubt(struct processes *p, uint32_t before_id)
 			continue;
 		const struct member *m = &p->members[i];
 
-		if (m->start_ticks * p->tick_ns > g->looked_ns + p->tick_ns &&
+		if (m->start_ticks * p->tick_ns > g->scanned_ns + p->tick_ns &&
 			!is_between(g, g->before, (uint32_t) m->pid, now)) {
 			g->off = true;
-			g->why_not = "the last pid in loadavg is not one of this pid namespace (lxcfs?)";
+			g->why_not = "the last pid in loadavg is not of this pid namespace (lxcfs?)";
 			return;
 		}
 	}
@@ -111,7 +112,7 @@ void processes_test_gate(struct processes *p, pid_t pid)
 	}
 	g->proven = false;
 	g->off = true;
-	g->why_not = "a process was started and loadavg did not tell its pid (lxcfs?)";
+	g->why_not = "loadavg did not show the pid of a process just started (lxcfs?)";
 }
 
 bool processes_moved(const struct processes *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding new members: through the tree (children files), through the pids that were handed out since the last look,
- * or through all of the proc directory.
+ * Finds new members: by walking the tree (children files), by the pids assigned since the last
+ * scan, or by scanning all of the proc directory.
  */
 #include "source/process/processes_internal.h"
 
@@ -15,21 +15,23 @@
 #include "base/clock.h"
 #include "base/smallfile.h"
 
-/* Measured costs, in nanoseconds: a pid that is gone costs 2400, one that is there 8000. */
+/* Measured costs, in nanoseconds: a pid that is gone costs 2400, an existing one 8000. */
 enum {
 	COST_PID = 4000,
 	COST_THREAD = 6000,   /* its children file, its part of the task directory */
-	COST_BLIND = 500000, /* most that a tick may cost where the gate is off */
-	FORGET_MAX = 4096,   /* more pids than this at once: forget all strangers */
-	DOUBT_EVERY = 32,     /* full looks until what need not be looked at is */
-	WALK_SHARE = 500,     /* of a core, walks through the tree take one part in so many where the gate is proven */
-	QUIET_MAX = 512,    /* most pids that a PSS pass examines */
+	COST_BLIND = 500000,  /* most that a sample may cost with the gate off */
+	FORGET_MAX = 4096,    /* more pids than this at once: forget all strangers */
+	RECHECK_EVERY = 32,   /* full scans after which even unnecessary steps are done */
+	WALK_SHARE = 500,     /* of a core: walks through the tree may use one part in this many if
+	                       * the gate is proven */
+	GATE_PIDS_MAX = 512,  /* most pids that a PSS pass examines */
 };
 
-/* ---- who belongs to the job --------------------------------------------------------------------------------------- */
+/* ---- membership in the job ---------------------------------------------------------------------------------------- */
 
-/* A session is inherited from its leader alone, so whoever is in the session of a member descends from it. While one
- * process is in it, the kernel gives its number to no other; a stranger with that pid shows that all have left. */
+/* A session is inherited only from its leader, so a process in a member's session descends from
+ * that member. While the session has a process, the kernel assigns its number to no other; a
+ * stranger with that pid shows that the session is empty. */
 static bool is_in_session(struct processes *p, int32_t session)
 {
 	const struct member *m = member_of_pid(p, session);
@@ -62,9 +64,10 @@ static const struct member *member_of_family(const struct processes *p, const st
 	return NULL;
 }
 
-/* A daemon of a program that was attached to, whose parent came and went between two looks. Its session is another than
- * main's, and nobody leads it any more; its stack and code lie where those of a member do, which only forks share; and it
- * was adopted: a parent that is of the same family, and no member, has forked it for somebody else. */
+/* A daemon of an attached program whose parent came and went between two scans. Its session is
+ * not main's and has no leader any more; its stack and code are at the addresses of a member's,
+ * which only forks share; and it was adopted: a parent of the same family that is not a member has
+ * forked it for another program. */
 static bool is_lost_fork(struct processes *p, const struct procfs_stat *st)
 {
 	const struct maybe born = ticks_ns(p, st->start_ticks + 1);
@@ -87,7 +90,7 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 {
 	const struct member *parent = member_of_pid(p, st->ppid);
 
-	if (p->all) /* a thread of the kernel has no memory, nor has a zombie */
+	if (p->all) /* kernel threads and zombies have no memory */
 		return st->vsize_bytes > 0;
 	if (parent && member_is_same(p, parent))
 		return true;
@@ -96,13 +99,14 @@ static bool belongs(struct processes *p, const struct procfs_stat *st)
 	return (!processes_is_ignored(p, st->ppid) && is_in_session(p, st->session)) || is_lost_fork(p, st);
 }
 
-/* A child that the recorder had before it started the job, where nobody has listed them (elders.c). */
+/* A child that the recorder had before it started the job, if the preexisting children were not
+ * listed (elders.c). */
 static bool is_older(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && st->start_ticks < p->main_start_ticks;
 }
 
-/* Left behind by a child of the recorder that was none of the job's and is gone; its session stays theirs. */
+/* Left behind by an ignored child of the recorder that has ended; its session remains that child's. */
 static bool is_left_by_ignored(const struct processes *p, const struct procfs_stat *st)
 {
 	return p->ours && st->ppid == p->env.recorder_pid && processes_is_ignored(p, st->session);
@@ -124,15 +128,16 @@ enum recorder process_recorder(struct processes *p, const struct procfs_stat *st
 	return at + sizeof(how) <= (size_t) n && memcmp(text + at, how, sizeof(how)) == 0 ? RECORDER_IS : RECORDER_NOT;
 }
 
-/* Reads who is no member yet and may become one. */
-static bool read_candidate(struct processes *p, int32_t pid, struct procfs_stat *ret)
+/* Reads a process that is not a member yet and may become one. */
+static bool candidate_read(struct processes *p, int32_t pid, struct procfs_stat *ret)
 {
 	if (pid == p->env.recorder_pid || member_of_pid(p, pid) || processes_was_ignored(p, pid))
 		return false;
 	return process_stat(p, pid, ret) == 0 && ret->pid == pid;
 }
 
-/* Makes a candidate a member if it is one. sure: a member's children file told of it. Returns 1, 0 or -errno. */
+/* Makes a candidate a member if it qualifies. sure: it comes from a member's children file. Returns
+ * 1, 0 or -errno. */
 static int admit(struct processes *p, const struct procfs_stat *st, bool sure, struct framebuf *out)
 {
 	if (is_older(p, st) || is_left_by_ignored(p, st)) {
@@ -142,7 +147,7 @@ static int admit(struct processes *p, const struct procfs_stat *st, bool sure, s
 	if (!sure && !belongs(p, st))
 		return 0;
 	if (process_recorder(p, st) != RECORDER_NOT)
-		return 0; /* the next look knows more of one that may be */
+		return 0; /* the next scan knows more about a process that may qualify */
 	return member_add(p, st, false, out);
 }
 
@@ -150,10 +155,10 @@ static int consider(struct processes *p, int32_t pid, bool sure, struct framebuf
 {
 	struct procfs_stat st;
 
-	return read_candidate(p, pid, &st) ? admit(p, &st, sure, out) : 0;
+	return candidate_read(p, pid, &st) ? admit(p, &st, sure, out) : 0;
 }
 
-/* What --on-alert starts, for example. */
+/* For example a command started by --on-alert. */
 static bool descends_from_recorder(const struct processes *p, const struct procfs_stat *st)
 {
 	enum {
@@ -175,10 +180,10 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 	struct procfs_stat st;
 	int r = 0;
 
-	if (!p->foreign && read_candidate(p, pid, &st) && !descends_from_recorder(p, &st))
+	if (!p->foreign && candidate_read(p, pid, &st) && !descends_from_recorder(p, &st))
 		r = admit(p, &st, true, out);
 	if (r > 0)
-		processes_newcomer(p);
+		processes_forget_scans(p);
 	return r;
 }
 
@@ -187,10 +192,11 @@ int processes_join(struct processes *p, pid_t pid, struct framebuf *out)
 struct visit {
 	struct processes *p;
 	struct framebuf *out;
-	int32_t pid;     /* tree: whose threads */
+	int32_t pid;     /* tree: process whose threads are visited */
 	bool is_member;
-	bool cached;     /* scan: known strangers are left out */
-	bool first;      /* scan: the tree was walked just now, and nobody can have been lost since the run's start */
+	bool cached;     /* scan: known strangers are skipped */
+	bool first;      /* scan: the tree was just walked, and no process can have been lost since
+	                  * the start of the run */
 	int found;
 };
 
@@ -203,7 +209,7 @@ static int child_visit(void *ctx, int32_t pid)
 	return r < 0 ? r : 0;
 }
 
-/* Kernels without CONFIG_PROC_CHILDREN have no such file; but a thread that just ended has none either. */
+/* Kernels without CONFIG_PROC_CHILDREN lack this file; so does a thread that just ended. */
 static void children_missing(struct processes *p, int32_t pid)
 {
 	struct procfs_stat st;
@@ -228,7 +234,7 @@ static int thread_visit(void *ctx, int32_t tid)
 	return numbers_children(fd, child_visit, v);
 }
 
-/* one: it has one thread as far as is known; a thread that came since is found by its pid. */
+/* one: it has a single known thread; children of newer threads are found by their pids. */
 static int process_visit(struct visit *v, int32_t pid, bool one)
 {
 	char path[PATH_LEN];
@@ -241,8 +247,8 @@ static int process_visit(struct visit *v, int32_t pid, bool one)
 	return r == -ENOMEM ? r : 0; /* gone, or no permission */
 }
 
-/* The list of members grows under way: what is found is visited too. */
-static int look_tree(struct processes *p, struct framebuf *out)
+/* The list of members grows during the loop, so members found here are visited too. */
+static int scan_tree(struct processes *p, struct framebuf *out)
 {
 	struct visit v = { .p = p, .out = out };
 	int r = 0;
@@ -269,8 +275,9 @@ static uint64_t tree_cost_ns(const struct processes *p)
 
 /* ---- all of the proc directory ------------------------------------------------------------------------------------ */
 
-/* Whom the walk through the tree did not find may only be in a member's session. To ask for that is one call; a stat
- * is three, for which the kernel adds up what all threads did, and a machine may have thousands of processes. */
+/* A process that the walk missed can only be in a member's session. getsid is one call; stat is
+ * three, for which the kernel adds up the times of all threads, and a machine may have thousands of
+ * processes. */
 static bool is_in_no_session(const struct processes *p, int32_t pid)
 {
 	uint32_t start;
@@ -296,15 +303,15 @@ static int scan_visit(void *ctx, int32_t pid)
 	return 0;
 }
 
-/* A parent may come behind its children, so it goes round until nothing is found. */
-static int look_scan(struct processes *p, struct framebuf *out)
+/* A parent may come behind its children, so the scan repeats until it finds nothing. */
+static int scan_proc(struct processes *p, struct framebuf *out)
 {
 	const bool live = p->env.root->live;
 	struct visit v = { .p = p, .out = out, .cached = live && !p->gate.off };
 	int r;
 
-	v.first = live && p->scans == 0 && p->children > 0 && !p->all;
-	if (p->scans++ % DOUBT_EVERY == 0)
+	v.first = live && p->proc_scans == 0 && p->children > 0 && !p->all;
+	if (p->proc_scans++ % RECHECK_EVERY == 0)
 		map_done(&p->strangers);
 	do {
 		v.found = 0;
@@ -316,9 +323,9 @@ static int look_scan(struct processes *p, struct framebuf *out)
 	return r;
 }
 
-/* ---- through the gate --------------------------------------------------------------------------------------------- */
+/* ---- the gate ----------------------------------------------------------------------------------------------------- */
 
-/* A pid that was handed out anew is no known stranger any more. */
+/* A reassigned pid is not a known stranger any more. */
 static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 {
 	uint32_t n = gate_pids_between(&p->gate, from, to);
@@ -335,7 +342,7 @@ static void strangers_forget(struct processes *p, uint32_t from, uint32_t to)
 	}
 }
 
-static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
+static int scan_pids(struct processes *p, uint32_t from, uint32_t to, struct framebuf *out)
 {
 	uint32_t n = gate_pids_between(&p->gate, from, to);
 	int r = 0;
@@ -347,20 +354,21 @@ static int look_pids(struct processes *p, uint32_t from, uint32_t to, struct fra
 	return r;
 }
 
-/* Those handed out since the look before the last: a process is in the table before it has its parent, so each pid
- * is looked at twice. */
-static int look_new(struct processes *p, uint32_t now, struct framebuf *out)
+/* Checks the pids assigned since the scan before the last: a process is in the table before its
+ * parent is set, so each pid is checked twice. */
+static int scan_new(struct processes *p, uint32_t now, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
 
 	if (now == g->last && now == g->before)
 		return 0;
 	if (!p->all && p->children > 0 && (uint64_t) gate_pids_between(g, g->before, now) * COST_PID > tree_cost_ns(p))
-		return look_tree(p, out);
-	return look_pids(p, g->before, now, out);
+		return scan_tree(p, out);
+	return scan_pids(p, g->before, now, out);
 }
 
-/* A gate that worked finds whoever a walk would; a walk through a large tree waits until it is paid for. */
+/* A working gate finds every process that a walk would find; a walk through a large tree waits
+ * until its cost is within the share. */
 static bool walk_waits(const struct processes *p, uint64_t now_ns)
 {
 	const struct gate *g = &p->gate;
@@ -368,23 +376,23 @@ static bool walk_waits(const struct processes *p, uint64_t now_ns)
 	return g->proven && g->walked && p->children > 0 && now_ns - g->walked_ns < tree_cost_ns(p) * WALK_SHARE;
 }
 
-/* now: the last pid, if gated. Where it has not moved since the last walk, there is nobody to be found; but a gate that
- * worked once is not trusted for ever. */
-static int look_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
+/* now: the last pid, if gated. If it has not changed since the last walk, there is nothing to find;
+ * but a gate that worked once is not trusted forever. */
+static int scan_full(struct processes *p, bool gated, uint32_t now, uint64_t began_ns, struct framebuf *out)
 {
 	struct gate *g = &p->gate;
 	int r;
 
-	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->looks++ % DOUBT_EVERY != 0)
+	if (gated && g->proven && g->walked && now == g->last_full && g->before == now && p->full_scans++ % RECHECK_EVERY != 0)
 		return 0;
 	if (gated && walk_waits(p, began_ns))
-		return look_new(p, now, out);
+		return scan_new(p, now, out);
 	g->last_full = now;
 	g->walked = gated;
 	g->walked_ns = began_ns;
-	r = p->children >= 0 && !p->all ? look_tree(p, out) : 0;
+	r = p->children >= 0 && !p->all ? scan_tree(p, out) : 0;
 	if (r >= 0 && (!p->ours || p->children < 0))
-		r = look_scan(p, out);
+		r = scan_proc(p, out);
 	return r;
 }
 
@@ -398,30 +406,31 @@ int processes_look(struct processes *p, enum processes_look how, struct framebuf
 
 	if (p->foreign)
 		return 0;
-	/* A process has its number before it has its parent, so once more after one was given out. */
+	/* A process gets its pid before its parent is set, so one more scan after a pid was
+	 * assigned. */
 	if (!gated || now != g->last || g->before != g->last || how == LOOK_FULL)
-		elders_look(p);
+		preexisting_scan(p);
 	if (gated)
 		strangers_forget(p, g->last, now);
 	if (how == LOOK_FULL)
-		r = look_full(p, gated, now, began, out);
+		r = scan_full(p, gated, now, began, out);
 	else if (gated)
-		r = look_new(p, now, out);
+		r = scan_new(p, now, out);
 	else if (p->children > 0 && tree_cost_ns(p) < COST_BLIND)
-		r = look_tree(p, out);
+		r = scan_tree(p, out);
 	if (how == LOOK_FULL)
-		gate_doubt(p, before_id);
+		gate_verify(p, before_id);
 	if (gated) {
 		g->before = g->last;
 		g->last = now;
 	}
-	g->looked_ns = began;
+	g->scanned_ns = began;
 	return r < 0 ? r : (int) (p->last_id - before_id);
 }
 
 /* ---- for the PSS pass --------------------------------------------------------------------------------------------- */
 
-bool gate_quiet(struct processes *p, bool *ret_vanished)
+bool gate_no_births(struct processes *p, bool *ret_vanished)
 {
 	struct gate *g = &p->gate;
 	struct procfs_stat st;
@@ -431,7 +440,7 @@ bool gate_quiet(struct processes *p, bool *ret_vanished)
 	if (g->off || !gate_read(p, &now))
 		return false;
 	n = gate_pids_between(g, g->last, now);
-	if (n > QUIET_MAX)
+	if (n > GATE_PIDS_MAX)
 		return false;
 	for (uint32_t pid = g->last; n > 0; n--) {
 		pid = gate_pid_after(g, pid, now);

@@ -43,13 +43,13 @@ int process_stat(const struct processes *p, int32_t pid, struct procfs_stat *ret
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-/* Which of its files speak of the thread that it is seen through; the others add up all threads. */
+/* Whether the file shows the thread tid; the other files add up all threads. */
 static bool is_of_thread(enum keep which)
 {
 	return which == KEEP_STATM || which == KEEP_STATUS;
 }
 
-/* Whether pid still is this process. A kept descriptor knows without parsing. */
+/* Whether pid is still this process. A kept descriptor shows it without parsing. */
 bool member_is_same(struct processes *p, const struct member *m)
 {
 	int fd = m->fd[KEEP_STAT] >= 0 ? m->fd[KEEP_STAT] : m->tid == m->pid ? m->fd[KEEP_STATM]
@@ -111,7 +111,8 @@ void member_keep(struct processes *p, struct member *m, enum keep which)
 	fd = smallfile_open(p->env.root->proc, process_path(path, m->pid, tid, keep_names[which]));
 	if (fd < 0)
 		return;
-	if ((size_t) fd >= p->fd_limit) { /* a file gets the lowest number that is free: the others are inherited */
+	/* open returns the lowest free number: inherited descriptors use the others */
+	if ((size_t) fd >= p->fd_limit) {
 		(void) close(fd);
 		return;
 	}
@@ -150,7 +151,7 @@ static int follow_seen(void *ctx, int32_t tid)
 	return 0;
 }
 
-/* The memory of such a process is only to be seen through a thread that lives. */
+/* The memory of such a process is visible only through a living thread. */
 static void member_follow(struct processes *p, struct member *m)
 {
 	struct follow f = { .p = p, .m = m };
@@ -202,10 +203,10 @@ void member_died(struct processes *p, struct member *m, const char *stat)
 	m->gone = true;
 	if (procfs_stat_exit(stat, &status) && status != 0)
 		m->status = known(status);
-	p->took_over |= member_io_last(m);
+	p->io_moved |= member_io_last(m);
 }
 
-/* What can be asked where no file can be opened. */
+/* Works where no file can be opened. */
 static bool is_there(const struct processes *p, int32_t pid)
 {
 	return !p->env.root->live || kill(pid, 0) == 0 || errno != ESRCH;
@@ -247,37 +248,37 @@ void member_disown(struct processes *p, struct member *m)
 	m->gone = true;
 }
 
-/* In the middle of its exec: a memory of its own, and nothing of a program in it yet. */
+/* In the middle of its exec: it has a memory of its own, without a program in it yet. */
 static bool is_in_exec(struct processes *p, const struct procfs_stat *st)
 {
 	return st->startstack == 0 || process_recorder(p, st) == RECORDER_MAY_BE;
 }
 
-bool member_borrows(struct processes *p, struct member *m)
+bool member_shares_vm(struct processes *p, struct member *m)
 {
 	struct procfs_stat st;
 	long order;
 
-	if (m->lender == 0)
+	if (m->vm_owner == 0)
 		return false;
-	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->lender, KCMP_VM, 0UL, 0UL) : -1;
+	order = p->env.root->live ? syscall(SYS_kcmp, m->pid, m->vm_owner, KCMP_VM, 0UL, 0UL) : -1;
 	if (order == 0)
 		return true;
 	if (process_stat(p, m->pid, &st) < 0)
 		return false;
-	if (st.state == 'Z') { /* the memory is given back, and is not asked about again */
-		m->lender = 0;
+	if (st.state == 'Z') { /* its memory is released; do not check again */
+		m->vm_owner = 0;
 		return false;
 	}
 	if (order > 0 && is_in_exec(p, &st))
-		return true; /* whether it is the job's is known after it */
-	m->lender = 0;
+		return true; /* after the exec it is known whether it is part of the job */
+	m->vm_owner = 0;
 	if (process_recorder(p, &st) == RECORDER_IS)
 		member_disown(p, m); /* it was found before its exec */
 	return m->gone;
 }
 
-static int statm_take(struct processes *p, struct member *m)
+static int statm_read(struct processes *p, struct member *m)
 {
 	ssize_t n = member_read(p, m, KEEP_STATM);
 	struct procfs_statm st;
@@ -296,21 +297,21 @@ static int statm_take(struct processes *p, struct member *m)
 
 int member_memory(struct processes *p, struct member *m)
 {
-	int r = statm_take(p, m);
+	int r = statm_read(p, m);
 
 	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && !descriptors_were_lacking(r))
 		return r;
 	int32_t tid = m->tid;
 
-	/* Zeros: a zombie, or one that is about to be, or whose first thread ended. */
+	/* Zeros: a zombie, a process about to become one, or one whose first thread ended. */
 	if (!member_check(p, m))
 		return -ESRCH;
 	if (m->tid != tid)
-		r = statm_take(p, m);
+		r = statm_read(p, m);
 	return r == -ESRCH ? -EAGAIN : r;
 }
 
-/* ---- what a stat line says ---------------------------------------------------------------------------------------- */
+/* ---- values of a stat line ---------------------------------------------------------------------------------------- */
 
 struct maybe ticks_ns(const struct processes *p, uint64_t ticks)
 {
@@ -332,21 +333,21 @@ void member_stat(struct processes *p, struct member *m, const struct procfs_stat
 	m->faults_waited = known_unsigned(st->faults_waited);
 	m->threads = known_unsigned(st->threads);
 	if (!m->leader && st->session == st->pid) {
-		/* Without memory for it a daemon's children may be missed. */
+		/* Out of memory: a daemon's children may not be found. */
 		(void) map_put(&p->sessions, (uint64_t) st->pid, (uint32_t) st->start_ticks);
 		m->leader = true;
 	}
 }
 
-void member_tell(struct member *m, enum metric metric, struct maybe value, struct framebuf *out)
+void member_report(struct member *m, enum metric metric, struct maybe value, struct framebuf *out)
 {
 	uint32_t bit = UINT32_C(1) << (metric - M_PROC_RSS);
 
 	if (value.known) {
-		m->silent &= ~bit;
+		m->reported_unknown &= ~bit;
 		framebuf_value(out, metric, m->id, value.value);
-	} else if (!(m->silent & bit)) {
-		m->silent |= bit;
+	} else if (!(m->reported_unknown & bit)) {
+		m->reported_unknown |= bit;
 		framebuf_unknown(out, metric, m->id);
 	}
 }
@@ -358,8 +359,8 @@ static struct maybe or_else(struct maybe a, struct maybe b)
 	return a.known ? a : b;
 }
 
-/* facts, and what they lack from the last look. But what had been waited for then is no word of what was at the end, and that
- * alone is asked of whom hiwater waits for. */
+/* facts, completed by values of the last sample. Counters of waited-for children from then are not
+ * those at the end, so they are not used for a process that hiwater reaped itself. */
 static struct end end_facts(const struct member *m, enum end_how how, const struct end *facts)
 {
 	struct end end = facts ? *facts : (struct end) { 0 };
@@ -385,7 +386,7 @@ static struct end end_facts(const struct member *m, enum end_how how, const stru
 	return end;
 }
 
-/* Until it is reaped, a look still finds it: it must not be born again. */
+/* Until it is reaped a scan still finds it: it must not be born again. */
 static void zombie_remember(struct processes *p, const struct member *m)
 {
 	if (p->zombies.used >= ZOMBIES_KEPT)
@@ -393,7 +394,7 @@ static void zombie_remember(struct processes *p, const struct member *m)
 	(void) map_put(&p->zombies, (uint64_t) m->pid, (uint32_t) m->start_ticks);
 }
 
-/* The oldest one's place is taken. */
+/* Replaces the oldest one. */
 void ended_remember(struct processes *p, const struct member *m)
 {
 	uint32_t at = (uint32_t) (p->n_ended++ % ENDED_KEPT), newest;
@@ -402,7 +403,7 @@ void ended_remember(struct processes *p, const struct member *m)
 	if (e->id && map_get(&p->ended_by_pid, (uint64_t) e->pid, &newest) && newest == at)
 		map_remove(&p->ended_by_pid, (uint64_t) e->pid);
 	*e = (struct ended) { m->id, m->pid, m->start_ticks, clock_boot_ns(), strcmp(m->name, HIWATER) == 0 };
-	/* Without memory for it, late facts are lost. */
+	/* Out of memory: late facts are lost. */
 	map_remove(&p->ended_by_pid, (uint64_t) m->pid);
 	(void) map_put(&p->ended_by_pid, (uint64_t) m->pid, at);
 }
@@ -422,7 +423,7 @@ void member_end(struct processes *p, size_t i, enum end_how how, const struct en
 	p->n--;
 	if (i == p->n)
 		return;
-	/* Both keys are there, so that nothing is allocated and nothing can fail. */
+	/* Both keys exist, so nothing is allocated and nothing can fail. */
 	*m = p->members[p->n];
 	(void) map_put(&p->by_id, m->id, (uint32_t) i);
 	(void) map_put(&p->by_pid, (uint64_t) m->pid, (uint32_t) i);

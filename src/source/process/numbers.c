@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "source/process/procfs_files.h"
 
-/* What getdents64(2) gives. */
+/* Entry of getdents64(2). */
 struct linux_dirent64 {
 	uint64_t ino;
 	int64_t off;
@@ -53,7 +53,7 @@ int numbers_list(int folder, const char *path, int (*seen)(void *ctx, int32_t nu
 	return n < 0 ? -errno : 0;
 }
 
-/* "4712 4713 ": what the end of the buffer cuts stays for the next read. */
+/* "4712 4713 ": a number cut by the end of the buffer is completed by the next read. */
 int numbers_children(int file, int (*seen)(void *ctx, int32_t pid), void *ctx)
 {
 	autoclose int fd = file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can be had of a process here, tried on one: the recorder itself, of a captured machine the one that was captured.
+ * Which process metrics are available here, tested on one process: the recorder itself, or on a
+ * captured machine the captured one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,16 +64,16 @@ static const struct {
 	const char *name;
 	int (*take)(struct probe *p);
 	const char *how;
-	const char *missing, *remedy; /* where there is no such file */
+	const char *missing, *remedy; /* if the file does not exist */
 } files[FILE_COUNT] = {
-	[FILE_STATM] = { "statm", statm_try, "procfs statm, kept descriptor", "there is no statm file",
-		"mount a whole proc file system" },
-	[FILE_STAT] = { "stat", stat_try, "procfs stat, kept descriptor", "there is no stat file",
-		"mount a whole proc file system" },
-	[FILE_STATUS] = { "status", status_try, "procfs status, kept descriptor", "there is no status file",
-		"mount a whole proc file system" },
-	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor", "this kernel keeps no I/O counts of processes",
-		"a kernel with CONFIG_TASK_IO_ACCOUNTING" },
+	[FILE_STATM] = { "statm", statm_try, "procfs statm, kept descriptor", "no statm file",
+		"mount a complete proc file system" },
+	[FILE_STAT] = { "stat", stat_try, "procfs stat, kept descriptor", "no stat file",
+		"mount a complete proc file system" },
+	[FILE_STATUS] = { "status", status_try, "procfs status, kept descriptor", "no status file",
+		"mount a complete proc file system" },
+	[FILE_IO] = { "io", io_try, "procfs io, kept descriptor", "this kernel does not count the I/O of processes",
+		"use a kernel with CONFIG_TASK_IO_ACCOUNTING" },
 	[FILE_ROLLUP] = { "smaps_rollup", rollup_try, "procfs smaps_rollup, in passes", "this kernel has no smaps_rollup",
 		"Linux 4.14 or later" },
 };
@@ -118,7 +119,7 @@ static int example_seen(void *ctx, int32_t pid)
 	char path[PATH_LEN], text[TEXT_MAX];
 	struct procfs_statm st;
 
-	/* A kernel thread has no memory, so it is no example. */
+	/* A kernel thread has no memory, so it is not used. */
 	if (smallfile_read(e->root->proc, process_path(path, pid, pid, "statm"), text, sizeof(text)) > 0 &&
 		procfs_statm_parse(text, &st) == 0 && st.size > 0) {
 		e->with_memory = pid;
@@ -166,17 +167,17 @@ static struct source_probe row_probe(const struct probe *p, size_t i, const int 
 		probe.why_not = files[file].missing;
 		probe.remedy = files[file].remedy;
 	} else if (r == -ESRCH)
-		probe.why_not = "there is no process to be seen";
+		probe.why_not = "no process is visible";
 	else if (r == -EACCES || r == -EPERM) {
 		probe.why_not = "no permission to read it";
 		probe.remedy = "run hiwater as the job's user";
 	} else if (r < 0)
-		probe.why_not = "the file could not be read or not be understood";
+		probe.why_not = "the file could not be read or parsed";
 	probe.available = probe.why_not[0] == '\0';
 	return probe;
 }
 
-void processes_probe(const struct source_env *env, source_prober *tell, void *ctx)
+void processes_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct probe p = { .env = env };
 	const struct proc_lack *const foreign = processes_foreign(env->root);
@@ -192,6 +193,6 @@ void processes_probe(const struct source_env *env, source_prober *tell, void *ct
 			probe.why_not = foreign->why;
 			probe.remedy = foreign->remedy;
 		}
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 }

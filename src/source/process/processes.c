@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process source: its life, and what is asked of single members.
+ * The process source: creation, exclusion of processes, and calls for single members.
  */
 #include "source/process/processes_internal.h"
 
@@ -19,15 +19,15 @@
 #include "base/smallfile.h"
 #include "source/process/procfs_status.h"
 
-/* What is known of whoever has the number of one that is ignored stands for so long. */
-static const uint64_t sure_ns = 1000000000;
+/* How long a verified pid counts as ignored without another check. */
+static const uint64_t verified_ns = 1000000000;
 
-/* A proc of a namespace above shows this process by another number, with all that it has from there down to here. One of
- * a namespace aside or below does not show it at all. */
+/* The proc of an ancestor namespace shows this process under all its pids from there down. The proc
+ * of a sibling or descendant namespace does not show it at all. */
 const struct proc_lack *processes_foreign(const struct root *root)
 {
 	static const struct proc_lack
-		other = { "what is mounted at /proc is of another pid namespace", "mount it anew (unshare --mount-proc, mount -t proc proc /proc)" },
+		other = { "the file system at /proc belongs to another pid namespace", "remount it (unshare --mount-proc, mount -t proc proc /proc)" },
 		none = { "no proc file system is mounted at /proc", "mount it (mount -t proc proc /proc)" };
 	struct statfs fs;
 	char text[16384];
@@ -50,7 +50,7 @@ int processes_new(const struct source_env *env, bool ours, struct processes **re
 	long tick = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
 
 	if (env->root->proc < 0)
-		return err_set(err, -ENOENT, "no process can be measured: this machine has no proc file system");
+		return err_set(err, -ENOENT, "processes cannot be measured: no proc file system is mounted");
 	struct processes *p = calloc(1, sizeof(*p));
 
 	if (!p)
@@ -92,10 +92,10 @@ void processes_free(struct processes *p)
 void processes_take_all(struct processes *p)
 {
 	p->all = true;
-	p->foreign = false; /* whoever is there is meant */
+	p->foreign = false; /* every visible process is meant */
 }
 
-void processes_newcomer(struct processes *p)
+void processes_forget_scans(struct processes *p)
 {
 	map_done(&p->strangers);
 	p->gate.walked = false;
@@ -112,7 +112,7 @@ int32_t processes_of_thread(struct processes *p, pid_t pid)
 	return (int32_t) tgid;
 }
 
-/* Nothing can be read of it; the kernel's exit record may yet tell of main. */
+/* Nothing can be read of it; the kernel's exit record may still report main. */
 static int foreign_adopt(struct processes *p, pid_t pid, bool is_main)
 {
 	if (!p->ours)
@@ -139,8 +139,8 @@ int processes_adopt(struct processes *p, pid_t pid, bool is_main, struct framebu
 	r = member_add(p, &st, is_main, out);
 	if (r <= 0)
 		return r < 0 ? r : -ESRCH;
-	processes_newcomer(p);
-	/* One look finds what further ones started, however many they are. */
+	processes_forget_scans(p);
+	/* One scan finds the descendants of all further ones. */
 	r = is_main ? processes_look(p, LOOK_FULL, out) : 0;
 	return r < 0 ? r : 0;
 }
@@ -149,7 +149,7 @@ void processes_ignore(struct processes *p, pid_t pid)
 {
 	struct procfs_stat st;
 
-	/* Without memory for it the job has one process more. */
+	/* Out of memory: the job gets one process too many. */
 	if (p->foreign && pid > 0)
 		(void) map_put(&p->ignored, (uint64_t) pid, 0);
 	else if (pid > 0 && process_stat(p, pid, &st) == 0)
@@ -163,13 +163,13 @@ bool processes_is_ignored(const struct processes *p, pid_t pid)
 
 	if (pid <= 0 || !map_get(&p->ignored, (uint64_t) pid, &start))
 		return false;
-	/* Its number may be another process's by now. */
+	/* Its pid may have been reassigned. */
 	return process_stat(p, pid, &st) < 0 || (uint32_t) st.start_ticks == start;
 }
 
 bool processes_was_ignored(struct processes *p, pid_t pid)
 {
-	const uint32_t now = (uint32_t) (clock_boot_ns() / sure_ns);
+	const uint32_t now = (uint32_t) (clock_boot_ns() / verified_ns);
 	uint32_t at;
 
 	if (map_get(&p->ignored_at, (uint64_t) pid, &at) && at == now)
@@ -245,13 +245,14 @@ bool processes_orphan(struct processes *p, pid_t pid, struct framebuf *out)
 		return false;
 	if (ended_find(p, pid, &start) && start == st.start_ticks)
 		return false;
-	id = member_missed(p, pid, st.ppid, 0, process_uid(p, pid), st.name, out);
+	id = member_unsampled(p, pid, st.ppid, 0, process_uid(p, pid), st.name, out);
 	if (id)
 		ended_remember(p, &(struct member) { .id = id, .pid = pid, .start_ticks = st.start_ticks });
 	return id != 0;
 }
 
-/* Where no start can be read, a number is its owner's until it is reaped. Its exit record may still wait to be read. */
+/* If no start time can be read, a pid belongs to its process until it is reaped. Its exit record
+ * may still be unread. */
 static void forget_unread(struct processes *p, pid_t pid)
 {
 	uint32_t start;
@@ -281,7 +282,7 @@ bool processes_reaped(struct processes *p, pid_t pid, const struct end *facts, s
 		member_end(p, i, END_REAPED, facts, out);
 		return true;
 	}
-	/* Its end was told when it was seen as a zombie: these are further facts. */
+	/* Its end was reported when it was seen as a zombie: these are additional facts. */
 	id = ended_find(p, pid, &start);
 	if (id == 0)
 		return false;
@@ -306,10 +307,11 @@ int processes_reset_mark(struct processes *p, uint32_t id)
 		return -EROFS;
 	struct member *m = &p->members[i];
 
-	/* Documentation/filesystems/proc.rst: 5 resets the peak resident set size to what is resident now. */
+	/* Documentation/filesystems/proc.rst: 5 resets the peak resident set size to the current
+	 * one. */
 	r = smallfile_write(p->env.root->proc, process_path(path, m->pid, m->pid, "clear_refs"), "5");
 	if (r == 0)
-		m->mark = known(0);
+		m->program_hwm = known(0);
 	return r == -ENOENT ? -ESRCH : r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small files below /proc that take a line or two to parse. Each parser is total on any bytes that end in a NUL,
- * returns 0 or -EBADMSG, and leaves *ret alone on failure. Any thread.
+ * Parsers of the small files below /proc. Each is total on any bytes that end in a NUL, returns 0
+ * or -EBADMSG, and leaves *ret alone on failure. Any thread.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ int procfs_io_parse(const char *text, struct procfs_io *ret);
 struct procfs_rollup {
 	uint64_t rss, pss;
 	uint64_t private, shared; /* Clean + Dirty */
-	struct maybe pss_anon;    /* the anonymous part of pss: Linux 5.4 or newer */
+	struct maybe pss_anon;    /* anonymous part of pss: Linux 5.4 or newer */
 };
 int procfs_rollup_parse(const char *text, struct procfs_rollup *ret);
 
@@ -36,7 +36,7 @@ int procfs_rollup_parse(const char *text, struct procfs_rollup *ret);
 struct procfs_map {
 	uint64_t start, end;    /* addresses; start < end */
 	uint64_t offset;        /* in the file; offset + (end - start) does not overflow */
-	uint64_t inode;         /* 0: no file (but SysV segment number 0 has it too) */
+	uint64_t inode;         /* 0: no file (but also SysV segment number 0) */
 	uint32_t major, minor;
 	bool barred;            /* ---p: private and not accessible; a hole between a library's segments */
 	const char *name;       /* in line; "" if none */
@@ -44,9 +44,9 @@ struct procfs_map {
 };
 int procfs_map_parse(const char *line, struct procfs_map *ret);
 
-/* Field 5 of loadavg: the last pid that was handed out in the reader's pid namespace. */
+/* Field 5 of loadavg: the last pid assigned in the reader's pid namespace. */
 int procfs_lastpid_parse(const char *text, uint32_t *ret);
 
-/* The pids of a task's children file, one a call: *p moves on; false at the end, or at what is no pid (a number that
- * is cut by the end of the text stays unread). */
+/* The next pid of a task's children file; moves *p on. False at the end, or at text that is not a
+ * pid (a number cut by the end of the text is left unread). */
 bool procfs_child_next(const char **p, int32_t *ret);

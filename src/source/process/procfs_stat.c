@@ -14,11 +14,12 @@ enum {
 
 #define BIT(n) (1u << (n))
 
-/* Which fields are read; the others are stepped over (field 25, rsslim, does not even fit an int64_t). */
+/* The fields that are read; the others are skipped (field 25, rsslim, does not even fit an
+ * int64_t). */
 static const uint32_t wanted = BIT(4) | BIT(5) | BIT(6) | BIT(10) | BIT(11) | BIT(12) | BIT(14) | BIT(15) | BIT(16) |
 			       BIT(17) | BIT(20) | BIT(22) | BIT(23) | BIT(26) | BIT(27) | BIT(28);
 
-/* Fields that may have a minus: ppid is 0 and session -1 where they lie outside the pid namespace. */
+/* Fields that may be negative: ppid is 0 and session -1 outside the pid namespace. */
 static const uint32_t is_signed = BIT(4) | BIT(5) | BIT(6);
 
 static int field_parse(const char **p, int i, uint64_t *ret)
@@ -45,8 +46,8 @@ static void name_copy(char *to, size_t size, const char *from, const char *end)
 	to[n] = '\0';
 }
 
-/* "4711 (python (x)) S 4000 4711 ...": the name may hold blanks, newlines and brackets, so fields count from the
- * last ')'. */
+/* "4711 (python (x)) S 4000 4711 ...": the name may contain blanks, newlines and brackets, so
+ * fields count from the last ')'. */
 int procfs_stat_parse(const char *line, struct procfs_stat *ret)
 {
 	const char *p = line, *open = strchr(line, '('), *close = strrchr(line, ')');
@@ -63,7 +64,7 @@ int procfs_stat_parse(const char *line, struct procfs_stat *ret)
 		if (*p++ != ' ' || field_parse(&p, i, &field[i]) < 0)
 			return -EBADMSG;
 	}
-	/* A number that runs into the end of the text may have been cut. */
+	/* A number at the end of the text may have been cut. */
 	if (*p != ' ' && *p != '\n')
 		return -EBADMSG;
 	*ret = (struct procfs_stat) {

@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 
-/* "  123 kB" in bytes, "  123" as it stands; the first number of a line that has several. */
+/* " 123 kB" in bytes, " 123" unchanged; the first number of a line that has several. */
 static struct maybe number_parse(const char *p)
 {
 	uint64_t value;
@@ -17,7 +17,7 @@ static struct maybe number_parse(const char *p)
 	parse_blanks(&p);
 	if (parse_u64(&p, &value) < 0)
 		return UNKNOWN;
-	/* A line that runs into the end of the text may have been cut. */
+	/* A line at the end of the text may have been cut. */
 	if (!strchr(p, '\n'))
 		return UNKNOWN;
 	if (parse_word(&p, " kB") && __builtin_mul_overflow(value, (uint64_t) 1024, &value))
@@ -25,12 +25,12 @@ static struct maybe number_parse(const char *p)
 	return known_unsigned(value);
 }
 
-static void number_take(const char *p, void *to)
+static void number_store(const char *p, void *to)
 {
 	*(struct maybe *) to = number_parse(p);
 }
 
-static void name_take(const char *p, void *to)
+static void name_store(const char *p, void *to)
 {
 	const size_t most = sizeof(((struct procfs_status *) to)->name) - 1;
 	size_t n;
@@ -44,7 +44,7 @@ static void name_take(const char *p, void *to)
 }
 
 /* "SigIgn:	0000000000010000": bit n - 1 is signal n. */
-static void sigchld_take(const char *p, void *to)
+static void sigchld_store(const char *p, void *to)
 {
 	uint64_t mask;
 
@@ -52,28 +52,28 @@ static void sigchld_take(const char *p, void *to)
 	*(bool *) to = parse_hex(&p, &mask) == 0 && (mask & (UINT64_C(1) << (SIGCHLD - 1)));
 }
 
-typedef void take_line(const char *p, void *to);
+typedef void line_store(const char *p, void *to);
 
-/* The lines that are taken, of some sixty, with where they go. One file a process a second: what does not begin as any of
- * these is passed over by its first letter. */
+/* The lines that are parsed, of about sixty, and their targets. One file per process and second:
+ * other lines are skipped by their first letter. */
 static const struct {
 	const char *key;
 	size_t len, to;
-	take_line *take;
+	line_store *take;
 } lines[] = {
 #define LINE(key, field, take) { key, sizeof(key) - 1, offsetof(struct procfs_status, field), take }
-	LINE("Name:", name, name_take),
-	LINE("Tgid:", tgid, number_take),
-	LINE("PPid:", ppid, number_take),
-	LINE("Uid:", uid, number_take),
-	LINE("VmHWM:", hwm_bytes, number_take),
-	LINE("VmRSS:", rss_bytes, number_take),
-	LINE("VmSwap:", swap_bytes, number_take),
-	LINE("HugetlbPages:", hugetlb_bytes, number_take),
-	LINE("Threads:", threads, number_take),
-	LINE("SigIgn:", ignores_sigchld, sigchld_take),
-	LINE("voluntary_ctxt_switches:", switches, number_take),
-	LINE("nonvoluntary_ctxt_switches:", preemptions, number_take),
+	LINE("Name:", name, name_store),
+	LINE("Tgid:", tgid, number_store),
+	LINE("PPid:", ppid, number_store),
+	LINE("Uid:", uid, number_store),
+	LINE("VmHWM:", hwm_bytes, number_store),
+	LINE("VmRSS:", rss_bytes, number_store),
+	LINE("VmSwap:", swap_bytes, number_store),
+	LINE("HugetlbPages:", hugetlb_bytes, number_store),
+	LINE("Threads:", threads, number_store),
+	LINE("SigIgn:", ignores_sigchld, sigchld_store),
+	LINE("voluntary_ctxt_switches:", switches, number_store),
+	LINE("nonvoluntary_ctxt_switches:", preemptions, number_store),
 #undef LINE
 };
 

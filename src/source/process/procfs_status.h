@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What /proc/PID/status says; proc_pid_status(5). Total on any bytes that end in a NUL; any thread.
+ * Parses /proc/PID/status; proc_pid_status(5). Total on any bytes that end in a NUL; any thread.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "base/maybe.h"
 
-/* A line that the kernel did not write (a kernel thread has no Vm lines) is unknown. */
+/* Lines that the kernel did not write (a kernel thread has no Vm lines) are unknown. */
 struct procfs_status {
 	char name[64];           /* Name: escaped by the kernel ("\n" as two bytes); "" without the line */
 	struct maybe tgid;       /* differs from the file's own pid for a thread */
@@ -21,8 +21,9 @@ struct procfs_status {
 	struct maybe threads;
 	struct maybe switches;   /* voluntary_ctxt_switches of this one thread */
 	struct maybe preemptions;/* nonvoluntary_ctxt_switches, likewise */
-	bool ignores_sigchld;    /* SigIgn has the bit of SIGCHLD: its children are never waited for */
+	bool ignores_sigchld;    /* SigIgn has SIGCHLD: the kernel reaps its children without adding
+	                          * their counters to it */
 };
 
-/* Reads text. Returns 0, or -EBADMSG, leaving *ret alone, when it holds no Tgid line with a number. */
+/* Parses text. Returns 0, or -EBADMSG, leaving *ret alone, if it has no Tgid line with a number. */
 int procfs_status_parse(const char *text, struct procfs_status *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The PSS pass: smaps_rollup of every member. It costs 10 ms a GiB and holds the process's own address-space lock
- * meanwhile, so the sampler has a budget for it.
+ * The PSS pass: smaps_rollup of every member. It costs 10 ms per GiB, during which it takes the
+ * process's address-space lock, so the sampler gives it a budget.
  */
 #include "source/process/processes_internal.h"
 
@@ -9,44 +9,45 @@
 
 #include "base/smallfile.h"
 
-static void rollup_tell(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
+static void rollup_report(struct member *m, const struct procfs_rollup *r, struct framebuf *out)
 {
-	member_tell(m, M_PROC_PSS, known_unsigned(r->pss), out);
-	member_tell(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
-	member_tell(m, M_PROC_SHARED, known_unsigned(r->shared), out);
+	member_report(m, M_PROC_PSS, known_unsigned(r->pss), out);
+	member_report(m, M_PROC_PRIVATE, known_unsigned(r->private), out);
+	member_report(m, M_PROC_SHARED, known_unsigned(r->shared), out);
 	m->pss_anon = r->pss_anon;
 }
 
-/* Returns whether it could be had: false makes the pass invalid. */
+/* Returns whether the value was obtained: false makes the pass invalid. */
 static bool member_pss(struct processes *p, struct member *m, uint64_t max_bytes, struct framebuf *out)
 {
 	struct procfs_rollup rollup;
 	char path[PATH_LEN];
 	ssize_t n;
 
-	/* What runs in another's memory is counted there. */
-	if (m->lender && member_borrows(p, m))
+	/* A process in another's memory is counted there. */
+	if (m->vm_owner && member_shares_vm(p, m))
 		return true;
 	if (max_bytes > 0 && m->rss > max_bytes)
 		return false;
 	n = member_read_path(p, m, process_path(path, m->pid, m->tid, "smaps_rollup"), p->text, sizeof(p->text));
 	if (n >= 0 && procfs_rollup_parse(p->text, &rollup) == 0) {
-		rollup_tell(m, &rollup, out);
+		rollup_report(m, &rollup, out);
 		return true;
 	}
-	/* ESRCH: its memory went meanwhile. */
+	/* ESRCH: its memory was released meanwhile. */
 	if (n == -ESRCH || !member_check(p, m))
 		return false;
-	member_tell(m, M_PROC_PSS, UNKNOWN, out);
-	member_tell(m, M_PROC_PRIVATE, UNKNOWN, out);
-	member_tell(m, M_PROC_SHARED, UNKNOWN, out);
+	member_report(m, M_PROC_PSS, UNKNOWN, out);
+	member_report(m, M_PROC_PRIVATE, UNKNOWN, out);
+	member_report(m, M_PROC_SHARED, UNKNOWN, out);
 	return false;
 }
 
-/* ---- who was born and ended meanwhile ------------------------------------------------------------------------------- */
+/* ---- processes born and ended meanwhile ----------------------------------------------------------------------------- */
 
-/* A pid that came and went may have been a member's child. Then a member waited for it, and was told of its faults, of
- * which every process that has memory of its own has some; from who ignores SIGCHLD the kernel keeps that. */
+/* A pid that came and went may have been a member's child. Then a member waited for it and got its
+ * faults, of which every process with memory of its own has some; a member that ignores SIGCHLD
+ * does not get them. */
 static bool is_nobodys_child(struct processes *p)
 {
 	uint64_t now;
@@ -54,17 +55,17 @@ static bool is_nobodys_child(struct processes *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
-		if (m->ignores_sigchld || !member_faults_waited(p, m, &now) || now != m->faults_then)
+		if (m->ignores_sigchld || !member_faults_waited(p, m, &now) || now != m->faults_at_start)
 			return false;
 	}
 	return true;
 }
 
-static bool is_quiet(struct processes *p)
+static bool no_births(struct processes *p)
 {
 	bool vanished;
 
-	return gate_quiet(p, &vanished) && (!vanished || is_nobodys_child(p));
+	return gate_no_births(p, &vanished) && (!vanished || is_nobodys_child(p));
 }
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
@@ -74,7 +75,7 @@ static int64_t anon_of(const struct member *m)
 	return (int64_t) m->rss - (int64_t) m->rss_file;
 }
 
-/* Who is new was told of nothing yet: it may have what its parent has. */
+/* A new process has not been reported yet: its memory may be a copy of its parent's. */
 static int size_read(struct processes *p, struct member *m, struct pss_pass *pass)
 {
 	const int64_t before = anon_of(m);
@@ -95,16 +96,16 @@ static bool sizes_read(struct processes *p, struct pss_pass *pass)
 	for (size_t i = 0; i < p->n; i++) {
 		struct member *m = &p->members[i];
 
-		if (!m->lender || !member_borrows(p, m))
+		if (!m->vm_owner || !member_shares_vm(p, m))
 			all &= size_read(p, m, pass) == 0;
-		all &= member_faults_waited(p, m, &m->faults_then);
+		all &= member_faults_waited(p, m, &m->faults_at_start);
 	}
 	return all;
 }
 
-/* A page that one more process maps, or one less, while the pass goes round is told in parts that add up to something
- * else than one page, by half a page for each such change. Who ended early in the pass was read as alive; who ended
- * late may have been read for nothing. */
+/* When a process maps or unmaps a page during the pass, the shares of that page do not add up to
+ * one page: the error is up to half a page per change. A process that ended early in the pass was
+ * read as alive; one that ended late may have been read for nothing. */
 static uint64_t sizes_moved(struct processes *p)
 {
 	uint64_t moved = 0;
@@ -141,7 +142,7 @@ int processes_pss(struct processes *p, uint64_t max_bytes, struct pss_pass *ret,
 		ret->valid &= member_pss(p, &p->members[i], max_bytes, out);
 	ret->moved_bytes = sizes_moved(p);
 	members_sweep(p, out);
-	ret->valid = ret->valid && p->n_ended == ended && is_quiet(p);
+	ret->valid = ret->valid && p->n_ended == ended && no_births(p);
 	ret->cost_ns = thread_cpu_ns() - began;
 	return out->error;
 }

@@ -93,7 +93,8 @@ static int parse_mark(struct pushed *p, const char *text, uint64_t time_ns, stru
 	return 0;
 }
 
-/* A framework ran out of its device's memory. The kernel killed nobody, so this is no EVENT_OOM. */
+/* A framework ran out of its device's memory. The kernel killed no process, so this is not an
+ * EVENT_OOM. */
 static int parse_oom(struct pushed *p, const char *text, uint64_t time_ns, struct framebuf *out, struct err *err)
 {
 	char why[PUSHED_MESSAGE + 32];
@@ -130,7 +131,7 @@ static int parse_end(struct pushed *p, const char *text, uint64_t time_ns, struc
 }
 
 struct pair {
-	const char *name, *text; /* the text of its value */
+	const char *name, *text; /* text: of the value */
 	double value;
 };
 
@@ -153,14 +154,14 @@ static int parse_pair(char *word, struct pair *ret, struct err *err)
 	const char *p = equals ? equals + 1 : word;
 
 	if (!equals || equals == word || parse_double(&p, &ret->value) < 0 || *p)
-		return err_set(err, -EBADMSG, "log: '%.60s' is no NAME=NUMBER", word);
+		return err_set(err, -EBADMSG, "log: '%.60s' is not NAME=NUMBER", word);
 	*equals = '\0';
 	ret->name = word;
 	ret->text = equals + 1;
 	return 0;
 }
 
-static int take_step(const struct pair *pair, struct series_value *ret, struct err *err)
+static int parse_step(const struct pair *pair, struct series_value *ret, struct err *err)
 {
 	static const double most = 9e15; /* whole numbers up to here are exact in a double */
 	const char *p = pair->text;
@@ -169,13 +170,13 @@ static int take_step(const struct pair *pair, struct series_value *ret, struct e
 	if (parse_i64(&p, &ret->step) == 0 && !*p)
 		return 0;
 	if (!(fabs(pair->value) < most) || pair->value != floor(pair->value))
-		return err_set(err, -EBADMSG, "log: step is no whole number of 64 bits");
+		return err_set(err, -EBADMSG, "log: step is not a 64-bit integer");
 	ret->step = (int64_t) pair->value;
 	return 0;
 }
 
-/* out NULL: finds the step and puts it into *value; else puts the values there, each with that step. Returns how many there
- * are, or -EBADMSG. */
+/* out NULL: finds the step and stores it in *value; else appends the values to out, each with that
+ * step. Returns how many there are, or -EBADMSG. */
 static int read_pairs(const char *text, struct series_value *value, struct framebuf *out, struct err *err)
 {
 	char copy[PUSHED_MESSAGE + 1], *rest = copy;
@@ -188,7 +189,7 @@ static int read_pairs(const char *text, struct series_value *value, struct frame
 		if (parse_pair(word, &pair, err) < 0)
 			return -EBADMSG;
 		if (strcmp(pair.name, "step") == 0) {
-			if (!out && take_step(&pair, value, err) < 0)
+			if (!out && parse_step(&pair, value, err) < 0)
 				return -EBADMSG;
 			continue;
 		}
@@ -208,12 +209,12 @@ static int parse_log(struct pushed *p, const char *text, uint64_t time_ns, struc
 
 	(void) p;
 	(void) time_ns;
-	if (strlen(text) > PUSHED_MESSAGE) /* cut, a number would be another one */
-		return err_set(err, -EBADMSG, "log: more than %d bytes in one message", PUSHED_MESSAGE);
-	n = read_pairs(text, &value, NULL, err); /* a bad one leaves none */
+	if (strlen(text) > PUSHED_MESSAGE) /* a number cut off would be another number */
+		return err_set(err, -EBADMSG, "log: the message is longer than %d bytes", PUSHED_MESSAGE);
+	n = read_pairs(text, &value, NULL, err); /* an invalid pair discards the whole message */
 	if (n > 0)
 		return read_pairs(text, &value, out, err) < 0 ? -EBADMSG : 0;
-	if (n == 0 && value.has_step) { /* a step by itself is a series of that name */
+	if (n == 0 && value.has_step) { /* a step alone is a series of that name */
 		value.name = "step";
 		value.value = (double) value.step;
 		framebuf_series(out, &value);
@@ -240,12 +241,12 @@ int pushed_parse(struct pushed *p, const char *message, uint64_t time_ns, struct
 		if (parse_word(&text, verbs[i].verb))
 			return verbs[i].parse(p, text, time_ns, out, err);
 	}
-	return err_set(err, -EBADMSG, "message: '%.40s' begins with no known word", message);
+	return err_set(err, -EBADMSG, "message: '%.40s' begins with an unknown word", message);
 }
 
 /* ---- the socket --------------------------------------------------------------------------------------------------- */
 
-/* unix(7) SCM_CREDENTIALS: who sent it, by the kernel's word. */
+/* unix(7) SCM_CREDENTIALS: the sender as the kernel knows it. */
 static bool is_from_us(struct msghdr *header)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -281,7 +282,8 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	message[n] = '\0';
 	if (!is_from_us(&header))
 		return 1;
-	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0) /* a mark that was cut is too long as it is */
+	/* a truncated mark is too long anyway */
+	if ((header.msg_flags & MSG_TRUNC) && strncmp(message, "mark ", 5) != 0)
 		(void) err_set(&err, -EMSGSIZE, "message: longer than %d bytes", PUSHED_MESSAGE);
 	else
 		(void) pushed_parse(p, message, time_ns, out, &err);
@@ -290,8 +292,9 @@ int pushed_receive(struct pushed *p, uint64_t time_ns, struct framebuf *out)
 	return 1;
 }
 
-/* unix(7): a full queue would hold the sender up for as long as the recorder does not read. socket(7) SO_SNDTIMEO. */
-static void wait_little(int fd)
+/* unix(7): a full queue would block the sender for as long as the recorder does not read. socket(7)
+ * SO_SNDTIMEO. */
+static void set_send_timeout(int fd)
 {
 	const struct timeval most = { .tv_usec = 100000 };
 
@@ -305,17 +308,18 @@ static int send_one(const char *message, const struct sockaddr_un *address, sock
 
 	if (fd < 0)
 		return -errno;
-	wait_little(fd);
+	set_send_timeout(fd);
 	if (sendto(fd, message, strlen(message), MSG_NOSIGNAL, (const struct sockaddr *) address, len) < 0)
 		r = -errno;
 	(void) close(fd);
 	return r;
 }
 
-/* False in a user namespace that gives uids other names (user_namespaces(7)): what they are to the recorder is not known. */
-static bool uids_are_everybodys(void)
+/* False in a user namespace that maps uids (user_namespaces(7)): the recorder's view of them is
+ * unknown. */
+static bool uids_are_initial(void)
 {
-	uint64_t map[3]; /* here, there, how many */
+	uint64_t map[3]; /* inside, outside, count */
 	char text[64];
 	const char *p = text;
 	struct root root;
@@ -348,10 +352,11 @@ static bool owner_of(const char *name, uint64_t *ret_uid)
 	return parse_u64(&p, ret_uid) == 0 && *p == '\0';
 }
 
-/* What others send is left out without an answer (is_from_us): the sender must know by itself. */
-static bool is_anothers(const char *name, uint64_t *ret_uid)
+/* The recorder drops messages of other users without an answer (is_from_us): the sender has to
+ * check by itself. */
+static bool is_of_other_user(const char *name, uint64_t *ret_uid)
 {
-	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_everybodys();
+	return geteuid() != 0 && owner_of(name, ret_uid) && *ret_uid != geteuid() && uids_are_initial();
 }
 
 int pushed_send(const char *name, const char *message, struct err *err)
@@ -362,15 +367,15 @@ int pushed_send(const char *name, const char *message, struct err *err)
 	int r;
 
 	if (len == 0)
-		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which names no recorder", name);
-	if (is_anothers(name, &uid))
-		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder takes nothing from others", uid);
+		return err_set(err, -EINVAL, "HIWATER_SOCKET is '%.60s', which is not a recorder's socket", name);
+	if (is_of_other_user(name, &uid))
+		return err_set(err, -EPERM, "the run belongs to user %" PRIu64 ", whose recorder accepts no messages from other users", uid);
 	if (strlen(message) > PUSHED_MESSAGE)
-		return err_set(err, -EMSGSIZE, "a message may be %d bytes long at most", PUSHED_MESSAGE);
+		return err_set(err, -EMSGSIZE, "the message is longer than %d bytes", PUSHED_MESSAGE);
 	r = send_one(message, &address, len);
 	if (r == -ECONNREFUSED || r == -ENOENT)
-		return err_set(err, -ENOENT, "the run that this process belongs to has ended or lost its recorder");
+		return err_set(err, -ENOENT, "the run of this process has ended, or its recorder is gone");
 	if (r == -EAGAIN)
-		return err_set(err, r, "the recorder is too busy to listen: the message is lost");
+		return err_set(err, r, "the recorder is too busy: the message is lost");
 	return r < 0 ? err_set(err, r, "the recorder cannot be reached: %s", strerror(-r)) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading the members. All files of a call are read first and told of then, so that a mark that proves a burst can
- * raise the reading of the same tick.
+ * Reads the members. A call first reads all files and then reports, so that a high-water mark that
+ * proves a burst can raise the rss of the same sample.
  */
 #include "source/process/processes_internal.h"
 
@@ -15,13 +15,14 @@
 
 enum {
 	ROUND_SHARE_NS = 1000 * 1000,
-	ROUND_BATCH = 16, /* members between two looks at the clock */
-	SLEPT_MOST = 16,  /* turns in which a sleeper's io and status are left out */
+	ROUND_BATCH = 16,    /* members between two checks of the clock */
+	IDLE_TURNS_MAX = 16, /* turns in which the io and status of a sleeping member are skipped */
 };
 
-/* What each group tells, and where it waits. rss and rss_file, which are read most, are apart. */
+/* The metrics of each group and the fields of their values. rss and rss_file, which are read most
+ * often, are handled separately. */
 static const struct {
-	unsigned what;
+	unsigned group;
 	enum metric metric;
 	size_t from;
 } rows[] = {
@@ -38,7 +39,7 @@ static const struct {
 	{ PROCESSES_IO, M_PROC_WRITE_CANCELLED, offsetof(struct member, io.write_cancelled) },
 	{ PROCESSES_IO, M_PROC_READ_CHARS, offsetof(struct member, io.read_chars) },
 	{ PROCESSES_IO, M_PROC_WRITE_CHARS, offsetof(struct member, io.write_chars) },
-	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, mark) },
+	{ PROCESSES_MARKS, M_PROC_HWM, offsetof(struct member, program_hwm) },
 	{ PROCESSES_MARKS, M_PROC_SWAP, offsetof(struct member, swap) },
 	{ PROCESSES_MARKS, M_PROC_HUGETLB, offsetof(struct member, hugetlb) },
 	{ PROCESSES_MARKS, M_PROC_SWITCHES, offsetof(struct member, switches) },
@@ -50,45 +51,45 @@ enum {
 	MEMORY_BITS = 1 << (M_PROC_RSS - M_PROC_RSS) | 1 << (M_PROC_RSS_FILE - M_PROC_RSS),
 };
 
-/* Says once that a group cannot be read. */
-static void group_unknown(struct member *m, unsigned what, struct framebuf *out)
+/* Reports a group as unknown, once. */
+static void group_unknown(struct member *m, unsigned group_mask, struct framebuf *out)
 {
-	if (what == PROCESSES_MEMORY) {
-		member_tell(m, M_PROC_RSS, UNKNOWN, out);
-		member_tell(m, M_PROC_RSS_FILE, UNKNOWN, out);
+	if (group_mask == PROCESSES_MEMORY) {
+		member_report(m, M_PROC_RSS, UNKNOWN, out);
+		member_report(m, M_PROC_RSS_FILE, UNKNOWN, out);
 	}
 	for (size_t i = 0; i < ROWS; i++) {
-		if (rows[i].what == what)
-			member_tell(m, rows[i].metric, UNKNOWN, out);
+		if (rows[i].group == group_mask)
+			member_report(m, rows[i].metric, UNKNOWN, out);
 	}
 }
 
-/* A file of m could not be read (or not parsed): it is gone, or the group is unknown. */
-static void group_failed(struct processes *p, struct member *m, unsigned what, int error, struct framebuf *out)
+/* A file of m could not be read or parsed: m has ended, or the group is unknown. */
+static void group_failed(struct processes *p, struct member *m, unsigned group_mask, int error, struct framebuf *out)
 {
 	if ((error == -ESRCH || error == -ENOENT || descriptors_were_lacking(error)) && !member_check(p, m))
 		return;
 	if (error != -EAGAIN && error != -ESRCH)
-		group_unknown(m, what, out);
+		group_unknown(m, group_mask, out);
 }
 
 /* ---- the groups --------------------------------------------------------------------------------------------------- */
 
 static void memory_read(struct processes *p, struct member *m, struct framebuf *out)
 {
-	if (m->lender && member_borrows(p, m))
+	if (m->vm_owner && member_shares_vm(p, m))
 		return;
 	int r = member_memory(p, m);
 
 	if (r < 0)
 		group_failed(p, m, PROCESSES_MEMORY, r, out);
 	else
-		m->got |= PROCESSES_MEMORY;
+		m->groups_done |= PROCESSES_MEMORY;
 }
 
-/* Another program, or only another name (prctl)? The kernel lays out stack and code anew in an exec. Where it hides
- * that, a new name is all there is. A process without memory (vsize 0) shows neither. */
-static void exec_notice(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
+/* A new program, or only a new name (prctl)? An exec places stack and code anew. Where the kernel
+ * hides them, a new name is the only sign. A process without memory (vsize 0) shows neither. */
+static void exec_detect(struct processes *p, struct member *m, const struct procfs_stat *st, struct framebuf *out)
 {
 	bool renamed = strncmp(st->name, m->name, sizeof(m->name) - 1) != 0;
 	bool moved = st->startstack != m->startstack || st->startcode != m->startcode || st->endcode != m->endcode;
@@ -106,9 +107,9 @@ static void exec_notice(struct processes *p, struct member *m, const struct proc
 	member_rebirth(p, m, st, out);
 	if (hidden ? !renamed : !moved)
 		return;
-	m->lender = 0;
+	m->vm_owner = 0;
 	m->young = true;
-	m->mark = m->hwm = UNKNOWN;
+	m->program_hwm = m->hwm = UNKNOWN;
 	m->burst = 0;
 	framebuf_event(out, &(struct event) {
 				    .time_ns = now > p->env.start_boot_ns ? now - p->env.start_boot_ns : 0,
@@ -141,21 +142,21 @@ static void cpu_read(struct processes *p, struct member *m, struct framebuf *out
 	m->busy = !m->cpu_user_ns.known || cpu_ticks(&st) != m->cpu_ticks;
 	m->cpu_ticks = cpu_ticks(&st);
 	member_stat(p, m, &st);
-	m->got |= PROCESSES_CPU;
+	m->groups_done |= PROCESSES_CPU;
 	if (st.vsize_bytes > 0)
-		exec_notice(p, m, &st, out);
+		exec_detect(p, m, &st, out);
 	else if (st.state == 'Z' && st.threads <= 1)
 		member_died(p, m, p->text);
 }
 
-/* Counters never fall: it moves if one of them does. */
+/* Counters never fall: the sum changes if one of them does. */
 static uint64_t io_sum(const struct io_facts *io)
 {
 	return (uint64_t) io->read_bytes.value + (uint64_t) io->write_bytes.value + (uint64_t) io->write_cancelled.value +
 	       (uint64_t) io->read_chars.value + (uint64_t) io->write_chars.value;
 }
 
-/* Has it waited for a child? Each has faults, and its I/O is its parent's from then on. */
+/* Whether it has waited for a child. Each child has faults, and its I/O moves to the parent. */
 static bool has_waited(struct processes *p, struct member *m)
 {
 	uint64_t faults;
@@ -173,42 +174,43 @@ static void io_read(struct processes *p, struct member *m, struct framebuf *out)
 		group_failed(p, m, PROCESSES_IO, r, out);
 		return;
 	}
-	m->got |= PROCESSES_IO;
-	if (!p->took_over && io_sum(&m->io) != before)
-		p->took_over = has_waited(p, m);
+	m->groups_done |= PROCESSES_IO;
+	if (!p->io_moved && io_sum(&m->io) != before)
+		p->io_moved = has_waited(p, m);
 }
 
-/* A mark that rose since it was read last proves that the process was that large in between; so does one that fell,
- * because somebody set it back since. One that was there before the run, or at the first look at an older process, proves
- * nothing. */
-static void mark_take(struct member *m, struct maybe hwm)
+/* A high-water mark that rose since its last read proves that the process was that large in
+ * between; so does one that fell, because it was reset since. The first mark read of a process
+ * older than the run proves nothing. */
+static void hwm_update(struct member *m, struct maybe hwm)
 {
-	int64_t before = m->mark.known ? m->mark.value : m->young ? 0
-								  : INT64_MAX;
-	const bool fell = hwm.known && m->mark.known && hwm.value < m->mark.value;
+	int64_t before = m->program_hwm.known ? m->program_hwm.value : m->young ? 0
+										: INT64_MAX;
+	const bool fell = hwm.known && m->program_hwm.known && hwm.value < m->program_hwm.value;
 
 	if (hwm.known && (hwm.value > before || fell) && (uint64_t) hwm.value > m->burst)
 		m->burst = (uint64_t) hwm.value;
-	m->mark = hwm;
+	m->program_hwm = hwm;
 	m->hwm = maybe_max(m->hwm, hwm);
 }
 
-/* Whatever a process does moves one of these, if not at once: its time is counted in hundredths of a second. */
-static uint64_t stirs(const struct member *m)
+/* Any activity of a process changes one of these, if not at once: its CPU time is counted in
+ * hundredths of a second. */
+static uint64_t activity(const struct member *m)
 {
 	return m->cpu_ticks + (uint64_t) (m->faults_minor.value + m->faults_major.value + m->faults_waited.value);
 }
 
-static void marks_read(struct processes *p, struct member *m, struct framebuf *out)
+static void status_read(struct processes *p, struct member *m, struct framebuf *out)
 {
 	struct procfs_status st;
 	ssize_t n;
 	int r;
 
-	m->rss_at_marks = m->rss;
-	m->stirs_at_marks = stirs(m);
-	m->slept = 0;
-	if (m->lender && member_borrows(p, m))
+	m->rss_at_status = m->rss;
+	m->activity_at_status = activity(m);
+	m->idle_turns = 0;
+	if (m->vm_owner && member_shares_vm(p, m))
 		return;
 	n = member_read(p, m, KEEP_STATUS);
 	r = n < 0 ? (int) n : procfs_status_parse(p->text, &st);
@@ -221,39 +223,41 @@ static void marks_read(struct processes *p, struct member *m, struct framebuf *o
 		return;
 	if (!st.rss_bytes.known && st.threads.known)
 		return;
-	mark_take(m, st.hwm_bytes);
+	hwm_update(m, st.hwm_bytes);
 	m->swap = st.swap_bytes;
 	m->hugetlb = st.hugetlb_bytes;
 	m->switches = st.switches;
 	m->preemptions = st.preemptions;
 	p->unwaited += st.ignores_sigchld && !m->ignores_sigchld;
 	m->ignores_sigchld |= st.ignores_sigchld;
-	m->got |= PROCESSES_MARKS;
+	m->groups_done |= PROCESSES_MARKS;
 }
 
-/* ---- what is dear, on a budget ------------------------------------------------------------------------------------ */
+/* ---- expensive files, on a budget --------------------------------------------------------------------------------- */
 
-/* Of a crowd, who has done nothing since its io and status were read is not asked for them at each turn. */
-static bool sleeps_on(const struct processes *p, struct member *m)
+/* In a crowd, a member that was inactive since its io and status were read is not read at every
+ * turn. */
+static bool is_idle(const struct processes *p, struct member *m)
 {
-	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->got & PROCESSES_CPU) || m->stirs_at_marks != stirs(m) ||
-		m->rss != m->rss_at_marks)
+	if (p->n <= WIDE_MEMBERS || m->is_main || !(m->groups_done & PROCESSES_CPU) || m->activity_at_status != activity(m) ||
+		m->rss != m->rss_at_status)
 		return false;
-	return ++m->slept < SLEPT_MOST;
+	return ++m->idle_turns < IDLE_TURNS_MAX;
 }
 
-/* Io is read with the rest where its file is kept open; by path it takes three times as long, and a round with it. */
-static void dear_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+/* io is read with the rest if its file is kept open; by path it takes three times as long, and is
+ * read on the budget. */
+static void expensive_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
 	m->visited = true;
-	if ((what & PROCESSES_CPU) && !(m->got & PROCESSES_CPU))
+	if ((group_mask & PROCESSES_CPU) && !(m->groups_done & PROCESSES_CPU))
 		cpu_read(p, m, out);
-	if (sleeps_on(p, m))
+	if (is_idle(p, m))
 		return;
-	if ((what & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
+	if ((group_mask & PROCESSES_IO) && m->fd[KEEP_IO] < 0 && !m->gone)
 		io_read(p, m, out);
-	if ((what & PROCESSES_MARKS) && !m->gone)
-		marks_read(p, m, out);
+	if ((group_mask & PROCESSES_MARKS) && !m->gone)
+		status_read(p, m, out);
 }
 
 struct budget {
@@ -266,14 +270,14 @@ static bool budget_left(struct budget *b)
 	return ++b->n % ROUND_BATCH != 0 || clock_boot_ns() < b->until_ns;
 }
 
-static bool is_awake(const struct member *m)
+static bool is_active(const struct member *m)
 {
-	return m->busy || m->rss != m->rss_at_marks;
+	return m->busy || m->rss != m->rss_at_status;
 }
 
-/* Goes once round from *cursor over the members that were not yet visited, only those that are awake where that is asked.
- * Leaves the cursor at the first one that it had no time for. */
-static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned what, struct budget *b,
+/* One round from *cursor over the members not visited yet; awake: only those that are awake. Leaves
+ * the cursor at the first member for which no time was left. */
+static void round_run(struct processes *p, size_t *cursor, bool active, unsigned group_mask, struct budget *b,
 	struct framebuf *out)
 {
 	size_t from = p->n > 0 ? *cursor % p->n : 0;
@@ -282,40 +286,40 @@ static void round_go(struct processes *p, size_t *cursor, bool awake, unsigned w
 		size_t i = (from + k) % p->n;
 		struct member *m = &p->members[i];
 
-		if (m->visited || m->gone || (awake && !is_awake(m)))
+		if (m->visited || m->gone || (active && !is_active(m)))
 			continue;
 		if (!budget_left(b)) {
 			*cursor = i;
 			return;
 		}
-		dear_read(p, m, what, out);
+		expensive_read(p, m, group_mask, out);
 	}
 }
 
-/* Three parts of the time are for those that do something, and one is left to whoever may have woken up; where all sleep,
- * two parts are enough to come round soon. */
-static void round_all(struct processes *p, unsigned what, struct framebuf *out)
+/* Three parts of the time go to active members and one to those that may have woken up; if all
+ * sleep, two parts suffice to get round soon. */
+static void round_all(struct processes *p, unsigned group_mask, struct framebuf *out)
 {
-	/* A whole machine is looked at by somebody who sits before it: what most of it does can wait. */
+	/* The whole machine is shown interactively: most of its processes can wait. */
 	const uint64_t share = p->all ? ROUND_SHARE_NS / 2 : ROUND_SHARE_NS, began = clock_boot_ns();
 	struct budget b = { .until_ns = began + 3 * share };
 	uint64_t now;
 
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->members[i].is_main && !p->members[i].gone)
-			dear_read(p, &p->members[i], what, out);
+			expensive_read(p, &p->members[i], group_mask, out);
 	}
-	round_go(p, &p->round_awake, true, what, &b, out);
+	round_run(p, &p->round_active, true, group_mask, &b, out);
 	now = clock_boot_ns();
 	b.until_ns = now > began + share ? now + share : began + 2 * share;
-	round_go(p, &p->round_rest, false, what, &b, out);
+	round_run(p, &p->round_others, false, group_mask, &b, out);
 	for (size_t i = 0; i < p->n; i++)
 		p->members[i].visited = false;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------ */
+/* ---- reporting ---------------------------------------------------------------------------------------------------- */
 
-static void rss_tell(struct member *m, struct framebuf *out)
+static void rss_report(struct member *m, struct framebuf *out)
 {
 	struct reading rss = reading_of(M_PROC_RSS, m->id, (int64_t) m->rss);
 
@@ -324,43 +328,44 @@ static void rss_tell(struct member *m, struct framebuf *out)
 	m->burst = 0;
 	framebuf_reading(out, rss);
 	framebuf_value(out, M_PROC_RSS_FILE, m->id, (int64_t) m->rss_file);
-	m->silent &= ~(uint32_t) MEMORY_BITS;
+	m->reported_unknown &= ~(uint32_t) MEMORY_BITS;
 }
 
-static void got_tell(struct member *m, struct framebuf *out)
+static void groups_report(struct member *m, struct framebuf *out)
 {
-	if (m->got & PROCESSES_MEMORY)
-		rss_tell(m, out);
-	if (m->got & ~(unsigned) PROCESSES_MEMORY) {
+	if (m->groups_done & PROCESSES_MEMORY)
+		rss_report(m, out);
+	if (m->groups_done & ~(unsigned) PROCESSES_MEMORY) {
 		for (size_t i = 0; i < ROWS; i++) {
-			if (!(m->got & rows[i].what))
+			if (!(m->groups_done & rows[i].group))
 				continue;
-			member_tell(m, rows[i].metric,
+			member_report(m, rows[i].metric,
 				*(const struct maybe *) (const void *) ((const char *) m + rows[i].from), out);
 		}
 	}
-	m->got = 0;
+	m->groups_done = 0;
 }
 
-/* Of a crowd, most sleep: whose processor time stood still is likely to stand still. */
-static bool waits_its_turn(const struct processes *p, const struct member *m, unsigned what)
+/* In a crowd most members sleep: if the CPU time did not change, it probably still has not. */
+static bool is_skipped(const struct processes *p, const struct member *m, unsigned group_mask)
 {
-	return (what & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
+	return (group_mask & PROCESSES_TURNS) && p->n > WIDE_MEMBERS && !m->busy && !m->is_main;
 }
 
-static void groups_read(struct processes *p, struct member *m, unsigned what, struct framebuf *out)
+static void groups_read(struct processes *p, struct member *m, unsigned group_mask, struct framebuf *out)
 {
-	if (what & PROCESSES_MEMORY)
+	if (group_mask & PROCESSES_MEMORY)
 		memory_read(p, m, out);
-	if ((what & PROCESSES_CPU) && !m->gone && !waits_its_turn(p, m, what))
+	if ((group_mask & PROCESSES_CPU) && !m->gone && !is_skipped(p, m, group_mask))
 		cpu_read(p, m, out);
-	if ((what & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
+	if ((group_mask & PROCESSES_IO) && !m->gone && m->fd[KEEP_IO] >= 0)
 		io_read(p, m, out);
 }
 
-/* Who was waited for since its memory was read is in its parent's I/O, if that was read later. Not so a zombie. A crowd in which
- * nobody was taken over is not gone through again. */
-static void waited_notice(struct processes *p)
+/* The I/O of a process that was reaped since its memory was read is also in its parent's, if that
+ * was read later. This does not apply to a zombie. A crowd in which no I/O moved is not checked
+ * again. */
+static void reaped_check(struct processes *p)
 {
 	char text[256];
 
@@ -372,18 +377,18 @@ static void waited_notice(struct processes *p)
 	}
 }
 
-int processes_read(struct processes *p, unsigned what, struct framebuf *out)
+int processes_read(struct processes *p, unsigned group_mask, struct framebuf *out)
 {
 	for (size_t i = 0; i < p->n; i++)
-		groups_read(p, &p->members[i], what, out);
-	if (what & (PROCESSES_IO | PROCESSES_MARKS))
-		round_all(p, what, out);
-	if (p->took_over && p->n > 1 && !p->all)
-		waited_notice(p);
-	p->took_over = false;
+		groups_read(p, &p->members[i], group_mask, out);
+	if (group_mask & (PROCESSES_IO | PROCESSES_MARKS))
+		round_all(p, group_mask, out);
+	if (p->io_moved && p->n > 1 && !p->all)
+		reaped_check(p);
+	p->io_moved = false;
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->members[i].got)
-			got_tell(&p->members[i], out);
+		if (p->members[i].groups_done)
+			groups_report(&p->members[i], out);
 	}
 	members_sweep(p, out);
 	return out->error;
@@ -395,11 +400,11 @@ void processes_bursts(struct processes *p, struct framebuf *out)
 		struct member *m = &p->members[i];
 
 		if (m->burst > m->rss && m->rss > 0 && !m->gone)
-			rss_tell(m, out);
+			rss_report(m, out);
 	}
 }
 
-int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids, size_t n, struct framebuf *out)
+int processes_read_some(struct processes *p, unsigned group_mask, const uint32_t *ids, size_t n, struct framebuf *out)
 {
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i;
@@ -408,11 +413,11 @@ int processes_read_some(struct processes *p, unsigned what, const uint32_t *ids,
 			continue;
 		struct member *m = &p->members[i];
 
-		groups_read(p, m, what, out);
+		groups_read(p, m, group_mask, out);
 		if (!m->gone)
-			dear_read(p, m, what, out);
+			expensive_read(p, m, group_mask, out);
 		m->visited = false;
-		got_tell(m, out);
+		groups_report(m, out);
 	}
 	members_sweep(p, out);
 	return out->error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What status says of single processes outside the job's hot path: the recorder itself, the canary. And a process that
- * is started for its number alone.
+ * Values of single processes outside the job's hot path: the recorder itself, the group probe. Also
+ * starts a process only to obtain its pid.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -16,8 +16,8 @@
 #include "base/smallfile.h"
 #include "source/source.h"
 
-/* Of status the line of groups comes before what is read here, and may be long (1000 groups of a large site are 8 KiB), a
- * stack be small. */
+/* The groups line of status precedes the lines read here and may be long (1000 groups of a large
+ * site are 8 KiB), while the stack may be small. */
 #define autolongfile __attribute__((cleanup(longfile_done)))
 
 int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm)
@@ -36,7 +36,7 @@ int self_memory(const struct root *root, uint64_t *ret_rss, uint64_t *ret_hwm)
 	return 0;
 }
 
-/* "ShdPnd:\t0000000000000200": signals that wait for the whole process; proc_pid_status(5). */
+/* "ShdPnd:\t0000000000000200": pending signals of the whole process; proc_pid_status(5). */
 static int mask_of(const char *text, const char *key, uint64_t *ret)
 {
 	const char *p = strstr(text, key);
@@ -125,9 +125,10 @@ static int end_at_once(void *arg)
 	_exit(0);
 }
 
-/* clone(2): without a signal for its end, only a wait with __WCLONE finds it; and it runs in this memory, on a stack of
- * its own, while this thread waits, so that no page is copied. ThreadSanitizer believes that every clone has a memory of its
- * own: what it notes there of the child, it would hold true of this process from then on. */
+/* clone(2): without an exit signal, only a wait with __WCLONE finds the child. It runs in this
+ * memory, on a stack of its own, while this thread waits, so that no page is copied.
+ * ThreadSanitizer assumes that every clone has a memory of its own: it would attribute the child's
+ * accesses to this process from then on. */
 pid_t spent_pid(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernel's exit records: Documentation/accounting/taskstats.rst. A record comes for each thread, from a point in
- * do_exit where its memory is still there, so hiwater_rss is exact; those of one process are added up here until the
- * last of its threads has gone.
+ * The kernel's exit records: Documentation/accounting/taskstats.rst. The kernel sends a record for
+ * each thread, from a point in do_exit where its memory still exists, so hiwater_rss is exact. The
+ * records of one process are added up here until its last thread has ended.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,36 +16,38 @@
 
 enum {
 	MESSAGES_MAX = 65536,    /* in one read */
-	GROUPS_MAX = 65536,      /* processes with threads gone and threads left, on the whole machine */
-	LATE_MAX = GROUPS_MAX + MESSAGES_MAX, /* ends that wait, and those of one read beside them */
-	START_SLACK_S = 3,        /* a record tells its start in whole seconds of the wall clock */
+	GROUPS_MAX = 65536,      /* processes with some threads ended and some left, on the whole
+	                          * machine */
+	LATE_MAX = GROUPS_MAX + MESSAGES_MAX, /* waiting ends, plus those of one read */
+	START_SLACK_S = 3,       /* a record gives its start in whole seconds of the wall clock */
 };
 
 /* A process of which some thread has ended. */
 struct group {
 	struct taskstats_record sum;
-	bool first_seen; /* the record of its first thread came: its status is the process's, mostly */
+	bool first_seen; /* the record of its first thread has arrived: usually its status is the
+	                  * process's */
 	uint32_t last_tid, last_status;
 	/* Of one that waited: */
-	uint32_t id; /* 0: a stranger */
-	bool waits;  /* for its parent */
+	uint32_t id;     /* 0: not part of the job */
+	bool waits;      /* for its parent */
 	uint64_t start_ns;
 };
 
 struct taskstats {
 	struct taskstats_socket socket;
 	uint64_t opened_ns;
-	bool lossy;              /* records were lost: sums over threads may lack some */
+	bool lossy;              /* records were lost: sums over threads may be too low */
 	struct group *groups;
 	size_t n, cap;
 	struct map by_tgid;
 	struct group *late;
 	size_t n_late, cap_late;
-	struct map late_ids; /* of those, by pid; 0: not known yet */
+	struct map late_ids;     /* of these, by pid; 0: not known yet */
 	struct taskstats_record *received;
 	size_t n_received, cap_received;
-	uint64_t received_ns;    /* until then all had been received */
-	int error;               /* the kernel sends no more */
+	uint64_t received_ns;    /* all records up to this time have been received */
+	int error;               /* the kernel sends no more records */
 };
 
 void taskstats_precede(struct taskstats *t)
@@ -64,7 +66,7 @@ int taskstats_open(struct taskstats **ret, struct err *err)
 	r = taskstats_socket_open(&t->socket);
 	if (r < 0) {
 		taskstats_close(t);
-		return err_set(err, r, "no exit records of the kernel (taskstats): %s", taskstats_socket_why(r));
+		return err_set(err, r, "the kernel's exit records (taskstats) are not available: %s", taskstats_socket_why(r));
 	}
 	*ret = t;
 	return 0;
@@ -87,7 +89,7 @@ int taskstats_fd(const struct taskstats *t)
 	return t->socket.fd;
 }
 
-/* ---- processes out of threads ------------------------------------------------------------------------------------- */
+/* ---- processes from threads --------------------------------------------------------------------------------------- */
 
 static struct group *group_of(struct taskstats *t, uint32_t tgid)
 {
@@ -96,7 +98,7 @@ static struct group *group_of(struct taskstats *t, uint32_t tgid)
 	if (map_get(&t->by_tgid, tgid, &i))
 		return &t->groups[i];
 	if (t->n == GROUPS_MAX) {
-		/* Ends that were lost have left their groups behind. */
+		/* Lost ends have left their groups behind. */
 		t->n = 0;
 		t->lossy = true;
 		map_done(&t->by_tgid);
@@ -134,7 +136,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	sum->system_ns += r->system_ns;
 	sum->faults_minor += r->faults_minor;
 	taskstats_io_add(&sum->io, &r->io);
-	/* A thread tells when it began itself: its process began then or before. */
+	/* A thread's record gives the thread's own start: its process started then or before. */
 	if (r->pid == r->tgid || sum->start_wall_s == 0 || (!g->first_seen && r->start_wall_s < sum->start_wall_s))
 		sum->start_wall_s = r->start_wall_s;
 	sum->after_ns = r->after_ns;
@@ -153,7 +155,7 @@ static void group_add(struct group *g, const struct taskstats_record *r)
 	}
 }
 
-/* The member that a record speaks of, and when it was born; 0: none (or an older one with the same pid). */
+/* The member that a record belongs to, and its birth; 0: none (or an older one with the same pid). */
 static uint32_t member_id(const struct processes *p, const struct group *g, uint64_t *ret_start_ns)
 {
 	const struct taskstats_record *r = &g->sum;
@@ -172,8 +174,8 @@ static struct maybe value_of(uint64_t value, bool is_known)
 	return is_known ? known_unsigned(value) : UNKNOWN;
 }
 
-/* User and system time are samples of the timer, the time that it ran is exact: they share it as the kernel has it in
- * stat and rusage (kernel/sched/cputime.c, cputime_adjust). */
+/* User and system time are sampled by the timer, the run time is exact: it is divided in their
+ * proportion, as the kernel does in stat and rusage (kernel/sched/cputime.c, cputime_adjust). */
 static void scale(struct taskstats_record *r)
 {
 	uint64_t sampled = r->user_ns + r->system_ns;
@@ -187,7 +189,8 @@ static void scale(struct taskstats_record *r)
 	r->system_ns = r->user_ns < r->run_ns ? r->run_ns - r->user_ns : 0;
 }
 
-/* exit() gives all threads that are left one status; a first thread that had ended by itself (pthread_exit) says 0. */
+/* exit() gives all remaining threads one status; a first thread that had ended by itself
+ * (pthread_exit) has 0. */
 static struct maybe status_of(const struct taskstats *t, const struct group *g)
 {
 	if (!g->first_seen || (g->sum.status == 0 && g->last_tid != g->sum.tgid && !t->socket.layout.has_tgid))
@@ -200,14 +203,14 @@ static uint64_t run_time(const struct processes *p, uint64_t boot_ns)
 	return boot_ns > p->env.start_boot_ns ? boot_ns - p->env.start_boot_ns : 0;
 }
 
-/* Tells of the end of the process that is called id in this run. */
-static void end_tell(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
+/* Reports the end of the process with this id. */
+static void end_report(struct taskstats *t, const struct processes *p, const struct group *g, uint32_t id, uint64_t start_ns, struct framebuf *out)
 {
 	struct taskstats_record sum = g->sum, *r = &sum;
 	const struct maybe status = status_of(t, g);
-	/* Threads that ended before the listening began are missing from a sum. */
+	/* Threads that ended before the socket was opened are missing from a sum. */
 	bool whole = !t->lossy && start_ns > t->opened_ns && t->socket.layout.has_tgid;
-	/* I/O is a least figure in any case. */
+	/* I/O is a lower bound in any case. */
 	bool has_io = !t->lossy && t->socket.layout.has_tgid && t->socket.layout.has_io;
 	struct end end;
 
@@ -233,8 +236,9 @@ static void end_tell(struct taskstats *t, const struct processes *p, const struc
 	framebuf_end(out, &end);
 }
 
-/* A recorder that was found before its exec, and may have ended by now: what it is told of at its end is hiwater's. */
-static bool is_recorders(const struct processes *p, const struct taskstats_record *r)
+/* A recorder that was found before its exec, and may have ended by now: its values at the end are
+ * hiwater's. */
+static bool is_of_recorder(const struct processes *p, const struct taskstats_record *r)
 {
 	const int32_t pid = (int32_t) r->tgid;
 	const struct member *m = member_of_pid(p, pid);
@@ -248,13 +252,14 @@ static bool group_end(struct taskstats *t, const struct processes *p, const stru
 	uint64_t start_ns;
 	uint32_t id = member_id(p, g, &start_ns);
 
-	if (id != 0 && !is_recorders(p, &g->sum))
-		end_tell(t, p, g, id, start_ns, out);
+	if (id != 0 && !is_of_recorder(p, &g->sum))
+		end_report(t, p, g, id, start_ns, out);
 	return id != 0;
 }
 
-/* Pids are given out again, on a busy machine within minutes: who began after its parent's end was another's child. */
-static bool is_of_parents_time(const struct processes *p, const struct taskstats_record *r)
+/* Pids are reassigned, on a busy machine within minutes: a process that started after this parent's
+ * end is not its child. */
+static bool started_in_parents_life(const struct processes *p, const struct taskstats_record *r)
 {
 	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
 	const uint64_t ended_ns = member_of_pid(p, (int32_t) r->ppid) ? 0 : ended_when(p, (int32_t) r->ppid);
@@ -263,25 +268,27 @@ static bool is_of_parents_time(const struct processes *p, const struct taskstats
 	       (int64_t) r->start_wall_s - (wall - boot) <= (int64_t) (ended_ns / 1000000000) + START_SLACK_S;
 }
 
-/* A look came and went and has not found it: it was born and reaped between two looks. If its parent is a member, it
- * was one, too. */
-static uint32_t late_missed(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
+/* A scan took place and did not find it: it was born and reaped between two scans. If its
+ * parent is a member, it was one too. */
+static uint32_t late_unsampled(const struct taskstats *t, struct processes *p, const struct taskstats_record *r, struct framebuf *out)
 {
 	const int64_t wall = (int64_t) (clock_wall_ns() / 1000000000), boot = (int64_t) (clock_boot_ns() / 1000000000);
 	uint64_t ticks;
 	uint32_t parent = 0;
 
-	/* One of that pid is known, and it is not sure whether it is this one: rather none than one twice. */
+	/* A process with this pid is known, and it may be another one: better to skip it than to
+	 * count it twice. */
 	if (member_of_pid(p, (int32_t) r->tgid) || ended_find(p, (int32_t) r->tgid, &ticks) ||
 		processes_ignored_since(p, (int32_t) r->tgid, (int64_t) r->start_wall_s - (wall - boot)))
 		return 0;
-	if (!map_get(&t->late_ids, r->ppid, &parent) && !is_of_parents_time(p, r))
+	if (!map_get(&t->late_ids, r->ppid, &parent) && !started_in_parents_life(p, r))
 		return 0;
-	return member_missed(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
+	return member_unsampled(p, (int32_t) r->tgid, (int32_t) r->ppid, parent, r->uid, r->name, out);
 }
 
-/* Its parent ended after the look: that is who it is at the next call, and then so is its child. */
-static bool is_parents_turn(const struct taskstats *t, const struct group *g)
+/* Its parent ended after the scan: the parent is identified at the next call, and then its child
+ * is. */
+static bool is_parent_pending(const struct taskstats *t, const struct group *g)
 {
 	uint32_t parent;
 
@@ -295,10 +302,11 @@ static bool late_find(struct taskstats *t, struct processes *p, struct group *g,
 	bool waits;
 
 	g->id = member_id(p, g, &g->start_ns);
-	waits = is_parents_turn(t, g);
+	waits = is_parent_pending(t, g);
 	if (g->id == 0 && !waits) {
-		g->start_ns = UINT64_MAX; /* all of its life lay in the run, so its sums are whole */
-		g->id = late_missed(t, p, r, out);
+		/* its whole life was within the run, so its sums are complete */
+		g->start_ns = UINT64_MAX;
+		g->id = late_unsampled(t, p, r, out);
 	}
 	if (g->id == 0 && !waits)
 		map_remove(&t->late_ids, r->tgid);
@@ -307,9 +315,10 @@ static bool late_find(struct taskstats *t, struct processes *p, struct group *g,
 	return waits;
 }
 
-/* Those that a look had its turn for are the first n. The parent of one that no look found may be such a one itself. It ended
- * later, so who ended last is found first; and of several that had its number it is the one that ended next. */
-static void late_take(struct taskstats *t, struct processes *p, size_t n, struct framebuf *out)
+/* The first n had their scan. The parent of a process that no scan found may be such a process
+ * itself. It ended later, so the one that ended last is identified first; and of several with the
+ * parent's pid, it is the one that ended next. */
+static void late_resolve(struct taskstats *t, struct processes *p, size_t n, struct framebuf *out)
 {
 	size_t kept = 0;
 
@@ -322,14 +331,15 @@ static void late_take(struct taskstats *t, struct processes *p, size_t n, struct
 
 		if (i >= n || g->waits)
 			t->late[kept++] = *g;
-		else if (g->id != 0 && !is_recorders(p, &g->sum))
-			end_tell(t, p, g, g->id, g->start_ns, out);
+		else if (g->id != 0 && !is_of_recorder(p, &g->sum))
+			end_report(t, p, g, g->id, g->start_ns, out);
 	}
 	map_done(&t->late_ids);
 	t->n_late = kept;
 }
 
-/* Most are strangers; but a zombie may be found by the look that follows, so each end is tried once more. */
+/* Most are not part of the job; but the scan that follows may find a zombie, so each end is tried
+ * once more. */
 static void group_end_or_wait(struct taskstats *t, const struct processes *p, const struct group *g,
 	struct framebuf *out)
 {
@@ -341,9 +351,10 @@ static void group_end_or_wait(struct taskstats *t, const struct processes *p, co
 		t->late[t->n_late++] = *g;
 }
 
-/* Before version 12 a record does not say whose thread it was, nor that it was the last. A process that had threads
- * says so with its last one (AGGR_TGID); of one that has none, the record of its own pid is all. */
-static bool is_over(const struct processes *p, const struct taskstats_record *r)
+/* Before version 12 a record states neither the process of its thread nor whether the thread was
+ * the last. A process with several threads announces its end with the last one (AGGR_TGID); one
+ * with a single thread sends only the record of its own pid. */
+static bool is_process_end(const struct processes *p, const struct taskstats_record *r)
 {
 	const struct member *m = member_of_pid(p, (int32_t) r->pid);
 	struct procfs_stat st;
@@ -359,7 +370,7 @@ static void record_take(struct taskstats *t, const struct processes *p, const st
 	struct group *g, alone = { .sum.tgid = r->tgid };
 	uint32_t i;
 
-	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_over(p, r)))) {
+	if (!map_get(&t->by_tgid, r->tgid, &i) && (r->is_last || (!t->socket.layout.has_tgid && is_process_end(p, r)))) {
 		group_add(&alone, r);
 		group_end_or_wait(t, p, &alone, out);
 		return;
@@ -391,7 +402,7 @@ void taskstats_receive(struct taskstats *t)
 		if (r == -EAGAIN)
 			break;
 		if (r < 0 && r != -ENOBUFS)
-			t->error = r; /* those that came before it count all the same */
+			t->error = r; /* the records before it still count */
 		t->lossy |= r < 0;
 		if (r <= 0)
 			continue;
@@ -416,7 +427,7 @@ int taskstats_read(struct taskstats *t, struct processes *p, struct framebuf *ou
 	for (size_t i = 0; i < t->n_received; i++)
 		record_take(t, p, &t->received[i], out);
 	t->n_received = 0;
-	late_take(t, p, waited, out);
+	late_resolve(t, p, waited, out);
 	if (t->error < 0)
 		return t->error;
 	return t->lossy || out->error < 0 ? -ENOBUFS : 0;

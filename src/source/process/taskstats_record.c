@@ -5,8 +5,8 @@
 #include <linux/netlink.h>
 #include <string.h>
 
-/* Where fields of struct taskstats lie. New ones were always added at the end, but for version 15 (Linux 6.14), which
- * put two after each delay; version 16 moved those to the end. */
+/* Offsets of fields of struct taskstats. New fields were always appended, except in version 15
+ * (Linux 6.14), which put two after each delay; version 16 moved those to the end. */
 enum {
 	AT_VERSION = 0,   /* u16 */
 	AT_EXITCODE = 4,   /* u32 */
@@ -29,7 +29,8 @@ enum {
 	NEEDED = 272, /* all versions from 8 on are longer */
 	AT_TGID = 368, /* version 12 */
 	AT_LIVED = 376, /* ac_tgetime, us */
-	FLAG_FORK = 0x01,  /* AFORK of linux/acct.h: forked, and no exec since; of the first thread */
+	FLAG_FORK = 0x01,  /* AFORK of linux/acct.h: forked without an exec since; of the first
+	                    * thread */
 	FLAG_GROUP = 0x20, /* AGROUP: the last thread */
 };
 
@@ -84,7 +85,7 @@ const char *taskstats_attribute(const char *text, size_t len, uint16_t type, siz
 	return NULL;
 }
 
-/* The struct in text, at least NEEDED bytes and the layout's shift long; NULL if there is none. */
+/* The struct in text, at least NEEDED bytes and the layout's shift long; NULL: none. */
 static const char *stats_of(const char *text, size_t len, uint16_t shift, size_t *ret_size)
 {
 	size_t size;
@@ -105,7 +106,7 @@ int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t p
 			continue;
 		l.has_tgid = version_of(stats) >= 12 && size >= (size_t) AT_TGID + l.tgid_shift + 4 &&
 			     u32_at(stats, (size_t) AT_TGID + l.tgid_shift) == pid;
-		/* It has read its own libraries. */
+		/* This process has read its own libraries. */
 		l.has_io = u64_at(stats, (size_t) AT_READ_CHAR + l.shift) + u64_at(stats, (size_t) AT_WRITE_CHAR + l.shift) > 0;
 		*ret = l;
 		return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bytes of one taskstats message behind its generic netlink header: attributes, and in them struct taskstats of
- * whatever version the running kernel has (include/uapi/linux/taskstats.h). That header is not included: the struct
- * there is the building machine's. Total on any bytes; any thread.
+ * Parses one taskstats message behind its generic netlink header: attributes, and in them struct
+ * taskstats in the running kernel's version (include/uapi/linux/taskstats.h). That header is not
+ * included, because its struct is the build machine's. Total on any bytes; any thread.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 /* include/uapi/linux/taskstats.h */
 enum {
 	TASKSTATS_GET = 1,              /* command */
-	TASKSTATS_ASK_PID = 1,          /* attributes of it */
+	TASKSTATS_ASK_PID = 1,          /* attributes of the command */
 	TASKSTATS_REGISTER_CPUMASK = 3,
 	TASKSTATS_PID = 1,              /* attributes of an answer or a record */
 	TASKSTATS_TGID = 2,
@@ -25,9 +25,9 @@ enum {
 };
 
 struct taskstats_layout {
-	uint16_t shift;      /* bytes that version 15 pushed ac_comm and what follows back */
+	uint16_t shift;      /* bytes by which version 15 moved ac_comm and the fields after it */
 	uint16_t tgid_shift; /* likewise ac_tgid */
-	bool has_tgid;       /* ac_tgid and the mark of the last thread: from version 12 */
+	bool has_tgid;       /* ac_tgid and the flag of the last thread: from version 12 */
 	bool has_io;         /* the kernel counts I/O */
 };
 
@@ -36,19 +36,21 @@ struct taskstats_io {
 	uint64_t read_bytes, write_bytes, write_cancelled, read_chars, write_chars;
 };
 
-/* One thread's end. */
+/* The end of one thread. */
 struct taskstats_record {
-	uint32_t pid, tgid;      /* tgid: pid where the kernel does not say */
+	uint32_t pid, tgid;      /* tgid: pid if the kernel does not send it */
 	uint32_t ppid, uid;
 	char name[16];
 	bool has_run;            /* of the first thread: it has called exec since its fork */
-	bool is_last;            /* no thread of the process is left */
-	uint32_t status;         /* as waitpid gives it; of the thread (before version 12, 0 but for the first) */
+	bool is_last;            /* the process has no thread left */
+	uint32_t status;         /* as in waitpid; of the thread (before version 12, 0 except for
+	                          * the first) */
 	uint64_t start_wall_s;   /* since 1970 */
-	uint64_t after_ns, received_ns; /* CLOCK_BOOTTIME between which it ended (taskstats.c) */
-	uint64_t lived_ns;       /* since the process began, with its last thread; 0: unknown (before version 12) */
-	uint64_t hwm_bytes;      /* of the process's memory; 0: not kept */
-	uint64_t run_ns;         /* processor time, exact; 0: not kept */
+	uint64_t after_ns, received_ns; /* CLOCK_BOOTTIME before and after its end (taskstats.c) */
+	uint64_t lived_ns;       /* since the start of the process, with its last thread; 0: unknown
+	                          * (before version 12) */
+	uint64_t hwm_bytes;      /* of the process's memory; 0: not recorded */
+	uint64_t run_ns;         /* CPU time, exact; 0: not recorded */
 	uint64_t user_ns, system_ns; /* sampled by the timer */
 	uint64_t faults_minor;
 	struct taskstats_io io;
@@ -57,7 +59,8 @@ struct taskstats_record {
 /* The payload of the first attribute of that type, or NULL; *ret_size is its size. */
 const char *taskstats_attribute(const char *text, size_t len, uint16_t type, size_t *ret_size);
 
-/* text: what the kernel says of thread tid of process pid. Returns 0, or -EPROTO if no known layout fits. */
+/* text: the kernel's answer about thread tid of process pid. Returns 0, or -EPROTO if no known
+ * layout fits. */
 int taskstats_layout_find(const char *text, size_t len, uint32_t tid, uint32_t pid, struct taskstats_layout *ret);
 
 /* Returns 0, or -EBADMSG, leaving *ret alone. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Generic netlink, as far as taskstats takes it.
+ * The part of generic netlink that taskstats needs.
  */
 #include "source/process/taskstats_socket.h"
 
@@ -40,7 +40,8 @@ static int request_send(struct taskstats_socket *s, uint16_t type, uint8_t cmd, 
 	return 0;
 }
 
-/* One datagram from the kernel into s->buf. Returns its bytes, 0 if it came from elsewhere, or -errno. */
+/* Receives one datagram from the kernel into s->buf. Returns its size, 0 if it is from another
+ * sender, or -errno. */
 static ssize_t message_receive(struct taskstats_socket *s)
 {
 	struct sockaddr_nl from = { 0 };
@@ -55,9 +56,9 @@ static ssize_t message_receive(struct taskstats_socket *s)
 	return from.nl_pid == 0 ? n : 0;
 }
 
-/* The answer to the last request: the kernel queues it before the request returns. take sees each message of it.
- * Returns what the acknowledgement says. */
-static int answer_take(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
+/* Reads the answer to the last request: the kernel queues it before the request returns. take is
+ * called for each message. Returns the result in the acknowledgement. */
+static int answer_read(struct taskstats_socket *s, int (*take)(struct taskstats_socket *s, const char *text, size_t len, void *ret),
 	void *ret)
 {
 	int r = -ENOMSG;
@@ -82,7 +83,7 @@ static int answer_take(struct taskstats_socket *s, int (*take)(struct taskstats_
 	return (int) n;
 }
 
-static int family_take(struct taskstats_socket *s, const char *text, size_t len, void *ret)
+static int family_parse(struct taskstats_socket *s, const char *text, size_t len, void *ret)
 {
 	size_t size;
 	const char *id = taskstats_attribute(text, len, CTRL_ATTR_FAMILY_ID, &size);
@@ -94,8 +95,8 @@ static int family_take(struct taskstats_socket *s, const char *text, size_t len,
 	return 0;
 }
 
-/* The kernel's word about this very thread shows which layout its records have. */
-static int layout_take(struct taskstats_socket *s, const char *text, size_t len, void *ret)
+/* The kernel's answer about this thread shows the layout of its records. */
+static int layout_parse(struct taskstats_socket *s, const char *text, size_t len, void *ret)
 {
 	(void) ret;
 	return taskstats_layout_find(text, len, (uint32_t) gettid(), (uint32_t) getpid(), &s->layout);
@@ -105,10 +106,10 @@ static int registered(struct taskstats_socket *s, const char *cpus)
 {
 	int r = request_send(s, s->family, TASKSTATS_GET, TASKSTATS_REGISTER_CPUMASK, cpus, strlen(cpus) + 1);
 
-	return r < 0 ? r : answer_take(s, NULL, NULL);
+	return r < 0 ? r : answer_read(s, NULL, NULL);
 }
 
-/* A mask with one impossible CPU is refused whole. */
+/* The kernel rejects a whole mask because of one impossible CPU. */
 static int register_all(struct taskstats_socket *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -134,11 +135,11 @@ static int handshake(struct taskstats_socket *s)
 	int r = request_send(s, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name, sizeof(name));
 
 	if (r == 0)
-		r = answer_take(s, family_take, NULL);
+		r = answer_read(s, family_parse, NULL);
 	if (r == 0)
 		r = request_send(s, s->family, TASKSTATS_GET, TASKSTATS_ASK_PID, &tid, sizeof(tid));
 	if (r == 0)
-		r = answer_take(s, layout_take, NULL);
+		r = answer_read(s, layout_parse, NULL);
 	return r == 0 ? register_all(s) : r;
 }
 
@@ -163,9 +164,9 @@ const char *taskstats_socket_why(int error)
 		return "they need CAP_NET_ADMIN: run as root, or setcap cap_net_admin+ep";
 	case -ENOENT:
 	case -EPROTONOSUPPORT:
-		return "this kernel has none (CONFIG_TASKSTATS)";
+		return "this kernel has no taskstats (CONFIG_TASKSTATS)";
 	case -EINVAL:
-		return "only the machine's first user and pid namespace gets them, a container does not";
+		return "they exist only in the initial user and pid namespace, not in a container";
 	case -EPROTO:
 		return "this kernel's records have an unknown layout";
 	default:
@@ -180,7 +181,7 @@ int taskstats_socket_open(struct taskstats_socket *s)
 	return r == 0 ? handshake(s) : r;
 }
 
-/* The kernel forgets a listener that is closed. */
+/* The kernel removes a closed listener by itself. */
 void taskstats_socket_close(struct taskstats_socket *s)
 {
 	if (s->fd >= 0)

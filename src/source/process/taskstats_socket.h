@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The socket on which the kernel sends exit records of the machine.
+ * The socket on which the kernel sends the machine's exit records.
  */
 #pragma once
 
@@ -17,8 +17,9 @@ struct taskstats_socket {
 /* Returns 0 or -errno; close it in either case. */
 int taskstats_socket_open(struct taskstats_socket *s);
 void taskstats_socket_close(struct taskstats_socket *s);
-/* For people: why it could not be opened. */
+/* For users: why it could not be opened. */
 const char *taskstats_socket_why(int error);
 
-/* Takes one message. Returns 1: a record, 0: something else, -EAGAIN: there is none, -ENOBUFS: some were lost, or -errno. */
+/* Receives one message. Returns 1: a record, 0: something else, -EAGAIN: none waits, -ENOBUFS: some
+ * were lost, or -errno. */
 int taskstats_socket_next(struct taskstats_socket *s, struct taskstats_record *ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * AMD's GPUs by what their kernel driver shows: sysfs, hwmon, the firmware's table (gpu_metrics); the processes on them
- * by KFD (ROCm) and fdinfo (everything else). No library of AMD's is used: those take locks that jobs wait for.
+ * The source of AMD GPUs, from their kernel driver: sysfs, hwmon, the firmware's table
+ * (gpu_metrics); processes from KFD (ROCm) and fdinfo (everything else). AMD's libraries are not
+ * used: they take locks that jobs wait for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +12,11 @@
 #include "base/clock.h"
 #include "source/drm/amdgpu/internal.h"
 
-/* A look at the sensors makes the firmware write a table, about 1 ms of its time. */
+/* Reading the sensors makes the firmware write a table, about 1 ms of its time. */
 static const struct source_group groups[] = {
 	{ .name = "memory", .holds = "device memory", .period_ns = 200000000 },
 	{ .name = "sensors", .holds = "busy, power, energy, temperatures, clocks, throttling, ECC", .period_ns = 1000000000, .rank = 1 },
-	{ .name = "processes", .holds = "who is on the GPUs, and with how much; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
+	{ .name = "processes", .holds = "processes on the GPUs and their memory; encoders", .period_ns = 1000000000, .moving_ns = 1000000000, .lists = true, .pairs = true },
 };
 
 static bool is_ours(const struct drm_card *card)
@@ -50,14 +51,14 @@ static int amdgpu_open(const struct source_env *env, struct source **ret, struct
 
 	if (r < 0) {
 		amdgpu_close(s);
-		return err_set(err, r, "no AMD GPU: %s", r == -ENOENT ? "none has the amdgpu driver" : strerror(-r));
+		return err_set(err, r, "no AMD GPU found: %s", r == -ENOENT ? "no card uses the amdgpu driver" : strerror(-r));
 	}
 	s->kfd_error = kfd_open(env->root, &s->gpus.cards, &s->kfd);
 	*ret = s;
 	return 0;
 }
 
-#define KFD_FOREIGN "KFD lists them by pids of the machine, and this is another pid namespace"
+#define KFD_FOREIGN "KFD reports pids of the host, and this is another pid namespace"
 
 /* ---- processes ---------------------------------------------------------------------------------------------------- */
 
@@ -70,8 +71,8 @@ static int use_add(struct source *s, const struct drm_use *use)
 	return r;
 }
 
-/* A process that KFD lists. Its memory may be in its fdinfo too, since ROCm opens a render node and shares its address
- * space: the larger figure holds, not the sum. */
+/* A process that KFD lists. Its fdinfo may include the same memory, since ROCm opens a render node
+ * and shares its address space: the larger of the two values counts, not the sum. */
 static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 {
 	uint64_t start = drm_start_ticks(s->gpus.env->root, kfd->pid);
@@ -83,7 +84,7 @@ static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 			return 0;
 		}
 	}
-	if (start == 0 || kfd->vram_bytes == 0) /* it is gone; or it has opened the device and no more */
+	if (start == 0 || kfd->vram_bytes == 0) /* it has ended, or only opened the device */
 		return 0;
 	return use_add(s, &(struct drm_use) {
 				  .pid = kfd->pid,
@@ -94,11 +95,11 @@ static int kfd_use_add(struct source *s, const struct kfd_use *kfd)
 			  });
 }
 
-/* Returns 0, or -errno: the list could not be had. */
+/* Returns 0, or -errno: the list is not available. */
 static int uses_gather(struct source *s, uint64_t now_ns)
 {
 	size_t n;
-	int r = drm_clients_look(s->gpus.clients, now_ns);
+	int r = drm_clients_scan(s->gpus.clients, now_ns);
 	const struct drm_use *uses = drm_clients_uses(s->gpus.clients, &n);
 
 	s->n_uses = 0;
@@ -111,11 +112,11 @@ static int uses_gather(struct source *s, uint64_t now_ns)
 	return r;
 }
 
-/* Who computes by ROCm may hold more than fdinfo shows, or be seen by KFD alone. */
+/* A ROCm process may use more than fdinfo shows, or be visible only through KFD. */
 static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
-	static const char unseen[] = "may have processes of ROCm that cannot be told here: " KFD_FOREIGN
-				     "; what DRM's fdinfo does not show of them is in nobody's figure";
+	static const char unseen[] = "may have ROCm processes that cannot be identified here: " KFD_FOREIGN
+				     "; memory that DRM fdinfo does not show is not attributed to any process";
 
 	if (s->kfd_error != -EXDEV || s->kfd_noted)
 		return;
@@ -126,55 +127,55 @@ static void note_kfd(struct source *s, uint64_t now_ns, struct framebuf *out)
 	}
 }
 
-static void processes_tell(struct source *s, uint64_t now_ns, struct framebuf *out)
+static void processes_report(struct source *s, uint64_t now_ns, struct framebuf *out)
 {
 	note_kfd(s, now_ns, out);
 	if (uses_gather(s, now_ns) == 0)
-		drm_gpus_tell_users(&s->gpus, s->uses, s->n_uses, out);
+		drm_gpus_report_users(&s->gpus, s->uses, s->n_uses, out);
 	else
-		drm_gpus_tell_no_users(&s->gpus, out);
+		drm_gpus_report_no_users(&s->gpus, out);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
-		drm_gpu_tell_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_ENC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_ENCODE));
+		drm_gpu_report_by_users(&s->gpus, i, out, M_GPU_DEC_BUSY, drm_gpus_busy(&s->gpus, i, DRM_DECODE));
 	}
 }
 
 /* ---- the source --------------------------------------------------------------------------------------------------- */
 
-static int amdgpu_read(struct source *s, unsigned what, struct framebuf *out)
+static int amdgpu_read(struct source *s, unsigned group_mask, struct framebuf *out)
 {
 	uint64_t now = clock_boot_ns();
 
 	drm_gpus_refresh(&s->gpus, now, out);
-	for (size_t i = 0; i < s->gpus.cards.n && what & (AMDGPU_MEMORY | AMDGPU_SENSORS); i++) {
-		if (!drm_gpus_may_ask(&s->gpus, i, now, out))
+	for (size_t i = 0; i < s->gpus.cards.n && group_mask & (AMDGPU_MEMORY | AMDGPU_SENSORS); i++) {
+		if (!drm_gpus_may_query(&s->gpus, i, now, out))
 			continue;
-		if (what & AMDGPU_MEMORY)
-			amdgpu_memory_tell(s, i, out);
-		if (what & AMDGPU_SENSORS)
-			amdgpu_sensors_tell(s, i, now, out);
+		if (group_mask & AMDGPU_MEMORY)
+			amdgpu_memory_report(s, i, out);
+		if (group_mask & AMDGPU_SENSORS)
+			amdgpu_sensors_report(s, i, now, out);
 	}
-	if (what & AMDGPU_PROCESSES)
-		processes_tell(s, now, out);
+	if (group_mask & AMDGPU_PROCESSES)
+		processes_report(s, now, out);
 	return 0;
 }
 
-/* ---- what can be had ---------------------------------------------------------------------------------------------- */
+/* ---- availability ------------------------------------------------------------------------------------------------- */
 
-#define NO_FILE  "this GPU or its kernel driver does not show it"
-#define NO_TABLE "needs a gpu_metrics table of a revision that holds it (1.3, or 1.4 and newer)"
-#define FDINFO   "needs fdinfo of all processes on the GPU (Linux 5.19), other users' too"
+#define NO_FILE  "this GPU or its kernel driver does not provide it"
+#define NO_TABLE "needs a gpu_metrics table of a revision that has it (1.3, or 1.4 and newer)"
+#define FDINFO   "needs fdinfo of all processes on the GPU, including other users' (Linux 5.19)"
 
 static const struct {
 	enum metric metric;
-	const char *how; /* NULL: amdgpu_how says which way */
+	const char *how; /* NULL: see amdgpu_how */
 	const char *why_not, *remedy;
-} told[] = {
-	{ M_GPU_MEM, "sysfs mem_info_vram_used, of an APU and mem_info_gtt_used", NO_FILE, "" },
-	{ M_GPU_MEM_FREE, "sysfs mem_info_vram_total - used, of an APU with GTT", NO_FILE, "" },
-	{ M_GPU_MEM_HOST, "sysfs mem_info_gtt_used of an APU", "no APU", "" },
+} probed[] = {
+	{ M_GPU_MEM, "sysfs mem_info_vram_used; on an APU plus mem_info_gtt_used", NO_FILE, "" },
+	{ M_GPU_MEM_FREE, "sysfs mem_info_vram_total - used; on an APU with GTT", NO_FILE, "" },
+	{ M_GPU_MEM_HOST, "sysfs mem_info_gtt_used, on an APU", "not an APU", "" },
 	{ M_GPU_PROCESSES, "KFD and DRM fdinfo", "processes cannot be listed", "" },
-	{ M_GPU_BUSY, NULL, "gpu_busy_percent cannot be read, or says 100 whatever happens (Raven, Picasso)", "" },
+	{ M_GPU_BUSY, NULL, "gpu_busy_percent cannot be read, or always reads 100 (Raven, Picasso)", "" },
 	{ M_GPU_MEM_BUSY, NULL, NO_FILE, "" },
 	{ M_GPU_ENC_BUSY, "DRM fdinfo, all clients", FDINFO, "run as root" },
 	{ M_GPU_DEC_BUSY, "DRM fdinfo, all clients", FDINFO, "run as root" },
@@ -186,27 +187,28 @@ static const struct {
 	{ M_GPU_CLOCK_SM, NULL, NO_FILE, "" },
 	{ M_GPU_CLOCK_MEM, NULL, NO_FILE, "" },
 	{ M_GPU_FAN, NULL, NO_FILE, "" },
-	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or status at each look", NO_TABLE, "" },
-	{ M_GPU_THROTTLE_OTHER, "sysfs gpu_metrics throttle status at each look", NO_TABLE, "" },
-	{ M_GPU_PCIE_RX, "sysfs pcie_bw", "reading pcie_bw takes a second each time: not done", "" },
-	{ M_GPU_PCIE_TX, "sysfs pcie_bw", "reading pcie_bw takes a second each time: not done", "" },
-	{ M_GPU_ECC_CORRECTED, "sysfs ras/umc_err_count", "no RAS", "" },
-	{ M_GPU_ECC_UNCORRECTED, "sysfs ras/umc_err_count", "no RAS", "" },
-	{ M_GPROC_MEM, "KFD vram, or DRM fdinfo if that says more", "no process is on the GPU", "" },
-	{ M_GPROC_SM_BUSY, "DRM fdinfo engines, busiest; not of ROCm", "no process is on the GPU", "" },
+	{ M_GPU_THROTTLE_POWER, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_THERMAL, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_HW, "sysfs gpu_metrics throttle residency, or the status at each sample", NO_TABLE, "" },
+	{ M_GPU_THROTTLE_OTHER, "sysfs gpu_metrics throttle status at each sample", NO_TABLE, "" },
+	{ M_GPU_PCIE_RX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
+	{ M_GPU_PCIE_TX, "sysfs pcie_bw", "not read: each read of pcie_bw takes 1 s", "" },
+	{ M_GPU_ECC_CORRECTED, "sysfs ras/umc_err_count", "no RAS support", "" },
+	{ M_GPU_ECC_UNCORRECTED, "sysfs ras/umc_err_count", "no RAS support", "" },
+	{ M_GPROC_MEM, "the larger of KFD vram and DRM fdinfo", "no process is on the GPU", "" },
+	{ M_GPROC_SM_BUSY, "DRM fdinfo, busiest engine; without ROCm", "no process is on the GPU", "" },
 	{ M_GPROC_ENC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 	{ M_GPROC_DEC_BUSY, "DRM fdinfo engines", "no process is on the GPU", "" },
 };
 
-/* What is had by fdinfo alone where KFD names nobody that can be found; and what of it may be missing for that. */
+/* The method where KFD cannot identify processes, so that only fdinfo is left, and what this may
+ * omit. */
 static const struct {
 	enum metric metric;
 	const char *how;
 } without_kfd[] = {
 	{ M_GPU_PROCESSES, "DRM fdinfo alone: " KFD_FOREIGN },
-	{ M_GPROC_MEM, "DRM fdinfo alone, which may be less than is held: " KFD_FOREIGN },
+	{ M_GPROC_MEM, "DRM fdinfo alone, which may be less than is used: " KFD_FOREIGN },
 };
 
 static void explain_kfd(const struct source *s, struct source_probe *probe)
@@ -215,35 +217,35 @@ static void explain_kfd(const struct source *s, struct source_probe *probe)
 		if (without_kfd[i].metric != probe->metric)
 			continue;
 		probe->how = without_kfd[i].how;
-		probe->why_not = probe->available ? "" : "no process on the GPU shows it by fdinfo; " KFD_FOREIGN;
-		probe->remedy = probe->available ? "" : "run hiwater outside of the container, or in the machine's pid namespace (--pid=host)";
+		probe->why_not = probe->available ? "" : "no process on the GPU shows it in fdinfo; " KFD_FOREIGN;
+		probe->remedy = probe->available ? "" : "run hiwater outside the container, or in the host's pid namespace (--pid=host)";
 	}
 }
 
-static void amdgpu_probe(const struct source_env *env, source_prober *tell, void *ctx)
+static void amdgpu_probe(const struct source_env *env, source_prober *report, void *ctx)
 {
 	struct framebuf out = { 0 };
 	struct source *s = NULL;
 	int r = amdgpu_open(env, &s, NULL);
 
-	for (int look = 0; look < 2 && r == 0; look++)
+	for (int scan = 0; scan < 2 && r == 0; scan++)
 		source_try(&source_amdgpu, env, s, &out);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (size_t i = 0; i < sizeof(probed) / sizeof(probed[0]); i++) {
 		struct source_probe probe = {
-			.metric = told[i].metric,
-			.available = drm_was_told(&out, told[i].metric),
-			.how = told[i].how ? told[i].how : s ? amdgpu_how(s, 0, told[i].metric)
-							     : "sysfs, hwmon",
+			.metric = probed[i].metric,
+			.available = drm_was_reported(&out, probed[i].metric),
+			.how = probed[i].how ? probed[i].how : s ? amdgpu_how(s, 0, probed[i].metric)
+								 : "sysfs, hwmon",
 			.why_not = "",
 			.remedy = "",
 		};
 
 		if (!probe.available) {
-			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver" : drm_gpus_sleep(&s->gpus, told[i].why_not);
-			probe.remedy = r < 0 ? "" : told[i].remedy;
+			probe.why_not = r < 0 ? "no AMD GPU with the amdgpu driver found" : drm_gpus_sleep(&s->gpus, probed[i].why_not);
+			probe.remedy = r < 0 ? "" : probed[i].remedy;
 		}
 		explain_kfd(s, &probe);
-		tell(ctx, &probe);
+		report(ctx, &probe);
 	}
 	framebuf_done(&out);
 	amdgpu_close(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts of AMD's GPUs: what ROCm's driver says of its nodes (KFD's topology), and the board's BIOS.
+ * Facts of AMD GPUs: from the nodes of ROCm's driver (KFD's topology) and the board's BIOS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,27 +18,27 @@ static const char topology[] = "class/kfd/kfd/topology/nodes";
 struct facts {
 	const struct drm_gpus *gpus;
 	const struct gpu_fact_set *wanted;
-	source_fact_teller *tell;
+	source_fact_teller *report;
 	void *ctx;
-	int dir; /* of the nodes */
+	int dir; /* folder of the nodes */
 };
 
 static void tell_number(const struct facts *f, uint32_t id, enum gpu_fact fact, uint64_t value)
 {
 	if (f->wanted->has[fact] && value > 0 && value <= INT64_MAX)
-		f->tell(f->ctx, &(struct gpu_fact_told) { .id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
+		f->report(f->ctx, &(struct gpu_fact_told) { .id = id, .fact = (uint16_t) fact, .value = (int64_t) value });
 }
 
 static void tell_text(const struct facts *f, uint32_t id, enum gpu_fact fact, const char *text)
 {
-	struct gpu_fact_told told = { .id = id, .fact = (uint16_t) fact, .is_text = true };
+	struct gpu_fact_told value = { .id = id, .fact = (uint16_t) fact, .is_text = true };
 
-	(void) snprintf(told.text, sizeof(told.text), "%.*s", (int) strcspn(text, "\n"), text);
-	if (f->wanted->has[fact] && *told.text)
-		f->tell(f->ctx, &told);
+	(void) snprintf(value.text, sizeof(value.text), "%.*s", (int) strcspn(text, "\n"), text);
+	if (f->wanted->has[fact] && *value.text)
+		f->report(f->ctx, &value);
 }
 
-/* "simd_count 1216"; 0 where it is not there. */
+/* "simd_count 1216"; 0 if absent. */
 static uint64_t property(const char *text, const char *key)
 {
 	uint64_t value;
@@ -47,7 +47,7 @@ static uint64_t property(const char *text, const char *key)
 }
 
 /* 90402 is gfx942: the last two parts are hexadecimal digits. */
-static void tell_architecture(const struct facts *f, uint32_t id, uint64_t version)
+static void report_architecture(const struct facts *f, uint32_t id, uint64_t version)
 {
 	char text[32];
 
@@ -57,7 +57,7 @@ static void tell_architecture(const struct facts *f, uint32_t id, uint64_t versi
 		tell_text(f, id, GF_ARCHITECTURE, text);
 }
 
-static int tell_node(void *ctx, int32_t number)
+static int report_node(void *ctx, int32_t number)
 {
 	const struct facts *f = ctx;
 	char path[64], text[4096], address[32];
@@ -71,7 +71,7 @@ static int tell_node(void *ctx, int32_t number)
 
 	if (card < 0)
 		return 0;
-	tell_architecture(f, id, property(text, "gfx_target_version"));
+	report_architecture(f, id, property(text, "gfx_target_version"));
 	if (per_cu > 0 && per_cu < 64) {
 		tell_number(f, id, GF_SMS, simds / per_cu);
 		tell_number(f, id, GF_WARPS_SM, property(text, "max_waves_per_simd") * per_cu);
@@ -83,18 +83,18 @@ static int tell_node(void *ctx, int32_t number)
 	return 0;
 }
 
-void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx)
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx)
 {
 	autoclose int dir = openat(s->gpus.env->root->sys, topology, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct facts f = { &s->gpus, wanted, tell, ctx, dir };
+	struct facts f = { &s->gpus, wanted, report, ctx, dir };
 	char text[128];
 
-	drm_gpus_facts(&s->gpus, wanted, tell, ctx);
+	drm_gpus_facts(&s->gpus, wanted, report, ctx);
 	for (size_t i = 0; i < s->gpus.cards.n; i++) {
 		if (s->gpus.list[i].born && s->gpus.list[i].open && !s->gpus.list[i].asleep &&
 			smallfile_read(s->gpus.cards.list[i].dir, "vbios_version", text, sizeof(text)) > 0)
 			tell_text(&f, (uint32_t) i + 1, GF_VBIOS, text);
 	}
 	if (dir >= 0 && wanted->has[GF_ARCHITECTURE])
-		(void) numbers_list(dir, ".", tell_node, &f);
+		(void) numbers_list(dir, ".", report_node, &f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the amdgpu source share.
+ * Shared by the files of the amdgpu source.
  */
 #pragma once
 
@@ -23,9 +23,9 @@ enum amdgpu_reason {
 	REASONS
 };
 
-/* What is kept of a GPU besides its files. */
+/* State of a GPU besides its files. */
 struct amdgpu_more {
-	bool seen;                   /* there was a table of the firmware's before */
+	bool seen;                   /* a firmware table was read before */
 	uint64_t time_ns;            /* when */
 	struct amdgpu_metrics last;
 	struct drm_counter energy, corrected, uncorrected;
@@ -36,9 +36,9 @@ struct source {
 	struct drm_gpus gpus;
 	struct amdgpu_more more[DRM_CARDS];
 	struct kfd kfd;
-	int kfd_error;               /* 0, or why it cannot be used; -EXDEV: from another pid namespace */
+	int kfd_error;               /* 0, or why KFD cannot be used; -EXDEV: another pid namespace */
 	bool kfd_noted;
-	struct drm_use *uses;        /* of fdinfo and KFD together */
+	struct drm_use *uses;        /* from fdinfo and KFD together */
 	size_t n_uses, cap_uses;
 };
 
@@ -46,16 +46,16 @@ struct source {
 extern const struct drm_figure amdgpu_rows[];
 extern const size_t amdgpu_n_rows;
 
-/* Fills what a GPU is known by: an identity that stays, a name, its memory. */
+/* Fills a GPU's identity: a stable id, a name, its memory. */
 void amdgpu_describe(const struct source_env *env, const struct drm_card *card, struct drm_gpu *gpu);
 
-/* Tell the figures of GPU i. */
-void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out);
-void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out);
+/* Report the values of GPU i. */
+void amdgpu_memory_report(struct source *s, size_t i, struct framebuf *out);
+void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out);
 
-/* The way by which a metric is had of GPU i; static. */
+/* The method used for a metric of GPU i; static. */
 const char *amdgpu_how(const struct source *s, size_t i, enum metric metric);
 
 /* ---- facts.c ------------------------------------------------------------------------------------------------ */
 
-void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *tell, void *ctx);
+void amdgpu_facts(struct source *s, const struct gpu_fact_set *wanted, source_fact_teller *report, void *ctx);

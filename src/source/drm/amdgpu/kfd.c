@@ -24,7 +24,7 @@ enum {
 static const char topology[] = "class/kfd/kfd/topology/nodes";
 static const char processes[] = "class/kfd/kfd/proc";
 
-/* ---- which GPU is which ------------------------------------------------------------------------------------------- */
+/* ---- nodes and their GPUs ----------------------------------------------------------------------------------------- */
 
 /* location_id is bus << 8 | device << 3 | function. */
 bool kfd_address_parse(const char *properties, char *ret, size_t size)
@@ -34,7 +34,7 @@ bool kfd_address_parse(const char *properties, char *ret, size_t size)
 	if (parse_flat(properties, "location_id", &location) < 0 || location == 0 || location > UINT16_MAX)
 		return false;
 	if (parse_flat(properties, "domain", &domain) < 0 || domain > UINT32_MAX)
-		domain = 0; /* older kernels do not say */
+		domain = 0; /* older kernels lack it */
 	snprintf(ret, size, "%04x:%02x:%02x.%x", (unsigned) domain, (unsigned) (location >> 8),
 		(unsigned) (location >> 3 & 0x1f), (unsigned) (location & 7));
 	return true;
@@ -43,7 +43,7 @@ bool kfd_address_parse(const char *properties, char *ret, size_t size)
 struct opening {
 	struct kfd *kfd;
 	const struct drm_cards *cards;
-	int dir;                  /* of the nodes */
+	int dir;                  /* folder of the nodes */
 };
 
 static int node_add(void *ctx, int32_t number)
@@ -54,7 +54,7 @@ static int node_add(void *ctx, int32_t number)
 	int64_t gpu_id;
 
 	snprintf(path, sizeof(path), "%u/gpu_id", (unsigned) number);
-	if (drm_number_read(dir, path, &gpu_id) < 0 || gpu_id <= 0 || gpu_id > UINT32_MAX) /* 0: a processor */
+	if (drm_number_read(dir, path, &gpu_id) < 0 || gpu_id <= 0 || gpu_id > UINT32_MAX) /* 0: a CPU */
 		return 0;
 	snprintf(path, sizeof(path), "%u/properties", (unsigned) number);
 	if (smallfile_read(dir, path, text, sizeof(text)) < 0 || !kfd_address_parse(text, address, sizeof(address)))
@@ -82,7 +82,8 @@ int kfd_open(const struct root *root, const struct drm_cards *cards, struct kfd 
 		r = -ENOENT;
 	if (r < 0)
 		kfd_done(ret);
-	else if (!machine_first_pids(root)) /* it lists processes by their first numbers */
+	else if (!machine_first_pids(root)) /* KFD lists processes by their pids in the initial
+	                                     * namespace */
 		r = -EXDEV;
 	return r;
 }
@@ -96,11 +97,11 @@ bool kfd_has(const struct kfd *kfd, size_t card)
 	return false;
 }
 
-/* ---- who holds how much ------------------------------------------------------------------------------------------- */
+/* ---- processes and their memory ----------------------------------------------------------------------------------- */
 
 struct listing {
 	struct kfd *kfd;
-	int dir;                  /* of the processes */
+	int dir;                  /* folder of the processes */
 };
 
 static int process_add(void *ctx, int32_t number)
@@ -118,7 +119,8 @@ static int process_add(void *ctx, int32_t number)
 			continue;
 		struct kfd_use *last = kfd->n_uses ? &kfd->uses[kfd->n_uses - 1] : NULL;
 
-		if (last && last->pid == number && last->card == kfd->nodes[i].card) { /* a partition of it */
+		if (last && last->pid == number && last->card == kfd->nodes[i].card) { /* a partition of the same GPU
+		                                                                        */
 			last->vram_bytes += bytes < INT64_MAX - last->vram_bytes ? bytes : 0;
 			continue;
 		}

@@ -20,7 +20,7 @@ enum scale {
 	PLAIN,
 };
 
-/* value = number * mul / div; what is over most is no reading (655 % was seen). */
+/* value = number * mul / div; a value above most is unknown (655 % was seen). */
 static const struct {
 	uint64_t mul, div, most;
 } scales[] = {
@@ -61,13 +61,13 @@ static struct maybe number_at(const uint8_t *at, unsigned width, enum scale scal
 /* ---- revisions with a fixed layout -------------------------------------------------------------------------------- */
 
 struct field {
-	uint8_t width; /* bytes; 0: this revision has none */
+	uint8_t width; /* bytes; 0: not in this revision */
 	uint16_t offset;
 	enum scale scale;
 };
 
-/* Offsets on machines of 64 bits, where the table is laid out by the C compiler. Energy before 1.4 and power, activity
- * and temperature of some APUs have units that differ by chip or firmware: left out. */
+/* Offsets on 64-bit machines, where the C compiler lays out the table. Omitted: energy before 1.4,
+ * and power, activity and temperature of some APUs, whose units differ by chip or firmware. */
 #define DISCRETE \
 	[AMDGPU_TEMP] = { 2, 4, CELSIUS }, [AMDGPU_TEMP_HOTSPOT] = { 2, 6, CELSIUS }, [AMDGPU_TEMP_MEM] = { 2, 8, CELSIUS }, \
 	[AMDGPU_BUSY] = { 2, 16, PERCENT }, [AMDGPU_MEM_BUSY] = { 2, 18, PERCENT }, [AMDGPU_POWER] = { 2, 22, WATT }, \
@@ -149,7 +149,7 @@ static const struct layout *layout_of(uint8_t format, uint8_t content, size_t si
 	return NULL;
 }
 
-static void layout_take(const uint8_t *data, const struct layout *layout, struct amdgpu_metrics *ret)
+static void layout_parse(const uint8_t *data, const struct layout *layout, struct amdgpu_metrics *ret)
 {
 	for (size_t i = 0; i < AMDGPU_FIELDS; i++) {
 		const struct field *f = &layout->fields[i];
@@ -161,7 +161,8 @@ static void layout_take(const uint8_t *data, const struct layout *layout, struct
 
 /* ---- 1.9: a list of attributes ------------------------------------------------------------------------------------ */
 
-/* enum amdgpu_metrics_attr_id: the first ones, which later kernels did not move; unit as the attribute must have it. */
+/* enum amdgpu_metrics_attr_id: the first ones, which later kernels did not move; unit: the one the
+ * attribute must have. */
 static const struct attribute {
 	uint16_t id;
 	uint8_t unit;
@@ -184,7 +185,7 @@ static const struct attribute {
 	{ 37, 1, AMDGPU_CLOCK_MEM, MHZ },
 };
 
-/* AMDGPU_METRICS_ENC_ATTR: what the next attribute is. */
+/* AMDGPU_METRICS_ENC_ATTR: describes the next attribute. */
 struct encoding {
 	unsigned unit, id, instances, width;
 	bool is_signed;
@@ -208,8 +209,8 @@ static bool encoding_parse(const uint8_t *at, struct encoding *ret)
 	return type < 8 && ret->instances > 0 && code >> 32 == 0;
 }
 
-/* The first instance of an attribute that we know; a negative number is none. */
-static void attribute_take(const struct encoding *code, const uint8_t *value, struct amdgpu_metrics *ret)
+/* Stores the first instance of a known attribute; negative numbers are invalid. */
+static void attribute_store(const struct encoding *code, const uint8_t *value, struct amdgpu_metrics *ret)
 {
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
 		const struct attribute *a = &attributes[i];
@@ -220,7 +221,7 @@ static void attribute_take(const struct encoding *code, const uint8_t *value, st
 }
 
 /* The header, int32 count, then for each attribute its encoding in 8 bytes and its values, packed. */
-static int list_take(const uint8_t *data, size_t size, struct amdgpu_metrics *ret)
+static int list_parse(const uint8_t *data, size_t size, struct amdgpu_metrics *ret)
 {
 	struct amdgpu_metrics found = *ret;
 	struct encoding code;
@@ -237,7 +238,7 @@ static int list_take(const uint8_t *data, size_t size, struct amdgpu_metrics *re
 		at += 8;
 		if (size - at < (size_t) code.width * code.instances)
 			return -EBADMSG;
-		attribute_take(&code, data + at, &found);
+		attribute_store(&code, data + at, &found);
 		at += (size_t) code.width * code.instances;
 	}
 	*ret = found;
@@ -261,11 +262,11 @@ int amdgpu_metrics_parse(const void *data, size_t size, struct amdgpu_metrics *r
 	if (stated > size || stated < 4)
 		return -EBADMSG;
 	if (ret->format == 1 && ret->content == 9)
-		return list_take(bytes, stated, ret);
+		return list_parse(bytes, stated, ret);
 	const struct layout *layout = layout_of(ret->format, ret->content, stated);
 
 	if (!layout)
 		return -EOPNOTSUPP;
-	layout_take(bytes, layout, ret);
+	layout_parse(bytes, layout, ret);
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table that amdgpu's firmware fills (sysfs gpu_metrics): a header that says size, format and content, and behind it
- * what that revision holds (drivers/gpu/drm/amd/include/kgd_pp_interface.h). A revision that is not known here, or of
- * another size, is not read at all. All ones mean absent; what no device can be is unknown too. Any thread.
+ * Parses the table that amdgpu's firmware fills (sysfs gpu_metrics): a header with size, format and
+ * content, followed by the fields of that revision
+ * (drivers/gpu/drm/amd/include/kgd_pp_interface.h). A revision that is unknown here, or of another
+ * size, is not read at all. All ones mean absent; impossible values are unknown too. Any thread.
  */
 #pragma once
 
@@ -11,24 +12,26 @@
 
 #include "base/maybe.h"
 
-/* What is taken from it, in our units. Where a revision's unit is not written down, the field is not taken. */
+/* The fields that are read, in our units. A field whose unit is not documented in a revision is not
+ * read there. */
 enum amdgpu_field {
-	AMDGPU_TEMP,           /* thousandths of a degree: edge, or of an APU the graphics part */
+	AMDGPU_TEMP,           /* thousandths of a degree: edge, of an APU the graphics part */
 	AMDGPU_TEMP_HOTSPOT,
 	AMDGPU_TEMP_MEM,
 	AMDGPU_BUSY,           /* millionths */
 	AMDGPU_MEM_BUSY,
 	AMDGPU_POWER,          /* microwatts, the whole socket */
-	AMDGPU_ENERGY,         /* microjoules since the driver began */
+	AMDGPU_ENERGY,         /* microjoules since the driver was loaded */
 	AMDGPU_CLOCK,          /* Hz, shaders */
 	AMDGPU_CLOCK_MEM,
-	AMDGPU_THROTTLE,       /* bits that mean the same everywhere, AMDGPU_THROTTLED_* */
-	AMDGPU_ACC_ALL,        /* periods that passed, and in how many of them the clocks were held back by ... */
-	AMDGPU_ACC_PROCHOT,    /* ... a signal from outside */
+	AMDGPU_THROTTLE,       /* AMDGPU_THROTTLED_*, the same bits in all revisions */
+	AMDGPU_ACC_ALL,        /* elapsed periods, and the number of them in which clocks were
+	                        * throttled by ... */
+	AMDGPU_ACC_PROCHOT,    /* ... an external signal */
 	AMDGPU_ACC_POWER,      /* ... the power limit */
-	AMDGPU_ACC_SOCKET,     /* ... the socket's heat */
-	AMDGPU_ACC_VR,         /* ... the voltage regulators' heat */
-	AMDGPU_ACC_HBM,        /* ... the memory's heat */
+	AMDGPU_ACC_SOCKET,     /* ... the socket's temperature */
+	AMDGPU_ACC_VR,         /* ... the voltage regulators' temperature */
+	AMDGPU_ACC_HBM,        /* ... the memory's temperature */
 	AMDGPU_FIELDS,
 };
 
@@ -43,6 +46,6 @@ struct amdgpu_metrics {
 	struct maybe field[AMDGPU_FIELDS];
 };
 
-/* Reads size bytes. Returns 0; -EBADMSG for what is no such table or is cut short, -EOPNOTSUPP for a revision that is
- * not known (then format and content are set, and every field is unknown). */
+/* Parses size bytes. Returns 0; -EBADMSG if it is not such a table or is truncated, -EOPNOTSUPP for
+ * an unknown revision (then format and content are set, and every field is unknown). */
 int amdgpu_metrics_parse(const void *data, size_t size, struct amdgpu_metrics *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an AMD GPU shows of itself: sysfs, hwmon, the firmware's table.
+ * The sensors of an AMD GPU: sysfs, hwmon, the firmware's table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/smallfile.h"
 #include "source/drm/amdgpu/internal.h"
 
-/* ---- what stands in a file of its own ----------------------------------------------------------------------------- */
+/* ---- values in a file of their own -------------------------------------------------------------------------------- */
 
 #define WATTS_MAX  INT64_C(5000000000)  /* 5 kW */
 #define DEGREES    1, 1, GPU_TEMP_LEAST, GPU_TEMP_MOST
@@ -18,7 +18,7 @@
 #define HERTZ      1, 1, 0, INT64_C(10000000000)
 #define PERCENT    10000, 1, 0, 1000000
 #define BYTES      1, 1, 0, INT64_MAX
-#define A_PART     METRIC_COUNT /* of a figure: it is no metric by itself */
+#define A_PART     METRIC_COUNT /* part of a value: not a metric by itself */
 
 enum row {
 	ROW_VRAM_USED,
@@ -68,7 +68,7 @@ static struct maybe minus(struct maybe a, struct maybe b)
 	return a.known && b.known && a.value >= b.value ? known(a.value - b.value) : UNKNOWN;
 }
 
-/* ---- which GPU it is ---------------------------------------------------------------------------------------------- */
+/* ---- identity of a GPU -------------------------------------------------------------------------------------------- */
 
 /* One line of a file, without its end; "" without one. */
 static void line_read(int dir, const char *file, char *ret, size_t size)
@@ -78,8 +78,8 @@ static void line_read(int dir, const char *file, char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* A processor with graphics: only its hwmon has the voltage of the north bridge (amdgpu_pm.c). What such a device has for
- * itself ("vram") is a slice that the firmware cut off; work is done in the host's memory (GTT). */
+/* A CPU with graphics: only its hwmon has the voltage of the north bridge (amdgpu_pm.c). Its own
+ * memory ("vram") is a part that the firmware reserved; work uses the host's memory (GTT). */
 static bool is_apu(const struct drm_card *card)
 {
 	char label[32];
@@ -111,7 +111,7 @@ void amdgpu_describe(const struct source_env *env, const struct drm_card *card, 
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
 
-void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
+void amdgpu_memory_report(struct source *s, size_t i, struct framebuf *out)
 {
 	struct maybe used = row_read(s, i, ROW_VRAM_USED), total = row_read(s, i, ROW_VRAM_TOTAL);
 	struct maybe lent = UNKNOWN;
@@ -122,18 +122,18 @@ void amdgpu_memory_tell(struct source *s, size_t i, struct framebuf *out)
 		total = maybe_sum(total, row_read(s, i, ROW_GTT_TOTAL));
 	}
 	if (used.known && total.known && total.value > 0 && used.value > total.value) {
-		drm_gpu_odd(&s->gpus, i, M_GPU_MEM);
+		drm_gpu_set_impossible(&s->gpus, i, M_GPU_MEM);
 		used = UNKNOWN;
 	}
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM, used);
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM_FREE, minus(total, used));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_MEM, used);
+	drm_gpu_report(&s->gpus, i, out, M_GPU_MEM_FREE, minus(total, used));
 	if (s->gpus.list[i].adds_host)
-		drm_gpu_tell(&s->gpus, i, out, M_GPU_MEM_HOST, lent);
+		drm_gpu_report(&s->gpus, i, out, M_GPU_MEM_HOST, lent);
 }
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------ */
 
-/* pp_dpm_sclk: "0: 500Mhz\n1: 2100Mhz *\n"; the star is at the one in use. There may be none. */
+/* pp_dpm_sclk: "0: 500Mhz\n1: 2100Mhz *\n"; the star marks the current one. There may be none. */
 static struct maybe dpm_clock(const struct drm_card *card, const char *file)
 {
 	char text[1024];
@@ -154,14 +154,14 @@ static struct maybe dpm_clock(const struct drm_card *card, const char *file)
 	return UNKNOWN;
 }
 
-/* Raven and Picasso say 100 % whatever they do. */
-static bool busy_lies(const struct drm_card *card)
+/* Raven and Picasso always report 100 %. */
+static bool is_busy_invalid(const struct drm_card *card)
 {
 	return card->device == 0x15dd || card->device == 0x15d8;
 }
 
 /* ras/umc_err_count: "ue: 0\nce: 12\n" */
-static void errors_tell(struct source *s, size_t i, struct framebuf *out)
+static void errors_report(struct source *s, size_t i, struct framebuf *out)
 {
 	char text[128];
 	uint64_t bad = 0, mended = 0;
@@ -169,13 +169,13 @@ static void errors_tell(struct source *s, size_t i, struct framebuf *out)
 	bool is_read = n > 0 && parse_key(text, "ue", &bad) == 0 && parse_key(text, "ce", &mended) == 0 &&
 		       bad <= INT64_MAX && mended <= INT64_MAX;
 
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ECC_UNCORRECTED,
-		drm_counter_take(&s->more[i].uncorrected, is_read ? known((int64_t) bad) : UNKNOWN));
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ECC_CORRECTED,
-		drm_counter_take(&s->more[i].corrected, is_read ? known((int64_t) mended) : UNKNOWN));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ECC_UNCORRECTED,
+		drm_counter_apply(&s->more[i].uncorrected, is_read ? known((int64_t) bad) : UNKNOWN));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ECC_CORRECTED,
+		drm_counter_apply(&s->more[i].corrected, is_read ? known((int64_t) mended) : UNKNOWN));
 }
 
-/* ---- why the clocks are held back --------------------------------------------------------------------------------- */
+/* ---- throttling --------------------------------------------------------------------------------------------------- */
 
 static const struct {
 	enum metric metric;
@@ -193,7 +193,7 @@ static const struct {
 		{ AMDGPU_ACC_ALL, AMDGPU_ACC_ALL, AMDGPU_ACC_ALL } },
 };
 
-/* What a counter of 32 bits rose by; it starts again at 0. */
+/* The rise of a 32-bit counter, which wraps to 0. */
 static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_metrics *now, enum amdgpu_field field)
 {
 	bool both = last->field[field].known && now->field[field].known;
@@ -201,11 +201,11 @@ static uint32_t rise_of(const struct amdgpu_metrics *last, const struct amdgpu_m
 	return both ? (uint32_t) now->field[field].value - (uint32_t) last->field[field].value : 0;
 }
 
-/* The part of the time since the last table in which a reason held the clocks back: by the firmware's own counts of
- * periods, else whether it does now. */
+/* The part of the time since the last table in which a reason throttled the clocks: from the
+ * firmware's counts of periods, else whether it does now. */
 static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *now, enum amdgpu_reason reason, double *ret)
 {
-	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), held = 0;
+	uint32_t periods = rise_of(&m->last, now, AMDGPU_ACC_ALL), client_fd = 0;
 
 	if (now->field[AMDGPU_THROTTLE].known) {
 		*ret = ((uint64_t) now->field[AMDGPU_THROTTLE].value & reasons[reason].bits) != 0;
@@ -218,13 +218,13 @@ static bool share_of(const struct amdgpu_more *m, const struct amdgpu_metrics *n
 					? 0
 					: rise_of(&m->last, now, reasons[reason].counters[i]);
 
-		held = rise > held ? rise : held;
+		client_fd = rise > client_fd ? rise : client_fd;
 	}
-	*ret = held < periods ? (double) held / periods : 1;
+	*ret = client_fd < periods ? (double) client_fd / periods : 1;
 	return true;
 }
 
-static void throttle_tell(struct source *s, size_t i, const struct amdgpu_metrics *now, uint64_t now_ns,
+static void throttle_report(struct source *s, size_t i, const struct amdgpu_metrics *now, uint64_t now_ns,
 	struct framebuf *out)
 {
 	struct amdgpu_more *m = &s->more[i];
@@ -235,7 +235,7 @@ static void throttle_tell(struct source *s, size_t i, const struct amdgpu_metric
 
 		if (m->seen && share_of(m, now, (enum amdgpu_reason) reason, &share))
 			m->throttled_ns[reason] += (int64_t) (share * (double) (now_ns - m->time_ns));
-		drm_gpu_tell(&s->gpus, i, out, reasons[reason].metric,
+		drm_gpu_report(&s->gpus, i, out, reasons[reason].metric,
 			has_reasons && (reason != REASON_OTHER || now->field[AMDGPU_THROTTLE].known)
 				? known(m->throttled_ns[reason])
 				: UNKNOWN);
@@ -254,10 +254,10 @@ static void metrics_read(const struct drm_card *card, struct amdgpu_metrics *ret
 		(void) amdgpu_metrics_parse(data, (size_t) n, ret);
 }
 
-/* Metrics that a file of their own gives, or else the table. */
+/* Metrics in a file of their own, or else in the table. */
 static const struct {
 	enum metric metric;
-	enum amdgpu_field fields[2]; /* the second where the first is absent */
+	enum amdgpu_field fields[2]; /* the second if the first is absent */
 } by_table[] = {
 	{ M_GPU_BUSY, { AMDGPU_BUSY, AMDGPU_BUSY } },
 	{ M_GPU_MEM_BUSY, { AMDGPU_MEM_BUSY, AMDGPU_MEM_BUSY } },
@@ -277,14 +277,14 @@ static struct maybe can_be(enum metric metric, struct maybe value)
 	return is_temperature && (value.value < GPU_TEMP_LEAST || value.value > GPU_TEMP_MOST) ? UNKNOWN : value;
 }
 
-static struct maybe sensor_read(const struct source *s, size_t i, size_t what, const struct amdgpu_metrics *table)
+static struct maybe sensor_read(const struct source *s, size_t i, size_t row, const struct amdgpu_metrics *table)
 {
 	const struct drm_card *card = &s->gpus.cards.list[i];
-	enum metric metric = by_table[what].metric;
-	struct maybe value = metric == M_GPU_BUSY && busy_lies(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
+	enum metric metric = by_table[row].metric;
+	struct maybe value = metric == M_GPU_BUSY && is_busy_invalid(card) ? UNKNOWN : drm_gpu_figure(&s->gpus, i, metric);
 
-	for (size_t k = 0; k < 2 && !value.known && by_table[what].fields[k] < AMDGPU_FIELDS; k++)
-		value = can_be(metric, table->field[by_table[what].fields[k]]);
+	for (size_t k = 0; k < 2 && !value.known && by_table[row].fields[k] < AMDGPU_FIELDS; k++)
+		value = can_be(metric, table->field[by_table[row].fields[k]]);
 	if (!value.known && metric == M_GPU_CLOCK_SM)
 		value = dpm_clock(card, "pp_dpm_sclk");
 	if (!value.known && metric == M_GPU_CLOCK_MEM)
@@ -292,17 +292,17 @@ static struct maybe sensor_read(const struct source *s, size_t i, size_t what, c
 	return value;
 }
 
-void amdgpu_sensors_tell(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
+void amdgpu_sensors_report(struct source *s, size_t i, uint64_t now_ns, struct framebuf *out)
 {
 	struct amdgpu_more *m = &s->more[i];
 	struct amdgpu_metrics table;
 
 	metrics_read(&s->gpus.cards.list[i], &table);
 	for (size_t k = 0; k < sizeof(by_table) / sizeof(by_table[0]); k++)
-		drm_gpu_tell(&s->gpus, i, out, by_table[k].metric, sensor_read(s, i, k, &table));
-	drm_gpu_tell(&s->gpus, i, out, M_GPU_ENERGY, drm_counter_take(&m->energy, table.field[AMDGPU_ENERGY]));
-	throttle_tell(s, i, &table, now_ns, out);
-	errors_tell(s, i, out);
+		drm_gpu_report(&s->gpus, i, out, by_table[k].metric, sensor_read(s, i, k, &table));
+	drm_gpu_report(&s->gpus, i, out, M_GPU_ENERGY, drm_counter_apply(&m->energy, table.field[AMDGPU_ENERGY]));
+	throttle_report(s, i, &table, now_ns, out);
+	errors_report(s, i, out);
 	m->seen = table.format != 0;
 	m->last = table;
 	m->time_ns = now_ns;

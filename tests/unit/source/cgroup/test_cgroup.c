@@ -23,7 +23,7 @@ struct expected {
 	ssize_t pids;
 	pid_t pid[3];
 	struct maybe mem, peak, anon, file, kernel, cpu_ns, throttled_ns, oom_kills;
-	struct maybe periods, held;
+	struct maybe periods, throttled;
 };
 
 #define K(n) { (n), true }
@@ -34,7 +34,7 @@ static const struct expected machines[] = {
 		K(41943040), K(12500000000), K(45000000), K(1), K(100), K(3) },
 	{ "cgroup-v1", "/batch/job9", "", false, K(4294967296), K(2000000), 3, { 4242, 4243, 4250 }, K(209715200),
 		NONE, K(104857600), K(94371840), K(1048576), K(987654321000), K(250000000), K(2), K(10), K(4) },
-	/* cpuacct:/ holds more processes than the memory group: not the job's processor time */
+	/* cpuacct:/ has more processes than the memory group: it is not the job's CPU time */
 	{ "hybrid", "/process_api/6b0302aa", "", false, NONE, NONE, 1, { 4242 }, K(52428800), K(52428800), K(41943040),
 		K(8388608), K(524288), NONE, NONE, K(0), NONE, NONE },
 	{ "container", "/", "", true, K(2147483648), K(500000), 2, { 1, 4242 }, K(104857600), NONE, K(73400320),
@@ -89,10 +89,10 @@ static void check_readings(const struct root *root, const struct expected *e)
 	check_maybe(&out, M_JOB_CGROUP_THROTTLED, e->throttled_ns);
 	check_maybe(&out, M_JOB_OOM_KILLS, e->oom_kills);
 	check_maybe(&out, M_JOB_CGROUP_PERIODS, e->periods);
-	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->held);
+	check_maybe(&out, M_JOB_CGROUP_HELD_PERIODS, e->throttled);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(s, MEMORY | DETAIL | EVENTS | QUOTA, &out), 0);
-	for (size_t i = 0; i < out.n_readings; i++) /* what could not be had was told once */
+	for (size_t i = 0; i < out.n_readings; i++) /* unavailable values were reported once */
 		assert_true(out.readings[i].known);
 	source_cgroup.close(s);
 	framebuf_done(&out);
@@ -116,7 +116,7 @@ static void check_facts(const struct root *root, const struct expected *e)
 	assert_int_equal(cgroup_pids(root, e->path, NULL, 0), e->pids);
 }
 
-static void captured_groups_say_what_they_said(void **state)
+static void captured_groups_give_the_same_values(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
@@ -240,7 +240,7 @@ struct quota_case {
 #define STAT(n) "nr_periods " n "\nnr_throttled 2\nthrottled_time 3000\nthrottled_usec 3\n"
 
 static const struct quota_case quota_cases[] = {
-	/* v1: the job's own place in the other hierarchy, wherever its memory is charged */
+	/* v1: the job's own place in the other hierarchy, independent of its memory's group */
 	{ "4:memory:/everybody\n1:cpu:/q\n", NULL,
 		{ "sys/fs/cgroup/memory/everybody/memory.usage_in_bytes", CPU "q/cpu.cfs_quota_us", CPU "q/cpu.cfs_period_us",
 			CPU "q/cpu.stat" },
@@ -290,8 +290,8 @@ static void check_quota(const struct quota_case *c)
 	temp_tree_done(&t);
 }
 
-/* Whoever is in a group is held back with it, so others in it do not matter. */
-static void a_quota_is_read_where_it_holds_the_job_back(void **state)
+/* All processes of a group are throttled together, so others in it do not matter. */
+static void a_quota_is_read_where_it_throttles_the_job(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < sizeof(quota_cases) / sizeof(quota_cases[0]); i++)
@@ -302,7 +302,7 @@ static void a_quota_is_read_where_it_holds_the_job_back(void **state)
 
 #define HEX64 "3f2a9c1d7b60aa55e0c1b2a3948576671829304f5e6d7c8b9aa0b1c2d3e4f506"
 
-static void schedulers_are_told_by_their_paths(void **state)
+static void schedulers_are_recognized_by_their_paths(void **state)
 {
 	(void) state;
 	static const struct {
@@ -374,7 +374,7 @@ static void paths_are_seen_below_the_mount(void **state)
 {
 	(void) state;
 	static const struct {
-		const char *root, *path, *below; /* NULL: it is not there */
+		const char *root, *path, *below; /* NULL: not available */
 	} rows[] = {
 		{ "/", "/", "/" },
 		{ "/", "/a/b", "/a/b" },
@@ -411,7 +411,7 @@ static void paths_are_seen_below_the_mount(void **state)
 	assert_int_equal(strlen(below), CGROUP_PATH - 1);
 }
 
-static void mounts_are_told_by_type_and_controller(void **state)
+static void mounts_are_recognized_by_type_and_controller(void **state)
 {
 	(void) state;
 	struct cgroup_mounts m;
@@ -447,7 +447,7 @@ static void limits(void **state)
 	check_same(cgroup_cpu_max_parse("18446744073709551615 1\n"), UNKNOWN);
 }
 
-/* A v1 limit as large as the memory limits nothing. */
+/* A v1 limit above the machine's memory has no effect. */
 static void a_limit_above_the_memory_is_none(void **state)
 {
 	(void) state;
@@ -486,9 +486,9 @@ static void no_path_leads_out(void **state)
 	root_done(&root);
 }
 
-/* ---- what can be had ----------------------------------------------------------------------------------------------- */
+/* ---- availability -------------------------------------------------------------------------------------------------- */
 
-static void every_cgroup_metric_is_told_of(void **state)
+static void every_cgroup_metric_is_probed(void **state)
 {
 	(void) state;
 	static const char *const trees[] = { "cgroup-v2", "cgroup-v1", "slurm-v2", "no-permission" };
@@ -511,7 +511,7 @@ static void every_cgroup_metric_is_told_of(void **state)
 		if (i == 2) /* Linux 5.14 */
 			assert_string_equal(p.of[M_JOB_CGROUP_PEAK].remedy, "Linux 5.19 or newer");
 		if (i == 3)
-			assert_string_equal(p.of[M_JOB_CGROUP_MEM].why_not, "its file cannot be read");
+			assert_string_equal(p.of[M_JOB_CGROUP_MEM].why_not, "the file cannot be read");
 		memset(&p, 0, sizeof(p));
 		env.cgroup = NULL;
 		source_cgroup.probe(&env, probes_take, &p);
@@ -521,7 +521,7 @@ static void every_cgroup_metric_is_told_of(void **state)
 	}
 }
 
-/* ---- a group that somebody names -------------------------------------------------------------------------------------- */
+/* ---- a group named by the user ---------------------------------------------------------------------------------------- */
 
 static void a_group_is_found_by_either_path(void **state)
 {
@@ -551,9 +551,9 @@ static void a_group_is_found_by_either_path(void **state)
 	root_done(&root);
 }
 
-/* ---- counts of before the job ----------------------------------------------------------------------------------------- */
+/* ---- counts from before the job --------------------------------------------------------------------------------------- */
 
-static void what_is_counted_before_there_is_a_job(void **state)
+static void counters_from_before_the_job(void **state)
 {
 	static const struct {
 		const char *group, *file, *text;
@@ -597,20 +597,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_group_is_found_by_either_path),
-		cmocka_unit_test(what_is_counted_before_there_is_a_job),
-		cmocka_unit_test(captured_groups_say_what_they_said),
+		cmocka_unit_test(counters_from_before_the_job),
+		cmocka_unit_test(captured_groups_give_the_same_values),
 		cmocka_unit_test(a_folder_without_cgroups_has_none),
 		cmocka_unit_test(a_mark_from_before_counts_once_it_rises),
 		cmocka_unit_test(garbage_is_unknown),
-		cmocka_unit_test(a_quota_is_read_where_it_holds_the_job_back),
-		cmocka_unit_test(schedulers_are_told_by_their_paths),
+		cmocka_unit_test(a_quota_is_read_where_it_throttles_the_job),
+		cmocka_unit_test(schedulers_are_recognized_by_their_paths),
 		cmocka_unit_test(lines_of_proc_cgroup),
 		cmocka_unit_test(paths_are_seen_below_the_mount),
-		cmocka_unit_test(mounts_are_told_by_type_and_controller),
+		cmocka_unit_test(mounts_are_recognized_by_type_and_controller),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(a_limit_above_the_memory_is_none),
 		cmocka_unit_test(no_path_leads_out),
-		cmocka_unit_test(every_cgroup_metric_is_told_of),
+		cmocka_unit_test(every_cgroup_metric_is_probed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A group made on this machine, and children in it whose use is known.
+ * A group created on this machine, and children in it whose use is known.
  */
 #include "tree_helper.h"
 
@@ -28,7 +28,7 @@ struct group {
 	struct source *source;
 };
 
-/* False, with the reason printed, where this machine gives no group. */
+/* False, with the reason printed, where no group can be created. */
 static bool group_make(struct group *g)
 {
 	struct err err = { "" };
@@ -52,7 +52,8 @@ static bool group_is_there(const struct group *g)
 	return cgroup_pids(&g->root, g->path, &pid, 1) >= 0;
 }
 
-/* A group is empty a moment after its last process was waited for: the kernel takes it out when it is gone. */
+/* A group becomes empty shortly after its last process was reaped: the kernel removes a process
+ * when it is gone. */
 static void group_done(struct group *g)
 {
 	source_cgroup.close(g->source);
@@ -68,21 +69,21 @@ static void group_done(struct group *g)
 	root_done(&g->root);
 }
 
-/* Starts a child in the group that touches TOUCHED bytes, frees them, says so through *ret_said, and then waits until
- * *ret_go is closed. */
-static pid_t start_child(const struct group *g, int *ret_said, int *ret_go)
+/* Starts a child in the group that touches TOUCHED bytes, frees them, reports it through *ret_ready,
+ * and then waits until *ret_go is closed. */
+static pid_t start_child(const struct group *g, int *ret_ready, int *ret_go)
 {
-	int said[2], go[2];
+	int ready[2], go[2];
 
-	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
 	if (pid > 0) {
-		(void) close(said[1]);
+		(void) close(ready[1]);
 		(void) close(go[0]);
-		*ret_said = said[0];
+		*ret_ready = ready[0];
 		*ret_go = go[1];
 		return pid;
 	}
@@ -98,17 +99,17 @@ static pid_t start_child(const struct group *g, int *ret_said, int *ret_go)
 	for (size_t i = 0; i < TOUCHED; i += 4096)
 		((volatile char *) block)[i] = 1;
 	(void) munmap(block, TOUCHED);
-	if (write(said[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
+	if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
 		_exit(5);
 	_exit(0);
 }
 
-static int end_child(pid_t pid, int said, int go)
+static int end_child(pid_t pid, int ready, int go)
 {
 	int status;
 
 	(void) close(go);
-	(void) close(said);
+	(void) close(ready);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status;
 }
@@ -129,14 +130,14 @@ static void the_peak_of_a_child_is_kept(void **state)
 	struct framebuf out = { 0 };
 	struct cgroup_facts facts;
 	pid_t pids[4];
-	int said, go;
+	int ready, go;
 	char byte;
 
 	if (!group_make(&g))
 		skip();
-	pid_t pid = start_child(&g, &said, &go);
+	pid_t pid = start_child(&g, &ready, &go);
 
-	assert_int_equal(read(said, &byte, 1), 1);
+	assert_int_equal(read(ready, &byte, 1), 1);
 	assert_int_equal(source_cgroup.read(g.source, MEMORY | DETAIL | EVENTS, &out), 0);
 	int64_t peak = value_of(&out, M_JOB_CGROUP_PEAK), now = value_of(&out, M_JOB_CGROUP_MEM);
 
@@ -148,10 +149,10 @@ static void the_peak_of_a_child_is_kept(void **state)
 	assert_int_equal(pids[0], pid);
 	assert_int_equal(cgroup_of(&g.root, pid, &facts), 0);
 	assert_string_equal(facts.path, g.path);
-	assert_int_equal(end_child(pid, said, go), 0);
+	assert_int_equal(end_child(pid, ready, go), 0);
 	framebuf_clear(&out);
 	assert_int_equal(source_cgroup.read(g.source, MEMORY, &out), 0);
-	assert_true(value_of(&out, M_JOB_CGROUP_PEAK) >= peak); /* also when nobody is left */
+	assert_true(value_of(&out, M_JOB_CGROUP_PEAK) >= peak); /* also if the group is empty */
 	framebuf_done(&out);
 	group_done(&g);
 }
@@ -178,14 +179,14 @@ static void a_kill_for_lack_of_memory_is_counted(void **state)
 	(void) state;
 	struct group g = { 0 };
 	struct framebuf out = { 0 };
-	int said, go;
+	int ready, go;
 
 	if (!group_make(&g))
 		skip();
 	limit_group(&g);
 	for (int kills = 1; kills <= 2; kills++) {
-		pid_t pid = start_child(&g, &said, &go);
-		int status = end_child(pid, said, go);
+		pid_t pid = start_child(&g, &ready, &go);
+		int status = end_child(pid, ready, go);
 
 		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		framebuf_clear(&out);
@@ -236,7 +237,7 @@ static void two_groups_have_two_names(void **state)
 	group_done(&a);
 }
 
-static void a_group_that_goes_away_is_told_once(void **state)
+static void a_removed_group_is_reported_once(void **state)
 {
 	(void) state;
 	struct group g = { 0 };
@@ -258,7 +259,7 @@ static void a_group_that_goes_away_is_told_once(void **state)
 	group_done(&g);
 }
 
-/* Only what was made here is removed, and only on this machine. */
+/* Only groups created here are removed, and only on this machine. */
 static void other_groups_are_left_alone(void **state)
 {
 	(void) state;
@@ -282,7 +283,7 @@ static void other_groups_are_left_alone(void **state)
 	root.live = true;
 	char file[256];
 
-	for (int i = 0; i < 2; i++) { /* an empty folder is what rmdir would take */
+	for (int i = 0; i < 2; i++) { /* rmdir would remove an empty folder */
 		snprintf(file, sizeof(file), "%s/sys/fs/cgroup/batch/empty%d", t.path, i);
 		assert_int_equal(mkdir(file, 0755), 0);
 	}
@@ -304,8 +305,9 @@ static void other_groups_are_left_alone(void **state)
 	temp_tree_done(&t);
 }
 
-/* What a v2 machine lets a user do: below the own group if it hands memory down, beside it if that escapes nothing. */
-static void v2_groups_are_made_where_memory_is_handed_down(void **state)
+/* What a v2 machine permits a user: below the own group if it delegates memory, as its sibling if
+ * that escapes nothing. */
+static void v2_groups_are_made_where_memory_is_delegated(void **state)
 {
 	(void) state;
 	static const struct {
@@ -343,12 +345,14 @@ static void v2_groups_are_made_where_memory_is_handed_down(void **state)
 		root.live = true;
 		int r = cgroup_make(&root, path, sizeof(path), &procs, &dir, &err);
 
-		/* no kernel fills the new folder here: cgroup.procs is missing, and the folder is taken away again */
+		/* no kernel fills the new folder here: cgroup.procs is missing, and the folder is
+		 * removed again */
 		assert_int_equal(r, rows[i].r);
 		assert_int_equal(procs, -1);
 		assert_int_equal(dir, -1);
 		assert_true(r != -EOPNOTSUPP || strstr(err.text, "systemd-run"));
-		for (size_t j = 0; j < 2; j++) { /* a folder that came and went leaves its time */
+		for (size_t j = 0; j < 2; j++) { /* a folder that was created and removed changes
+		                                  * the time */
 			struct stat st;
 			bool made = rows[i].made_in && strcmp(rows[i].made_in, places[j]) == 0;
 
@@ -369,9 +373,9 @@ int main(void)
 		cmocka_unit_test(a_kill_for_lack_of_memory_is_counted),
 		cmocka_unit_test(the_smallest_limit_is_found),
 		cmocka_unit_test(two_groups_have_two_names),
-		cmocka_unit_test(a_group_that_goes_away_is_told_once),
+		cmocka_unit_test(a_removed_group_is_reported_once),
 		cmocka_unit_test(other_groups_are_left_alone),
-		cmocka_unit_test(v2_groups_are_made_where_memory_is_handed_down),
+		cmocka_unit_test(v2_groups_are_made_where_memory_is_delegated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

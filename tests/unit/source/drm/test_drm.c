@@ -29,7 +29,7 @@ static void an_integrated_gpu_of_intel(void **state)
 	uint32_t shell = gpu_process(&rig.out, 1, 300);
 
 	gpu_rig_read(&rig);
-	check_value(&rig.out, M_GPU_BUSY, 1, 0); /* everybody was looked at, and nobody worked */
+	check_value(&rig.out, M_GPU_BUSY, 1, 0); /* all processes were read, and none worked */
 	check_value(&rig.out, M_GPU_POWER, 1, 0);
 	check_value(&rig.out, M_GPROC_SM_BUSY, shell, 0);
 	gpu_rig_done(&rig);
@@ -48,8 +48,8 @@ static void a_card_of_intel(void **state)
 	check_value(&rig.out, M_GPU_TEMP, 1, 47000);
 	check_value(&rig.out, M_GPU_TEMP_MEM, 1, 52000);
 	check_value(&rig.out, M_GPU_POWER_LIMIT, 1, 190000000);
-	check_lacks(&rig.out, M_GPU_MEM, 1); /* a query of a device that a captured machine has not */
-	check_lacks(&rig.out, M_GPU_FAN, 1); /* rpm are no share */
+	check_lacks(&rig.out, M_GPU_MEM, 1); /* a captured machine has no device to query */
+	check_lacks(&rig.out, M_GPU_FAN, 1); /* rpm are not a share */
 	check_value(&rig.out, M_GPROC_MEM, gpu_process(&rig.out, 1, 900), 23992 * KIB);
 	gpu_rig_done(&rig);
 }
@@ -76,8 +76,8 @@ static void any_driver_by_its_keys(void **state)
 	gpu_rig_done(&rig);
 }
 
-/* Only what can be right stands: client 3, of a process whose own start cannot be read. */
-static void hostile_files_give_no_figure(void **state)
+/* Only plausible values remain: client 3, of a process whose own start cannot be read. */
+static void hostile_files_give_no_value(void **state)
 {
 	(void) state;
 	struct gpu_rig rig;
@@ -87,7 +87,7 @@ static void hostile_files_give_no_figure(void **state)
 	assert_int_equal(gpu_births(&rig.out, ENTITY_GPU), 1);
 	check_value(&rig.out, M_GPU_CLOCK_SM, 1, 300000000);
 	check_lacks(&rig.out, M_GPU_POWER, 1);
-	for (int look = 0; look < 3; look++)
+	for (int n = 0; n < 3; n++)
 		gpu_rig_read(&rig);
 	gpu_rig_done(&rig);
 }
@@ -106,7 +106,7 @@ static void cards_of_others_are_left_to_them(void **state)
 		temp_tree_new(&t);
 		snprintf(uevent, sizeof(uevent), "DRIVER=%s\nPCI_ID=10DE:1234\nPCI_SLOT_NAME=0000:01:00.0\n", drivers[i]);
 		temp_tree_put(&t, "sys/class/drm/card0/device/uevent", uevent);
-		if (strcmp(drivers[i], "ast") != 0) /* a screen and no more */
+		if (strcmp(drivers[i], "ast") != 0) /* a display only */
 			temp_tree_put(&t, "sys/class/drm/renderD128/device/uevent", uevent);
 		struct root root = temp_tree_root(&t);
 		struct source_env env = { .root = &root };
@@ -134,12 +134,12 @@ static void an_npu_is_a_device_too(void **state)
 	gpu_rig_read(&rig);
 	assert_string_equal(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.name, "AMD NPU 1022:17f0");
 	assert_true(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.unified);
-	check_value(&rig.out, M_GPU_MEM, 1, 0); /* nobody holds any */
+	check_value(&rig.out, M_GPU_MEM, 1, 0); /* no process uses any */
 	gpu_rig_done(&rig);
 	temp_tree_done(&t);
 }
 
-/* What is seen of the clients is not all: how busy the device is cannot be told, nor that nobody works on it. */
+/* The visible clients are not all: neither the device's busy time nor its idleness is known. */
 static void a_sum_over_some_is_not_the_device(void **state)
 {
 	(void) state;
@@ -169,7 +169,7 @@ static void a_sum_over_some_is_not_the_device(void **state)
 			check_value(&rig.out, M_GPU_BUSY, 1, 0);
 		else
 			check_lacks(&rig.out, M_GPU_BUSY, 1);
-		check_value(&rig.out, M_GPU_PROCESSES, 1, 0); /* as far as they can be seen */
+		check_value(&rig.out, M_GPU_PROCESSES, 1, 0); /* as far as visible */
 		gpu_rig_done(&rig);
 	}
 	assert_int_equal(chmod(path, 0755), 0);
@@ -206,11 +206,11 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 		assert_int_equal(notes(&rig.out, "gpu.memory: Intel GPU 8086:a7a0 (0000:00:02.0) has processes that cannot be listed"), 1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_DEVICE);
 		gpu_rig_read(&rig);
-		assert_int_equal(notes(&rig.out, "listed"), 0); /* said once */
+		assert_int_equal(notes(&rig.out, "listed"), 0); /* reported once */
 		rig.root.proc = proc;
 		gpu_rig_read(&rig);
 		check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
-		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) has its processes listed again"), 1);
+		assert_int_equal(notes(&rig.out, "gpu: Intel GPU 8086:a7a0 (0000:00:02.0) lists its processes again"), 1);
 		assert_int_equal(only_cause(&rig.out), CAUSE_NONE);
 		gpu_rig_read(&rig);
 		assert_int_equal(notes(&rig.out, "listed"), 0);
@@ -218,7 +218,7 @@ static void processes_that_cannot_be_listed_for_a_while(void **state)
 	gpu_rig_done(&rig);
 }
 
-static void power_is_what_energy_rises_by(void **state)
+static void power_is_the_rise_of_energy(void **state)
 {
 	(void) state;
 	struct temp_tree t;
@@ -238,7 +238,7 @@ static void power_is_what_energy_rises_by(void **state)
 	uint64_t first = clock_boot_ns();
 
 	check_silent(&rig.out, M_GPU_POWER, 1);
-	temp_tree_put(&t, file, "1002\n"); /* 2 uJ: so little that it is no nonsense in however short a time */
+	temp_tree_put(&t, file, "1002\n"); /* 2 uJ: plausible in however short a time */
 	uint64_t then = clock_boot_ns();
 
 	gpu_rig_read(&rig);
@@ -282,12 +282,12 @@ int main(void)
 		cmocka_unit_test(an_integrated_gpu_of_intel),
 		cmocka_unit_test(a_card_of_intel),
 		cmocka_unit_test(any_driver_by_its_keys),
-		cmocka_unit_test(hostile_files_give_no_figure),
+		cmocka_unit_test(hostile_files_give_no_value),
 		cmocka_unit_test(cards_of_others_are_left_to_them),
 		cmocka_unit_test(an_npu_is_a_device_too),
 		cmocka_unit_test(a_sum_over_some_is_not_the_device),
 		cmocka_unit_test(processes_that_cannot_be_listed_for_a_while),
-		cmocka_unit_test(power_is_what_energy_rises_by),
+		cmocka_unit_test(power_is_the_rise_of_energy),
 		cmocka_unit_test(probes_say_how_or_why_not),
 	};
 

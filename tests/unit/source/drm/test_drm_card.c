@@ -91,14 +91,15 @@ static void a_sleeping_gpu_is_never_asked(void **state)
 	(void) state;
 	struct drm_gate gate = { 0 };
 
-	assert_false(drm_gate_may_ask(&gate, "suspended\n", "auto\n", known(5000), false, S));
-	assert_false(drm_gate_may_ask(&gate, "suspending\n", "auto\n", known(5000), true, S));
-	assert_false(drm_gate_may_ask(&gate, "suspended\n", "on\n", UNKNOWN, true, S));
-	assert_true(drm_gate_may_ask(&gate, "active\n", "on\n", UNKNOWN, false, S));
-	assert_true(drm_gate_may_ask(&gate, "", "", UNKNOWN, false, S)); /* a kernel without power management */
+	assert_false(drm_gate_may_read(&gate, "suspended\n", "auto\n", known(5000), false, S));
+	assert_false(drm_gate_may_read(&gate, "suspending\n", "auto\n", known(5000), true, S));
+	assert_false(drm_gate_may_read(&gate, "suspended\n", "on\n", UNKNOWN, true, S));
+	assert_true(drm_gate_may_read(&gate, "active\n", "on\n", UNKNOWN, false, S));
+	assert_true(drm_gate_may_read(&gate, "", "", UNKNOWN, false, S)); /* a kernel without power management */
 }
 
-/* Asked each second, it would stay awake for ever: it is left alone for longer than it takes to fall asleep. */
+/* Read every second, it would stay awake forever: it is left alone for longer than it takes to go
+ * to sleep. */
 static void an_idle_gpu_may_fall_asleep(void **state)
 {
 	(void) state;
@@ -106,7 +107,7 @@ static void an_idle_gpu_may_fall_asleep(void **state)
 	uint64_t silence = 0, longest = 0, asked = 0;
 
 	for (uint64_t t = 100 * S; t < 160 * S; t += S / 10) {
-		if (drm_gate_may_ask(&gate, "active\n", "auto\n", known(5000), false, t)) {
+		if (drm_gate_may_read(&gate, "active\n", "auto\n", known(5000), false, t)) {
 			silence = 0;
 			asked++;
 		} else {
@@ -116,25 +117,26 @@ static void an_idle_gpu_may_fall_asleep(void **state)
 	}
 	assert_true(longest > 5 * S);
 	assert_true(asked >= 5 * 14 && asked <= 6 * 15); /* five or six times a second and a half */
-	assert_true(drm_gate_may_ask(&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* somebody uses it */
-	for (int i = 0; i < 100; i++) /* it never sleeps by itself */
-		assert_true(drm_gate_may_ask(&gate, "active\n", "auto\n", known(-1), false, 161 * S));
+	assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(5000), true, 160 * S)); /* a process uses it
+	                                                                                          */
+	for (int i = 0; i < 100; i++) /* it never goes to sleep */
+		assert_true(drm_gate_may_read(&gate, "active\n", "auto\n", known(-1), false, 161 * S));
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------- */
 
 static void counters_go_on(void **state)
 {
 	(void) state;
 	struct drm_counter reset = { 0 }, wraps = { .range = 1000 };
 
-	assert_int_equal(drm_counter_take(&reset, known(500)).value, 500);
-	assert_int_equal(drm_counter_take(&reset, known(700)).value, 700);
-	assert_false(drm_counter_take(&reset, UNKNOWN).known);
-	assert_int_equal(drm_counter_take(&reset, known(10)).value, 700); /* it began again */
-	assert_int_equal(drm_counter_take(&reset, known(30)).value, 720);
-	assert_int_equal(drm_counter_take(&wraps, known(900)).value, 900);
-	assert_int_equal(drm_counter_take(&wraps, known(100)).value, 1100);
+	assert_int_equal(drm_counter_apply(&reset, known(500)).value, 500);
+	assert_int_equal(drm_counter_apply(&reset, known(700)).value, 700);
+	assert_false(drm_counter_apply(&reset, UNKNOWN).known);
+	assert_int_equal(drm_counter_apply(&reset, known(10)).value, 700); /* it was reset */
+	assert_int_equal(drm_counter_apply(&reset, known(30)).value, 720);
+	assert_int_equal(drm_counter_apply(&wraps, known(900)).value, 900);
+	assert_int_equal(drm_counter_apply(&wraps, known(100)).value, 1100);
 }
 
 /* i915_drm.h: struct drm_i915_query_memory_regions; xe_drm.h: struct drm_xe_query_mem_regions. */
@@ -158,7 +160,7 @@ static void memory_of_intels_cards(void **state)
 	assert_int_equal(m.used.value, INT64_C(4) << 30);
 	drm_memory_parse("xe", xe, sizeof(xe), &m);
 	assert_int_equal(m.used.value, INT64_C(12) << 30);
-	memcpy(i915 + 16 + 88 + 16, &total, 8); /* all of it free: we are not told */
+	memcpy(i915 + 16 + 88 + 16, &total, 8); /* all of it free: no permission to know */
 	drm_memory_parse("i915", i915, sizeof(i915), &m);
 	assert_true(m.total.known && !m.used.known);
 	drm_memory_parse("i915", i915, sizeof(i915) - 1, &m);

@@ -11,7 +11,7 @@ static bool all(const struct drm_card *card)
 	return true;
 }
 
-/* A machine with one card, whose processes a test makes up. */
+/* A machine with one card and made-up processes. */
 struct rig {
 	struct temp_tree t;
 	struct root root;
@@ -54,7 +54,7 @@ static void put_process(struct rig *rig, int pid, int start)
 	temp_tree_put(&rig->t, path, "");
 }
 
-/* A descriptor, and what its fdinfo says behind driver and device. */
+/* A descriptor, and the lines of its fdinfo after driver and device. */
 static void put_fd(struct rig *rig, int pid, int fd, int client, const char *rest)
 {
 	char path[256], text[1024];
@@ -66,12 +66,12 @@ static void put_fd(struct rig *rig, int pid, int fd, int client, const char *res
 	assert_true(symlink("/dev/dri/renderD128", path) == 0 || errno == EEXIST);
 }
 
-static const struct drm_use *look(struct rig *rig, uint64_t passed, size_t n)
+static const struct drm_use *scan(struct rig *rig, uint64_t passed, size_t n)
 {
 	size_t found;
 
 	rig->now += passed;
-	assert_int_equal(drm_clients_look(rig->clients, rig->now), 0);
+	assert_int_equal(drm_clients_scan(rig->clients, rig->now), 0);
 	const struct drm_use *uses = drm_clients_uses(rig->clients, &found);
 
 	assert_int_equal(found, n);
@@ -97,10 +97,10 @@ static void time_and_capacity(void **state)
 	put_process(&rig, 10, 5);
 	put_fd(&rig, 10, 3, 1,
 		"drm-engine-render:\t1000000000 ns\ndrm-engine-video:\t0 ns\ndrm-engine-capacity-video:\t2\n");
-	assert_int_equal(look(&rig, 0, 1)->n_rates, 0); /* one look is no share */
+	assert_int_equal(scan(&rig, 0, 1)->n_rates, 0); /* a single scan gives no share */
 	put_fd(&rig, 10, 3, 1,
 		"drm-engine-render:\t1500000000 ns\ndrm-engine-video:\t3000000000 ns\ndrm-engine-capacity-video:\t2\n");
-	const struct drm_use *use = look(&rig, 2 * S, 1);
+	const struct drm_use *use = scan(&rig, 2 * S, 1);
 
 	check_busiest(use, DRM_COMPUTE, 250000);
 	check_busiest(use, DRM_DECODE, 750000);
@@ -116,9 +116,9 @@ static void cycles_need_no_clock(void **state)
 	rig_new(&rig, XE);
 	put_process(&rig, 10, 5);
 	put_fd(&rig, 10, 3, 1, "drm-cycles-ccs:\t100\ndrm-total-cycles-ccs:\t10000\ndrm-engine-capacity-ccs:\t4\n");
-	look(&rig, 0, 1);
+	scan(&rig, 0, 1);
 	put_fd(&rig, 10, 3, 1, "drm-cycles-ccs:\t2100\ndrm-total-cycles-ccs:\t11000\ndrm-engine-capacity-ccs:\t4\n");
-	check_busiest(look(&rig, 77 * S, 1), DRM_COMPUTE, 500000);
+	check_busiest(scan(&rig, 77 * S, 1), DRM_COMPUTE, 500000);
 	rig_done(&rig);
 }
 
@@ -130,13 +130,13 @@ static void cycles_at_their_fastest(void **state)
 	rig_new(&rig, XE);
 	put_process(&rig, 10, 5);
 	put_fd(&rig, 10, 3, 1, "drm-cycles-gpu:\t0\ndrm-maxfreq-gpu:\t800 MHz\n");
-	look(&rig, 0, 1);
+	scan(&rig, 0, 1);
 	put_fd(&rig, 10, 3, 1, "drm-cycles-gpu:\t400000000\ndrm-maxfreq-gpu:\t800 MHz\n");
-	check_busiest(look(&rig, 2 * S, 1), DRM_COMPUTE, 250000);
+	check_busiest(scan(&rig, 2 * S, 1), DRM_COMPUTE, 250000);
 	rig_done(&rig);
 }
 
-/* A counter that goes back did no work, and none is counted twice when it catches up. */
+/* A counter that goes back did no work, and no work is counted twice when it catches up. */
 static void a_counter_may_go_back(void **state)
 {
 	(void) state;
@@ -150,7 +150,7 @@ static void a_counter_may_go_back(void **state)
 	for (size_t i = 0; i < 5; i++) {
 		snprintf(text, sizeof(text), "drm-engine-render:\t%lld ns\n", (long long) at[i]);
 		put_fd(&rig, 10, 3, 1, text);
-		const struct drm_use *use = look(&rig, 1000, 1);
+		const struct drm_use *use = scan(&rig, 1000, 1);
 
 		if (i > 0)
 			check_busiest(use, DRM_COMPUTE, share[i]);
@@ -158,7 +158,8 @@ static void a_counter_may_go_back(void **state)
 	rig_done(&rig);
 }
 
-/* Two clients of a process add up by engine; that is over 1 only for the sum of a device, never told. */
+/* Two clients of a process add up by engine; that exceeds 1 only for the sum of a device, which is
+ * never reported. */
 static void clients_of_a_process_add_up(void **state)
 {
 	(void) state;
@@ -169,20 +170,20 @@ static void clients_of_a_process_add_up(void **state)
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t0 ns\ndrm-resident-vram0:\t4 KiB\ndrm-resident-gtt:\t1\n");
 	put_fd(&rig, 10, 4, 2, "drm-engine-rcs:\t0 ns\ndrm-resident-vram0:\t1 MiB\ndrm-resident-vram1:\t7\n");
 	put_fd(&rig, 10, 5, 2, "drm-engine-rcs:\t0 ns\ndrm-resident-vram0:\t1 MiB\ndrm-resident-vram1:\t7\n");
-	const struct drm_use *use = look(&rig, 0, 1);
+	const struct drm_use *use = scan(&rig, 0, 1);
 
 	assert_int_equal(use->device_bytes.value, 4096 + (1 << 20) + 7);
 	assert_int_equal(use->host_bytes.value, 1);
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t300000000 ns\n");
 	put_fd(&rig, 10, 4, 2, "drm-engine-rcs:\t400000000 ns\n");
 	put_fd(&rig, 10, 5, 2, "drm-engine-rcs:\t400000000 ns\n");
-	use = look(&rig, S, 1);
+	use = scan(&rig, S, 1);
 	check_busiest(use, DRM_COMPUTE, 700000);
-	assert_false(use->device_bytes.known); /* no figure is not zero */
+	assert_false(use->device_bytes.known); /* unknown is not zero */
 	rig_done(&rig);
 }
 
-/* The opener ends; its child still has the client, and did no work twice. */
+/* The opener ends; its child still has the client, and no work is counted twice. */
 static void a_client_outlives_its_opener(void **state)
 {
 	(void) state;
@@ -194,20 +195,20 @@ static void a_client_outlives_its_opener(void **state)
 	put_process(&rig, 10, 200);
 	put_fd(&rig, 20, 3, 1, "drm-engine-rcs:\t1000000000 ns\n");
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t1000000000 ns\n");
-	assert_int_equal(look(&rig, 0, 1)->pid, 20);
-	assert_int_equal(look(&rig, S, 1)->pid, 20);
+	assert_int_equal(scan(&rig, 0, 1)->pid, 20);
+	assert_int_equal(scan(&rig, S, 1)->pid, 20);
 	assert_int_equal(nftw((snprintf(path, sizeof(path), "%s/proc/20", rig.t.path), path), temp_tree_unlink, 16,
 				 FTW_DEPTH | FTW_PHYS),
 		0);
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t1100000000 ns\n");
-	const struct drm_use *use = look(&rig, S, 1);
+	const struct drm_use *use = scan(&rig, S, 1);
 
 	assert_int_equal(use->pid, 10);
 	check_busiest(use, DRM_COMPUTE, 100000);
 	rig_done(&rig);
 }
 
-/* Reading what a client did could wake the device: the client stays what it was. */
+/* Reading a client's fdinfo could wake the device: the client keeps its values. */
 static void clients_of_a_sleeping_card_are_not_read(void **state)
 {
 	(void) state;
@@ -216,19 +217,19 @@ static void clients_of_a_sleeping_card_are_not_read(void **state)
 	rig_new(&rig, XE);
 	put_process(&rig, 10, 5);
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t0 ns\ndrm-resident-vram0:\t4 KiB\n");
-	look(&rig, 0, 1);
+	scan(&rig, 0, 1);
 	temp_tree_put(&rig.t, "sys/class/drm/card0/device/power/runtime_status", "suspended\n");
 	put_fd(&rig, 10, 3, 1, "drm-engine-rcs:\t9 ns\ndrm-resident-vram0:\t8 KiB\n");
-	const struct drm_use *use = look(&rig, S, 1);
+	const struct drm_use *use = scan(&rig, S, 1);
 
 	assert_int_equal(use->device_bytes.value, 4096);
 	assert_int_equal(use->n_rates, 0);
 	temp_tree_put(&rig.t, "sys/class/drm/card0/device/power/runtime_status", "active\n");
-	assert_int_equal(look(&rig, S, 1)->device_bytes.value, 8192);
+	assert_int_equal(scan(&rig, S, 1)->device_bytes.value, 8192);
 	rig_done(&rig);
 }
 
-/* A process that has no client is listed ever more rarely, and found again in time. */
+/* A process without clients is listed more and more rarely, and still found in time. */
 static void a_client_opened_late_is_found(void **state)
 {
 	(void) state;
@@ -239,10 +240,10 @@ static void a_client_opened_late_is_found(void **state)
 	rig_new(&rig, XE);
 	put_process(&rig, 10, 5);
 	for (int i = 0; i < 40; i++)
-		look(&rig, S, 0);
+		scan(&rig, S, 0);
 	put_fd(&rig, 10, 3, 1, "drm-resident-vram0:\t4 KiB\n");
 	for (; found == 0 && looks < 8; looks++) {
-		assert_int_equal(drm_clients_look(rig.clients, rig.now += S), 0);
+		assert_int_equal(drm_clients_scan(rig.clients, rig.now += S), 0);
 		(void) drm_clients_uses(rig.clients, &found);
 	}
 	assert_int_equal(found, 1);
@@ -250,7 +251,7 @@ static void a_client_opened_late_is_found(void **state)
 	rig_done(&rig);
 }
 
-static void what_may_not_be_looked_at_is_absent(void **state)
+static void processes_without_permission_are_absent(void **state)
 {
 	(void) state;
 	struct rig rig;
@@ -269,7 +270,7 @@ static void what_may_not_be_looked_at_is_absent(void **state)
 	if (uid == 0)
 		assert_int_equal(seteuid(65534), 0);
 	size_t n;
-	int r = drm_clients_look(rig.clients, rig.now);
+	int r = drm_clients_scan(rig.clients, rig.now);
 	const struct drm_use *uses = drm_clients_uses(rig.clients, &n);
 
 	if (uid == 0)
@@ -322,7 +323,7 @@ int main(void)
 		cmocka_unit_test(a_client_outlives_its_opener),
 		cmocka_unit_test(clients_of_a_sleeping_card_are_not_read),
 		cmocka_unit_test(a_client_opened_late_is_found),
-		cmocka_unit_test(what_may_not_be_looked_at_is_absent),
+		cmocka_unit_test(processes_without_permission_are_absent),
 		cmocka_unit_test(engines_by_name),
 	};
 

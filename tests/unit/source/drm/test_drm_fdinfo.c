@@ -99,7 +99,7 @@ static void amdgpu_before_5_19(void **state)
 	assert_int_equal(f.n_engines, 0);
 }
 
-static void what_is_no_client(void **state)
+static void invalid_clients(void **state)
 {
 	(void) state;
 	static const char *const texts[] = {
@@ -138,7 +138,7 @@ static void nonsense_is_unknown(void **state)
 	check_maybe(f.client, 7);
 }
 
-static void more_regions_than_fit_are_said(void **state)
+static void more_regions_than_fit_are_flagged(void **state)
 {
 	(void) state;
 	char text[4096] = HEAD;
@@ -158,9 +158,9 @@ int main(void)
 		cmocka_unit_test(units_differ_by_value),
 		cmocka_unit_test(cycles_of_xe),
 		cmocka_unit_test(amdgpu_before_5_19),
-		cmocka_unit_test(what_is_no_client),
+		cmocka_unit_test(invalid_clients),
 		cmocka_unit_test(nonsense_is_unknown),
-		cmocka_unit_test(more_regions_than_fit_are_said),
+		cmocka_unit_test(more_regions_than_fit_are_flagged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void whole_packages_are_added_up(void **state)
 	put_zone(&t, "intel-rapl:0", "package-0\n", "1000000\n", "262143328850\n");
 	put_zone(&t, "intel-rapl:1", "package-1-die-0\n", "2000000\n", "262143328850\n");
 	put_zone(&t, "intel-rapl:0:0", "core\n", "400\n", NULL);
-	put_zone(&t, "intel-rapl:2", "psys\n", "9000000\n", NULL); /* holds the packages */
+	put_zone(&t, "intel-rapl:2", "psys\n", "9000000\n", NULL); /* includes the packages */
 	put_zone(&t, "intel-rapl-mmio:0", "package-0\n", "1000000\n", NULL);
 	temp_tree_put(&t, CLASS "intel-rapl/enabled", "1\n");
 	temp_tree_put(&t, CLASS "dtpm/name", "package\n");
@@ -48,7 +48,7 @@ static void whole_packages_are_added_up(void **state)
 	check_value(&out, M_HOST_ENERGY, 0, 3000000);
 	framebuf_clear(&out);
 	temp_tree_put(&t, CLASS "intel-rapl:1/energy_uj", "2500000\n");
-	assert_int_equal(source_energy.read(s, 0, &out), 0); /* not asked for */
+	assert_int_equal(source_energy.read(s, 0, &out), 0); /* not requested */
 	assert_int_equal(out.n_readings, 0);
 	assert_int_equal(source_energy.read(s, 1, &out), 0);
 	check_value(&out, M_HOST_ENERGY, 0, 3500000);
@@ -145,7 +145,7 @@ static void without_rapl_there_is_a_reason(void **state)
 	temp_tree_done(&t);
 }
 
-/* The kernel's 0400 is no obstacle for root, a folder in the file's place is. */
+/* Mode 0400 does not stop root, a folder in the file's place does. */
 static void one_unreadable_package_spoils_the_sum(void **state)
 {
 	(void) state;

@@ -74,7 +74,7 @@ static void a_workstation_is_read_to_the_last_number(void **state)
 		{ M_HOST_SWAP_OUT, true, 11 * page },
 		{ M_HOST_OOM_KILLS, true, 4 },
 		{ M_HOST_THP_FAULTS, true, 150 },
-		{ M_HOST_DISK_FREE, false, 0 }, /* statvfs would tell of another machine */
+		{ M_HOST_DISK_FREE, false, 0 }, /* statvfs would report this machine */
 		{ M_HOST_SHM, false, 0 },
 	};
 	struct root root = tree_open("cgroup-v2");
@@ -87,7 +87,8 @@ static void a_workstation_is_read_to_the_last_number(void **state)
 	check_value(&out, M_HOST_CPU_SYSTEM, 1 + 0, (300 + 5 + 15) * TICK);
 	check_value(&out, M_HOST_CPU_IDLE, 1 + 3, 50000 * TICK);
 	assert_null(find_reading(&out, M_HOST_CPU_IDLE, 1 + 8));
-	assert_null(find_reading(&out, M_HOST_CORE_BUSIEST, 0)); /* one look is no difference */
+	assert_null(find_reading(&out, M_HOST_CORE_BUSIEST, 0)); /* a single read gives no
+	                                                          * difference */
 	source_host.close(s);
 	framebuf_done(&out);
 	root_done(&root);
@@ -136,7 +137,7 @@ static void wsl_has_no_pressure_and_no_disk_twice(void **state)
 	root_done(&root);
 }
 
-static void what_cannot_be_read_is_told_once(void **state)
+static void unreadable_files_are_reported_once(void **state)
 {
 	(void) state;
 	struct root root = tree_open("no-permission");
@@ -197,7 +198,7 @@ static void the_busiest_core_is_a_difference(void **state)
 	assert_int_equal(source_host.read(s, SLOW, &out), 0);
 	check_value(&out, M_HOST_CORE_BUSIEST, 0, 750000);
 	framebuf_clear(&out);
-	/* nothing moved: no time passed, no share of it */
+	/* no time passed, so there is no share */
 	assert_int_equal(source_host.read(s, SLOW, &out), 0);
 	assert_null(find_reading(&out, M_HOST_CORE_BUSIEST, 0));
 	framebuf_clear(&out);
@@ -210,7 +211,7 @@ static void the_busiest_core_is_a_difference(void **state)
 	temp_tree_done(&t);
 }
 
-static void values_that_come_back_are_told_again(void **state)
+static void values_that_return_are_reported(void **state)
 {
 	(void) state;
 	struct temp_tree t;
@@ -309,7 +310,7 @@ static void a_sum_is_whole_or_unknown(void **state)
 	assert_true(t.in.value == 5 && t.out.value == 6);
 }
 
-static void partitions_are_told_by_their_disks(void **state)
+static void partitions_are_recognized_by_their_disks(void **state)
 {
 	(void) state;
 	struct traffic t;
@@ -401,8 +402,8 @@ enum {
 	UNSEEN = 255
 };
 
-/* In a mount namespace of its own, gone with the child. Returns 0 if the list that is kept shows what comes and goes, errno
- * where nothing can be mounted, or UNSEEN. */
+/* In a mount namespace of its own, gone with the child. Returns 0 if the cached list shows mounts
+ * that come and go, errno if nothing can be mounted, or UNSEEN. */
 static int mount_and_look(const char *folder)
 {
 	struct root root;
@@ -508,7 +509,7 @@ static void this_machine_adds_up(void **state)
 	const struct reading *available = find_reading(&out, M_HOST_MEM_AVAILABLE, 0);
 
 	assert_true(used && available && used->known && available->known);
-	/* sysinfo(2) has the same total: both are of one reading of meminfo */
+	/* sysinfo(2) has the same total: both are from one read of meminfo */
 	assert_int_equal(used->value + available->value, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	source_host.close(s);
 	framebuf_done(&out);
@@ -517,7 +518,7 @@ static void this_machine_adds_up(void **state)
 
 static unsigned open_calls;
 
-/* In place of libc's for the whole program: counts, then does the same. */
+/* Replaces libc's for the whole program: counts, then does the same. */
 int openat(int dirfd, const char *path, int flags, ...)
 {
 	va_list ap;
@@ -540,7 +541,7 @@ static void a_steady_read_opens_and_keeps_nothing(void **state)
 	open_calls = 0;
 	struct source *s = open_host(&root, "/");
 
-	assert_true(open_calls > 0); /* the count counts */
+	assert_true(open_calls > 0); /* checks that opens are counted */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(source_host.read(s, FAST | SLOW, &out), 0);
 		framebuf_clear(&out);
@@ -559,7 +560,7 @@ static void a_steady_read_opens_and_keeps_nothing(void **state)
 	root_done(&root);
 }
 
-/* ---- what can be had ----------------------------------------------------------------------------------------------- */
+/* ---- availability -------------------------------------------------------------------------------------------------- */
 
 static struct probes probe_tree(const char *name)
 {
@@ -572,7 +573,7 @@ static struct probes probe_tree(const char *name)
 	return probes;
 }
 
-static void every_host_metric_is_told_of(void **state)
+static void every_host_metric_is_probed(void **state)
 {
 	(void) state;
 	struct probes p = probe_tree("cgroup-v2");
@@ -586,7 +587,7 @@ static void every_host_metric_is_told_of(void **state)
 	}
 }
 
-static void what_is_missing_has_a_reason_and_a_remedy(void **state)
+static void missing_metrics_have_a_reason_and_a_remedy(void **state)
 {
 	(void) state;
 	struct probes wsl = probe_tree("wsl"), masked = probe_tree("no-permission");
@@ -597,7 +598,7 @@ static void what_is_missing_has_a_reason_and_a_remedy(void **state)
 	assert_true(masked.of[M_HOST_MEM_USED].available);
 	assert_false(masked.of[M_HOST_CPU_USER].available);
 	assert_false(masked.of[M_HOST_CORE_BUSIEST].available);
-	assert_string_equal(masked.of[M_HOST_CPU_USER].why_not, "its file cannot be read");
+	assert_string_equal(masked.of[M_HOST_CPU_USER].why_not, "the file cannot be read");
 }
 
 int main(void)
@@ -606,13 +607,13 @@ int main(void)
 		cmocka_unit_test(a_workstation_is_read_to_the_last_number),
 		cmocka_unit_test(the_fast_group_is_memory_alone),
 		cmocka_unit_test(wsl_has_no_pressure_and_no_disk_twice),
-		cmocka_unit_test(what_cannot_be_read_is_told_once),
+		cmocka_unit_test(unreadable_files_are_reported_once),
 		cmocka_unit_test(a_machine_without_procfs_is_an_error_with_text),
 		cmocka_unit_test(the_busiest_core_is_a_difference),
-		cmocka_unit_test(values_that_come_back_are_told_again),
+		cmocka_unit_test(values_that_return_are_reported),
 		cmocka_unit_test(a_torn_cpu_line_is_no_line),
 		cmocka_unit_test(a_sum_is_whole_or_unknown),
-		cmocka_unit_test(partitions_are_told_by_their_disks),
+		cmocka_unit_test(partitions_are_recognized_by_their_disks),
 		cmocka_unit_test(pressure_needs_its_line),
 		cmocka_unit_test(the_file_system_is_that_of_the_longest_mount),
 		cmocka_unit_test(lines_that_are_none_are_passed_over),
@@ -621,8 +622,8 @@ int main(void)
 		cmocka_unit_test(a_network_file_system_is_not_asked),
 		cmocka_unit_test(this_machine_adds_up),
 		cmocka_unit_test(a_steady_read_opens_and_keeps_nothing),
-		cmocka_unit_test(every_host_metric_is_told_of),
-		cmocka_unit_test(what_is_missing_has_a_reason_and_a_remedy),
+		cmocka_unit_test(every_host_metric_is_probed),
+		cmocka_unit_test(missing_metrics_have_a_reason_and_a_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records as kernels write them, and the log of this machine.
+ * Records as kernels write them, and this machine's log.
  */
 #include "tree_helper.h"
 
@@ -8,11 +8,11 @@
 
 #define HEAD "3,1212,6963728056,-;"
 
-static void whom_the_kernel_killed_is_read(void **state)
+static void oom_victims_are_read(void **state)
 {
 	static const struct {
 		const char *record;
-		int32_t pid; /* 0: it does not say that anybody was killed */
+		int32_t pid; /* 0: the record reports no kill */
 		const char *name;
 	} rows[] = {
 		{ HEAD "Memory cgroup out of memory: Killed process 11172 (alloc) total-vm:207144kB, anon-rss:65280kB, "
@@ -25,13 +25,13 @@ static void whom_the_kernel_killed_is_read(void **state)
 		/* Linux 4.4, RHEL 7 */
 		{ HEAD "Killed process 77 (mysqld) total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77, "mysqld" },
 		{ HEAD "Killed process 77 (java), UID 501, total-vm:12kB, anon-rss:4kB, file-rss:0kB\n", 77, "java" },
-		/* names that mean harm */
+		/* hostile names */
 		{ HEAD "Killed process 6 (a (b) c) total-vm:1kB", 6, "a (b) c" },
 		{ HEAD "Killed process 6 (a) total-vm:9) total-vm:1kB", 6, "a) total-vm:9" },
 		{ HEAD "Killed process 6 () total-vm:1kB", 6, "" },
 		{ HEAD "Killed process 6 (\\x0aname\\x5c\\x) total-vm:1kB", 6, "\nname\\\\x" },
 		{ HEAD "Killed process 6 (sixteen and more letters) total-vm:1kB", 6, "sixteen and mor" },
-		/* not the kernel's own, or nobody was killed */
+		/* not the kernel's own, or no process was killed */
 		{ "11,79,101,-;Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1kB\n", 0, "" },
 		{ "3,79,101,-;first line\n Killed process 1 (init) total-vm:1kB\n", 0, "" },
 		{ HEAD "Out of memory: Kill process 7 (x) score 1 or sacrifice child\n", 0, "" },
@@ -70,7 +70,7 @@ static void a_captured_machine_has_none(void **state)
 	root_done(&root);
 }
 
-/* What the device gives, a record a read, from a file of one record. */
+/* As the device returns it, one record per read, from a file of one record. */
 static void a_log_is_read_to_its_end(void **state)
 {
 	struct temp_tree t;
@@ -108,7 +108,8 @@ static void the_log_of_this_machine_begins_at_its_end(void **state)
 		print_message("# the kernel's log cannot be read\n");
 		skip();
 	}
-	for (int killed = 0; oom_log_next(fd, &victim) == 1; killed++) /* whoever is killed just now */
+	for (int killed = 0; oom_log_next(fd, &victim) == 1; killed++) /* processes being killed right
+	                                                                * now */
 		assert_true(victim.pid > 1 && killed < 100);
 	(void) close(fd);
 }
@@ -116,7 +117,7 @@ static void the_log_of_this_machine_begins_at_its_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whom_the_kernel_killed_is_read),
+		cmocka_unit_test(oom_victims_are_read),
 		cmocka_unit_test(a_captured_machine_has_none),
 		cmocka_unit_test(a_log_is_read_to_its_end),
 		cmocka_unit_test(the_log_of_this_machine_begins_at_its_end),

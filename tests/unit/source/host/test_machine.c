@@ -18,8 +18,8 @@ struct expected {
 	bool per_thread;
 };
 
-/* Errors: 64 pages a thread before Linux 6.2; else 3 counters x (batch - 1) x processors, batch = max(32, 2 x
- * processors), until 6.17 for rss. */
+/* Errors: 64 pages per thread before Linux 6.2; else 3 counters x (batch - 1) x CPUs, batch =
+ * max(32, 2 x CPUs), until 6.17 for rss. */
 static const struct expected machines[] = {
 	{ "cgroup-v2", "workstation", "6.12.9-200.fc41.x86_64", "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz", "", 8, 8,
 		2 * MIB, 64 * KIB, 16384000, 8192000, 3 * 31 * 8, 3 * 31 * 8, false },
@@ -62,14 +62,14 @@ static void check_machine(const struct expected *e)
 	root_done(&root);
 }
 
-static void captured_machines_are_what_they_were(void **state)
+static void captured_machines_give_the_same_facts(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
 		check_machine(&machines[i]);
 }
 
-/* Asked of the processor or read, it is what the kernel says. */
+/* From the CPU or from the file, it is the kernel's text. */
 static void the_model_is_as_in_cpuinfo(void **state)
 {
 	struct root root;
@@ -112,7 +112,7 @@ static void the_boot_id_is_hashed(void **state)
 
 #define THP "sys/kernel/mm/transparent_hugepage/"
 
-static void the_largest_enabled_page_is_what_a_fault_may_bring(void **state)
+static void a_fault_may_map_the_largest_enabled_page(void **state)
 {
 	(void) state;
 	static const struct {
@@ -238,7 +238,7 @@ static void releases_decide_the_error(void **state)
 	}
 }
 
-static void containers_are_told_by_their_marks(void **state)
+static void containers_are_recognized_by_their_traces(void **state)
 {
 	(void) state;
 	static const struct {
@@ -252,7 +252,7 @@ static void containers_are_told_by_their_marks(void **state)
 		{ "proc/1/cgroup", "12:memory:/kubepods/besteffort/podx/y\n", "kubernetes" },
 		{ "proc/1/cgroup", "0::/init.scope\n", "" },
 		{ "proc/self/mountinfo", "9 8 0:50 / /proc/meminfo rw - fuse.lxcfs lxcfs rw\n", "lxc" },
-		/* a host that runs containers is none */
+		/* a host that runs containers is not one */
 		{ "proc/self/mountinfo",
 			"9 8 0:50 / /var/lib/kubelet/pods/u/volumes/x rw - tmpfs tmpfs rw\n"
 			"9 8 0:50 / /var/lib/docker/containers/u/mounts/shm rw - tmpfs shm rw\n"
@@ -308,7 +308,7 @@ static void an_empty_folder_is_an_unknown_machine(void **state)
 	temp_tree_done(&t);
 }
 
-static void this_machine_is_what_the_system_calls_say(void **state)
+static void this_machine_agrees_with_the_system_calls(void **state)
 {
 	(void) state;
 	struct root root;
@@ -341,17 +341,17 @@ static void this_machine_is_what_the_system_calls_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captured_machines_are_what_they_were),
+		cmocka_unit_test(captured_machines_give_the_same_facts),
 		cmocka_unit_test(a_fault_maps_a_folio_of_a_file_since_6_18),
 		cmocka_unit_test(the_boot_id_is_hashed),
 		cmocka_unit_test(the_model_is_as_in_cpuinfo),
-		cmocka_unit_test(the_largest_enabled_page_is_what_a_fault_may_bring),
+		cmocka_unit_test(a_fault_may_map_the_largest_enabled_page),
 		cmocka_unit_test(lists_of_processors_are_counted),
 		cmocka_unit_test(releases_decide_the_error),
-		cmocka_unit_test(containers_are_told_by_their_marks),
+		cmocka_unit_test(containers_are_recognized_by_their_traces),
 		cmocka_unit_test(the_first_process_may_say_it),
 		cmocka_unit_test(an_empty_folder_is_an_unknown_machine),
-		cmocka_unit_test(this_machine_is_what_the_system_calls_say),
+		cmocka_unit_test(this_machine_agrees_with_the_system_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Environments as launchers make them, and what they say about this process.
+ * Environments of launchers, and the facts parsed from them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ struct setting {
 	const char *name, *value;
 };
 
-/* A launcher's environment, and what is to be read from it. */
+/* A launcher's environment, and the expected result. */
 struct expected {
 	const char *of;
 	struct setting env[24];
@@ -34,7 +34,7 @@ struct expected {
 #define NOBODY        .rank = NO, .ranks = NO, .local_rank = NO, .nodes = NO
 #define NOTHING_ASKED .bytes = NO, .cpus = NO, .time_ns = NO
 
-/* What sbatch puts into a script of one node and one task (slurm 23.11), as far as it concerns anybody here. */
+/* sbatch's variables in a script of one node and one task (slurm 23.11), those that are read here. */
 #define BATCH_4711 \
 	{ "SLURM_JOB_ID", "4711" }, { "SLURM_PROCID", "0" }, { "SLURM_LOCALID", "0" }, { "SLURM_NODEID", "0" }, \
 		{ "SLURM_NNODES", "1" }, { "SLURMD_NODENAME", "n17" }, { "SLURM_JOB_START_TIME", "1700000000" }, \
@@ -46,7 +46,7 @@ static const struct expected launches[] = {
 
 	{ .of = "sbatch, one task", .env = { BATCH_4711, { "SLURM_NTASKS", "1" }, { "SLURM_CPUS_PER_TASK", "3" }, { "SLURM_CPUS_ON_NODE", "4" }, { "SLURM_MEM_PER_NODE", "8192" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 8192 * MIB, .cpus = 3, .time_ns = 3600 * S, .leader = true },
 	{ .of = "sbatch, no number of tasks", .env = { BATCH_4711, { "SLURM_CPUS_ON_NODE", "2" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = NO, .cpus = 2, .time_ns = 3600 * S, .leader = true },
-	{ .of = "sbatch of eight tasks: the script has all their processors", .env = { BATCH_4711, { "SLURM_NTASKS", "8" }, { "SLURM_CPUS_PER_TASK", "1" }, { "SLURM_CPUS_ON_NODE", "8" }, { "SLURM_MEM_PER_CPU", "2000" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 16000 * MIB, .cpus = 8, .time_ns = 3600 * S, .leader = true },
+	{ .of = "sbatch of eight tasks: the script has all their CPUs", .env = { BATCH_4711, { "SLURM_NTASKS", "8" }, { "SLURM_CPUS_PER_TASK", "1" }, { "SLURM_CPUS_ON_NODE", "8" }, { "SLURM_MEM_PER_CPU", "2000" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 16000 * MIB, .cpus = 8, .time_ns = 3600 * S, .leader = true },
 	{ .of = "sbatch --mem=0: the whole node", .env = { BATCH_4711, { "SLURM_MEM_PER_NODE", "0" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = NO, .cpus = NO, .time_ns = 3600 * S, .leader = true },
 	{ .of = "sbatch --mem-per-gpu", .env = { BATCH_4711, { "SLURM_MEM_PER_GPU", "4096" }, { "SLURM_GPUS_ON_NODE", "2" } }, .name = "slurm", .job = "4711", .node = "n17", .rank = 0, .ranks = NO, .local_rank = 0, .nodes = 1, .bytes = 8192 * MIB, .cpus = NO, .time_ns = 3600 * S, .leader = true },
 	{ .of = "an array's task", .env = { { "SLURM_JOB_ID", "4713" }, { "SLURM_ARRAY_JOB_ID", "4711" }, { "SLURM_ARRAY_TASK_ID", "2" }, { "SLURM_PROCID", "0" } }, .name = "slurm", .job = "4711_2", .rank = 0, .ranks = NO, .local_rank = NO, .nodes = NO, NOTHING_ASKED, .leader = true },
@@ -90,7 +90,7 @@ static struct scheduler read_of(const struct setting *env)
 {
 	struct scheduler s;
 
-	memset(&s, 0x55, sizeof(s)); /* all of it is set */
+	memset(&s, 0x55, sizeof(s)); /* all of it is overwritten */
 	scheduler_read(look_up, (void *) (uintptr_t) env, &s);
 	return s;
 }
@@ -130,7 +130,7 @@ static void launchers_are_understood(void **state)
 	}
 }
 
-/* Whoever can set the environment can set anything. */
+/* Users can set any value in the environment. */
 static void nonsense_is_unknown(void **state)
 {
 	static const char *const nonsense[] = {
@@ -176,8 +176,8 @@ static void nonsense_is_unknown(void **state)
 	}
 }
 
-/* In the order of sizes that no machine has. */
-static void what_does_not_fit_is_unknown(void **state)
+/* About as large as no machine is. */
+static void overflows_are_unknown(void **state)
 {
 	static const struct setting large[] = {
 		{ "SLURM_JOB_ID", "1" },
@@ -226,7 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(launchers_are_understood),
 		cmocka_unit_test(nonsense_is_unknown),
-		cmocka_unit_test(what_does_not_fit_is_unknown),
+		cmocka_unit_test(overflows_are_unknown),
 		cmocka_unit_test(long_names_are_cut),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whom a name means; and what self.c tells of single processes.
+ * The processes that a name selects, and the functions of self.c.
  */
 #include "tree_helper.h"
 
@@ -17,7 +17,7 @@ enum {
 	MANY = 16
 };
 
-/* A machine of made-up processes: none of them is this one's parent, as far as its files tell. */
+/* A machine of made-up processes: none of them is this one's parent, as far as its files show. */
 struct fake {
 	struct temp_tree tree;
 	struct root root;
@@ -50,7 +50,7 @@ static int fake_new(void **state)
 	PUT(&f, 1000002, "comm", "python\n");
 	PUT(&f, 1000002, "cmdline", "python\0-c\0import a\nimport b\0");
 	PUT(&f, 1000003, "comm", "kworker/0:1\n");
-	PUT(&f, 1000003, "cmdline", ""); /* a thread of the kernel has none, nor has a zombie */
+	PUT(&f, 1000003, "cmdline", ""); /* kernel threads and zombies have none */
 	PUT(&f, 1000004, "comm", "train.py\n");
 	PUT(&f, 1000004, "cmdline", "sh\0/opt/train.py\0");
 	temp_tree_put(&f.tree, "proc/1000005/stat", "gone meanwhile");
@@ -89,7 +89,7 @@ static void check_found(const struct root *root, const char *regex, const pid_t 
 		fail_msg("'%s' finds %zd, not %zu", regex, n, wanted);
 }
 
-static void names_and_arguments_are_looked_at(void **state)
+static void names_and_arguments_are_matched(void **state)
 {
 	static const struct {
 		const char *regex;
@@ -98,9 +98,10 @@ static void names_and_arguments_are_looked_at(void **state)
 		{ "python", { 1000001, 1000002 } },
 		{ "^python$", { 1000001, 1000002 } },               /* the name, to its end */
 		{ "train[.]py", { 1000001, 1000004 } },
-		{ "train[.]py$", { 1000004 } },                     /* the last argument's end is the text's */
+		{ "train[.]py$", { 1000004 } },                     /* the end of the last argument
+		                                                     * is the end of the text */
 		{ "--lr=1$", { 1000001 } },
-		{ "python train", { 1000001 } },                    /* arguments are a blank apart */
+		{ "python train", { 1000001 } },                    /* arguments are joined by blanks */
 		{ "^kworker/0:1$", { 1000003 } },
 		{ "import a.import b$", { 1000002 } },              /* also over lines */
 		{ "(sh|bash) .*(x|y)?train", { 1000004 } },
@@ -138,7 +139,7 @@ static void a_bad_expression_is_explained(void **state)
 	}
 }
 
-/* Longer than what is read of it: it counts by its beginning. */
+/* Longer than the buffer: it counts by its beginning. */
 static void long_command_lines_are_cut(void **state)
 {
 	const struct fake *f = *state;
@@ -163,7 +164,7 @@ static int open_fds(void)
 	return n;
 }
 
-/* Without a descriptor left it fails, and holds none after that. */
+/* Without a free descriptor it fails, and leaves none open. */
 static void no_descriptors_is_an_error(void **state)
 {
 	const struct fake *f = *state;
@@ -229,14 +230,14 @@ static void this_process_and_its_parents_are_left_out(void **state)
 
 /* ---- self.c ------------------------------------------------------------------------------------------------------------ */
 
-static void own_memory_is_what_it_is(void **state)
+static void own_memory_is_correct(void **state)
 {
 	enum {
 		BYTES = 128 << 20,
 		HUGE_PAGES = 4 << 20,
 		COUNTED_LATE = 64 * 4096
 	};
-	/* The kernel adds up what its processors count a little later. */
+	/* The kernel adds up its CPUs' counts a little later. */
 	const uint64_t slack = HUGE_PAGES + COUNTED_LATE * (uint64_t) sysconf(_SC_NPROCESSORS_CONF);
 	uint64_t rss, hwm, before;
 	struct root root;
@@ -268,7 +269,7 @@ static void wait_for_signals(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-static void what_waits_for_a_process_is_seen(void **state)
+static void pending_signals_are_read(void **state)
 {
 	const int signals[] = { SIGHUP, SIGTERM, SIGUSR1, SIGRTMIN + 3 };
 	struct child c = child_start(wait_for_signals, NULL);
@@ -292,7 +293,7 @@ static void what_waits_for_a_process_is_seen(void **state)
 	root_done(&root);
 }
 
-/* On a large site a user is in a thousand groups, and their line stands before the others. */
+/* On a large site a user is in a thousand groups, and their line precedes the others. */
 static void many_groups_hide_nothing(void **state)
 {
 	static char text[40000];
@@ -321,7 +322,7 @@ static void many_groups_hide_nothing(void **state)
 	temp_tree_done(&tree);
 }
 
-/* It was there, is gone, and nobody is told. */
+/* It existed, has ended, and sends no signal. */
 static void a_spent_pid_was_a_process(void **state)
 {
 	pid_t first = spent_pid(), second = spent_pid();
@@ -338,14 +339,14 @@ static void a_spent_pid_was_a_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_arguments_are_looked_at),
+		cmocka_unit_test(names_and_arguments_are_matched),
 		cmocka_unit_test(more_than_there_is_room_for_are_counted),
 		cmocka_unit_test(a_bad_expression_is_explained),
 		cmocka_unit_test(long_command_lines_are_cut),
 		cmocka_unit_test(no_descriptors_is_an_error),
 		CHILDREN_TEST(this_process_and_its_parents_are_left_out),
-		cmocka_unit_test(own_memory_is_what_it_is),
-		CHILDREN_TEST(what_waits_for_a_process_is_seen),
+		cmocka_unit_test(own_memory_is_correct),
+		CHILDREN_TEST(pending_signals_are_read),
 		cmocka_unit_test(many_groups_hide_nothing),
 		cmocka_unit_test(a_spent_pid_was_a_process),
 	};

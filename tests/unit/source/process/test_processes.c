@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who belongs to the job, with real children.
+ * Membership in the job, with real children.
  */
 #include "children.h"
 
@@ -35,8 +35,8 @@ static void fork_when_told(const struct child *c, void *arg)
 	}
 }
 
-/* However many are attached to: one look for what all of them started. */
-static void what_further_ones_started_is_found_by_the_next_look(void **state)
+/* However many processes are attached: one scan finds the children of all. */
+static void children_of_further_ones_are_found_by_the_next_scan(void **state)
 {
 	enum {
 		FURTHER = 3
@@ -90,12 +90,12 @@ static void children_are_members(void **state)
 	assert_int_equal(birth_of(&b.out, first)->process.parent, 1);
 	assert_int_equal(birth_of(&b.out, first)->process.startstack, birth->process.startstack);
 	assert_false(birth_of(&b.out, first)->process.is_main);
-	/* Nothing is told twice. */
+	/* Nothing is reported twice. */
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
 	assert_true(framebuf_is_empty(&b.out));
-	/* The gate alone finds the next. */
+	/* The gate alone finds the next one. */
 	child_go(&main);
 	second = child_take(&main);
 	assert_int_equal(processes_look(b.p, LOOK_GATE, &b.out), 1);
@@ -119,17 +119,17 @@ static void the_gate_knows_of_a_fork(void **state)
 	processes_test_gate(b.p, c.pid);
 	assert_true(processes_gate_works(b.p, &why));
 	assert_string_equal(why, "");
-	/* A pid that was never handed out. */
+	/* A pid that was never assigned. */
 	processes_test_gate(b.p, c.pid > 20000 ? c.pid - 15000 : c.pid + 15000);
 	assert_false(processes_gate_works(b.p, &why));
 	assert_true(strlen(why) > 0);
-	/* Without it a full look finds what there is. */
+	/* Without the gate a full scan finds it. */
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 1);
 	bench_end(&b);
 	child_end(&c);
 }
 
-static void what_is_ignored_is_no_member(void **state)
+static void ignored_processes_are_no_members(void **state)
 {
 	struct child main = child_start(just_wait, NULL), canary = child_start(just_wait, NULL);
 	struct bench b;
@@ -202,7 +202,7 @@ static void a_grandchild_whose_parents_died_is_a_member(void **state)
 	child_end(&main);
 }
 
-/* Leads a session from the start; when told, leaves a child in it and ends. */
+/* Leads a session from the start; at its next step leaves a child in it and ends. */
 static void lead_and_leave(const struct child *c, void *arg)
 {
 	(void) arg;
@@ -216,7 +216,7 @@ static void lead_and_leave(const struct child *c, void *arg)
 	}
 }
 
-/* Attached, an orphan goes to somebody else's subreaper, and only its session tells. */
+/* With attach, an orphan goes to another process's subreaper, and only its session identifies it. */
 static void an_orphan_is_known_by_its_session(void **state)
 {
 	struct child leader = child_start(lead_and_leave, NULL), other = child_start(lead_and_leave, NULL);
@@ -250,7 +250,8 @@ static void an_orphan_is_known_by_its_session(void **state)
 	child_close(&other);
 }
 
-/* Leads a session, in which it has an orphan with a child that left it. Says 0 once the orphan is one, which says its pid. */
+/* Leads a session that contains an orphan, whose child left it. Sends 0 once the orphan is one,
+ * which sends its pid. */
 static void lead_with_an_orphan(const struct child *c, void *arg)
 {
 	pid_t parent;
@@ -274,7 +275,7 @@ static void lead_with_an_orphan(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* Also who was one before the first look, which asks most of the machine for their session alone. */
+/* Also an orphan from before the first scan, which reads only the session of most processes. */
 static void an_orphan_was_in_the_session_before(void **state)
 {
 	struct child leader = child_start(lead_with_an_orphan, NULL), other = child_start(lead_with_an_orphan, NULL);
@@ -430,7 +431,7 @@ static void an_exec_is_noticed(void **state)
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
 	assert_int_equal(b.out.n_births + b.out.n_events, 0);
-	/* Another name is no other program. */
+	/* A new name is not a new program. */
 	child_go(&main);
 	(void) child_take(&main);
 	assert_int_equal(processes_read(b.p, PROCESSES_CPU, &b.out), 0);
@@ -469,9 +470,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(children_are_members),
-		CHILDREN_TEST(what_further_ones_started_is_found_by_the_next_look),
+		CHILDREN_TEST(children_of_further_ones_are_found_by_the_next_scan),
 		CHILDREN_TEST(the_gate_knows_of_a_fork),
-		CHILDREN_TEST(what_is_ignored_is_no_member),
+		CHILDREN_TEST(ignored_processes_are_no_members),
 		CHILDREN_TEST(a_grandchild_whose_parents_died_is_a_member),
 		CHILDREN_TEST(an_orphan_is_known_by_its_session),
 		CHILDREN_TEST(an_orphan_was_in_the_session_before),

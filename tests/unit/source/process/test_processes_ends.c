@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a member ends, and what is known of it then.
+ * Ends of members, and their facts.
  */
 #include "children.h"
 
@@ -18,7 +18,7 @@ static void just_wait(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* Half a second of processor time, then the end. */
+/* Half a second of CPU time, then the end. */
 static void burn_and_end(const struct child *c, void *arg)
 {
 	(void) arg;
@@ -59,9 +59,9 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	assert_true(end->io.read_bytes.known);
 	assert_false(end->status_known);
 	assert_int_equal(processes_count(b.p), 0);
-	/* It is still to be found, and not born again. */
+	/* It is still visible, but not born again. */
 	assert_int_equal(processes_look(b.p, LOOK_FULL, &b.out), 0);
-	/* The reaping adds to it. */
+	/* Reaping adds facts. */
 	framebuf_clear(&b.out);
 	assert_true(processes_reaped(b.p, main.pid, &facts, &b.out));
 	assert_int_equal(b.out.n_ends, 1);
@@ -76,8 +76,8 @@ static void a_zombie_has_ended_with_its_last_facts(void **state)
 	bench_end(&b);
 }
 
-/* It may have waited for children since, and what looks knew of those it had says nothing of them. */
-static void what_was_waited_for_until_the_end_no_look_tells(void **state)
+/* It may have waited for more children since, so the counters of earlier samples are not used. */
+static void counters_of_reaped_children_are_those_at_the_end(void **state)
 {
 	struct child main = child_start(just_wait, NULL);
 	struct bench b;
@@ -148,7 +148,7 @@ static void where_no_file_can_be_opened_an_end_is_seen_all_the_same(void **state
 
 		(void) child_take(&main);
 		bench_start(&b, NULL, true);
-		before = limit_files(64); /* so few that none is kept */
+		before = limit_files(64); /* too few to keep any */
 		assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 		(void) limit_files(3);
 		assert_int_equal(processes_read(b.p, what[i], &b.out), 0);
@@ -163,7 +163,7 @@ static void where_no_file_can_be_opened_an_end_is_seen_all_the_same(void **state
 	}
 }
 
-static void what_is_inherited_leaves_less_to_be_kept(void **state)
+static void inherited_descriptors_reduce_the_kept_ones(void **state)
 {
 	enum {
 		MOST = 200,
@@ -254,8 +254,8 @@ static void start_a_crowd(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* What is known later, by its exit record or when it is reaped, is still added to the first of them; it would be born a
- * second time else. */
+/* Facts that arrive later, with its exit record or when it is reaped, are still added to the first
+ * of them; otherwise it would be born a second time. */
 static void of_thousands_that_end_at_once_each_is_found_again(void **state)
 {
 	struct child main = child_start(start_a_crowd, NULL);
@@ -292,13 +292,13 @@ static void of_thousands_that_end_at_once_each_is_found_again(void **state)
 	child_end(&main);
 }
 
-/* What happens in the moment before a file is read, once. */
+/* An action right before a file is read, once. */
 static struct {
 	char path[64]; /* "": nothing */
 	const struct child *goes_on;
 } before_read;
 
-/* In place of the C library's. */
+/* Replaces the C library's. */
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
 	char link[64], path[64];
@@ -344,8 +344,8 @@ static void have_a_child_and_end_it(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* Whoever was seen alive and is in its parent's I/O in one frame would be there twice. */
-static void who_is_waited_for_while_others_are_read_has_ended(void **state)
+/* A process seen alive whose I/O is also in its parent's, in one frame, would be counted twice. */
+static void a_process_reaped_during_the_read_has_ended(void **state)
 {
 	static const unsigned what = PROCESSES_MEMORY | PROCESSES_IO;
 	struct child main = child_start(just_wait, NULL), second = child_start(just_wait, NULL);
@@ -361,7 +361,8 @@ static void who_is_waited_for_while_others_are_read_has_ended(void **state)
 	assert_int_equal(processes_adopt(b.p, main.pid, true, &b.out), 0);
 	const uint32_t child = birth_of(&b.out, pid)->id, its = birth_of(&b.out, parent.pid)->id;
 
-	/* Who ends leaves its place to the last one: the child is read before its parent now. */
+	/* The last member moves to the place of the ended one: the child is now read before its
+	 * parent. */
 	child_end(&second);
 	do {
 		framebuf_clear(&b.out);
@@ -374,13 +375,13 @@ static void who_is_waited_for_while_others_are_read_has_ended(void **state)
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, what, &b.out), 0);
 	assert_true(value_in(&b.out, M_PROC_WRITE_CHARS, its) >= before + 65536);
-	assert_non_null(reading_in(&b.out, M_PROC_RSS, child)); /* it was there when its turn came */
+	assert_non_null(reading_in(&b.out, M_PROC_RSS, child)); /* it still existed at its turn */
 	assert_non_null(end_of(&b.out, child));
 	bench_end(&b);
 }
 
-/* A zombie of the recorder that no look found is born once, and reaped as any other. */
-static void an_orphan_is_found_when_it_is_waited_for(void **state)
+/* A zombie of the recorder that no scan found is born once, and reaped as any other. */
+static void an_orphan_is_found_when_it_is_reaped(void **state)
 {
 	struct child main = child_start(just_wait, NULL), orphan, ignored;
 	const struct birth *birth;
@@ -427,13 +428,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CHILDREN_TEST(a_zombie_has_ended_with_its_last_facts),
-		CHILDREN_TEST(what_was_waited_for_until_the_end_no_look_tells),
+		CHILDREN_TEST(counters_of_reaped_children_are_those_at_the_end),
 		CHILDREN_TEST(the_vanished_have_ended),
 		CHILDREN_TEST(where_no_file_can_be_opened_an_end_is_seen_all_the_same),
-		CHILDREN_TEST(what_is_inherited_leaves_less_to_be_kept),
+		CHILDREN_TEST(inherited_descriptors_reduce_the_kept_ones),
 		CHILDREN_TEST(a_pid_that_is_used_again_is_another_process),
-		CHILDREN_TEST(who_is_waited_for_while_others_are_read_has_ended),
-		CHILDREN_TEST(an_orphan_is_found_when_it_is_waited_for),
+		CHILDREN_TEST(a_process_reaped_during_the_read_has_ended),
+		CHILDREN_TEST(an_orphan_is_found_when_it_is_reaped),
 		CHILDREN_TEST(of_thousands_that_end_at_once_each_is_found_again),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is read of the members: real children whose use is known by construction.
+ * Values of the members: real children whose use is known by construction.
  */
 #include "children.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- what the source allocates ------------------------------------------------------------------------------------ */
 
-/* gcc and clang say it in different ways. */
+/* gcc and clang define different macros. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -46,7 +46,7 @@ static void count_start(void)
 	(void) __sanitizer_install_malloc_and_free_hooks(count_malloc, count_free);
 }
 #else
-/* The test's own take the place of the C library's, also for its own calls. */
+/* The test's own replace the C library's, also for its own calls. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
@@ -74,7 +74,7 @@ static void count_start(void)
 }
 #endif
 
-/* The number that the next descriptor gets: larger by one for each that was opened and kept. */
+/* The number of the next descriptor: larger by one for each that was opened and kept. */
 static int next_fd(void)
 {
 	int fd = dup(STDIN_FILENO);
@@ -90,7 +90,7 @@ static void just_wait(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* Opening needs a free number: with none left, whatever opens fails, and a reading is missing. */
+/* Opening needs a free number: with none left, an open fails and a value is missing. */
 static void a_steady_read_allocates_and_opens_nothing(void **state)
 {
 	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS;
@@ -129,7 +129,7 @@ static void a_steady_read_allocates_and_opens_nothing(void **state)
 		assert_true(b.out.readings[k].known);
 	assert_int_equal(allocated, 0);
 	assert_int_equal(next_fd(), fd);
-	/* The count counts. */
+	/* Checks that allocations are counted. */
 	allocated = allocations;
 	void *volatile one = malloc(1);
 
@@ -138,7 +138,7 @@ static void a_steady_read_allocates_and_opens_nothing(void **state)
 	bench_end(&b);
 }
 
-/* ---- past the limit of descriptors -------------------------------------------------------------------------------- */
+/* ---- above the limit of descriptors ------------------------------------------------------------------------------- */
 
 static void without_descriptors_it_opens_and_closes(void **state)
 {
@@ -160,7 +160,7 @@ static void without_descriptors_it_opens_and_closes(void **state)
 	assert_int_equal(processes_count(b.p), 2);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
 	assert_int_equal(b.out.n_readings, 2 * (2 + 8 + 5 + 5));
-	/* None at all: unknown once, then silence, then readings again. */
+	/* None at all: unknown once, then nothing, then values again. */
 	few.rlim_cur = (rlim_t) fd;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	framebuf_clear(&b.out);
@@ -181,7 +181,7 @@ static void without_descriptors_it_opens_and_closes(void **state)
 	assert_int_equal(silent, 0);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
 	assert_true(value_in(&b.out, M_PROC_RSS, 1) > 0);
-	/* By path, a process that is gone is gone too. */
+	/* By path, an ended process is recognized too. */
 	child_end(&second);
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY, &b.out), 0);
@@ -192,7 +192,7 @@ static void without_descriptors_it_opens_and_closes(void **state)
 
 enum {
 	MANY = 300
-}; /* more than WIDE_MEMBERS, so that some are read by path, and marks take more than one call */
+}; /* more than WIDE_MEMBERS, so that some are read by path, and status takes more than one call */
 
 static void start_sleepers(int n)
 {
@@ -261,7 +261,7 @@ static void map_a_page(const struct child *c, void *arg)
 	}
 }
 
-/* Reads in turns until id has had one. Returns whether its marks were read with it. */
+/* Reads in turns until id had one. Returns whether its status was read in it. */
 static bool turn_of(struct bench *b, uint32_t id)
 {
 	static const unsigned what = PROCESSES_MEMORY | PROCESSES_CPU | PROCESSES_IO | PROCESSES_MARKS | PROCESSES_TURNS;
@@ -276,7 +276,7 @@ static bool turn_of(struct bench *b, uint32_t id)
 	return false;
 }
 
-/* Until it has had one in which its marks were read, or were not. */
+/* Until id had a turn with its status, or without. */
 static void whole_turn(struct bench *b, uint32_t id, bool whole)
 {
 	for (int turns = 0; turns < 32; turns++) {
@@ -286,10 +286,10 @@ static void whole_turn(struct bench *b, uint32_t id, bool whole)
 	fail_msg("each turn of %u is %s", id, whole ? "short" : "whole");
 }
 
-static void who_sleeps_on_is_asked_for_little(void **state)
+static void idle_members_are_read_rarely(void **state)
 {
 	enum {
-		TURNS = 64, /* of which a sixteenth are whole */
+		TURNS = 64, /* of which one in sixteen is whole */
 	};
 	struct child main = child_start(just_wait, NULL), other = child_start(map_a_page, NULL);
 	struct bench b;
@@ -305,12 +305,12 @@ static void who_sleeps_on_is_asked_for_little(void **state)
 	const uint32_t id = birth_of(&b.out, other.pid)->id;
 
 	whole_turn(&b, id, true);
-	whole_turn(&b, id, false); /* what it did itself until now is behind it */
+	whole_turn(&b, id, false); /* its own activity so far was read */
 	for (int turns = 0; turns < TURNS; turns++)
 		marks += turn_of(&b, id);
 	assert_int_equal(marks, TURNS / 16);
 	assert_true(turn_of(&b, 1));
-	/* It is no larger than before and took next to no time, but it did something. */
+	/* It is no larger than before and used almost no CPU time, but it did something. */
 	whole_turn(&b, id, true);
 	child_go(&other);
 	(void) child_take(&other);
@@ -369,12 +369,12 @@ static void a_burst_between_two_reads_is_not_lost(void **state)
 	assert_true(rss->max >= 96 * MIB && rss->max < before + 72 * MIB);
 	assert_int_equal(rss->min, rss->value);
 	assert_true(value_in(&b.out, M_PROC_HWM, 1) >= 96 * MIB);
-	/* Told once. */
+	/* Reported once. */
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, what, &b.out), 0);
 	rss = reading_in(&b.out, M_PROC_RSS, 1);
 	assert_int_equal(rss->max, rss->value);
-	/* After a reset the mark is what is there, and the end keeps the largest. */
+	/* After a reset the mark is the current size, and the end has the largest. */
 	assert_int_equal(processes_reset_mark(b.p, 1), 0);
 	assert_int_equal(processes_reset_mark(b.p, 99), -ESRCH);
 	framebuf_clear(&b.out);
@@ -397,8 +397,9 @@ static void burst_64_then_16(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* By itself, or by another recorder: what the mark says then is since the last look, though it is less than before. */
-static void a_mark_that_somebody_set_back_proves_a_burst(void **state)
+/* Reset by itself, or by another recorder: the mark then covers the time since the last read,
+ * although it is lower than before. */
+static void a_mark_that_was_reset_proves_a_burst(void **state)
 {
 	static const unsigned what = PROCESSES_MEMORY | PROCESSES_MARKS;
 	struct child main = child_start(burst_64_then_16, NULL);
@@ -426,7 +427,7 @@ static void a_mark_that_somebody_set_back_proves_a_burst(void **state)
 	bench_end(&b);
 }
 
-/* A mark from before the run says nothing about the run. */
+/* A mark from before the run proves nothing about the run. */
 static void an_older_mark_proves_nothing(void **state)
 {
 	struct child main = child_start(touch_32_then_burst_64, NULL);
@@ -465,8 +466,8 @@ static void lend_memory(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* What vfork makes, held on to: its memory is its parent's and counts there. */
-static void borrowed_memory_counts_once(void **state)
+/* A vfork child that is kept waiting: its memory is its parent's and counts there. */
+static void shared_vm_counts_once(void **state)
 {
 	struct child main = child_start(lend_memory, NULL);
 	uint32_t id;
@@ -494,7 +495,7 @@ static void ignore_sigchld(const struct child *c, void *arg)
 	just_wait(c, arg);
 }
 
-static void who_ignores_sigchld_is_counted(void **state)
+static void members_that_ignore_sigchld_are_counted(void **state)
 {
 	struct child main = child_start(just_wait, NULL), deaf;
 	struct bench b;
@@ -518,7 +519,7 @@ static void ignore_and_end(const struct child *c, void *arg)
 	(void) signal(SIGCHLD, SIG_IGN);
 }
 
-/* Between two looks, and ended since. */
+/* Between two scans, and ended since. */
 static void a_zombie_that_ignored_sigchld_is_counted(void **state)
 {
 	struct child main = child_start(ignore_and_end, NULL);
@@ -540,8 +541,8 @@ static void a_zombie_that_ignored_sigchld_is_counted(void **state)
 	child_end(&main);
 }
 
-/* As another user its io is closed: unknown once, then silence. */
-static void what_is_not_permitted_is_unknown(void **state)
+/* Another user's io cannot be read: unknown once, then nothing. */
+static void files_without_permission_are_unknown(void **state)
 {
 	struct child main = child_start(just_wait, NULL);
 	struct bench b;
@@ -596,7 +597,7 @@ static void every_metric_is_probed(void **state)
 	bench_start(&b, NULL, true);
 	processes_probe(&b.env, count_available, n);
 	assert_int_equal(n[0], rows);
-	/* What an old kernel may lack: hugetlb, io (5), smaps_rollup (3), swap. */
+	/* Missing in old kernels: hugetlb, io (5), smaps_rollup (3), swap. */
 	assert_true(n[1] >= rows - 10);
 	bench_end(&b);
 }
@@ -614,14 +615,14 @@ int main(void)
 		CHILDREN_TEST(a_steady_read_allocates_and_opens_nothing),
 		CHILDREN_TEST(without_descriptors_it_opens_and_closes),
 		CHILDREN_TEST(many_members),
-		CHILDREN_TEST(who_sleeps_on_is_asked_for_little),
+		CHILDREN_TEST(idle_members_are_read_rarely),
 		CHILDREN_TEST(a_burst_between_two_reads_is_not_lost),
-		CHILDREN_TEST(a_mark_that_somebody_set_back_proves_a_burst),
+		CHILDREN_TEST(a_mark_that_was_reset_proves_a_burst),
 		CHILDREN_TEST(an_older_mark_proves_nothing),
-		CHILDREN_TEST(borrowed_memory_counts_once),
-		CHILDREN_TEST(who_ignores_sigchld_is_counted),
+		CHILDREN_TEST(shared_vm_counts_once),
+		CHILDREN_TEST(members_that_ignore_sigchld_are_counted),
 		CHILDREN_TEST(a_zombie_that_ignored_sigchld_is_counted),
-		CHILDREN_TEST(what_is_not_permitted_is_unknown),
+		CHILDREN_TEST(files_without_permission_are_unknown),
 		CHILDREN_TEST(every_metric_is_probed),
 	};
 

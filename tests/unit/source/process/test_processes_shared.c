@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What processes share: PSS passes, files that are mapped several times. And a captured machine that lies.
+ * Memory shared by processes: PSS passes, files mapped several times. And a captured machine with
+ * wrong contents.
  */
 #include "children.h"
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* What the libraries of this program can take at most, sanitizers included. */
+/* Upper bound for the libraries of this program, sanitizers included. */
 #define LIBRARIES (48 * MIB)
 
 enum {
@@ -81,10 +82,10 @@ static void a_pss_pass_counts_shared_pages_once(void **state)
 		sum += value_in(&b.out, M_PROC_PSS, id);
 	}
 	assert_true(sum >= 2 * 32 * MIB / 3 && sum < 2 * 32 * MIB / 3 + 16 * MIB);
-	/* Who is too large is left out, and the pass is no longer one of all. */
+	/* A process that is too large is left out, and the pass is incomplete. */
 	assert_false(pss_pass(&b, 16 * MIB));
 	assert_null(reading_in(&b.out, M_PROC_PSS, 1));
-	/* An end in between too. */
+	/* So does an end in between. */
 	(void) kill(children[1].pid, SIGKILL);
 	zombie_wait(children[1].pid);
 	struct pss_pass pass = { .valid = true };
@@ -110,7 +111,7 @@ static uint64_t files_of(struct bench *b)
 {
 	struct files_read files = { 0 };
 
-	/* Twice: what is kept between two calls must not matter. */
+	/* Twice: state kept between two calls must not matter. */
 	assert_int_equal(processes_files(b->p, &files), 0);
 	assert_int_equal(processes_files(b->p, &files), 0);
 	assert_true(files.cost_ns > 0);
@@ -153,7 +154,7 @@ static void map_own_file(const struct child *c, void *arg)
 
 static void different_files_add_up(void **state)
 {
-	/* One name: only device and inode tell them apart. */
+	/* One name: only device and inode distinguish them. */
 	static char name[] = "data";
 	struct child children[3];
 	struct bench b;
@@ -171,8 +172,9 @@ static void different_files_add_up(void **state)
 	bench_end(&b);
 }
 
-/* It ended after the look that its files belong to: without them the figure would be too low for that. */
-static void files_of_who_has_just_ended_count(void **state)
+/* It ended after the sample that its files belong to: without them the result would be too low for
+ * that sample. */
+static void files_of_a_process_that_just_ended_count(void **state)
 {
 	static char name[] = "data";
 	struct child children[2];
@@ -242,7 +244,7 @@ static void overlaps_count_once_and_what_is_not_resident_does_not(void **state)
 	(void) close(fd);
 }
 
-/* Many pieces of one file: the sum of what lies between them is no more than what is mapped. */
+/* Many pieces of one file: the sum including the gaps is at most the size of the mappings. */
 static void map_pieces(const struct child *c, void *arg)
 {
 	int fd = memfd_create("pieces", MFD_CLOEXEC);
@@ -299,7 +301,8 @@ static void a_hostile_proc(void **state)
 	assert_int_equal(processes_adopt(b.p, 101, true, &b.out), -EBADMSG);
 	assert_int_equal(processes_adopt(b.p, 104, true, &b.out), -ESRCH);
 	assert_int_equal(processes_adopt(b.p, 100, true, &b.out), 0);
-	/* 101's stat is cut, 104 is a thread, 107 has no stat; 108 is 103's, which only a scan shows. */
+	/* 101's stat is cut, 104 is a thread, 107 has no stat; 108 is 103's, which only a scan of
+	 * /proc shows. */
 	assert_int_equal(processes_count(b.p), 6);
 	assert_string_equal(birth_of(&b.out, 100)->process.name, "x) R 1 (\n)");
 	assert_string_equal(birth_of(&b.out, 100)->process.command, "/bin/x --password *** ?[31m");
@@ -327,7 +330,7 @@ static void a_hostile_proc(void **state)
 	assert_non_null(end_of(&b.out, zombie));
 	assert_int_equal(b.out.n_ends, 1);
 	assert_int_equal(b.out.n_events, 0);
-	/* Unknown was said. */
+	/* Unknown was reported. */
 	framebuf_clear(&b.out);
 	assert_int_equal(processes_read(b.p, PROCESSES_MEMORY | PROCESSES_IO | PROCESSES_MARKS, &b.out), 0);
 	for (size_t i = 0; i < b.out.n_readings; i++)
@@ -353,7 +356,7 @@ int main(void)
 		CHILDREN_TEST(a_pss_pass_counts_shared_pages_once),
 		CHILDREN_TEST(one_shared_mapping_counts_once),
 		CHILDREN_TEST(different_files_add_up),
-		CHILDREN_TEST(files_of_who_has_just_ended_count),
+		CHILDREN_TEST(files_of_a_process_that_just_ended_count),
 		CHILDREN_TEST(overlaps_count_once_and_what_is_not_resident_does_not),
 		CHILDREN_TEST(many_pieces_of_one_file),
 		CHILDREN_TEST(a_hostile_proc),

@@ -43,7 +43,7 @@ static void each_field_has_its_place(void **state)
 	assert_int_equal(st.startstack, 28);
 }
 
-static void the_last_field_says_how_it_ended(void **state)
+static void the_last_field_is_the_exit_status(void **state)
 {
 	int32_t status = -1;
 
@@ -85,7 +85,7 @@ static void a_long_name_is_cut(void **state)
 	assert_int_equal(strlen(st.name), sizeof(st.name) - 1);
 }
 
-static void what_is_no_such_line_is_refused(void **state)
+static void invalid_lines_are_refused(void **state)
 {
 	static const char *const lines[] = {
 		"",
@@ -116,8 +116,8 @@ static void what_is_no_such_line_is_refused(void **state)
 	}
 }
 
-/* A number that was cut is another number. */
-static void no_cut_line_is_taken(void **state)
+/* A number cut off is another number. */
+static void truncated_lines_are_refused(void **state)
 {
 	static const char whole[] = "7 (x)" REST;
 	const char *behind = strstr(whole, " 28 ") + 4;
@@ -136,11 +136,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_has_its_place),
-		cmocka_unit_test(the_last_field_says_how_it_ended),
+		cmocka_unit_test(the_last_field_is_the_exit_status),
 		cmocka_unit_test(the_name_may_hold_anything),
 		cmocka_unit_test(a_long_name_is_cut),
-		cmocka_unit_test(what_is_no_such_line_is_refused),
-		cmocka_unit_test(no_cut_line_is_taken),
+		cmocka_unit_test(invalid_lines_are_refused),
+		cmocka_unit_test(truncated_lines_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("procfs_stat", tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void each_line_has_its_place(void **state)
 }
 
 /* A zombie and a kernel thread have no Vm lines. */
-static void what_is_not_there_is_unknown(void **state)
+static void missing_lines_are_unknown(void **state)
 {
 	struct procfs_status st;
 
@@ -98,8 +98,8 @@ static void without_a_tgid_it_is_refused(void **state)
 	}
 }
 
-/* Cut anywhere: refused, or each number is whole or unknown. */
-static void no_cut_number_is_taken(void **state)
+/* Truncated anywhere: refused, or each number is complete or unknown. */
+static void truncated_numbers_are_ignored(void **state)
 {
 	char text[sizeof(whole)];
 	struct procfs_status st;
@@ -123,10 +123,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_line_has_its_place),
-		cmocka_unit_test(what_is_not_there_is_unknown),
+		cmocka_unit_test(missing_lines_are_unknown),
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(without_a_tgid_it_is_refused),
-		cmocka_unit_test(no_cut_number_is_taken),
+		cmocka_unit_test(truncated_numbers_are_ignored),
 	};
 
 	return cmocka_run_group_tests_name("procfs_status", tests, NULL, NULL);

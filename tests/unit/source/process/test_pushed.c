@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a job tells the recorder: messages, good and bad, and the socket that brings them.
+ * Messages from the job to the recorder: valid and invalid ones, and the socket.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,25 +28,25 @@ enum {
 	AT = 1234
 };
 
-/* What one message came to. */
-struct told {
+/* The result of one message. */
+struct result {
 	struct pushed p;
 	struct framebuf out;
 	struct err err;
 };
 
-static int tell(struct told *t, const char *message)
+static int parse(struct result *t, const char *message)
 {
 	framebuf_clear(&t->out);
 	t->err.text[0] = '\0';
 	return pushed_parse(&t->p, message, AT, &t->out, &t->err);
 }
 
-static void check_bad(struct told *t, const char *message)
+static void check_bad(struct result *t, const char *message)
 {
 	const unsigned depth = t->p.depth;
 
-	assert_int_equal(tell(t, message), -EBADMSG);
+	assert_int_equal(parse(t, message), -EBADMSG);
 	if (strlen(t->err.text) < 10)
 		fail_msg("no text for '%.40s'", message);
 	assert_true(framebuf_is_empty(&t->out));
@@ -74,14 +74,14 @@ static void check_event(const struct event *e, enum event_kind kind, const char 
 static void a_mark_is_any_text(void **state)
 {
 	static const char *const texts[] = { "epoch 3", "", " ", "mark again", "phase+ x", "\xff\n=", "step=1" };
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char message[64];
 
 		(void) snprintf(message, sizeof(message), "mark %s", texts[i]);
-		assert_int_equal(tell(&t, message), 0);
+		assert_int_equal(parse(&t, message), 0);
 		check_event(only_event(&t.out), EVENT_MARK, texts[i]);
 		assert_int_equal(t.out.events[0].phase, 0);
 	}
@@ -99,16 +99,17 @@ static void phases_nest_and_have_numbers(void **state)
 		{ "phase+ load", "load", EVENT_PHASE_BEGIN, 2 },
 		{ "phase+ epoch", "epoch", EVENT_PHASE_BEGIN, 3 }, /* the same name, inside */
 		{ "phase- epoch", "epoch", EVENT_PHASE_END, 3 },
-		{ "phase- epoch", "epoch", EVENT_PHASE_END, 1 },   /* the inner one may go on */
+		{ "phase- epoch", "epoch", EVENT_PHASE_END, 1 },   /* the inner one may still be
+		                                                    * open */
 		{ "phase+ next", "next", EVENT_PHASE_BEGIN, 4 },
 		{ "phase- load", "load", EVENT_PHASE_END, 2 },
 		{ "phase- next", "next", EVENT_PHASE_END, 4 },
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		assert_int_equal(tell(&t, steps[i].message), 0);
+		assert_int_equal(parse(&t, steps[i].message), 0);
 		check_event(only_event(&t.out), steps[i].kind, steps[i].name);
 		assert_int_equal(t.out.events[0].phase, steps[i].number);
 	}
@@ -119,65 +120,65 @@ static void phases_nest_and_have_numbers(void **state)
 
 static void an_end_needs_the_whole_name(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "phase+ epochs"), 0);
+	assert_int_equal(parse(&t, "phase+ epochs"), 0);
 	check_bad(&t, "phase- epoch");
 	check_bad(&t, "phase- epochs ");
 	check_bad(&t, "phase- ");
-	assert_int_equal(tell(&t, "phase- epochs"), 0);
+	assert_int_equal(parse(&t, "phase- epochs"), 0);
 	framebuf_done(&t.out);
 }
 
 static void names_longer_than_are_kept_end_too(void **state)
 {
 	char begin[700], end[700];
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	(void) snprintf(begin, sizeof(begin), "phase+ %0600d", 7);
 	(void) snprintf(end, sizeof(end), "phase- %0600d", 7);
-	assert_int_equal(tell(&t, begin), 0);
+	assert_int_equal(parse(&t, begin), 0);
 	assert_string_equal(only_event(&t.out)->text, begin + strlen("phase+ "));
-	assert_int_equal(tell(&t, end), 0);
+	assert_int_equal(parse(&t, end), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
 	framebuf_done(&t.out);
 }
 
 static void a_phase_may_have_facts(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "phase+ epoch\nepoch=3\nsplit=a b"), 0);
+	assert_int_equal(parse(&t, "phase+ epoch\nepoch=3\nsplit=a b"), 0);
 	assert_string_equal(only_event(&t.out)->text, "epoch\nepoch=3\nsplit=a b");
-	assert_int_equal(tell(&t, "phase- epoch"), 0);
+	assert_int_equal(parse(&t, "phase- epoch"), 0);
 	assert_int_equal(only_event(&t.out)->phase, 1);
 	framebuf_done(&t.out);
 }
 
 static void only_so_many_phases_are_open_at_once(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (int i = 0; i < PUSHED_DEPTH; i++)
-		assert_int_equal(tell(&t, "phase+ deep"), 0);
+		assert_int_equal(parse(&t, "phase+ deep"), 0);
 	check_bad(&t, "phase+ deeper");
-	assert_int_equal(tell(&t, "phase- deep"), 0);
+	assert_int_equal(parse(&t, "phase- deep"), 0);
 	assert_int_equal(only_event(&t.out)->phase, PUSHED_DEPTH);
-	assert_int_equal(tell(&t, "phase+ again"), 0);
-	assert_int_equal(only_event(&t.out)->phase, PUSHED_DEPTH + 1); /* numbers are never used again */
+	assert_int_equal(parse(&t, "phase+ again"), 0);
+	assert_int_equal(only_event(&t.out)->phase, PUSHED_DEPTH + 1); /* numbers are never reused */
 	framebuf_done(&t.out);
 }
 
 static void values_have_names_and_one_step(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "log loss=0.25 step=7  accuracy=-1e3\nlr=0x1p-3 "), 0);
+	assert_int_equal(parse(&t, "log loss=0.25 step=7  accuracy=-1e3\nlr=0x1p-3 "), 0);
 	assert_int_equal(t.out.n_series, 3);
 	assert_int_equal(t.out.n_events, 0);
 	assert_string_equal(t.out.series[0].name, "loss");
@@ -188,23 +189,23 @@ static void values_have_names_and_one_step(void **state)
 		assert_true(t.out.series[i].has_step);
 		assert_int_equal(t.out.series[i].step, 7);
 	}
-	assert_int_equal(tell(&t, "log loss=1"), 0);
-	assert_false(t.out.series[0].has_step); /* the last message's is not this one's */
-	assert_int_equal(tell(&t, "log step=9"), 0); /* by itself it is a series */
+	assert_int_equal(parse(&t, "log loss=1"), 0);
+	assert_false(t.out.series[0].has_step); /* not the last message's step */
+	assert_int_equal(parse(&t, "log step=9"), 0); /* alone it is a series */
 	assert_int_equal(t.out.n_series, 1);
 	assert_string_equal(t.out.series[0].name, "step");
 	assert_true(t.out.series[0].value == 9 && t.out.series[0].step == 9);
-	assert_int_equal(tell(&t, "log steps=2"), 0);
+	assert_int_equal(parse(&t, "log steps=2"), 0);
 	assert_string_equal(t.out.series[0].name, "steps");
 	framebuf_done(&t.out);
 }
 
-static void what_is_no_number_is_one_too(void **state)
+static void nan_and_inf_are_values(void **state)
 {
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
-	assert_int_equal(tell(&t, "log a=nan b=inf c=-inf d=NaN e=-Infinity"), 0);
+	assert_int_equal(parse(&t, "log a=nan b=inf c=-inf d=NaN e=-Infinity"), 0);
 	assert_int_equal(t.out.n_series, 5);
 	assert_true(isnan(t.out.series[0].value) && isnan(t.out.series[3].value));
 	assert_true(isinf(t.out.series[1].value) && t.out.series[1].value > 0);
@@ -216,12 +217,12 @@ static void what_is_no_number_is_one_too(void **state)
 static void the_locale_of_the_process_does_not_count(void **state)
 {
 	static const char *const commas[] = { "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "C.UTF-8" };
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(commas) / sizeof(commas[0]) && !setlocale(LC_ALL, commas[i]); i++)
 		;
-	assert_int_equal(tell(&t, "log loss=0.5"), 0);
+	assert_int_equal(parse(&t, "log loss=0.5"), 0);
 	assert_true(t.out.series[0].value == 0.5);
 	check_bad(&t, "log loss=0,5");
 	(void) setlocale(LC_ALL, "C");
@@ -260,12 +261,12 @@ static void bad_messages_leave_nothing(void **state)
 		"log\ta=1",
 		"\xff\xff",
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		check_bad(&t, bad[i]);
-	/* Without a text to fill nothing is different. */
+	/* Without a text to fill the result is the same. */
 	assert_int_equal(pushed_parse(&t.p, "nonsense", AT, &t.out, NULL), -EBADMSG);
 	framebuf_done(&t.out);
 }
@@ -273,13 +274,13 @@ static void bad_messages_leave_nothing(void **state)
 static void a_message_has_as_many_values_as_it_has_room_for(void **state)
 {
 	char message[PUSHED_MESSAGE + 1] = "log";
-	struct told t = { 0 };
+	struct result t = { 0 };
 	size_t n = 0, len = 3;
 
 	(void) state;
 	for (; len + 16 < sizeof(message); n++)
 		len += (size_t) snprintf(message + len, sizeof(message) - len, " a%zu=%zu", n, n);
-	assert_int_equal(tell(&t, message), 0);
+	assert_int_equal(parse(&t, message), 0);
 	assert_true(n > 500);
 	assert_int_equal(t.out.n_series, n);
 	assert_true(t.out.series[n - 1].value == (double) (n - 1));
@@ -294,18 +295,18 @@ static void a_step_is_whole_to_its_64th_bit(void **state)
 		const char *message;
 		int64_t step;
 	} good[] = {
-		{ "log a=1 step=9007199254740993", INT64_C(9007199254740993) }, /* no double is that */
+		{ "log a=1 step=9007199254740993", INT64_C(9007199254740993) }, /* not exact as a double */
 		{ "log step=9223372036854775807 a=1", INT64_MAX },
 		{ "log a=1 step=-9223372036854775808", INT64_MIN },
 		{ "log a=1 step=1e3", 1000 },
 		{ "log a=1 step=7.0", 7 },
 		{ "log step=1 a=1 step=2", 2 },
 	};
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(tell(&t, good[i].message), 0);
+		assert_int_equal(parse(&t, good[i].message), 0);
 		assert_int_equal(t.out.n_series, 1);
 		assert_true(t.out.series[0].has_step && t.out.series[0].step == good[i].step);
 	}
@@ -317,11 +318,11 @@ static void a_step_is_whole_to_its_64th_bit(void **state)
 static void a_mark_is_kept_whole_or_refused(void **state)
 {
 	char message[PUSHED_MARK + 8];
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK, 7);
-	assert_int_equal(tell(&t, message), 0);
+	assert_int_equal(parse(&t, message), 0);
 	check_event(only_event(&t.out), EVENT_MARK, message + 5);
 	(void) snprintf(message, sizeof(message), "mark %0*d", PUSHED_MARK + 1, 7);
 	check_bad(&t, message);
@@ -329,11 +330,11 @@ static void a_mark_is_kept_whole_or_refused(void **state)
 	framebuf_done(&t.out);
 }
 
-/* A number that was cut would be another number. */
-static void what_is_too_long_is_not_cut(void **state)
+/* A number cut off would be another number. */
+static void long_messages_are_refused(void **state)
 {
 	char *message = malloc(PUSHED_MESSAGE + 64);
-	struct told t = { 0 };
+	struct result t = { 0 };
 
 	(void) state;
 	assert_non_null(message);
@@ -368,7 +369,7 @@ static void a_message_goes_there_and_is_read(void **state)
 	open_socket(&p);
 	open_socket(&other);
 	assert_string_not_equal(p.name, other.name);
-	assert_true(fcntl(p.fd, F_GETFD) & FD_CLOEXEC); /* the job must not have it */
+	assert_true(fcntl(p.fd, F_GETFD) & FD_CLOEXEC); /* the job must not inherit it */
 	assert_int_equal(pushed_receive(&p, AT, &out), 0);
 	assert_int_equal(pushed_send(p.name, "mark one", NULL), 0);
 	assert_int_equal(pushed_send(p.name, "log loss=2", NULL), 0);
@@ -384,11 +385,11 @@ static void a_message_goes_there_and_is_read(void **state)
 	pushed_done(&p);
 	pushed_done(&other);
 	assert_int_equal(p.fd, -1);
-	assert_int_equal(pushed_receive(&p, AT, &out), 0); /* there is none any more */
+	assert_int_equal(pushed_receive(&p, AT, &out), 0); /* no message is left */
 }
 
-/* The note says what it is about up to the first colon. */
-static void a_bad_message_is_told_as_a_note(void **state)
+/* The note's subject is the text up to the first colon. */
+static void an_invalid_message_becomes_a_note(void **state)
 {
 	static const struct {
 		const char *message, *about;
@@ -409,7 +410,7 @@ static void a_bad_message_is_told_as_a_note(void **state)
 	pushed_done(&p);
 }
 
-/* As pushed_send does it, but with any number of bytes. */
+/* Like pushed_send, but with any number of bytes. */
 static void send_raw(const char *name, const char *bytes, size_t n)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -465,8 +466,8 @@ static void a_message_is_whole_or_none(void **state)
 	pushed_done(&p);
 }
 
-/* Descriptors that somebody sends along are none of ours. */
-static void no_descriptor_is_taken(void **state)
+/* Descriptors sent along are closed. */
+static void descriptors_are_closed(void **state)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int))];
@@ -493,7 +494,7 @@ static void no_descriptor_is_taken(void **state)
 	(void) close(ends[1]);
 	assert_int_equal(pushed_receive(&p, AT, &out), 1);
 	check_event(only_event(&out), EVENT_MARK, "x");
-	/* Nobody holds the writing end: the reader is at its end. */
+	/* No process has the writing end open: the reader is at its end. */
 	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(read(ends[0], text, 1), 0);
 	(void) close(ends[0]);
@@ -501,7 +502,7 @@ static void no_descriptor_is_taken(void **state)
 	pushed_done(&p);
 }
 
-/* Does not ask whether it may. */
+/* Without checking permissions. */
 static bool send_rudely(const char *name)
 {
 	send_raw(name, "mark stranger", strlen("mark stranger"));
@@ -520,7 +521,7 @@ static bool is_refused(const char *name)
 	return pushed_send(name, "mark stranger", &err) == -EPERM && strstr(err.text, "belongs to user 0");
 }
 
-/* In a child that gives its rights away: does it. */
+/* In a child that drops its privileges: runs does. */
 static bool does_as(bool (*does)(const char *name), const char *name, uid_t uid)
 {
 	pid_t pid = fork();
@@ -531,7 +532,7 @@ static bool does_as(bool (*does)(const char *name), const char *name, uid_t uid)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Whether a recorder of user receiver hears what sender sends. */
+/* Whether a recorder of user receiver accepts messages of user sender. */
 static bool hears(struct pushed *p, uid_t receiver, uid_t sender)
 {
 	struct framebuf out = { 0 };
@@ -540,14 +541,14 @@ static bool hears(struct pushed *p, uid_t receiver, uid_t sender)
 	if (seteuid(0) < 0 || !does_as(send_rudely, p->name, sender) || seteuid(receiver) < 0 || pushed_receive(p, AT, &out) != 1)
 		_exit(99);
 	heard = out.n_events == 1 && out.events[0].kind == EVENT_MARK && strcmp(out.events[0].text, "stranger") == 0;
-	if (!heard && !framebuf_is_empty(&out)) /* not a word of it, no note either */
+	if (!heard && !framebuf_is_empty(&out)) /* ignored, without a note */
 		_exit(98);
 	framebuf_done(&out);
 	return heard;
 }
 
-/* In a child: who changes its user cannot be looked into by a sanitizer any more. */
-static void strangers_are_not_listened_to(void **state)
+/* In a child: sanitizers cannot inspect a process that changed its user. */
+static void messages_of_strangers_are_dropped(void **state)
 {
 	enum {
 		US = 65533,
@@ -558,7 +559,7 @@ static void strangers_are_not_listened_to(void **state)
 
 	(void) state;
 	if (geteuid() != 0)
-		skip(); /* who is somebody else must become it */
+		skip(); /* changing the user needs root */
 	open_socket(&p);
 	pid_t pid = fork();
 
@@ -571,7 +572,7 @@ static void strangers_are_not_listened_to(void **state)
 	pushed_done(&p);
 }
 
-static void strangers_are_told_so(void **state)
+static void strangers_get_an_error(void **state)
 {
 	struct framebuf out = { 0 };
 	struct pushed p;
@@ -588,7 +589,7 @@ static void strangers_are_told_so(void **state)
 	pushed_done(&p);
 }
 
-static void nobody_there_is_said(void **state)
+static void no_recorder_is_an_error(void **state)
 {
 	static const char *const names[] = { "", "@", "x", "hiwater-1-2", "/tmp/socket" };
 	char longest[256];
@@ -611,8 +612,8 @@ static void nobody_there_is_said(void **state)
 	assert_int_equal(pushed_send(longest, "mark x", &err), -EINVAL);
 }
 
-/* A recorder that was stopped reads nothing: the job goes on all the same. */
-static void a_sender_is_not_held_up(void **state)
+/* A stopped recorder reads nothing: the job continues nevertheless. */
+static void a_sender_is_not_blocked(void **state)
 {
 	enum {
 		MORE_THAN_ANY_QUEUE = 100000
@@ -623,7 +624,7 @@ static void a_sender_is_not_held_up(void **state)
 
 	(void) state;
 	open_socket(&p);
-	(void) alarm(60); /* where it waits for ever, the test is killed */
+	(void) alarm(60); /* if it waits forever, the test is killed */
 	while (r == 0 && n++ < MORE_THAN_ANY_QUEUE)
 		r = pushed_send(p.name, "mark x", &err);
 	(void) alarm(0);
@@ -642,21 +643,21 @@ int main(void)
 		cmocka_unit_test(a_phase_may_have_facts),
 		cmocka_unit_test(only_so_many_phases_are_open_at_once),
 		cmocka_unit_test(values_have_names_and_one_step),
-		cmocka_unit_test(what_is_no_number_is_one_too),
+		cmocka_unit_test(nan_and_inf_are_values),
 		cmocka_unit_test(the_locale_of_the_process_does_not_count),
 		cmocka_unit_test(bad_messages_leave_nothing),
 		cmocka_unit_test(a_message_has_as_many_values_as_it_has_room_for),
 		cmocka_unit_test(a_step_is_whole_to_its_64th_bit),
 		cmocka_unit_test(a_mark_is_kept_whole_or_refused),
-		cmocka_unit_test(what_is_too_long_is_not_cut),
+		cmocka_unit_test(long_messages_are_refused),
 		cmocka_unit_test(a_message_goes_there_and_is_read),
-		cmocka_unit_test(a_bad_message_is_told_as_a_note),
+		cmocka_unit_test(an_invalid_message_becomes_a_note),
 		cmocka_unit_test(a_message_is_whole_or_none),
-		cmocka_unit_test(no_descriptor_is_taken),
-		cmocka_unit_test(strangers_are_not_listened_to),
-		cmocka_unit_test(strangers_are_told_so),
-		cmocka_unit_test(nobody_there_is_said),
-		cmocka_unit_test(a_sender_is_not_held_up),
+		cmocka_unit_test(descriptors_are_closed),
+		cmocka_unit_test(messages_of_strangers_are_dropped),
+		cmocka_unit_test(strangers_get_an_error),
+		cmocka_unit_test(no_recorder_is_an_error),
+		cmocka_unit_test(a_sender_is_not_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernel's exit records: from real ends where they are permitted, and the layouts of other kernels by hand.
+ * The kernel's exit records: of real processes where permitted, and made-up records in the layouts
+ * of other kernels.
  */
 #include "children.h"
 
@@ -21,7 +22,8 @@
 
 /* ---- real ends ---------------------------------------------------------------------------------------------------- */
 
-/* NULL (and the test is skipped) where there are none: a container, no root, no CONFIG_TASKSTATS. */
+/* NULL, and the test is skipped, where they are not available: a container, no root, no
+ * CONFIG_TASKSTATS. */
 static struct taskstats *records_open(void)
 {
 	struct taskstats *t = NULL;
@@ -32,7 +34,7 @@ static struct taskstats *records_open(void)
 	return r == 0 ? t : NULL;
 }
 
-/* Reads until the end of id came; a record is there before its process can be waited for. */
+/* Reads until the end of id arrives; a record exists before its process can be reaped. */
 static const struct end *end_wait(struct taskstats *t, struct bench *b, uint32_t id)
 {
 	struct pollfd fd = { .fd = taskstats_fd(t), .events = POLLIN };
@@ -42,14 +44,15 @@ static const struct end *end_wait(struct taskstats *t, struct bench *b, uint32_t
 	return end_of(&b->out, id);
 }
 
-/* Main, a child that waits to be told to go on, before anybody has adopted it. The test is skipped where there are no records. */
-struct story {
+/* Main, a child that waits for its next step, before it is adopted. The test is skipped where no
+ * records are available. */
+struct job_run {
 	struct taskstats *t;
 	struct bench b;
 	struct child main;
 };
 
-static void story_begin(struct story *s, void (*body)(const struct child *c, void *arg))
+static void job_run_begin(struct job_run *s, void (*body)(const struct child *c, void *arg))
 {
 	s->t = records_open();
 	if (!s->t)
@@ -62,13 +65,13 @@ static void story_begin(struct story *s, void (*body)(const struct child *c, voi
 	(void) child_take(&s->main);
 }
 
-static void story_adopt(struct story *s, void (*body)(const struct child *c, void *arg))
+static void job_run_adopt(struct job_run *s, void (*body)(const struct child *c, void *arg))
 {
-	story_begin(s, body);
+	job_run_begin(s, body);
 	assert_int_equal(processes_adopt(s->b.p, s->main.pid, true, &s->b.out), 0);
 }
 
-static void story_end(struct story *s)
+static void job_run_end(struct job_run *s)
 {
 	taskstats_close(s->t);
 	bench_end(&s->b);
@@ -94,12 +97,12 @@ static void burst_80(const struct child *c, void *arg)
 
 static void a_burst_before_the_end_is_in_the_record(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 	int status;
 
 	(void) state;
-	story_adopt(&s, burst_80);
+	job_run_adopt(&s, burst_80);
 	child_go(&s.main);
 	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
@@ -117,7 +120,7 @@ static void a_burst_before_the_end_is_in_the_record(void **state)
 	assert_true(end->status_known);
 	assert_int_equal(waitpid(s.main.pid, &status, 0), s.main.pid);
 	assert_int_equal(end->status, status);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void just_wait(const struct child *c, void *arg)
@@ -127,14 +130,14 @@ static void just_wait(const struct child *c, void *arg)
 	child_wait(c);
 }
 
-/* The record may come when the end was already seen or reaped. */
+/* The record may come after the end was seen or reaped. */
 static void a_late_record_adds_to_the_end(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, just_wait);
+	job_run_adopt(&s, just_wait);
 	child_end(&s.main);
 	assert_true(processes_reaped(s.b.p, s.main.pid, &(struct end) { 0 }, &s.b.out));
 	framebuf_clear(&s.b.out);
@@ -143,16 +146,16 @@ static void a_late_record_adds_to_the_end(void **state)
 	assert_int_equal(end->how, END_TASKSTATS);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
 	assert_int_equal(end->status, SIGKILL);
-	story_end(&s);
+	job_run_end(&s);
 }
 
-/* It may come before its process is found. breaks: no other comes any more. */
+/* It may come before its process is found. breaks: no further record comes. */
 static void record_waits(bool breaks)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
-	story_begin(&s, just_wait);
+	job_run_begin(&s, just_wait);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -168,7 +171,7 @@ static void record_waits(bool breaks)
 	end = end_of(&s.b.out, 1);
 	assert_non_null(end);
 	assert_true(end->hwm_bytes.known && end->hwm_bytes.value > 0);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void a_record_waits_for_its_process(void **state)
@@ -177,7 +180,7 @@ static void a_record_waits_for_its_process(void **state)
 	record_waits(false);
 }
 
-static void a_record_that_waits_is_told_though_no_other_comes(void **state)
+static void a_waiting_record_is_reported_without_further_records(void **state)
 {
 	(void) state;
 	record_waits(true);
@@ -237,36 +240,36 @@ static void be_renamed_and_outlived(const struct child *c, void *arg)
 
 static void an_end_has_the_last_name(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, be_renamed_and_outlived);
+	job_run_adopt(&s, be_renamed_and_outlived);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_string_equal(end->name, "renamed");
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void threads_add_up_to_one_end(void **state)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
 	(void) state;
-	story_adopt(&s, burn_in_threads);
+	job_run_adopt(&s, burn_in_threads);
 	child_go(&s.main);
 	zombie_wait(s.main.pid);
 	end = end_wait(s.t, &s.b, 1);
 	assert_non_null(end);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	assert_int_equal(s.b.out.n_ends, 1);
-	/* Kernels before 5.19 do not say whose threads they were. */
+	/* Kernels before 5.19 do not state their process. */
 	if (end->cpu_user_ns.known)
 		assert_true(end->cpu_user_ns.value + end->cpu_system_ns.value >= 200000000);
-	story_end(&s);
+	job_run_end(&s);
 }
 
 static void start_another_and_end(const struct child *c, void *arg)
@@ -282,7 +285,7 @@ static void start_another_and_end(const struct child *c, void *arg)
 	_exit(0);
 }
 
-/* As if another had started them. */
+/* As if another process had started them. */
 static void strangers_gone(struct bench *b, int n)
 {
 	const pid_t parent = strangers_end(n);
@@ -291,14 +294,15 @@ static void strangers_gone(struct bench *b, int n)
 	assert_int_equal(waitpid(parent, NULL, 0), parent);
 }
 
-/* A child that no look found, whose parent was seen to end before the records were read. reused: it was another one of
- * that number, long ago. strangers: so many end before it. */
-static void missed_child(bool reused, int strangers)
+/* A child that no scan found, whose parent was seen to end before the records were read. reused:
+ * that parent was an earlier process with the same pid. strangers: number of unrelated ends before
+ * it. */
+static void unsampled_child(bool reused, int strangers)
 {
-	struct story s;
+	struct job_run s;
 	const struct end *end;
 
-	story_adopt(&s, start_another_and_end);
+	job_run_adopt(&s, start_another_and_end);
 	if (strangers > 0)
 		strangers_gone(&s.b, strangers);
 	child_go(&s.main);
@@ -316,24 +320,24 @@ static void missed_child(bool reused, int strangers)
 		assert_int_equal(end->status, 5 << 8);
 		assert_int_equal(s.b.out.births[s.b.out.n_births - 1].process.parent, 1);
 	}
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
-static void a_missed_child_of_an_ended_parent_is_the_jobs(void **state)
+static void an_unsampled_child_of_an_ended_parent_is_the_jobs(void **state)
 {
 	(void) state;
-	missed_child(false, 0);
+	unsampled_child(false, 0);
 }
 
-/* On a busy machine thousands end between two looks. */
-static void a_missed_child_behind_many_strangers_is_the_jobs(void **state)
+/* On a busy machine thousands end between two scans. */
+static void an_unsampled_child_behind_many_strangers_is_the_jobs(void **state)
 {
 	(void) state;
-	missed_child(false, 1500);
+	unsampled_child(false, 1500);
 }
 
-/* Once it is told to, starts one that does so much, waits for it, and waits. */
+/* At its next step, starts a process that runs does, reaps it, and waits. */
 static void start_one(const struct child *c, void (*does)(const struct child *c))
 {
 	pid_t pid;
@@ -371,13 +375,13 @@ static void start_one_that_starts_two(const struct child *c, void *arg)
 	start_one(c, starts_two);
 }
 
-/* Their parent is told of after them. */
-static void missed_children_of_a_missed_child_are_the_jobs(void **state)
+/* Their parent is reported after them. */
+static void unsampled_children_of_an_unsampled_child_are_the_jobs(void **state)
 {
-	struct story s;
+	struct job_run s;
 
 	(void) state;
-	story_adopt(&s, start_one_that_starts_two);
+	job_run_adopt(&s, start_one_that_starts_two);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -391,7 +395,7 @@ static void missed_children_of_a_missed_child_are_the_jobs(void **state)
 	}
 	assert_int_equal(s.b.out.ends[2].id, s.b.out.births[1].id);
 	assert_int_equal(s.b.out.ends[2].status, 4 << 8);
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
@@ -409,13 +413,13 @@ static void start_one_and_wait_for_it(const struct child *c, void *arg)
 	start_one(c, starts_one_and_waits_on);
 }
 
-/* The record of the child is read while its parent, which no look finds, is still there. */
-static void a_missed_child_waits_for_its_parents_record(void **state)
+/* The child's record is read while its parent, which no scan finds, still exists. */
+static void an_unsampled_child_waits_for_its_parents_record(void **state)
 {
-	struct story s;
+	struct job_run s;
 
 	(void) state;
-	story_adopt(&s, start_one_and_wait_for_it);
+	job_run_adopt(&s, start_one_and_wait_for_it);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
@@ -433,7 +437,7 @@ static void a_missed_child_waits_for_its_parents_record(void **state)
 	assert_int_equal(s.b.out.ends[1].status, 4 << 8);
 	assert_int_equal(s.b.out.births[1].process.parent, 1);
 	assert_int_equal(s.b.out.births[2].process.parent, s.b.out.births[1].id);
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 }
 
@@ -453,12 +457,13 @@ static void start_one_that_becomes_hiwater(const struct child *c, void *arg)
 	start_one(c, becomes_hiwater);
 }
 
-/* It is found under its starter's name. Returns how many ends its record tells, behind the look that misses it. */
+/* It is found under its parent's name. Returns the number of ends from its records after the scan
+ * that misses it. */
 static size_t ends_of_one_that_became_hiwater(bool seen)
 {
-	struct story s;
+	struct job_run s;
 
-	story_adopt(&s, start_one_that_becomes_hiwater);
+	job_run_adopt(&s, start_one_that_becomes_hiwater);
 	child_go(&s.main);
 	(void) child_take(&s.main);
 	assert_int_equal(processes_look(s.b.p, LOOK_FULL, &s.b.out), 1);
@@ -474,21 +479,22 @@ static size_t ends_of_one_that_became_hiwater(bool seen)
 	assert_int_equal(taskstats_read(s.t, s.b.p, &s.b.out), 0);
 	const size_t n = s.b.out.n_ends;
 
-	story_end(&s);
+	job_run_end(&s);
 	child_end(&s.main);
 	return n;
 }
 
-/* Of a recorder that runs inside the job nobody is told, however late its record comes; of a job's own hiwater everybody is. */
-static void a_recorder_that_ended_before_its_record_is_nobody(void **state)
+/* A recorder inside the job is never reported, however late its record comes; the job's own hiwater
+ * processes are. */
+static void a_recorder_that_ended_before_its_record_is_no_member(void **state)
 {
 	(void) state;
 	assert_int_equal(ends_of_one_that_became_hiwater(false), 0);
 	assert_int_equal(ends_of_one_that_became_hiwater(true), 1);
 }
 
-/* What was lost may have been a thread's or a child's: that holds to the end. */
-static void lost_records_are_told(void **state)
+/* The lost record may have been a thread's or a child's: this holds to the end. */
+static void lost_records_are_reported(void **state)
 {
 	struct taskstats *t = records_open();
 	const int bytes = 4096;
@@ -507,10 +513,10 @@ static void lost_records_are_told(void **state)
 	bench_end(&b);
 }
 
-static void a_child_of_who_got_its_pid_later_is_not(void **state)
+static void a_child_of_a_later_owner_of_the_pid_is_not(void **state)
 {
 	(void) state;
-	missed_child(true, 0);
+	unsampled_child(true, 0);
 }
 
 static void without_permission_it_says_so(void **state)
@@ -534,7 +540,7 @@ static void without_permission_it_says_so(void **state)
 
 /* ---- layouts ------------------------------------------------------------------------------------------------------ */
 
-/* A message in the making. */
+/* A message under construction. */
 struct message {
 	char bytes[2048];
 	size_t len;
@@ -558,7 +564,7 @@ static void put_record(struct message *m, uint16_t aggr, uint16_t kind, uint32_t
 	put_attribute(m, aggr, inner.bytes, inner.len);
 }
 
-/* What this machine's header says about a thread; version 15 pushes fields back. */
+/* The fields of a thread in this machine's header; version 15 moves fields back. */
 static const struct taskstats_fields {
 	const char *what;
 	uint16_t version;
@@ -640,7 +646,8 @@ static void every_kernel_has_its_layout(void **state)
 		assert_int_equal(r.io.read_bytes, 4096);
 		assert_int_equal(r.io.write_bytes, 8192);
 		assert_int_equal(r.io.write_cancelled, 1024);
-		/* The last of several threads: the group's sum comes with it, and where there is the flag, the flag. */
+		/* The last of several threads: comes with the group's sum, and with the flag if the
+		 * version has it. */
 		stats_make(k, stats, 77, 70, (uint8_t) (FLAG_FORK | (k->has_tgid ? 0x20 : 0)));
 		m.len = 0;
 		put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, k->size);
@@ -664,7 +671,7 @@ static void cut_messages_are_refused(void **state)
 	stats_make(&kernels[2], stats, 77, 70, 0);
 	put_record(&m, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID, 77, stats, kernels[2].size);
 	for (size_t n = 0; n < m.len; n++) {
-		/* A copy of its own, so that a read behind its end is seen. */
+		/* A copy, so that a read behind its end is detected. */
 		char *copy = malloc(n + 1);
 
 		assert_non_null(copy);
@@ -691,16 +698,16 @@ int main(void)
 		CHILDREN_TEST(a_burst_before_the_end_is_in_the_record),
 		CHILDREN_TEST(a_late_record_adds_to_the_end),
 		CHILDREN_TEST(a_record_waits_for_its_process),
-		CHILDREN_TEST(a_record_that_waits_is_told_though_no_other_comes),
+		CHILDREN_TEST(a_waiting_record_is_reported_without_further_records),
 		CHILDREN_TEST(threads_add_up_to_one_end),
 		CHILDREN_TEST(an_end_has_the_last_name),
-		CHILDREN_TEST(a_missed_child_of_an_ended_parent_is_the_jobs),
-		CHILDREN_TEST(a_missed_child_behind_many_strangers_is_the_jobs),
-		CHILDREN_TEST(missed_children_of_a_missed_child_are_the_jobs),
-		CHILDREN_TEST(a_missed_child_waits_for_its_parents_record),
-		CHILDREN_TEST(a_recorder_that_ended_before_its_record_is_nobody),
-		CHILDREN_TEST(lost_records_are_told),
-		CHILDREN_TEST(a_child_of_who_got_its_pid_later_is_not),
+		CHILDREN_TEST(an_unsampled_child_of_an_ended_parent_is_the_jobs),
+		CHILDREN_TEST(an_unsampled_child_behind_many_strangers_is_the_jobs),
+		CHILDREN_TEST(unsampled_children_of_an_unsampled_child_are_the_jobs),
+		CHILDREN_TEST(an_unsampled_child_waits_for_its_parents_record),
+		CHILDREN_TEST(a_recorder_that_ended_before_its_record_is_no_member),
+		CHILDREN_TEST(lost_records_are_reported),
+		CHILDREN_TEST(a_child_of_a_later_owner_of_the_pid_is_not),
 		CHILDREN_TEST(without_permission_it_says_so),
 		CHILDREN_TEST(every_kernel_has_its_layout),
 		CHILDREN_TEST(cut_messages_are_refused),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_rig.h"
 
-/* A device that is taken away, by the folder that its files are in: they stay open, and reading them gives ENODEV. */
+/* A removed device, by the folder of its files: they stay open, and reading them gives ENODEV. */
 static const char *taken_away;
 
 ssize_t __real_pread64(int fd, void *buf, size_t size, off_t offset);
@@ -23,7 +23,7 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t offset)
 	return __real_pread64(fd, buf, size, offset);
 }
 
-/* Which of the two it is called depends on the size of an off_t. */
+/* Which of the two is called depends on the size of off_t. */
 ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	return __wrap_pread64(fd, buf, size, offset);
@@ -32,7 +32,7 @@ ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset)
 #define GIB (INT64_C(1) << 30)
 #define MIB (INT64_C(1) << 20)
 
-static void a_card_says_all_it_has(void **state)
+static void all_values_of_a_card(void **state)
 {
 	(void) state;
 	struct gpu_rig rig;
@@ -56,7 +56,8 @@ static void a_card_says_all_it_has(void **state)
 	check_value(&rig.out, M_GPU_POWER_LIMIT, 1, 250000000);
 	check_value(&rig.out, M_GPU_TEMP, 1, 58000);
 	check_value(&rig.out, M_GPU_TEMP_MEM, 1, 61000);
-	check_value(&rig.out, M_GPU_CLOCK_SM, 1, 1800000000); /* the firmware's table; hwmon has none here */
+	check_value(&rig.out, M_GPU_CLOCK_SM, 1, 1800000000); /* from the firmware's table; hwmon
+	                                                       * lacks it here */
 	check_value(&rig.out, M_GPU_CLOCK_MEM, 1, 900000000);
 	check_value(&rig.out, M_GPU_FAN, 1, 400000);
 	check_value(&rig.out, M_GPU_ECC_CORRECTED, 1, 12);
@@ -68,11 +69,11 @@ static void a_card_says_all_it_has(void **state)
 
 	check_value(&rig.out, M_GPROC_MEM, id, GIB);
 	check_silent(&rig.out, M_GPROC_MEM_HOST, id);
-	check_lacks(&rig.out, M_GPROC_SM_BUSY, id); /* shares need two looks */
+	check_lacks(&rig.out, M_GPROC_SM_BUSY, id); /* shares need two reads */
 	gpu_rig_read(&rig);
 	assert_int_equal(rig.out.n_births, 0);
 	assert_int_equal(rig.out.n_ends, 0);
-	check_silent(&rig.out, M_GPU_ENERGY, 1); /* said once */
+	check_silent(&rig.out, M_GPU_ENERGY, 1); /* reported once */
 	check_value(&rig.out, M_GPROC_SM_BUSY, id, 0);
 	gpu_rig_done(&rig);
 }
@@ -86,8 +87,8 @@ static bool is_noted(const struct framebuf *out, const char *words)
 	return false;
 }
 
-/* More in use than there is, and a temperature below 0: left out, and said to be, once. */
-static void what_cannot_be_is_left_out(void **state)
+/* More memory in use than exists, and a temperature below 0: left out, with a note, once. */
+static void impossible_values_are_left_out(void **state)
 {
 	(void) state;
 	static const char uevent[] = "DRIVER=amdgpu\nPCI_ID=1002:74A1\nPCI_SLOT_NAME=0000:03:00.0\n";
@@ -104,15 +105,15 @@ static void what_cannot_be_is_left_out(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_MEM, 1);
 	check_lacks(&rig.out, M_GPU_TEMP, 1);
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.mem what cannot be so"));
-	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) says for gpu.temp what cannot be so"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.mem"));
+	assert_true(is_noted(&rig.out, "AMD GPU 1002:74a1 (0000:03:00.0) reports an impossible value of gpu.temp"));
 	gpu_rig_read(&rig);
 	assert_false(is_noted(&rig.out, "cannot be so"));
 	gpu_rig_done(&rig);
 	temp_tree_done(&t);
 }
 
-/* All ones, as wide as a driver counts, are its word for what it does not know: nothing odd. */
+/* All ones, in the width of the driver's counter, mean unknown: not an impossible value. */
 static void all_ones_are_unknown(void **state)
 {
 	(void) state;
@@ -131,7 +132,7 @@ static void all_ones_are_unknown(void **state)
 	gpu_rig_read(&rig);
 	check_lacks(&rig.out, M_GPU_BUSY, 1);
 	check_lacks(&rig.out, M_GPU_POWER, 1);
-	assert_true(is_noted(&rig.out, "gpu.temp what cannot be so"));
+	assert_true(is_noted(&rig.out, "an impossible value of gpu.temp"));
 	assert_false(is_noted(&rig.out, "gpu.busy"));
 	assert_false(is_noted(&rig.out, "gpu.mem_busy"));
 	assert_false(is_noted(&rig.out, "gpu.power"));
@@ -139,15 +140,17 @@ static void all_ones_are_unknown(void **state)
 	temp_tree_done(&t);
 }
 
-/* Client 10 is open twice in 500, inherited by 501 and by 499, which has the smaller pid but began later. */
-static void a_client_counts_once_for_who_began_first(void **state)
+/* Client 10 is open twice in 500, inherited by 501 and by 499, which has the smaller pid but
+ * started later. */
+static void a_client_counts_once_for_the_process_that_started_first(void **state)
 {
 	(void) state;
 	struct gpu_rig rig;
 
 	gpu_rig_new(&rig, &source_amdgpu, tree_open("amd-rdna"));
 	gpu_rig_read(&rig);
-	assert_string_equal(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.uuid, "pci-0000:03:00.0"); /* unique_id 0 is none */
+	assert_string_equal(gpu_birth_of(&rig.out, ENTITY_GPU, 1)->gpu.uuid, "pci-0000:03:00.0"); /* unique_id 0 means none
+	                                                                                           */
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	assert_int_equal(gpu_births(&rig.out, ENTITY_GPU_PROCESS), 2);
 	uint32_t game = gpu_process(&rig.out, 1, 500), other = gpu_process(&rig.out, 1, 502);
@@ -159,7 +162,7 @@ static void a_client_counts_once_for_who_began_first(void **state)
 	assert_false(gpu_birth_of(&rig.out, ENTITY_GPU_PROCESS, other)->gpu_process.compute);
 	check_value(&rig.out, M_GPU_CLOCK_SM, 1, INT64_C(2435000000));
 	check_value(&rig.out, M_GPU_FAN, 1, 1000000);
-	/* status: power limit and hotspot, since the driver began; time is counted from here on */
+	/* status: power limit and hotspot, since the driver was loaded; time counts from here on */
 	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
 	gpu_rig_read(&rig);
 	assert_true(find_reading(&rig.out, M_GPU_THROTTLE_POWER, 1)->value > 0);
@@ -203,8 +206,8 @@ static void an_apu_works_in_the_hosts_memory(void **state)
 	gpu_rig_done(&rig);
 }
 
-/* 800 has 40 GiB by KFD and the same by fdinfo, and 512 MiB on the other card by KFD alone; 801 is another user's; 802
- * has only opened the device; 803 is half gone and 999 has ended. */
+/* 800 has 40 GiB by KFD and the same by fdinfo, and 512 MiB on the other card by KFD alone; 801 is
+ * another user's; 802 has only opened the device; 803 has partly gone and 999 has ended. */
 static void rocm_by_kfd(void **state)
 {
 	(void) state;
@@ -235,7 +238,7 @@ static void take_how(void *ctx, const struct source_probe *probe)
 		snprintf(ctx, 256, "%s", probe->how);
 }
 
-/* How doctor says that memory of processes is had. */
+/* The method that doctor shows for the memory of processes. */
 static void check_how(struct root root, const char *wanted)
 {
 	const struct source_env env = { .root = &root };
@@ -247,7 +250,7 @@ static void check_how(struct root root, const char *wanted)
 	root_done(&root);
 }
 
-/* Inside a pid namespace, KFD's numbers are other processes': that is said. */
+/* In a pid namespace KFD's pids mean other processes: a note says so. */
 static void pids_of_another_namespace_are_refused(void **state)
 {
 	(void) state;
@@ -277,11 +280,11 @@ static void pids_of_another_namespace_are_refused(void **state)
 		check_value(&rig.out, M_GPU_PROCESSES, 1, first);
 		assert_int_equal(rig.out.n_events, !first);
 		if (!first)
-			assert_non_null(strstr(rig.out.events[0].text, "may have processes of ROCm that cannot be told here: KFD lists them by pids of the machine"));
+			assert_non_null(strstr(rig.out.events[0].text, "may have ROCm processes that cannot be identified here: KFD reports pids of the host"));
 		gpu_rig_read(&rig);
 		assert_int_equal(rig.out.n_events, 0);
 		gpu_rig_done(&rig);
-		check_how(temp_tree_root(&t), first ? "KFD vram, or DRM fdinfo if that says more" : "DRM fdinfo alone, which may be less than is held: KFD");
+		check_how(temp_tree_root(&t), first ? "the larger of KFD vram and DRM fdinfo" : "DRM fdinfo alone, which may be less than is used: KFD");
 	}
 	temp_tree_done(&t);
 }
@@ -306,8 +309,8 @@ static void a_sleeping_gpu_is_left_alone(void **state)
 	gpu_rig_done(&rig);
 }
 
-/* One card falls off the bus: said once, and the other goes on. */
-static void a_card_that_is_taken_away(void **state)
+/* One card falls off the bus: reported once, and the other is not affected. */
+static void a_removed_card(void **state)
 {
 	(void) state;
 	struct gpu_rig rig;
@@ -365,7 +368,7 @@ static void processes_come_and_go(void **state)
 	temp_tree_put(&t, "proc/30/fdinfo/4", text);
 	gpu_rig_read(&rig);
 	check_value(&rig.out, M_GPROC_MEM, id, 4097);
-	/* another program by the same pid: another process */
+	/* another program with the same pid: another process */
 	temp_tree_put(&t, "proc/30/stat",
 		"30 (x) S 1 30 30 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 77 1000 10 18446744073709551615 1 1 1 0 0 0\n");
 	gpu_rig_read(&rig);
@@ -378,23 +381,23 @@ static void processes_come_and_go(void **state)
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 0);
 	assert_int_equal(rig.out.n_ends, 1);
 	assert_int_equal(rig.out.ends[0].entity, ENTITY_GPU_PROCESS);
-	assert_int_equal(rig.out.ends[0].id, id + 1); /* ids are never used again */
+	assert_int_equal(rig.out.ends[0].id, id + 1); /* ids are never reused */
 	gpu_rig_done(&rig);
 	temp_tree_done(&t);
 }
 
-static void hostile_files_give_no_figure(void **state)
+static void hostile_files_give_no_value(void **state)
 {
 	(void) state;
 	struct gpu_rig rig;
 
 	gpu_rig_new(&rig, &source_amdgpu, tree_open("hostile-gpu"));
-	for (int look = 0; look < 3; look++) {
+	for (int n = 0; n < 3; n++) {
 		gpu_rig_read(&rig);
 		for (size_t i = 0; i < rig.out.n_readings; i++) {
 			const struct reading *r = &rig.out.readings[i];
 
-			/* 1 kB of 4 is all that is true of the third card, and nobody is on any */
+			/* only 1 kB of 4 is true of the third card, and no process is on any */
 			if (r->known && r->metric != M_GPU_PROCESSES)
 				fail_msg("%s of %u is known", metrics[r->metric].name, (unsigned) r->id);
 		}
@@ -443,18 +446,18 @@ static void without_one_there_is_a_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_card_says_all_it_has),
-		cmocka_unit_test(what_cannot_be_is_left_out),
+		cmocka_unit_test(all_values_of_a_card),
+		cmocka_unit_test(impossible_values_are_left_out),
 		cmocka_unit_test(all_ones_are_unknown),
-		cmocka_unit_test(a_client_counts_once_for_who_began_first),
+		cmocka_unit_test(a_client_counts_once_for_the_process_that_started_first),
 		cmocka_unit_test(fdinfo_before_5_19),
 		cmocka_unit_test(an_apu_works_in_the_hosts_memory),
 		cmocka_unit_test(rocm_by_kfd),
 		cmocka_unit_test(pids_of_another_namespace_are_refused),
 		cmocka_unit_test(a_sleeping_gpu_is_left_alone),
-		cmocka_unit_test(a_card_that_is_taken_away),
+		cmocka_unit_test(a_removed_card),
 		cmocka_unit_test(processes_come_and_go),
-		cmocka_unit_test(hostile_files_give_no_figure),
+		cmocka_unit_test(hostile_files_give_no_value),
 		cmocka_unit_test(probes_say_how_or_why_not),
 		cmocka_unit_test(without_one_there_is_a_reason),
 	};

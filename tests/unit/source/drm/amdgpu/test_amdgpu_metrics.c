@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables of every revision, as tests/trees/make-gpu-metrics lays them out; what they say is chosen there (VALUES).
+ * Tables of every revision, as tests/trees/make-gpu-metrics lays them out; the values are chosen
+ * there (VALUES).
  */
 #include "tree_helper.h"
 
@@ -8,7 +9,7 @@
 
 #define NONE INT64_MIN
 
-/* What a revision must say, in the order of enum amdgpu_field. */
+/* The expected values of a revision, in the order of enum amdgpu_field. */
 struct expected {
 	const char *revision;
 	int64_t field[AMDGPU_FIELDS];
@@ -55,7 +56,7 @@ static size_t blob_read(const char *revision, char *data, size_t size)
 	return n;
 }
 
-static void every_revision_says_what_was_put_in(void **state)
+static void every_revision_gives_its_values(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -76,7 +77,7 @@ static void every_revision_says_what_was_put_in(void **state)
 	}
 }
 
-/* All ones are what the kernel leaves where the firmware says nothing. */
+/* The kernel leaves all ones in fields that the firmware does not set. */
 static void all_ones_are_absent(void **state)
 {
 	(void) state;
@@ -86,7 +87,7 @@ static void all_ones_are_absent(void **state)
 		size_t n = blob_read(table[i].revision, data, sizeof(data));
 
 		if (strcmp(table[i].revision, "1.9") == 0)
-			continue; /* all ones would be no list */
+			continue; /* all ones would not be a list */
 		memset(data + 4, 0xff, n - 4);
 		assert_int_equal(amdgpu_metrics_parse(data, n, &m), 0);
 		for (int f = 0; f < AMDGPU_FIELDS; f++)
@@ -110,14 +111,14 @@ static void a_table_cut_anywhere_is_none(void **state)
 	}
 }
 
-static void what_is_not_known_is_not_read(void **state)
+static void unknown_revisions_are_not_read(void **state)
 {
 	(void) state;
 	char data[8192];
 	struct amdgpu_metrics m;
 	size_t n = blob_read("1.3", data, sizeof(data));
 
-	data[3] = 42; /* a content that there is not */
+	data[3] = 42; /* an unknown content */
 	assert_int_equal(amdgpu_metrics_parse(data, n, &m), -EOPNOTSUPP);
 	assert_int_equal(m.content, 42);
 	assert_false(m.field[AMDGPU_TEMP].known);
@@ -126,8 +127,8 @@ static void what_is_not_known_is_not_read(void **state)
 	assert_int_equal(amdgpu_metrics_parse(data, n, &m), -EOPNOTSUPP);
 }
 
-/* A Steam Deck's sister said 655 % (MangoHud). */
-static void what_no_device_can_be_is_unknown(void **state)
+/* A device similar to the Steam Deck reported 655 % (MangoHud). */
+static void impossible_values_are_unknown(void **state)
 {
 	(void) state;
 	char data[8192];
@@ -145,7 +146,7 @@ static void what_no_device_can_be_is_unknown(void **state)
 	assert_true(m.field[AMDGPU_TEMP_MEM].known);
 }
 
-static void a_list_that_lies_is_none(void **state)
+static void inconsistent_lists_are_refused(void **state)
 {
 	(void) state;
 	char data[8192], bad[8192];
@@ -157,10 +158,10 @@ static void a_list_that_lies_is_none(void **state)
 	assert_int_equal(amdgpu_metrics_parse(bad, n, &m), -EBADMSG);
 	assert_false(m.field[AMDGPU_POWER].known);
 	memcpy(bad, data, n);
-	bad[8 + 2] = (char) 0xf0; /* a type that there is not */
+	bad[8 + 2] = (char) 0xf0; /* an unknown type */
 	assert_int_equal(amdgpu_metrics_parse(bad, n, &m), -EBADMSG);
 	memcpy(bad, data, n);
-	bad[8 + 3] = 7; /* another unit than degrees: not taken, the rest is */
+	bad[8 + 3] = 7; /* another unit than degrees: this field is ignored, the rest is not */
 	assert_int_equal(amdgpu_metrics_parse(bad, n, &m), 0);
 	assert_false(m.field[AMDGPU_TEMP_HOTSPOT].known);
 	assert_true(m.field[AMDGPU_POWER].known);
@@ -173,12 +174,12 @@ static void a_list_that_lies_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_revision_says_what_was_put_in),
+		cmocka_unit_test(every_revision_gives_its_values),
 		cmocka_unit_test(all_ones_are_absent),
 		cmocka_unit_test(a_table_cut_anywhere_is_none),
-		cmocka_unit_test(what_is_not_known_is_not_read),
-		cmocka_unit_test(what_no_device_can_be_is_unknown),
-		cmocka_unit_test(a_list_that_lies_is_none),
+		cmocka_unit_test(unknown_revisions_are_not_read),
+		cmocka_unit_test(impossible_values_are_unknown),
+		cmocka_unit_test(inconsistent_lists_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
