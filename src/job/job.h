@@ -171,6 +171,8 @@ enum job_need {
 	NEED_MACHINE = 1 << 3, /* so would what the whole machine has mapped, read before and after the members' sizes */
 };
 unsigned job_needs(struct job *job);
+/* Has memory, or have faults, of a member changed since the last total, or did a member come or leave? */
+bool job_is_moving(struct job *job);
 /* Were the faults of all members read since the last total? */
 bool job_has_faults(const struct job *job);
 

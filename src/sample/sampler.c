@@ -191,7 +191,7 @@ static bool faults_are_cheap(const struct sampler *s)
 {
 	const size_t n = processes_count(s->processes);
 
-	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n <= FAULTS_MEMBERS;
+	return s->options.interval_ns >= FAULTS_INTERVAL_NS && n <= FAULTS_MEMBERS && (s->is_moving || n == 1);
 }
 
 /* What the whole machine has mapped, before and after sizes that are read between. */
@@ -247,6 +247,8 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 		needs = job_needs(s->job);
 	if (needs & NEED_HWM)
 		dear |= PROCESSES_MARKS | (job_has_faults(s->job) ? 0u : (unsigned) PROCESSES_CPU);
+	if (!faults && !s->options.everyone && processes_count(s->processes) <= FAULTS_MEMBERS && job_is_moving(s->job))
+		needs |= NEED_FAULTS; /* the first change after a rest */
 	if (needs & NEED_FAULTS) { /* those of all members, now */
 		dear = (dear | (faults ? 0u : (unsigned) PROCESSES_CPU)) & ~(unsigned) PROCESSES_TURNS;
 		faults = true;
@@ -265,6 +267,7 @@ void sampler_look(struct sampler *s, uint64_t now, enum processes_look how, unsi
 			read_faults(s, now);
 		if (then & NEED_MACHINE)
 			read_machine(s, now);
+		s->is_moving = job_is_moving(s->job);
 		job_total(s->job, now, &s->totals);
 		sampler_show(s, &s->totals, FRAME_TOTALS, now, memory_hold(s));
 	}

@@ -81,6 +81,7 @@ struct sampler {
 	uint64_t due_ns;                 /* the tick that the timer was set for, since the start */
 	uint64_t last_tick_ns, last_frame_ns;
 	uint64_t next_window_ns, next_full_look_ns, next_cgroup_check_ns;
+	bool is_moving;                  /* a member's memory changed in the last sample */
 	int64_t rss_sum_at_host;         /* of the members, when the machine's memory was read for it */
 	uint64_t next_moved_ns, next_records_ns;
 	uint64_t next_now_ns;            /* a look that somebody asks for is made from here on */
