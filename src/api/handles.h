@@ -46,6 +46,7 @@ struct hiw_recorder {
 	struct pushed pushed;
 	struct framebuf pushed_frame;
 	unsigned steps;
+	int64_t received_seen;   /* processes of the job seen until received_since_ns */
 	int records_fd;          /* of exit records, while epoll waits for it; -1 */
 	unsigned received;       /* wakes for them in the second that began then */
 	uint64_t received_since_ns;

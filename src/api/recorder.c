@@ -297,8 +297,10 @@ const char *hiw_recorder_socket(const struct hiw_recorder *r)
 static void receive_records(struct hiw_recorder *r, bool ticked)
 {
 	enum {
-		RECEIVED_MOST = 300 /* wakes in a second, whoever's ends they tell of */
+		WAKES = 300,     /* a second, while processes of the job start and end */
+		WAKES_REST = 20  /* while all exit records are of other jobs */
 	};
+	const int64_t seen = job_facts_const(sampler_job(r->sampler))->processes_seen.value;
 	const int fd = sampler_records_fd(r->sampler);
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -307,12 +309,13 @@ static void receive_records(struct hiw_recorder *r, bool ticked)
 		r->received++;
 	} else if (ticked && sampler_time(r->sampler) >= r->received_since_ns + 1000000000) {
 		r->received_since_ns = sampler_time(r->sampler);
-		r->received = 0;
+		r->received = seen != r->received_seen ? 0 : WAKES - WAKES_REST;
+		r->received_seen = seen;
 	}
-	if (r->records_fd >= 0 && (fd < 0 || r->received >= RECEIVED_MOST)) {
+	if (r->records_fd >= 0 && (fd < 0 || r->received >= WAKES)) {
 		(void) epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->records_fd, NULL);
 		r->records_fd = -1;
-	} else if (r->records_fd < 0 && fd >= 0 && ticked && r->received < RECEIVED_MOST && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+	} else if (r->records_fd < 0 && fd >= 0 && ticked && r->received < WAKES && epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
 		r->records_fd = fd;
 	}
 }
