@@ -141,7 +141,7 @@ struct gpu_helper *gpu_helper_start(const struct gpu_request *request, struct er
 	r = start(g);
 	if (r == 0)
 		return g;
-	(void) err_set(err, r, "no process could be started to read GPUs: %s", strerror(-r));
+	(void) err_set(err, r, "no helper process could be started to read GPUs: %s", strerror(-r));
 	gpu_helper_free(g);
 	return NULL;
 }
@@ -329,9 +329,9 @@ static void word_crash(const struct gpu_helper *g, char text[GPU_ENDED])
 	if (!g->status_known)
 		n = snprintf(text, GPU_ENDED, "the helper ended");
 	else if (WIFSIGNALED(g->status))
-		n = snprintf(text, GPU_ENDED, "the helper was ended by signal %d", WTERMSIG(g->status));
+		n = snprintf(text, GPU_ENDED, "the helper was killed by signal %d", WTERMSIG(g->status));
 	else
-		n = snprintf(text, GPU_ENDED, "the helper ended with exit status %d", WEXITSTATUS(g->status));
+		n = snprintf(text, GPU_ENDED, "the helper exited with status %d", WEXITSTATUS(g->status));
 	(void) snprintf(text + n, GPU_ENDED - (size_t) n, "%s",
 		gpu_calls_in_progress(&g->request, g->shared, in));
 }
@@ -344,7 +344,7 @@ const char *gpu_helper_explain(const struct gpu_helper *g, enum gpu_fate fate, u
 	char call[GPU_CALL], stays[64] = "";
 
 	if (g->stays)
-		(void) snprintf(stays, sizeof(stays), "; the helper (process %d) stays behind", (int) g->pid);
+		(void) snprintf(stays, sizeof(stays), "; the helper (process %d) was killed but has not exited", (int) g->pid);
 	text[0] = '\0';
 	switch (fate) {
 	case GPU_RUNS:
@@ -502,7 +502,7 @@ static uint64_t waited_since(struct gpu_helper *g, unsigned i, char why[GPU_CALL
 		(void) gpu_call_name(g->request.vendors[i].ops, &slot->call, why);
 		return call_ns;
 	}
-	(void) snprintf(why, GPU_CALL, "the helper that asks it does not run");
+	(void) snprintf(why, GPU_CALL, "its helper is not running");
 	return gpu_watchdog_overslept(&g->watchdogs[i], atomic_load(&slot->due_ns), clock_boot_ns());
 }
 
@@ -521,7 +521,7 @@ static void watch_running(struct gpu_helper *g, struct framebuf *out)
 	if (g->starts < 2 || g->restart_noted || !status.is_settled || status.n_open == 0)
 		return;
 	g->restart_noted = true;
-	note(g, out, CAUSE_NONE, "gpu: read again since %s, by helper number %u", run_time_now(g, now),
+	note(g, out, CAUSE_NONE, "gpu: reading resumed at %s, by helper number %u", run_time_now(g, now),
 		g->starts);
 }
 
@@ -534,13 +534,13 @@ static void watch_ended(struct gpu_helper *g, struct framebuf *out)
 	g->end_noted = true;
 	if (g->last_requested_ns || fate == GPU_FINISHED)
 		return;
-	then = gpu_helper_plan_restart(g) ? "it is started again" : "nothing is read from then on";
+	then = gpu_helper_plan_restart(g) ? "it is restarted" : "GPUs are no longer read";
 	(void) gpu_helper_explain(g, fate, 0, text);
 	if (fate == GPU_REFUSED)
 		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s; %s", text, then);
 	else
 		note(g, out, CAUSE_HELPER_ENDED, "gpu: %s at %s%s; %s", text, run_time_now(g, now),
-			g->ends > 1 ? ", once more" : "", then);
+			g->ends > 1 ? ", again" : "", then);
 }
 
 void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
@@ -555,7 +555,7 @@ void gpu_helper_watch(struct gpu_helper *g, struct framebuf *out)
 	} else if (!g->last_requested_ns && (r = gpu_helper_restart(g)) < 0) {
 		g->end_noted = true;
 		note(g, out, CAUSE_HELPER,
-			"gpu: no process could be started to read GPUs again: %s; nothing is read from then on",
+			"gpu: no helper process could be restarted to read GPUs: %s; GPUs are no longer read",
 			strerror(-r));
 	}
 }
@@ -580,8 +580,8 @@ void gpu_helper_end_run(struct gpu_helper *g, struct framebuf *out)
 	watch_last(g, out);
 	if (!gpu_helper_end(g))
 		note(g, out, CAUSE_HELPER,
-			"gpu: the helper (process %d) stays behind: it was killed and is not gone, since it is stuck in "
-			"a driver, frozen, or a driver lets go slowly",
+			"gpu: the helper (process %d) was killed but has not exited: it is stuck in a driver, frozen, or "
+			"its driver releases it slowly",
 			(int) g->pid);
 }
 

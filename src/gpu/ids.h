@@ -57,7 +57,7 @@ void gpu_ids_detach(struct gpu_ids *ids, struct framebuf *out);
 /* No list of source (FRAME_SOURCE_COUNT: of any) will come: the processes that are still detached
  * have ended. */
 void gpu_ids_drop_detached(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
-/* The source is not read any more: its processes have ended, and what it gave is unknown. */
+/* The source is no longer read: its processes have ended, and what it gave is unknown. */
 void gpu_ids_forget(struct gpu_ids *ids, enum frame_source source, struct framebuf *out);
 
 /* The run's id of a device that source calls id; 0: there is none. */

@@ -39,19 +39,19 @@ struct probe {
 static const char *const remedies[GPU_FATES][2] = {
 	[GPU_FINISHED] = { "", "" },
 	[GPU_CRASHED] = {
-		"look for \"NVRM\" in the kernel's log (dmesg); install the driver anew, library and kernel module of "
-		"one version",
-		"look into the kernel's log (dmesg); install its driver anew, or another version of it",
+		"check the kernel log (dmesg) for \"NVRM\"; reinstall the driver, with library and kernel module of the "
+		"same version",
+		"check the kernel log (dmesg); reinstall its driver, or try another version",
 	},
 	[GPU_STUCK] = {
-		"look for \"NVRM\" and \"Xid\" in the kernel's log (dmesg), which say what became of the GPU; "
-		"nvidia-smi -r resets it, a restart of the machine, too",
-		"look into the kernel's log (dmesg), which says what became of it; a restart of the machine resets it",
+		"check the kernel log (dmesg) for \"NVRM\" and \"Xid\", which give the cause; nvidia-smi -r or a reboot "
+		"resets the GPU",
+		"check the kernel log (dmesg) for the cause; a reboot resets the GPU",
 	},
 	[GPU_RUNS] = {
-		"nvidia-smi -pm 1, as root, keeps the driver attached to GPUs that nobody uses; a run waits for a "
-		"driver that is slow, and reads it more rarely",
-		"ask again when the GPUs are less busy; a run waits for a driver that is slow, and reads it more rarely",
+		"nvidia-smi -pm 1, as root, keeps the driver attached to unused GPUs; during a run, a slow driver is "
+		"waited for and read less often",
+		"retry when the GPUs are less busy; during a run, a slow driver is waited for and read less often",
 	},
 };
 
@@ -68,7 +68,7 @@ static void start(struct probe *p, const struct gpu_vendor *vendor, const struct
 	}
 	t->is_over = true;
 	(void) snprintf(t->why, sizeof(t->why), "%.300s", err.text);
-	t->remedy = "let this user have more processes (ulimit -u, pids.max of the cgroup)";
+	t->remedy = "raise the limit of processes (ulimit -u, pids.max of the cgroup)";
 }
 
 /* Has it answered, ended, or been given up? */

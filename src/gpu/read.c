@@ -191,7 +191,7 @@ static int note_unread(const struct origin *o, struct gpus_now *now, struct err 
 	char text[160];
 
 	(void) snprintf(text, sizeof(text), "%s %s", o->vendor->label,
-		gpu_helper_will_restart(o->helper) ? "will be read again soon" : "is not read any more");
+		gpu_helper_will_restart(o->helper) ? "will be retried soon" : "is no longer read");
 	gpus_now_look_note(now, text);
 	return err_set(err, o->error, "%s", text);
 }

@@ -265,12 +265,12 @@ static void explain(const struct read_budget *b, unsigned group, struct gpu_sche
 		return;
 	if (is_list(b, group) && read_budget_period(&saved, group) >= s->lasting_ns)
 		(void) snprintf(s->why, sizeof(s->why),
-			"a list may hold the driver's locks, and the job, for %.3g %% of the time",
+			"lists of processes may lock the driver, and delay the job, for %.3g %% of the time",
 			100.0 * (double) b->groups[group].wall_ns / (double) s->lasting_ns);
 	else
-		(void) snprintf(s->why, sizeof(s->why), "all readings together may take %g %% of a core%s",
+		(void) snprintf(s->why, sizeof(s->why), "all reads together may use %g %% of a core%s",
 			100 * s->share_most,
-			is_list(b, group) ? ", and lists have what the others leave" : "");
+			is_list(b, group) ? "; lists of processes use the remainder" : "");
 }
 
 /* 0: no slower than the period that lasts. */

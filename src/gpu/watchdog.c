@@ -84,7 +84,7 @@ static void word_silence(const struct gpu_watchdog *w, const char *what, const c
 {
 	char at[GPU_RUN_TIME];
 
-	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its readings are missing from then on",
+	(void) snprintf(text, GPU_REPORT, "gpu: %s %s since %s%s%s%s; its values are missing from that time on",
 		w->label, what, gpu_run_time(w->start_ns, since_ns, at), *call ? " (" : "", call,
 		*call ? ")" : "");
 }
@@ -97,7 +97,7 @@ bool gpu_watchdog_check(struct gpu_watchdog *w, const char *call, uint64_t call_
 
 	if (w->since_ns && call_ns != w->since_ns) {
 		(void) snprintf(text, GPU_REPORT,
-			"gpu: %s did not answer from %s to %s; its readings of that time are missing",
+			"gpu: %s did not answer from %s to %s; its values for that time are missing",
 			w->label, gpu_run_time(w->start_ns, w->since_ns, from),
 			gpu_run_time(w->start_ns, now_ns, to));
 		gpu_watchdog_end(w, now_ns);
@@ -127,15 +127,15 @@ unsigned gpu_watchdog_finish(struct gpu_watchdog *w, const char *call, uint64_t 
 			       sum_ns = w->sum_ns + (w->since_ns ? now_ns - w->since_ns : 0);
 
 		(void) snprintf(texts[n++], GPU_REPORT,
-			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in all; "
-			"its readings of those times are missing",
+			"gpu: %s did not answer %u times between %s and %s, for %" PRIu64 " s in total; "
+			"its values for those times are missing",
 			w->label, w->n, gpu_run_time(w->start_ns, w->first_ns, from),
 			gpu_run_time(w->start_ns, last_ns, to), (sum_ns + SECOND / 2) / SECOND);
 	}
 	if (w->since_ns && (w->n > 1 || !w->reported))
 		word_silence(w, "has not answered", call, w->since_ns, texts[n++]);
 	else if (!w->since_ns && call_ns && now_ns > call_ns + unanswered_ns) /* it may be slow and no more */
-		word_silence(w, "was still being asked when the run ended,", call, call_ns, texts[n++]);
+		word_silence(w, "was still being read when the run ended,", call, call_ns, texts[n++]);
 	return n;
 }
 

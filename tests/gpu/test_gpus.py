@@ -155,7 +155,7 @@ def test_instances_stand_below_their_gpu(tmp_path):
     assert len(as_json(fake, "-i", "0", time=20)["devices"]) == 4
 
 
-WITHHELD = "GPU 0: gpu.busy is missing: NVIDIA's driver does not tell it of a GPU that is divided by MIG"
+WITHHELD = "GPU 0: gpu.busy is not available: NVIDIA's driver does not report it for a GPU divided by MIG"
 
 
 @pytest.mark.parametrize("level", ["450", "550"])

@@ -26,10 +26,10 @@ def test_no_gpu(tmp_path):
 
 
 @pytest.mark.parametrize("scenario, options, status, why", [
-    ("[driver]\nlevel = 550\n", (), NO_GPU, "knows no GPU"),
+    ("[driver]\nlevel = 550\n", (), NO_GPU, "reports no GPU"),
     ("[gpu 0]\nname = some\n", ("--id=7",), NO_GPU, "no GPU here is 7"),
     ("[call nvmlInit*]\nerror = 9\n", (), NO_DRIVER, "kernel module is not loaded"),
-    ("[call nvmlInit*]\nerror = 12\n", (), NO_DRIVER, "lacks a library")])
+    ("[call nvmlInit*]\nerror = 12\n", (), NO_DRIVER, "a library that NVML needs is missing")])
 def test_json_says_why_it_has_no_device(tmp_path, scenario, options, status, why):
     """Once, and on stderr once, too."""
     done = run(Fake(tmp_path, scenario), "--json", *options, status=status)
@@ -39,8 +39,8 @@ def test_json_says_why_it_has_no_device(tmp_path, scenario, options, status, why
     assert done.stderr.count(why) == 1, done.stderr
 
 
-@pytest.mark.parametrize("code, why", [(9, "kernel module is not loaded"), (12, "lacks a library"), (18, "different versions"),
-                                       (6, "lacks a library"), (999, "does not start")])
+@pytest.mark.parametrize("code, why", [(9, "kernel module is not loaded"), (12, "a library that NVML needs is missing"), (18, "different versions"),
+                                       (6, "a library that NVML needs is missing"), (999, "cannot be initialised")])
 def test_a_driver_that_cannot_be_asked(tmp_path, code, why):
     said = run(Fake(tmp_path, f"[call nvmlInit*]\nerror = {code}\n"), status=NO_DRIVER).stderr
     assert why in said and "no GPU found" not in said
@@ -50,11 +50,11 @@ def test_a_library_that_is_named_and_cannot_be_loaded(cards, tmp_path):
     """It is asked in place of any other; which one it is, and why not, is said."""
     for library, why in (tmp_path / "none.so", "No such file"), (SCENARIOS / "hang.conf", "ELF"):
         said = run(cards(), status=NO_DRIVER, HIWATER_NVML=str(library)).stderr
-        assert f"HIWATER_NVML names no library that can be loaded: {library}" in said and why in said
+        assert f"the library that HIWATER_NVML names cannot be loaded: {library}" in said and why in said
 
 
 def test_a_driver_without_a_gpu(tmp_path):
-    assert "knows no GPU" in run(Fake(tmp_path, "[driver]\nlevel = 550\n"), status=NO_GPU).stderr
+    assert "reports no GPU" in run(Fake(tmp_path, "[driver]\nlevel = 550\n"), status=NO_GPU).stderr
 
 
 def test_a_driver_that_hangs(tmp_path):
@@ -64,7 +64,7 @@ def test_a_driver_that_hangs(tmp_path):
     shown = json.loads(run(Fake(tmp_path, "hang"), "--timeout=300ms", "--json", time=20, status=SILENT).stdout)
     jsonschema.validate(shown, SCHEMA)
     of_gpu, of_driver = (n["why"] for n in shown["notes"])
-    assert of_gpu == "GPU 1: its driver did not say who it is when it was asked" and "NVML has not answered" in of_driver
+    assert of_gpu == "GPU 1: its driver did not answer when asked for its identity" and "NVML has not answered" in of_driver
 
 
 def test_a_driver_that_is_slow_is_not_stuck(cards):
@@ -82,7 +82,7 @@ def test_a_driver_that_hangs_leaves_the_others(cards):
 
 
 def test_a_driver_that_crashes(cards):
-    assert "the helper was ended by signal" in run(cards(more="[call nvmlDeviceGetName]\ncrash = 1\n"), status=1).stderr
+    assert "the helper was killed by signal" in run(cards(more="[call nvmlDeviceGetName]\ncrash = 1\n"), status=1).stderr
 
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
@@ -137,7 +137,7 @@ def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, 
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex*"])
-@pytest.mark.parametrize("behind, unasked", [("2", "GPU 2 was not asked"), ("2-5", "GPUs 2 to 5 were not asked")])
+@pytest.mark.parametrize("behind, unasked", [("2", "GPU 2 was not queried"), ("2-5", "GPUs 2 to 5 were not queried")])
 def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, behind, unasked, what, status):
     """It has a row of its own, and the reason; those behind it were not asked, which is said."""
     fake = cards(more=f"[gpu {behind}]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
@@ -147,7 +147,7 @@ def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(ca
     assert well["uuid"].startswith("GPU-") and "H100" in well["name"] and well["memory"]["total_bytes"] > 0
     assert [d["processes"] for d in (well, ill)] == [None, None] and ill["memory"]["total_bytes"] is None
     why = [n["why"] for n in shown["notes"]]
-    assert f"GPU 1: its driver did not say who it is when it was asked; {unasked}" in why and len(why) == 2, why
+    assert f"GPU 1: its driver did not answer when asked for its identity; {unasked}" in why and len(why) == 2, why
     assert len(run(fake, "--query-gpu=index", "--format=csv,noheader", "--timeout=500ms", status=status).stdout.split()) == 2
 
 
@@ -175,7 +175,7 @@ def test_a_gpu_that_does_not_say_how_it_is_divided_has_said_who_it_is(tmp_path):
     shown = as_json(fake, "--timeout=500ms", status=SILENT)
     assert shown["devices"][0]["uuid"] and shown["devices"][0]["memory"]["total_bytes"] > 0
     why = [n["why"] for n in shown["notes"]]
-    assert "GPU 0: its driver did not say how it is divided when it was asked" in why, why
+    assert "GPU 0: its driver did not answer when asked for its MIG instances" in why, why
 
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
@@ -186,7 +186,7 @@ def test_lists_that_came_do_not_wait_for_the_next_one(cards, what, status):
     assert well["utilization"]["gpu"] == 0.92 and ill["utilization"]["gpu"] == 0.55
 
 
-@pytest.mark.parametrize("what, then", [("hang", "is not read any more"), ("crash", "will be read again soon")])
+@pytest.mark.parametrize("what, then", [("hang", "is no longer read"), ("crash", "will be retried soon")])
 def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
     """A driver that fails after good looks: no later look shows its figures as new ones."""
     fake = cards(more=f"[call nvmlDeviceGetTemperature*]\n{what} = 1\nfrom = 100\n")
@@ -235,7 +235,7 @@ def test_after_a_crash_it_is_asked_again(cards):
     env = {**os.environ, **fake.environment(time=f"file:{clock}", pid=os.getpid())}
     with subprocess.Popen([HIWATER, "gpus", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits", "-i", "1", "-lms", "20"],
                           env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as looking:
-        for at, lines in ((15, ["1, 4"]), (110, ["ended by signal", "will be read again soon", "1, [N/A]"]), (210, ["1, 4"]), (110, ["ended by signal"]), (310, ["could not read NVML"])):
+        for at, lines in ((15, ["1, 4"]), (110, ["killed by signal", "will be retried soon", "1, [N/A]"]), (210, ["1, 4"]), (110, ["killed by signal"]), (310, ["could not read NVML"])):
             clock.write_text(str(at))
             for line in lines:
                 await_line(line, looking.stdout)
@@ -255,7 +255,7 @@ def test_a_crash_is_noted_in_its_look_alone(cards):
             assert time.monotonic() < deadline
 
     with subprocess.Popen([HIWATER, "gpus", "--json", "-lms", "20"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:
-        for at, wanted in ((15, []), (110, ["the helper was ended by signal N"]), (110, ["NVML will be read again soon"]), (210, [])):
+        for at, wanted in ((15, []), (110, ["the helper was killed by signal N"]), (110, ["NVML will be retried soon"]), (210, [])):
             clock.write_text(str(at))
             await_notes(looking.stdout, *wanted)
         looking.terminate()
@@ -266,7 +266,7 @@ def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, optio
     """A script that sees no process would take the machine for free. Where no process is asked for, nothing is missing."""
     done = run(cards(more="[call nvmlDeviceGet*RunningProcesses*]\nerror = 4\n"), *options)
     assert len(done.stdout.splitlines()) == rows
-    words = "hiwater: warning: GPU {}: its compute processes cannot be listed: no permission (NVML's code 4)"
+    words = "hiwater: warning: GPU {}: its compute processes cannot be listed: no permission (NVML code 4)"
     told = done.stderr.splitlines()
     assert [line.partition("): ")[0] + ")" for line in told] == ([words.format(0), words.format(1)] if rows == 1 else []), told
     assert not run(cards(), *options).stderr
@@ -329,8 +329,8 @@ def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
 def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
     """As the table has it, where all figures are asked for."""
     fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n" + NO_GPM)
-    refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses figures, gpu.power first: no permission",
-                                                                         "1: what the driver says for gpu.busy cannot be so: it is left out"))
+    refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses some values, gpu.power first: no permission",
+                                                                         "1: the driver reports impossible values for gpu.busy; they are left out"))
     lines = run(fake, *options).stderr.splitlines()
     assert [line for line in lines if line.startswith(refused)] == lines[:1] * told and (nonsense in lines) == told and len(lines) == 2 * told, lines
     assert refused[18:] in " ".join(run(fake, COLUMNS="200").stdout.split())
@@ -343,9 +343,9 @@ def test_figures_that_a_driver_answers_without_are_named(cards):
     shown = as_json(cards(more=f"[gpu 1]\n{unknown}gpm 2 = nan\n[call nvmlGpmSampleGet]\ngpu = 0\nerror = 4\n"))
     assert shown["devices"][1]["power_w"]["now"] is None
     words = [n["why"] for n in shown["notes"]]
-    assert [w for w in words if "the driver answers without a figure for gpu.mem, " in w and "gpu.busy, gpu.power, gpu.temp" in w] == words[:1], words
-    assert [w for w in words if "GPU 1: GPM answers without a figure for " in w and "gpu.sm_active" in w] == words[2:], words
-    assert words[1].startswith("GPU 0: missing: GPM: no permission (NVML's code 4)") and len(words) == 3
+    assert [w for w in words if "the driver returns no value for gpu.mem, " in w and "gpu.busy, gpu.power, gpu.temp" in w] == words[:1], words
+    assert [w for w in words if "GPU 1: GPM returns no value for " in w and "gpu.sm_active" in w] == words[2:], words
+    assert words[1].startswith("GPU 0: not available from GPM: no permission (NVML code 4)") and len(words) == 3
 
 
 @pytest.mark.parametrize("level, refusal, used, reserved", [("580", "", 1, 7), ("580", "error = 3\n", 8, None), ("580", "error = 25\n", 8, None),
@@ -356,7 +356,7 @@ def test_what_the_driver_reserves_is_in_use_where_it_is_not_told_apart(cards, le
     shown = as_json(fake)
     memory = shown["devices"][1]["memory"]
     assert (memory["used_bytes"], memory["reserved_bytes"]) == (used << 30, reserved and reserved << 30)
-    words = "GPU 1: what is told as in use contains what the driver keeps to itself: it does not tell that apart"
+    words = "GPU 1: memory in use includes the driver's reserved memory, which this driver does not report separately"
     notes = [words] if refusal else []
     assert [n["why"] for n in shown["notes"] if n["about"] == "gpu.memory"] == notes
     assert (words in " ".join(run(fake, COLUMNS="200").stdout.split())) == bool(notes)
@@ -392,8 +392,8 @@ def test_every_lost_gpu_is_named(lost):
         assert "GPUs 0, 2 and 3 are lost\n" in run(lost, *options, status=LOST).stderr
     assert run(lost, "-L", "-i", "2,0", status=LOST).stderr.startswith("hiwater: GPUs 0 and 2 are lost\n")
     assert run(lost, "-L", "-i", "3.1", status=LOST).stderr == "hiwater: GPU 3.1 is lost\n"
-    why = ("hiwater: GPU 2 is lost\nhiwater: warning: GPU 2: lost: the GPU needs a reset: nvidia-smi --gpu-reset, or reboot (NVML's code 16): "
-           "what a job holds there is not known\n")
+    why = ("hiwater: GPU 2 is lost\nhiwater: warning: GPU 2: lost: the GPU needs a reset: nvidia-smi --gpu-reset, or reboot (NVML code 16); "
+           "the job's memory on it is unknown\n")
     for options in (["-L"], ["--csv"], ["--query-gpu=index"], ["--line={gpu}"], ["--csv=processes"]):
         assert run(lost, *options, "-i", "2", status=LOST).stderr == why
     assert run(lost, "-i", "2", status=LOST).stderr == "hiwater: GPU 2 is lost\n", "the table has a note"

@@ -68,7 +68,7 @@ static void a_card_without_its_driver_beside_another(void **state)
 	(void) state;
 	ask("0x10de\n", &told);
 	assert_true(told.available[M_GPU_MEM]);
-	assert_string_equal(told.why[M_GPU_SM_ACTIVE], "HIWATER_NVML names no library that can be loaded");
+	assert_string_equal(told.why[M_GPU_SM_ACTIVE], "the library that HIWATER_NVML names cannot be loaded");
 	assert_non_null(strstr(told.remedy[M_GPU_SM_ACTIVE], "unset HIWATER_NVML"));
 	assert_non_null(strstr(told.remedy[M_GPU_TEMP], "unset HIWATER_NVML"));
 	ask("0x8086\n", &told); /* nobody misses it */
@@ -98,8 +98,8 @@ static void a_source_whose_helper_ends_over_it(void **state)
 		const struct source_ops *ops;
 		const char *why;
 	} cases[] = {
-		{ &crashes, "the helper was ended by signal 11 in a call of X" },
-		{ &exits, "the helper ended with exit status 3 in a call of X" },
+		{ &crashes, "the helper was killed by signal 11 in a call of X" },
+		{ &exits, "the helper exited with status 3 in a call of X" },
 	};
 	const struct root root = { .live = true, .proc = -1, .sys = -1, .top = -1 };
 
@@ -111,7 +111,7 @@ static void a_source_whose_helper_ends_over_it(void **state)
 		assert_int_equal(gpu_probe(x, &(struct source_env) { .root = &root }, 100000000, take_told, NULL, &told), 0);
 		assert_false(told.available[M_GPU_MEM]);
 		assert_string_equal(told.why[M_GPU_MEM], cases[i].why);
-		assert_non_null(strstr(told.remedy[M_GPU_MEM], "kernel's log"));
+		assert_non_null(strstr(told.remedy[M_GPU_MEM], "kernel log"));
 	}
 }
 

@@ -299,13 +299,13 @@ static void the_schedule_says_what_gives_way_and_why(void **state)
 	(void) state; /* 0.2 % of a core less 0.022 % leaves 1.78 ms a second */
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 	assert_in_range(p.of[LISTS].lasting_ns, 20 * SECOND, 20500 * MS);
-	assert_string_equal(p.of[LISTS].why, "all readings together may take 0.2 % of a core, and lists have what the others leave");
+	assert_string_equal(p.of[LISTS].why, "all reads together may use 0.2 % of a core; lists of processes use the remainder");
 	p = schedule_of(12 * US, 50 * US, 10 * US, 40 * MS);
 	assert_int_equal(p.of[LISTS].lasting_ns, 2 * SECOND);
-	assert_string_equal(p.of[LISTS].why, "a list may hold the driver's locks, and the job, for 2 % of the time");
+	assert_string_equal(p.of[LISTS].why, "lists of processes may lock the driver, and delay the job, for 2 % of the time");
 	p = schedule_of(12 * US, 5 * MS, 10 * US, 10 * US);
 	assert_true(p.of[OTHERS].lasting_ns > 5 * SECOND);
-	assert_string_equal(p.of[OTHERS].why, "all readings together may take 0.2 % of a core");
+	assert_string_equal(p.of[OTHERS].why, "all reads together may use 0.2 % of a core");
 	assert_int_equal(p.of[MEMORY].lasting_ns, 100 * MS);
 }
 
@@ -332,7 +332,7 @@ static void the_schedule_is_of_all_sources(void **state)
 	gpu_schedule(tried, 2, 100 * MS, take_each, &next);
 	assert_ptr_equal(next, reported + 2 * GROUPS);
 	assert_in_range(reported[MEMORY].lasting_ns, 150 * MS, 170 * MS); /* 0.12 % of what is 0.075 % */
-	assert_string_equal(reported[MEMORY].why, "all readings together may take 0.2 % of a core");
+	assert_string_equal(reported[MEMORY].why, "all reads together may use 0.2 % of a core");
 	assert_int_equal(reported[OTHERS].cost.n, 0);
 }
 

@@ -22,7 +22,7 @@ static const struct source_group groups[] = {
 	/* Means over a second each, made by the engine. */
 	{ .name = "profiling", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1 },
 	/* Is it there (again), does somebody profile now? */
-	{ .name = "engine", .holds = "whether it is there, and who profiles", .period_ns = 10000000000, .rank = 1 },
+	{ .name = "engine", .holds = "whether the engine runs, and which clients profile", .period_ns = 10000000000, .rank = 1 },
 };
 
 static const uint64_t first_ns = 5000000000; /* so long after a watch has begun, an empty value is no news */
@@ -99,7 +99,7 @@ static void name_profiler(const struct source *s, char *ret, size_t size)
 
 	*ret = '\0';
 	if (find_by_name(s->env->root, profilers, &pid, 1, NULL) > 0 && process_owner(s->env->root, pid, name, &uid) == 0)
-		(void) snprintf(ret, size, " (%s, process %d, may have them)", name, (int) pid);
+		(void) snprintf(ret, size, " (possibly %s, process %d)", name, (int) pid);
 }
 
 static bool is_passing(enum dcgm_why why)
@@ -120,7 +120,7 @@ static void note_standing(struct source *s, struct dcgm_gpu *g, struct framebuf 
 	if (g->why == DCGM_TAKEN)
 		name_profiler(s, who, sizeof(who));
 	if (g->why == DCGM_FINE)
-		(void) snprintf(text, sizeof(text), "DCGM tells it again");
+		(void) snprintf(text, sizeof(text), "DCGM reports it again");
 	else
 		(void) snprintf(text, sizeof(text), "%s%s%s%s", reason->why, who, *reason->remedy ? ": " : "", reason->remedy);
 	g->noted = g->why;
@@ -134,7 +134,7 @@ static void note_origin(struct source *s, struct framebuf *out)
 	if (s->said)
 		return;
 	s->said = true;
-	(void) snprintf(text, sizeof(text), "told by DCGM's host engine at %s, as are the other shares of time of the SMs", s->dcgm.address);
+	(void) snprintf(text, sizeof(text), "reported by the DCGM host engine at %s, as are the other shares of SM time", s->dcgm.address);
 	note(s, NULL, out, text);
 }
 
@@ -317,7 +317,7 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 {
 	/* A captured machine has no engine. */
 	if (!env->root->live)
-		return err_set(err, -ENODEV, "DCGM tells of this machine only, not of a captured one");
+		return err_set(err, -ENODEV, "DCGM can read this machine only, not a captured one");
 	struct source *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -328,9 +328,9 @@ static int dcgm_open(const struct source_env *env, struct source **ret, struct e
 	int r = dcgm_load(env, &s->dcgm, err), code = r == 0 ? dcgm_engine_meet(s) : DCGM_OK;
 
 	if (r == 0 && code != DCGM_OK)
-		r = err_set(err, -EIO, "the DCGM host engine does not tell its GPUs (DCGM's code %d)", code);
+		r = err_set(err, -EIO, "the DCGM host engine does not list its GPUs (DCGM code %d)", code);
 	else if (r == 0 && s->n_gpus == 0)
-		r = err_set(err, -ENODEV, "the DCGM host engine has no GPU that NVML does not tell as much of");
+		r = err_set(err, -ENODEV, "NVML reports as much as the DCGM host engine for each of its GPUs");
 	if (r < 0) {
 		dcgm_close(s);
 		return r;
@@ -387,7 +387,7 @@ static void dcgm_probe(const struct source_env *env, source_prober *tell, void *
 		source_try(&source_dcgm, env, s, &out);
 	}
 	for (int i = 0; i < DCGM_ROWS; i++) {
-		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM's host engine, means of a second", err.text, "" };
+		struct source_probe probe = { dcgm_rows[i].metric, false, "DCGM host engine, one-second means", err.text, "" };
 
 		probe.available = s && any(s, i);
 		if (s && !probe.available) {

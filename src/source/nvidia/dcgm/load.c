@@ -90,7 +90,7 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 
 	dcgm->handle = 0;
 	if (!address)
-		return err_set(err, -ENODEV, "no DCGM host engine runs here: nv-hostengine, of NVIDIA's DCGM");
+		return err_set(err, -ENODEV, "no DCGM host engine (nv-hostengine) is running");
 	how.is_unix = address[0] == '/';
 	code = DCGM_CALL(dcgm, connect, address, &how, &dcgm->handle);
 	(void) snprintf(dcgm->address, sizeof(dcgm->address), "%s", address);
@@ -98,10 +98,10 @@ int dcgm_connect_again(struct dcgm *dcgm, struct err *err)
 		return 0;
 	dcgm->handle = 0;
 	if (code == DCGM_VER_MISMATCH)
-		return err_set(err, -ELIBBAD, "libdcgm and the DCGM host engine at %s are of different versions", address);
+		return err_set(err, -ELIBBAD, "libdcgm and the DCGM host engine at %s have different versions", address);
 	if (code == DCGM_CONNECTION_NOT_VALID)
 		return err_set(err, -ENODEV, "no DCGM host engine answers at %s", address);
-	return err_set(err, -EIO, "the DCGM host engine at %s does not take a connection (DCGM's code %d)", address, code);
+	return err_set(err, -EIO, "the DCGM host engine at %s refuses the connection (DCGM code %d)", address, code);
 }
 
 const char *dcgm_call_name(unsigned call)
@@ -122,7 +122,7 @@ int dcgm_load(const struct source_env *env, struct dcgm *ret, struct err *err)
 	find_symbols(&dcgm);
 	r = DCGM_CALL(&dcgm, init);
 	if (r != DCGM_OK)
-		return err_set(err, -EIO, "libdcgm does not start (DCGM's code %d)", r);
+		return err_set(err, -EIO, "libdcgm cannot be initialised (DCGM code %d)", r);
 	r = dcgm_connect_again(&dcgm, err);
 	if (r == 0)
 		*ret = dcgm;

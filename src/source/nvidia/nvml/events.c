@@ -78,7 +78,7 @@ static void take(struct source *s, const struct nvml_event *e, struct framebuf *
 		xid_text(e->data, text, sizeof(text));
 		nvml_note(s, d, out, "gpu.xid", CAUSE_NONE, text);
 	} else if (e->type == NVML_EVENT_UNAVAILABLE) {
-		nvml_note(s, d, out, "gpu", CAUSE_NONE, "the driver says that it is unavailable");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "the driver reports that it is unavailable");
 	}
 }
 

@@ -145,9 +145,9 @@ static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct 
 	if (d->gpm.noted || !(was_had || is_refusal || meant->code == NVML_UNKNOWN))
 		return;
 	d->gpm.noted = true;
-	(void) snprintf(text, sizeof(text), "missing%s: GPM: %s (NVML's code %d)%s%s", was_had || !is_refusal ? " from then on" : "", meant->why,
-		code, is_refusal ? ": " : meant->meaning == NVML_ABSENT ? ""
-									: "; it is asked again",
+	(void) snprintf(text, sizeof(text), "%s available from GPM: %s (NVML code %d)%s%s", was_had ? "no longer" : "not", meant->why,
+		code, is_refusal ? "; " : meant->meaning == NVML_ABSENT ? ""
+									: "; hiwater retries",
 		is_refusal ? meant->remedy : "");
 	nvml_note(s, d, out, "gpu.sm_active", CAUSE_NONE, text);
 }
@@ -156,7 +156,7 @@ static void note_missing(struct source *s, struct nvml_gpu *d, int code, struct 
 static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 {
 	struct buf names = BUF_INIT(256);
-	char text[288];
+	char text[320];
 
 	for (int i = 0; i < NVML_GPM_METRICS; i++) {
 		const enum metric metric = list[i].metric;
@@ -166,7 +166,7 @@ static void note_refused(struct source *s, struct nvml_gpu *d, struct framebuf *
 		d->refused_noted[metric] = d->refused[metric];
 		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[metric].name);
 	}
-	(void) snprintf(text, sizeof(text), "what GPM says for %s cannot be so: it is left out", names.data);
+	(void) snprintf(text, sizeof(text), "GPM reports impossible values for %s; they are left out", names.data);
 	if (names.len)
 		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 	buf_done(&names);

@@ -52,8 +52,8 @@ void nvml_gpus_free(struct source *s)
 }
 
 /* What a driver that hangs has left open. */
-static const char who[] = "its driver did not say who it is when it was asked";
-static const char parts[] = "its driver did not say how it is divided when it was asked";
+static const char who[] = "its driver did not answer when asked for its identity";
+static const char parts[] = "its driver did not answer when asked for its MIG instances";
 
 /* ---- finding -------------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static const char *who_of(unsigned i, unsigned n, char text[160])
 {
 	if (i + 1 == n)
 		return who;
-	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not asked" : "%s; GPU %u was not asked", who, i + 1, n - 1);
+	(void) snprintf(text, 160, i + 2 < n ? "%s; GPUs %u to %u were not queried" : "%s; GPU %u was not queried", who, i + 1, n - 1);
 	return text;
 }
 
@@ -169,13 +169,13 @@ int nvml_gpus_find(struct source *s, struct err *err)
 		int code = NVML_CALL(&s->nvml, count, &n);
 
 		if (code != NVML_SUCCESS)
-			return err_set(err, -EIO, "NVML does not count the GPUs: %s (its code %d)", nvml_code(code)->why, code);
+			return err_set(err, -EIO, "NVML cannot count the GPUs: %s (NVML code %d)", nvml_code(code)->why, code);
 		r = find_by_index(s, n < NVML_MAX_DEVICES ? n : NVML_MAX_DEVICES);
 	}
 	if (r < 0)
 		return err_set(err, r, "NVML: out of memory");
 	if (s->n_gpus == 0)
-		return err_set(err, -ENODEV, "NVIDIA's driver is loaded and knows no GPU: in a container, NVIDIA_VISIBLE_DEVICES says which it gets");
+		return err_set(err, -ENODEV, "NVIDIA's driver is loaded but reports no GPU; in a container, NVIDIA_VISIBLE_DEVICES selects its GPUs");
 	for (size_t i = 0, found = s->n_gpus; i < found; i++) {
 		if (s->gpus[i]->state != NVML_AWAKE)
 			continue;
@@ -214,9 +214,9 @@ static void note_state(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	char text[192];
 
 	if (d->state == NVML_ASLEEP)
-		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down, and it is not woken");
+		(void) snprintf(text, sizeof(text), "asleep: the kernel has powered it down; hiwater does not wake it");
 	else
-		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML's code %d): what a job holds there is not known", d->state == NVML_CLOSED ? "closed" : "lost",
+		(void) snprintf(text, sizeof(text), "%s: %s%s%s (NVML code %d); the job's memory on it is unknown", d->state == NVML_CLOSED ? "closed" : "lost",
 			code->why, *code->remedy ? ": " : "", code->remedy, d->lost_code);
 	nvml_note(s, d, out, "gpu", CAUSE_DEVICE, text);
 	d->state_noted = true;

@@ -214,7 +214,7 @@ static void tell_birth(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 	d->id = ++s->last_id;
 	put_birth(s, d, out);
 	if (d->is_double)
-		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU: it is known by its place");
+		nvml_note(s, d, out, "gpu", CAUSE_NONE, "it has the UUID of another GPU; its PCI address identifies it");
 	if (d->state != NVML_AWAKE) /* whoever is on it cannot be asked for */
 		nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 }

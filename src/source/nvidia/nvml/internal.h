@@ -256,7 +256,7 @@ extern const size_t nvml_n_rows;
 /* The row that gives metric; NULL. */
 const struct nvml_row *nvml_row_of(enum metric metric);
 
-#define NVML_WITHHELD "NVIDIA's driver does not tell it of a GPU that is divided by MIG"
+#define NVML_WITHHELD "NVIDIA's driver does not report it for a GPU divided by MIG"
 
 /* NVML documents it as not supported of a GPU that is divided by MIG. */
 bool nvml_is_withheld(const struct nvml_gpu *d, enum metric metric, int code);

@@ -67,7 +67,7 @@ static int no_library(const struct root *root, struct err *err)
 	const char *name = getenv("HIWATER_NVML"), *why = dlerror();
 
 	if (name && *name)
-		return err_set(err, -EINVAL, "HIWATER_NVML names no library that can be loaded: %s", why ? why : name);
+		return err_set(err, -EINVAL, "the library that HIWATER_NVML names cannot be loaded: %s", why ? why : name);
 	if (has_driver(root))
 		return err_set(err, -ENOENT, "NVIDIA's driver is loaded, but libnvidia-ml.so.1 was not found: in a container, "
 					     "NVIDIA_DRIVER_CAPABILITIES must contain utility");
@@ -79,12 +79,12 @@ static const struct {
 	int code, error;
 	const char *text;
 } init_texts[] = {
-	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded: modprobe nvidia, or no NVIDIA GPU" },
-	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module are of different versions: the driver was upgraded; reboot or reload the module" },
-	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
-	{ NVML_NOT_FOUND, -ELIBACC, "NVML lacks a library that it needs: a container without the driver's companion libraries" },
-	{ NVML_NO_PERMISSION, -EPERM, "no permission to talk to NVIDIA's driver: who may open the device nodes nvidiactl and nvidia0 can" },
-	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML" },
+	{ NVML_DRIVER_NOT_LOADED, -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded: run modprobe nvidia if the machine has an NVIDIA GPU" },
+	{ NVML_LIB_RM_VERSION_MISMATCH, -ELIBBAD, "NVIDIA's library and kernel module have different versions: the driver was upgraded; reboot or reload the module" },
+	{ NVML_LIBRARY_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NOT_FOUND, -ELIBACC, "a library that NVML needs is missing: a container without the driver's companion libraries" },
+	{ NVML_NO_PERMISSION, -EPERM, "no permission to use NVIDIA's driver: open access to the device nodes nvidiactl and nvidia0 is needed" },
+	{ NVML_FUNCTION_NOT_FOUND, -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML" },
 };
 
 static int init_failed(int code, struct err *err)
@@ -93,7 +93,7 @@ static int init_failed(int code, struct err *err)
 		if (init_texts[i].code == code)
 			return err_set(err, init_texts[i].error, "%s", init_texts[i].text);
 	}
-	return err_set(err, -EIO, "NVML does not start: %s (its code %d)", nvml_code(code)->why, code);
+	return err_set(err, -EIO, "NVML cannot be initialised: %s (NVML code %d)", nvml_code(code)->why, code);
 }
 
 const char *nvml_call_name(unsigned call)

@@ -26,7 +26,7 @@ static const struct source_group groups[NVML_GROUPS] = {
 	[NVML_GROUP_STATE] = { .name = "state", .holds = "free memory, temperatures, clocks, throttling, PCIe, NVLink, encoders", .period_ns = 1000000000, .rank = 1 },
 	/* Milliseconds a device, under locks that the measured program waits for: no faster, but while device memory is
 	 * moving, and then the lists of those devices alone; slower where they are dear and nothing moves (turns.c). */
-	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "who is on the GPUs, and with how much", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
+	[NVML_GROUP_PROCESSES] = { .name = "processes", .holds = "the processes on each GPU, and their memory", .period_ns = 1000000000, .moving_ns = 250000000, .rest_ns = 5000000000, .lists = true, .marks = true },
 	/* The mean between two samples: a longer period loses no time, only the shape within a second. */
 	[NVML_GROUP_GPM] = { .name = "gpm", .holds = "SM activity and occupancy, pipes, DRAM", .period_ns = 1000000000, .rank = 1, .pairs = true },
 	/* The fan takes 137 us; ECC and limits seldom move; MIG instances, sleeping and lost devices. */
@@ -73,7 +73,7 @@ static int nvml_open(const struct source_env *env, struct source **ret, struct e
 {
 	/* A captured machine has no driver; one that is named stands for it. */
 	if (!env->root->live && !getenv("HIWATER_NVML"))
-		return err_set(err, -ENODEV, "NVML tells of this machine only, not of a captured one");
+		return err_set(err, -ENODEV, "NVML can read this machine only, not a captured one");
 	struct source *s = calloc(1, sizeof(*s));
 
 	if (!s)

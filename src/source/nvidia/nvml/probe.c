@@ -16,14 +16,14 @@ static const struct {
 	const char *why, *remedy;
 } open_texts[] = {
 	{ -ENOENT, "libnvidia-ml.so.1 was not found", "install NVIDIA's driver; in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility" },
-	{ -EINVAL, "HIWATER_NVML names no library that can be loaded", "unset HIWATER_NVML, or let it name NVIDIA's libnvidia-ml.so.1" },
-	{ -ELIBACC, "NVML lacks a library that it needs", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; else install all of NVIDIA's driver" },
-	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is no NVML", "install NVIDIA's driver" },
-	{ -ENXIO, "libnvidia-ml is here, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
-	{ -ENODEV, "NVIDIA's driver is loaded and knows no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
-	{ -ELIBBAD, "NVIDIA's library and kernel module are of different versions", "reboot, or reload the kernel module" },
-	{ -EPERM, "no permission to talk to NVIDIA's driver", "the device nodes nvidiactl and nvidia0 must be yours to open" },
-	{ 0, "NVML does not start", "" },
+	{ -EINVAL, "the library that HIWATER_NVML names cannot be loaded", "unset HIWATER_NVML, or set it to the path of NVIDIA's libnvidia-ml.so.1" },
+	{ -ELIBACC, "a library that NVML needs is missing", "in a container, NVIDIA_DRIVER_CAPABILITIES must contain utility; otherwise install all of NVIDIA's driver" },
+	{ -ENOEXEC, "this libnvidia-ml has no nvmlInit: it is not NVML", "install NVIDIA's driver" },
+	{ -ENXIO, "libnvidia-ml is installed, but NVIDIA's kernel module is not loaded", "modprobe nvidia" },
+	{ -ENODEV, "NVIDIA's driver is loaded but reports no GPU", "in a container, NVIDIA_VISIBLE_DEVICES must name a GPU" },
+	{ -ELIBBAD, "NVIDIA's library and kernel module have different versions", "reboot, or reload the kernel module" },
+	{ -EPERM, "no permission to use NVIDIA's driver", "get access to the device nodes nvidiactl and nvidia0" },
+	{ 0, "NVML cannot be initialised", "" },
 };
 
 static void explain_open(int error, struct source_probe *ret)
@@ -52,11 +52,11 @@ static const struct {
 	int code;
 	const char *why, *remedy;
 } own_texts[] = {
-	{ ASLEEP, "the GPU is asleep", "it is looked at when something wakes it" },
-	{ IN_WSL, "WSL's driver does not tell of processes", "" },
-	{ DIVIDED, "the GPU is divided by MIG: its instances are asked", "" },
+	{ ASLEEP, "the GPU is asleep", "hiwater reads it once another program wakes it" },
+	{ IN_WSL, "WSL's driver does not report processes", "" },
+	{ DIVIDED, "the GPU is divided by MIG: its instances are read instead", "" },
 	{ ACCOUNTING_OFF, "the driver's accounting is off", "sudo nvidia-smi --accounting-mode=1, before the job" },
-	{ UNTOLD, "the driver answers without a figure", "" },
+	{ UNTOLD, "the driver returns no value", "" },
 	{ WITHHELD, NVML_WITHHELD, "" },
 };
 
@@ -71,7 +71,7 @@ static void explain(enum metric metric, int code, struct source_probe *ret)
 		}
 	}
 	if (nvml_code(code)->meaning == NVML_ABSENT && nvml_gpm_knows(metric) && !nvml_row_of(metric))
-		ret->remedy = "Hopper and newer have it; of older data-center cards a DCGM host engine tells it (nv-hostengine)";
+		ret->remedy = "Hopper and newer support it; on older data-center cards, run a DCGM host engine (nv-hostengine)";
 }
 
 /* How a metric stands on d: NVML_SUCCESS if it can be had, else why not. */

@@ -267,7 +267,7 @@ static void note_lists(struct source *s, struct nvml_gpu *d, struct framebuf *ou
 		if (d->list_noted[which] || !nvml_list_lacks(p, (enum nvml_list) which))
 			continue;
 		name_lists(d, which, names, sizeof(names));
-		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML's code %d): what they hold is not among what a job holds",
+		(void) snprintf(text, sizeof(text), "its %s processes cannot be listed: %s (NVML code %d); their memory is missing from the job's",
 			names, code->why, p->code[which]);
 		nvml_note(s, d, out, "gpu.memory", CAUSE_DEVICE, text);
 	}
@@ -310,9 +310,9 @@ static void tell_all(struct source *s, struct nvml_gpu *d, struct framebuf *out)
 	for (size_t i = 0; i < p->n; i++) {
 		tell_memory(&p->list[i], out);
 		if (p->list[i].absurd)
-			note_silence(s, d, "the driver says of some of its processes that they hold more than there is: it is left out", out);
+			note_silence(s, d, "the driver reports more memory for some of its processes than the GPU has; these values are left out", out);
 		else if (!p->list[i].bytes.known)
-			note_silence(s, d, "the driver does not tell how much some of its processes hold: that is in nobody's figure", out);
+			note_silence(s, d, "the driver does not report how much memory some of its processes use; it is counted for no process", out);
 	}
 	if (d->unified)
 		tell_sum(d, out);
@@ -442,7 +442,7 @@ void nvml_processes_read(struct source *s, struct framebuf *out)
 		if (d->state != NVML_AWAKE)
 			continue;
 		if (s->is_wsl)
-			note_silence(s, d, "WSL's driver does not tell of processes: what a job holds there is not known", out);
+			note_silence(s, d, "WSL's driver does not report processes; the job's memory on this GPU is unknown", out);
 		if (s->is_wsl || d->mig)
 			nvml_tell_value(d, out, M_GPU_PROCESSES, UNKNOWN);
 		else if (d->processes.listed_ns != s->now_ns)

@@ -104,7 +104,7 @@ static void note_odd(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	if (nvml_code(t->code)->code != NVML_UNKNOWN || notes_of(d, row)->odd)
 		return;
 	notes_of(d, row)->odd = true;
-	(void) snprintf(text, sizeof(text), "the driver answers with error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
+	(void) snprintf(text, sizeof(text), "the driver returns error %d for gpu.%s", t->code, metrics[row->metrics[0]].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -118,13 +118,13 @@ static void note_refused(struct source *s, struct nvml_gpu *d, enum metric metri
 	static const struct {
 		const char *of, *instead;
 	} words[NVML_REFUSED] = {
-		[NVML_REFUSED_FIGURE] = { "what the driver says for gpu.", "it is left out" },
-		[NVML_REFUSED_SAMPLES] = { "what the driver has sampled of gpu.", "the value of the moment stands for it" },
-		[NVML_REFUSED_ROW] = { "what the driver says for a process's ", "such samples of processes are left out" },
+		[NVML_REFUSED_FIGURE] = { "the driver reports impossible values for gpu.", "they are left out" },
+		[NVML_REFUSED_SAMPLES] = { "the driver's samples have impossible values of gpu.", "the current value is used instead" },
+		[NVML_REFUSED_ROW] = { "the driver reports impossible values for a process's ", "such samples of processes are left out" },
 	};
 	char text[160];
 
-	(void) snprintf(text, sizeof(text), "%s%s cannot be so: %s", words[kind].of, metrics[metric].name, words[kind].instead);
+	(void) snprintf(text, sizeof(text), "%s%s; %s", words[kind].of, metrics[metric].name, words[kind].instead);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -157,7 +157,7 @@ void nvml_note_bare(struct source *s, struct nvml_gpu *d, const char *who, struc
 		d->bare_noted[m] = true;
 		(void) buf_printf(&names, "%sgpu.%s", names.len ? ", " : "", metrics[m].name);
 	}
-	(void) snprintf(text, sizeof(text), "%s answers without a figure for %s", who, names.data);
+	(void) snprintf(text, sizeof(text), "%s returns no value for %s", who, names.data);
 	if (names.len)
 		nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 	buf_done(&names);
@@ -183,10 +183,10 @@ static void note_ceased(struct source *s, struct nvml_gpu *d, const struct nvml_
 		return;
 	notes_of(d, row)->ceased = true;
 	if (meaning == NVML_FINE)
-		(void) snprintf(why, sizeof(why), "the driver says that it is not available any more");
+		(void) snprintf(why, sizeof(why), "the driver reports that it is no longer available");
 	else
-		(void) snprintf(why, sizeof(why), "%s (NVML's code %d)", code->why, t->code);
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing from then on: %s", metrics[row->metrics[0]].name, why);
+		(void) snprintf(why, sizeof(why), "%s (NVML code %d)", code->why, t->code);
+	(void) snprintf(text, sizeof(text), "gpu.%s became unavailable: %s", metrics[row->metrics[0]].name, why);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -198,7 +198,7 @@ static void note_divided(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (notes_of(d, row)->divided || row->metrics[0] != M_GPU_BUSY)
 		return;
 	notes_of(d, row)->divided = true;
-	(void) snprintf(text, sizeof(text), "gpu.%s is missing: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
+	(void) snprintf(text, sizeof(text), "gpu.%s is not available: " NVML_WITHHELD, metrics[M_GPU_BUSY].name);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }
 
@@ -211,7 +211,7 @@ static void note_refusal(struct source *s, struct nvml_gpu *d, const struct nvml
 	if (code->meaning != NVML_FORBIDDEN || d->refusal_noted)
 		return;
 	d->refusal_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver refuses figures, gpu.%s first: %s (NVML's code %d): %s", metrics[row->metrics[0]].name,
+	(void) snprintf(text, sizeof(text), "the driver refuses some values, gpu.%s first: %s (NVML code %d); %s", metrics[row->metrics[0]].name,
 		code->why, t->code, code->remedy);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }

@@ -343,22 +343,22 @@ const struct nvml_row nvml_rows[] = {
 	{ ANY(MEMORY, M_GPU_MEM), ANYTHING,
 		{ { read_memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL },
 			{ read_memory_early, "nvmlDeviceGetMemoryInfo", NULL },
-			{ read_memory, "nvmlDeviceGetMemoryInfo, with what the driver keeps to itself",
-				"gpu.memory: what is told as in use contains what the driver keeps to itself: it does not tell that apart" },
-			{ read_memory_unified, "the host's memory: what the visible processes hold, added up",
-				"gpu.memory: its memory is the host's and the driver tells no device figure; the sum over the visible processes stands in" } } },
+			{ read_memory, "nvmlDeviceGetMemoryInfo, including the driver's reserved memory",
+				"gpu.memory: memory in use includes the driver's reserved memory, which this driver does not report separately" },
+			{ read_memory_unified, "the host's memory: the sum over the visible processes",
+				"gpu.memory: its memory is the host's and the driver reports no device total; the sum over the visible processes is used instead" } } },
 	{ ANY(STATE, M_GPU_MEM_FREE, M_GPU_MEM_RESERVED), ANYTHING,
-		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; before driver 510 nothing is told as reserved", NULL } } },
+		{ { take_memory_rest, "nvmlDeviceGetMemoryInfo_v2; drivers before 510 report no reserved memory", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_BUSY, M_GPU_MEM_BUSY), ALL_TIME, { { read_utilization, "nvmlDeviceGetUtilizationRates, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_POWER), GPU_POWER_MOST, { { read_power, "nvmlDeviceGetPowerUsage, nvmlDeviceGetSamples", NULL } } },
 	{ GPU(ACTIVITY, M_GPU_ENERGY), ANYTHING,
 		{ { read_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL },
-			{ nvml_power_instead, "power integrated over time: the counter stands still",
-				"gpu.energy: its energy counter stands still while power is drawn: power is integrated over time" },
-			{ nvml_power_onwards, "power integrated over time: the counter ended",
-				"gpu.energy: its energy counter ended: from there power is integrated over time" },
+			{ nvml_power_instead, "power integrated over time: the energy counter does not advance",
+				"gpu.energy: its energy counter does not advance while power is drawn; power is integrated over time instead" },
+			{ nvml_power_onwards, "power integrated over time: the energy counter became unavailable",
+				"gpu.energy: its energy counter became unavailable; power is integrated over time instead" },
 			{ nvml_power_integral, "power integrated over time",
-				"gpu.energy: no energy counter: power is integrated over time" } } },
+				"gpu.energy: no energy counter; power is integrated over time instead" } } },
 	{ GPU(STATE, M_GPU_TEMP), GPU_TEMP_MOST,
 		{ { read_temperature_v, "nvmlDeviceGetTemperatureV", NULL }, { read_temperature, "nvmlDeviceGetTemperature", NULL } } },
 	{ GPU(STATE, M_GPU_TEMP_MEM), GPU_TEMP_MOST, { { read_temperature_memory, "NVML field 82", NULL } } },
@@ -388,7 +388,7 @@ const struct nvml_row nvml_rows[] = {
 };
 
 const size_t nvml_n_rows = sizeof(nvml_rows) / sizeof(nvml_rows[0]);
-static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu holds a try a row");
+static_assert(sizeof(nvml_rows) / sizeof(nvml_rows[0]) <= NVML_MAX_ROWS, "struct nvml_gpu has one try per row");
 
 const struct nvml_row *nvml_row_of(enum metric metric)
 {

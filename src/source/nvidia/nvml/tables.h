@@ -16,7 +16,7 @@ enum nvml_meaning {
 	NVML_FINE,
 	NVML_ABSENT,    /* not here: the next way, else not asked again in this run (of this device) */
 	NVML_FORBIDDEN, /* likewise, for lack of permission */
-	NVML_NOT_NOW,   /* no data at this moment: asked again */
+	NVML_NOT_NOW,   /* no data at the moment: asked again */
 	NVML_GROW,      /* the buffer is too small */
 	NVML_LOST,      /* the GPU is gone or needs a reset: asked again rarely */
 	NVML_STALE,     /* the handle is no more: a MIG reconfiguration, a driver that was reloaded */

@@ -187,7 +187,7 @@ static void note_error(struct source *s, struct nvml_gpu *d, enum nvml_meaning m
 	if (d->use_noted || !(meaning == NVML_FORBIDDEN || meaning == NVML_GROW || code->code == NVML_UNKNOWN))
 		return;
 	d->use_noted = true;
-	(void) snprintf(text, sizeof(text), "the driver does not say which processes had the SMs and other engines: %s (NVML's code %d)", code->why,
+	(void) snprintf(text, sizeof(text), "the driver does not report which processes used the SMs and other engines: %s (NVML code %d)", code->why,
 		d->processes.use_code);
 	nvml_note(s, d, out, "gpu", CAUSE_NONE, text);
 }

@@ -93,7 +93,7 @@ CHILD_TEST(activity_by_an_engine_that_profiles)
 	check_value(&rig.out, M_GPU_FP32_ACTIVE, 1, PPM(0.07));
 	check_value(&rig.out, M_GPU_FP64_ACTIVE, 1, 0); /* read, and nothing */
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, PPM(0.4));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "DCGM's host engine at 127.0.0.1"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "reported by the DCGM host engine at 127.0.0.1"));
 	dcgm_read(&rig, 2.6, PROFILING);
 	assert_int_equal(rig.out.n_readings, 0); /* nothing new: nobody repeats it */
 	dcgm_read(&rig, 4.5, PROFILING);
@@ -122,7 +122,7 @@ CHILD_TEST(counters_that_a_profiler_takes)
 	assert_int_equal(rig.out.n_events, 0);
 	dcgm_read(&rig, 33.5, PROFILING);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, PPM(0.4));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: DCGM tells it again"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 1: DCGM reports it again"));
 	dcgm_done(&rig);
 }
 
@@ -140,7 +140,7 @@ CHILD_TEST(nothing_is_taken_that_nobody_has)
 	dcgm_read(&rig, 3, PROFILING | ENGINE);
 	assert_int_equal(rig_calls(&rig, "dcgmWatchFields", "-"), 1);
 	assert_int_equal(rig.out.n_readings, 0);
-	assert_true(has_note(&rig.out, "gpu.sm_active", "keeps no profiling counters"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "uses profiling counters"));
 	assert_int_equal(rig_calls(&rig, "Embedded", "-"), 0);
 	assert_int_equal(rig_calls(&rig, "Pause", "-"), 0);
 	dcgm_done(&rig);
@@ -191,14 +191,14 @@ CHILD_TEST(an_engine_that_ends_and_is_back)
 	dcgm_read(&rig, 6, PROFILING);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
 	assert_non_null(find_reading(&rig.out, M_GPU_SM_ACTIVE, 1));
-	assert_true(has_note(&rig.out, "gpu.sm_active", "does not answer any more"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "no longer answers"));
 	dcgm_read(&rig, 10, PROFILING | ENGINE);
 	assert_int_equal(rig.out.n_readings + rig.out.n_events, 0);
 	dcgm_read(&rig, 21, PROFILING | ENGINE);
 	dcgm_read(&rig, 24.5, PROFILING);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, PPM(0.58));
 	assert_int_equal(rig.out.n_births, 0); /* the same device */
-	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: DCGM tells it again"));
+	assert_true(has_note(&rig.out, "gpu.sm_active", "GPU 0: DCGM reports it again"));
 	dcgm_done(&rig);
 }
 
@@ -247,7 +247,7 @@ CHILD_TEST(a_watch_that_is_refused)
 	const struct {
 		int code;
 		const char *why;
-	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" }, { 29, "may not profile" }, { 36, "no profiling counters" } };
+	} refusals[] = { { 33, "lacks its profiling module" }, { 34, "a profiler has the counters" }, { 29, "no permission to profile" }, { 36, "no profiling counters" } };
 	const int which = (int) (intptr_t) *state;
 	char text[128];
 
@@ -271,7 +271,7 @@ CHILD_TEST(hopper_and_later_are_left_to_nvml)
 	(void) snprintf(path, sizeof(path), "%s/scenario", rig.tree.path);
 	assert_int_equal(setenv("HIWATER_FAKE_NVML", path, 1), 0);
 	assert_int_equal(dcgm_try(&rig), -ENODEV);
-	assert_non_null(strstr(rig.err.text, "no GPU that NVML does not tell"));
+	assert_non_null(strstr(rig.err.text, "NVML reports as much"));
 	root_done(&rig.root);
 	temp_tree_done(&rig.tree);
 }
@@ -339,7 +339,7 @@ CHILD_TEST(why_it_cannot_be_had)
 
 	probe(&rig, "dcgm-unwatched.conf", &probes);
 	assert_false(probes.of[M_GPU_SM_ACTIVE].available);
-	assert_non_null(strstr(probes.why[M_GPU_SM_ACTIVE], "keeps no profiling counters"));
+	assert_non_null(strstr(probes.why[M_GPU_SM_ACTIVE], "uses profiling counters"));
 	assert_non_null(strstr(probes.of[M_GPU_SM_ACTIVE].remedy, "HIWATER_DCGM_PROFILE=1"));
 }
 

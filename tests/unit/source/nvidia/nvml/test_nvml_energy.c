@@ -55,7 +55,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 	rig_at(&rig, 6);
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
-	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter ended"));
+	assert_true(has_mere_note(&rig.out, "gpu.energy", "GPU 0: its energy counter became unavailable"));
 	so_far += three_seconds_later(&rig);
 	check_energy(&rig, 1, so_far, began_ns);
 	rig_done(&rig);
@@ -77,7 +77,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still)
 	const int64_t more = three_seconds_later(&rig);
 
 	check_energy(&rig, 1, INT64_C(8000000000) + more, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, INT64_C(8000000000));
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);
@@ -102,7 +102,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 	const int64_t drawn = later(&rig, 400);
 
 	check_energy(&rig, 1, drawn, began_ns);
-	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter stands still while power is drawn"));
+	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: its energy counter does not advance while power is drawn"));
 	check_value(&rig.out, M_GPU_ENERGY, 2, 100000);
 	assert_int_equal(rig.out.n_events, 1);
 	rig_done(&rig);
@@ -207,7 +207,7 @@ CHILD_TEST(an_error_of_power_is_not_told_of_energy)
 	rig_read(&rig, ACTIVITY);
 	rig_at(&rig, 3);
 	rig_read(&rig, ACTIVITY);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 999 for gpu.power"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver returns error 999 for gpu.power"));
 	assert_false(has_note(&rig.out, "gpu", "gpu.energy"));
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 1)->known);
 	rig_done(&rig);

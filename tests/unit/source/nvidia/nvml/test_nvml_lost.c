@@ -377,7 +377,7 @@ CHILD_TEST(waking_notes_no_list_again)
 	rig_open(&rig);
 	rig_read(&rig, RARE | PROCESSES);
 	assert_true(has_cause(&rig.out, "gpu.memory", "graphics processes cannot be listed", 1));
-	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not report how much memory", 1));
 	put_pci(&rig, "0000:01:00.0", "suspended\n");
 	rig_read(&rig, RARE | PROCESSES);
 	assert_true(has_cause(&rig.out, "gpu", "GPU 0: asleep", 1));
@@ -401,9 +401,9 @@ CHILD_TEST(waking_notes_no_figure_again)
 	put_pci(&rig, "0000:01:00.0", "active\n");
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver answers with error 77 for gpu.busy"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.temp;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver returns error 77 for gpu.busy"));
 	assert_true(has_note(&rig.out, "gpu.energy", "GPU 0: "));
 	for (int i = 0; i < 3; i++) {
 		put_pci(&rig, "0000:01:00.0", "suspended\n");

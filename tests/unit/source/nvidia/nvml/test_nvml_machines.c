@@ -468,7 +468,7 @@ CHILD_TEST(unified_memory_is_what_processes_hold)
 	check_value(&rig.out, M_GPU_MEM, 1, 21 * GIB + 172 * MIB);
 	check_absent(&rig.out, M_GPU_MEM_FREE, 1);
 	check_absent(&rig.out, M_GPU_MEM_RESERVED, 1);
-	assert_true(has_note(&rig.out, "gpu.memory", "stands in"));
+	assert_true(has_note(&rig.out, "gpu.memory", "is used instead"));
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2);
 	assert_true(find_process(&rig.out, 1, 4100001)->gpu_process.graphics);
 	rig_done(&rig);
@@ -486,7 +486,7 @@ CHILD_TEST(memory_that_is_not_available_is_absent)
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* the pids are kept */
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, getpid())->id);
 	check_absent(&rig.out, M_GPROC_MEM, find_process(&rig.out, 1, 22)->id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "does not tell how much some of its processes hold", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "does not report how much memory some of its processes use", 1));
 	check_absent(&rig.out, M_GPU_FAN, 1);
 	check_absent(&rig.out, M_GPU_XID, 1);
 	rig_done(&rig);
@@ -505,7 +505,7 @@ CHILD_TEST(wsl_is_not_asked_for_processes)
 	check_value(&rig.out, M_GPU_BUSY, 1, 910000);
 	check_absent(&rig.out, M_GPU_PROCESSES, 1);
 	assert_null(find_birth(&rig.out, ENTITY_GPU_PROCESS, 0));
-	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not tell of processes: what a job holds there is not known", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "GPU 0: WSL's driver does not report processes; the job's memory on this GPU is unknown", 1));
 	assert_true(rig_calls(&rig, "Utilization", "0") > 0);
 	assert_int_equal(rig_calls(&rig, "RunningProcesses", "0"), 0);
 	assert_int_equal(rig_calls(&rig, "ProcessUtilization", "0"), 0);

@@ -36,14 +36,14 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: the driver answers without a figure for gpu.mem, gpu.mem_free, gpu.mem_reserved, gpu.mem_busy, gpu.enc_busy, gpu.power, "
+		"GPU 0: the driver returns no value for gpu.mem, gpu.mem_free, gpu.mem_reserved, gpu.mem_busy, gpu.enc_busy, gpu.power, "
 		"gpu.power_limit, gpu.energy, gpu.temp_mem, gpu.clock_sm, gpu.clock_mem, gpu.pstate, gpu.fan, gpu.ecc_corrected"));
-	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
+	assert_int_equal(count_notes(&rig.out, "returns no value"), 1);
 	rig_wait_gpm();
 	rig_at(&rig, 1);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM answers without a figure for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
-	assert_int_equal(count_notes(&rig.out, "without a figure"), 1);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM returns no value for gpu.graphics_active, gpu.sm_active, gpu.pcie_tx"));
+	assert_int_equal(count_notes(&rig.out, "returns no value"), 1);
 	for (size_t i = 0; i < rig.out.n_readings; i++) {
 		const struct reading *r = &rig.out.readings[i];
 
@@ -70,9 +70,9 @@ static void check_what_cannot_be(const char *level)
 	rig_read(&rig, MEMORY | STATE);
 	assert_false(find_reading(&rig.out, M_GPU_MEM, 1)->known);
 	assert_false(find_reading(&rig.out, M_GPU_TEMP, 1)->known);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.mem cannot be so"));
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.temp cannot be so"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver answers without a figure for gpu.temp"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.mem;"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.temp;"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver returns no value for gpu.temp"));
 	assert_int_equal(rig.out.n_events, 3);
 	check_value(&rig.out, M_GPU_MEM, 2, GIB);
 	rig_at(&rig, 3);
@@ -112,7 +112,7 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		check_absent(&rig.out, refused[i], 1);
 	check_absent(&rig.out, M_GPU_ENERGY, 1);
-	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "impossible values for gpu.power"));
 	assert_true(has_mere_note(&rig.out, "gpu", "gpu.power_limit"));
 	assert_true(has_mere_note(&rig.out, "gpu", "gpu.clock_sm"));
 	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
@@ -122,7 +122,7 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_POWER, 2, 9000000000);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what the driver has sampled of gpu.power cannot be so"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: the driver's samples have impossible values of gpu.power"));
 	rig_done(&rig);
 }
 
@@ -143,7 +143,7 @@ CHILD_TEST(a_process_with_more_than_there_is)
 	const uint32_t id = born->id;
 
 	check_absent(&rig.out, M_GPROC_MEM, id);
-	assert_true(has_cause(&rig.out, "gpu.memory", "that they hold more than there is: it is left out", 1));
+	assert_true(has_cause(&rig.out, "gpu.memory", "more memory for some of its processes than the GPU has; these values are left out", 1));
 	check_value(&rig.out, M_GPU_PROCESSES, 1, 1);
 	rig_read(&rig, PROCESSES);
 	assert_int_equal(rig.out.n_events, 0);
@@ -186,11 +186,11 @@ CHILD_TEST(what_nobody_should_believe)
 CHILD_TEST(what_is_refused_is_told_once)
 {
 	static const char *const notes[] = {
-		"GPU 0: what the driver says for gpu.busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.mem_busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.enc_busy cannot be so: it is left out",
-		"GPU 0: what the driver says for gpu.fan cannot be so: it is left out",
-		"GPU 0: what the driver says for a process's sm_busy cannot be so: such samples of processes are left out",
+		"GPU 0: the driver reports impossible values for gpu.busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.mem_busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.enc_busy; they are left out",
+		"GPU 0: the driver reports impossible values for gpu.fan; they are left out",
+		"GPU 0: the driver reports impossible values for a process's sm_busy; such samples of processes are left out",
 	};
 	struct nvml_rig rig;
 
@@ -205,11 +205,11 @@ CHILD_TEST(what_is_refused_is_told_once)
 		if (count_notes(&rig.out, notes[i]) != 1)
 			fail_msg("%zu times: %s", count_notes(&rig.out, notes[i]), notes[i]);
 	}
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), sizeof(notes) / sizeof(notes[0]));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), sizeof(notes) / sizeof(notes[0]));
 	check_value(&rig.out, M_GPU_MEM_BUSY, 2, 1000000);
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_done(&rig);
 }
 
@@ -229,13 +229,13 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	read_next_pair(&rig, 2);
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 1, 300000);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: what GPM says for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx cannot be so: it is left out"));
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+		"GPU 0: GPM reports impossible values for gpu.sm_occupancy, gpu.tensor_active, gpu.pcie_tx; they are left out"));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 4);
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: what GPM says for gpu.sm_active cannot be so: it is left out"));
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 0: GPM reports impossible values for gpu.sm_active; they are left out"));
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	read_next_pair(&rig, 5);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	check_absent(&rig.out, M_GPU_SM_ACTIVE, 1);
 	rig_done(&rig);
 }
@@ -251,9 +251,9 @@ CHILD_TEST(a_refusal_of_gpm_is_told)
 	rig_scenario(&rig, "550", text);
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing: GPM: no permission (NVML's code 4): root may; with MIG, whoever"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: not available from GPM: no permission (NVML code 4); run as root; with MIG, access"));
 	read_next_pair(&rig, 2);
-	assert_int_equal(count_notes(&rig.out, "missing: GPM"), 0);
+	assert_int_equal(count_notes(&rig.out, "not available from GPM"), 0);
 	rig_done(&rig);
 }
 
@@ -268,10 +268,10 @@ CHILD_TEST(samples_of_processes_that_fail_are_told)
 	rig_open(&rig);
 	rig_read(&rig, ALL_GROUPS);
 	assert_true(has_mere_note(&rig.out, "gpu",
-		"GPU 0: the driver does not say which processes had the SMs and other engines: the list is too long (NVML's code 7)"));
+		"GPU 0: the driver does not report which processes used the SMs and other engines: the list is too long (NVML code 7)"));
 	rig_at(&rig, 2);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "had the SMs"), 0);
+	assert_int_equal(count_notes(&rig.out, "used the SMs"), 0);
 	rig_done(&rig);
 }
 
@@ -287,15 +287,15 @@ CHILD_TEST(samples_that_are_refused_are_told_once)
 	rig_open(&rig);
 	rig_at(&rig, 2);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS);
 	check_value(&rig.out, M_GPU_BUSY, 1, 600000);
-	assert_int_equal(count_notes(&rig.out, "GPU 0: what the driver has sampled of gpu.busy cannot be so: the value of the moment stands for it"), 1);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 1);
+	assert_int_equal(count_notes(&rig.out, "GPU 0: the driver's samples have impossible values of gpu.busy; the current value is used instead"), 1);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 1);
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS);
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_done(&rig);
 }
 
@@ -317,11 +317,11 @@ CHILD_TEST(all_ones_behind_a_value)
 	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
 		char text[160];
 
-		snprintf(text, sizeof(text), "GPU 0: gpu.%s is missing from then on: the driver says that it is not available any more", ended[i]);
+		snprintf(text, sizeof(text), "GPU 0: gpu.%s became unavailable: the driver reports that it is no longer available", ended[i]);
 		if (count_notes(&rig.out, text) != 1)
 			fail_msg("%zu times: %s", count_notes(&rig.out, text), text);
 	}
-	assert_int_equal(count_notes(&rig.out, "cannot be so"), 0);
+	assert_int_equal(count_notes(&rig.out, "impossible values"), 0);
 	rig_at(&rig, 5);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) PROCESSES);
 	assert_int_equal(rig.out.n_events, 0);
@@ -348,10 +348,10 @@ CHILD_TEST(figures_that_cease)
 	check_value(&rig.out, M_GPU_SM_ACTIVE, 2, 300000);
 	assert_int_equal(rig.out.n_events, 0);
 	read_next_pair(&rig, 4);
-	assert_true(has_note(&rig.out, "gpu", "GPU 0: what the driver says for gpu.busy cannot be so"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp is missing from then on: this device does not give it (NVML's code 3)"));
-	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: missing from then on: GPM: the driver answers with an error"));
-	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: what GPM says for gpu.sm_active cannot be so: it is left out"));
+	assert_true(has_note(&rig.out, "gpu", "GPU 0: the driver reports impossible values for gpu.busy;"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: gpu.temp became unavailable: this device does not support it (NVML code 3)"));
+	assert_true(has_mere_note(&rig.out, "gpu.sm_active", "GPU 0: no longer available from GPM: the driver reports an unspecified error"));
+	assert_true(has_mere_note(&rig.out, "gpu", "GPU 1: GPM reports impossible values for gpu.sm_active; they are left out"));
 	read_next_pair(&rig, 5);
 	assert_int_equal(rig.out.n_events, 0);
 	rig_done(&rig);
