@@ -196,7 +196,7 @@ def test_a_driver_that_is_slow_is_waited_for(tool):
 
 @pytest.mark.parametrize("code, why, remedy", [
     (9, "kernel module is not loaded", "modprobe"), (12, "a library that NVML needs is missing", "NVIDIA_DRIVER_CAPABILITIES"),
-    (18, "different versions", "reboot"), (999, "NVML does not start", None)])
+    (18, "different versions", "reboot"), (999, "NVML cannot be initialised", None)])
 def test_a_driver_that_does_not_start_is_no_missing_gpu(tool, code, why, remedy):
     gpu_env(tool, f"[call nvmlInit*]\nerror = {code}\n")
     found = report(tool)
@@ -231,7 +231,7 @@ def test_a_figure_that_cannot_be_so_is_told_as_that(tool):
 def test_a_gpu_that_is_divided(tool):
     gpu_env(tool, "mig_mode = 1\n" + "".join(f"{name} = absent\n" for name in ("util", "util_memory", "util_encoder", "fan")))
     missing = why_not(report(tool))
-    assert {missing[f"gpu.{name}"] for name in ("busy", "mem_busy", "enc_busy")} == {"NVIDIA's driver does not tell it of a GPU that is divided by MIG"}
+    assert {missing[f"gpu.{name}"] for name in ("busy", "mem_busy", "enc_busy")} == {"NVIDIA's driver does not report it for a GPU divided by MIG"}
     assert "MIG" not in missing["gpu.fan"]
 
 
@@ -278,14 +278,14 @@ def test_how_often_gpus_are_read(tool):
     assert lists["why_longer"] == "all reads together may use 0.2 % of a core; lists of processes use the remainder"
     said = " ".join(tool.run("doctor").stdout.split())
     assert "GPU readings together 0.2 % of a core at most" in said and "device memory in use; took " in said
-    assert re.search(r'NVML processes, 1/s \(4/s while .*who is on the GPUs', said)
+    assert re.search(r'NVML processes, 1/s \(4/s while .*the processes on each GPU', said)
 
 
 def test_a_list_that_holds_locks_is_read_less_often(tool):
     gpu_env(tool, "[call nvmlDeviceGetComputeRunningProcesses*]\ndelay = 0.3\n")
     lists = rates(tool)["NVML", "processes"]
     assert lists["wall_s"] >= 0.3 and lists["period_here_s"] == 10
-    assert lists["why_longer"] == "a list may hold the driver's locks, and the job, for 2 % of the time"
+    assert lists["why_longer"] == "lists of processes may lock the driver, and delay the job, for 2 % of the time"
 
 
 def test_lists_at_rest_are_read_as_their_cost_says(tool):

@@ -329,7 +329,7 @@ def test_a_driver_of_another_version_is_in_the_summary(gpu):
     scenario = gpu.folder / "gpu.conf"
     scenario.write_text(scenario.read_text() + "[call nvmlInit*]\nerror = 18\n")
     done = gpu.run("run", "-o", "x.hiw", "--", "sleep", "0.5")
-    words = "gpu: NVIDIA's library and kernel module are of different versions"
+    words = "gpu: NVIDIA's library and kernel module have different versions"
     assert words in " ".join(done.stderr.replace("\u00a0", " ").split())
     assert words in " ".join(gpu.run("show", "x.hiw").stdout.replace("\u00a0", " ").split())
 

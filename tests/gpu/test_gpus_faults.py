@@ -165,7 +165,7 @@ def test_a_gpu_beside_a_sleeping_one_that_does_not_say_who_it_is(cards, tmp_path
     asked = [d for d in shown["devices"] if d["pci"] == "0000:10:00.0"]
     assert [d["uuid"] for d in asked] == [None]
     assert all(d["uuid"] for d in shown["devices"] if d["pci"] == "0000:11:00.0")
-    open_ones = [n["why"] for n in shown["notes"] if "did not say who it is" in n["why"]]
+    open_ones = [n["why"] for n in shown["notes"] if "did not answer when asked" in n["why"]]
     assert len(open_ones) == 1 and open_ones[0].startswith(f"GPU {asked[0]['number']}:"), (open_ones, asked)
 
 
@@ -268,7 +268,7 @@ def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, optio
     assert len(done.stdout.splitlines()) == rows
     words = "hiwater: warning: GPU {}: its compute processes cannot be listed: no permission (NVML code 4)"
     told = done.stderr.splitlines()
-    assert [line.partition("): ")[0] + ")" for line in told] == ([words.format(0), words.format(1)] if rows == 1 else []), told
+    assert [line.partition("); ")[0] + ")" for line in told] == ([words.format(0), words.format(1)] if rows == 1 else []), told
     assert not run(cards(), *options).stderr
 
 

@@ -36,9 +36,9 @@ const struct nvml_code *nvml_code(int code)
 	return &other;
 }
 
-/* ---- Xids ---------------------------------------------------------------------------------------------------------- */
+/* ---- Xids ------------------------------------------------------------------------------------ */
 
-/* Those that matter to whoever runs a job, and whose fault they mostly are. */
+/* Xids that matter to the user of a job, with their usual cause. */
 static const struct {
 	uint64_t xid;
 	const char *text;
@@ -70,12 +70,12 @@ void xid_text(uint64_t xid, char *ret, size_t size)
 	(void) snprintf(ret, size, "Xid %" PRIu64, xid);
 }
 
-/* ---- multiprocessors, by compute capability ------------------------------------------------------------------------ */
+/* ---- multiprocessors, by compute capability -------------------------------------------------- */
 
-#define REGISTERS 65536 /* of all that are here */
+#define REGISTERS 65536 /* for all entries below */
 
-/* CUDA C++ Programming Guide, "Compute Capabilities": the table of technical specifications, and for cores the sections
- * "Architecture" of each. */
+/* CUDA C++ Programming Guide, "Compute Capabilities": the table of technical specifications; cores
+ * from the "Architecture" section of each. */
 static const struct nvml_spec specs[] = {
 	/* cores, tensor cores, KiB of shared memory, warps, blocks, registers */
 	{ 5, 0, "Maxwell", 128, 0, 64, 64, 32, REGISTERS },

@@ -359,11 +359,11 @@ static void a_value_may_be_none(void **state)
 	v.value.d = DCGM_BLANK_DOUBLE + DCGM_BLANK_NOT_PERMITTED;
 	assert_int_equal(dcgm_number(&v, &x), DCGM_FORBIDDEN);
 	v.value.d = 1e300;
-	assert_int_equal(dcgm_number(&v, &x), DCGM_TAKEN);
+	assert_int_equal(dcgm_number(&v, &x), DCGM_COUNTERS_IN_USE);
 	v.status = DCGM_NOT_WATCHED;
 	assert_int_equal(dcgm_number(&v, &x), DCGM_NOBODY_PROFILES);
 	v = (struct dcgm_value) { .type = 'i', .value.i64 = DCGM_BLANK_I64 };
-	assert_int_equal(dcgm_number(&v, &x), DCGM_TAKEN);
+	assert_int_equal(dcgm_number(&v, &x), DCGM_COUNTERS_IN_USE);
 	v = (struct dcgm_value) { .type = 's', .value.text = "<<<NULL>>>" };
 	assert_int_equal(dcgm_number(&v, &x), DCGM_NOT_YET);
 	assert_true(x == 0.25); /* left alone */

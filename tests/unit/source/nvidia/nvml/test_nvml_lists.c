@@ -145,7 +145,7 @@ CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
 	rig_done(&rig);
 }
 
-/* Who holds how much is what a list said until memory has moved away from it, and again from the next list on. */
+/* Who holds how much is what a list answer until memory has moved away from it, and again from the next list on. */
 CHILD_TEST(a_list_that_memory_has_left_is_no_word)
 {
 	(void) state;
@@ -169,7 +169,7 @@ CHILD_TEST(a_list_that_memory_has_left_is_no_word)
 	assert_false(find_reading(&rig.out, M_GPU_PROCESSES, 1)->known);
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 2)); /* noise */
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 3));
-	rig_read(&rig, MEMORY); /* is said once */
+	rig_read(&rig, MEMORY); /* is answer once */
 	assert_null(find_reading(&rig.out, M_GPU_PROCESSES, 1));
 	credit.ns = 1000;
 	rig_read(&rig, MEMORY | PROCESSES);

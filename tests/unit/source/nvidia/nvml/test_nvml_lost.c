@@ -109,7 +109,7 @@ CHILD_TEST(a_gpu_that_was_reset_goes_on)
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	assert_true(has_note(&rig.out, "gpu", "GPU 1: lost"));
 	assert_false(find_reading(&rig.out, M_GPU_ENERGY, 2)->known);
-	rig_read(&rig, ALL_GROUPS); /* asked again in vain: nothing more is said */
+	rig_read(&rig, ALL_GROUPS); /* asked again in vain: nothing more is answer */
 	assert_int_equal(rig.out.n_events, 0);
 	assert_null(find_reading(&rig.out, M_GPU_ENERGY, 2));
 	rig_at(&rig, 9);
@@ -364,7 +364,7 @@ CHILD_TEST(a_sleeping_gpu_is_not_woken)
 	rig_done(&rig);
 }
 
-/* What a GPU lacks is said once, however often it sleeps. */
+/* What a GPU lacks is answer once, however often it sleeps. */
 CHILD_TEST(waking_notes_no_list_again)
 {
 	(void) state;

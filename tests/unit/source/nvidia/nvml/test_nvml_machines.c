@@ -173,7 +173,7 @@ CHILD_TEST(processes_come_and_go)
 	check_value(&rig.out, M_GPROC_MEM, other, 1540 * MIB);
 	check_mean(&rig.out, M_GPROC_SM_BUSY, other, 20000, 20000, 20000);
 	check_value(&rig.out, M_GPU_MEM, 1, 23 * GIB + 1544 * MIB);
-	rig_read(&rig, PROCESSES); /* no newer sample: nothing is said of utilisation, and nothing is zero */
+	rig_read(&rig, PROCESSES); /* no newer sample: nothing is answer of utilisation, and nothing is zero */
 	assert_null(find_reading(&rig.out, M_GPROC_SM_BUSY, mine));
 	check_value(&rig.out, M_GPROC_MEM, mine, 23 * GIB);
 	rig_at(&rig, 46);
@@ -299,7 +299,7 @@ CHILD_TEST(without_counters_time_is_added_up)
 	assert_true(hw->known && hw->value == thermal->value);
 	check_value(&rig.out, M_GPU_THROTTLE_POWER, 1, 0);
 	check_value(&rig.out, M_GPU_THROTTLE_OTHER, 1, 0);
-	assert_int_equal(rig.out.n_events, 0); /* said once */
+	assert_int_equal(rig.out.n_events, 0); /* answer once */
 	rig_done(&rig);
 }
 

@@ -240,7 +240,7 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	rig_done(&rig);
 }
 
-/* What a divided GPU's own part of GPM or its samples of processes are refused by is said, once. */
+/* What a divided GPU's own part of GPM or its samples of processes are refused by is answer, once. */
 CHILD_TEST(a_refusal_of_gpm_is_told)
 {
 	struct nvml_rig rig;
@@ -328,7 +328,7 @@ CHILD_TEST(all_ones_behind_a_value)
 	rig_done(&rig);
 }
 
-/* What is missing from some moment on is said then, once: a mean of the run is one of less. */
+/* What is missing from some moment on is answer then, once: a mean of the run is one of less. */
 CHILD_TEST(figures_that_cease)
 {
 	(void) state;
@@ -375,7 +375,7 @@ CHILD_TEST(a_bare_device_has_nothing)
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM && m != M_GPU_MEM)
-			fail_msg("%s is said to be there", metrics[m].name);
+			fail_msg("%s is answer to be there", metrics[m].name);
 	}
 	assert_true(probes.told[M_GPU_TEMP] && !probes.of[M_GPU_TEMP].available);
 	rig_done(&rig);

@@ -143,15 +143,15 @@ static struct {
 	enum nvml_type type;
 	uint64_t value;
 	int code;
-} said;
+} answer;
 
 static int say_fields(void *device, int n, struct nvml_field_value *values)
 {
 	(void) device;
 	for (int i = 0; i < n; i++) {
-		values[i].type = said.type;
-		values[i].code = (uint32_t) said.code;
-		values[i].value.u64 = said.value;
+		values[i].type = answer.type;
+		values[i].code = (uint32_t) answer.code;
+		values[i].value.u64 = answer.value;
 	}
 	return NVML_SUCCESS;
 }
@@ -166,9 +166,9 @@ static int say_nothing(void *device, int n, struct nvml_field_value *values)
 
 static uint64_t counted(struct nvml_fields *f, const struct nvml *nvml, enum nvml_type type, uint64_t value)
 {
-	said.type = type;
-	said.value = value;
-	said.code = NVML_SUCCESS;
+	answer.type = type;
+	answer.value = value;
+	answer.code = NVML_SUCCESS;
 	assert_int_equal(nvml_fields_read(nvml, NULL, f), NVML_SUCCESS);
 	assert_int_equal(f->code[FIELD_PCIE_TX], NVML_SUCCESS);
 	return f->value[FIELD_PCIE_TX];
@@ -197,10 +197,10 @@ static void a_field_that_is_not_here_is_not_asked_again(void **state)
 	struct nvml nvml = { .env = &(struct source_env) { 0 }, .fields = say_fields };
 	struct nvml_fields f = { 0 };
 
-	said.code = NVML_NO_DATA;
+	answer.code = NVML_NO_DATA;
 	(void) nvml_fields_read(&nvml, NULL, &f);
 	assert_false(f.absent[FIELD_PCIE_TX]);
-	said.code = NVML_NOT_SUPPORTED;
+	answer.code = NVML_NOT_SUPPORTED;
 	(void) nvml_fields_read(&nvml, NULL, &f);
 	for (int i = 0; i < NVML_FIELDS; i++)
 		assert_true(f.absent[i]);
@@ -219,15 +219,15 @@ static void samples_are_those_since_the_last_look(void **state)
 	struct nvml_samples got = { 0 };
 	uint64_t seen = 0;
 
-	assert_int_equal(nvml_samples_fold(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* the first look learns */
+	assert_int_equal(nvml_samples_aggregate(list, 3, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* the first look learns */
 	assert_int_equal(seen, 300);
-	assert_int_equal(nvml_samples_fold(list, 4, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* "not available" is no sample */
+	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_NOT_FOUND); /* "not available" is no sample */
 	seen = 100;
-	assert_int_equal(nvml_samples_fold(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
+	assert_int_equal(nvml_samples_aggregate(list, 4, NVML_U32, &seen, &got), NVML_SUCCESS);
 	assert_int_equal(seen, 300);
 	assert_true(got.n == 2 && got.sum == 100 && got.min == 10 && got.max == 90);
 	seen = 100;
-	assert_int_equal(nvml_samples_fold(list, 4, 42, &seen, &got), NVML_NOT_FOUND);
+	assert_int_equal(nvml_samples_aggregate(list, 4, 42, &seen, &got), NVML_NOT_FOUND);
 	assert_int_equal(seen, 100);
 }
 
