@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* A fake of CUDA's driver library with one GPU: what tests/gpu/cuda_jobs.c and hiwater gpus --spec call, and nothing else. No
- * kernel is run, no memory is taken: what a process would hold and how busy it would keep the GPU is written into the
- * folder HIWATER_FAKE_CUDA, where a scenario of the fake NVML reads it (`file PATH`):
+/*
+ * A fake of CUDA's driver library with one GPU: only what tests/gpu/cuda_jobs.c and hiwater gpus
+ * --spec call. It runs no kernel and allocates no memory: the memory that a process would use, and
+ * how busy it would keep the GPU, are written into the folder HIWATER_FAKE_CUDA, where a scenario of
+ * the fake NVML reads them (`file PATH`):
  *
- *     pid.N, memory.N       of up to four processes: who, and bytes with its context
- *     busy, sm_active, sm_occupancy    per cent, of the kernel that runs
+ *     pid.N, memory.N                  of up to four processes: pid, and bytes with its context
+ *     busy, sm_active, sm_occupancy    percent, of the running kernel
  *
- * Memory comes in units of 2 MiB and runs out at HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC handle is charged to its
- * owner alone. A process must begin in the process that goes on: use after a fork ends it. */
+ * Memory is allocated in units of 2 MiB, up to HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC handle
+ * is charged only to its owner. Use after a fork ends the process.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -34,14 +37,14 @@ enum {
 #define UNIT    (2ULL << 20)
 #define CONTEXT (520ULL << 20)
 
-/* One that lives; its address is where it stands in the table, in units of 1 TiB. */
+/* An allocation; its address is its index in the table, in units of 1 TiB. */
 static struct {
 	pid_t pid;
-	int slot;             /* -1: there is no folder */
+	int slot;             /* -1: no folder */
 	uint64_t sizes[ALLOCATIONS];
 	uint64_t used;
 	bool context;
-	double until;         /* the last kernel runs until then */
+	double until;         /* end of the last kernel */
 } the = { .slot = -1 };
 
 static const int attributes[][2] = {
@@ -61,7 +64,7 @@ static const int attributes[][2] = {
 	{ 106, 32 },
 };
 
-/* ---- what others see --------------------------------------------------------------------------------------------------- */
+/* ---- output for the scenario ----------------------------------------------------------------- */
 
 static bool path_of(const char *name, int slot, char ret[4096])
 {
@@ -76,7 +79,7 @@ static bool path_of(const char *name, int slot, char ret[4096])
 	return true;
 }
 
-/* Whole or not at all: somebody reads it at any time. */
+/* Replaces the file atomically, since it may be read at any time. */
 static void tell(const char *name, int slot, double value)
 {
 	char path[4096], aside[4200];
@@ -143,7 +146,7 @@ static double seconds(void)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
-/* ---- devices ----------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 EXPORT int cuInit(unsigned flags);
 int cuInit(unsigned flags)
@@ -229,7 +232,7 @@ int cuCtxSetCurrent(void *context)
 	return context == &the ? ready() : 201;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t most(void)
 {
@@ -342,7 +345,7 @@ int cuIpcCloseMemHandle(uint64_t at)
 	return at == (uint64_t) ALLOCATIONS << 40 ? ready() : INVALID_VALUE;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 EXPORT int cuModuleLoadData(void **ret, const void *text);
 int cuModuleLoadData(void **ret, const void *text)
@@ -365,7 +368,7 @@ static double percent(double part, double whole)
 	return part >= whole ? 100 : 100 * part / whole;
 }
 
-/* parameters: where to write, and for how many ns it runs. */
+/* parameters: output address, and duration in ns. */
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 	unsigned shared, void *stream, void **parameters, void **extra);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -401,7 +404,7 @@ int cuGetErrorName(int code, const char **ret)
 	return SUCCESS;
 }
 
-/* Who ends leaves nothing running. */
+/* A process that exits leaves no kernel running. */
 __attribute__((destructor)) static void end(void)
 {
 	if (the.pid == getpid() && the.until > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Events: what the scenario says happens at a time, to whoever registered for it before. */
+/* Events of the scenario, for callers that registered before their time. */
 #include "nvml_fake.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum {
 
 struct nvml_event_set {
 	uint32_t magic;
-	double since; /* of registration; events before are not told */
+	double since; /* of registration; earlier events are skipped */
 	struct {
 		const struct fake_gpu *gpu;
 		uint64_t types;
@@ -85,7 +85,7 @@ static bool is_watched(const struct nvml_event_set *set, const struct fake_gpu *
 	return false;
 }
 
-/* The next event that has happened and was not told. */
+/* Returns the next event that has happened and was not returned yet. */
 static bool event_take(struct nvml_event_set *set, struct nvml_event_v2 *ret)
 {
 	const struct fake_list *events = &nvml_scenario()->events;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The checks of make check-gpu (tests/gpu/run) and their jobs, on a fake driver of CUDA: what they would say of a real GPU is
-for a real GPU; that they measure, judge and end is tried here."""
+"""The checks of make check-gpu (tests/gpu/run) and their jobs, on a fake CUDA driver: that they measure, compare and end.
+The results for a real GPU need a real GPU."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def fake(tmp_path):
-    """The environment of a machine with a fake GPU, and a folder with the programs as a bundle has them."""
+    """The environment of a machine with a fake GPU, and a folder with the programs, as in a bundle."""
     (tmp_path / "cuda").mkdir()
     (tmp_path / "bin").mkdir()
     for program in (HIWATER, BUILD / "cuda-jobs", BUILD / "nvml-cost", ROOT / "tools" / "capture-gpu"):
@@ -59,7 +59,7 @@ def test_all_is_right_on_a_gpu_that_is_as_it_should_be(fake, tmp_path):
 
 
 def test_a_figure_that_is_off_is_found(fake, tmp_path):
-    """The driver says 500 MiB whatever the job takes."""
+    """The driver reports 500 MiB, whatever the job allocates."""
     text = (SCENARIOS / "cuda.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
     (tmp_path / "off.conf").write_text(re.sub(r"memory = file \S+", "memory = 500Mi", text))
     done, rows = checks({**fake, "HIWATER_FAKE_NVML": str(tmp_path / "off.conf")}, tmp_path, "ladder", "ipc")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that others wrote for NVIDIA's driver run on the fake unmodified and show what the scenario says."""
+"""Unmodified third-party programs for NVIDIA's driver run on the fake and show the scenario's values."""
 import json
 import os
 import pathlib
@@ -86,7 +86,7 @@ def test_nvitop(plain, level):
 
 
 def test_450_has_the_first_lists_only(plain):
-    """nvidia-ml-py and gpustat say so as they do on such a driver; nvitop knows the first lists."""
+    """nvidia-ml-py and gpustat report that as with such a driver; nvitop can use the first lists."""
     fake = plain("450")
     done = fake.run_any(BIN / "gpustat", "--json", pid=os.getpid())
     assert "Unversioned function called" in done.stdout + done.stderr

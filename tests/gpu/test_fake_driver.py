@@ -305,7 +305,7 @@ def test_rows_of_the_wrong_length_show_in_a_checked_program(tmp_path):
 
 
 def test_every_function_stands_in_the_table_of_symbols():
-    """One that does not would be there, and no program would find it."""
+    """Otherwise no program would find it."""
     for level in ("615", "dcgm"):
         library = next((DRIVERS / level).glob("lib*.so.*"))
         names = subprocess.run(["nm", library], stdout=subprocess.PIPE, text=True, check=True).stdout

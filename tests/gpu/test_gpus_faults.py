@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hiwater gpus where something is wrong: no driver, one that fails or hangs, GPUs that are lost, closed or asleep."""
+"""hiwater gpus with faults: no driver, one that fails or hangs, GPUs that are lost, closed or asleep."""
 import json
 import os
 import pathlib
@@ -47,7 +47,7 @@ def test_a_driver_that_cannot_be_asked(tmp_path, code, why):
 
 
 def test_a_library_that_is_named_and_cannot_be_loaded(cards, tmp_path):
-    """It is asked in place of any other; which one it is, and why not, is said."""
+    """It replaces all others; its name and the reason are reported."""
     for library, why in (tmp_path / "none.so", "No such file"), (SCENARIOS / "hang.conf", "ELF"):
         said = run(cards(), status=NO_DRIVER, HIWATER_NVML=str(library)).stderr
         assert f"the library that HIWATER_NVML names cannot be loaded: {library}" in said and why in said
@@ -68,13 +68,13 @@ def test_a_driver_that_hangs(tmp_path):
 
 
 def test_a_driver_that_is_slow_is_not_stuck(cards):
-    """Each call takes a tenth of the patience: all of them take longer than that."""
+    """Each call takes a tenth of the timeout: all of them together take longer."""
     done = run(cards(more="[call nvmlDevice*]\ndelay = 0.1\n"), "--timeout=1s", status=SILENT)
     assert "NVML did not finish in 1 s: its driver responds slowly" in done.stderr, done.stderr
 
 
 def test_a_driver_that_hangs_leaves_the_others(cards):
-    """What one source knew before the other one was given up is shown."""
+    """The values of one source are shown although another one was given up."""
     fake = cards(more="[call nvmlInit*]\nhang = 1\n")
     env = {"HIWATER_NVML": str(BUILD / "tests/fake/drivers/580/libnvidia-ml.so.1")}
     done = run(fake, "--root", TREES / "amd-rdna", "--timeout=500ms", status=SILENT, **env)
@@ -87,13 +87,13 @@ def test_a_driver_that_crashes(cards):
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 def test_a_gpu_that_fails_takes_nothing_from_those_that_answered(cards, what, status):
-    """Of the look in which it fails alone: the next one shows nothing of it as new."""
+    """Only for the sample in which it fails: the next one does not show its values as new."""
     fake = cards(more=f"[call nvmlDeviceGetUtilizationRates]\ngpu = 1\n{what} = 1\n")
     shown = as_json(fake, "--timeout=500ms", status=status)
     well, ill = shown["devices"]
     assert well["utilization"]["gpu"] == 0.92 and well["power_w"]["now"] is not None and well["memory"]["used_bytes"] > 0
     assert ill["utilization"]["gpu"] is None and ill["memory"]["used_bytes"] > 0
-    assert [(d["memory"]["unattributed_bytes"], d["processes"]) for d in (well, ill)] == [(None, None)] * 2  # no list came
+    assert [(d["memory"]["unattributed_bytes"], d["processes"]) for d in (well, ill)] == [(None, None)] * 2  # no list
     with subprocess.Popen([HIWATER, "gpus", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", "0", "-lms", "20", "--timeout=500ms"],
                           env={**os.environ, **fake.environment(time=15)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as looking:
         assert [looking.stdout.readline() for _ in range(2)] == ["92\n", "[N/A]\n"]
@@ -115,7 +115,7 @@ def test_a_call_that_fails_is_named(cards, call, where, named, what, status, wor
 @pytest.mark.parametrize("what, status, words", [("hang", SILENT, "DCGM has not answered in 0.5 s: it is stuck in {}"), ("crash", 1, "in a call of DCGM ({})")])
 @pytest.mark.parametrize("call, first, named", [
     ("dcgmInit", 0, "dcgmInit"), ("dcgmConnect*", 0, "dcgmConnect_v2"), ("dcgmGetAllSupportedDevices", 0, "dcgmGetAllSupportedDevices"),
-    ("dcgmGetLatest*", 1, "dcgmGetLatestValuesForFields"),  # who the second one is
+    ("dcgmGetLatest*", 1, "dcgmGetLatestValuesForFields"),  # identity of the second one
     ("dcgmGetLatest*", 3, "dcgmGetLatestValuesForFields of GPU 1"), ("dcgmWatchFields", 1, "dcgmWatchFields")])
 def test_a_call_of_dcgm_that_fails_is_named(tmp_path, call, first, named, what, status, words):
     rule = f"include = {SCENARIOS}/dcgm.conf\n[call {call}]\nfirst = {first}\n{what} = 1\n"
@@ -128,7 +128,7 @@ def test_a_call_of_dcgm_that_fails_is_named(tmp_path, call, first, named, what, 
 def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, what, status):
     whole, _ = as_json(cards())["devices"]
     well, _ = as_json(cards(more=f"[call {call}]\ngpu = 1\n{what} = 1\n"), "--timeout=500ms", status=status)["devices"]
-    if "Processes" not in call:  # lists come behind the figures of all
+    if "Processes" not in call:  # lists are read after all figures
         for device in (whole, well):
             del device["processes"]
             device["memory"] = {name: value for name, value in device["memory"].items() if name.endswith(("total_bytes", "used_bytes", "free_bytes"))}
@@ -139,7 +139,7 @@ def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, 
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex*"])
 @pytest.mark.parametrize("behind, unasked", [("2", "GPU 2 was not queried"), ("2-5", "GPUs 2 to 5 were not queried")])
 def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, behind, unasked, what, status):
-    """It has a row of its own, and the reason; those behind it were not asked, which is said."""
+    """It has a row of its own, with the reason; those after it were not queried, which is reported."""
     fake = cards(more=f"[gpu {behind}]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
     shown = as_json(fake, "--timeout=500ms", status=status)
     well, ill = shown["devices"]
@@ -152,7 +152,7 @@ def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(ca
 
 
 def test_a_gpu_beside_a_sleeping_one_that_does_not_say_who_it_is(cards, tmp_path):
-    """Those that are awake are asked for by their place; which of them is asked first is sysfs's to say."""
+    """Those that are awake are opened by PCI address, in the order of sysfs."""
     for place, state in (("0000:10:00.0", "active"), ("0000:11:00.0", "active"), ("0000:05:00.0", "suspended")):
         device = tmp_path / "m/sys/bus/pci/devices" / place
         (device / "power").mkdir(parents=True)
@@ -188,7 +188,7 @@ def test_lists_that_came_do_not_wait_for_the_next_one(cards, what, status):
 
 @pytest.mark.parametrize("what, then", [("hang", "is no longer read"), ("crash", "will be retried soon")])
 def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
-    """A driver that fails after good looks: no later look shows its figures as new ones."""
+    """A driver that fails after good samples: no later sample shows its values as new."""
     fake = cards(more=f"[call nvmlDeviceGetTemperature*]\n{what} = 1\nfrom = 100\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
     clock.write_text("15")
@@ -222,7 +222,7 @@ def test_a_total_that_was_not_had_at_first_is_told_later(cards):
 
 
 def test_after_a_crash_it_is_asked_again(cards):
-    """As in a run; and where its driver is gone meanwhile, that is told."""
+    """As in a run; if its driver disappears meanwhile, that is reported."""
     fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n[call nvmlInit*]\nerror = 9\nfrom = 300\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
 
@@ -243,7 +243,7 @@ def test_after_a_crash_it_is_asked_again(cards):
 
 
 def test_a_crash_is_noted_in_its_look_alone(cards):
-    """What answers again has no note of it; meanwhile there is one that nobody is asked."""
+    """A driver that answers again has no note; meanwhile a note states that it is not read."""
     fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n" + NO_GPM)
     clock = pathlib.Path(fake.scenario).parent / "time"
     clock.write_text("15")
@@ -263,7 +263,7 @@ def test_a_crash_is_noted_in_its_look_alone(cards):
 
 @pytest.mark.parametrize("options, rows", [(["--query-compute-apps=pid,used_memory"], 1), (["--csv=processes"], 1), (["--query-gpu=index"], 3)])
 def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, options, rows):
-    """A script that sees no process would take the machine for free. Where no process is asked for, nothing is missing."""
+    """A script that sees no process would consider the machine free. If no processes are requested, nothing is missing."""
     done = run(cards(more="[call nvmlDeviceGet*RunningProcesses*]\nerror = 4\n"), *options)
     assert len(done.stdout.splitlines()) == rows
     words = "hiwater: warning: GPU {}: its compute processes cannot be listed: no permission (NVML code 4)"
@@ -274,7 +274,7 @@ def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, optio
 
 @pytest.mark.parametrize("options", [["--query-gpu=index"], ["--csv"], ["--line={gpu}\\n"], ["-L"], ["--query-compute-apps=pid"], ["--csv=processes"]])
 def test_a_gpu_that_cannot_be_opened_is_said_on_stderr(cards, options):
-    """It has no row; once, also where it goes on. Who asks for another one alone misses nothing."""
+    """It has no row; reported once, also with -l. If only another GPU is requested, nothing is missing."""
     fake = cards(more="[call nvmlDeviceGetHandleByIndex*]\ngpu = 1\nerror = 4\n" + NO_GPM)
     told = run(fake, *options).stderr
     assert told.startswith("hiwater: warning: GPU 1: closed: no permission") and told.count("\n") == 1
@@ -300,7 +300,7 @@ def test_a_lost_gpu_leaves_the_others(tmp_path):
 
 
 def test_a_gpu_that_was_lost_before_has_a_row(cards):
-    """Its handle, name, UUID and place answer, nothing else does."""
+    """Only its handle, name, UUID and PCI address can be read."""
     fake = cards("550", "".join(f"[call nvmlDeviceGet{c}]\ngpu = 0\nerror = 15\n" for c in ("Mem*", "Ut*", "Power*", "Temp*", "*Run*")))
     shown = as_json(fake, status=LOST)
     assert [(d["index"], d["state"]) for d in shown["devices"]] == [(0, "lost"), (1, "ok")]
@@ -327,7 +327,7 @@ def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
 
 @pytest.mark.parametrize("options, told", [(["--csv"], True), (["-L"], False), (["--query-gpu=index"], False), (["--csv=processes"], False)])
 def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
-    """As the table has it, where all figures are asked for."""
+    """The same as in the table, if all values are requested."""
     fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n" + NO_GPM)
     refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses some values, gpu.power first: no permission",
                                                                          "1: the driver reports impossible values for gpu.busy; they are left out"))
@@ -337,7 +337,7 @@ def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
 
 
 def test_figures_that_a_driver_answers_without_are_named(cards):
-    """All ones and, of GPM, not a number: a note for each GPU and each of both."""
+    """All ones and, from GPM, NaN: a note for each GPU and each of both."""
     figures = ("memory_used", "util", "power", "temperature")
     unknown = "".join(f"{name} = unknown\n" for name in figures)
     shown = as_json(cards(more=f"[gpu 1]\n{unknown}gpm 2 = nan\n[call nvmlGpmSampleGet]\ngpu = 0\nerror = 4\n"))
@@ -351,7 +351,7 @@ def test_figures_that_a_driver_answers_without_are_named(cards):
 @pytest.mark.parametrize("level, refusal, used, reserved", [("580", "", 1, 7), ("580", "error = 3\n", 8, None), ("580", "error = 25\n", 8, None),
                                                            ("535.43", "", 1, 7), ("470", "", 8, None)])
 def test_what_the_driver_reserves_is_in_use_where_it_is_not_told_apart(cards, level, refusal, used, reserved):
-    """Which is said; drivers before 510 know no such part."""
+    """With a note; drivers before 510 do not have that part."""
     fake = cards(level, f"[gpu 0-1]\nmemory_used = 1Gi\nmemory_reserved = 7Gi\n[call nvmlDeviceGetMemoryInfo_v2]\ngpu = 1\n{refusal}")
     shown = as_json(fake)
     memory = shown["devices"][1]["memory"]
@@ -364,7 +364,7 @@ def test_what_the_driver_reserves_is_in_use_where_it_is_not_told_apart(cards, le
 
 @pytest.fixture
 def lost(tmp_path):
-    """Four cards: the first and the third are lost, of which the third has not told who it is; the last one is divided, and lost."""
+    """Four cards: the first and the third are lost, the third without a known identity; the last one is divided, and lost."""
     mig = "".join(f"[mig 3.{i}]\nname = NVIDIA H100 80GB HBM3 MIG 3g.40gb\nuuid = MIG-3{i}\nmemory_total = 40Gi\n" for i in (0, 1))
     return Fake(tmp_path, f"""
 [driver]
@@ -387,7 +387,7 @@ error = 15
 
 
 def test_every_lost_gpu_is_named(lost):
-    """In one sentence; those that were asked for alone, and an instance that was asked for without its GPU."""
+    """In one sentence; only requested ones, and an instance requested without its GPU."""
     for options in ([], ["-L"], ["--spec"], ["--csv"], ["--query-gpu=index"]):
         assert "GPUs 0, 2 and 3 are lost\n" in run(lost, *options, status=LOST).stderr
     assert run(lost, "-L", "-i", "2,0", status=LOST).stderr.startswith("hiwater: GPUs 0 and 2 are lost\n")
@@ -402,7 +402,7 @@ def test_every_lost_gpu_is_named(lost):
 
 
 def test_a_lost_gpu_is_listed_as_lost(lost):
-    """By what is known of it; a row is never empty."""
+    """By its known properties; a row is never empty."""
     name, uuid = "NVIDIA H100 80GB HBM3", "GPU-80000000-0000-4000-8000-00000000000"
     assert run(lost, "-L", status=LOST).stdout.splitlines() == [
         f"GPU 0: {name} (UUID: {uuid}0): lost", f"GPU 1: {name} (UUID: {uuid}1)", "GPU 2: nvidia (UUID: unknown): lost",
@@ -415,7 +415,7 @@ def test_a_lost_gpu_is_listed_as_lost(lost):
 
 
 def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
-    """The tree has an NVIDIA GPU that is powered down; the driver must hear of none of it."""
+    """The tree has an NVIDIA GPU that is powered down; no call may reach the driver."""
     log = tmp_path / "log"
     env = {"HIWATER_NVML": str(BUILD / "tests/fake/drivers/580/libnvidia-ml.so.1"), "HIWATER_FAKE_LOG": str(log)}
     device = tmp_path / "m" / "sys/bus/pci/devices/0000:10:00.0"
@@ -429,7 +429,7 @@ def test_a_sleeping_gpu_is_not_woken(cards, tmp_path):
 
 
 def test_a_gpu_that_wakes_is_not_asleep_any_more(tmp_path):
-    """What a look says of a GPU is that look's alone."""
+    """The values of a sample are not repeated in the next one."""
     shutil.copytree(TREES / "amd-rdna", tmp_path / "m", symlinks=True)
     status = tmp_path / "m/sys/class/drm/card1/device/power/runtime_status"
     status.chmod(0o644)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What doctor says of GPUs where several sources could tell: a made-up one for the GPU of a processor, and NVML without a
- * library.
+ * What doctor reports of GPUs that several sources can read: a fake source for a CPU's own GPU, and
+ * NVML without a library.
  */
 #include "tree_helper.h"
 
@@ -53,7 +53,7 @@ static void ask(const char *vendor, struct told *ret)
 	temp_tree_put(&t, "sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
 	temp_tree_put(&t, "sys/bus/pci/devices/0000:01:00.0/vendor", vendor);
 	root = temp_tree_root(&t);
-	root.live = true; /* else a library is no source for it */
+	root.live = true; /* otherwise a library is no source */
 	memset(ret, 0, sizeof(*ret));
 	assert_int_equal(setenv("HIWATER_NVML", "/nowhere/libnvidia-ml.so.1", 1), 0);
 	assert_int_equal(gpu_probe(vendors, &(struct source_env) { .root = &root }, 100000000, take_told, NULL, ret), 0);
@@ -71,7 +71,7 @@ static void a_card_without_its_driver_beside_another(void **state)
 	assert_string_equal(told.why[M_GPU_SM_ACTIVE], "the library that HIWATER_NVML names cannot be loaded");
 	assert_non_null(strstr(told.remedy[M_GPU_SM_ACTIVE], "unset HIWATER_NVML"));
 	assert_non_null(strstr(told.remedy[M_GPU_TEMP], "unset HIWATER_NVML"));
-	ask("0x8086\n", &told); /* nobody misses it */
+	ask("0x8086\n", &told); /* NVIDIA's driver is not needed */
 	assert_true(told.available[M_GPU_MEM]);
 	assert_string_equal(told.why[M_GPU_TEMP], "no sensor");
 	assert_null(strstr(told.why[M_GPU_SM_ACTIVE], "nvidia"));
@@ -89,7 +89,7 @@ static void probe_and_exit(const struct source_env *env, source_prober *tell, vo
 	_exit(3);
 }
 
-/* What it had answered before counts for nothing, since more of it is missing. */
+/* Its earlier answers are ignored, since the later ones are missing. */
 static void a_source_whose_helper_ends_over_it(void **state)
 {
 	static const struct source_ops crashes = { .name = "crashes", .frame = FRAME_DRM, .open = never_open, .probe = probe_and_crash };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is reported of a driver that does not answer: every check is made up.
+ * Reports about a driver that does not answer, with made-up times.
  */
 #include "tree_helper.h"
 
@@ -17,7 +17,7 @@ struct reports {
 	char text[GPU_REPORT]; /* the last */
 };
 
-/* A call that begins so many seconds into the run and takes so long, and the look after it. */
+/* A call that begins this many seconds into the run and takes this long, and the check after it. */
 static void call(struct reports *t, unsigned at, unsigned takes)
 {
 	char text[GPU_REPORT];
@@ -62,7 +62,7 @@ static void many_are_reported_once(void **state)
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 9000 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 500 times between 0:10 and 83:27, for 3500 s in total; its values for those times are missing");
 	call(&t, 6000, 20);
-	assert_int_equal(t.n, 4); /* longer than ever */
+	assert_int_equal(t.n, 4); /* longer than all before */
 	assert_string_equal(t.text, "gpu: X did not answer from 100:00 to 100:20; its values for that time are missing");
 }
 
@@ -79,7 +79,7 @@ static void one_that_goes_on_in_the_end_is_reported(void **state)
 	assert_string_equal(last[1], "gpu: X has not answered since 0:30; its values are missing from that time on");
 }
 
-/* A run may end before anybody could tell whether it would have answered. */
+/* A run may end before a pending call returns. */
 static void a_call_that_goes_on_in_the_end_is_reported(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
@@ -104,12 +104,12 @@ static void one_that_ended_with_the_helper_counts(void **state)
 		(void) gpu_watchdog_check(&t.w, "", START + (10 + i * 100) * SECOND, START + (20 + i * 100) * SECOND, text);
 		gpu_watchdog_end(&t.w, START + (30 + i * 100) * SECOND);
 	}
-	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* there is none */
+	gpu_watchdog_end(&t.w, START + 500 * SECOND); /* no silence in progress */
 	assert_int_equal(gpu_watchdog_finish(&t.w, "", 0, START + 900 * SECOND, last), 1);
 	assert_string_equal(last[0], "gpu: X did not answer 2 times between 0:10 and 2:10, for 40 s in total; its values for those times are missing");
 }
 
-/* Nobody can tell a helper that sleeps long from one that is frozen but by when it wanted to be awake. */
+/* A sleeping helper and a frozen one differ only by the planned wake-up. */
 static void who_does_not_wake_up_is_waited_for(void **state)
 {
 	struct gpu_watchdog w = NEW;
@@ -120,10 +120,10 @@ static void who_does_not_wake_up_is_waited_for(void **state)
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 2 * SECOND), START + 2 * SECOND);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + SECOND, START + 9 * SECOND), START + 2 * SECOND);
 	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 9 * SECOND), 0); /* it was awake */
-	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine slept */
+	assert_int_equal(gpu_watchdog_overslept(&w, START + 10 * SECOND, START + 900 * SECOND), START + 900 * SECOND); /* the machine was suspended */
 }
 
-/* ---- one that was killed and is still there ------------------------------------------------------------------------- */
+/* ---- killed processes that still exist ------------------------------------------------------- */
 
 static bool ends_with(const char *of_main, const char *of_thread)
 {
@@ -161,7 +161,7 @@ static const char *a_call(unsigned call)
 	return call == 7 ? "nvmlInit" : NULL;
 }
 
-/* Each source has a thread: a helper that ended while two of them were in calls may have been ended by either. */
+/* Each source has a thread: if two were in calls when the helper ended, either may be the cause. */
 static void all_that_were_in_calls_are_named(void **state)
 {
 	static const struct source_ops named = { .name = "a", .call_name = a_call }, nameless = { .name = "b" };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source on each kind of driver and machine that the fake has: right figures, or none; never a zero that was not
- * read. What is expected stands in the scenarios (tests/fake/scenarios).
+ * The NVML source on each kind of driver and machine that the fake supports: correct figures or
+ * none, never a zero that was not read. Expected values are those of the scenarios
+ * (tests/fake/scenarios).
  */
 #include "nvml_rig.h"
 
-/* ---- drivers -------------------------------------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------- */
 
-/* Two cards, the first at work; at 7 s this process has 7 GiB of it and another one 631 MiB. */
+/* Two cards, the first one busy; at 7 s this process uses 7 GiB of it and another one 631 MiB. */
 struct driver {
 	const char *level, *scenario, *name;
-	int64_t total, base, reserved; /* base: what nobody has; reserved: -1 unknown, and then part of what is used */
+	int64_t total, base, reserved; /* base: used by no process; reserved: -1 unknown, then part of used */
 	int64_t hidden;
 	bool by_field; /* throttling by the driver's counters */
 	bool temp_mem;
@@ -93,9 +94,9 @@ CHILD_TEST(every_driver)
 	rig_done(&rig);
 }
 
-/* ---- what a card is made of ------------------------------------------------------------------------------------------ */
+/* ---- hardware facts -------------------------------------------------------------------------- */
 
-/* What was told of each fact and device. */
+/* The reported facts by device. */
 struct told {
 	bool had[3][GPU_FACT_COUNT];
 	struct gpu_fact_told facts[3][GPU_FACT_COUNT];
@@ -189,7 +190,7 @@ CHILD_TEST(a_card_that_tells_nothing_of_itself)
 	rig_done(&rig);
 }
 
-/* What cannot be so is an error of the driver, and no value. */
+/* An impossible fact is an error of the driver, and has no value. */
 CHILD_TEST(facts_that_cannot_be)
 {
 	static const enum gpu_fact refused[] = { GF_POWER_DEFAULT, GF_MAX_CLOCK_SM, GF_TEMP_SHUTDOWN, GF_PCIE_GENERATION, GF_PCIE_LANES_MAX,

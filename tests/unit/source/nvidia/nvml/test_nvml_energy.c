@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source where the counter of energy is none, ends, stands still or comes back: power over time stands for it.
+ * The NVML source with an energy counter that is missing, ends, is stuck or returns: integrated
+ * power replaces it.
  */
 #include "nvml_rig.h"
 #include "source/nvidia/nvml/internal.h"
@@ -9,7 +10,7 @@ enum {
 	DRAWN_W = 250
 };
 
-/* That power for so long since the look before. */
+/* Energy at that power over this time since the read before. */
 static int64_t later(struct nvml_rig *rig, unsigned ms)
 {
 	for (size_t i = 0; i < rig->s->n_gpus; i++) {
@@ -25,7 +26,7 @@ static int64_t three_seconds_later(struct nvml_rig *rig)
 	return later(rig, 3000);
 }
 
-/* More than least is what was drawn while the test itself ran. */
+/* Energy above least was drawn while the test itself ran. */
 static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least, uint64_t began_ns)
 {
 	const struct reading *r = find_reading(&rig->out, M_GPU_ENERGY, gpu);
@@ -34,7 +35,7 @@ static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least
 	assert_in_range(r->value, least, least + (int64_t) ((clock_boot_ns() - began_ns) / 1000 * DRAWN_W) + DRAWN_W);
 }
 
-/* Energy is counted up to where the counter ends, and power is added up from there: each joule once. */
+/* The counter is used until it ends, and power is integrated from there: each joule counts once. */
 CHILD_TEST(energy_goes_on_where_the_counter_ends)
 {
 	(void) state;
@@ -61,7 +62,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 	rig_done(&rig);
 }
 
-/* GPU 1 draws nothing: its counter may stand still. */
+/* GPU 1 draws no power, so its counter may stay constant. */
 CHILD_TEST(a_counter_of_energy_that_stands_still)
 {
 	(void) state;
@@ -83,7 +84,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still)
 	rig_done(&rig);
 }
 
-/* A run may be over before that: its last reading judges by less. */
+/* A run may end before that time: the last read uses a shorter one. */
 CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 {
 	(void) state;
@@ -112,7 +113,8 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 	"[driver]\nlevel = 550\n[gpu 0]\nname = A\nuuid = GPU-1\npci = 00000000:01:00.0\nmemory_total = 1Gi\n" \
 	"power = 250000\nenergy = " energy "\n[call nvmlDevice*]\nfrom = 5\nuntil = 8\nerror = 15\n"
 
-/* What power told beyond the counter, t seconds in, is told once, and the device is lost and found again. */
+/* Energy reported from power beyond the counter, t seconds in, counts once; then the device is lost
+ * and found again. */
 static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
 {
 	rig_open(rig);
@@ -134,7 +136,8 @@ static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t 
 	return told;
 }
 
-/* It has moved since, and is below what was told: it is not believed, nor begun again from. */
+/* It has advanced, and is below the reported energy: it stays ignored, and is not taken for a
+ * reset. */
 CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
 {
 	(void) state;
@@ -151,7 +154,8 @@ CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
 	rig_done(&rig);
 }
 
-/* One that had ended goes on from what was told meanwhile, and as much as it rises. */
+/* A counter that had ended continues from the energy reported meanwhile, by as much as it
+ * advances. */
 CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
 {
 	(void) state;
@@ -167,7 +171,7 @@ CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
 	rig_done(&rig);
 }
 
-/* What it had counted before is of no run. */
+/* What it counted before belongs to no run. */
 CHILD_TEST(a_counter_of_energy_that_comes_after_power)
 {
 	(void) state;
@@ -194,7 +198,7 @@ CHILD_TEST(a_counter_of_energy_that_comes_after_power)
 	rig_done(&rig);
 }
 
-/* The error is power's, of which the energy is made. */
+/* The error concerns power, from which the energy is made. */
 CHILD_TEST(an_error_of_power_is_not_told_of_energy)
 {
 	(void) state;

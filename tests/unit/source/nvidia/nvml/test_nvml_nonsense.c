@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVML source where the driver says what cannot be, or says a figure no more: it is left out, and that is told once.
+ * The NVML source with impossible values, or values that disappear: they are left out, and noted
+ * once.
  */
 #include "nvml_rig.h"
 
-/* All there is at that second, of which GPM's are since the last time. */
+/* Reads all groups at that second; GPM's means are since the last call. */
 static void read_next_pair(struct nvml_rig *rig, int at)
 {
 	rig_at(rig, at);
@@ -54,8 +55,8 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 	rig_done(&rig);
 }
 
-/* All ones are "there is none"; more memory in use than there is, or a temperature of 0, is told as what it is, also where it never
- * was otherwise. */
+/* All ones means "no value"; more memory in use than there is, or a temperature of 0, is noted as
+ * impossible, even if no other value was ever read. */
 static void check_what_cannot_be(const char *level)
 {
 	struct nvml_rig rig;
@@ -94,8 +95,8 @@ CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
 	check_what_cannot_be("450");
 }
 
-/* No device draws megawatts or has clocks of petahertz, not even between two looks; what is far above what is built may be. No
- * energy is made of such power. */
+/* No device draws megawatts or has clocks of petahertz, not even between two reads; values far
+ * above existing hardware are accepted. Energy is not integrated from impossible power. */
 CHILD_TEST(power_and_clocks_that_cannot_be)
 {
 	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_PSTATE };
@@ -126,7 +127,7 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 	rig_done(&rig);
 }
 
-/* Nor more than there is: who it is stays known, and is told of. */
+/* A process cannot use more than there is: the process is still reported. */
 CHILD_TEST(a_process_with_more_than_there_is)
 {
 	(void) state;
@@ -167,7 +168,7 @@ CHILD_TEST(what_nobody_should_believe)
 
 	assert_non_null(mine);
 	assert_true(mine->gpu_process.compute && mine->gpu_process.graphics);
-	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is none */
+	check_value(&rig.out, M_GPU_PROCESSES, 1, 2); /* pid 0 is unused */
 	assert_true(has_mere_note(&rig.out, "gpu", "error 77"));
 	read_next_pair(&rig, 7);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
@@ -178,11 +179,11 @@ CHILD_TEST(what_nobody_should_believe)
 		if (metrics[r->metric].unit == UNIT_PPM && r->known && (r->value < 0 || r->max > 1000000))
 			fail_msg("%s: %lld", metrics[r->metric].name, (long long) r->value);
 	}
-	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are there */
+	check_value(&rig.out, M_GPU_GRAPHICS_ACTIVE, 1, 970000); /* the others are reported */
 	rig_done(&rig);
 }
 
-/* More than all of the time, from the first look on and of whatever: a note each, once; the other card has none. */
+/* More than all of the time, from the first read on: one note each; the other card has none. */
 CHILD_TEST(what_is_refused_is_told_once)
 {
 	static const char *const notes[] = {
@@ -213,7 +214,8 @@ CHILD_TEST(what_is_refused_is_told_once)
 	rig_done(&rig);
 }
 
-/* GPM's figures likewise, those of one look together. Not a number is none, which is told where there was one. */
+/* The same for GPM, with one note per read. NaN means "no value", and is noted if there was a value
+ * before. */
 CHILD_TEST(what_gpm_says_is_refused_once)
 {
 	struct nvml_rig rig;
@@ -240,7 +242,7 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 	rig_done(&rig);
 }
 
-/* What a divided GPU's own part of GPM or its samples of processes are refused by is answer, once. */
+/* The reason why GPM or the samples of processes are refused is noted once. */
 CHILD_TEST(a_refusal_of_gpm_is_told)
 {
 	struct nvml_rig rig;
@@ -275,7 +277,7 @@ CHILD_TEST(samples_of_processes_that_fail_are_told)
 	rig_done(&rig);
 }
 
-/* The moment has a value, and what was between two looks cannot be. */
+/* The current value is valid, and the samples since the last read are impossible. */
 CHILD_TEST(samples_that_are_refused_are_told_once)
 {
 	struct nvml_rig rig;
@@ -299,7 +301,7 @@ CHILD_TEST(samples_that_are_refused_are_told_once)
 	rig_done(&rig);
 }
 
-/* All ones behind a value is no nonsense: the driver has none any more. */
+/* All ones after a value are not impossible: the driver no longer has a value. */
 CHILD_TEST(all_ones_behind_a_value)
 {
 	static const char *const ended[] = { "mem", "busy", "temp", "clock_sm", "pstate", "fan" };
@@ -328,7 +330,7 @@ CHILD_TEST(all_ones_behind_a_value)
 	rig_done(&rig);
 }
 
-/* What is missing from some moment on is answer then, once: a mean of the run is one of less. */
+/* Values that become unavailable are noted once, since the run's means cover only a part of it. */
 CHILD_TEST(figures_that_cease)
 {
 	(void) state;
@@ -375,7 +377,7 @@ CHILD_TEST(a_bare_device_has_nothing)
 	source_nvml.probe(&rig.env, probes_take, &probes);
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		if (probes.told[m] && probes.of[m].available && m != M_GPU_PROCESSES && m != M_GPROC_MEM && m != M_GPU_MEM)
-			fail_msg("%s is answer to be there", metrics[m].name);
+			fail_msg("%s is reported as available", metrics[m].name);
 	}
 	assert_true(probes.told[M_GPU_TEMP] && !probes.of[M_GPU_TEMP].available);
 	rig_done(&rig);
