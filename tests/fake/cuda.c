@@ -80,7 +80,7 @@ static bool path_of(const char *name, int slot, char ret[4096])
 }
 
 /* Replaces the file atomically, since it may be read at any time. */
-static void tell(const char *name, int slot, double value)
+static void publish(const char *name, int slot, double value)
 {
 	char path[4096], aside[4200];
 	FILE *file;
@@ -118,7 +118,7 @@ static void take_slot(void)
 		if (fd < 0)
 			continue;
 		the.slot = i;
-		tell("memory", i, 0);
+		publish("memory", i, 0);
 		int n = snprintf(text, sizeof(text), "%d\n", (int) getpid());
 		if (write(fd, text, (size_t) n) != n)
 			fake_die("%s: %s", path, strerror(errno));
@@ -222,7 +222,7 @@ int cuDevicePrimaryCtxRetain(void **ret, int device)
 	if (!the.context)
 		the.used += CONTEXT;
 	the.context = true;
-	tell("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
+	publish("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
 	return ready();
 }
 
@@ -243,7 +243,7 @@ static uint64_t most(void)
 
 static void tell_used(void)
 {
-	tell("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
+	publish("memory", the.slot < 0 ? 0 : the.slot, (double) the.used);
 }
 
 EXPORT int cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
@@ -380,9 +380,9 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 	if (!is_one || bx > 1024 || !is_ours(*(uint64_t *) parameters[0]))
 		return INVALID_VALUE;
 	the.until = (the.until > now ? the.until : now) + (double) *(uint64_t *) parameters[1] / 1e9;
-	tell("busy", -1, 100);
-	tell("sm_active", -1, percent(gx, SMS));
-	tell("sm_occupancy", -1, percent(threads < 32 ? 32 : threads, (double) SMS * THREADS_SM));
+	publish("busy", -1, 100);
+	publish("sm_active", -1, percent(gx, SMS));
+	publish("sm_occupancy", -1, percent(threads < 32 ? 32 : threads, (double) SMS * THREADS_SM));
 	return ready();
 }
 
@@ -408,8 +408,8 @@ int cuGetErrorName(int code, const char **ret)
 __attribute__((destructor)) static void end(void)
 {
 	if (the.pid == getpid() && the.until > 0) {
-		tell("busy", -1, 0);
-		tell("sm_active", -1, 0);
-		tell("sm_occupancy", -1, 0);
+		publish("busy", -1, 0);
+		publish("sm_active", -1, 0);
+		publish("sm_occupancy", -1, 0);
 	}
 }

@@ -493,14 +493,14 @@ EXPORT int dcgmEntitiesGetLatestValues(uintptr_t handle, const struct dcgm_pair 
 /* Calls back for each GPU of the group with all fields of the field group, until the callback
  * stops. */
 EXPORT int dcgmGetLatestValues(uintptr_t handle, uintptr_t group, uintptr_t id,
-	int (*tell)(unsigned, struct dcgm_value_v1 *, int, void *), void *user)
+	int (*callback)(unsigned, struct dcgm_value_v1 *, int, void *), void *user)
 {
 	int code = enter(__func__, handle);
 	const struct field_group *fields = field_group_find(id);
 	struct dcgm_value_v1 *values = code == 0 && fields ? calloc(fields->n + 1, sizeof(*values)) : NULL;
 	bool wants_more = true;
 
-	if (!values || !tell || !is_group(group)) {
+	if (!values || !callback || !is_group(group)) {
 		free(values);
 		return code ?: DCGM_BADPARAM;
 	}
@@ -509,7 +509,7 @@ EXPORT int dcgmGetLatestValues(uintptr_t handle, uintptr_t group, uintptr_t id,
 			continue;
 		for (size_t i = 0; i < fields->n; i++)
 			(void) value_get(DCGM_GPU, gpu, fields->ids[i], &values[i]);
-		wants_more = tell(gpu, values, (int) fields->n, user) == 0;
+		wants_more = callback(gpu, values, (int) fields->n, user) == 0;
 	}
 	free(values);
 	return DCGM_OK;

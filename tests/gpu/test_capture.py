@@ -30,7 +30,7 @@ def test_a_capture_replays(tmp_path, name):
     assert capture(tmp_path, tmp_path / "first.conf", level, tmp_path / "second.conf") == first
 
 
-def test_what_is_captured(tmp_path):
+def test_captured_values(tmp_path):
     """The values of a scenario at each sample; the machine's identity is left out."""
     (tmp_path / "known.conf").write_text("""[driver]
 level = 550

@@ -95,7 +95,7 @@ def test_450_has_the_first_lists_only(plain):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_a_level_exports(plain, level):
+def test_exports_of_a_level(plain, level):
     """nvidia-ml-py finds the functions that this driver has, and no others."""
     since = {"nvmlDeviceGetMemoryInfo": 450, "nvmlDeviceGetComputeRunningProcesses_v2": 455,
              "nvmlDeviceGetMemoryInfo_v2": 510, "nvmlGpmMetricsGet": 525, "nvmlDeviceGetCurrentClocksEventReasons": 535,
@@ -135,7 +135,7 @@ answer = [[get(nvml.nvmlDeviceGetName, h), get(nvml.nvmlDeviceGetUUID, h), get(n
         assert temperature < 0 or 20 < temperature < 100
 
 
-def test_what_a_driver_would_corrupt_ends_the_process(plain):
+def test_misuse_that_would_corrupt_memory_ends_the_process(plain):
     fake = plain("550")
     cases = {
         "is no handle": "import ctypes\nnvml.nvmlDeviceGetPowerUsage(ctypes.c_void_p(4096))",

@@ -78,7 +78,7 @@ answer.append(latest(handle, 0, [1002, 203]))""")
     assert second == [[0, pytest.approx(0.35)], [0, 40]]
 
 
-def test_the_first_values_can_be_had_at_once(ask):
+def test_the_first_values_are_available_at_once(ask):
     """Current values; a mean needs an interval."""
     assert ask("dcgm", """
 code, handle = connect("127.0.0.1")

@@ -81,7 +81,7 @@ def scaled(value, by):
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])
-def test_gpustat_says_the_same(cards, level):
+def test_gpustat_reports_the_same(cards, level):
     fake = cards(level)
     theirs = json.loads(fake.run(BIN / "gpustat", "--json", time=15, pid=os.getpid()))["gpus"]
     ours = as_json(fake)["devices"]
@@ -99,7 +99,7 @@ def test_gpustat_says_the_same(cards, level):
                [(p["pid"], p["gpu_memory_usage"], p["username"]) for p in their["processes"]]
 
 
-def test_sm_activity_is_the_mean_of_the_look(tmp_path):
+def test_sm_activity_is_the_mean_over_the_interval(tmp_path):
     """Two samples 100 ms apart, with a running clock."""
     fake = Fake(tmp_path, "gpm")
     device = as_json(fake, time=f"since:{time.clock_gettime(time.CLOCK_BOOTTIME) - 20}")["devices"][0]
@@ -109,7 +109,7 @@ def test_sm_activity_is_the_mean_of_the_look(tmp_path):
     assert re.search(r"BUSY +SM ACTIVE", text) and re.search(r" 97 % +51 % ", text), text
 
 
-def test_dcgm_adds_to_what_nvml_tells(tmp_path):
+def test_dcgm_adds_to_nvml(tmp_path):
     """For an A100, from the second sample on: the engine computes a mean each second."""
     fake = Fake(tmp_path, "dcgm")
     since = time.clock_gettime(time.CLOCK_BOOTTIME) - 4
@@ -132,7 +132,7 @@ def children_of(pid):
     return {child: pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] for child in listed}
 
 
-def test_looking_again_leaves_nobody_unwaited_for(cards):
+def test_repeated_samples_leave_no_zombies(cards):
     """The helpers of other vendors end if they have no GPU."""
     env = {**os.environ, **cards().environment(time=15, pid=os.getpid())}
     with subprocess.Popen([HIWATER, "gpus", "--line", "{gpu}\\n", "-i", "0", "-l", "0.1"], env=env, stdout=subprocess.PIPE, text=True) as looking:
@@ -192,7 +192,7 @@ def test_text(cards, width):
 
 @pytest.mark.parametrize("options", [(), ("--spec",), ("-L",), ("--line", "{name} {uuid} {driver}"),
                                      ("--query-gpu=name,uuid,serial,driver_version", "--format=csv"), ("--csv",), ("--json",)])
-def test_no_terminal_obeys_what_a_driver_says(cards, options):
+def test_text_of_a_driver_cannot_control_the_terminal(cards, options):
     said = run(cards(more="[driver]\nversion = 580.1\033[31m\n[gpu 0]\nname = \033[2JEvil\a\nuuid = GPU-\033]0;x\aevil\nserial = \033c\n"),
                *options).stdout
     assert "Evil" in said.replace("?[2J", "") and not re.search("[\x00-\x09\x0b-\x1f]", said), said
@@ -296,7 +296,7 @@ def test_captured_machines(tree, name, total):
         assert subprocess.run([HIWATER, "gpus", *format, "--root", TREES / tree], capture_output=True, check=False).returncode == 0
 
 
-def test_what_amds_are_made_of():
+def test_properties_of_amd_gpus():
     """By KFD's topology for the first card of the tree; its second card has no topology."""
     done = subprocess.run([HIWATER, "gpus", "--json", "--spec", "--root", TREES / "amd-mi"], capture_output=True, text=True, check=True)
     shown = json.loads(done.stdout)

@@ -30,7 +30,7 @@ def test_no_gpu(tmp_path):
     ("[gpu 0]\nname = some\n", ("--id=7",), NO_GPU, "no GPU here is 7"),
     ("[call nvmlInit*]\nerror = 9\n", (), NO_DRIVER, "kernel module is not loaded"),
     ("[call nvmlInit*]\nerror = 12\n", (), NO_DRIVER, "a library that NVML needs is missing")])
-def test_json_says_why_it_has_no_device(tmp_path, scenario, options, status, why):
+def test_json_states_why_it_has_no_device(tmp_path, scenario, options, status, why):
     """Once, and on stderr once, too."""
     done = run(Fake(tmp_path, scenario), "--json", *options, status=status)
     shown = json.loads(done.stdout)
@@ -41,7 +41,7 @@ def test_json_says_why_it_has_no_device(tmp_path, scenario, options, status, why
 
 @pytest.mark.parametrize("code, why", [(9, "kernel module is not loaded"), (12, "a library that NVML needs is missing"), (18, "different versions"),
                                        (6, "a library that NVML needs is missing"), (999, "cannot be initialised")])
-def test_a_driver_that_cannot_be_asked(tmp_path, code, why):
+def test_a_driver_that_cannot_be_read(tmp_path, code, why):
     said = run(Fake(tmp_path, f"[call nvmlInit*]\nerror = {code}\n"), status=NO_DRIVER).stderr
     assert why in said and "no GPU found" not in said
 
@@ -125,7 +125,7 @@ def test_a_call_of_dcgm_that_fails_is_named(tmp_path, call, first, named, what, 
 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetUtilizationRates", "nvmlDeviceGetFanSpeed*", "nvmlDeviceGetComputeRunningProcesses*", "nvmlGpmSampleGet"])
-def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, what, status):
+def test_all_figures_of_a_gpu_are_read_before_the_next_one_fails(cards, call, what, status):
     whole, _ = as_json(cards())["devices"]
     well, _ = as_json(cards(more=f"[call {call}]\ngpu = 1\n{what} = 1\n"), "--timeout=500ms", status=status)["devices"]
     if "Processes" not in call:  # lists are read after all figures
@@ -138,7 +138,7 @@ def test_a_gpu_is_asked_for_all_figures_before_the_next_that_fails(cards, call, 
 @pytest.mark.parametrize("what, status", [("hang", SILENT), ("crash", 1)])
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex*"])
 @pytest.mark.parametrize("behind, unasked", [("2", "GPU 2 was not queried"), ("2-5", "GPUs 2 to 5 were not queried")])
-def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(cards, call, behind, unasked, what, status):
+def test_a_gpu_that_hangs_over_its_identity_keeps_those_before_it(cards, call, behind, unasked, what, status):
     """It has a row of its own, with the reason; those after it were not queried, which is reported."""
     fake = cards(more=f"[gpu {behind}]\ninclude = {SCENARIOS}/cards/h100.conf\n[call {call}]\ngpu = 1\n{what} = 1\n")
     shown = as_json(fake, "--timeout=500ms", status=status)
@@ -151,7 +151,7 @@ def test_a_gpu_that_does_not_say_who_it_is_takes_nothing_from_those_before_it(ca
     assert len(run(fake, "--query-gpu=index", "--format=csv,noheader", "--timeout=500ms", status=status).stdout.split()) == 2
 
 
-def test_a_gpu_beside_a_sleeping_one_that_does_not_say_who_it_is(cards, tmp_path):
+def test_a_gpu_without_identity_next_to_a_sleeping_one(cards, tmp_path):
     """Those that are awake are opened by PCI address, in the order of sysfs."""
     for place, state in (("0000:10:00.0", "active"), ("0000:11:00.0", "active"), ("0000:05:00.0", "suspended")):
         device = tmp_path / "m/sys/bus/pci/devices" / place
@@ -169,7 +169,7 @@ def test_a_gpu_beside_a_sleeping_one_that_does_not_say_who_it_is(cards, tmp_path
     assert len(open_ones) == 1 and open_ones[0].startswith(f"GPU {asked[0]['number']}:"), (open_ones, asked)
 
 
-def test_a_gpu_that_does_not_say_how_it_is_divided_has_said_who_it_is(tmp_path):
+def test_a_gpu_that_hangs_over_its_instances_has_an_identity(tmp_path):
     text = (SCENARIOS / "mig.conf").read_text().replace("include = cards", f"include = {SCENARIOS}/cards")
     fake = Fake(tmp_path, text + "[call nvmlDeviceGetMaxMigDeviceCount]\nhang = 1\n", "550")
     shown = as_json(fake, "--timeout=500ms", status=SILENT)
@@ -187,7 +187,7 @@ def test_lists_that_came_do_not_wait_for_the_next_one(cards, what, status):
 
 
 @pytest.mark.parametrize("what, then", [("hang", "is no longer read"), ("crash", "will be retried soon")])
-def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
+def test_a_value_no_longer_read_is_unknown(cards, what, then):
     """A driver that fails after good samples: no later sample shows its values as new."""
     fake = cards(more=f"[call nvmlDeviceGetTemperature*]\n{what} = 1\nfrom = 100\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
@@ -205,7 +205,7 @@ def test_what_is_not_asked_any_more_is_unknown(cards, what, then):
         assert f"NVML {then}" in looking.stderr.read()
 
 
-def test_a_total_that_was_not_had_at_first_is_told_later(cards):
+def test_a_missing_total_is_reported_later(cards):
     """It is the same GPU, once."""
     fake = cards(more="[call nvmlDeviceGetMemoryInfo*]\nerror = 999\nuntil = 100\ngpu = 1\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
@@ -221,7 +221,7 @@ def test_a_total_that_was_not_had_at_first_is_told_later(cards):
         looking.terminate()
 
 
-def test_after_a_crash_it_is_asked_again(cards):
+def test_after_a_crash_it_is_read_again(cards):
     """As in a run; if its driver disappears meanwhile, that is reported."""
     fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n[call nvmlInit*]\nerror = 9\nfrom = 300\n")
     clock = pathlib.Path(fake.scenario).parent / "time"
@@ -242,7 +242,7 @@ def test_after_a_crash_it_is_asked_again(cards):
         looking.terminate()
 
 
-def test_a_crash_is_noted_in_its_look_alone(cards):
+def test_a_crash_is_noted_only_in_its_sample(cards):
     """A driver that answers again has no note; meanwhile a note states that it is not read."""
     fake = cards(more="[call nvmlDeviceGetTemperature*]\ncrash = 1\nfrom = 100\nuntil = 200\n" + NO_GPM)
     clock = pathlib.Path(fake.scenario).parent / "time"
@@ -262,7 +262,7 @@ def test_a_crash_is_noted_in_its_look_alone(cards):
 
 
 @pytest.mark.parametrize("options, rows", [(["--query-compute-apps=pid,used_memory"], 1), (["--csv=processes"], 1), (["--query-gpu=index"], 3)])
-def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, options, rows):
+def test_processes_that_a_driver_refuses_to_list_are_reported_on_stderr(cards, options, rows):
     """A script that sees no process would consider the machine free. If no processes are requested, nothing is missing."""
     done = run(cards(more="[call nvmlDeviceGet*RunningProcesses*]\nerror = 4\n"), *options)
     assert len(done.stdout.splitlines()) == rows
@@ -273,7 +273,7 @@ def test_processes_that_a_driver_refuses_to_list_are_said_on_stderr(cards, optio
 
 
 @pytest.mark.parametrize("options", [["--query-gpu=index"], ["--csv"], ["--line={gpu}\\n"], ["-L"], ["--query-compute-apps=pid"], ["--csv=processes"]])
-def test_a_gpu_that_cannot_be_opened_is_said_on_stderr(cards, options):
+def test_a_gpu_that_cannot_be_opened_is_reported_on_stderr(cards, options):
     """It has no row; reported once, also with -l. If only another GPU is requested, nothing is missing."""
     fake = cards(more="[call nvmlDeviceGetHandleByIndex*]\ngpu = 1\nerror = 4\n" + NO_GPM)
     told = run(fake, *options).stderr
@@ -287,7 +287,7 @@ def test_a_gpu_that_cannot_be_opened_is_said_on_stderr(cards, options):
         assert looking.stderr.read().count("GPU 1") == 1
 
 
-def test_a_lost_gpu_leaves_the_others(tmp_path):
+def test_a_lost_gpu_does_not_affect_the_others(tmp_path):
     done = run(Fake(tmp_path, "lost"), time=20, status=LOST)
     assert re.search(r"^ +0 +0 +.*H100", done.stdout, re.M) and "fallen off the bus" in done.stdout
     fake = Fake(tmp_path, f"[driver]\nlevel = 550\n[gpu 0]\ninclude = {SCENARIOS}/cards/h100.conf\n"
@@ -315,7 +315,7 @@ def test_a_gpu_that_was_lost_before_has_a_row(cards):
     assert re.search(r"^ +0 +0 +.*H100", run(fake, status=LOST).stdout, re.M)
 
 
-def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
+def test_a_lost_gpu_is_named_next_to_a_driver_that_hangs(cards, tmp_path):
     """Whether it is its own or another's."""
     lost = "[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 15\n"
     own = run(cards(more=lost + "[call nvmlDeviceGetUtilizationRates]\ngpu = 1\nhang = 1\n"), "--csv", "--timeout=500ms", status=SILENT).stderr
@@ -326,7 +326,7 @@ def test_a_lost_gpu_is_named_beside_a_driver_that_hangs(cards, tmp_path):
 
 
 @pytest.mark.parametrize("options, told", [(["--csv"], True), (["-L"], False), (["--query-gpu=index"], False), (["--csv=processes"], False)])
-def test_figures_that_are_left_out_are_said_on_stderr(cards, options, told):
+def test_figures_left_out_are_reported_on_stderr(cards, options, told):
     """The same as in the table, if all values are requested."""
     fake = cards(more="[gpu 1]\nutil = 255\n[call nvmlDeviceGetPowerUsage]\ngpu = 0\nerror = 4\n" + NO_GPM)
     refused, nonsense = (f"hiwater: warning: GPU {words}" for words in ("0: the driver refuses some values, gpu.power first: no permission",
@@ -350,7 +350,7 @@ def test_figures_that_a_driver_answers_without_are_named(cards):
 
 @pytest.mark.parametrize("level, refusal, used, reserved", [("580", "", 1, 7), ("580", "error = 3\n", 8, None), ("580", "error = 25\n", 8, None),
                                                            ("535.43", "", 1, 7), ("470", "", 8, None)])
-def test_what_the_driver_reserves_is_in_use_where_it_is_not_told_apart(cards, level, refusal, used, reserved):
+def test_reserved_memory_counts_as_used_if_not_reported_separately(cards, level, refusal, used, reserved):
     """With a note; drivers before 510 do not have that part."""
     fake = cards(level, f"[gpu 0-1]\nmemory_used = 1Gi\nmemory_reserved = 7Gi\n[call nvmlDeviceGetMemoryInfo_v2]\ngpu = 1\n{refusal}")
     shown = as_json(fake)

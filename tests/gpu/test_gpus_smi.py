@@ -45,7 +45,7 @@ def test_why_a_value_is_missing_has_nvidia_smi_s_words(cards, code, word):
     assert out[1].split(", ") == [word] * len(fields.split(",")) + ["70"]
 
 
-def test_an_instance_is_listed_and_asked_for_as_nvidia_smi_has_it(tmp_path):
+def test_an_instance_is_listed_and_selected_as_in_nvidia_smi(tmp_path):
     """Only by its own name, and by its number in the table."""
     fake = Fake(tmp_path, "mig")
     rows = [row for row in run(fake, "-L").stdout.splitlines() if row.startswith(" ")]
@@ -64,7 +64,7 @@ def test_memory_that_is_the_hosts_is_not_the_gpus(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["gpu", "compute-apps"])
-def test_every_field_can_be_asked_for(cards, kind):
+def test_every_field_can_be_queried(cards, kind):
     fake = cards()
     names = re.findall(r'"([\w.]+)"', run(fake, f"--help-query-{kind}").stdout)
     assert len(names) > (80 if kind == "gpu" else 8) and len(names) == len(set(names))
@@ -86,7 +86,7 @@ def test_a_program_name_is_one_field_of_one_row(cards):
 
 
 @pytest.mark.parametrize("table,column", [("--csv", "uuid"), ("--csv=processes", "gpu_uuid")])
-def test_what_a_driver_says_is_one_field_of_a_table(cards, table, column):
+def test_a_text_of_a_driver_is_one_field_of_a_table(cards, table, column):
     rows = list(csv.DictReader(run(cards(more='[gpu 0]\nuuid = GPU-a,"b\n'), table).stdout.splitlines()))
     assert rows[0][column] == 'GPU-a,"b' and None not in rows[0], rows
 

@@ -78,7 +78,7 @@ static struct played begun(uint64_t memory_ns, uint64_t others_ns, uint64_t list
 }
 
 /* Cheap groups are read at their planned period. */
-static void wishes_are_granted(void **state)
+static void planned_periods_are_kept(void **state)
 {
 	struct played p = begun(10 * US, 20 * US, 100 * US, 1);
 
@@ -141,7 +141,7 @@ static void sources_share(void **state)
 }
 
 /* A list stays valid until the device is listed again, however long that takes. */
-static void lists_hold_as_long_as_they_must(void **state)
+static void lists_stay_valid_until_the_next(void **state)
 {
 	struct read_budget p;
 
@@ -156,7 +156,7 @@ static void lists_hold_as_long_as_they_must(void **state)
 
 /* Lists that justify a debt neither wait until it is paid, nor as long for the driver's locks; the
  * debt is limited. */
-static void what_is_urgent_is_borrowed_for(void **state)
+static void urgent_lists_use_a_debt(void **state)
 {
 	struct read_budget p;
 
@@ -173,7 +173,7 @@ static void what_is_urgent_is_borrowed_for(void **state)
 
 /* One device whose memory changed a lot waits only for the cost of its own list, not for that of
  * all lists before. */
-static void what_is_urgent_alone_waits_for_itself(void **state)
+static void an_urgent_list_waits_for_its_own_cost(void **state)
 {
 	struct read_budget p;
 
@@ -205,7 +205,7 @@ static uint64_t list_of_eight(struct read_budget *p, uint64_t now)
 
 /* Lists use the driver's locks for a tenth of the time if they justify a debt, else for a
  * fiftieth. */
-static void what_is_urgent_brings_nobody_along(void **state)
+static void an_urgent_list_does_not_list_others(void **state)
 {
 	struct read_budget p;
 	uint64_t wall = 0, every = 0;
@@ -226,7 +226,7 @@ static void what_is_urgent_brings_nobody_along(void **state)
 }
 
 /* After a read of only one device, the others wait for their own cost. */
-static void what_is_not_urgent_waits_for_all(void **state)
+static void other_lists_wait_for_all(void **state)
 {
 	struct read_budget p;
 
@@ -316,7 +316,7 @@ static void the_schedule_says_what_gives_way_and_why(void **state)
 
 /* Cheap lists as at any time, others as rarely as their cost requires, and none more often than its
  * sustained period. */
-static void the_schedule_has_lists_at_rest(void **state)
+static void the_schedule_has_resting_lists(void **state)
 {
 	(void) state;
 	assert_int_equal(schedule_of(12 * US, 50 * US, 100 * US, 100 * US).of[LISTS].resting_ns, 0);
@@ -343,7 +343,7 @@ static void the_schedule_is_of_all_sources(void **state)
 }
 
 /* A list that hung for half a minute once is not expected to take that long again. */
-static void one_slow_list_silences_nothing(void **state)
+static void one_slow_list_does_not_stop_reads(void **state)
 {
 	(void) state;
 	struct played p = begun(0, 0, 0, 0);
@@ -378,19 +378,19 @@ static void the_interval_may_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wishes_are_granted),
+		cmocka_unit_test(planned_periods_are_kept),
 		cmocka_unit_test(lists_give_way_first),
 		cmocka_unit_test(memory_gives_way_last),
 		cmocka_unit_test(sources_share),
-		cmocka_unit_test(lists_hold_as_long_as_they_must),
-		cmocka_unit_test(what_is_urgent_is_borrowed_for),
-		cmocka_unit_test(what_is_urgent_alone_waits_for_itself),
-		cmocka_unit_test(what_is_urgent_brings_nobody_along),
-		cmocka_unit_test(what_is_not_urgent_waits_for_all),
-		cmocka_unit_test(one_slow_list_silences_nothing),
+		cmocka_unit_test(lists_stay_valid_until_the_next),
+		cmocka_unit_test(urgent_lists_use_a_debt),
+		cmocka_unit_test(an_urgent_list_waits_for_its_own_cost),
+		cmocka_unit_test(an_urgent_list_does_not_list_others),
+		cmocka_unit_test(other_lists_wait_for_all),
+		cmocka_unit_test(one_slow_list_does_not_stop_reads),
 		cmocka_unit_test(the_schedule_is_reported),
 		cmocka_unit_test(the_schedule_says_what_gives_way_and_why),
-		cmocka_unit_test(the_schedule_has_lists_at_rest),
+		cmocka_unit_test(the_schedule_has_resting_lists),
 		cmocka_unit_test(the_schedule_is_of_all_sources),
 		cmocka_unit_test(the_interval_may_change),
 	};

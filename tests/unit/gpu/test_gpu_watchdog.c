@@ -80,7 +80,7 @@ static void one_that_goes_on_in_the_end_is_reported(void **state)
 }
 
 /* A run may end before a pending call returns. */
-static void a_call_that_goes_on_in_the_end_is_reported(void **state)
+static void a_call_in_progress_at_the_end_is_reported(void **state)
 {
 	char text[GPU_REPORT], last[2][GPU_REPORT];
 	struct gpu_watchdog w = NEW;
@@ -110,7 +110,7 @@ static void one_that_ended_with_the_helper_counts(void **state)
 }
 
 /* A sleeping helper and a frozen one differ only by the planned wake-up. */
-static void who_does_not_wake_up_is_waited_for(void **state)
+static void an_overslept_source_is_waited_for(void **state)
 {
 	struct gpu_watchdog w = NEW;
 
@@ -187,9 +187,9 @@ int main(void)
 		cmocka_unit_test(one_is_reported_when_it_begins_and_when_it_is_over),
 		cmocka_unit_test(many_are_reported_once),
 		cmocka_unit_test(one_that_goes_on_in_the_end_is_reported),
-		cmocka_unit_test(a_call_that_goes_on_in_the_end_is_reported),
+		cmocka_unit_test(a_call_in_progress_at_the_end_is_reported),
 		cmocka_unit_test(one_that_ended_with_the_helper_counts),
-		cmocka_unit_test(who_does_not_wake_up_is_waited_for),
+		cmocka_unit_test(an_overslept_source_is_waited_for),
 		cmocka_unit_test(who_is_on_its_way_out_is_not_stuck),
 		cmocka_unit_test(all_that_were_in_calls_are_named),
 	};

@@ -146,7 +146,7 @@ CHILD_TEST(nothing_is_taken_that_nobody_has)
 	dcgm_done(&rig);
 }
 
-CHILD_TEST(whoever_asks_for_it_gets_it)
+CHILD_TEST(profiling_on_request)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -295,20 +295,20 @@ CHILD_TEST(no_engine_no_library)
 
 /* ---- availability ---------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	struct source_probe of[METRIC_COUNT];
 	char why[METRIC_COUNT][256];
 };
 
 static void take_told(void *ctx, const struct source_probe *probe)
 {
-	struct told *p = ctx;
+	struct reported *p = ctx;
 
 	p->of[probe->metric] = *probe;
 	(void) snprintf(p->why[probe->metric], sizeof(p->why[0]), "%s", probe->why_not);
 }
 
-static void probe(struct nvml_rig *rig, const char *scenario, struct told *ret)
+static void probe(struct nvml_rig *rig, const char *scenario, struct reported *ret)
 {
 	dcgm_env(rig, scenario);
 	assert_int_equal(unsetenv("HIWATER_FAKE_TIME"), 0); /* its time goes on */
@@ -321,22 +321,22 @@ static void probe(struct nvml_rig *rig, const char *scenario, struct told *ret)
 	temp_tree_done(&rig->tree);
 }
 
-CHILD_TEST(what_can_be_had)
+CHILD_TEST(availability)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct told probes;
+	struct reported probes;
 
 	probe(&rig, "dcgm.conf", &probes);
 	assert_true(probes.of[M_GPU_SM_ACTIVE].available);
 	assert_true(probes.of[M_GPU_DRAM_ACTIVE].available);
 }
 
-CHILD_TEST(why_it_cannot_be_had)
+CHILD_TEST(reasons_for_unavailability)
 {
 	(void) state;
 	struct nvml_rig rig;
-	struct told probes;
+	struct reported probes;
 
 	probe(&rig, "dcgm-unwatched.conf", &probes);
 	assert_false(probes.of[M_GPU_SM_ACTIVE].available);
@@ -381,7 +381,7 @@ int main(void)
 		cmocka_unit_test(activity_by_an_engine_that_profiles),
 		cmocka_unit_test(counters_that_a_profiler_takes),
 		cmocka_unit_test(nothing_is_taken_that_nobody_has),
-		cmocka_unit_test(whoever_asks_for_it_gets_it),
+		cmocka_unit_test(profiling_on_request),
 		cmocka_unit_test(a_module_that_is_stalled),
 		cmocka_unit_test(an_engine_that_ends_and_is_back),
 		cmocka_unit_test(an_engine_that_is_back_slowly),
@@ -393,8 +393,8 @@ int main(void)
 		{ "no counters", a_watch_that_is_refused, NULL, NULL, (void *) 3 },
 		cmocka_unit_test(hopper_and_later_are_left_to_nvml),
 		cmocka_unit_test(no_engine_no_library),
-		cmocka_unit_test(what_can_be_had),
-		cmocka_unit_test(why_it_cannot_be_had),
+		cmocka_unit_test(availability),
+		cmocka_unit_test(reasons_for_unavailability),
 		cmocka_unit_test(a_value_may_be_none),
 	};
 

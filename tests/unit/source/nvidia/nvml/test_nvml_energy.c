@@ -36,7 +36,7 @@ static void check_energy(const struct nvml_rig *rig, uint32_t gpu, int64_t least
 }
 
 /* The counter is used until it ends, and power is integrated from there: each joule counts once. */
-CHILD_TEST(energy_goes_on_where_the_counter_ends)
+CHILD_TEST(energy_continues_where_the_counter_ends)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -63,7 +63,7 @@ CHILD_TEST(energy_goes_on_where_the_counter_ends)
 }
 
 /* GPU 1 draws no power, so its counter may stay constant. */
-CHILD_TEST(a_counter_of_energy_that_stands_still)
+CHILD_TEST(a_stuck_energy_counter)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -85,7 +85,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still)
 }
 
 /* A run may end before that time: the last read uses a shorter one. */
-CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
+CHILD_TEST(a_stuck_energy_counter_in_a_short_run)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -115,7 +115,7 @@ CHILD_TEST(a_counter_of_energy_that_stands_still_in_a_short_run)
 
 /* Energy reported from power beyond the counter, t seconds in, counts once; then the device is lost
  * and found again. */
-static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t began_ns)
+static int64_t reported_until_return(struct nvml_rig *rig, double t, uint64_t began_ns)
 {
 	rig_open(rig);
 	rig->s->retry_first_ns = 0;
@@ -125,7 +125,7 @@ static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t 
 	const int64_t more = three_seconds_later(rig);
 
 	check_energy(rig, 1, INT64_C(8000000000) + more, began_ns);
-	const int64_t told = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
+	const int64_t reported = find_reading(&rig->out, M_GPU_ENERGY, 1)->value;
 
 	rig_at(rig, 6);
 	rig_read(rig, ALL_GROUPS & ~(unsigned) RARE);
@@ -133,46 +133,46 @@ static int64_t told_until_it_came_back(struct nvml_rig *rig, double t, uint64_t 
 	rig_at(rig, 9);
 	rig_read(rig, ALL_GROUPS);
 	assert_true(has_note(&rig->out, "gpu", "GPU 0: it answers again"));
-	return told;
+	return reported;
 }
 
 /* It has advanced, and is below the reported energy: it stays ignored, and is not taken for a
  * reset. */
-CHILD_TEST(a_counter_of_energy_that_stood_still_comes_back)
+CHILD_TEST(a_stuck_energy_counter_returns)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 8:8000100"));
-	const int64_t told = told_until_it_came_back(&rig, 1, began_ns);
+	const int64_t reported = reported_until_return(&rig, 1, began_ns);
 
-	check_energy(&rig, 1, told, began_ns);
+	check_energy(&rig, 1, reported, began_ns);
 	const int64_t more = three_seconds_later(&rig);
 
-	check_energy(&rig, 1, told + more, began_ns);
+	check_energy(&rig, 1, reported + more, began_ns);
 	rig_done(&rig);
 }
 
 /* A counter that had ended continues from the energy reported meanwhile, by as much as it
  * advances. */
-CHILD_TEST(a_counter_of_energy_that_ended_comes_back)
+CHILD_TEST(an_ended_energy_counter_returns)
 {
 	(void) state;
 	struct nvml_rig rig;
 
 	rig_scenario(&rig, "550", COMES_BACK("steps 0:8000000 2:absent 8:8000100 10:8000300"));
-	const int64_t told = told_until_it_came_back(&rig, 3, clock_boot_ns());
+	const int64_t reported = reported_until_return(&rig, 3, clock_boot_ns());
 
-	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported);
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told + 200000);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported + 200000);
 	rig_done(&rig);
 }
 
 /* What it counted before belongs to no run. */
-CHILD_TEST(a_counter_of_energy_that_comes_after_power)
+CHILD_TEST(an_energy_counter_that_appears_after_power)
 {
 	(void) state;
 	const uint64_t began_ns = clock_boot_ns();
@@ -185,21 +185,21 @@ CHILD_TEST(a_counter_of_energy_that_comes_after_power)
 	const int64_t drawn = three_seconds_later(&rig);
 
 	check_energy(&rig, 1, drawn, began_ns);
-	const int64_t told = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
+	const int64_t reported = find_reading(&rig.out, M_GPU_ENERGY, 1)->value;
 
 	rig_at(&rig, 6);
 	rig_read(&rig, ALL_GROUPS & ~(unsigned) RARE);
 	rig_at(&rig, 9);
 	rig_read(&rig, ALL_GROUPS);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported);
 	rig_at(&rig, 10);
 	rig_read(&rig, ACTIVITY);
-	check_value(&rig.out, M_GPU_ENERGY, 1, told + 300000);
+	check_value(&rig.out, M_GPU_ENERGY, 1, reported + 300000);
 	rig_done(&rig);
 }
 
 /* The error concerns power, from which the energy is made. */
-CHILD_TEST(an_error_of_power_is_not_told_of_energy)
+CHILD_TEST(an_error_of_power_is_not_noted_for_energy)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -220,13 +220,13 @@ CHILD_TEST(an_error_of_power_is_not_told_of_energy)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(energy_goes_on_where_the_counter_ends),
-		cmocka_unit_test(a_counter_of_energy_that_stands_still),
-		cmocka_unit_test(a_counter_of_energy_that_stands_still_in_a_short_run),
-		cmocka_unit_test(a_counter_of_energy_that_stood_still_comes_back),
-		cmocka_unit_test(a_counter_of_energy_that_ended_comes_back),
-		cmocka_unit_test(a_counter_of_energy_that_comes_after_power),
-		cmocka_unit_test(an_error_of_power_is_not_told_of_energy),
+		cmocka_unit_test(energy_continues_where_the_counter_ends),
+		cmocka_unit_test(a_stuck_energy_counter),
+		cmocka_unit_test(a_stuck_energy_counter_in_a_short_run),
+		cmocka_unit_test(a_stuck_energy_counter_returns),
+		cmocka_unit_test(an_ended_energy_counter_returns),
+		cmocka_unit_test(an_energy_counter_that_appears_after_power),
+		cmocka_unit_test(an_error_of_power_is_not_noted_for_energy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static const struct closed closed[] = {
 	{ "550", "no-driver.conf", "kernel module is not loaded", -ENXIO },
 };
 
-CHILD_TEST(a_driver_that_does_not_start_says_why)
+CHILD_TEST(a_driver_that_fails_to_start_reports_why)
 {
 	const struct closed *c = *state;
 	struct nvml_rig rig;
@@ -139,7 +139,7 @@ static void every_call_may_fail(void **state)
 
 /* ---- availability ---------------------------------------------------------------------------- */
 
-CHILD_TEST(doctor_tells_ways_and_reasons)
+CHILD_TEST(doctor_reports_ways_and_reasons)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -184,7 +184,7 @@ CHILD_TEST(doctor_waits_for_a_pair)
 	rig_done(&rig);
 }
 
-CHILD_TEST(what_is_absent_is_asked_once)
+CHILD_TEST(absent_calls_are_made_once)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -207,13 +207,13 @@ CHILD_TEST(what_is_absent_is_asked_once)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		{ "mismatch", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[0] },
-		{ "no-driver", a_driver_that_does_not_start_says_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
+		{ "mismatch", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[0] },
+		{ "no-driver", a_driver_that_fails_to_start_reports_why, NULL, NULL, (void *) (uintptr_t) &closed[1] },
 		cmocka_unit_test(no_library_is_another_thing_than_no_driver),
 		cmocka_unit_test(every_call_may_fail),
-		cmocka_unit_test(doctor_tells_ways_and_reasons),
+		cmocka_unit_test(doctor_reports_ways_and_reasons),
 		cmocka_unit_test(doctor_waits_for_a_pair),
-		cmocka_unit_test(what_is_absent_is_asked_once),
+		cmocka_unit_test(absent_calls_are_made_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ CHILD_TEST(lists_are_read_where_memory_moved)
 
 /* If lists cost more than the credit, devices at a new high come first; after a change without a
  * list the processes are not reported, and without a change the old list remains valid. */
-CHILD_TEST(lists_on_credit_are_for_new_highs)
+CHILD_TEST(credit_is_for_new_highs)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -122,7 +122,7 @@ CHILD_TEST(far_moves_are_listed_on_debt)
 }
 
 /* An early read of lists is for the device that caused it, however much credit there is. */
-CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
+CHILD_TEST(devices_not_worth_a_debt_are_not_listed_early)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -148,7 +148,7 @@ CHILD_TEST(who_is_worth_no_debt_is_not_brought_along)
 }
 
 /* A list is valid until memory moves away from it; the next list is valid again. */
-CHILD_TEST(a_list_that_memory_has_left_is_no_word)
+CHILD_TEST(a_list_is_invalid_after_memory_moved)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -184,10 +184,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_read_where_memory_moved),
-		cmocka_unit_test(lists_on_credit_are_for_new_highs),
-		cmocka_unit_test(who_is_worth_no_debt_is_not_brought_along),
+		cmocka_unit_test(credit_is_for_new_highs),
+		cmocka_unit_test(devices_not_worth_a_debt_are_not_listed_early),
 		cmocka_unit_test(far_moves_are_listed_on_debt),
-		cmocka_unit_test(a_list_that_memory_has_left_is_no_word),
+		cmocka_unit_test(a_list_is_invalid_after_memory_moved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "nvml_rig.h"
 #include "source/nvidia/nvml/internal.h"
 
-CHILD_TEST(a_lost_gpu_leaves_the_other)
+CHILD_TEST(a_lost_gpu_does_not_affect_the_other)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -50,7 +50,7 @@ static void take_shown(void *ctx, const struct framebuf *known)
 }
 
 /* The second GPU may be lost for the client, if the driver hangs or crashes in a call about it. */
-CHILD_TEST(what_one_gpu_said_does_not_wait_for_the_next)
+CHILD_TEST(values_of_one_gpu_are_published_before_the_next)
 {
 	struct shown shown = { 0 };
 	struct nvml_rig rig;
@@ -66,7 +66,7 @@ CHILD_TEST(what_one_gpu_said_does_not_wait_for_the_next)
 	rig_done(&rig);
 }
 
-CHILD_TEST(processes_of_a_lost_gpu_are_gone)
+CHILD_TEST(processes_of_a_lost_gpu_end)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -145,7 +145,7 @@ static void check_waits(const struct nvml_rig *rig, unsigned seconds)
 
 /* Any read retries, soon at first, then less often the longer the GPU is lost. A GPU that was back
  * only for a moment does not start over. */
-CHILD_TEST(a_lost_gpu_is_asked_less_and_less_often)
+CHILD_TEST(a_lost_gpu_is_retried_less_and_less_often)
 {
 	static const unsigned seconds[] = { 2, 4, 8, 16, 30, 30 };
 	struct nvml_rig rig;
@@ -235,7 +235,7 @@ CHILD_TEST(a_gpu_that_is_not_ours_leaves_the_other)
 
 /* The job may use its memory: it is reported by its number, and as a new GPU once its identity is
  * known. */
-CHILD_TEST(a_gpu_that_never_answered_is_there)
+CHILD_TEST(a_gpu_that_never_answered_is_reported)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -266,7 +266,7 @@ CHILD_TEST(a_gpu_that_never_answered_is_there)
 
 /* Lost before its memory could be read: a second birth of the same GPU reports it after its
  * return. */
-CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
+CHILD_TEST(a_gpu_that_returns_reports_its_memory)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -307,7 +307,7 @@ CHILD_TEST(a_gpu_that_comes_back_tells_its_memory)
 }
 
 /* An error at the start does not prevent a later total. */
-CHILD_TEST(a_total_that_was_not_had_is_had_later)
+CHILD_TEST(a_missing_total_is_reported_later)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -423,16 +423,16 @@ CHILD_TEST(waking_notes_no_figure_again)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lost_gpu_leaves_the_other),
-		cmocka_unit_test(what_one_gpu_said_does_not_wait_for_the_next),
-		cmocka_unit_test(processes_of_a_lost_gpu_are_gone),
+		cmocka_unit_test(a_lost_gpu_does_not_affect_the_other),
+		cmocka_unit_test(values_of_one_gpu_are_published_before_the_next),
+		cmocka_unit_test(processes_of_a_lost_gpu_end),
 		cmocka_unit_test(a_gpu_that_was_reset_goes_on),
-		cmocka_unit_test(a_lost_gpu_is_asked_less_and_less_often),
+		cmocka_unit_test(a_lost_gpu_is_retried_less_and_less_often),
 		cmocka_unit_test(a_driver_that_is_reloaded),
 		cmocka_unit_test(a_gpu_that_is_not_ours_leaves_the_other),
-		cmocka_unit_test(a_gpu_that_never_answered_is_there),
-		cmocka_unit_test(a_gpu_that_comes_back_tells_its_memory),
-		cmocka_unit_test(a_total_that_was_not_had_is_had_later),
+		cmocka_unit_test(a_gpu_that_never_answered_is_reported),
+		cmocka_unit_test(a_gpu_that_returns_reports_its_memory),
+		cmocka_unit_test(a_missing_total_is_reported_later),
 		cmocka_unit_test(a_sleeping_gpu_is_not_woken),
 		cmocka_unit_test(waking_notes_no_list_again),
 		cmocka_unit_test(waking_notes_no_figure_again),

@@ -8,7 +8,7 @@
 
 /* ---- Hopper and later ------------------------------------------------------------------------ */
 
-CHILD_TEST(gpm_tells_the_mean_between_two_looks)
+CHILD_TEST(gpm_reports_the_mean_between_two_samples)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -111,7 +111,7 @@ CHILD_TEST(traffic_without_counters_is_gpm_over_time)
 }
 
 /* A row with a stamp in the future among valid ones is ignored, and later rows are used. */
-CHILD_TEST(a_row_of_a_time_to_come_hides_no_other)
+CHILD_TEST(a_row_from_the_future_hides_no_other)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -189,7 +189,7 @@ CHILD_TEST(processes_come_and_go)
 
 /* ---- data that the driver keeps -------------------------------------------------------------- */
 
-CHILD_TEST(bursts_between_two_looks_are_told)
+CHILD_TEST(bursts_between_two_samples_are_reported)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -422,7 +422,7 @@ CHILD_TEST(memory_may_move_while_lists_are_read)
 /* ---- other environments ---------------------------------------------------------------------- */
 
 /* Without lists there is no sign that the memory is the host's. */
-CHILD_TEST(memory_that_nobody_tells_is_not_taken_for_the_hosts)
+CHILD_TEST(unreported_memory_is_not_assumed_to_be_the_hosts)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -455,7 +455,7 @@ CHILD_TEST(two_gpus_of_one_uuid_are_two)
 	rig_done(&rig);
 }
 
-CHILD_TEST(unified_memory_is_what_processes_hold)
+CHILD_TEST(unified_memory_is_the_sum_over_processes)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -495,7 +495,7 @@ CHILD_TEST(memory_that_is_not_available_is_absent)
 	rig_done(&rig);
 }
 
-CHILD_TEST(wsl_is_not_asked_for_processes)
+CHILD_TEST(processes_are_not_read_in_wsl)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -531,7 +531,7 @@ CHILD_TEST(a_container_sees_its_own_processes)
 }
 
 /* The host's pids belong to other processes in the container, or to none. */
-CHILD_TEST(an_old_driver_tells_a_container_pids_that_mean_nothing)
+CHILD_TEST(an_old_driver_reports_host_pids_in_a_container)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -577,13 +577,13 @@ CHILD_TEST(a_virtual_gpu_has_gaps)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpm_tells_the_mean_between_two_looks),
+		cmocka_unit_test(gpm_reports_the_mean_between_two_samples),
 		cmocka_unit_test(counters_and_states_of_a_card),
 		cmocka_unit_test(traffic_without_counters_is_gpm_over_time),
-		cmocka_unit_test(a_row_of_a_time_to_come_hides_no_other),
+		cmocka_unit_test(a_row_from_the_future_hides_no_other),
 		cmocka_unit_test(traffic_without_gpm_is_counted_by_fields),
 		cmocka_unit_test(processes_come_and_go),
-		cmocka_unit_test(bursts_between_two_looks_are_told),
+		cmocka_unit_test(bursts_between_two_samples_are_reported),
 		cmocka_unit_test(accounting_is_the_drivers_own_mark),
 		cmocka_unit_test(the_mark_of_an_earlier_process_of_that_pid),
 		cmocka_unit_test(the_mark_of_one_that_has_just_ended),
@@ -592,13 +592,13 @@ int main(void)
 		cmocka_unit_test(a_gpu_is_divided_anew),
 		cmocka_unit_test(an_instance_has_its_own_processes),
 		cmocka_unit_test(memory_may_move_while_lists_are_read),
-		cmocka_unit_test(memory_that_nobody_tells_is_not_taken_for_the_hosts),
+		cmocka_unit_test(unreported_memory_is_not_assumed_to_be_the_hosts),
 		cmocka_unit_test(two_gpus_of_one_uuid_are_two),
-		cmocka_unit_test(unified_memory_is_what_processes_hold),
+		cmocka_unit_test(unified_memory_is_the_sum_over_processes),
 		cmocka_unit_test(memory_that_is_not_available_is_absent),
-		cmocka_unit_test(wsl_is_not_asked_for_processes),
+		cmocka_unit_test(processes_are_not_read_in_wsl),
 		cmocka_unit_test(a_container_sees_its_own_processes),
-		cmocka_unit_test(an_old_driver_tells_a_container_pids_that_mean_nothing),
+		cmocka_unit_test(an_old_driver_reports_host_pids_in_a_container),
 		cmocka_unit_test(a_virtual_gpu_has_gaps),
 	};
 

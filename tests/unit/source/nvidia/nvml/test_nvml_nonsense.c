@@ -57,7 +57,7 @@ CHILD_TEST(all_ones_and_nonsense_are_absent)
 
 /* All ones means "no value"; more memory in use than there is, or a temperature of 0, is noted as
  * impossible, even if no other value was ever read. */
-static void check_what_cannot_be(const char *level)
+static void check_impossible_values(const char *level)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -86,18 +86,18 @@ static void check_what_cannot_be(const char *level)
 CHILD_TEST(what_cannot_be_is_left_out)
 {
 	(void) state;
-	check_what_cannot_be("550");
+	check_impossible_values("550");
 }
 
-CHILD_TEST(what_cannot_be_is_left_out_by_old_calls)
+CHILD_TEST(impossible_values_are_left_out_by_old_calls)
 {
 	(void) state;
-	check_what_cannot_be("450");
+	check_impossible_values("450");
 }
 
 /* No device draws megawatts or has clocks of petahertz, not even between two reads; values far
  * above existing hardware are accepted. Energy is not integrated from impossible power. */
-CHILD_TEST(power_and_clocks_that_cannot_be)
+CHILD_TEST(impossible_power_and_clocks)
 {
 	static const enum metric refused[] = { M_GPU_POWER, M_GPU_POWER_LIMIT, M_GPU_CLOCK_SM, M_GPU_CLOCK_MEM, M_GPU_PSTATE };
 	struct nvml_rig rig;
@@ -128,7 +128,7 @@ CHILD_TEST(power_and_clocks_that_cannot_be)
 }
 
 /* A process cannot use more than there is: the process is still reported. */
-CHILD_TEST(a_process_with_more_than_there_is)
+CHILD_TEST(a_process_with_more_memory_than_the_device)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -154,7 +154,7 @@ CHILD_TEST(a_process_with_more_than_there_is)
 	rig_done(&rig);
 }
 
-CHILD_TEST(what_nobody_should_believe)
+CHILD_TEST(implausible_answers)
 {
 	(void) state;
 	static const enum metric none[] = { M_GPU_BUSY, M_GPU_MEM_BUSY, M_GPU_TEMP, M_GPU_FAN, M_GPU_CLOCK_SM, M_GPU_THROTTLE_HW,
@@ -184,7 +184,7 @@ CHILD_TEST(what_nobody_should_believe)
 }
 
 /* More than all of the time, from the first read on: one note each; the other card has none. */
-CHILD_TEST(what_is_refused_is_told_once)
+CHILD_TEST(rejected_values_are_noted_once)
 {
 	static const char *const notes[] = {
 		"GPU 0: the driver reports impossible values for gpu.busy; they are left out",
@@ -216,7 +216,7 @@ CHILD_TEST(what_is_refused_is_told_once)
 
 /* The same for GPM, with one note per read. NaN means "no value", and is noted if there was a value
  * before. */
-CHILD_TEST(what_gpm_says_is_refused_once)
+CHILD_TEST(impossible_gpm_values_are_noted_once)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -243,7 +243,7 @@ CHILD_TEST(what_gpm_says_is_refused_once)
 }
 
 /* The reason why GPM or the samples of processes are refused is noted once. */
-CHILD_TEST(a_refusal_of_gpm_is_told)
+CHILD_TEST(a_refusal_of_gpm_is_noted)
 {
 	struct nvml_rig rig;
 	char text[512];
@@ -259,7 +259,7 @@ CHILD_TEST(a_refusal_of_gpm_is_told)
 	rig_done(&rig);
 }
 
-CHILD_TEST(samples_of_processes_that_fail_are_told)
+CHILD_TEST(failing_samples_of_processes_are_noted)
 {
 	struct nvml_rig rig;
 
@@ -278,7 +278,7 @@ CHILD_TEST(samples_of_processes_that_fail_are_told)
 }
 
 /* The current value is valid, and the samples since the last read are impossible. */
-CHILD_TEST(samples_that_are_refused_are_told_once)
+CHILD_TEST(rejected_samples_are_noted_once)
 {
 	struct nvml_rig rig;
 
@@ -302,7 +302,7 @@ CHILD_TEST(samples_that_are_refused_are_told_once)
 }
 
 /* All ones after a value are not impossible: the driver no longer has a value. */
-CHILD_TEST(all_ones_behind_a_value)
+CHILD_TEST(all_ones_after_a_value)
 {
 	static const char *const ended[] = { "mem", "busy", "temp", "clock_sm", "pstate", "fan" };
 	struct nvml_rig rig;
@@ -331,7 +331,7 @@ CHILD_TEST(all_ones_behind_a_value)
 }
 
 /* Values that become unavailable are noted once, since the run's means cover only a part of it. */
-CHILD_TEST(figures_that_cease)
+CHILD_TEST(figures_that_become_unavailable)
 {
 	(void) state;
 	struct nvml_rig rig;
@@ -386,19 +386,19 @@ CHILD_TEST(a_bare_device_has_nothing)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_with_more_than_there_is),
-		cmocka_unit_test(what_nobody_should_believe),
+		cmocka_unit_test(a_process_with_more_memory_than_the_device),
+		cmocka_unit_test(implausible_answers),
 		cmocka_unit_test(all_ones_and_nonsense_are_absent),
-		cmocka_unit_test(what_is_refused_is_told_once),
-		cmocka_unit_test(what_gpm_says_is_refused_once),
-		cmocka_unit_test(a_refusal_of_gpm_is_told),
-		cmocka_unit_test(samples_of_processes_that_fail_are_told),
-		cmocka_unit_test(samples_that_are_refused_are_told_once),
+		cmocka_unit_test(rejected_values_are_noted_once),
+		cmocka_unit_test(impossible_gpm_values_are_noted_once),
+		cmocka_unit_test(a_refusal_of_gpm_is_noted),
+		cmocka_unit_test(failing_samples_of_processes_are_noted),
+		cmocka_unit_test(rejected_samples_are_noted_once),
 		cmocka_unit_test(what_cannot_be_is_left_out),
-		cmocka_unit_test(what_cannot_be_is_left_out_by_old_calls),
-		cmocka_unit_test(power_and_clocks_that_cannot_be),
-		cmocka_unit_test(all_ones_behind_a_value),
-		cmocka_unit_test(figures_that_cease),
+		cmocka_unit_test(impossible_values_are_left_out_by_old_calls),
+		cmocka_unit_test(impossible_power_and_clocks),
+		cmocka_unit_test(all_ones_after_a_value),
+		cmocka_unit_test(figures_that_become_unavailable),
 		cmocka_unit_test(a_bare_device_has_nothing),
 	};
 
