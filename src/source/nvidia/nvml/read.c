@@ -92,7 +92,7 @@ static struct nvml_notes *notes_of(struct nvml_gpu *d, const struct nvml_row *ro
 	return &d->notes[row - nvml_rows];
 }
 
-static bool is_not_here(enum nvml_meaning meaning)
+static bool is_unsupported(enum nvml_meaning meaning)
 {
 	return meaning == NVML_ABSENT || meaning == NVML_FORBIDDEN;
 }
@@ -181,7 +181,7 @@ static void note_unavailable(struct source *s, struct nvml_gpu *d, const struct 
 
 	if (t->code == NVML_NONSENSE)
 		nvml_reject(d, row->metrics[0], NVML_REJECTED_FIGURE);
-	if (notes_of(d, row)->unavailable || !was_had || is_rejected(d, row->metrics[0]) || !(meaning == NVML_FINE || is_not_here(meaning)))
+	if (notes_of(d, row)->unavailable || !was_had || is_rejected(d, row->metrics[0]) || !(meaning == NVML_FINE || is_unsupported(meaning)))
 		return;
 	notes_of(d, row)->unavailable = true;
 	if (meaning == NVML_FINE)
@@ -241,7 +241,7 @@ static bool has_no_value(const struct nvml_row *row, const struct nvml_try *t)
 	return t->code == NVML_SUCCESS || (t->code == NVML_NO_DATA && metrics[metric].kind != KIND_COUNTER && metric != M_GPU_MEM_FREE);
 }
 
-static void see_bare(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
+static void mark_missing_values(struct nvml_gpu *d, const struct nvml_row *row, const struct nvml_try *t, const struct reading *r)
 {
 	for (unsigned i = 0; has_no_value(row, t) && !r[0].known && i < row->n; i++) {
 		if (!r[i].known && !is_rejected(d, row->metrics[i]))
@@ -251,7 +251,7 @@ static void see_bare(struct nvml_gpu *d, const struct nvml_row *row, const struc
 
 /* Tries the way in use, and the next ones if it is not supported. Returns the meaning of the last
  * code. */
-static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
+static enum nvml_meaning try_ways(struct source *s, struct nvml_gpu *d, const struct nvml_row *row, struct nvml_try *t,
 	struct reading *r, struct framebuf *out)
 {
 	for (;;) {
@@ -260,7 +260,7 @@ static enum nvml_meaning ask(struct source *s, struct nvml_gpu *d, const struct 
 		t->code = row->ways[t->way].read(s, d, r);
 		enum nvml_meaning meaning = t->code == NVML_ELSEWHERE ? NVML_NOT_NOW : nvml_handle_code(s, d, t->code, out);
 
-		if (!is_not_here(meaning))
+		if (!is_unsupported(meaning))
 			return meaning;
 		if (meaning == NVML_FORBIDDEN)
 			t->refusal = t->code;
@@ -280,7 +280,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 
 	if (t->absent || (d->parent && !row->of_instance))
 		return;
-	enum nvml_meaning meaning = ask(s, d, row, t, r, out);
+	enum nvml_meaning meaning = try_ways(s, d, row, t, r, out);
 
 	if (meaning == NVML_LOST)
 		return;
@@ -296,7 +296,7 @@ static void read_row(struct source *s, struct nvml_gpu *d, const struct nvml_row
 	else if (meaning != NVML_FINE || !r[0].known)
 		note_unavailable(s, d, row, t, meaning, out);
 	nvml_note_rejected(s, d, row->metrics, row->n, out);
-	see_bare(d, row, t, r);
+	mark_missing_values(d, row, t, r);
 	for (unsigned i = 0; i < row->n; i++) {
 		r[i].known &= meaning == NVML_FINE;
 		nvml_append(d, out, &r[i]);
