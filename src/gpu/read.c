@@ -105,7 +105,7 @@ static void apply_facts(struct gpu_reader *r, const struct origin *o, struct gpu
 	}
 }
 
-static void take(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
+static void receive_frames(struct gpu_reader *r, struct origin *o, struct gpus_now *now)
 {
 	const struct frame *frame;
 
@@ -143,7 +143,7 @@ static void receive(struct gpu_reader *r, uint64_t until_ns, struct gpus_now *no
 			struct origin *o = &r->origins[i];
 
 			if (is_awaited(o) && (is_over || !must_wait(r, o)))
-				take(r, o, now);
+				receive_frames(r, o, now);
 			if (is_awaited(o) && !must_wait(r, o))
 				awaited[n++] = o->helper;
 		}
