@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * A fake of CUDA's driver library with one GPU: only what tests/gpu/cuda_jobs.c and hiwater gpus
- * --spec call. It runs no kernel and allocates no memory: the memory that a process would use, and
- * how busy it would keep the GPU, are written into the folder HIWATER_FAKE_CUDA, where a scenario of
- * the fake NVML reads them (`file PATH`):
+ * A fake of CUDA's driver library with one GPU: only the calls of tests/gpu/cuda_jobs.c and hiwater
+ * gpus --spec. It runs no kernel and allocates no memory: the memory that a process would use, and
+ * how busy it would keep the GPU, are written into the folder HIWATER_FAKE_CUDA, where a scenario
+ * of the fake NVML reads them (`file PATH`):
  *
  *     pid.N, memory.N                  of up to four processes: pid, and bytes with its context
  *     busy, sm_active, sm_occupancy    percent, of the running kernel
  *
- * Memory is allocated in units of 2 MiB, up to HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC handle
- * is charged only to its owner. Use after a fork ends the process.
+ * Memory is allocated in units of 2 MiB, up to HIWATER_FAKE_CUDA_BYTES (8 GiB). An opened IPC
+ * handle is charged only to its owner. Use after a fork ends the process.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -181,8 +181,8 @@ void nvml_set_total(struct nvml_gpu *d, int code, uint64_t total);
  * memory became known or changed. */
 void nvml_append_births(struct source *s, struct framebuf *out);
 /* While devices are found, before any birth: publishes the devices known so far, with the note that
- * applies if the driver never returns from the call about queried (NULL: no call follows). The
- * client uses that frame if the helper hangs or crashes. */
+ * applies if the driver never returns from the next call, which concerns the device queried (NULL:
+ * no call follows). The client uses that frame if the helper hangs or crashes. */
 void nvml_publish_found(struct source *s, const struct nvml_gpu *queried, const char *note);
 
 /* ---- gpus.c, sleeping GPUs ------------------------------------------------------------------- */

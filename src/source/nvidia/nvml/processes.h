@@ -31,7 +31,7 @@ enum nvml_list {
 struct nvml_process {
 	uint32_t pid, id;
 	struct maybe bytes;
-	bool implausible;           /* the driver reports more memory than the device has */
+	bool implausible;      /* the driver reports more memory than the device has */
 	bool compute, graphics;
 	uint64_t started_us;   /* wall clock; 0: unknown */
 	uint64_t accounted_us; /* start time by accounting, to recognise a reused pid */
